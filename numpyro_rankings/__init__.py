@@ -1,0 +1,67 @@
+"""Bayesian models of rankings for NumPyro."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpyro_rankings.datasets import list_datasets, load_dataset, read_rankings
+    from numpyro_rankings.inference_data import diagnostics_table, to_inference_data
+    from numpyro_rankings.partitions import (
+        adjusted_rand_index,
+        medoid_partition,
+        variation_of_information,
+    )
+    from numpyro_rankings.rankings import Rankings, RankingsError
+    from numpyro_rankings.summaries import (
+        cluster_profiles,
+        cp_consensus,
+        log_predictive_density,
+        map_consensus,
+    )
+
+__version__ = "0.1.0"
+
+# names are imported when first used, so that the command line answers --help at once
+_HOMES = {
+    "Rankings": "rankings",
+    "RankingsError": "rankings",
+    "adjusted_rand_index": "partitions",
+    "cluster_profiles": "summaries",
+    "cp_consensus": "summaries",
+    "diagnostics_table": "inference_data",
+    "list_datasets": "datasets",
+    "load_dataset": "datasets",
+    "log_predictive_density": "summaries",
+    "map_consensus": "summaries",
+    "medoid_partition": "partitions",
+    "read_rankings": "datasets",
+    "to_inference_data": "inference_data",
+    "variation_of_information": "partitions",
+}
+
+__all__ = [
+    "Rankings",
+    "RankingsError",
+    "adjusted_rand_index",
+    "cluster_profiles",
+    "cp_consensus",
+    "diagnostics_table",
+    "list_datasets",
+    "load_dataset",
+    "log_predictive_density",
+    "map_consensus",
+    "medoid_partition",
+    "read_rankings",
+    "to_inference_data",
+    "variation_of_information",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'numpyro_rankings' has no attribute {name!r}")
+    return getattr(import_module(f"numpyro_rankings.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,692 @@
+"""The command ``numpyro-rankings``.
+
+Nothing heavy is imported before the arguments are known to be good, and nothing is written
+before the results are complete.
+"""
+
+import argparse
+import contextlib
+import csv
+import io
+import math
+import os
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from .rankings import Rankings
+    from .summaries import ClusterProfile
+
+PROGRAM = "numpyro-rankings"
+FILES = ("posterior.nc", "clusters.csv", "report.html")
+_BUNDLED = "apa1980"
+_LABEL_BYTES = 2**28  # draws of labels that are kept without asking
+_MIN_DRAWS = 4  # what R-hat needs
+
+_DESCRIPTION = """\
+Find the groups in a file of rankings: each with its consensus order and how sharp it is.
+
+A Dirichlet process mixture of generalized Mallows models (Meilă & Chen, UAI 2010) is fitted by
+Markov chain Monte Carlo; lists may be of any length. See '%(prog)s fit --help'.
+"""
+
+_FIT = """\
+Fit a mixture to a file of rankings.
+
+FILE is a PrefLib file of strict orders (.soc, .soi) or a table in this project's own format
+(.csv); without one, the bundled 15,449 ballots of the American Psychological Association's 1980
+election are fitted. DIR gets three files:
+
+  report.html    the groups, their orders, and whether to trust them: open it in a browser
+  clusters.csv   size, consensus order and concentrations of each cluster, with 90% intervals
+  posterior.nc   all draws, for ArviZ: arviz.from_netcdf("posterior.nc")
+"""
+
+_EXAMPLES = """\
+examples:
+  numpyro-rankings fit
+  numpyro-rankings fit ballots.soi --out results --seed 1
+  numpyro-rankings fit ballots.soi --components 3 --alpha "gamma(1,1)"
+  numpyro-rankings fit ballots.soi --draws 8000 --thin 4
+
+Exit status: 0 if the results were written, 2 after an error, 130 if interrupted.
+"""
+
+
+class UserError(Exception):
+    """Something the user can put right; its message is the one line that they see."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message} (see {PROGRAM} fit --help)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    :param argv: arguments, those of the process by default.
+    :return: the exit status: 0, 2 for a user's error, 130 when interrupted.
+    """
+    argv = sys.argv[1:] if argv is None else list(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # Greek letters on a console that has none
+            stream.reconfigure(errors="replace")
+    try:
+        args = _parser().parse_args(argv)
+        if args.command is None:
+            _parser().print_help()
+            return 0
+        _fit(args, shlex.join([PROGRAM, *argv]))
+    except UserError as error:
+        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"\n{PROGRAM}: interrupted, nothing was written", file=sys.stderr)
+        return 130
+    except SystemExit as end:  # --help and --version
+        return int(end.code or 0)
+    return 0
+
+
+# ---------------------------------------------------------------------------------------------
+# Arguments
+# ---------------------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = _Parser(prog=PROGRAM, description=_DESCRIPTION, formatter_class=raw)
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    fit = commands.add_parser(
+        "fit",
+        help="fit a mixture to a file of rankings",
+        description=_FIT,
+        epilog=_EXAMPLES,
+        formatter_class=raw,
+    )
+    fit.add_argument("file", nargs="?", metavar="FILE", help="rankings; default: APA 1980")
+
+    model = fit.add_argument_group("model")
+    model.add_argument("--model", choices=["mallows"], default="mallows", help="default: mallows")
+    model.add_argument(
+        "--components",
+        type=_components,
+        default="dp",
+        metavar="dp|K",
+        help="dp: a Dirichlet process, which finds the number of clusters; or a number K of "
+        "components, 1 for a single population (default: dp)",
+    )
+    model.add_argument(
+        "--alpha",
+        type=_alpha,
+        default=1.0,
+        metavar="A",
+        help="concentration of the Dirichlet process, larger for more clusters: a number, or "
+        'a prior "gamma(shape,rate)" to learn it (default: 1)',
+    )
+    model.add_argument(
+        "--nu",
+        type=_positive_list("--nu"),
+        default=[1.0],
+        metavar="NU",
+        help="prior of θ: how many rankings it is worth; a number, or one for each stage with "
+        "commas between (default: 1)",
+    )
+    model.add_argument(
+        "--r",
+        type=_positive_list("--r"),
+        default=[1.0],
+        metavar="R",
+        help="prior of θ: mean number of better items that a choice passes over; a number, or "
+        "one for each stage (default: 1)",
+    )
+
+    sampler = fit.add_argument_group("sampler")
+    sampler.add_argument(
+        "--sampler", choices=["slice", "beta"], default="slice", help="default: slice"
+    )
+    sampler.add_argument(
+        "--approximate",
+        action="store_true",
+        help="with --sampler beta: the paper's approximation of the labels' weights",
+    )
+    sampler.add_argument(
+        "--assignment",
+        choices=["parallel", "sequential"],
+        default=None,
+        help="with --sampler slice: all labels at once, or one by one (default: parallel)",
+    )
+    sampler.add_argument(
+        "--init",
+        choices=["nearest", "random"],
+        default="nearest",
+        help="where chains start (default: nearest)",
+    )
+    sampler.add_argument(
+        "--max-clusters",
+        type=_count("--max-clusters", 1, 32767),
+        default=64,
+        metavar="C",
+        help="room for so many clusters of the Dirichlet process (default: 64)",
+    )
+
+    run = fit.add_argument_group("run")
+    run.add_argument(
+        "--chains", type=_count("--chains", 1), default=4, metavar="M", help="default: 4"
+    )
+    run.add_argument(
+        "--warmup",
+        type=_count("--warmup", 0),
+        default=1000,
+        metavar="W",
+        help="sweeps of each chain before any is kept (default: 1000)",
+    )
+    run.add_argument(
+        "--draws",
+        type=_count("--draws", 1),
+        default=2000,
+        metavar="D",
+        help="sweeps of each chain after that (default: 2000)",
+    )
+    run.add_argument(
+        "--thin",
+        type=_count("--thin", 1),
+        default=None,
+        metavar="S",
+        help="keep every S-th of them (default: about 1000 draws, fewer if memory is short)",
+    )
+    run.add_argument(
+        "--seed", type=_count("--seed", 0, 2**32 - 1), default=0, metavar="N", help="default: 0"
+    )
+
+    output = fit.add_argument_group("output")
+    output.add_argument(
+        "--out",
+        type=Path,
+        default=Path("numpyro-rankings-results"),
+        metavar="DIR",
+        help="default: numpyro-rankings-results",
+    )
+    output.add_argument(
+        "--force", action="store_true", help="replace the three files if DIR exists"
+    )
+    output.add_argument("--no-progress", action="store_true", help="no progress bar")
+    return parser
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from . import __version__
+
+        print(PROGRAM, __version__)
+        parser.exit()
+
+
+def _count(option: str, least: int, most: int | None = None) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise UserError(f"{option} must be a whole number, got {text!r}") from None
+        if number < least or (most is not None and number > most):
+            bounds = f"at least {least}" if most is None else f"from {least} to {most}"
+            raise UserError(f"{option} must be {bounds}, got {number}")
+        return number
+
+    return parse
+
+
+def _positive(option: str, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise UserError(f"{option} must be a number, got {text.strip()!r}") from None
+    if not (math.isfinite(number) and number > 0):
+        raise UserError(f"{option} must be a positive number, got {text.strip()}")
+    return number
+
+
+def _positive_list(option: str) -> Callable[[str], list[float]]:
+    return lambda text: [_positive(option, part) for part in text.split(",")]
+
+
+def _alpha(text: str) -> float | tuple[str, float, float]:
+    prior = re.fullmatch(r"\s*gamma\s*\(([^,()]*),([^,()]*)\)\s*", text, re.IGNORECASE)
+    if prior:
+        return ("gamma", _positive("--alpha", prior[1]), _positive("--alpha", prior[2]))
+    if "(" in text:
+        raise UserError(f'--alpha must be a number or "gamma(shape,rate)", got {text!r}')
+    return _positive("--alpha", text)
+
+
+def _components(text: str) -> int | None:
+    return None if text.lower() == "dp" else _count("--components", 1, 32767)(text)
+
+
+# ---------------------------------------------------------------------------------------------
+# The fit
+# ---------------------------------------------------------------------------------------------
+
+
+def _fit(args: argparse.Namespace, command: str) -> None:
+    _check_arguments(args)
+    _check_output(args.out, args.force)
+    if args.file is not None:
+        _check_file(args.file)
+    with _notes():
+        _use_compilation_cache()
+        rankings = _read(args.file)
+        _check_rankings(args, rankings)
+        thin = _thinning(args, rankings)
+        try:
+            mcmc = _sample(args, rankings, thin)
+            _check_overflow(args, mcmc)
+            data, profiles, reference = _summarise(mcmc, rankings)
+        except MemoryError:
+            raise UserError(_OUT_OF_MEMORY) from None
+        except RuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            raise UserError(_OUT_OF_MEMORY) from None
+    details = _details(args, rankings, thin, command)
+    data.attrs.update({name.replace(" ", "_"): text for name, text in details.items()})
+    try:
+        _write(args, data, rankings, profiles, reference, details)
+    except OSError as error:
+        raise UserError(f"cannot write to {args.out}: {error.strerror or error}") from None
+    _print_summary(args.out, data, rankings, profiles)
+
+
+_OUT_OF_MEMORY = "memory ran out: lower --draws or --chains, raise --thin, or lower --max-clusters"
+
+
+def _check_arguments(args: argparse.Namespace) -> None:
+    if args.approximate and args.sampler != "beta":
+        raise UserError("--approximate goes with --sampler beta; the slice sampler is exact")
+    if args.assignment is not None and args.sampler == "beta":
+        raise UserError("--assignment goes with --sampler slice; the beta sampler is sequential")
+    if args.draws // (args.thin or 1) < _MIN_DRAWS:
+        raise UserError(
+            f"--draws {args.draws} with --thin {args.thin or 1} keeps "
+            f"{args.draws // (args.thin or 1)} draws; at least {_MIN_DRAWS} are needed"
+        )
+
+
+def _check_output(out: Path, force: bool) -> None:
+    """Complain before an hour of sampling, not after it."""
+    if os.path.lexists(out):
+        if not out.is_dir():
+            raise UserError(f"{out} exists and is not a folder: give another --out")
+        if not force:
+            raise UserError(f"the folder {out} exists: add --force to replace its results")
+        parent = out
+    else:
+        parent = next(p for p in out.absolute().parents if os.path.lexists(p))
+    try:
+        tempfile.TemporaryDirectory(dir=parent).cleanup()
+    except OSError as error:
+        raise UserError(f"cannot write to {out}: {parent}: {error.strerror or error}") from None
+
+
+def _check_file(name: str) -> None:
+    """Answer the commonest slips at once; the reader knows the others."""
+    if Path(name).is_dir():
+        raise UserError(f"{name}: is a folder, not a file of rankings")
+    if not Path(name).exists():
+        raise UserError(f"{name}: no such file")
+
+
+@contextlib.contextmanager
+def _notes() -> Iterator[None]:
+    """Show the package's warnings as one line each, and leave out those of its libraries."""
+    stream, seen = sys.stderr, set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in seen:
+            seen.add(text)
+            print(f"{PROGRAM}: note: {text}", file=stream)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("always", category=UserWarning, module=r"numpyro_rankings")
+        warnings.showwarning = show
+        yield
+
+
+def _use_compilation_cache() -> None:
+    """Keep compiled programs between runs, if there is a place to keep them."""
+    import jax
+
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = home / "numpyro_rankings" / "jax"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return
+    if os.access(folder, os.W_OK):
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def _read(name: str | None) -> "Rankings":
+    from .datasets import load_dataset, read_rankings
+    from .rankings import RankingsError
+
+    if name is None:
+        return load_dataset(_BUNDLED)
+    try:
+        return read_rankings(name)
+    except RankingsError as error:
+        raise UserError(str(error)) from None
+
+
+def _check_rankings(args: argparse.Namespace, rankings: "Rankings") -> None:
+    name = args.file or _BUNDLED
+    if rankings.choice_sets is not None:
+        raise UserError(
+            f"{name}: its rankings are of choice sets, some judges having been offered only some "
+            "of the items; a Mallows model of all items cannot use them"
+        )
+    if rankings.num_items < 2:
+        raise UserError(f"{name}: has one item, and there is nothing to rank")
+    num_stages = min(int(rankings.orderings.shape[1]), rankings.num_items - 1)
+    for option, numbers in (("--nu", args.nu), ("--r", args.r)):
+        if len(numbers) not in (1, num_stages):
+            raise UserError(
+                f"{option} has {len(numbers)} numbers, but {name} has {num_stages} stages (places "
+                "of the longest list, without the last of all items): give one, or one for each"
+            )
+
+
+def _available_memory() -> int | None:
+    """Bytes that are free to use, where the system says so."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def _thinning(args: argparse.Namespace, rankings: "Rankings") -> int:
+    """How many sweeps to each draw that is kept, if all of them fit in memory.
+
+    :raises UserError: if they do not.
+    """
+    slots = args.components or args.max_clusters
+    label_bytes = args.chains * rankings.num_rankings * (1 if slots <= 127 else 2)
+    num_stages = min(int(rankings.orderings.shape[1]), rankings.num_items - 1)
+    slot_bytes = 4 * args.chains * slots * (rankings.num_items + num_stages)
+    thin = args.thin
+    if thin is None:
+        usual = max(1, args.draws // 1000)
+        thin = max(usual, math.ceil(args.draws * (label_bytes + slot_bytes) / _LABEL_BYTES))
+        thin = min(thin, max(1, args.draws // 100))
+        if thin > usual:
+            print(
+                f"{PROGRAM}: note: keeping every {thin}th sweep, {args.draws // thin} draws of "
+                f"each chain, to save memory (--thin)",
+                file=sys.stderr,
+            )
+    kept = args.draws // thin
+    # Twice while chains are put together; the slots again for the ranks and their means.
+    needed, free = kept * (2 * label_bytes + 6 * slot_bytes), _available_memory()
+    if free is not None and needed > 0.8 * free:
+        raise UserError(
+            f"{args.chains} chains of {kept} draws of {rankings.num_rankings:,} rankings need "
+            f"about {_gigabytes(needed)} of memory, and {_gigabytes(free)} is free: raise --thin "
+            f"to {math.ceil(thin * needed / (0.8 * free))}, or lower --draws"
+        )
+    return thin
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:.1f} GB"
+
+
+def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int) -> Any:
+    import jax
+    import jax.numpy as jnp
+    import numpyro.distributions as dist
+    from numpyro.infer import MCMC
+
+    from .infer import BetaGibbs, SliceGibbs
+
+    settings: dict[str, Any] = {
+        "alpha": dist.Gamma(*args.alpha[1:]) if isinstance(args.alpha, tuple) else args.alpha,
+        "nu": args.nu[0] if len(args.nu) == 1 else jnp.array(args.nu),
+        "r": args.r[0] if len(args.r) == 1 else jnp.array(args.r),
+        "num_components": args.components,
+        "max_clusters": args.max_clusters,
+        "init": args.init,
+    }
+    if args.sampler == "beta":
+        settings["exact"] = not args.approximate
+    else:
+        settings["assignment"] = args.assignment or "parallel"
+    base = BetaGibbs if args.sampler == "beta" else SliceGibbs
+    kernel = type(base.__name__, (_ShowsAllChains, base), {})(**settings)
+    mcmc = MCMC(
+        kernel,
+        num_warmup=args.warmup,
+        num_samples=args.draws,
+        num_chains=args.chains,
+        chain_method="vectorized",
+        thinning=thin,
+        progress_rate=1,
+        progress_bar=True,  # its loop is in Python, so Ctrl-C is heard between two sweeps
+    )
+    show_bar = sys.stderr.isatty() and not args.no_progress
+    with contextlib.ExitStack() as stack:
+        if not show_bar:
+            stack.enter_context(contextlib.redirect_stderr(stack.enter_context(_nowhere())))
+        mcmc.run(jax.random.key(args.seed), rankings, extra_fields=("overflow",))
+    return mcmc
+
+
+def _nowhere() -> Any:
+    return open(os.devnull, "w")
+
+
+class _ShowsAllChains:
+    """Clusters and log joint of every chain in NumPyro's progress bar.
+
+    NumPyro asks kernels of vectorized chains for them only if they call themselves ensembles.
+    What else that changes, the key of a resumed run, does not matter here.
+    """
+
+    is_ensemble_kernel = True
+
+    def get_diagnostics_str(self, state: Any) -> str:
+        import numpy as np
+
+        clusters = "/".join(str(k) for k in np.atleast_1d(state.z["num_clusters"]))
+        log_joint = float(np.mean(state.z["log_joint"]))
+        return f"clusters {clusters}, log joint {log_joint:.1f}"
+
+
+def _check_overflow(args: argparse.Namespace, mcmc: Any) -> None:
+    import numpy as np
+
+    share = float(np.mean(mcmc.get_extra_fields()["overflow"]))
+    # a few sweeps that looked for one more slot than there is do not change an answer
+    if args.components is None and share > 0.01:
+        raise UserError(
+            f"{share:.1%} of the draws wanted more than {args.max_clusters} clusters: raise "
+            "--max-clusters"
+        )
+
+
+def _summarise(mcmc: Any, rankings: "Rankings") -> tuple[Any, list["ClusterProfile"], Any]:
+    from .inference_data import to_inference_data
+    from .partitions import medoid_partition
+    from .summaries import cluster_profiles, flatten_chains
+
+    samples = flatten_chains(mcmc.get_samples(group_by_chain=True))
+    reference = medoid_partition(samples["assignments"]).labels
+    profiles = cluster_profiles(samples, rankings, reference)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that many rankings get no pointwise log likelihood
+        data = to_inference_data(mcmc, rankings)
+    return data, profiles, reference
+
+
+# ---------------------------------------------------------------------------------------------
+# Results
+# ---------------------------------------------------------------------------------------------
+
+
+def _details(
+    args: argparse.Namespace, rankings: "Rankings", thin: int, command: str
+) -> dict[str, str]:
+    import arviz
+    import jax
+    import numpyro
+
+    from . import __version__
+
+    lengths = f"{int(rankings.lengths.min())} to {int(rankings.lengths.max())}"
+    what = (
+        "Dirichlet process mixture"
+        if args.components is None
+        else f"{args.components}-component mixture"
+    )
+    if args.components == 1:
+        what = "single population"
+    return {
+        "command": command,
+        "data": f"{args.file or _bundled_citation()}: {rankings.num_rankings:,} rankings, "
+        f"{rankings.num_rows:,} distinct, of {rankings.num_items} items, {lengths} listed",
+        "model": f"generalized Mallows model of top-t rankings, {what}",
+        "run": f"{args.chains} chains of {args.warmup} sweeps of warm-up and {args.draws} more, "
+        f"every {thin} kept"
+        if thin > 1
+        else f"{args.chains} chains of {args.warmup} sweeps of warm-up and {args.draws} kept",
+        "seed": str(args.seed),
+        "versions": f"numpyro-rankings {__version__}, numpyro {numpyro.__version__}, "
+        f"jax {jax.__version__}, arviz {arviz.__version__}, "
+        f"Python {sys.version_info.major}.{sys.version_info.minor}",
+    }
+
+
+def _bundled_citation() -> str:
+    return (
+        "American Psychological Association, presidential election of 1980 (P. Diaconis, A "
+        "generalization of spectral analysis with application to ranked data, Annals of "
+        "Statistics 17, 1989)"
+    )
+
+
+def _write(
+    args: argparse.Namespace,
+    data: Any,
+    rankings: "Rankings",
+    profiles: list["ClusterProfile"],
+    reference: Any,
+    details: dict[str, str],
+) -> None:
+    """Write all files beside the output folder, then move them there at once."""
+    from .inference_data import save_inference_data
+    from .report import write_report
+
+    out = args.out.absolute()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as folder:
+        done = Path(folder) / "results"
+        done.mkdir()
+        save_inference_data(data, done / "posterior.nc")
+        _write_clusters(done / "clusters.csv", profiles, rankings)
+        name = Path(args.file).name if args.file else "APA 1980"
+        write_report(
+            done / "report.html",
+            data,
+            rankings,
+            profiles,
+            reference,
+            title=f"Groups in {name}",
+            details=details,
+        )
+        if out.exists():  # --force: other files that are there stay
+            for name in FILES:
+                os.replace(done / name, out / name)
+        else:
+            shutil.move(done, out)
+
+
+def _write_clusters(path: Path, profiles: list["ClusterProfile"], rankings: "Rankings") -> None:
+    stages = range(1, len(profiles[0].concentration) + 1)
+    theta = [f"theta_{j}{part}" for j in stages for part in ("", "_low", "_high")]
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        table = csv.writer(stream)
+        table.writerow(
+            ["cluster", "size", "size_low", "size_high", "share", "presence", "agreement"]
+            + ["entropy", "consensus", "most_frequent_center", "most_frequent_probability"]
+            + theta
+        )
+        for i, p in enumerate(profiles, 1):
+            numbers = [p.size, *p.size_interval, p.size / rankings.num_rankings, p.presence]
+            numbers += [p.agreement, p.entropy]
+            by_stage = [
+                value
+                for mean, interval in zip(p.concentration, p.concentration_interval, strict=True)
+                for value in (mean, *interval)
+            ]
+            table.writerow(
+                [i, *(f"{x:.6g}" for x in numbers)]
+                + [" > ".join(p.consensus), " > ".join(p.map_consensus)]
+                + [f"{p.map_probability:.4g}"]
+                + [f"{x:.6g}" for x in by_stage]
+            )
+
+
+def _print_summary(
+    out: Path, data: Any, rankings: "Rankings", profiles: list["ClusterProfile"]
+) -> None:
+    from .inference_data import diagnostics_table
+    from .report import number, plural, verdict
+
+    width = shutil.get_terminal_size((100, 24)).columns
+    table = diagnostics_table(data)
+    print(
+        f"\n{plural(len(profiles), 'group')} in {plural(rankings.num_rankings, 'ranking')} of "
+        f"{plural(rankings.num_items, 'item')}\n"
+    )
+    print("cluster     size  (90% interval)   share  agreement  consensus, best first")
+    for i, p in enumerate(profiles, 1):
+        low, high = p.size_interval
+        line = (
+            f"{i:>7} {p.size:>8,.0f}  {f'({low:,.0f}–{high:,.0f})':<15} "
+            f"{p.size / rankings.num_rankings:>6.1%}  {p.agreement:>9.0%}  "
+        )
+        print(line + _fit_width(" > ".join(p.consensus), max(20, width - len(line))))
+    print(
+        "\nquantity                                  mean         sd  ESS bulk  ESS tail     R-hat"
+    )
+    for name, row in table.iterrows():
+        print(
+            f"{name!s:<34}{row['mean']:>12,.5g}{row['sd']:>11,.3g}"
+            f"{number(row['ess_bulk'], ',.0f'):>10}{number(row['ess_tail'], ',.0f'):>10}"
+            f"{row['note'] or number(row['r_hat'], '.3f'):>10}"
+        )
+    judged = verdict(data, table)
+    print(f"\n{judged.headline}")
+    for reason in judged.reasons:
+        print(f"  {reason}")
+    print(f"\nResults: {out / 'report.html'} (open it in a browser), clusters.csv, posterior.nc")
+
+
+def _fit_width(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,0 +1,27 @@
+"""NumPyro distributions of rankings, of their parameters, and of partitions."""
+
+from . import constraints as constraints
+from .mallows import (
+    GeneralizedMallows,
+    MallowsConcentrationPrior,
+    bayesmallows_alpha_to_concentration,
+    concentration_to_bayesmallows_alpha,
+    concentration_to_dispersion,
+    dispersion_to_concentration,
+)
+from .partition import ChineseRestaurantProcess, FiniteDirichletPartition
+from .permutation import RandomPermutation, all_permutations
+
+__all__ = [
+    "ChineseRestaurantProcess",
+    "FiniteDirichletPartition",
+    "GeneralizedMallows",
+    "MallowsConcentrationPrior",
+    "RandomPermutation",
+    "all_permutations",
+    "bayesmallows_alpha_to_concentration",
+    "concentration_to_bayesmallows_alpha",
+    "concentration_to_dispersion",
+    "constraints",
+    "dispersion_to_concentration",
+]

@@ -1,0 +1,122 @@
+"""Constraints on orderings, padded lists and partition labels.
+
+Each is a ``ParameterFreeConstraint``: what it holds is static, so that
+:class:`~numpyro.distributions.MixtureSameFamily` accepts distributions with this support. They
+answer NumPy arrays with NumPy arrays, so that constants are still checked while JAX is tracing.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from numpyro.distributions.constraints import (
+    Constraint,
+    ParameterFreeConstraint,
+    _Interval,
+    _SingletonConstraint,
+)
+
+__all__ = ["canonical_labels", "permutation", "top_list", "unit_interval_without_one"]
+
+
+class _Permutation(_SingletonConstraint):
+    """Orderings: each of ``0..n-1`` once along the last axis."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def __call__(self, x: Any) -> ArrayLike:
+        xp = jnp if isinstance(x, jax.Array) else np
+        x = xp.asarray(x)
+        return xp.all(xp.sort(x, axis=-1) == xp.arange(x.shape[-1]), axis=-1)
+
+    def feasible_like(self, prototype: ArrayLike) -> Array:
+        shape = jnp.shape(prototype)
+        return jnp.broadcast_to(jnp.arange(shape[-1], dtype=jnp.result_type(prototype)), shape)
+
+
+class _TopList(ParameterFreeConstraint):
+    """Lists of distinct items of ``0..num_items-1``, best first, padded with -1 at their end.
+
+    At least one item is listed.
+
+    :param int num_items: number of all items, listed or not.
+    """
+
+    is_discrete = True
+    event_dim = 1
+
+    def __init__(self, num_items: int) -> None:
+        self.num_items = int(num_items)
+
+    def __call__(self, x: Any) -> ArrayLike:
+        xp = jnp if isinstance(x, jax.Array) else np
+        x = xp.asarray(x)
+        listed = x >= 0
+        known = xp.all((x >= -1) & (x < self.num_items) & (x % 1 == 0), axis=-1)
+        padded_at_end = listed[..., 0] & xp.all(listed[..., :-1] >= listed[..., 1:], axis=-1)
+        in_order = xp.sort(x, axis=-1)
+        twice = (in_order[..., 1:] == in_order[..., :-1]) & (in_order[..., 1:] >= 0)
+        return known & padded_at_end & ~xp.any(twice, axis=-1)
+
+    def __repr__(self) -> str:
+        return f"top_list(num_items={self.num_items})"
+
+    def feasible_like(self, prototype: ArrayLike) -> Array:
+        shape = jnp.shape(prototype)
+        return jnp.broadcast_to(jnp.arange(shape[-1], dtype=jnp.result_type(prototype)), shape)
+
+    def tree_flatten(self) -> tuple:
+        return (), ((), {"num_items": self.num_items})
+
+    def eq(self, other: object, static: bool = False) -> ArrayLike:
+        return type(other) is type(self) and self.num_items == other.num_items
+
+
+class _CanonicalLabels(_SingletonConstraint):
+    """Labels of a partition, ``0..k-1`` in order of first use along the last axis."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def __call__(self, x: Any) -> ArrayLike:
+        xp = jnp if isinstance(x, jax.Array) else np
+        x = xp.asarray(x)
+        highest = xp.maximum.accumulate(x, axis=-1)
+        grows_by_one = xp.all(x[..., 1:] <= highest[..., :-1] + 1, axis=-1)
+        return (x[..., 0] == 0) & grows_by_one & xp.all((x >= 0) & (x % 1 == 0), axis=-1)
+
+    def __repr__(self) -> str:
+        return "canonical_labels()"
+
+    def feasible_like(self, prototype: ArrayLike) -> Array:
+        return jnp.zeros_like(prototype)
+
+
+class _UnitIntervalWithoutOne(_Interval, _SingletonConstraint):
+    """Numbers of the half-open interval [0, 1)."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0, 1.0)
+
+    def __call__(self, x: Any) -> ArrayLike:
+        xp = jnp if isinstance(x, jax.Array) else np
+        return (xp.asarray(x) >= 0) & (xp.asarray(x) < 1)
+
+    def __repr__(self) -> str:
+        return "unit_interval_without_one()"
+
+    def tree_flatten(self) -> tuple:
+        return (), ((), {})
+
+    def eq(self, other: object, static: bool = False) -> ArrayLike:
+        return other is self
+
+
+permutation: Constraint = _Permutation()
+top_list = _TopList
+canonical_labels: Constraint = _CanonicalLabels()
+unit_interval_without_one: Constraint = _UnitIntervalWithoutOne()

@@ -1,0 +1,5 @@
+"""Gibbs kernels for models of rankings."""
+
+from numpyro_rankings.infer.mallows import BetaGibbs, SliceGibbs
+
+__all__ = ["BetaGibbs", "SliceGibbs"]

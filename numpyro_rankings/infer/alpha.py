@@ -1,0 +1,74 @@
+"""The concentration α of the partition, given the partition."""
+
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax import Array, random
+from jax.scipy.special import gammaln
+
+from numpyro_rankings.infer.assignments import PartitionPrior
+from numpyro_rankings.ops.sampling import slice_sample
+from numpyro_rankings.ops.special import log_gamma_ratio
+
+
+def log_partition_prior(prior: PartitionPrior, sizes: Array) -> Array:
+    """Log probability of the partition with block sizes ``sizes``, (C,), zeros allowed."""
+    alpha, kappa = prior.alpha, prior.kappa
+    occupied = sizes > 0
+    num_rankings, num_clusters = sizes.sum(), occupied.sum()
+    filled = jnp.where(occupied, sizes, 1).astype(jnp.float32)
+    blocks = gammaln(filled + kappa)
+    if prior.num_components is None:
+        opened = num_clusters * jnp.log(alpha)
+    else:
+        left = prior.num_components - num_clusters
+        opened = gammaln(prior.num_components + 1.0) - gammaln(left + 1.0)
+        blocks = blocks - gammaln(kappa)
+    ratio = gammaln(alpha) - gammaln(alpha + num_rankings)
+    return opened + jnp.sum(jnp.where(occupied, blocks, 0.0)) + ratio
+
+
+def update_alpha(
+    key: Array, prior: PartitionPrior, alpha_prior: dist.Distribution, sizes: Array
+) -> Array:
+    """Draw α given the block sizes.
+
+    For a Dirichlet process and a Gamma prior exactly, with the auxiliary variable of Escobar &
+    West (1995); otherwise by slice sampling of log α.
+    """
+    num_clusters = jnp.sum(sizes > 0)
+    num_rankings = sizes.sum().astype(jnp.float32)
+    if prior.num_components is None and isinstance(alpha_prior, dist.Gamma):
+        return _escobar_west(key, prior.alpha, alpha_prior, num_clusters, num_rankings)
+
+    def difference(log_alpha: Array, delta: Array) -> Array:
+        """log p(α e^δ | partition) - log p(α | partition), in ratios that float32 can hold."""
+        alpha = jnp.exp(log_alpha)
+        step = alpha * jnp.expm1(delta)
+        change = log_gamma_ratio(alpha, step) - log_gamma_ratio(alpha + num_rankings, step)
+        if prior.num_components is None:
+            change += num_clusters * delta
+        else:
+            kappa, kappa_step = alpha / prior.num_components, step / prior.num_components
+            filled = jnp.maximum(sizes, 1)
+            blocks = log_gamma_ratio(kappa + filled, kappa_step)
+            blocks -= log_gamma_ratio(kappa, kappa_step)
+            change += jnp.sum(jnp.where(sizes > 0, blocks, 0.0))
+        new = alpha_prior.log_prob(alpha + step) - alpha_prior.log_prob(alpha)
+        return change + new + delta  # the Jacobian of log α
+
+    log_alpha = slice_sample(key, jnp.log(prior.alpha), difference, 2.0, lower=-jnp.inf)
+    return jnp.exp(log_alpha)
+
+
+def _escobar_west(
+    key: Array, alpha: Array, prior: dist.Gamma, num_clusters: Array, num_rankings: Array
+) -> Array:
+    key_eta, key_eta_rest, key_mixture, key_gamma = random.split(key, 4)
+    # log η, η ~ Beta(α + 1, N)
+    log_left = random.loggamma(key_eta, alpha + 1.0)
+    log_eta = log_left - jnp.logaddexp(log_left, random.loggamma(key_eta_rest, num_rankings))
+    rate = prior.rate - log_eta
+    shape = prior.concentration + num_clusters
+    odds = (shape - 1.0) / (num_rankings * rate)
+    first = random.uniform(key_mixture) * (1.0 + odds) < odds
+    return jnp.exp(random.loggamma(key_gamma, jnp.where(first, shape, shape - 1.0))) / rate

@@ -1,0 +1,867 @@
+"""Slice-Gibbs and Beta-Gibbs: mixtures of generalized Mallows models (Meilă & Chen 2010)."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jax import Array, random
+from numpyro import handlers
+from numpyro.infer.gibbs import GIBBS_SITES_KWARG
+
+from numpyro_rankings.distributions import (
+    ChineseRestaurantProcess,
+    FiniteDirichletPartition,
+    MallowsConcentrationPrior,
+)
+from numpyro_rankings.infer.alpha import log_partition_prior, update_alpha
+from numpyro_rankings.infer.assignments import (
+    CollapsedPrior,
+    NewClusters,
+    PartitionPrior,
+    Seats,
+    beta_correction,
+    beta_predictive,
+    canonical_order,
+    log_likelihoods,
+    new_clusters,
+    slice_predictive,
+    update_assignments_parallel,
+    update_assignments_sequential,
+)
+from numpyro_rankings.infer.base import GibbsKernel, find_rankings
+from numpyro_rankings.infer.centers import (
+    MallowsData,
+    Members,
+    code_sums,
+    members,
+    propose_rearrangement,
+    stage_counts,
+    update_centers,
+)
+from numpyro_rankings.infer.concentrations import (
+    ConcentrationPrior,
+    Conjugate,
+    InfiniteConjugate,
+    PerStage,
+    Tied,
+    per_stage_prior,
+)
+from numpyro_rankings.infer.marginal import update_marginally
+from numpyro_rankings.models import mallows_mixture, num_stages
+from numpyro_rankings.ops.codes import inverse_ordering, max_codes
+from numpyro_rankings.ops.sampling import sample_concentration
+from numpyro_rankings.ops.special import log_beta_ratio, log_beta_tilde_change, log_psi
+from numpyro_rankings.rankings import Rankings
+
+# Beyond so many rows times slots, the steps with the labels integrated out cost too much.
+_MANY_CELLS = 2**21
+_INITS = ("nearest", "random", "given")
+
+
+class MallowsState(NamedTuple):
+    """
+    - **z** - ``assignments`` (N,), ``center`` (C, n), ``concentration`` (C, T),
+      ``cluster_sizes`` (C,), ``num_clusters``, ``alpha``, ``log_joint``.
+    - **potential_energy** - minus the log joint.
+    - **accept_prob** - mean acceptance probability of the Metropolis-Hastings steps of the sweep:
+      of the stagewise center draws, and of the labels in an exact Beta-Gibbs.
+    - **overflow** - whether the sweep wanted more cluster slots than there are.
+    - **rng_key** - key of the next sweep.
+    """
+
+    z: dict[str, Array]
+    potential_energy: Array
+    accept_prob: Array
+    overflow: Array
+    rng_key: Array
+
+
+class Hyper(NamedTuple):
+    """What a sweep is conditioned on: the priors at the present values of their parameters."""
+
+    partition: PartitionPrior
+    concentration: ConcentrationPrior
+
+
+class _MallowsGibbs(GibbsKernel):
+    """What Slice-Gibbs and Beta-Gibbs share: all but the update of the labels."""
+
+    _exact = True
+
+    def __init__(
+        self,
+        *,
+        alpha: float | dist.Distribution,
+        nu: Any,
+        r: Any,
+        concentration_prior: dist.Distribution | None,
+        tied: bool,
+        num_components: int | None,
+        max_clusters: int,
+        init: str,
+        num_center_updates: int,
+        num_reinsertions: int | None,
+        num_marginal_steps: int | None,
+        model: Callable | None,
+        sites: Mapping[str, str] | None,
+    ) -> None:
+        _check_settings(alpha, nu, r, num_components, max_clusters, init)
+        if tied and concentration_prior is None:
+            raise ValueError("tied=True needs a concentration_prior, for instance dist.Gamma(1, 1)")
+        if (
+            tied
+            and concentration_prior is not None
+            and concentration_prior.batch_shape + concentration_prior.event_shape != ()
+        ):
+            raise ValueError("with tied=True, concentration_prior must be a scalar distribution")
+        self._alpha, self._nu, self._r = alpha, nu, r
+        self._concentration_prior, self._tied = concentration_prior, tied
+        self._num_components = num_components
+        self._num_slots = max_clusters if num_components is None else num_components
+        self._init_strategy = init
+        self._num_center_updates, self._num_reinsertions = num_center_updates, num_reinsertions
+        self._num_marginal_steps = num_marginal_steps
+        self._is_block = model is not None
+        names = {name: name for name in ("assignments", "center", "concentration")}
+        self._sites = {**names, **(sites or {})}
+        if set(self._sites) != set(names):
+            raise ValueError(f"sites can name {sorted(names)}, got {sorted(self._sites)}")
+        if model is None:
+            model = partial(
+                mallows_mixture,
+                alpha=alpha,
+                nu=nu,
+                r=r,
+                concentration_prior=concentration_prior,
+                tied=tied,
+                num_components=num_components,
+                max_clusters=max_clusters,
+            )
+        super().__init__(model)
+
+    @property
+    def num_components(self) -> int | None:
+        """K of a finite mixture, None for the Dirichlet process."""
+        return self._num_components
+
+    @property
+    def num_slots(self) -> int:
+        """C, the number of cluster slots."""
+        return self._num_slots
+
+    def get_diagnostics_str(self, state: MallowsState) -> str:
+        """Clusters and log joint, for the progress bar."""
+        z = state.z
+        if "num_clusters" not in z:
+            return ""
+        return f"{int(z['num_clusters'])} clusters, log joint {float(z['log_joint']):.1f}"
+
+    # -- what the sweep is conditioned on ------------------------------------------------------
+
+    def _check(self, args: tuple, kwargs: dict) -> None:
+        if self._is_block and not self._in_gibbs:
+            name = type(self).__name__
+            raise ValueError(
+                f"with model= this kernel is a block of numpyro.infer.Gibbs: "
+                f"Gibbs([({name}(model=model), [its sites]), (NUTS(model), None)])"
+            )
+        rankings = find_rankings(args, kwargs)
+        if rankings.choice_sets is not None:
+            raise ValueError(
+                "these are subset rankings (they have choice sets); a Mallows model is one of "
+                "rankings of all items, where an item not listed ranks below the listed ones"
+            )
+        if rankings.num_items < 2:
+            raise ValueError("a ranking needs at least 2 items")
+        stages = num_stages(rankings)
+        for name, value in (("nu", self._nu), ("r", self._r)):
+            if np.shape(value) not in ((), (stages,)):
+                raise ValueError(
+                    f"{name} must be a scalar or have one entry for each of the {stages} stages, "
+                    f"got shape {np.shape(value)}"
+                )
+        if self._concentration_prior is not None:
+            per_stage_prior(self._concentration_prior, stages)
+
+    def _data(self, rankings: Rankings) -> MallowsData:
+        n, stages = rankings.num_items, num_stages(rankings)
+        orderings = jnp.asarray(rankings.orderings)[:, :stages]
+        left = (n - jnp.arange(stages)).astype(jnp.float32)
+        log_marginal = -jnp.sum(jnp.where(orderings >= 0, jnp.log(left), 0.0), axis=1)
+        rows = jnp.asarray(rankings.row_index, jnp.int32)
+        return MallowsData(orderings, jnp.asarray(rankings.counts), rows, log_marginal)
+
+    def _hyper(self, z: dict, alpha: Array | None, args: tuple, kwargs: dict) -> Hyper:
+        """The priors; as a block, those of the user's model given the sibling sites."""
+        stages = num_stages(find_rankings(args, kwargs))
+        if self._is_block:
+            return self._hyper_from_model(z, stages, args, kwargs)
+        if alpha is None:
+            alpha = jnp.asarray(self._alpha, jnp.float32)
+        prior: ConcentrationPrior
+        if self._tied:
+            prior = Tied(self._concentration_prior)
+        elif self._concentration_prior is not None:
+            prior = PerStage(per_stage_prior(self._concentration_prior, stages))
+        else:
+            prior = self._conjugate(self._nu, self._r, stages)
+        return Hyper(PartitionPrior(alpha, self._num_components), prior)
+
+    def _conjugate(self, nu: Any, r: Any, stages: int) -> Conjugate:
+        nu, r = jnp.asarray(nu, jnp.float32), jnp.asarray(r, jnp.float32)
+        shape = jnp.broadcast_shapes(nu.shape, r.shape, (stages,))
+        return Conjugate(jnp.broadcast_to(nu, shape), jnp.broadcast_to(r, shape))
+
+    def _hyper_from_model(self, z: dict, stages: int, args: tuple, kwargs: dict) -> Hyper:
+        kwargs = dict(kwargs)
+        siblings = kwargs.get(GIBBS_SITES_KWARG, {})
+        values = {self._sites[name]: z[self._sites[name]] for name in self._sites}
+        kwargs[GIBBS_SITES_KWARG] = {**siblings, **values}
+        with handlers.block(), handlers.trace() as trace, handlers.seed(rng_seed=0):
+            self._model(*args, **kwargs)
+        partition = trace[self._sites["assignments"]]["fn"]
+        if isinstance(partition, FiniteDirichletPartition):
+            num_components = partition.num_components
+        elif isinstance(partition, ChineseRestaurantProcess):
+            num_components = None
+        else:
+            raise ValueError(
+                f"site {self._sites['assignments']!r} must have a ChineseRestaurantProcess or a "
+                f"FiniteDirichletPartition as its prior, not {type(partition).__name__}"
+            )
+        alpha = jnp.asarray(partition.concentration, jnp.float32)
+        prior = trace[self._sites["concentration"]]["fn"]
+        if prior.batch_shape not in ((), (self._num_slots,)):
+            raise ValueError(
+                f"site {self._sites['concentration']!r} has batch shape {prior.batch_shape}; the "
+                f"kernel has {self._num_slots} cluster slots (max_clusters or num_components)"
+            )
+        while isinstance(
+            prior, dist.Independent | dist.ExpandedDistribution | dist.MaskedDistribution
+        ):
+            prior = prior.base_dist
+        if isinstance(prior, MallowsConcentrationPrior):
+            concentration: ConcentrationPrior = self._conjugate(prior.nu, prior.r, stages)
+        else:
+            concentration = PerStage(per_stage_prior(prior, stages))
+        return Hyper(PartitionPrior(alpha, num_components), concentration)
+
+    # -- the chain -----------------------------------------------------------------------------
+
+    def _init(
+        self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict
+    ) -> MallowsState:
+        rankings = find_rankings(args, kwargs)
+        data, n, slots = self._data(rankings), rankings.num_items, self._num_slots
+        stages, names = num_stages(rankings), self._sites
+        key_init, key_alpha, rng_key = random.split(rng_key, 3)
+        given = dict(init_params or {})
+        alpha = given.get("alpha")
+        if alpha is None and isinstance(self._alpha, dist.Distribution):
+            alpha = self._alpha.sample(key_alpha)
+        if self._init_strategy == "random":
+            start = _init_random(key_init, data, slots, n, stages)
+        else:
+            start = _init_nearest(key_init, data, slots, n, stages)
+        # as a block, Gibbs always passes a draw from the prior: a poor start, to be asked for
+        if not self._is_block or self._init_strategy == "given":
+            start = {name: given.get(names[name], value) for name, value in start.items()}
+        start["assignments"] = start["assignments"].astype(jnp.int32)
+        if alpha is not None:
+            alpha = jnp.asarray(alpha, jnp.float32)
+        z = {names[name]: value for name, value in start.items()}
+        hyper = self._hyper(z, alpha, args, kwargs)
+        state = self._state(start, hyper, data, n, rng_key, jnp.ones(()), jnp.array(False))
+        return state
+
+    def _sweep(self, state: MallowsState, args: tuple, kwargs: dict) -> MallowsState:
+        rankings = find_rankings(args, kwargs)
+        data, n, slots = self._data(rankings), rankings.num_items, self._num_slots
+        limits = max_codes(n, num_stages(rankings))
+        names, z = self._sites, state.z
+        hyper = self._hyper(z, z.get("alpha"), args, kwargs)
+        rng_key, *keys = random.split(state.rng_key, 6)
+        key_empty, key_labels, key_steps, key_params, key_alpha = keys
+
+        now = {name: z[names[name]] for name in names}
+        now["assignments"] = now["assignments"].astype(jnp.int32)
+        sizes = jnp.zeros(slots, jnp.int32).at[now["assignments"]].add(1)
+        if self._is_block:
+            # siblings may have moved the prior since the empty slots were drawn from it
+            fresh = hyper.concentration.draw(key_empty, slots, limits)
+            now["concentration"] = jnp.where(sizes[:, None] > 0, now["concentration"], fresh)
+
+        accept_label = jnp.ones(())
+        overflow = jnp.array(False)
+        if hyper.partition.num_components != 1:
+            now, overflow, accept_label = self._update_assignments(
+                key_labels, now, sizes, hyper, data, limits
+            )
+            num_steps, glides = self._marginal_moves(data)
+            if self._exact and num_steps > 0:
+                priors = hyper.partition, hyper.concentration
+                now = update_marginally(
+                    key_steps, now, *priors, data, limits, num_steps, glides=glides
+                )
+            sizes = jnp.zeros(slots, jnp.int32).at[now["assignments"]].add(1)
+
+        now, accept_center = self._update_parameters(key_params, now, sizes, hyper, data, limits)
+        if isinstance(self._alpha, dist.Distribution) and not self._is_block:
+            alpha = update_alpha(key_alpha, hyper.partition, self._alpha, sizes)
+            hyper = hyper._replace(partition=hyper.partition._replace(alpha=alpha))
+        accept_prob = jnp.minimum(accept_label, accept_center)
+        return self._state(now, hyper, data, n, rng_key, accept_prob, overflow)
+
+    def _marginal_moves(self, data: MallowsData) -> tuple[int, bool]:
+        """How many steps with the labels integrated out, and whether trajectories among them."""
+        cells = data.orderings.shape[0] * self._num_slots
+        glides = cells * data.orderings.shape[1] <= _MANY_CELLS
+        if self._num_marginal_steps is not None:
+            return self._num_marginal_steps, glides
+        most = min(max(data.num_rankings, 10), 200)
+        return (0 if cells > _MANY_CELLS else min(2**24 // cells, most)), glides
+
+    def _update_assignments(
+        self,
+        key: Array,
+        now: dict[str, Array],
+        sizes: Array,
+        hyper: Hyper,
+        data: MallowsData,
+        limits: Array,
+    ) -> tuple[dict[str, Array], Array, Array]:
+        """Step 1 of Figures 1 and 5: labels, overflow flag, acceptance probability."""
+        raise NotImplementedError
+
+    def _update_parameters(
+        self,
+        key: Array,
+        now: dict[str, Array],
+        sizes: Array,
+        hyper: Hyper,
+        data: MallowsData,
+        limits: Array,
+    ) -> tuple[dict[str, Array], Array]:
+        """Step 2 of Figures 1 and 5: centers and concentrations given the labels."""
+        who = members(now["assignments"], data, self._num_slots)
+        counts = stage_counts(who, data, self._num_slots)
+        center, theta = now["center"], now["concentration"]
+        sums = code_sums(who, data, inverse_ordering(center))
+        num_moves = self._num_reinsertions
+        if num_moves is None:
+            num_moves = min(2 * center.shape[1], 100)
+        occupied = sizes > 0
+
+        def update(carry: tuple, key: Array) -> tuple[tuple, Array]:
+            center, theta, sums = carry
+            key_center, key_theta, key_far = random.split(key, 3)
+            center, sums, accept = update_centers(
+                key_center, center, theta, sums, who, data, sizes, num_moves, self._exact
+            )
+            theta = hyper.concentration.update(key_theta, theta, sums, counts, limits)
+            if self._exact:
+                center, theta, sums = self._rearrange(
+                    key_far, center, theta, sums, who, counts, hyper, data, limits
+                )
+            mean_accept = jnp.sum(accept * occupied) / jnp.maximum(occupied.sum(), 1)
+            return (center, theta, sums), mean_accept
+
+        keys = random.split(key, self._num_center_updates)
+        (center, theta, _), accept = jax.lax.scan(update, (center, theta, sums), keys)
+        now = {**now, "center": center, "concentration": theta}
+        return now, accept.mean()
+
+    def _rearrange(
+        self,
+        key: Array,
+        center: Array,
+        theta: Array,
+        sums: Array,
+        who: Members,
+        counts: Array,
+        hyper: Hyper,
+        data: MallowsData,
+        limits: Array,
+    ) -> tuple[Array, Array, Array]:
+        """Metropolis-Hastings moves of (σ, θ) together, between modes that σ | θ cannot leave.
+
+        σ' rearranges a window of places, and θ' is drawn from its conditional given σ' (under the
+        conjugate part of the prior), which leaves a ratio of B̃eta functions.
+        """
+        conjugate = hyper.concentration.conjugate_part(limits)
+        if conjugate is None or center.shape[1] < 2:
+            return center, theta, sums
+        nu_r, nu = conjugate
+        # a single population cannot escape by its labels; elsewhere one try a sweep is enough
+        num_moves = 8 if self._num_slots == 1 and who.rows.shape[0] <= 2**14 else 1
+        b = nu + counts + 1.0
+
+        def rearrange(carry: tuple, key: Array) -> tuple[tuple, None]:
+            center, theta, sums = carry
+            key_center, key_theta, key_accept = random.split(key, 3)
+            proposal = propose_rearrangement(key_center, center)
+            new_sums = code_sums(who, data, inverse_ordering(proposal))
+            new_theta = sample_concentration(key_theta, nu_r + new_sums, b, limits)
+            change = (new_sums - sums).astype(jnp.float32)
+            log_accept = log_beta_tilde_change(nu_r + sums, b, limits, change)
+            log_accept += hyper.concentration.log_rest(new_theta, limits)
+            log_accept -= hyper.concentration.log_rest(theta, limits)
+            accept_prob = jnp.exp(jnp.minimum(log_accept.sum(1), 0.0))
+            accepted = random.uniform(key_accept, accept_prob.shape) < accept_prob
+            keep = accepted[:, None]
+            carry = (
+                jnp.where(keep, proposal, center),
+                jnp.where(keep, new_theta, theta),
+                jnp.where(keep, new_sums, sums),
+            )
+            return carry, None
+
+        keys = random.split(key, num_moves)
+        return jax.lax.scan(rearrange, (center, theta, sums), keys)[0]
+
+    def _state(
+        self,
+        now: dict[str, Array],
+        hyper: Hyper,
+        data: MallowsData,
+        num_items: int,
+        rng_key: Array,
+        accept_prob: Array,
+        overflow: Array,
+    ) -> MallowsState:
+        """Labels in order of first use, everything else after them, and the log joint."""
+        slots = self._num_slots
+        labels, order = canonical_order(now["assignments"], slots)
+        center, theta = now["center"][order], now["concentration"][order]
+        sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+        log_joint = self._log_joint(labels, center, theta, sizes, hyper, data, num_items)
+        small = jnp.int8 if slots <= 127 else jnp.int16 if slots <= 32767 else jnp.int32
+        names = self._sites
+        z = {
+            names["assignments"]: labels.astype(small),
+            names["center"]: center.astype(jnp.int32),
+            names["concentration"]: theta,
+        }
+        if not self._is_block:
+            z |= {
+                "cluster_sizes": sizes,
+                "num_clusters": jnp.sum(sizes > 0),
+                "alpha": hyper.partition.alpha,
+                "log_joint": log_joint,
+            }
+            if self._tied:
+                z["shared_concentration"] = theta[:, 0]
+        return MallowsState(z, -log_joint, accept_prob, overflow, rng_key)
+
+    def _log_joint(
+        self,
+        labels: Array,
+        center: Array,
+        theta: Array,
+        sizes: Array,
+        hyper: Hyper,
+        data: MallowsData,
+        num_items: int,
+    ) -> Array:
+        """log p(rankings, labels, centers, θ, α), of the occupied clusters."""
+        who = members(labels, data, self._num_slots)
+        sums = code_sums(who, data, inverse_ordering(center))
+        counts = stage_counts(who, data, self._num_slots)
+        limits = max_codes(num_items, theta.shape[1])
+        occupied = sizes > 0
+        log_center = -jnp.sum(jnp.log(jnp.arange(1, num_items + 1, dtype=jnp.float32)))
+        per_cluster = hyper.concentration.log_prob(theta, num_items) + log_center
+        per_cluster -= jnp.sum(theta * sums + counts * log_psi(theta, limits), axis=1)
+        log_joint = jnp.sum(jnp.where(occupied, per_cluster, 0.0))
+        if hyper.partition.num_components != 1:
+            log_joint += log_partition_prior(hyper.partition, sizes)
+            if isinstance(self._alpha, dist.Distribution) and not self._is_block:
+                log_joint += self._alpha.log_prob(hyper.partition.alpha)
+        return log_joint
+
+    def _potential(self, state: MallowsState, args: tuple, kwargs: dict) -> Array:
+        rankings = find_rankings(args, kwargs)
+        z, names = state.z, self._sites
+        hyper = self._hyper(z, z.get("alpha"), args, kwargs)
+        labels = z[names["assignments"]].astype(jnp.int32)
+        sizes = jnp.zeros(self._num_slots, jnp.int32).at[labels].add(1)
+        center, theta = z[names["center"]], z[names["concentration"]]
+        data = self._data(rankings)
+        return -self._log_joint(labels, center, theta, sizes, hyper, data, rankings.num_items)
+
+    def _reseat(
+        self,
+        key: Array,
+        visits: Array,
+        now: dict[str, Array],
+        sizes: Array,
+        hyper: Hyper,
+        data: MallowsData,
+        limits: Array,
+        new: NewClusters,
+        predictive: Callable,
+        correction: Callable | None = None,
+    ) -> Seats:
+        places = inverse_ordering(now["center"])
+        who = members(now["assignments"], data, self._num_slots)
+        seats = Seats(
+            assignments=now["assignments"],
+            sizes=sizes,
+            places=places,
+            concentration=now["concentration"],
+            log_psis=log_psi(now["concentration"], limits),
+            sums=code_sums(who, data, places),
+            counts=stage_counts(who, data, self._num_slots),
+            overflow=jnp.array(False),
+            accept_prob=jnp.zeros(()),
+        )
+        return update_assignments_sequential(
+            key, visits, seats, new, hyper.partition, data, predictive, correction
+        )
+
+
+class SliceGibbs(_MallowsGibbs):
+    r"""
+    Slice-Gibbs: labels, centers and concentrations of a mixture of generalized Mallows models.
+
+    Every update leaves the posterior invariant. The labels are drawn one by one with the
+    Chinese-restaurant weights of Figure 1 [1] (``assignment="sequential"``), or all at once given
+    explicit mixture weights and slice variables [2, 3, 4] (``"parallel"``), which costs far less
+    on many rankings. Centers move by the stagewise draw of Figure 2 as a Metropolis-Hastings
+    proposal (on its own it is not exact, whatever Lemma 2 says) and by reinsertions of single
+    items; concentrations are drawn exactly under the conjugate prior, by slice sampling under
+    others.
+
+    ``mcmc.get_samples()`` has ``assignments`` (D, N), small integers in order of first use,
+    ``center`` (D, C, n), ``concentration`` (D, C, T), ``cluster_sizes`` (D, C), ``num_clusters``,
+    ``alpha`` and ``log_joint`` (D,). T is the longest list, at most n - 1. Slots from
+    ``num_clusters`` on hold draws from the prior.
+
+    :param alpha: concentration of the Dirichlet process (or of the symmetric Dirichlet(α/K)
+        weights); a number, or a distribution to sample it under.
+    :param nu: prior sample size of the conjugate prior of θ, a scalar or one per stage.
+    :param r: prior mean code, a scalar or one per stage.
+    :param concentration_prior: any univariate distribution for θ, scalar or one per stage,
+        instead of the conjugate prior.
+    :param tied: one θ for all stages of a cluster; needs ``concentration_prior``. The samples
+        then have ``shared_concentration`` (D, C) as well.
+    :param num_components: None for a Dirichlet process, K for a finite mixture, 1 for a single
+        population.
+    :param max_clusters: slots of the Dirichlet process. A sweep that needs more sets the extra
+        field ``overflow``, of which :func:`~numpyro_rankings.to_inference_data` warns. The
+        parallel mode needs some 14 α of them for sticks that hold nobody.
+    :param assignment: ``"sequential"`` or ``"parallel"``.
+    :param init: ``"nearest"``, a few rounds of nearest-center clustering from random seeds, with
+        Borda orders for centers (one population: the Borda order); ``"random"``; or ``"given"``
+        (as a block: start where ``init_params`` or the prior says).
+    :param num_births: in parallel mode, how many random rankings are also visited one by one in a
+        sweep, with the chance to open a cluster that fits them; by default N/100, at least 16 and
+        at most 256.
+    :param num_center_updates: updates of (σ, θ) in a sweep, the paper's TGibbs.
+    :param num_reinsertions: reinsertions before and after each stagewise draw.
+    :param num_marginal_steps: Metropolis-Hastings steps in a sweep with the labels integrated out,
+        on the parameters, shares, splits and merges of the larger clusters; where rankings times
+        slots are few, Hamiltonian trajectories come with them. Without them chains agree only
+        where clusters are far apart. By default N, at least 10 and at most 200; fewer where there
+        are many distinct rankings, and none beyond 2^21 / slots.
+    :param model: a NumPyro model of the user's, to use the kernel as a block of
+        :class:`numpyro.infer.Gibbs`. It is called with a :class:`~numpyro_rankings.Rankings` among
+        its arguments and has a :class:`~numpyro_rankings.distributions.ChineseRestaurantProcess`
+        (or ``FiniteDirichletPartition``) site, a ``RandomPermutation`` site and a concentration
+        site in a plate of ``max_clusters``. α and the prior of θ are read from the model at the
+        present values of its other sites.
+    :param sites: names of the sites owned as a block, for instance
+        ``{"assignments": "z", "center": "sigma", "concentration": "theta"}``.
+
+    **References:**
+
+    1. Meilă, M., Chen, H. (2010), "Dirichlet process mixtures of generalized Mallows models", UAI.
+    2. Walker, S. (2007), "Sampling the Dirichlet mixture model with slices".
+    3. Kalli, M., Griffin, J., Walker, S. (2011), "Slice sampling mixture models".
+    4. Caron, F., Teh, Y. W., Murphy, T. B. (2014), "Bayesian nonparametric Plackett–Luce models
+       for the analysis of preferences for college degree programmes", Appendix D, step 6.
+
+    .. doctest::
+
+       >>> import jax
+       >>> from numpyro.infer import MCMC
+       >>> from numpyro_rankings import Rankings
+       >>> from numpyro_rankings.infer import SliceGibbs
+       >>> rankings = Rankings.from_orderings(
+       ...     [[0, 1, 2], [0, 2, 1], [2, 1, 0]], num_items=3, counts=[20, 5, 15]
+       ... )
+       >>> mcmc = MCMC(SliceGibbs(), num_warmup=50, num_samples=100, progress_bar=False)
+       >>> mcmc.run(jax.random.key(0), rankings)
+       >>> mcmc.get_samples()["assignments"].shape
+       (100, 40)
+    """
+
+    def __init__(
+        self,
+        alpha: float | dist.Distribution = 1.0,
+        nu: Any = 1.0,
+        r: Any = 1.0,
+        concentration_prior: dist.Distribution | None = None,
+        num_components: int | None = None,
+        max_clusters: int = 64,
+        assignment: str = "sequential",
+        *,
+        tied: bool = False,
+        init: str = "nearest",
+        num_births: int | None = None,
+        num_center_updates: int = 1,
+        num_reinsertions: int | None = None,
+        num_marginal_steps: int | None = None,
+        model: Callable | None = None,
+        sites: Mapping[str, str] | None = None,
+    ) -> None:
+        if assignment not in ("sequential", "parallel"):
+            raise ValueError(f"assignment is 'sequential' or 'parallel', not {assignment!r}")
+        self._assignment, self._num_births = assignment, num_births
+        super().__init__(
+            alpha=alpha,
+            nu=nu,
+            r=r,
+            concentration_prior=concentration_prior,
+            tied=tied,
+            num_components=num_components,
+            max_clusters=max_clusters,
+            init=init,
+            num_center_updates=num_center_updates,
+            num_reinsertions=num_reinsertions,
+            num_marginal_steps=num_marginal_steps,
+            model=model,
+            sites=sites,
+        )
+
+    def _update_assignments(
+        self,
+        key: Array,
+        now: dict[str, Array],
+        sizes: Array,
+        hyper: Hyper,
+        data: MallowsData,
+        limits: Array,
+    ) -> tuple[dict[str, Array], Array, Array]:
+        key_all, key_visits, key_prior, key_new, key_scan = random.split(key, 5)
+        overflow = jnp.array(False)
+        num_rankings, n = data.num_rankings, now["center"].shape[1]
+        visits = jnp.arange(num_rankings, dtype=jnp.int32)
+        if self._assignment == "parallel":
+            labels, overflow = update_assignments_parallel(
+                key_all,
+                now["assignments"],
+                sizes,
+                inverse_ordering(now["center"]),
+                now["concentration"],
+                hyper.partition,
+                data,
+            )
+            now = {**now, "assignments": labels}
+            sizes = jnp.zeros_like(sizes).at[labels].add(1)
+            num_births = self._num_births
+            if num_births is None:
+                num_births = int(np.clip(num_rankings // 100, 16, 256))
+            if num_births == 0:
+                return now, overflow, jnp.ones(())
+            visits = random.randint(key_visits, (num_births,), 0, num_rankings)
+        prior_theta = hyper.concentration.draw(key_prior, len(visits), limits)
+        new = new_clusters(key_new, prior_theta, n)
+        seats = self._reseat(
+            key_scan, visits, now, sizes, hyper, data, limits, new, slice_predictive
+        )
+        now = {
+            "assignments": seats.assignments,
+            "center": inverse_ordering(seats.places),
+            "concentration": seats.concentration,
+        }
+        return now, overflow | seats.overflow, jnp.ones(())
+
+
+class BetaGibbs(_MallowsGibbs):
+    r"""
+    Beta-Gibbs: like :class:`SliceGibbs`, with θ integrated out while the labels are drawn.
+
+    The predictive probability of code s at stage j of a cluster is B̃eta(νr_j + S_j + s,
+    ν + N_j + 2, n - j) / B̃eta(νr_j + S_j, ν + N_j + 1, n - j) (Lemma 6). With ``exact=True`` the
+    Beta weights of Figure 5 only propose a label, and a Metropolis-Hastings step that evaluates
+    B̃eta for the two clusters concerned makes the draw exact.
+
+    With ``exact=False`` it is the algorithm as Figures 4 and 5 print it: Beta for B̃eta in the
+    labels, in the concentrations (eq. 12) and in the center of a new cluster, and the stagewise
+    draw of a center taken as it is. Its bias is large where θ·(n-j) is small: for a cluster of 100
+    rankings at a stage with codes 0..9 and θ = 0.1, the log weight of code 0 is off by +0.34 and
+    that of code 9 by -0.92.
+
+    Samples, arguments and the use as a block are those of :class:`SliceGibbs`; the prior of θ is
+    the conjugate one.
+
+    :param exact: whether to correct the paper's approximations.
+
+    **References:**
+
+    1. Meilă, M., Chen, H. (2010), "Dirichlet process mixtures of generalized Mallows models", UAI.
+    """
+
+    def __init__(
+        self,
+        alpha: float | dist.Distribution = 1.0,
+        nu: Any = 1.0,
+        r: Any = 1.0,
+        num_components: int | None = None,
+        max_clusters: int = 64,
+        exact: bool = True,
+        *,
+        init: str = "nearest",
+        num_center_updates: int = 1,
+        num_reinsertions: int | None = None,
+        num_marginal_steps: int | None = None,
+        model: Callable | None = None,
+        sites: Mapping[str, str] | None = None,
+    ) -> None:
+        self._exact = bool(exact)
+        super().__init__(
+            alpha=alpha,
+            nu=nu,
+            r=r,
+            concentration_prior=None,
+            tied=False,
+            num_components=num_components,
+            max_clusters=max_clusters,
+            init=init,
+            num_center_updates=num_center_updates,
+            num_reinsertions=num_reinsertions,
+            num_marginal_steps=num_marginal_steps,
+            model=model,
+            sites=sites,
+        )
+
+    def _conjugate(self, nu: Any, r: Any, stages: int) -> Conjugate:
+        prior = super()._conjugate(nu, r, stages)
+        return prior if self._exact else InfiniteConjugate(*prior)
+
+    def _update_assignments(
+        self,
+        key: Array,
+        now: dict[str, Array],
+        sizes: Array,
+        hyper: Hyper,
+        data: MallowsData,
+        limits: Array,
+    ) -> tuple[dict[str, Array], Array, Array]:
+        key_prior, key_new, key_scan = random.split(key, 3)
+        num_rankings, n = data.num_rankings, now["center"].shape[1]
+        conjugate = hyper.concentration
+        assert isinstance(conjugate, Conjugate)
+        prior = CollapsedPrior(conjugate.nu * conjugate.r, conjugate.nu, limits)
+        theta = conjugate.draw(key_prior, num_rankings, limits)
+        new = new_clusters(key_new, theta, n)
+        if not self._exact:
+            new = new._replace(codes=_sample_sigma_n1(key_new, prior, num_rankings, n))
+        seats = self._reseat(
+            key_scan,
+            jnp.arange(num_rankings, dtype=jnp.int32),
+            now,
+            sizes,
+            hyper,
+            data,
+            limits,
+            new,
+            beta_predictive(prior),
+            beta_correction(prior) if self._exact else None,
+        )
+        # θ was integrated out: draw it anew before the centers are drawn given it
+        key_theta, _ = random.split(key_prior)
+        theta = conjugate.update(key_theta, seats.concentration, seats.sums, seats.counts, limits)
+        now = {
+            "assignments": seats.assignments,
+            "center": inverse_ordering(seats.places),
+            "concentration": theta,
+        }
+        accept = seats.accept_prob / num_rankings if self._exact else jnp.ones(())
+        return now, seats.overflow, accept
+
+
+def _sample_sigma_n1(key: Array, prior: CollapsedPrior, num_draws: int, num_items: int) -> Array:
+    """Codes of Sample-σ-N1 (Figure 4): P(V_j = k) ∝ Beta(ν r_j + k, ν + 2), k = 0..n-j."""
+    codes = jnp.arange(num_items)
+    log_weights = log_beta_ratio(prior.nu_r[:, None], prior.nu[:, None] + 1.0, codes)
+    log_weights = jnp.where(codes <= prior.limits[:, None], log_weights, -jnp.inf)
+    reached = jnp.cumsum(jax.nn.softmax(log_weights, axis=1), axis=1)
+    uniforms = random.uniform(key, (num_draws, len(prior.limits)))
+    draw = jax.vmap(jnp.searchsorted, in_axes=(0, 1), out_axes=1)(reached, uniforms)
+    return jnp.minimum(draw, prior.limits).astype(jnp.int32)
+
+
+def _init_random(key: Array, data: MallowsData, slots: int, n: int, stages: int) -> dict:
+    """Uniform labels of up to 20 clusters, uniform centers, every θ 1."""
+    key_labels, key_centers = random.split(key)
+    labels = random.randint(key_labels, (data.num_rankings,), 0, min(slots, 20))
+    centers = jnp.argsort(random.uniform(key_centers, (slots, n)), axis=1).astype(jnp.int32)
+    theta = jnp.ones((slots, stages))
+    return {"assignments": labels, "center": centers, "concentration": theta}
+
+
+def _init_nearest(
+    key: Array, data: MallowsData, slots: int, n: int, stages: int, rounds: int = 5
+) -> dict:
+    """Nearest-center clustering of up to 20 seeds, with Borda orders for centers."""
+    key_seeds, key_ties = random.split(key)
+    seeds = min(slots, 20, data.num_rankings)
+    theta = jnp.ones((slots, stages))
+    rows = data.row_index[random.permutation(key_seeds, data.num_rankings)[:seeds]]
+    jitter = random.uniform(key_ties, (slots, n)) * 1e-3
+    labels = jnp.zeros(data.num_rankings, jnp.int32)
+    scores = _borda_scores(labels, data, slots, n)[:1] / data.num_rankings
+    # each seed is its list, then the other items in the Borda order of all rankings
+    own = jnp.tile(scores, (slots, 1)) + jitter
+    if slots > 1:
+        stage = jnp.where(data.listed[rows], jnp.arange(stages) - 10.0 * n, 0.0)
+        items = jnp.where(data.listed[rows], data.orderings[rows], n)
+        own = own.at[jnp.arange(seeds)[:, None], items].set(stage, mode="drop")
+    centers = jnp.argsort(own, axis=1).astype(jnp.int32)
+    for _ in range(rounds if slots > 1 else 0):
+        table = log_likelihoods(data, inverse_ordering(centers), theta, jnp.array(seeds), n)
+        labels = jnp.argmax(table, axis=0).astype(jnp.int32)[data.row_index]
+        sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+        scores = _borda_scores(labels, data, slots, n) / jnp.maximum(sizes, 1)[:, None]
+        centers = jnp.argsort(scores + jitter, axis=1).astype(jnp.int32)
+    return {"assignments": labels, "center": centers, "concentration": theta}
+
+
+def _borda_scores(labels: Array, data: MallowsData, slots: int, n: int) -> Array:
+    """Sum of the places of each item over each cluster's rankings, (C, n).
+
+    An item not listed gets the mean of the places left.
+    """
+    who = members(labels, data, slots)
+    listed = data.listed[who.rows]
+    weights = who.weights.astype(jnp.float32)
+    mean_left = (n - 1 + listed.sum(1)) / 2.0
+    base = jnp.zeros(slots).at[who.clusters].add(weights * mean_left)
+    items = jnp.where(listed, data.orderings[who.rows], n)
+    gain = (jnp.arange(listed.shape[1]) - mean_left[:, None]) * weights[:, None]
+    scores = jnp.zeros((slots, n)).at[who.clusters[:, None], items].add(gain, mode="drop")
+    return scores + base[:, None]
+
+
+def _check_settings(
+    alpha: Any, nu: Any, r: Any, num_components: Any, max_clusters: Any, init: str
+) -> None:
+    if not isinstance(alpha, dist.Distribution):
+        number = np.asarray(alpha)
+        if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
+            raise ValueError(f"alpha must be a positive number or a distribution, got {alpha!r}")
+    for name, value in (("nu", nu), ("r", r)):
+        array = np.asarray(value, float)
+        if not (np.all(array > 0) and np.all(np.isfinite(array))):
+            raise ValueError(f"{name} must be positive, got {value!r}")
+    for name, number in (("num_components", num_components), ("max_clusters", max_clusters)):
+        if number is not None and (number < 1 or not float(number).is_integer()):
+            raise ValueError(f"{name} must be a positive whole number, got {number!r}")
+    if init not in _INITS:
+        raise ValueError(f"init is one of {_INITS}, not {init!r}")

@@ -1,0 +1,332 @@
+"""Draws of the Mallows kernels to ArviZ, with the quantities that can be diagnosed.
+
+Labels switch and permutations have no mean, so R-hat and ESS of the raw draws say nothing. They
+are taken here on quantities that do not depend on the labels.
+"""
+
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpyro.infer import MCMC
+
+from .partitions import partition_entropy
+from .rankings import Rankings
+from .summaries import (
+    batch_of_rows,
+    borda_ordering,
+    kendall_distance,
+    log_cluster_likelihood,
+    log_one_ranking,
+    log_weights,
+    occupied_slots,
+    stage_orderings,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["diagnostics_table", "save_inference_data", "to_inference_data"]
+
+_LABEL_FREE = (
+    "num_clusters",
+    "log_joint",
+    "alpha",
+    "partition_entropy",
+    "kendall_to_reference",
+    "largest_sizes",
+    "population_concentration",
+)
+_SIZES_SHOWN = 5
+_AUTO_LOG_LIKELIHOOD = 10_000_000  # float32 values, 40 MB
+
+
+def to_inference_data(
+    mcmc: MCMC,
+    rankings: Rankings,
+    log_likelihood: bool | Literal["auto"] = "auto",
+    include_assignments: bool = True,
+) -> Any:
+    """Convert a run of :class:`~numpyro_rankings.infer.SliceGibbs` or
+    :class:`~numpyro_rankings.infer.BetaGibbs` to ArviZ.
+
+    Beside the draws as they are, ``posterior`` has
+
+    - ``rank``, 1 = best, by name of the item: ``center`` the other way round. In slots that are
+      empty in a draw ``rank`` is 0, ``center`` -1 and ``concentration`` NaN; slots empty in all
+      draws are left out.
+    - quantities that do not depend on the labels, for R-hat and ESS: ``num_clusters``,
+      ``log_joint``, ``alpha``, ``largest_sizes``, ``partition_entropy``, and
+      ``kendall_to_reference``, the mean over the rankings of the Kendall distance between the
+      center of their cluster and the Borda order of the data. With ``num_components=1`` also
+      ``population_concentration``, the θ of each stage.
+
+    ``sample_stats`` has ``lp``, ``acceptance_rate`` (of the Metropolis steps) and ``overflow``.
+
+    ``log_likelihood`` has a column for each ranking, not each distinct row: leaving one out
+    leaves the others of its row in. It is the log probability of the ranking given the labels of
+    all others, its own summed over, so that :func:`arviz.loo` leaves out what it says.
+
+    :param mcmc: after ``mcmc.run(key, rankings)``.
+    :param rankings: what was fitted.
+    :param log_likelihood: ``"auto"`` computes it if rankings times draws are at most 10^7, and
+        else warns that it did not.
+    :param include_assignments: whether to keep the labels, by far the largest array.
+    :return: an :class:`arviz.InferenceData` (ArviZ 0.23) or :class:`xarray.DataTree` (1.x).
+    """
+    import arviz as az
+    import xarray as xr
+
+    from . import __version__
+
+    samples = mcmc.get_samples(group_by_chain=True)
+    kernel: Any = mcmc.sampler
+    num_components = kernel._num_components
+    clusters = occupied_slots(samples)
+    num_slots, num_items = clusters["center"].shape[-2:]
+    num_stages = clusters["concentration"].shape[-1]
+    coords = {
+        "item": [str(name) for name in rankings.items],
+        "place": np.arange(1, num_items + 1),
+        "stage": np.arange(1, num_stages + 1),
+        "ranking": np.arange(rankings.num_rankings),
+        "cluster": np.arange(samples["center"].shape[-2]),
+    }
+    dims = {
+        "assignments": ["ranking"],
+        "center": ["cluster", "place"],
+        "concentration": ["cluster", "stage"],
+        "cluster_sizes": ["cluster"],
+        "rankings": ["ranking", "stage"],
+    }
+    data = az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
+    posterior = _dataset(data["posterior"]).isel(cluster=slice(num_slots))
+    if not include_assignments:
+        posterior = posterior.drop_vars("assignments")
+
+    empty = np.asarray(clusters["cluster_sizes"]) == 0
+    center, theta = np.asarray(clusters["center"]), np.asarray(clusters["concentration"])
+    rank = (np.argsort(center, axis=-1) + 1).astype(np.int32)
+    axes = ("chain", "draw", "cluster")
+    posterior["center"] = (*axes, "place"), np.where(empty[..., None], -1, center)
+    posterior["rank"] = (*axes, "item"), np.where(empty[..., None], 0, rank)
+    posterior["concentration"] = (*axes, "stage"), np.where(empty[..., None], np.nan, theta)
+    posterior = posterior.assign_coords(item=coords["item"])
+    for name, (dim, value) in _label_free(clusters, rankings).items():
+        posterior[name] = ("chain", "draw", *dim), value
+    posterior = posterior.assign_coords(
+        size_rank=np.arange(1, posterior.sizes["size_rank"] + 1),
+    )
+    if num_components == 1:
+        posterior["population_concentration"] = ("chain", "draw", "stage"), theta[:, :, 0]
+        posterior = posterior.drop_vars("alpha", errors="ignore")  # of no consequence
+    about = {"numpyro_rankings_version": __version__, "kernel": type(kernel).__name__}
+    posterior.attrs.update(about)
+    groups = {"posterior": posterior}
+
+    num_values = posterior.sizes["chain"] * posterior.sizes["draw"] * rankings.num_rankings
+    if log_likelihood == "auto" and num_values > _AUTO_LOG_LIKELIHOOD:
+        warnings.warn(
+            f"the pointwise log likelihood of {rankings.num_rankings} rankings would be "
+            f"{num_values:.1e} numbers: left out. For leave-one-out pass log_likelihood=True, or "
+            "keep fewer draws",
+            UserWarning,
+            stacklevel=2,
+        )
+    elif log_likelihood:
+        values = pointwise_log_likelihood(samples, rankings, num_components)
+        groups["log_likelihood"] = xr.Dataset(
+            {"rankings": (("chain", "draw", "ranking"), values)},
+            {name: coords.get(name, posterior[name]) for name in ("chain", "draw", "ranking")},
+        )
+
+    overflow = np.asarray(mcmc.get_extra_fields().get("overflow", False))
+    if overflow.any():
+        warnings.warn(
+            f"{overflow.mean():.1%} of the draws wanted more clusters than there are slots, so "
+            "the posterior is cut off: raise max_clusters and run again",
+            UserWarning,
+            stacklevel=2,
+        )
+    return _with_groups(data, groups, about)
+
+
+def _dataset(group: Any) -> Any:
+    """The dataset of a group: an xarray Dataset in ArviZ 0.23, a DataTree node in 1.x."""
+    return group.to_dataset() if hasattr(group, "to_dataset") else group
+
+
+def _with_groups(data: Any, groups: dict[str, Any], attrs: dict[str, str]) -> Any:
+    """Replace or add groups, in the manner of either ArviZ."""
+    import xarray as xr
+
+    is_tree = isinstance(data, xr.DataTree)
+    for name, dataset in groups.items():
+        if is_tree:
+            data[name] = xr.DataTree(dataset)
+        elif name in data.groups():
+            setattr(data, name, dataset)
+        else:
+            data.add_groups({name: dataset})
+    data.attrs.update(attrs)
+    return data
+
+
+def save_inference_data(data: Any, path: str | Path) -> None:
+    """Write to a compressed netCDF file; ``arviz.from_netcdf`` reads it back.
+
+    :param data: what :func:`to_inference_data` returned.
+    :param path: where to.
+    """
+    if not hasattr(data, "to_dataset"):
+        data.to_netcdf(str(path), engine="h5netcdf", compress=True)
+        return
+    encoding = {
+        node.path: {
+            name: {"zlib": True} for name, x in node.data_vars.items() if x.dtype.kind in "biuf"
+        }
+        for node in data.subtree
+    }
+    data.to_netcdf(path, engine="h5netcdf", encoding=encoding)
+
+
+def _label_free(
+    clusters: dict[str, Any], rankings: Rankings
+) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+    """Quantities of each draw that do not depend on the labels: their dims and values."""
+    sizes = np.asarray(clusters["cluster_sizes"])
+    largest_first = -np.sort(-sizes, axis=-1)[..., :_SIZES_SHOWN]
+    occupied = sizes > 0
+    distance = np.zeros(sizes.shape)
+    distance[occupied] = kendall_distance(
+        np.asarray(clusters["center"])[occupied], borda_ordering(rankings)
+    )
+    return {
+        "largest_sizes": (("size_rank",), largest_first),
+        "partition_entropy": ((), partition_entropy(sizes)),
+        "kendall_to_reference": ((), (distance * sizes).sum(-1) / sizes.sum(-1)),
+    }
+
+
+def pointwise_log_likelihood(
+    samples: dict[str, Any], rankings: Rankings, num_components: int | None = None
+) -> np.ndarray:
+    """Log probability of each ranking given the labels of all others, its own summed over.
+
+    With the ranking itself taken out of its cluster, ``N_c`` is one less there, so that under the
+    Dirichlet process it is the log of ``Σ_c N_c P(π | σ_c, θ_c) + α (n-t)!/n!`` over ``N - 1 + α``.
+
+    :param samples: ``mcmc.get_samples(group_by_chain=True)``.
+    :param rankings: what was fitted.
+    :param num_components: ``None`` for the Dirichlet process.
+    :return: float32, shape ``(chains, draws, N)``.
+    """
+    clusters = occupied_slots(samples)
+    num_stages = clusters["concentration"].shape[-1]
+    chains, draws = np.shape(samples["assignments"])[:2]
+    batch = batch_of_rows(clusters["center"].shape, num_stages, rankings.num_rows)
+    orderings = stage_orderings(rankings.orderings, num_stages)
+    log_one = log_one_ranking(rankings.lengths, rankings.num_items)
+    alpha = samples.get("alpha", jnp.ones((chains, draws)))  # has no part in a single population
+    by_draw = {**clusters, "alpha": alpha, "assignments": samples["assignments"]}
+    flat = {
+        name: jnp.asarray(x).reshape(chains * draws, *jnp.shape(x)[2:])
+        for name, x in by_draw.items()
+    }
+    values = _pointwise(flat, orderings, log_one, rankings.row_index, num_components, batch)
+    return np.asarray(values).reshape(chains, draws, -1)
+
+
+@partial(jax.jit, static_argnames=("num_components", "batch"))
+def _pointwise(
+    draws: dict[str, Array],
+    orderings: Array,
+    log_one: Array,
+    row_index: Array,
+    num_components: int | None,
+    batch: int,
+) -> Array:
+    def one_draw(draw: dict[str, Array]) -> Array:
+        sizes, alpha = draw["cluster_sizes"], draw["alpha"]
+        num_slots = sizes.shape[0]
+        log_weight, _ = log_weights(sizes, alpha, num_components)
+        # Row c of these: the weights once a member has left cluster c.
+        left = sizes - jnp.eye(num_slots, dtype=sizes.dtype)
+        log_left, log_empty_left = jax.vmap(lambda s: log_weights(s, alpha, num_components))(
+            jnp.maximum(left, 0)
+        )
+        log_own = jnp.diagonal(log_left)
+
+        def one_row(row: tuple[Array, Array]) -> Array:
+            ordering, log_one = row
+            by_cluster = log_cluster_likelihood(
+                ordering[None], draw["center"], draw["concentration"]
+            )[0]
+            others = _all_but_one(log_weight + by_cluster)
+            clusters = jnp.logaddexp(others, log_own + by_cluster)
+            return jnp.logaddexp(clusters, log_empty_left + log_one)
+
+        by_row = jax.lax.map(one_row, (orderings, log_one), batch_size=batch)
+        total = jnp.log(sizes.sum() - 1 + alpha)
+        return by_row[row_index, draw["assignments"].astype(jnp.int32)] - total
+
+    return jax.lax.map(one_draw, draws)
+
+
+def _all_but_one(x: Array) -> Array:
+    """Log sum of the exponentials of all entries but one, for each; nothing is subtracted."""
+    nothing = jnp.full(1, -jnp.inf, x.dtype)
+    before = jax.lax.cumlogsumexp(x)
+    after = jax.lax.cumlogsumexp(x, reverse=True)
+    return jnp.logaddexp(
+        jnp.concatenate([nothing, before[:-1]]), jnp.concatenate([after[1:], nothing])
+    )
+
+
+def diagnostics_table(data: Any) -> "pd.DataFrame":
+    """Mean, spread, effective sample size and R-hat of the quantities free of labels.
+
+    :param data: what :func:`to_inference_data` returned, or read back from netCDF.
+    :return: a row for each scalar and the columns ``mean``, ``sd``, ``ess_bulk``, ``ess_tail``,
+        ``r_hat`` and ``note``. R-hat and ESS are NaN where they are not defined, and ``note``
+        says why: ``"constant"`` in all draws, ``"stuck"`` at a different value in each chain
+        (R-hat is then infinite), or ``"one chain"``.
+    """
+    import arviz as az
+    import pandas as pd
+    import xarray as xr
+
+    posterior = _dataset(data["posterior"])
+    scalars: dict[str, np.ndarray] = {}
+    for name in _LABEL_FREE:
+        if name not in posterior:
+            continue
+        values = np.asarray(posterior[name], np.float64)
+        if values.ndim == 2:
+            scalars[name] = values
+        else:
+            scalars |= {f"{name}[{i + 1}]": values[..., i] for i in range(values.shape[-1])}
+    moving = {name: x for name, x in scalars.items() if np.ptp(x, axis=1).any()}
+    # R-hat of a single chain is not defined; and where nothing moves, nothing can be estimated.
+    dataset = xr.Dataset({name: (("chain", "draw"), x) for name, x in moving.items()})
+    columns: dict[str, Any] = {"ess_bulk": {}, "ess_tail": {}, "r_hat": {}}
+    if moving:
+        columns["ess_bulk"] = az.ess(dataset, method="bulk")
+        columns["ess_tail"] = az.ess(dataset, method="tail")
+        if dataset.sizes["chain"] > 1:
+            columns["r_hat"] = az.rhat(dataset)
+    rows = []
+    for name, x in scalars.items():
+        row = {key: float(column.get(name, np.nan)) for key, column in columns.items()}
+        note = "" if len(x) > 1 else "one chain"
+        if np.ptp(x) == 0:
+            note = "constant"
+        elif name not in moving:
+            note, row["r_hat"] = "stuck", np.inf
+        rows.append({"mean": x.mean(), "sd": x.std(ddof=1), **row, "note": note})
+    return pd.DataFrame(rows, index=pd.Index(list(scalars), name="quantity"))

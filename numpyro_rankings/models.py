@@ -1,0 +1,104 @@
+"""The generative NumPyro models behind the kernels."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
+from jax import Array
+from numpyro import handlers
+
+from numpyro_rankings.distributions import (
+    ChineseRestaurantProcess,
+    FiniteDirichletPartition,
+    GeneralizedMallows,
+    MallowsConcentrationPrior,
+    RandomPermutation,
+)
+from numpyro_rankings.rankings import Rankings
+
+
+def num_stages(rankings: Rankings) -> int:
+    """T: stages with a concentration, the longest list or n - 1 if lists are complete."""
+    return min(rankings.orderings.shape[1], rankings.num_items - 1)
+
+
+def mallows_mixture(
+    rankings: Rankings,
+    *,
+    alpha: float | dist.Distribution = 1.0,
+    nu: Any = 1.0,
+    r: Any = 1.0,
+    concentration_prior: dist.Distribution | None = None,
+    tied: bool = False,
+    num_components: int | None = None,
+    max_clusters: int = 64,
+) -> None:
+    r"""
+    Mixture of generalized Mallows models of top-t rankings, with the labels explicit.
+
+    .. math::
+        c_{1:N} \sim \mathrm{CRP}(α), \quad σ_c \sim \mathrm{Uniform}, \quad
+        θ_{cj} \sim p_0, \quad π_i \mid c_i = c \sim \mathrm{GM}(σ_c, θ_c).
+
+    Sites: ``alpha`` (if it is a distribution), ``assignments`` (N,), ``center`` (C, n),
+    ``concentration`` (C, T), and the observed ``rankings`` (N, T). Slots without rankings add
+    nothing to the density.
+
+    :param rankings: complete or top-t rankings of all items.
+    :param alpha: concentration of the partition, a number or a prior.
+    :param nu: prior sample size of the conjugate prior, a scalar or (T,).
+    :param r: prior mean code of the conjugate prior, a scalar or (T,).
+    :param concentration_prior: univariate prior of θ instead of the conjugate one.
+    :param tied: one θ for all stages of a cluster.
+    :param num_components: K of a finite mixture with symmetric Dirichlet(α/K) weights, 1 for a
+        single population; None for the Dirichlet process.
+    :param max_clusters: slots of the Dirichlet process.
+
+    **References:**
+
+    1. Meilă, M., Chen, H. (2010), "Dirichlet process mixtures of generalized Mallows models", UAI.
+    """
+    n, stages, size = rankings.num_items, num_stages(rankings), rankings.num_rankings
+    slots = max_clusters if num_components is None else num_components
+    if num_components == 1:
+        assignments = jnp.zeros(size, jnp.int32)
+    else:
+        if isinstance(alpha, dist.Distribution):
+            alpha = numpyro.sample("alpha", alpha)
+        assignments = numpyro.sample(
+            "assignments",
+            ChineseRestaurantProcess(alpha, size, max_clusters=slots)
+            if num_components is None
+            else FiniteDirichletPartition(alpha, num_components, size),
+            infer={"event_dims": ["ranking"]},
+        )
+    cluster_sizes = jnp.zeros(slots, jnp.int32).at[assignments].add(1)
+    with (
+        numpyro.plate("cluster", slots, dim=-1),
+        handlers.mask(mask=cluster_sizes > 0),
+    ):
+        center = numpyro.sample("center", RandomPermutation(n), infer={"event_dims": ["place"]})
+        concentration = _sample_concentration(nu, r, concentration_prior, tied, n, stages)
+    orderings = rankings.orderings[rankings.row_index, :stages]
+    # a fit sums over rankings by their codes; only the replay of this model expands them
+    with numpyro.plate("ranking", size, dim=-1):
+        numpyro.sample(
+            "rankings",
+            GeneralizedMallows(center[assignments], concentration[assignments]),
+            obs=orderings,
+            infer={"event_dims": ["stage"]},
+        )
+
+
+def _sample_concentration(
+    nu: Any, r: Any, prior: dist.Distribution | None, tied: bool, num_items: int, stages: int
+) -> Array:
+    if tied:
+        shared = numpyro.sample("shared_concentration", prior)
+        return jnp.broadcast_to(shared[..., None], (*shared.shape, stages))
+    if prior is None:
+        joint: dist.Distribution = MallowsConcentrationPrior(nu, r, num_items, stages)
+    else:
+        joint = prior.expand((stages,)).to_event(1)
+    return numpyro.sample("concentration", joint, infer={"event_dims": ["stage"]})

@@ -1,0 +1,1 @@
+"""Pure, jit-able numerics. Nothing in here knows NumPyro."""

@@ -1,0 +1,107 @@
+"""The stage code of a top-t ranking: how far down the center each listed item stood.
+
+Orderings are 0-based int32 arrays, best item first, padded with -1 at their end. Stages are
+0-based here: stage ``j`` has ``n - 1 - j`` items left besides the one chosen, so its code runs
+over ``0..n-1-j``.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+
+def inverse_ordering(ordering: Array) -> Array:
+    """Places of the items of a full ordering, shape ``(…, n)`` to ``(…, n)``.
+
+    ``inverse_ordering(sigma)[..., i]`` is the 0-based place of item ``i``; the inverse of the
+    inverse is the ordering itself.
+    """
+    return jnp.argsort(ordering, axis=-1).astype(jnp.int32)
+
+
+def max_codes(num_items: int, num_stages: int) -> Array:
+    """Largest code of each stage: ``n-1, n-2, …``, shape ``(num_stages,)``."""
+    return jnp.maximum(num_items - 1 - jnp.arange(num_stages, dtype=jnp.int32), 0)
+
+
+def codes_from_places(listed_places: Array, listed: Array) -> Array:
+    """Stage codes of lists whose items stand at the given places of the center.
+
+    Equation (1) of Meilă & Chen (2010): one less than the rank of the j-th item in the center
+    once the items listed before it are struck out.
+
+    :param listed_places: place in the center of each listed item, shape ``(…, T)``.
+    :param listed: whether the stage holds an item at all, shape ``(…, T)``.
+    :return: codes, int32, shape ``(…, T)``; 0 where nothing is listed.
+    """
+    num_stages = listed_places.shape[-1]
+    earlier = jnp.arange(num_stages)[:, None] > jnp.arange(num_stages)
+    ahead = listed_places[..., None, :] < listed_places[..., :, None]
+    struck_out = jnp.sum(ahead & earlier & listed[..., None, :], axis=-1)
+    return jnp.where(listed, listed_places - struck_out, 0).astype(jnp.int32)
+
+
+def stage_codes(orderings: Array, center_places: Array) -> Array:
+    """Stage codes ``s_j(π | σ)`` of padded orderings.
+
+    :param orderings: shape ``(…, T)``, padded with -1.
+    :param center_places: :func:`inverse_ordering` of the centers, shape ``(…, n)``; leading
+        axes broadcast against those of ``orderings``.
+    :return: int32 codes, shape ``(…, T)``; 0 on padding.
+    """
+    listed = orderings >= 0
+    batch = jnp.broadcast_shapes(orderings.shape[:-1], center_places.shape[:-1])
+    items = jnp.broadcast_to(jnp.maximum(orderings, 0), (*batch, orderings.shape[-1]))
+    places = jnp.broadcast_to(center_places, (*batch, center_places.shape[-1]))
+    return codes_from_places(jnp.take_along_axis(places, items, axis=-1), listed)
+
+
+def ordering_from_codes(codes: Array, center: Array) -> Array:
+    """The list whose stage codes with respect to ``center`` are ``codes``.
+
+    :param codes: shape ``(…, T)``, ``T <= n``, each within ``0..n-1-j``.
+    :param center: shape ``(…, n)``.
+    :return: items, best first, shape ``(…, T)``.
+    """
+    batch = jnp.broadcast_shapes(codes.shape[:-1], center.shape[:-1])
+    codes = jnp.broadcast_to(codes, (*batch, codes.shape[-1]))
+    center = jnp.broadcast_to(center, (*batch, center.shape[-1]))
+
+    def choose(free: Array, code: Array) -> tuple[Array, Array]:
+        """Strike out the ``code``-th of the places that are still free."""
+        place = jnp.argmax(jnp.cumsum(free, axis=-1) > code[..., None], axis=-1)
+        return free & (jnp.arange(free.shape[-1]) != place[..., None]), place
+
+    free = jnp.ones(center.shape, bool)
+    _, places = jax.lax.scan(choose, free, jnp.moveaxis(codes, -1, 0))
+    return jnp.take_along_axis(center, jnp.moveaxis(places, 0, -1), axis=-1).astype(jnp.int32)
+
+
+def center_from_codes(codes: Array, ordering: Array, fill: Array) -> Array:
+    """Places of a center in which a given list has the given codes (Lemma 7, Sample-σ-N1).
+
+    The j-th listed item goes to the ``(code_j + 1)``-th place that is still free; the items
+    not listed fill the places left in the order in which ``fill`` names them.
+
+    :param codes: shape ``(T,)``; entries at padding are ignored.
+    :param ordering: the padded list, shape ``(T,)``.
+    :param fill: any ordering of all items, shape ``(n,)``; uniform for a uniform tail.
+    :return: place of each item, shape ``(n,)``.
+    """
+    num_items = fill.shape[-1]
+
+    def place_item(carry: tuple[Array, Array], stage: tuple[Array, Array]) -> tuple:
+        free, places = carry
+        code, item = stage
+        place = jnp.argmax(jnp.cumsum(free) > code)
+        free = free & ((jnp.arange(num_items) != place) | (item < 0))
+        places = places.at[jnp.where(item >= 0, item, num_items)].set(place, mode="drop")
+        return (free, places), None
+
+    start = (jnp.ones(num_items, bool), jnp.full(num_items, -1, jnp.int32))
+    (free, places), _ = jax.lax.scan(place_item, start, (codes, ordering))
+    unlisted_in_fill = places[fill] < 0
+    turn = jnp.cumsum(unlisted_in_fill) - 1
+    free_places = jnp.argsort(~free, stable=True).astype(jnp.int32)
+    filled = jnp.where(unlisted_in_fill, free_places[turn], places[fill])
+    return places.at[fill].set(filled)

@@ -1,0 +1,480 @@
+r"""The normaliser of a stage, the integral B̃eta over its concentration, and their ratios.
+
+A stage with codes ``0..m`` and concentration :math:`\theta` has the normaliser
+
+.. math::  \psi_m(\theta) = \sum_{k=0}^m e^{-k\theta}
+           = e^{-m\theta/2}\, \frac{\sinh((m+1)\theta/2)}{\sinh(\theta/2)},
+
+and the conjugate posterior of its concentration the log-concave density
+
+.. math::  p(\theta) \propto e^{-a\theta} \psi_m(\theta)^{1-b}, \qquad \theta \ge 0,
+
+whose normaliser is :math:`\tilde B(a, b, m)`, equation (14) of Meilă & Chen (2010).
+
+Everything is meant for float32: with :math:`a, b \sim 10^7` a difference of two large logarithms
+has no digits left, so the functions below return differences and ratios directly. They broadcast
+over all arguments and work under ``jit``, ``vmap`` and ``grad``; the largest code ``m`` may be an
+integer array or traced, and is not differentiated.
+
+**References**
+
+1. *Dirichlet Process Mixtures of Generalized Mallows Models*, M. Meilă, H. Chen (UAI 2010)
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+# h(x) = log(sinh(x)/x) = sum_k 2^(2k) B_2k / (2k (2k)!) x^(2k): coefficients of x^2, x^4, ...
+_H_SERIES = (
+    1.0 / 6.0,
+    -1.0 / 180.0,
+    1.0 / 2835.0,
+    -1.0 / 37800.0,
+    1.0 / 467775.0,
+    -691.0 / 3831077250.0,
+    2.0 / 127702575.0,
+    -3617.0 / 2605132530000.0,
+)
+# The series serves (m+1)θ below this value, the closed forms the rest.
+_SMALL = 2.0
+# Stands for θ = 0 in closed forms that are smooth there but divide by θ.
+_TINY = 1e-25
+
+# Quadrature on either side of the mode reaches to where the density is e^-18 of its maximum.
+# Gauss–Legendre nodes go through the smooth step 3v² - 2v³, which crowds them at both ends:
+# at the mode, and near 0 where the density may bend on the scale 1/m.
+_QUADRATURE_DROP = 18.0
+_LEGENDRE_NODES, _LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(32)
+_V = 0.5 * (_LEGENDRE_NODES + 1.0)
+_QUADRATURE_NODES = _V * _V * (3.0 - 2.0 * _V)
+_QUADRATURE_WEIGHTS = 3.0 * _LEGENDRE_WEIGHTS * _V * (1.0 - _V)
+
+
+def as_floats(*args: ArrayLike) -> tuple[Array, ...]:
+    """The arguments as arrays of one floating type: float32, or wider if one of them is."""
+    floats = [x for x in args if jnp.issubdtype(jnp.result_type(x), jnp.floating)]
+    dtype = jnp.result_type(*floats, jnp.float32)
+    return tuple(jnp.asarray(x, dtype) for x in args)
+
+
+def _h_derivatives(x: Array) -> tuple[Array, Array]:
+    """First and second derivative of ``h`` by its series, for ``|x| <= 1``."""
+    square = x * x
+    first, second = jnp.zeros_like(x), jnp.zeros_like(x)
+    for k, c in reversed(list(enumerate(_H_SERIES, start=1))):
+        first = first * square + 2 * k * c
+        second = second * square + 2 * k * (2 * k - 1) * c
+    return first * x, second
+
+
+def _h_difference(x: Array, dx: Array) -> Array:
+    """``h(x + dx) - h(x)`` without cancellation, for arguments in [-1, 1]."""
+    low, high = x * x, (x + dx) * (x + dx)
+    # Horner's rule for the polynomial in x^2 and its divided difference together. The value is
+    # taken at the far end: loops over dx at fixed x would else have its terms moved out, one by
+    # one, at a cost in compile time.
+    value, slope = jnp.zeros_like(high), jnp.zeros_like(high)
+    for c in reversed(_H_SERIES):
+        slope = slope * low + value
+        value = value * high + c
+    slope = slope * low + value
+    return slope * dx * (2.0 * x + dx)
+
+
+@jax.custom_jvp
+def _log_psi(theta: Array, m: Array) -> Array:
+    theta = jnp.maximum(theta, _TINY)
+    # psi - 1 = e^-θ (1 - e^-mθ) / (1 - e^-θ) has full relative accuracy everywhere.
+    return jnp.log1p(jnp.exp(-theta) * jnp.expm1(-m * theta) / jnp.expm1(-theta))
+
+
+def _moments(theta: Array, m: Array) -> tuple[Array, Array]:
+    """Mean and variance of a code."""
+    size = m + 1.0
+    small = size * theta < _SMALL
+    # cumulants of the uniform codes of θ = 0, less the series of what θ takes away
+    x = 0.5 * jnp.where(small, theta, 0.0)
+    first, second = _h_derivatives(x)
+    first_scaled, second_scaled = _h_derivatives(size * x)
+    near_mean = 0.5 * (m - size * first_scaled + first)
+    near_var = 0.25 * (size * size * second_scaled - second)
+    # those of a geometric variable, less those of another on the multiples of m + 1
+    t = jnp.where(small, 1.0, theta)
+    odds = jnp.exp(-t) / -jnp.expm1(-t)
+    odds_scaled = size * jnp.exp(-size * t) / -jnp.expm1(-size * t)
+    far_mean = odds - odds_scaled
+    far_var = odds * (1.0 + odds) - odds_scaled * (size + odds_scaled)
+    # Fused operations may leave a rounding error where nothing is to be left.
+    mean = jnp.where(m > 0.0, jnp.where(small, near_mean, far_mean), 0.0)
+    return mean, jnp.where(m > 0.0, jnp.where(small, near_var, far_var), 0.0)
+
+
+@jax.custom_jvp
+def _mean_code(theta: Array, m: Array) -> Array:
+    return _moments(theta, m)[0]
+
+
+def _var_code(theta: Array, m: Array) -> Array:
+    return _moments(theta, m)[1]
+
+
+@_log_psi.defjvp
+def _log_psi_jvp(primals, tangents):
+    theta, m = primals
+    return _log_psi(theta, m), -_mean_code(theta, m) * tangents[0]
+
+
+@_mean_code.defjvp
+def _mean_code_jvp(primals, tangents):
+    theta, m = primals
+    return _mean_code(theta, m), -_var_code(theta, m) * tangents[0]
+
+
+def log_psi(theta: ArrayLike, m: ArrayLike) -> Array:
+    r"""Log normaliser :math:`\ln \psi_m(\theta)` of a stage, equation (3) of [1].
+
+    :param theta: concentration, at least 0 (0 itself is fine: the value is ``log(m + 1)``).
+    :param m: largest code.
+    :return: the log normaliser; its derivative in ``theta`` is minus :func:`mean_code`.
+    """
+    return _log_psi(*jnp.broadcast_arrays(*as_floats(theta, m)))
+
+
+def mean_code(theta: ArrayLike, m: ArrayLike) -> Array:
+    r"""Mean of a code with probabilities :math:`e^{-k\theta}/\psi_m(\theta)`, ``k = 0..m``.
+
+    :param theta: concentration, at least 0.
+    :param m: largest code.
+    :return: :math:`-\partial \ln \psi_m(\theta) / \partial\theta`.
+    """
+    return _mean_code(*jnp.broadcast_arrays(*as_floats(theta, m)))
+
+
+def var_code(theta: ArrayLike, m: ArrayLike) -> Array:
+    r"""Variance of a code with probabilities :math:`e^{-k\theta}/\psi_m(\theta)`, ``k = 0..m``.
+
+    :param theta: concentration, at least 0.
+    :param m: largest code.
+    :return: :math:`\partial^2 \ln \psi_m(\theta) / \partial\theta^2`.
+    """
+    return _var_code(*jnp.broadcast_arrays(*as_floats(theta, m)))
+
+
+def _split_step(theta: Array, delta: Array, m: Array) -> tuple[Array, Array, Array, Array]:
+    """Cut the step from θ to θ + δ at (m+1)θ = 2.
+
+    :return: start and length of the part below, lower end and signed length of that above.
+    """
+    cut = _SMALL / (m + 1.0)
+    end = theta + delta
+    lower = jnp.minimum(theta, end)
+    is_below = theta < cut
+    # A step that does not cross keeps its length to the last bit.
+    below = jnp.where(is_below, jnp.minimum(delta, cut - theta), jnp.minimum(end - cut, 0.0))
+    # Not min and max: at θ = cut those would halve the derivative.
+    start = jnp.where(is_below, theta, cut)
+    return start, below, jnp.where(lower < cut, cut, lower), delta - below
+
+
+def _near_difference(theta: Array, delta: Array, m: Array) -> Array:
+    """``ln psi(θ+δ) - ln psi(θ) + mδ/2`` for both ends below the cut."""
+    half = 0.5 * (m + 1.0)
+    change = _h_difference(half * theta, half * delta) - _h_difference(0.5 * theta, 0.5 * delta)
+    return jnp.where(m > 0.0, change, 0.0)
+
+
+def _far_difference(low: Array, delta: Array, m: Array) -> Array:
+    """``ln psi`` at one end less that at the other, for ends ``low`` and ``low + |δ|``.
+
+    The sign is that of a step δ; written from the lower end upwards nothing overflows.
+    """
+
+    # Unlike sign and abs, these have the right derivative at 0.
+    sign = jnp.where(delta < 0.0, -1.0, 1.0)
+    length = sign * delta
+
+    def log_ratio(scale):
+        # log of (1 - e^(-scale (low + length))) / (1 - e^(-scale low))
+        x, d = scale * low, scale * length
+        return jnp.log1p(jnp.expm1(-d) * jnp.exp(-x) / jnp.expm1(-x))
+
+    return jnp.where(m > 0.0, sign * (log_ratio(m + 1.0) - log_ratio(1.0)), 0.0)
+
+
+def log_psi_difference(theta: ArrayLike, delta: ArrayLike, m: ArrayLike) -> Array:
+    r"""The difference :math:`\ln \psi_m(\theta + \delta) - \ln \psi_m(\theta)`.
+
+    It keeps its relative accuracy however small ``delta`` is, so that it may be multiplied by
+    the size of a cluster.
+
+    :param theta: concentration, at least 0.
+    :param delta: step, of either sign, with ``theta + delta`` at least 0.
+    :param m: largest code.
+    :return: the difference, 0 where ``m`` is 0.
+    """
+    theta, delta, m = jnp.broadcast_arrays(*as_floats(theta, delta, m))
+    near, near_step, far, far_step = _split_step(theta, delta, m)
+    below = _near_difference(near, near_step, m) - 0.5 * m * near_step
+    return below + _far_difference(far, far_step, m)
+
+
+def log_density_difference(
+    theta: ArrayLike, delta: ArrayLike, a: ArrayLike, b: ArrayLike, m: ArrayLike
+) -> Array:
+    r"""Change of the log density :math:`-a\theta - (b-1)\ln\psi_m(\theta)` over a step.
+
+    Where codes are nearly uniform the two terms cancel, so the linear part
+    :math:`a - (b-1)m/2` is taken first.
+
+    :param theta: concentration, at least 0.
+    :param delta: step, of either sign, with ``theta + delta`` at least 0.
+    :param a: prior and data codes, :math:`\nu r + S`.
+    :param b: prior and data counts, :math:`\nu + N + 1`.
+    :param m: largest code.
+    :return: log density at ``theta + delta`` less that at ``theta``.
+    """
+    theta, delta, a, b, m = jnp.broadcast_arrays(*as_floats(theta, delta, a, b, m))
+    near, near_step, far, far_step = _split_step(theta, delta, m)
+    count = b - 1.0
+    below = (a - 0.5 * count * m) * near_step + count * _near_difference(near, near_step, m)
+    return -below - (a * far_step + count * _far_difference(far, far_step, m))
+
+
+def concentration_mode(a: ArrayLike, b: ArrayLike, m: ArrayLike) -> Array:
+    r"""Mode of the density :math:`\propto e^{-a\theta}\psi_m(\theta)^{1-b}` on ``θ >= 0``.
+
+    With data alone it is the maximum likelihood estimate, where :func:`mean_code` equals
+    ``a / (b - 1)``; it is 0 when the codes are no smaller than uniform ones.
+
+    :param a: prior and data codes, :math:`\nu r + S`.
+    :param b: prior and data counts, :math:`\nu + N + 1`.
+    :param m: largest code.
+    :return: the mode, accurate to a small part of the standard deviation.
+    """
+    return mode_and_variance(*jnp.broadcast_arrays(*as_floats(a, b, m)))[0]
+
+
+def mode_and_variance(a: Array, b: Array, m: Array) -> tuple[Array, Array]:
+    """:func:`concentration_mode`, and about the variance of a code there; all of one shape."""
+    count = b - 1.0
+    interior = a < 0.5 * count * m
+    target_mean = jnp.where(interior, a, 1.0) / jnp.where(interior, count, 1.0)
+    largest = jnp.where(interior, m, 1.0)
+    # log(1 + 1/mean) equals θ if m is infinite, and is convex in θ with a slope in [1/3, 1]
+    # for every m, so that Newton's steps from above need no safeguard.
+    target = jnp.minimum(jnp.log1p(1.0 / target_mean), 80.0)
+
+    def newton(_, state):
+        theta, _ = state
+        mean, var = _moments(theta, largest)
+        error = jnp.log1p(1.0 / mean) - target
+        return jnp.maximum(theta - error * mean * (1.0 + mean) / var, 0.0), var
+
+    theta, var = lax.fori_loop(0, 4, newton, (target, target))
+    return jnp.where(interior, theta, 0.0), jnp.where(interior, var, m * (m + 2.0) / 12.0)
+
+
+class Fall(NamedTuple):
+    """Points right and left of a mode, each on an axis of length 2 in front of the others."""
+
+    distance: Array
+    """distance from the mode, to the left at most the mode itself"""
+    drop: Array
+    """how far the log density has fallen"""
+    slope: Array
+    """how steeply it falls, away from the mode"""
+
+
+def points_of_fall(
+    mode: Array, variance: Array, a: Array, b: Array, m: Array, drop: float, num_steps: int
+) -> Fall:
+    """Points on either side of the mode at which the log density has fallen by about ``drop``.
+
+    :param mode: first value of :func:`mode_and_variance`, of the shape of ``a``, ``b`` and ``m``.
+    :param variance: its second value.
+    :param drop: the fall wanted.
+    :param num_steps: steps of the search; the fall is within 1e-3 of ``drop`` after 5, and between
+        1 and 1.4 times it after 3.
+    """
+    side = jnp.array([1.0, -1.0], mode.dtype).reshape((2,) + (1,) * mode.ndim)
+    mode, variance, a, b, m = (x[None] for x in (mode, variance, a, b, m))
+    count = b - 1.0
+    # A mode at 0 may have a slope to the right.
+    edge_slope = jnp.where(mode > 0.0, 0.0, jnp.maximum(a - 0.5 * count * m, 0.0))
+    edge_slope = jnp.where(side > 0.0, edge_slope, 0.0)
+    root = jnp.sqrt(edge_slope * edge_slope + 2.0 * drop * count * variance)
+    start = 2.0 * drop / jnp.maximum(edge_slope + root, 1e-30)
+    limit = jnp.where(side > 0.0, jnp.inf, mode)
+
+    def newton(_, state):
+        distance = jnp.minimum(state[0], limit)
+        fallen = -log_density_difference(mode, side * distance, a, b, m)
+        slope = side * (a - count * mean_code(mode + side * distance, m))
+        # In log-log scale the fall is a line between the powers 1 and 2 to the right, and
+        # convex to the left.
+        positive = jnp.maximum(fallen, 1e-20)
+        power = jnp.clip(distance * slope / positive, 1.0, 100.0)
+        better = distance * jnp.exp(jnp.log(drop / positive) / power)
+        return better, Fall(distance, fallen, slope)
+
+    first = jnp.broadcast_to(start, (2, *mode.shape[1:]))
+    return lax.fori_loop(0, num_steps + 1, newton, (first, Fall(first, first, first)))[1]
+
+
+def _mode_and_log_integral(a: Array, b: Array, m: Array) -> tuple[Array, Array]:
+    """The mode, and the log integral of the density divided by its value there."""
+    # Flat arrays compile and run faster than those with a short last axis.
+    shape = a.shape
+    a, b, m = a.ravel(), b.ravel(), m.ravel()
+    # Nodes are held fixed under differentiation; the integral does not depend on them.
+    fixed_a, fixed_b = lax.stop_gradient(a), lax.stop_gradient(b)
+    mode, variance = mode_and_variance(fixed_a, fixed_b, m)
+    ends = points_of_fall(mode, variance, fixed_a, fixed_b, m, _QUADRATURE_DROP, num_steps=5)
+    right, left = ends.distance[:, :, None]
+    nodes = jnp.asarray(_QUADRATURE_NODES, mode.dtype)[None]
+    weights = jnp.asarray(_QUADRATURE_WEIGHTS, mode.dtype)[None]
+    steps = jnp.concatenate([right * nodes, -left * nodes], 1)
+    masses = jnp.concatenate([right * weights, left * weights], 1)
+    heights = log_density_difference(mode[:, None], steps, a[:, None], b[:, None], m[:, None])
+    log_integral = jnp.log(jnp.sum(masses * jnp.exp(heights), 1))
+    return mode.reshape(shape), log_integral.reshape(shape)
+
+
+def log_beta_tilde(a: ArrayLike, b: ArrayLike, m: ArrayLike) -> Array:
+    r"""Log of the normaliser of the density of a concentration, equation (14) of [1],
+
+    .. math::  \tilde B(a, b, m) = \int_0^\infty e^{-a\theta} \psi_m(\theta)^{1-b} d\theta.
+
+    By quadrature, with 32 nodes on either side of the mode.
+
+    .. note:: The Beta-Gibbs sampler of [1] puts :math:`B(a, b)` in its place, the same integral
+        with ``m`` infinite. That is harmless where :math:`(m+1)\theta` is large only. For
+        ``m = 9`` and a cluster of 100 rankings with mean codes (``a = S + 1``, ``b = 102``), the
+        errors of :math:`\ln B`, and of the log probability of code 0 and of code 9
+        (:func:`log_beta_ratio` less :func:`log_beta_tilde_ratio`), are
+
+        ========  ========  ========  =========
+        θ         ln B      code 0    code 9
+        ========  ========  ========  =========
+        3         -3e-9     +3e-10    -1e-6
+        1         -0.007    +0.0003   -0.008
+        0.5       -0.67     +0.021    -0.16
+        0.2       -8.4      +0.19     -0.65
+        0.1       -17.0     +0.34     -0.92
+        0.01      -28.7     +0.48     -1.09
+        ========  ========  ========  =========
+
+    :param a: :math:`\nu r + S > 0`, prior and data codes.
+    :param b: :math:`\nu + N + 1 \ge 1`, prior and data counts.
+    :param m: largest code.
+    :return: the log integral; its derivatives in ``a`` and ``b`` are minus the means of
+        :math:`\theta` and of :math:`\ln\psi_m(\theta)`.
+    """
+    a, b, m = jnp.broadcast_arrays(*as_floats(a, b, m))
+    mode, log_integral = _mode_and_log_integral(a, b, m)
+    return log_integral - a * mode - (b - 1.0) * _log_psi(mode, m)
+
+
+def log_beta_tilde_ratio(a: ArrayLike, b: ArrayLike, m: ArrayLike, s: ArrayLike) -> Array:
+    r"""The ratio :math:`\ln \tilde B(a+s, b+1, m) - \ln \tilde B(a, b, m)`.
+
+    It is the log predictive probability of a code, one factor of Lemma 6 of [1]: given the codes
+    of a cluster, summed up in ``a`` and ``b``, the next ranking has code ``s`` with this
+    probability. Over ``s = 0..m`` it sums to one, equation (16). Each integral is taken relative to
+    its own mode, and the change of log density between the two modes is a single difference, so
+    that nothing of the size of the cluster is left.
+
+    :param a: :math:`\nu r + S > 0`, prior and data codes.
+    :param b: :math:`\nu + N + 1 \ge 1`, prior and data counts.
+    :param m: largest code.
+    :param s: the code, from 0 to ``m``.
+    :return: the log probability, of the broadcast shape; what does not depend on ``s`` is
+        computed once.
+    """
+    a, b, m, s = as_floats(a, b, m, s)
+    a, b, m = jnp.broadcast_arrays(a, b, m)
+    mode, log_integral = _mode_and_log_integral(a, b, m)
+    tilted, tilted_log_integral = _mode_and_log_integral(*jnp.broadcast_arrays(a + s, b + 1.0, m))
+    # Rounding moves the far end of a step, which does no harm at the mode.
+    change = -log_density_difference(tilted, mode - tilted, a, b, m)
+    peak = change - s * tilted - _log_psi(tilted, m)
+    return peak + tilted_log_integral - log_integral
+
+
+def log_beta_tilde_change(a: ArrayLike, b: ArrayLike, m: ArrayLike, s: ArrayLike) -> Array:
+    r"""The ratio :math:`\ln \tilde B(a+s, b, m) - \ln \tilde B(a, b, m)`.
+
+    The log Bayes factor of two centers whose codes sum to ``s`` more and ``a``. ``s`` may be
+    negative as long as ``a + s > 0``; written as a difference of modes, not of large numbers.
+    """
+    a, b, m, s = jnp.broadcast_arrays(*as_floats(a, b, m, s))
+    mode, log_integral = _mode_and_log_integral(a, b, m)
+    new_mode, new_log_integral = _mode_and_log_integral(a + s, b, m)
+    change = log_density_difference(mode, new_mode - mode, a, b, m) - s * new_mode
+    return change + new_log_integral - log_integral
+
+
+def _stirling_remainder(x: Array) -> Array:
+    """``lnΓ(x) - (x - 1/2) ln x + x - ln(2π)/2``, to 2e-6 for ``x >= 2``."""
+    y = 1.0 / x
+    z = y * y
+    return y * (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z / 1680.0)))
+
+
+def log_beta_ratio(a: ArrayLike, b: ArrayLike, s: ArrayLike) -> Array:
+    r"""The ratio :math:`\ln B(a+s, b+1) - \ln B(a, b)`, the weight of a code in Beta-Gibbs.
+
+    It is :func:`log_beta_tilde_ratio` with an unbounded code, in four logarithms. Written as
+
+    .. math::  \ln\frac{b}{a+b+s} + \ln\frac{\Gamma(a+s)\,\Gamma(a+b)}{\Gamma(a)\,\Gamma(a+b+s)},
+
+    the second term is a second difference of :math:`\ln\Gamma`, and Stirling's formula leaves
+    of it only terms no larger than itself.
+
+    :param a: positive.
+    :param b: positive.
+    :param s: the code, at least 0.
+    :return: the log weight, to a few units in the last place.
+    """
+    a, b, s = as_floats(a, b, s)
+    # Γ(x) = Γ(x + 2) / (x (x + 1)) brings small arguments within reach of Stirling's formula.
+    width, area = s + b, s * b
+    shift = (1.0 + area / (a * (a + width))) * (1.0 + area / ((a + 1.0) * (a + 1.0 + width)))
+    first = jnp.log(b / ((a + width) * shift))
+    c = a + 2.0
+    second = (
+        (a + 1.5) * jnp.log1p(area / (c * (c + width)))
+        - s * jnp.log1p(b / (c + s))
+        - b * jnp.log1p(s / (c + b))
+    )
+    remainder = (
+        _stirling_remainder(c + s)
+        - _stirling_remainder(c)
+        - _stirling_remainder(c + width)
+        + _stirling_remainder(c + b)
+    )
+    return first + second + remainder
+
+
+def log_gamma_ratio(x: ArrayLike, d: ArrayLike) -> Array:
+    r"""The ratio :math:`\ln\Gamma(x+d) - \ln\Gamma(x)`, also where ``d`` is small beside ``x``.
+
+    :param x: positive.
+    :param d: step, of either sign, with ``x + d`` positive.
+    :return: the ratio, with a relative error of a few units in the last place except near its
+        zeros, where ``x`` and ``x + d`` lie on either side of 1.46 or close to it.
+    """
+    x, d = as_floats(x, d)
+    shift = sum(jnp.log1p(d / (x + i)) for i in range(4))
+    y = x + 4.0
+    # The remainder is 1/(12 y) - 1/(360 y^3) + …, whose difference has the factor d.
+    u, v = 1.0 / y, 1.0 / (y + d)
+    squares = u * u + u * v + v * v
+    fourths = squares * squares - u * v * (u + v) ** 2
+    remainder = -d * u * v * (1.0 / 12.0 - squares / 360.0 + fourths / 1260.0)
+    return d * jnp.log(y + d) + (y - 0.5) * jnp.log1p(d / y) - d + remainder - shift

@@ -1,0 +1,231 @@
+"""Comparing and summarising partitions: distances, co-clustering, a point estimate, matching.
+
+Everything here is NumPy on label vectors: integers, shape ``(N,)`` for one partition of ``N``
+rankings and ``(D, N)`` for draws. Only which labels are equal matters, unless said otherwise.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment
+
+__all__ = [
+    "MedoidPartition",
+    "adjusted_rand_index",
+    "canonical_labels",
+    "coclustering",
+    "contingency_table",
+    "match_clusters",
+    "medoid_partition",
+    "partition_entropy",
+    "variation_of_information",
+]
+
+
+def canonical_labels(labels: ArrayLike) -> np.ndarray:
+    """Number the clusters of each partition ``0, 1, …`` in order of first use.
+
+    :param labels: any labels, shape ``(…, N)``.
+    :return: int32, the same shape.
+    """
+    labels = np.asarray(labels)
+    flat = labels.reshape(-1, labels.shape[-1])
+    return np.stack([_in_order_of_use(row) for row in flat]).reshape(labels.shape)
+
+
+def _in_order_of_use(labels: np.ndarray) -> np.ndarray:
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first)).astype(np.int32)[inverse]
+
+
+def contingency_table(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Number of rankings in each pair of clusters of two partitions.
+
+    :param a: labels ``0..A-1``, shape ``(N,)``.
+    :param b: labels ``0..B-1``, shape ``(N,)``.
+    :return: counts, int64, shape ``(A, B)``.
+    :raises ValueError: if the two do not label the same number of rankings.
+    """
+    a, b = np.asarray(a, np.int64), np.asarray(b, np.int64)
+    if a.shape != b.shape or a.ndim != 1 or a.size == 0:
+        raise ValueError(
+            f"partitions of the same rankings are needed, got labels of shape {a.shape} "
+            f"and {b.shape}"
+        )
+    num_a, num_b = int(a.max()) + 1, int(b.max()) + 1
+    return np.bincount(a * num_b + b, minlength=num_a * num_b).reshape(num_a, num_b)
+
+
+def _table(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Contingency table of labels that need not be small or start at 0."""
+    return contingency_table(*(np.unique(x, return_inverse=True)[1].ravel() for x in (a, b)))
+
+
+def partition_entropy(sizes: ArrayLike) -> np.ndarray:
+    r"""Entropy :math:`-\sum_c \frac{n_c}{N} \ln \frac{n_c}{N}` of partitions, in nats.
+
+    :param sizes: cluster sizes, shape ``(…, C)``; empty clusters count for nothing.
+    :return: shape ``(…)``.
+    """
+    sizes = np.asarray(sizes, np.float64)
+    total = sizes.sum(-1, keepdims=True)
+    share = np.where(sizes > 0, sizes / total, 1.0)
+    return -(share * np.log(share)).sum(-1)
+
+
+def variation_of_information(a: ArrayLike, b: ArrayLike) -> float:
+    r"""Variation of information between two partitions, in nats [1].
+
+    :math:`H(A \mid B) + H(B \mid A)`: a metric, 0 for equal partitions and at most
+    :math:`\ln N`.
+
+    :param a: labels, shape ``(N,)``.
+    :param b: labels, shape ``(N,)``.
+
+    **References:**
+
+    1. Meilă, M. (2007), *Comparing clusterings: an information based distance*, J. Multivariate
+       Analysis.
+
+    .. doctest::
+
+       >>> variation_of_information([0, 0, 1, 1], [1, 1, 0, 0])
+       0.0
+       >>> round(variation_of_information([0, 0, 1, 1], [0, 0, 0, 0]), 4)
+       0.6931
+    """
+    return _vi_of_table(_table(a, b))
+
+
+def _vi_of_table(table: np.ndarray) -> float:
+    joint = partition_entropy(table.ravel())
+    apart = partition_entropy(table.sum(1)) + partition_entropy(table.sum(0))
+    return max(0.0, float(2 * joint - apart))  # rounding may leave -1e-16
+
+
+def _binder_of_table(table: np.ndarray) -> float:
+    """Share of the pairs that one partition joins and the other parts."""
+    total = table.sum()
+    together = [_pairs(x) for x in (table.sum(1), table.sum(0), table)]
+    return float((together[0] + together[1] - 2 * together[2]) / max(_pairs(total), 1))
+
+
+def _pairs(counts: np.ndarray) -> float:
+    counts = np.asarray(counts, np.float64)
+    return float((counts * (counts - 1) / 2).sum())
+
+
+def adjusted_rand_index(a: ArrayLike, b: ArrayLike) -> float:
+    """Adjusted Rand index of two partitions: 1 if equal, 0 on average if unrelated [1].
+
+    :param a: labels, shape ``(N,)``.
+    :param b: labels, shape ``(N,)``.
+
+    **References:**
+
+    1. Hubert, L. and Arabie, P. (1985), *Comparing partitions*, J. Classification.
+    """
+    table = _table(a, b)
+    rows, columns, both = _pairs(table.sum(1)), _pairs(table.sum(0)), _pairs(table)
+    by_chance = rows * columns / max(_pairs(table.sum()), 1)
+    most = (rows + columns) / 2
+    # Two partitions with one block, or with only singletons, agree wholly.
+    return 1.0 if most == by_chance else float((both - by_chance) / (most - by_chance))
+
+
+def coclustering(
+    assignments: ArrayLike, judges: Sequence[int] | np.ndarray | None = None
+) -> np.ndarray:
+    """Posterior probability that two rankings share a cluster.
+
+    The full matrix of many rankings does not fit in memory: name the ``judges`` to compare.
+
+    :param assignments: labels, shape ``(D, N)``.
+    :param judges: indices of ``J`` rankings; all ``N`` by default.
+    :return: shape ``(J, J)``.
+    :raises ValueError: if more than 5000 rankings are to be compared.
+    """
+    assignments = np.asarray(assignments)
+    picked = assignments if judges is None else assignments[:, np.asarray(judges)]
+    num_draws, num_judges = picked.shape
+    if num_judges > MAX_COCLUSTERED:
+        raise ValueError(
+            f"coclustering of {num_judges} rankings needs a matrix of {num_judges}²: name at "
+            f"most {MAX_COCLUSTERED} judges"
+        )
+    together = np.zeros((num_judges, num_judges), np.int32)
+    for labels in picked:  # one draw at a time: no D × J × J array
+        together += labels[:, None] == labels
+    return together / num_draws
+
+
+MAX_COCLUSTERED = 5000
+
+
+class MedoidPartition(NamedTuple):
+    """A draw that stands for all of them.
+
+    :param labels: its labels, canonical, int32, shape ``(N,)``.
+    :param draw: its index among the draws.
+    :param expected_loss: its mean loss against the draws compared.
+    """
+
+    labels: np.ndarray
+    draw: int
+    expected_loss: float
+
+
+def medoid_partition(
+    assignments: ArrayLike,
+    max_draws: int = 100,
+    loss: Literal["vi", "binder"] = "vi",
+) -> MedoidPartition:
+    """The draw with the least expected loss against the others [1].
+
+    :param assignments: labels ``0..C-1``, shape ``(D, N)``.
+    :param max_draws: at most so many draws, evenly spaced, are compared, each with each.
+    :param loss: ``"vi"``, the variation of information, or ``"binder"``, the share of the pairs
+        of rankings that one partition joins and the other parts.
+
+    **References:**
+
+    1. Wade, S. and Ghahramani, Z. (2018), *Bayesian cluster analysis: point estimation and
+       credible balls*, Bayesian Analysis.
+    """
+    losses = {"vi": _vi_of_table, "binder": _binder_of_table}
+    if loss not in losses:
+        raise ValueError(f"loss must be one of {', '.join(losses)}, got {loss!r}")
+    assignments = np.asarray(assignments)
+    num_draws = len(assignments)
+    kept = np.unique(np.linspace(0, num_draws - 1, min(max_draws, num_draws)).astype(int))
+    labels = assignments[kept].astype(np.int64)
+    pairwise = np.zeros((len(kept), len(kept)))
+    for i, j in zip(*np.triu_indices(len(kept), 1), strict=True):
+        pairwise[i, j] = pairwise[j, i] = losses[loss](contingency_table(labels[i], labels[j]))
+    expected = pairwise.mean(1)
+    best = int(expected.argmin())
+    return MedoidPartition(canonical_labels(labels[best]), int(kept[best]), float(expected[best]))
+
+
+def match_clusters(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
+    """Name the clusters of every draw after those of a reference partition.
+
+    Each draw's clusters are paired with the reference's, one to one, so that as many rankings as
+    possible stay in a pair (the Hungarian method).
+
+    :param assignments: labels ``0..C-1``, shape ``(D, N)``.
+    :param reference: labels ``0..K-1``, shape ``(N,)``.
+    :return: reference label of each cluster of each draw, -1 where it has none, int32, shape
+        ``(D, C)`` with ``C`` the largest number of clusters.
+    """
+    assignments, reference = np.asarray(assignments), np.asarray(reference)
+    num_clusters = int(assignments.max()) + 1
+    matched = np.full((len(assignments), num_clusters), -1, np.int32)
+    for draw, labels in enumerate(assignments):
+        overlap = contingency_table(labels, reference)
+        rows, columns = linear_sum_assignment(overlap, maximize=True)
+        shared = overlap[rows, columns] > 0
+        matched[draw, rows[shared]] = columns[shared]
+    return matched

@@ -1,0 +1,235 @@
+"""Figures of a fitted mixture. Each draws on ``ax``, a new one by default, and returns it.
+
+Colours are those of Okabe and Ito, told apart by colour-blind readers, and never stand alone:
+clusters differ by marker and name too.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .partitions import coclustering, medoid_partition
+from .summaries import ClusterProfile
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "plot_coclustering",
+    "plot_concentration",
+    "plot_consensus",
+    "plot_num_clusters",
+    "plot_trace",
+]
+
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C6BB1", "#444444")
+_MARKERS = "osD^vPX*"
+_NAMES = {
+    "num_clusters": "number of clusters",
+    "log_joint": "log joint",
+    "alpha": "α",
+    "partition_entropy": "entropy of the partition",
+    "kendall_to_reference": "Kendall distance to the Borda order",
+    "population_concentration": "θ of stage",
+}
+
+
+def quantity_name(name: str) -> str:
+    """``largest_sizes[2]`` and the like in words."""
+    base, _, index = name.rstrip("]").partition("[")
+    if base == "largest_sizes":
+        which = {"1": "", "2": "2nd ", "3": "3rd "}.get(index, f"{index}th ")
+        return f"size of the {which}largest cluster"
+    return f"{_NAMES.get(base, base)} {index}".strip()
+
+
+def _axes(ax: "Axes | None", width: float, height: float) -> "Axes":
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    # Not pyplot, which would keep every figure of a long session in memory.
+    return Figure(figsize=(width, height), layout="constrained").subplots()
+
+
+def _tidy(ax: "Axes", grid: Literal["x", "y"] | None = None) -> "Axes":
+    ax.spines[["top", "right"]].set_visible(False)
+    if grid:
+        ax.grid(axis=grid, color="0.9", linewidth=0.8)
+        ax.set_axisbelow(True)
+    return ax
+
+
+def _whole_numbers(axis: Any) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
+
+
+def plot_coclustering(
+    data: Any,
+    reference: ArrayLike | None = None,
+    max_rankings: int = 300,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Heat map of the probability that two rankings share a cluster.
+
+    :param data: what :func:`~numpyro_rankings.inference_data.to_inference_data` returned.
+    :param reference: labels to order the rankings by, shape ``(N,)``; by default the
+        :func:`~numpyro_rankings.partitions.medoid_partition`.
+    :param max_rankings: of more rankings, so many are picked evenly over the clusters.
+    """
+    labels = np.asarray(data["posterior"]["assignments"])
+    labels = labels.reshape(-1, labels.shape[-1])
+    if reference is None:
+        reference = medoid_partition(labels).labels
+    reference = np.asarray(reference)
+    by_size = np.argsort(np.argsort(-np.bincount(reference), kind="stable"))[reference]
+    order = np.argsort(by_size, kind="stable")
+    picks = np.linspace(0, len(order) - 1, min(max_rankings, len(order))).astype(int)
+    judges = order[picks]
+    probability = coclustering(labels, judges)
+
+    ax = _axes(ax, 4.8, 4.2)
+    shape = (-0.5, len(judges) - 0.5, len(judges) - 0.5, -0.5)
+    image = ax.imshow(
+        probability, cmap="cividis", vmin=0, vmax=1, extent=shape, interpolation="nearest"
+    )
+    edges = np.flatnonzero(np.diff(by_size[judges])) + 0.5
+    for edge in edges:
+        ax.axhline(edge, color="white", linewidth=0.8)
+        ax.axvline(edge, color="white", linewidth=0.8)
+    bounds = np.concatenate([[-0.5], edges, [len(judges) - 0.5]])
+    wide = np.diff(bounds) > 0.04 * len(judges)
+    middles, names = (
+        (bounds[1:] + bounds[:-1]) / 2,
+        by_size[judges][np.ceil(bounds[:-1]).astype(int)],
+    )
+    ticks, tick_names = middles[wide], [str(name + 1) for name in names[wide]]
+    ax.set_xticks(ticks, tick_names)
+    ax.set_yticks(ticks, tick_names)
+    some = f"{len(judges)} of {len(order):,} rankings" if len(judges) < len(order) else "rankings"
+    ax.set_xlabel(f"{some}, by cluster")
+    ax.set_ylabel("cluster")
+    ax.figure.colorbar(image, ax=ax, label="probability of one cluster", shrink=0.85)
+    return ax
+
+
+def plot_consensus(
+    profile: ClusterProfile,
+    items: Sequence[str],
+    max_items: int = 30,
+    color: str = COLORS[0],
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Mean rank of each item with its 90% interval, in the order of the consensus.
+
+    :param profile: one of :func:`~numpyro_rankings.summaries.cluster_profiles`.
+    :param items: names of all items, in item order.
+    :param max_items: only the first so many of the consensus are shown.
+    """
+    shown = profile.consensus_ordering[:max_items]
+    mean, interval = profile.rank_mean[shown], profile.rank_interval[shown]
+    ax = _axes(ax, 4.8, 1.0 + 0.26 * len(shown))
+    rows = np.arange(len(shown))
+    ax.hlines(rows, interval[:, 0], interval[:, 1], color=color, linewidth=3, alpha=0.45)
+    ax.plot(mean, rows, "o", color=color, markersize=6)
+    ax.set_yticks(rows, [shorten(str(items[i])) for i in shown])
+    ax.set_ylim(len(shown) - 0.5, -0.5)
+    ax.set_xlim(0.5, max(interval.max(), len(shown)) + 0.5)
+    _whole_numbers(ax.xaxis)
+    ax.set_xlabel("rank (1 = best), mean and 90% interval")
+    return _tidy(ax, "x")
+
+
+def shorten(name: str, length: int = 28) -> str:
+    """A name that fits beside an axis."""
+    return name if len(name) <= length else name[: length - 1] + "…"
+
+
+def plot_concentration(
+    profiles: Sequence[ClusterProfile],
+    max_clusters: int = 8,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Concentration θ of each stage with its 90% interval, a line for each cluster.
+
+    :param profiles: :func:`~numpyro_rankings.summaries.cluster_profiles`.
+    :param max_clusters: only the first so many are shown.
+    """
+    ax = _axes(ax, 5.2, 3.2)
+    shown = profiles[:max_clusters]
+    num_stages = len(shown[0].concentration)
+    for i, profile in enumerate(shown):
+        # Side by side, so that intervals do not cover one another.
+        shift = 0.0 if num_stages > 20 else 0.07 * (i - (len(shown) - 1) / 2)
+        mean, interval = profile.concentration, profile.concentration_interval
+        ax.errorbar(
+            np.arange(1, num_stages + 1) + shift,
+            mean,
+            yerr=np.abs(interval.T - mean),
+            color=COLORS[i % len(COLORS)],
+            marker=_MARKERS[i % len(_MARKERS)],
+            markersize=5 if num_stages <= 20 else 3,
+            linewidth=1.2,
+            elinewidth=1.2,
+            capsize=2 if num_stages <= 20 else 0,
+            label=f"cluster {i + 1}",
+        )
+    ax.set_ylim(bottom=0)
+    _whole_numbers(ax.xaxis)
+    ax.set_xlabel("stage")
+    ax.set_ylabel("concentration θ")
+    if len(shown) > 1:
+        place = (0.5, -0.17)  # below the axis, where no interval can be
+        ax.legend(
+            loc="upper center", bbox_to_anchor=place, frameon=False, fontsize="small", ncols=4
+        )
+    return _tidy(ax, "y")
+
+
+def plot_trace(
+    data: Any, name: str = "num_clusters", max_draws: int = 500, ax: "Axes | None" = None
+) -> "Axes":
+    """Trace of a quantity free of labels, a line for each chain.
+
+    :param data: what :func:`~numpyro_rankings.inference_data.to_inference_data` returned.
+    :param name: a variable of its posterior, such as ``"log_joint"``, or an entry of one,
+        counted from 1: ``"largest_sizes[1]"``.
+    :param max_draws: of longer chains so many draws, evenly spaced, are shown.
+    """
+    base, _, index = name.partition("[")
+    values = np.asarray(data["posterior"][base], np.float64)
+    if index:
+        values = values[..., int(index.rstrip("]")) - 1]
+    ax = _axes(ax, 4.8, 2.0)
+    kept = np.unique(np.linspace(0, values.shape[1] - 1, max_draws).astype(int))
+    for chain, line in enumerate(values[:, kept]):
+        color = COLORS[chain % len(COLORS)]
+        ax.plot(kept + 1, line, color=color, linewidth=0.7, alpha=0.8, label=f"chain {chain + 1}")
+    ax.set_xlabel("draw")
+    ax.set_title(quantity_name(name), loc="left", fontsize="medium")
+    ax.ticklabel_format(axis="y", useOffset=False, style="plain")
+    if np.all(values == np.round(values)) and np.ptp(values) < 20:
+        _whole_numbers(ax.yaxis)
+    return _tidy(ax, "y")
+
+
+def plot_num_clusters(data: Any, ax: "Axes | None" = None) -> "Axes":
+    """Posterior probability of each number of occupied clusters.
+
+    :param data: what :func:`~numpyro_rankings.inference_data.to_inference_data` returned.
+    """
+    numbers = np.asarray(data["posterior"]["num_clusters"]).ravel().astype(int)
+    low, high = numbers.min(), numbers.max()
+    probability = np.bincount(numbers - low) / len(numbers)
+    ax = _axes(ax, 4.8, 2.8)
+    ax.bar(np.arange(low, high + 1), probability, color=COLORS[0], width=0.8)
+    ax.set_xlim(low - 1.5, high + 1.5)
+    _whole_numbers(ax.xaxis)
+    ax.set_ylim(0, 1.05 * probability.max())
+    ax.set_xlabel("number of clusters")
+    ax.set_ylabel("probability")
+    return _tidy(ax, "y")

@@ -1,0 +1,574 @@
+"""The data container: rankings of n items, with counts, variable lengths and choice sets."""
+
+import operator
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+_INT32_MAX = np.iinfo(np.int32).max
+
+
+class RankingsError(ValueError):
+    """Data that are no rankings; one line that names the row, the item and what was expected."""
+
+
+@jax.tree_util.register_pytree_node_class
+class Rankings:
+    """Rankings of ``num_items`` items, in rows with counts; immutable, and a JAX pytree.
+
+    Make one with :meth:`from_orderings`, :meth:`from_ranks`, :meth:`from_dataframe` or
+    :meth:`from_preflib`. A row that lists t items is the top of an ordering of all n items; with
+    choice sets it is the order, or its top, of the items the judge was offered.
+
+    - **orderings** - item indices, best first, padded with -1, int32 (rows, T).
+    - **lengths** - how many items each row lists, int32 (rows,).
+    - **counts** - how many rankings each row stands for, int32 (rows,).
+    - **choice_sets** - which items were offered, bool (rows, n), or None.
+    - **num_items**, **items** - n and the names of the items, in index order.
+    - **num_rankings** - N, the sum of the counts; also ``len(rankings)``.
+
+    The arrays are the leaves of the pytree, the last three its static part, so that N and n are
+    known under ``jit``.
+
+    .. doctest::
+
+       >>> from numpyro_rankings import Rankings
+       >>> r = Rankings.from_orderings(
+       ...     [["c", "a"], ["b"]], items=["a", "b", "c", "d"], counts=[3, 1]
+       ... )
+       >>> r
+       Rankings(4 of 4 items, 2 distinct rows, lengths 1-2)
+       >>> r.orderings.tolist()
+       [[2, 0], [1, -1]]
+       >>> r.to_ranks()[0]
+       array([ 2., nan,  1., nan])
+    """
+
+    __slots__ = (
+        "choice_sets",
+        "counts",
+        "items",
+        "lengths",
+        "num_items",
+        "num_rankings",
+        "orderings",
+    )
+
+    orderings: Array
+    lengths: Array
+    counts: Array
+    choice_sets: Array | None
+    num_items: int
+    items: tuple[str, ...]
+    num_rankings: int
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise TypeError("use Rankings.from_orderings, from_ranks, from_dataframe or from_preflib")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"Rankings are immutable, {name!r} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"Rankings are immutable, {name!r} cannot be deleted")
+
+    @classmethod
+    def _make(cls, leaves: Sequence[Any], static: tuple) -> "Rankings":
+        """Unchecked: the leaves may be tracers, or whatever JAX puts in their place."""
+        self = object.__new__(cls)
+        names = ("orderings", "lengths", "counts", "choice_sets")
+        for name, value in zip(names, leaves, strict=True):
+            object.__setattr__(self, name, value)
+        for name, value in zip(("num_items", "items", "num_rankings"), static, strict=True):
+            object.__setattr__(self, name, value)
+        return self
+
+    def tree_flatten(self) -> tuple[tuple, tuple]:
+        leaves = (self.orderings, self.lengths, self.counts, self.choice_sets)
+        return leaves, (self.num_items, self.items, self.num_rankings)
+
+    @classmethod
+    def tree_unflatten(cls, static: tuple, leaves: Sequence[Any]) -> "Rankings":
+        return cls._make(leaves, static)
+
+    def __reduce__(self) -> tuple:
+        leaves, static = self.tree_flatten()
+        return _rebuild, (tuple(None if x is None else np.asarray(x) for x in leaves), static)
+
+    # -- constructors --------------------------------------------------------------------------
+
+    @classmethod
+    def from_orderings(
+        cls,
+        orderings: Any,
+        num_items: int | None = None,
+        items: Sequence[str] | None = None,
+        counts: Any = None,
+        choice_sets: Any = None,
+    ) -> "Rankings":
+        """Rankings from lists of items, best first.
+
+        :param orderings: a sequence of lists of 0-based indices (or of names, if ``items`` are
+            given), or a 2-d array padded with -1 at the end of its rows.
+        :param num_items: n; by default the number of ``items``.
+        :param items: names of the items, in index order; by default "item 1", "item 2", …
+        :param counts: how many rankings each row stands for, positive whole numbers; 1 by
+            default.
+        :param choice_sets: (rows, n) booleans, which items each judge was offered. Without it
+            all were, and the items not listed rank below the listed ones.
+        :return: the rankings, row by row as given.
+        :raises RankingsError: naming the row (counted from 1) and the item.
+        """
+        names = _item_names(items, num_items)
+        return cls._build(orderings, names, counts, choice_sets)
+
+    @classmethod
+    def _build(
+        cls,
+        orderings: Any,
+        names: tuple[str, ...],
+        counts: Any = None,
+        choice_sets: Any = None,
+        where: Callable[[int], str] = lambda row: f"row {row + 1}",
+    ) -> "Rankings":
+        """What every constructor and reader ends in; ``where`` says a row in the user's words."""
+        table = _padded_table(orderings, names, where)
+        _check_table(table, names, where)
+        lengths = (table >= 0).sum(1)
+        checked_counts = _check_counts(counts, len(table), where)
+        offered = _check_choice_sets(choice_sets, table, names, where)
+        leaves = (
+            jnp.asarray(table[:, : lengths.max()], jnp.int32),
+            jnp.asarray(lengths, jnp.int32),
+            jnp.asarray(checked_counts, jnp.int32),
+            None if offered is None else jnp.asarray(offered),
+        )
+        return cls._make(leaves, (len(names), names, int(checked_counts.sum())))
+
+    @classmethod
+    def from_ranks(
+        cls, ranks: Any, items: Sequence[str] | None = None, counts: Any = None
+    ) -> "Rankings":
+        """Rankings from the place that each judge gave to each item.
+
+        :param ranks: (rows, n), 1 = best; NaN or 0 for the unranked tail.
+        :param items: names of the items, in the order of the columns.
+        :param counts: as in :meth:`from_orderings`.
+        :return: the rankings, row by row as given.
+        :raises RankingsError: if the ranks of a row are not 1, 2, …, t.
+        """
+        try:
+            table = np.asarray(ranks, dtype=float)
+        except (TypeError, ValueError):
+            raise RankingsError("ranks must be a table of numbers, one row per ranking") from None
+        if table.ndim != 2:
+            raise RankingsError(f"ranks must be a table (rows, items), got shape {table.shape}")
+        return cls._from_ranks(table, _item_names(items, table.shape[1]), counts)
+
+    @classmethod
+    def _from_ranks(
+        cls,
+        table: np.ndarray,
+        names: tuple[str, ...],
+        counts: Any = None,
+        where: Callable[[int], str] = lambda row: f"row {row + 1}",
+    ) -> "Rankings":
+        table = np.where(np.isnan(table), 0.0, table)
+        broken = (table < 0) | (table != np.floor(table)) | ~np.isfinite(table)
+        if broken.any():
+            row, item = np.argwhere(broken)[0]
+            raise RankingsError(
+                f"{where(row)}: item {names[item]!r} has rank {table[row, item]:g}; ranks are "
+                "whole numbers from 1, with NaN or 0 for items not ranked"
+            )
+        order = np.argsort(np.where(table > 0, table, np.inf), axis=1, kind="stable")
+        ordered = np.take_along_axis(table, order, axis=1)
+        places = np.arange(len(names))
+        expected = np.where(places < (table > 0).sum(1)[:, None], places + 1, 0)
+        wrong = ordered != expected
+        if wrong.any():
+            row, place = np.argwhere(wrong)[0]
+            rank, name = ordered[row, place], names[order[row, place]]
+            if place > 0 and rank == ordered[row, place - 1]:
+                other = names[order[row, place - 1]]
+                raise RankingsError(
+                    f"{where(row)}: items {other!r} and {name!r} are tied at rank {rank:g}; ties "
+                    "are not supported"
+                )
+            raise RankingsError(
+                f"{where(row)}: item {name!r} has rank {rank:g} where {place + 1} was expected; "
+                "the ranks of a row are 1, 2, 3, … without gaps"
+            )
+        return cls._build(np.where(expected > 0, order, -1), names, counts, where=where)
+
+    @classmethod
+    def from_dataframe(
+        cls, df: Any, judge: str, item: str, rank: str, items: Sequence[str] | None = None
+    ) -> "Rankings":
+        """Rankings from a long table with a line for each judge and ranked item.
+
+        :param df: a data frame that has the three columns.
+        :param judge: column that says who ranks; judges give one row each, in order of first
+            appearance.
+        :param item: column with the names of the items.
+        :param rank: column with the ranks, 1 = best; missing or 0 for items not ranked.
+        :param items: names of all items, in index order; by default those that appear, in order
+            of first appearance.
+        :return: the rankings, one row per judge.
+        :raises RankingsError: naming the judge and the item.
+        """
+        for column in (judge, item, rank):
+            if column not in df:
+                raise RankingsError(f"the table has no column {column!r}")
+        lines = list(zip(list(df[judge]), list(df[item]), list(df[rank]), strict=True))
+        if not lines:
+            raise RankingsError("there are no rankings")
+        judge_rows: dict[Any, int] = {}
+        names = {} if items is None else {name: i for i, name in enumerate(_item_names(items))}
+        entries: dict[tuple[int, int], float] = {}
+        for line, (who, what, value) in enumerate(lines, start=1):
+            for column, field in ((judge, who), (item, what)):
+                if _is_missing(field):
+                    raise RankingsError(f"line {line} of the table has no {column!r}")
+            what = str(what)
+            if items is not None and what not in names:
+                raise RankingsError(f"judge {who!r}: there is no item {what!r} among the items")
+            cell = (
+                judge_rows.setdefault(who, len(judge_rows)),
+                names.setdefault(what, len(names)),
+            )
+            if cell in entries:
+                raise RankingsError(f"judge {who!r}: item {what!r} is ranked twice")
+            try:
+                entries[cell] = 0.0 if _is_missing(value) else float(value)
+            except (TypeError, ValueError):
+                raise RankingsError(
+                    f"judge {who!r}: item {what!r} has rank {value!r}, which is no number"
+                ) from None
+        table = np.zeros((len(judge_rows), len(names)))
+        rows, columns = np.array(list(entries)).T
+        table[rows, columns] = list(entries.values())
+        judges = list(judge_rows)
+        return cls._from_ranks(
+            table, _item_names(tuple(names)), where=lambda row: f"judge {judges[row]!r}"
+        )
+
+    @classmethod
+    def from_preflib(cls, path: Any) -> "Rankings":
+        """Rankings from a PrefLib file of strict orders, ``.soc`` or ``.soi``.
+
+        :param path: the file; see :func:`numpyro_rankings.preflib.read_preflib`.
+        :return: the rankings, one row per distinct order.
+        :raises RankingsError: naming the file and the line.
+        """
+        from numpyro_rankings.preflib import read_preflib
+
+        return read_preflib(path)
+
+    # -- views ---------------------------------------------------------------------------------
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        return self.orderings.shape[0]
+
+    @property
+    def row_index(self) -> Array:
+        """Row of each of the N rankings, int32 (N,), in the order of :meth:`expand`."""
+        if not self._is_traced():  # nothing to compile
+            return jnp.asarray(np.repeat(np.arange(self.num_rows, dtype=np.int32), self.counts))
+        rows = jnp.arange(self.num_rows, dtype=jnp.int32)
+        return jnp.repeat(rows, self.counts, total_repeat_length=self.num_rankings)
+
+    def _is_traced(self) -> bool:
+        return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(self))
+
+    def __len__(self) -> int:
+        return self.num_rankings
+
+    def __repr__(self) -> str:
+        size = f"{self.num_rankings} of {self.num_items} items"
+        if self._is_traced() or not isinstance(self.lengths, jax.Array):
+            return f"Rankings({size})"
+        low, high = int(self.lengths.min()), int(self.lengths.max())
+        lengths = f"lengths {low}-{high}" if low < high else f"length {low}"
+        # counting the distinct rows would cost a sort
+        rows = f"{self.num_rows} {'rows' if self.num_rows == len(self) else 'distinct rows'}"
+        subset = ", choice sets" if self.choice_sets is not None else ""
+        return f"Rankings({size}, {rows}, {lengths}{subset})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Rankings):
+            return NotImplemented
+        (mine, static), (theirs, other_static) = self.tree_flatten(), other.tree_flatten()
+        return static == other_static and all(
+            one is two or np.array_equal(one, two) for one, two in zip(mine, theirs, strict=True)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.num_items, self.items, self.num_rankings))
+
+    def to_ranks(self) -> np.ndarray:
+        """Place of each item in each row.
+
+        :return: (rows, n) floats, 1 = best, NaN = not ranked.
+        """
+        orderings = np.asarray(self.orderings)
+        ranks = np.full((self.num_rows, self.num_items), np.nan)
+        rows, places = np.nonzero(orderings >= 0)
+        ranks[rows, orderings[rows, places]] = places + 1
+        return ranks
+
+    def expand(self) -> "Rankings":
+        """One row for each of the N rankings, the rows repeated in place."""
+        index = self.row_index
+        if not self._is_traced():
+            return self._take(np.asarray(index), np.ones(len(self), np.int32))
+        (orderings, lengths, counts, offered), static = self.tree_flatten()
+        leaves = (
+            orderings[index],
+            lengths[index],
+            jnp.ones_like(counts, shape=index.shape),
+            None if offered is None else offered[index],
+        )
+        return self._make(leaves, static)
+
+    def unique(self) -> "Rankings":
+        """Identical rows merged, in order of first occurrence, their counts added."""
+        table = np.asarray(self.orderings)
+        if self.choice_sets is not None:
+            table = np.concatenate([table, np.asarray(self.choice_sets, np.int32)], axis=1)
+        _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
+        totals = np.bincount(inverse.reshape(-1), weights=np.asarray(self.counts, float))
+        order = np.argsort(first)
+        return self._take(first[order], totals[order])
+
+    def split(self, key: Array, fraction: float) -> tuple["Rankings", "Rankings"]:
+        """Two random parts of the N rankings, each with its identical rows merged.
+
+        Both keep the width T of the arrays, so that one fits what was fitted to the other.
+
+        :param key: a JAX random key.
+        :param fraction: share of the first part, strictly between 0 and 1; that part has
+            ``round(fraction * N)`` rankings.
+        :return: the two parts.
+        """
+        if not 0 < fraction < 1:
+            raise RankingsError(f"fraction must be strictly between 0 and 1, got {fraction}")
+        first = round(fraction * len(self))
+        if not 0 < first < len(self):
+            raise RankingsError(
+                f"fraction {fraction} of {len(self)} rankings leaves one of the two parts empty"
+            )
+        merged = self.unique()
+        shuffled = np.asarray(jax.random.permutation(key, merged.row_index))
+        tables = (
+            np.bincount(part, minlength=merged.num_rows)
+            for part in (shuffled[:first], shuffled[first:])
+        )
+        one, two = (merged._take(np.flatnonzero(table), table[table > 0]) for table in tables)
+        return one, two
+
+    def _take(self, rows: np.ndarray, counts: np.ndarray) -> "Rankings":
+        """Some of the rows, with new counts."""
+        leaves = (
+            jnp.asarray(np.asarray(self.orderings)[rows]),
+            jnp.asarray(np.asarray(self.lengths)[rows]),
+            jnp.asarray(counts, jnp.int32),
+            None if self.choice_sets is None else jnp.asarray(np.asarray(self.choice_sets)[rows]),
+        )
+        return self._make(leaves, (self.num_items, self.items, int(counts.sum())))
+
+
+def _rebuild(leaves: tuple, static: tuple) -> Rankings:
+    return Rankings._make([None if x is None else jnp.asarray(x) for x in leaves], static)
+
+
+# -- checks: whole arrays at once, and only the first offence is put into words ----------------
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, or a missing value of pandas, which has no truth value."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):
+        return True
+
+
+def _item_names(items: Sequence[str] | None, num_items: int | None = None) -> tuple[str, ...]:
+    if num_items is not None:
+        try:
+            num_items = operator.index(num_items)
+        except TypeError:
+            raise RankingsError(f"num_items must be a whole number, got {num_items!r}") from None
+    if items is not None:
+        names = tuple(str(name) for name in items)
+    elif num_items is not None:
+        names = tuple(f"item {i + 1}" for i in range(num_items))
+    else:
+        raise RankingsError("give num_items, or the names of the items")
+    if num_items is not None and len(names) != num_items:
+        raise RankingsError(f"there are {len(names)} item names for {num_items} items")
+    if len(names) < 2:
+        raise RankingsError(f"a ranking needs at least 2 items, got {len(names)}")
+    seen: set[str] = set()
+    for i, name in enumerate(names):
+        if not name.strip():
+            raise RankingsError(f"the name of item {i} is empty")
+        if name in seen:
+            raise RankingsError(f"two items have the name {name!r}")
+        seen.add(name)
+    return names
+
+
+def _padded_table(
+    orderings: Any, names: tuple[str, ...], where: Callable[[int], str]
+) -> np.ndarray:
+    """The orderings as one table of whole numbers, still to be checked against the items."""
+    if hasattr(orderings, "shape"):
+        table = np.asarray(orderings)
+        if table.ndim != 2:
+            raise RankingsError(f"orderings must be a table (rows, T), got shape {table.shape}")
+        if table.dtype.kind in "OSU":
+            table = _table_of_lists(table.tolist(), names, where)
+    else:
+        table = _table_of_lists(orderings, names, where)
+    if table.shape[0] == 0:
+        raise RankingsError("there are no rankings")
+    if table.shape[1] == 0:
+        raise RankingsError(f"{where(0)}: an empty ranking")
+    if table.dtype.kind not in "iuf":
+        raise RankingsError(f"orderings must hold item indices, got dtype {table.dtype}")
+    if table.dtype.kind == "f":
+        broken = ~np.isfinite(table) | (table != np.floor(table))
+        if broken.any():
+            row, place = np.argwhere(broken)[0]
+            raise RankingsError(
+                f"{where(row)}: {table[row, place]} at place {place + 1} is not an item; expected "
+                f"a whole number 0..{len(names) - 1}"
+            )
+    return table
+
+
+def _table_of_lists(
+    orderings: Any, names: tuple[str, ...], where: Callable[[int], str]
+) -> np.ndarray:
+    try:
+        given = list(orderings)
+    except TypeError:
+        raise RankingsError(
+            f"orderings must be a list of rankings or a 2-d array, got {type(orderings).__name__}"
+        ) from None
+    rows: list[list] = []
+    for row in given:
+        values = row.tolist() if hasattr(row, "tolist") else row
+        if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+            raise RankingsError(f"{where(len(rows))}: {values!r} is not a list of items")
+        rows.append(list(values))
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    entries = list(chain.from_iterable(rows))
+    kinds = set(map(type, entries))
+
+    def refuse(unfit: Callable[[Any], bool], expected: str) -> None:
+        index = next(i for i, entry in enumerate(entries) if unfit(entry))
+        row = int(np.searchsorted(np.cumsum(lengths), index, side="right"))
+        place = index - int(lengths[:row].sum()) + 1
+        raise RankingsError(
+            f"{where(row)}: {entries[index]!r} at place {place} is not an item; expected {expected}"
+        )
+
+    numbers = (int, float, np.integer, np.floating)
+    strange = {k for k in kinds if not issubclass(k, (*numbers, str)) or issubclass(k, bool)}
+    if strange:
+        refuse(lambda entry: type(entry) in strange, "item indices or names")
+    if any(issubclass(kind, str) for kind in kinds):
+        index = {name: i for i, name in enumerate(names)}
+        known = index if len(names) <= 10 else list(names[:10]) + ["…"]
+        if not all(entry in index for entry in entries if isinstance(entry, str)):
+            refuse(
+                lambda entry: isinstance(entry, str) and entry not in index,
+                "one of " + ", ".join(known),
+            )
+        entries = [index[entry] if isinstance(entry, str) else entry for entry in entries]
+    table = np.full((len(rows), lengths.max(initial=0)), -1.0)
+    table[np.arange(table.shape[1]) < lengths[:, None]] = entries
+    return table
+
+
+def _check_table(table: np.ndarray, names: tuple[str, ...], where: Callable[[int], str]) -> None:
+    num_items = len(names)
+    outside = (table < -1) | (table >= num_items)
+    if outside.any():
+        row, place = np.argwhere(outside)[0]
+        raise RankingsError(
+            f"{where(row)}: item {table[row, place]:.0f} at place {place + 1} is outside "
+            f"0..{num_items - 1} (-1 pads the end of a row)"
+        )
+    listed = table >= 0
+    empty = ~listed.any(1)
+    if empty.any():
+        raise RankingsError(f"{where(int(np.argmax(empty)))}: an empty ranking")
+    holes = listed[:, 1:] & ~listed[:, :-1]
+    if holes.any():
+        row, place = np.argwhere(holes)[0]
+        raise RankingsError(
+            f"{where(row)}: place {place + 1} is empty (-1), but place {place + 2} holds item "
+            f"{names[int(table[row, place + 1])]!r}; -1 only pads the end of a row"
+        )
+    ordered = np.sort(table, axis=1)
+    twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+    if twice.any():
+        row, place = np.argwhere(twice)[0]
+        name = names[int(ordered[row, place])]
+        raise RankingsError(f"{where(row)}: item {name!r} is listed twice")
+
+
+def _check_counts(counts: Any, rows: int, where: Callable[[int], str]) -> np.ndarray:
+    if counts is None:
+        return np.ones(rows, np.int64)
+    array = np.asarray(counts)
+    if array.shape != (rows,):
+        raise RankingsError(
+            f"counts must have one entry for each of the {rows} rows, got shape {array.shape}"
+        )
+    if array.dtype.kind not in "iuf":
+        raise RankingsError(f"counts must be whole numbers, got dtype {array.dtype}")
+    broken = ~np.isfinite(array) | (array != np.floor(array)) | (array < 1)
+    if broken.any():
+        row = int(np.argmax(broken))
+        raise RankingsError(f"{where(row)}: count {array[row]} is not a positive whole number")
+    if array.sum(dtype=float) > _INT32_MAX:
+        raise RankingsError(
+            f"{where(int(np.argmax(array)))}: with count {array.max()} the counts sum to more "
+            f"than {_INT32_MAX}"
+        )
+    return array.astype(np.int64)
+
+
+def _check_choice_sets(
+    choice_sets: Any, table: np.ndarray, names: tuple[str, ...], where: Callable[[int], str]
+) -> np.ndarray | None:
+    if choice_sets is None:
+        return None
+    shape = (len(table), len(names))
+    try:
+        offered = np.asarray(choice_sets)
+    except ValueError:
+        raise RankingsError(f"choice_sets must be booleans of shape {shape}") from None
+    if offered.shape != shape or offered.dtype != bool:
+        raise RankingsError(
+            f"choice_sets must be booleans of shape {shape}, got {offered.dtype} of shape "
+            f"{offered.shape}"
+        )
+    listed = table >= 0
+    items = np.where(listed, table, 0).astype(np.int64)
+    missing = listed & ~np.take_along_axis(offered, items, axis=1)
+    if missing.any():
+        row, place = np.argwhere(missing)[0]
+        name = names[items[row, place]]
+        raise RankingsError(f"{where(row)}: item {name!r} is listed but not in the choice set")
+    return offered

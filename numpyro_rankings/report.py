@@ -1,0 +1,375 @@
+"""One self-contained HTML page about a fit: the groups, and whether to trust them."""
+
+import base64
+import html
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import plots
+from .inference_data import diagnostics_table
+from .partitions import medoid_partition
+from .rankings import Rankings
+from .summaries import ClusterProfile, cluster_profiles
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["Verdict", "verdict", "write_report"]
+
+R_HAT_GOOD, R_HAT_BAD = 1.01, 1.05
+ESS_GOOD, ESS_BAD = 400, 100
+OVERFLOW_BAD = 0.01
+_ITEMS_SHOWN = 12
+_CLUSTERS_SHOWN = 6
+
+
+class Verdict(NamedTuple):
+    """Whether a fit can be trusted.
+
+    :param level: ``"good"``, ``"care"`` or ``"bad"``.
+    :param headline: one sentence.
+    :param reasons: what it rests on, a sentence each.
+    """
+
+    level: Literal["good", "care", "bad"]
+    headline: str
+    reasons: list[str]
+
+
+def verdict(data: Any, table: "pd.DataFrame | None" = None) -> Verdict:
+    """Judge a run by R-hat, ESS, overflow and acceptance.
+
+    :param data: what :func:`~numpyro_rankings.inference_data.to_inference_data` returned.
+    :param table: its :func:`~numpyro_rankings.inference_data.diagnostics_table`, if at hand.
+    """
+    table = diagnostics_table(data) if table is None else table
+    bad: list[str] = []
+    care: list[str] = []
+    fine: list[str] = []
+    stats = data["sample_stats"]
+    overflow = float(np.mean(stats["overflow"])) if "overflow" in stats else 0.0
+    if overflow > 0:
+        (bad if overflow > OVERFLOW_BAD else care).append(
+            f"{overflow:.1%} of the draws wanted more clusters than max_clusters allows: "
+            "raise it and run again."
+        )
+    chains = data["posterior"].sizes["chain"]
+    moving = table[table["note"] != "constant"]
+    if chains < 2:
+        care.append("One chain cannot be checked against another: run at least two.")
+    elif len(moving):
+        worst, r_hat = moving["r_hat"].idxmax(), moving["r_hat"].max()
+        name = plots.quantity_name(str(worst))
+        if r_hat > R_HAT_BAD:
+            bad.append(
+                f"The {chains} chains do not agree on the {name} (R-hat {r_hat:.2f}): they are "
+                "in different places, so run them longer or from another start."
+            )
+        elif r_hat > R_HAT_GOOD:
+            care.append(f"The chains nearly agree: R-hat is at most {r_hat:.3f}, for the {name}.")
+        else:
+            fine.append(f"The {chains} chains agree: R-hat is at most {r_hat:.3f}.")
+    else:
+        fine.append(f"Nothing that was watched moved: all {chains} chains stayed at one value.")
+    if len(moving) and moving[["ess_bulk", "ess_tail"]].notna().any(axis=None):
+        smallest = moving[["ess_bulk", "ess_tail"]].min(axis=1)
+        ess, name = smallest.min(), plots.quantity_name(str(smallest.idxmin()))
+        text = f"The draws are worth at least {ess:.0f} independent ones (ESS, for the {name})"
+        if ess < ESS_BAD:
+            bad.append(f"{text}: too few for intervals. Run longer.")
+        elif ess < ESS_GOOD:
+            care.append(f"{text}: enough for means, few for intervals.")
+        else:
+            fine.append(f"{text}.")
+    if overflow == 0 and "overflow" in stats:
+        fine.append("No draw wanted more clusters than there was room for.")
+    if "acceptance_rate" in stats:
+        rate = float(np.mean(stats["acceptance_rate"]))
+        fine.append(f"{rate:.0%} of the Metropolis proposals within a sweep were accepted.")
+    if bad:
+        return Verdict("bad", "Do not rely on this run yet.", bad + care + fine)
+    if care:
+        return Verdict("care", "Usable with care.", care + fine)
+    return Verdict("good", "The chains agree; the posterior can be used.", fine)
+
+
+_STYLE = """
+:root { --ink: #1b1f24; --soft: #57606a; --line: #d8dee4; --fill: #f6f8fa; }
+* { box-sizing: border-box; }
+body { margin: 0; background: #fff; color: var(--ink);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
+main { max-width: 1080px; margin: 0 auto; padding: 24px 20px 64px; }
+h1 { font-size: 1.75rem; line-height: 1.25; margin: 8px 0 4px; }
+h2 { font-size: 1.2rem; margin: 40px 0 8px; }
+p { margin: 6px 0; max-width: 84ch; }
+.soft { color: var(--soft); }
+.verdict { border-left: 6px solid; border-radius: 4px; padding: 12px 16px; margin: 20px 0; }
+.verdict strong { font-size: 1.1rem; }
+.verdict ul { margin: 6px 0 0; padding-left: 20px; }
+.good { border-color: #1a7f37; background: #eef9f0; }
+.care { border-color: #bf8700; background: #fff8e5; }
+.bad { border-color: #cf222e; background: #ffefee; }
+.group { border: 1px solid var(--line); border-radius: 8px; padding: 14px 16px; margin: 12px 0; }
+.group header { display: flex; flex-wrap: wrap; gap: 4px 16px; align-items: baseline; }
+.group h3 { margin: 0; font-size: 1.05rem; }
+.track { background: var(--fill); border: 1px solid var(--line); border-radius: 4px; height: 14px;
+  margin: 8px 0; overflow: hidden; }
+.bar { height: 100%; min-width: 2px; }
+ol.order { display: flex; flex-wrap: wrap; gap: 6px; list-style: none; margin: 8px 0 0;
+  padding: 0; }
+ol.order li { border: 1px solid var(--line); background: var(--fill); border-radius: 4px;
+  padding: 2px 9px; overflow-wrap: anywhere; }
+ol.order li b { color: var(--soft); font-weight: 600; margin-right: 4px; }
+.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; margin: 8px 0; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums;
+  font-size: 0.92rem; }
+th, td { padding: 6px 12px; text-align: right; white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; }
+thead th { background: var(--fill); }
+tbody tr { border-top: 1px solid var(--line); }
+.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr));
+  gap: 16px; align-items: start; }
+figure { margin: 8px 0; }
+img { width: 100%; max-width: 640px; height: auto; display: block; }
+figcaption { font-size: 0.9rem; color: var(--soft); }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 6px 18px; margin: 8px 0; }
+dt { color: var(--soft); }
+dd { margin: 0; overflow-wrap: anywhere; }
+code { font: 0.9em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
+@media (max-width: 560px) {
+  main { padding: 14px 12px 48px; }
+  h1 { font-size: 1.4rem; }
+  dl { grid-template-columns: 1fr; gap: 0; }
+  dd { margin-bottom: 10px; }
+}
+@media print { .group, figure, .verdict { break-inside: avoid; } }
+"""
+
+
+def write_report(
+    path: str | Path,
+    data: Any,
+    rankings: Rankings,
+    profiles: Sequence[ClusterProfile] | None = None,
+    reference: ArrayLike | None = None,
+    *,
+    title: str = "Groups of rankings",
+    details: Mapping[str, str] | None = None,
+) -> None:
+    """Write one HTML page with everything in it: no other files, no links to follow.
+
+    :param path: where to.
+    :param data: what :func:`~numpyro_rankings.inference_data.to_inference_data` returned, with
+        the assignments.
+    :param rankings: what was fitted.
+    :param profiles: its :func:`~numpyro_rankings.summaries.cluster_profiles`, if at hand.
+    :param reference: the partition they describe, labels of shape ``(N,)``; by default the
+        :func:`~numpyro_rankings.partitions.medoid_partition`.
+    :param title: heading of the page.
+    :param details: how the run was made, as the last section lists it: the command, the seed,
+        where the data come from.
+    :raises ValueError: if the assignments were left out of ``data``.
+    """
+    posterior = data["posterior"]
+    if "assignments" not in posterior:
+        raise ValueError("the report needs the labels: to_inference_data(include_assignments=True)")
+    samples = {
+        name: np.asarray(posterior[name])
+        for name in ("assignments", "center", "concentration", "cluster_sizes")
+    }
+    labels = samples["assignments"]
+    if reference is None:
+        reference = medoid_partition(labels.reshape(-1, labels.shape[-1])).labels
+    if profiles is None:
+        profiles = cluster_profiles(samples, rankings, reference)
+    table = diagnostics_table(data)
+    parts = [
+        _heading(title, data, rankings, profiles),
+        _verdict_box(verdict(data, table)),
+        _groups(profiles, rankings),
+        _concentrations(profiles),
+        _consensus_figures(profiles, rankings),
+        _partition_figures(data, profiles, reference),
+        _traces(data, table),
+        _details(details or {}),
+    ]
+    page = (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n<main>\n{''.join(parts)}</main>\n</body>\n</html>\n"
+    )
+    Path(path).write_text(page, encoding="utf-8")
+
+
+def _heading(title: str, data: Any, rankings: Rankings, profiles: Sequence[ClusterProfile]) -> str:
+    numbers = np.asarray(data["posterior"]["num_clusters"]).ravel()
+    low, high = np.quantile(numbers, (0.05, 0.95)).astype(int)
+    spread = plural(low, "cluster") if low == high else f"{low} to {high} clusters"
+    return (
+        f"<h1>{html.escape(title)}</h1>\n"
+        f"<p><strong>{plural(len(profiles), 'group')}</strong> in "
+        f"{plural(rankings.num_rankings, 'ranking')} ({rankings.num_rows:,} distinct) of "
+        f"{plural(rankings.num_items, 'item')}. The posterior has {spread} (90% interval).</p>\n"
+    )
+
+
+def plural(number: int, noun: str) -> str:
+    """``1 ranking``, ``2,000 rankings``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _verdict_box(judged: Verdict) -> str:
+    reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in judged.reasons)
+    return (
+        f'<section class="verdict {judged.level}"><strong>Can I trust it? '
+        f"{html.escape(judged.headline)}</strong><ul>{reasons}</ul></section>\n"
+    )
+
+
+def _groups(profiles: Sequence[ClusterProfile], rankings: Rankings) -> str:
+    total, cards = rankings.num_rankings, []
+    for i, p in enumerate(profiles):
+        share = p.size / total
+        shown = p.consensus[:_ITEMS_SHOWN]
+        items = "".join(f"<li><b>{j}</b>{html.escape(x)}</li>" for j, x in enumerate(shown, 1))
+        if len(p.consensus) > len(shown):
+            items += f"<li>and {len(p.consensus) - len(shown)} more</li>"
+        low, high = p.size_interval
+        found = "" if p.presence > 0.995 else f"<span>found in {p.presence:.0%} of draws</span>"
+        cards.append(
+            f'<section class="group"><header><h3>Cluster {i + 1}</h3>'
+            f"<span>{p.size:,.0f} rankings, {share:.1%}</span>"
+            f'<span class="soft">90% interval {low:,.0f} to {high:,.0f}</span>'
+            f'<span class="soft">agreement {p.agreement:.0%}</span>{found}</header>'
+            f'<div class="track" role="img" aria-label="{share:.1%} of the rankings">'
+            f'<div class="bar" style="width:{100 * share:.2f}%;'
+            f'background:{plots.COLORS[i % len(plots.COLORS)]}"></div></div>'
+            f'<ol class="order">{items}</ol></section>\n'
+        )
+    return (
+        "<h2>Who is in the groups</h2>\n"
+        '<p class="soft">Consensus order of each cluster, best first (cumulative-probability '
+        "consensus). Agreement is 0% where its members rank by chance and 100% where all rank "
+        "alike. Sizes are means over the draws that have the cluster.</p>\n" + "".join(cards)
+    )
+
+
+def _concentrations(profiles: Sequence[ClusterProfile]) -> str:
+    num_stages = len(profiles[0].concentration)
+    head = "".join(f"<th>stage {j}</th>" for j in range(1, num_stages + 1))
+    rows = "".join(
+        f"<tr><td>cluster {i}</td>"
+        + "".join(
+            f'<td>{mean:.3f} <span class="soft">({low:.3f}–{high:.3f})</span></td>'
+            for mean, (low, high) in zip(p.concentration, p.concentration_interval, strict=True)
+        )
+        + "</tr>"
+        for i, p in enumerate(profiles, 1)
+    )
+    return (
+        "<h2>How sharp each choice is</h2>\n"
+        '<p class="soft">θ of stage j is how strongly the j-th choice follows the consensus among '
+        "the items still left: 0 is chance; at θ the next item down is e<sup>θ</sup> times less "
+        "likely.</p>\n"
+        + _figure(plots.plot_concentration(profiles), "Mean θ by stage, with 90% intervals.")
+        + f'<div class="scroll"><table><thead><tr><th></th>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>\n"
+    )
+
+
+def _consensus_figures(profiles: Sequence[ClusterProfile], rankings: Rankings) -> str:
+    items = [str(name) for name in rankings.items]
+    figures = "".join(
+        _figure(
+            plots.plot_consensus(p, items, color=plots.COLORS[i % len(plots.COLORS)]),
+            f"Cluster {i + 1}. Most frequent center, {p.map_probability:.0%} of the draws: "
+            + _short_order(p.map_consensus),
+        )
+        for i, p in enumerate(profiles[:_CLUSTERS_SHOWN])
+    )
+    rest = len(profiles) - _CLUSTERS_SHOWN
+    more = f'<p class="soft">{plural(rest, "smaller cluster")} not shown.</p>' if rest > 0 else ""
+    return f'<h2>How sure each order is</h2>\n<div class="grid">{figures}</div>{more}\n'
+
+
+def _short_order(names: Sequence[str]) -> str:
+    return " > ".join(names[:_ITEMS_SHOWN]) + (" > …" if len(names) > _ITEMS_SHOWN else "")
+
+
+def _partition_figures(data: Any, profiles: Sequence[ClusterProfile], reference: ArrayLike) -> str:
+    if len(profiles) == 1 and float(np.max(data["posterior"]["num_clusters"])) == 1:
+        return ""
+    return (
+        '<h2>Who goes with whom</h2>\n<div class="grid">'
+        + _figure(
+            plots.plot_coclustering(data, reference),
+            "How often two rankings share a cluster. Sharp blocks are groups that the draws "
+            "agree on.",
+        )
+        + _figure(plots.plot_num_clusters(data), "How many clusters the draws have.")
+        + "</div>\n"
+    )
+
+
+def _traces(data: Any, table: "pd.DataFrame") -> str:
+    moving = list(table.index[table["note"] != "constant"])
+    figures = "".join(_figure(plots.plot_trace(data, name)) for name in moving[:8])
+    rows = "".join(
+        f"<tr><td>{html.escape(plots.quantity_name(str(name)))}</td><td>{row['mean']:,.4g}</td>"
+        f"<td>{row['sd']:,.3g}</td>"
+        + "".join(
+            f"<td>{number(row[column], spec)}</td>"
+            for column, spec in (("ess_bulk", ",.0f"), ("ess_tail", ",.0f"), ("r_hat", ".3f"))
+        )
+        + f"<td>{row['note']}</td></tr>"
+        for name, row in table.iterrows()
+    )
+    return (
+        "<h2>Do the chains agree</h2>\n"
+        '<p class="soft">Of quantities that do not depend on how clusters are numbered. Lines of '
+        "different colours, one for each chain, should lie over one another; R-hat should be "
+        f"below {R_HAT_GOOD} and ESS above {ESS_GOOD}.</p>\n"
+        '<div class="scroll"><table><thead><tr><th>quantity</th><th>mean</th><th>sd</th>'
+        "<th>ESS bulk</th><th>ESS tail</th><th>R-hat</th><th></th></tr></thead>"
+        f'<tbody>{rows}</tbody></table></div>\n<div class="grid">{figures}</div>\n'
+    )
+
+
+def number(value: float, spec: str) -> str:
+    """Formatted, or a dash where it is not defined."""
+    return "–" if np.isnan(value) else format(value, spec)
+
+
+def _details(details: Mapping[str, str]) -> str:
+    rows = "".join(
+        f"<dt>{html.escape(term)}</dt><dd>"
+        + (f"<code>{html.escape(text)}</code>" if term == "command" else html.escape(text))
+        + "</dd>"
+        for term, text in details.items()
+    )
+    return f"<h2>How this was made</h2>\n<dl>{rows}</dl>\n" if rows else ""
+
+
+def _figure(ax: "Axes", caption: str = "") -> str:
+    """The figure of ``ax`` as an image inside the page."""
+    import matplotlib
+
+    figure: Any = ax.figure
+    stream = io.StringIO()
+    # A fixed salt and no date: the same fit gives the same page.
+    with matplotlib.rc_context({"svg.hashsalt": "numpyro_rankings"}):
+        figure.savefig(stream, format="svg", metadata={"Date": None})
+    encoded = base64.b64encode(stream.getvalue().encode()).decode()
+    alt = caption or ax.get_title(loc="left")
+    note = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
+    return (
+        f'<figure><img alt="{html.escape(alt, quote=True)}" '
+        f'src="data:image/svg+xml;base64,{encoded}">{note}</figure>\n'
+    )

@@ -1,0 +1,364 @@
+"""Draws turned into answers: consensus orders, profiles of the clusters, predictions."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.scipy.special import gammaln, logsumexp
+from numpy.typing import ArrayLike
+
+from .distributions import GeneralizedMallows
+from .ops.codes import inverse_ordering, max_codes, stage_codes
+from .ops.special import log_psi
+from .partitions import match_clusters, medoid_partition
+from .rankings import Rankings
+
+__all__ = [
+    "ClusterProfile",
+    "borda_ordering",
+    "cluster_profiles",
+    "cp_consensus",
+    "kendall_distance",
+    "log_predictive_density",
+    "map_consensus",
+    "rank_probabilities",
+]
+
+_CODES_AT_ONCE = 2**24  # entries of the largest array made at once, where T² code tables count
+_INTERVAL = (0.05, 0.95)
+
+
+def kendall_distance(a: ArrayLike, b: ArrayLike) -> np.ndarray:
+    """Kendall distance: number of pairs of items that two orderings put the other way round.
+
+    :param a: full orderings, shape ``(…, n)``.
+    :param b: full orderings, shape ``(…, n)``; leading axes broadcast.
+    :return: int64, shape ``(…)``.
+
+    .. doctest::
+
+       >>> int(kendall_distance([0, 1, 2], [2, 1, 0]))
+       3
+    """
+    a, places = np.broadcast_arrays(np.asarray(a), np.argsort(b, axis=-1))
+    places = np.take_along_axis(places, a, axis=-1)
+    # One item at a time: no n × n array for each of many draws.
+    inverted = [(places[..., i + 1 :] < places[..., i, None]).sum(-1) for i in range(a.shape[-1])]
+    return np.sum(inverted, axis=0)
+
+
+def borda_ordering(rankings: Rankings) -> np.ndarray:
+    """Items by mean rank, an unlisted item counting as the mean of the places left over.
+
+    :return: an ordering, int32, shape ``(n,)``; ties go to the item of lower index.
+    """
+    orderings, counts = np.asarray(rankings.orderings), np.asarray(rankings.counts, np.float64)
+    n, listed = rankings.num_items, orderings >= 0
+    lengths = listed.sum(1)
+    unlisted_place = (lengths + n - 1) / 2
+    places = np.arange(orderings.shape[1]) - unlisted_place[:, None]
+    total = np.zeros(n)
+    np.add.at(total, orderings[listed], (places * counts[:, None])[listed])
+    return np.argsort(total, kind="stable").astype(np.int32)
+
+
+def rank_probabilities(orderings: ArrayLike) -> np.ndarray:
+    """Probability of each place for each item.
+
+    :param orderings: draws of a full ordering, shape ``(D, n)``.
+    :return: row ``i`` is item ``i``, column ``r`` is rank ``r + 1``; shape ``(n, n)``.
+    """
+    orderings = np.asarray(orderings)
+    num_draws, n = orderings.shape
+    cells = orderings.astype(np.int64) * n + np.arange(n)
+    return np.bincount(cells.ravel(), minlength=n * n).reshape(n, n) / num_draws
+
+
+def cp_consensus(orderings: ArrayLike) -> np.ndarray:
+    """Cumulative-probability consensus, as in BayesMallows [1].
+
+    First comes the item that is most often first, then, of the others, the one most often among
+    the first two, and so on. Ties go to the better mean rank, then to the lower index.
+
+    :param orderings: draws of a full ordering, shape ``(D, n)``.
+    :return: an ordering, int32, shape ``(n,)``.
+
+    **References:**
+
+    1. Vitelli, V. et al. (2018), *Probabilistic preference learning with the Mallows rank
+       model*, JMLR.
+
+    .. doctest::
+
+       >>> cp_consensus([[0, 1, 2], [0, 2, 1], [1, 2, 0]]).tolist()
+       [0, 1, 2]
+    """
+    probabilities = rank_probabilities(orderings)
+    within = np.cumsum(probabilities, axis=1)
+    mean_rank = probabilities @ np.arange(len(probabilities))
+    left = list(range(len(probabilities)))
+    consensus = []
+    for place in range(len(probabilities)):
+        item = max(left, key=lambda i: (round(within[i, place], 12), -mean_rank[i], -i))
+        left.remove(item)
+        consensus.append(item)
+    return np.array(consensus, np.int32)
+
+
+def map_consensus(orderings: ArrayLike) -> tuple[np.ndarray, float]:
+    """The ordering drawn most often, and how often.
+
+    :param orderings: draws of a full ordering, shape ``(D, n)``.
+    :return: an ordering, int32, shape ``(n,)``, and its share of the draws.
+    """
+    distinct, times = np.unique(np.asarray(orderings), axis=0, return_counts=True)
+    best = int(times.argmax())
+    return distinct[best].astype(np.int32), float(times[best] / times.sum())
+
+
+class ClusterProfile(NamedTuple):
+    """What the draws say about one cluster. Intervals hold 90% of the posterior.
+
+    :param label: label of the cluster in the reference partition.
+    :param presence: share of the draws in which the cluster is found.
+    :param size: mean number of rankings.
+    :param size_interval: ``(low, high)``.
+    :param consensus: names of the items in the order of the CP consensus, best first.
+    :param consensus_ordering: the same as item indices, shape ``(n,)``.
+    :param map_consensus: names of the items in the center drawn most often.
+    :param map_probability: share of the draws with that center.
+    :param rank_mean: mean rank of each item, 1 = best, in item order, shape ``(n,)``.
+    :param rank_interval: shape ``(n, 2)``.
+    :param concentration: mean θ of each stage, shape ``(T,)``.
+    :param concentration_interval: shape ``(T, 2)``.
+    :param entropy: mean entropy of a list of ``T`` places from the cluster, in nats.
+    :param agreement: 1 minus that entropy over the uniform's: 0 is chance, 1 is unanimous.
+    """
+
+    label: int
+    presence: float
+    size: float
+    size_interval: tuple[float, float]
+    consensus: tuple[str, ...]
+    consensus_ordering: np.ndarray
+    map_consensus: tuple[str, ...]
+    map_probability: float
+    rank_mean: np.ndarray
+    rank_interval: np.ndarray
+    concentration: np.ndarray
+    concentration_interval: np.ndarray
+    entropy: float
+    agreement: float
+
+
+def flatten_chains(samples: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Samples with the chains, if there are any, laid end to end: leading axis ``D``."""
+    samples = {name: np.asarray(value) for name, value in samples.items()}
+    if samples["assignments"].ndim == 2:
+        return samples
+    return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
+
+
+def cluster_profiles(
+    samples: Mapping[str, Any], rankings: Rankings, reference: ArrayLike | None = None
+) -> list[ClusterProfile]:
+    """Describe the clusters of a reference partition over all draws.
+
+    In every draw each cluster is found by greatest overlap with the reference, so that a cluster
+    keeps its name although the labels of the draws switch.
+
+    :param samples: ``mcmc.get_samples()`` of :class:`~numpyro_rankings.infer.SliceGibbs` or
+        :class:`~numpyro_rankings.infer.BetaGibbs`, grouped by chain or not.
+    :param rankings: what was fitted.
+    :param reference: labels ``0..K-1``, shape ``(N,)``; by default the
+        :func:`~numpyro_rankings.partitions.medoid_partition` of the draws.
+    :return: one profile for each cluster, the largest first.
+    """
+    draws = flatten_chains(samples)
+    if reference is None:
+        reference = medoid_partition(draws["assignments"]).labels
+    reference = np.asarray(reference)
+    matched = match_clusters(draws["assignments"], reference)
+    in_reference = np.bincount(reference)
+    largest_first = np.argsort(-in_reference, kind="stable")
+    return [_profile(int(k), draws, matched, rankings) for k in largest_first if in_reference[k]]
+
+
+def _profile(
+    label: int, draws: dict[str, np.ndarray], matched: np.ndarray, rankings: Rankings
+) -> ClusterProfile:
+    draw, slot = np.nonzero(matched == label)
+    sizes, center, theta = (
+        draws[name][draw, slot] for name in ("cluster_sizes", "center", "concentration")
+    )
+    ranks = np.argsort(center, axis=-1) + 1
+    ordering, (likeliest, probability) = cp_consensus(center), map_consensus(center)
+    names = [str(name) for name in rankings.items]
+    entropy = np.asarray(_entropy(jnp.asarray(center), jnp.asarray(theta)), np.float64).mean()
+    uniform = np.log(np.arange(rankings.num_items, 0, -1)[: theta.shape[-1]]).sum()
+    low, high = np.quantile(sizes, _INTERVAL)
+    return ClusterProfile(
+        label=label,
+        presence=len(draw) / len(matched),
+        size=float(sizes.mean()),
+        size_interval=(float(low), float(high)),
+        consensus=tuple(names[i] for i in ordering),
+        consensus_ordering=ordering,
+        map_consensus=tuple(names[i] for i in likeliest),
+        map_probability=probability,
+        rank_mean=ranks.mean(0),
+        rank_interval=np.quantile(ranks, _INTERVAL, axis=0, method="nearest").T,
+        concentration=theta.mean(0, dtype=np.float64),
+        concentration_interval=np.quantile(theta, _INTERVAL, axis=0).T,
+        entropy=float(entropy),
+        agreement=float(1 - entropy / uniform),
+    )
+
+
+@jax.jit
+def _entropy(center: Array, theta: Array) -> Array:
+    return GeneralizedMallows(center, theta, validate_args=False).entropy()
+
+
+def stage_orderings(orderings: ArrayLike, num_stages: int) -> Array:
+    """Lists cut or padded to ``num_stages`` places.
+
+    :param orderings: padded lists, shape ``(rows, T)``.
+    :return: int32, shape ``(rows, num_stages)``.
+    """
+    orderings = jnp.asarray(orderings, jnp.int32)[:, :num_stages]
+    missing = num_stages - orderings.shape[1]
+    return jnp.pad(orderings, ((0, 0), (0, missing)), constant_values=-1)
+
+
+def log_one_ranking(lengths: ArrayLike, num_items: int) -> Array:
+    """Log marginal of one list under an empty cluster: ``log (n-t)!/n!``, whatever the prior."""
+    left = num_items - jnp.asarray(lengths)
+    return gammaln(left + 1.0) - gammaln(num_items + 1.0)
+
+
+def log_cluster_likelihood(orderings: Array, center: Array, theta: Array) -> Array:
+    """Log likelihood of lists under the clusters of one draw.
+
+    :param orderings: padded lists, shape ``(rows, T)``.
+    :param center: shape ``(C, n)``.
+    :param theta: shape ``(C, T)``.
+    :return: shape ``(rows, C)``.
+    """
+    num_items, num_stages = center.shape[-1], theta.shape[-1]
+    log_normalizer = log_psi(theta, max_codes(num_items, num_stages))  # once for each cluster
+    codes = stage_codes(orderings[:, None, :], inverse_ordering(center))
+    by_stage = -theta * codes - log_normalizer
+    return jnp.sum(jnp.where(orderings[:, None, :] >= 0, by_stage, 0.0), axis=-1)
+
+
+def log_weights(sizes: Array, alpha: Array, num_components: int | None) -> tuple[Array, Array]:
+    """Log weights, not normalised, of the clusters and of all empty ones together.
+
+    :param sizes: cluster sizes of one draw, shape ``(C,)``.
+    :return: shapes ``(C,)`` and ``()``; an empty slot weighs nothing by itself.
+    """
+    occupied = sizes > 0
+    if num_components is None:
+        weight, log_empty = sizes.astype(alpha.dtype), jnp.log(alpha)
+    else:
+        share = alpha / num_components
+        weight = sizes + share
+        log_empty = jnp.log(share * (num_components - occupied.sum()))
+    return jnp.where(occupied, jnp.log(jnp.where(occupied, weight, 1)), -jnp.inf), log_empty
+
+
+@partial(jax.jit, static_argnames=("num_components", "batch"))
+def _mean_log_predictive(
+    draws: dict[str, Array],
+    orderings: Array,
+    log_one: Array,
+    num_components: int | None,
+    batch: int,
+) -> Array:
+    num_draws = len(draws["alpha"])
+
+    def add_draw(total: Array, draw: dict[str, Array]) -> tuple[Array, None]:
+        log_weight, log_empty = log_weights(draw["cluster_sizes"], draw["alpha"], num_components)
+        normalizer = jnp.log(draw["cluster_sizes"].sum() + draw["alpha"])
+
+        def one(row: tuple[Array, Array]) -> Array:
+            ordering, log_one = row
+            by_cluster = log_cluster_likelihood(
+                ordering[None], draw["center"], draw["concentration"]
+            )[0]
+            return jnp.logaddexp(logsumexp(log_weight + by_cluster), log_empty + log_one)
+
+        rows = jax.lax.map(one, (orderings, log_one), batch_size=batch)
+        return jnp.logaddexp(total, rows - normalizer), None
+
+    start = jnp.full(orderings.shape[0], -jnp.inf, draws["alpha"].dtype)
+    return jax.lax.scan(add_draw, start, draws)[0] - jnp.log(num_draws)
+
+
+def occupied_slots(samples: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays of the clusters, without the slots that no draw uses."""
+    sizes = np.asarray(samples["cluster_sizes"])
+    used = sizes.reshape(-1, sizes.shape[-1]).any(0)
+    last = int(np.flatnonzero(used)[-1]) + 1
+    names = ("center", "concentration", "cluster_sizes")
+    axis = sizes.ndim - 1
+    return {name: np.take(samples[name], range(last), axis=axis) for name in names}
+
+
+def batch_of_rows(center_shape: tuple[int, ...], num_stages: int, num_rows: int) -> int:
+    """How many rows to score at once so that their stage codes fit in a few tens of MB."""
+    per_row = max(1, center_shape[-2] * num_stages**2)
+    return int(np.clip(_CODES_AT_ONCE // per_row, 1, num_rows))
+
+
+def log_predictive_density(
+    samples: Mapping[str, Any], new_rankings: Rankings, num_components: int | None = None
+) -> np.ndarray:
+    r"""Log predictive density of new rankings under a fitted mixture.
+
+    Averaged over the draws, with :math:`N` fitted rankings, :math:`N_c` of them in cluster
+    :math:`c`, a new list of length :math:`t` has under the Dirichlet process
+
+    .. math::
+        p(\pi) = \sum_c \frac{N_c}{N + \alpha} P(\pi \mid \sigma_c, \theta_c)
+        + \frac{\alpha}{N + \alpha} \frac{(n - t)!}{n!}.
+
+    A new cluster counts exactly: whatever the prior of its concentrations, one ranking in it has
+    the last factor as its marginal (Lemma 1 of Meilă & Chen 2010). In a finite mixture the
+    weights are :math:`N_c + \alpha/K`, the empty components sharing what is left.
+
+    :param samples: ``mcmc.get_samples()``, grouped by chain or not.
+    :param new_rankings: lists of the same items, no longer than those fitted, or one item short
+        of all.
+    :param num_components: what the kernel was given: ``None`` for the Dirichlet process.
+    :return: one value for each row, in nats, float32, shape ``(rows,)``; the mean for one
+        ranking is ``np.average(log_density, weights=new_rankings.counts)``.
+    :raises ValueError: if the items do not match or a list is longer than the fitted stages.
+    """
+    draws = flatten_chains(samples)
+    clusters = occupied_slots(draws)
+    num_items, num_stages = clusters["center"].shape[-1], clusters["concentration"].shape[-1]
+    if new_rankings.num_items != num_items:
+        raise ValueError(
+            f"the new rankings are of {new_rankings.num_items} items, the fitted ones of "
+            f"{num_items}"
+        )
+    lengths = np.asarray(new_rankings.lengths)
+    if lengths.max() > num_stages and num_stages < num_items - 1:
+        raise ValueError(
+            f"row {lengths.argmax() + 1} lists {lengths.max()} items, but the fitted lists "
+            f"had at most {num_stages}, so nothing is known of the stages after: shorten it"
+        )
+    kept = {name: jnp.asarray(value) for name, value in clusters.items()}
+    kept["alpha"] = jnp.broadcast_to(
+        jnp.asarray(draws["alpha"], kept["concentration"].dtype), (len(kept["center"]),)
+    )
+    batch = batch_of_rows(kept["center"].shape, num_stages, new_rankings.num_rows)
+    orderings = stage_orderings(new_rankings.orderings, num_stages)
+    log_one = log_one_ranking(lengths, num_items)
+    return np.asarray(_mean_log_predictive(kept, orderings, log_one, num_components, batch))

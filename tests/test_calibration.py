@@ -1,0 +1,98 @@
+"""Simulation-based calibration: ranks of the truth among the draws are uniform."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from jax import random
+from numpyro import handlers
+from scipy import stats
+
+from numpyro_rankings import Rankings
+from numpyro_rankings.infer import BetaGibbs, SliceGibbs
+
+pytestmark = pytest.mark.slow
+
+SIZE, NUM_ITEMS, STAGES = 12, 5, 3
+REPLICATES, DROPPED, KEPT, THIN = 300, 8, 19, 8
+ALPHA = dist.Gamma(2.0, 1.0)
+KERNELS = {
+    "beta-exact": BetaGibbs(ALPHA, max_clusters=SIZE),
+    "slice-sequential": SliceGibbs(ALPHA, max_clusters=SIZE),
+    # sticks that hold nobody need slots too
+    "slice-parallel": SliceGibbs(dist.Gamma(6.0, 6.0), assignment="parallel", max_clusters=80),
+    "slice-finite": SliceGibbs(
+        ALPHA, concentration_prior=dist.Gamma(2.0, 1.5), num_components=3, assignment="parallel"
+    ),
+}
+
+
+def quantities(z):
+    """What is ranked, free of labels."""
+    theta = z["concentration"][..., 0, 0]  # the first ranking is in cluster 0
+    clusters = jnp.asarray(z["num_clusters"], jnp.float32)
+    return jnp.stack([z["alpha"], clusters, theta, z["log_joint"]], axis=-1)
+
+
+def simulate(kernel, template, key):
+    """One draw of everything from the prior."""
+    leaves, structure = jax.tree.flatten(template)
+    model = handlers.uncondition(kernel.model)
+    with handlers.block(), handlers.trace() as trace, handlers.seed(rng_seed=key):
+        model(template)
+    truth = {
+        name: site["value"]
+        for name, site in trace.items()
+        if site["type"] == "sample" and name != "rankings"
+    }
+    lists = trace["rankings"]["value"].astype(jnp.int32)
+    return truth, jax.tree.unflatten(structure, [lists, *leaves[1:]])
+
+
+def ranks(kernel):
+    """Ranks of the truth among the kept draws of a chain started elsewhere."""
+    lists = np.tile(np.arange(STAGES), (SIZE, 1))
+    template = Rankings.from_orderings(lists, num_items=NUM_ITEMS)
+
+    @jax.jit
+    @jax.vmap
+    def replicate(key):
+        key_truth, key_start, key_chain, key_ties = random.split(key, 4)
+        truth, data = simulate(kernel, template, key_truth)
+        elsewhere, _ = simulate(kernel, template, key_start)
+
+        def init(params):
+            return kernel.init(key_chain, 0, params, (data,), {})
+
+        both = jax.vmap(init)(jax.tree.map(lambda *x: jnp.stack(x), truth, elsewhere))
+        truth, state = quantities(both.z)[0], jax.tree.map(lambda x: x[1], both)
+
+        def sweep(state, _):
+            state = kernel.sample(state, (data,), {})
+            return state, state.overflow
+
+        def keep(state, _):
+            state, overflow = jax.lax.scan(sweep, state, None, length=THIN)
+            return state, (quantities(state.z), overflow)
+
+        _, (draws, overflow) = jax.lax.scan(keep, state, None, length=DROPPED + KEPT)
+        draws = draws[DROPPED:]
+        below, equal = (draws < truth).sum(0), (draws == truth).sum(0)
+        # a draw that equals the truth is below it or above it by lot
+        uniform = random.uniform(key_ties, equal.shape)
+        return below + jnp.floor(uniform * (equal + 1)).astype(int), overflow.any()
+
+    found, overflow = replicate(random.split(random.key(1), REPLICATES))
+    assert not np.any(overflow)
+    return np.asarray(found)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_ranks_are_uniform(name):
+    found = ranks(KERNELS[name])
+    assert found.min() >= 0 and found.max() <= KEPT
+    for k, quantity in enumerate(("alpha", "num_clusters", "theta", "log_joint")):
+        counts = np.bincount(found[:, k], minlength=KEPT + 1)
+        result = stats.chisquare(counts)
+        assert result.pvalue > 1e-5, (quantity, counts)

@@ -1,0 +1,219 @@
+"""Conversion to ArviZ, old and new: contents, diagnostics, netCDF, and a log likelihood twin."""
+
+import copy
+import itertools
+import math
+import warnings
+
+import arviz as az
+import jax
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from fabricated import fabricated_mcmc
+from numpyro.infer import MCMC
+
+import numpyro_rankings
+from numpyro_rankings.infer import SliceGibbs
+from numpyro_rankings.inference_data import (
+    diagnostics_table,
+    pointwise_log_likelihood,
+    save_inference_data,
+    to_inference_data,
+)
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.report import verdict
+from numpyro_rankings.summaries import borda_ordering, kendall_distance
+
+NAMES = ["Ann", "Bob", "Cid", "Dee"]
+LISTS = [[0, 1, 2, 3], [0, 1], [3, 2, 1], [3], [1, 0, 2]]
+CHAINS, DRAWS = 2, 30
+
+
+@pytest.fixture(scope="module")
+def rankings():
+    return Rankings.from_orderings(LISTS, num_items=4, items=NAMES, counts=[6, 4, 5, 2, 1])
+
+
+@pytest.fixture(scope="module")
+def fitted(rankings):
+    mcmc = MCMC(
+        SliceGibbs(alpha=dist.Gamma(1.0, 1.0), max_clusters=12),
+        num_warmup=10,
+        num_samples=2 * DRAWS,
+        num_chains=CHAINS,
+        chain_method="vectorized",
+        thinning=2,
+        progress_bar=False,
+    )
+    mcmc.run(jax.random.key(0), rankings)
+    return mcmc
+
+
+@pytest.fixture(scope="module")
+def data(fitted, rankings):
+    return to_inference_data(fitted, rankings)
+
+
+def test_posterior_has_names_ranks_and_no_empty_slots(data, fitted, rankings):
+    posterior, samples = data["posterior"], fitted.get_samples(group_by_chain=True)
+    assert list(posterior["item"].values) == NAMES
+    assert list(posterior["stage"].values) == [1, 2, 3]
+    assert posterior["assignments"].dims == ("chain", "draw", "ranking")
+    assert posterior["assignments"].shape == (CHAINS, DRAWS, len(rankings))
+    most = int(np.max(samples["num_clusters"]))
+    assert posterior.sizes["cluster"] == most < 12
+    occupied = np.asarray(samples["cluster_sizes"])[:, :, :most] > 0
+    center, rank = np.asarray(posterior["center"]), np.asarray(posterior["rank"])
+    np.testing.assert_array_equal(
+        center[occupied], np.asarray(samples["center"])[:, :, :most][occupied]
+    )
+    np.testing.assert_array_equal(rank[occupied], np.argsort(center[occupied], -1) + 1)
+    assert (center[~occupied] == -1).all() and (rank[~occupied] == 0).all()
+    theta = np.asarray(posterior["concentration"])
+    np.testing.assert_array_equal(np.isnan(theta).any(-1), ~occupied)
+    best = posterior["rank"].sel(item="Cid").values
+    np.testing.assert_array_equal(best[occupied], np.argmax(center[occupied] == 2, -1) + 1)
+
+
+def test_label_free_quantities(data, fitted, rankings):
+    posterior, samples = data["posterior"], fitted.get_samples(group_by_chain=True)
+    sizes = np.asarray(samples["cluster_sizes"])
+    np.testing.assert_array_equal(np.asarray(posterior["largest_sizes"])[..., 0], sizes.max(-1))
+    chain, draw = 1, 7
+    labels = np.asarray(samples["assignments"])[chain, draw]
+    centers = np.asarray(samples["center"])[chain, draw][labels]
+    expected = kendall_distance(centers, borda_ordering(rankings)).mean()
+    assert float(posterior["kendall_to_reference"][chain, draw]) == pytest.approx(expected)
+    share = np.bincount(labels) / len(labels)
+    entropy = -(share[share > 0] * np.log(share[share > 0])).sum()
+    assert float(posterior["partition_entropy"][chain, draw]) == pytest.approx(entropy)
+    stats = data["sample_stats"]
+    np.testing.assert_allclose(stats["lp"], posterior["log_joint"], rtol=1e-4, atol=1e-3)
+    assert {"acceptance_rate", "overflow"} <= set(stats.data_vars)
+    assert data.attrs["kernel"] == "SliceGibbs"
+    assert data.attrs["numpyro_rankings_version"] == numpyro_rankings.__version__
+
+
+def _mallows(ordering, center, theta, n):
+    left, probability = list(center), 1.0
+    for stage, item in enumerate(ordering[: len(theta)]):
+        weights = np.exp(-theta[stage] * np.arange(n - stage))
+        probability *= weights[left.index(item)] / weights.sum()
+        left.remove(item)
+    return probability
+
+
+@pytest.mark.parametrize("num_components", [None, 3])
+def test_pointwise_log_likelihood_against_a_numpy_twin(num_components):
+    rng = np.random.default_rng(1)
+    rankings = Rankings.from_orderings(LISTS, num_items=4, counts=[2, 1, 1, 2, 1])
+    labels = np.array([[0, 0, 0, 1, 2, 2, 1], [0, 1, 1, 1, 1, 1, 1]])
+    slots = num_components or 4
+    sizes = np.stack([np.bincount(x, minlength=slots) for x in labels]).astype(np.int32)
+    samples = {
+        "assignments": labels[None].astype(np.int8),
+        "center": np.argsort(rng.random((1, 2, slots, 4))).astype(np.int32),
+        "concentration": rng.gamma(1.0, 1.0, (1, 2, slots, 3)).astype(np.float32),
+        "cluster_sizes": sizes[None],
+        "alpha": np.array([[0.7, 2.0]], np.float32),
+    }
+    got = pointwise_log_likelihood(samples, rankings, num_components)
+    assert got.shape == (1, 2, 7)
+    rows = np.repeat(np.arange(5), [2, 1, 1, 2, 1])
+    for d, i in itertools.product(range(2), range(7)):
+        ordering, alpha, total = LISTS[rows[i]], samples["alpha"][0, d], 0.0
+        others = np.bincount(np.delete(labels[d], i), minlength=slots)
+        alone = math.factorial(4 - len(ordering)) / math.factorial(4)
+        for c in range(slots):
+            weight = others[c] + (0 if num_components is None else alpha / slots)
+            center, theta = samples["center"][0, d, c], samples["concentration"][0, d, c]
+            total += weight * (_mallows(ordering, center, theta, 4) if others[c] else alone)
+        total += alpha * alone if num_components is None else 0
+        assert got[0, d, i] == pytest.approx(np.log(total / (6 + alpha)), abs=1e-5)
+
+
+def test_log_likelihood_serves_loo_and_can_be_left_out(data, fitted, rankings, monkeypatch):
+    assert data["log_likelihood"]["rankings"].shape == (CHAINS, DRAWS, len(rankings))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loo = az.loo(data, var_name="rankings")
+    assert np.isfinite(getattr(loo, "elpd_loo", getattr(loo, "elpd", np.nan)))
+    without = to_inference_data(fitted, rankings, log_likelihood=False, include_assignments=False)
+    assert "assignments" not in without["posterior"]
+    assert not _has_group(without, "log_likelihood")
+    monkeypatch.setattr("numpyro_rankings.inference_data._AUTO_LOG_LIKELIHOOD", 10)
+    with pytest.warns(UserWarning, match="pass log_likelihood=True"):
+        short = to_inference_data(fitted, rankings)
+    assert not _has_group(short, "log_likelihood")
+
+
+def _has_group(data, name):
+    return name in (data.children if hasattr(data, "children") else data.groups())
+
+
+def test_netcdf_round_trip(data, tmp_path):
+    save_inference_data(data, tmp_path / "posterior.nc")
+    again = az.from_netcdf(tmp_path / "posterior.nc")
+    for name in ("assignments", "rank", "concentration", "num_clusters"):
+        np.testing.assert_array_equal(again["posterior"][name], data["posterior"][name])
+    assert list(again["posterior"]["item"].values) == NAMES
+    assert diagnostics_table(again).equals(diagnostics_table(data))
+
+
+def test_diagnostics_of_a_moving_and_of_a_constant_quantity(data):
+    table = diagnostics_table(data)
+    assert list(table.columns) == ["mean", "sd", "ess_bulk", "ess_tail", "r_hat", "note"]
+    assert table.loc["log_joint", "note"] == ""
+    log_joint = np.asarray(data["posterior"]["log_joint"], float)
+    assert table.loc["log_joint", "mean"] == pytest.approx(log_joint.mean())
+    assert table.loc["log_joint", "r_hat"] == pytest.approx(float(az.rhat(log_joint)), rel=1e-6)
+    assert 1 < table.loc["log_joint", "ess_bulk"] < 10 * CHAINS * DRAWS
+
+
+def test_single_population(rankings):
+    data = to_inference_data(fabricated_mcmc(rankings, num_components=1), rankings)
+    table = diagnostics_table(data)
+    assert table.loc["num_clusters", "note"] == "constant"
+    assert np.isnan(table.loc["num_clusters", "r_hat"])
+    assert table.loc["population_concentration[3]", "mean"] > 0
+    assert "alpha" not in data["posterior"]
+    np.testing.assert_array_equal(
+        data["posterior"]["population_concentration"], data["posterior"]["concentration"][:, :, 0]
+    )
+
+
+def test_chains_stuck_apart_and_single_chains_are_named(data, rankings):
+    stuck = copy.deepcopy(data["posterior"])
+    stuck["num_clusters"][:] = np.arange(CHAINS)[:, None]
+    table = diagnostics_table({"posterior": stuck})
+    assert table.loc["num_clusters", "note"] == "stuck"
+    assert table.loc["num_clusters", "r_hat"] == np.inf
+    judged = verdict({"posterior": stuck, "sample_stats": data["sample_stats"]}, table)
+    assert judged.level == "bad"
+    assert any("number of clusters" in reason for reason in judged.reasons)
+
+    alone = to_inference_data(fabricated_mcmc(rankings, chains=1), rankings)
+    assert diagnostics_table(alone).loc["log_joint", "note"] == "one chain"
+    assert verdict(alone).level != "good"
+
+
+def test_overflow_warns_and_names_the_argument(rankings):
+    mcmc = fabricated_mcmc(rankings, overflow=0.2)
+    with pytest.warns(UserWarning, match="raise max_clusters"):
+        data = to_inference_data(mcmc, rankings)
+    judged = verdict(data)
+    assert judged.level == "bad"
+    assert any("max_clusters" in reason for reason in judged.reasons)
+
+
+def test_importing_the_package_loads_neither_arviz_nor_matplotlib():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, numpyro_rankings, numpyro_rankings.inference_data, numpyro_rankings.summaries;"
+        "print([m for m in ('arviz', 'matplotlib') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"

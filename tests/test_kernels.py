@@ -1,0 +1,456 @@
+"""Every kernel through the same tests: density, chains, resume, blocks, bad input."""
+
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import warnings
+from functools import lru_cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from enumeration import MallowsPosterior, discrepancies, log_partition, partitions
+from jax import random
+from numpyro.diagnostics import split_gelman_rubin
+from numpyro.infer import MCMC, NUTS, Gibbs
+from numpyro.infer.util import log_density
+
+import numpyro_rankings.distributions as rd
+from numpyro_rankings import Rankings, to_inference_data
+from numpyro_rankings.infer import BetaGibbs, SliceGibbs
+
+GAMMA = dist.Gamma(2.0, 1.0)
+PER_STAGE = dist.Gamma(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 2.0, 1.5]))
+# name: constructor; four items and lists of up to four, hence three stages
+KERNELS = {
+    "slice-parallel": lambda: SliceGibbs(GAMMA, assignment="parallel", max_clusters=48),
+    "beta": lambda: BetaGibbs(GAMMA, nu=0.8, r=[0.5, 1.0, 1.5], max_clusters=8),
+    "slice-one-population": lambda: SliceGibbs(num_components=1, concentration_prior=PER_STAGE),
+    "slice-finite-tied": lambda: SliceGibbs(
+        GAMMA, num_components=3, concentration_prior=dist.Exponential(1.0), tied=True
+    ),
+    "slice-sequential": lambda: SliceGibbs(1.5, max_clusters=8, num_center_updates=2),
+    "slice-sequential-per-stage": lambda: SliceGibbs(
+        dist.LogNormal(0.0, 1.0), concentration_prior=PER_STAGE, max_clusters=8, init="random"
+    ),
+    "slice-finite-parallel": lambda: SliceGibbs(GAMMA, num_components=4, assignment="parallel"),
+    "beta-finite": lambda: BetaGibbs(2.0, num_components=3),
+    "beta-of-the-paper": lambda: BetaGibbs(GAMMA, max_clusters=8, exact=False),
+}
+QUICK = ("slice-parallel", "beta", "slice-one-population", "slice-finite-tied")
+LISTS = [[0, 1, 2], [0], [3, 1], [3, 2, 0, 1]]
+COUNTS = [3, 1, 2, 2]
+CHAINS, DRAWS = 2, 12
+
+
+def each_kernel(names=None):
+    """The kernels named, or the whole registry with all but the quick ones marked slow."""
+    if names is not None:
+        return pytest.mark.parametrize("name", names)
+    marks = {name: [] if name in QUICK else [pytest.mark.slow] for name in KERNELS}
+    return pytest.mark.parametrize("name", [pytest.param(n, marks=m) for n, m in marks.items()])
+
+
+def table():
+    return Rankings.from_orderings(LISTS, num_items=4, counts=COUNTS)
+
+
+def sampler(kernel, chain_method="vectorized", **settings):
+    settings = {"num_warmup": 3, "num_samples": DRAWS, "num_chains": CHAINS} | settings
+    return MCMC(kernel, chain_method=chain_method, progress_bar=False, **settings)
+
+
+@lru_cache
+def fitted(name):
+    mcmc = sampler(KERNELS[name]())
+    mcmc.run(random.key(1), table())
+    return mcmc
+
+
+def assert_same_draws(found, expected):
+    """Labels, centers and sizes equal; floats up to fused reductions."""
+    assert set(found) == set(expected)
+    for name, value in expected.items():
+        assert found[name].shape == value.shape and found[name].dtype == value.dtype
+        if jnp.issubdtype(value.dtype, jnp.integer):
+            np.testing.assert_array_equal(found[name], value, err_msg=name)
+        else:
+            np.testing.assert_allclose(found[name], value, rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+@each_kernel()
+def test_log_joint_is_the_density_of_the_model(name):
+    mcmc = fitted(name)
+    samples = mcmc.get_samples()
+    potential = mcmc.get_extra_fields()["potential_energy"]
+    np.testing.assert_allclose(samples["log_joint"], -potential, rtol=1e-6)
+    for draw in (0, 5, DRAWS, 2 * DRAWS - 1):
+        z = {site: value[draw] for site, value in samples.items()}
+        expected, _ = log_density(mcmc.sampler.model, (table(),), {}, z)
+        assert float(z["log_joint"]) == pytest.approx(float(expected), rel=1e-4, abs=1e-3)
+
+
+@each_kernel()
+def test_draws_are_consistent(name):
+    kernel, samples = KERNELS[name](), fitted(name).get_samples()
+    total, size, slots = CHAINS * DRAWS, sum(COUNTS), kernel.num_slots
+    shapes = {
+        "assignments": (size,),
+        "center": (slots, 4),
+        "concentration": (slots, 3),
+        "cluster_sizes": (slots,),
+        "num_clusters": (),
+        "alpha": (),
+        "log_joint": (),
+    }
+    if "tied" in name:
+        shapes["shared_concentration"] = (slots,)
+    assert {site: value.shape for site, value in samples.items()} == {
+        site: (total, *shape) for site, shape in shapes.items()
+    }
+    labels = np.asarray(samples["assignments"], int)
+    assert bool(rd.constraints.canonical_labels(labels).all())
+    for row, sizes, clusters in zip(
+        labels, samples["cluster_sizes"], samples["num_clusters"], strict=True
+    ):
+        np.testing.assert_array_equal(np.bincount(row, minlength=slots), sizes)
+        assert clusters == row.max() + 1
+    centers = np.sort(samples["center"], axis=-1)
+    assert np.array_equal(centers, np.broadcast_to(np.arange(4), centers.shape))
+    assert np.all(np.isfinite(samples["concentration"])) and np.all(samples["concentration"] >= 0)
+    assert np.all(samples["alpha"] > 0)
+    if "tied" in name:
+        theta = np.asarray(samples["concentration"])
+        np.testing.assert_array_equal(theta, np.broadcast_to(theta[..., :1], theta.shape))
+    accept = fitted(name).get_extra_fields()["accept_prob"]
+    assert np.all((accept >= 0) & (accept <= 1.0 + 1e-6))
+
+
+METHODS = ["sequential", *(pytest.param(m, marks=pytest.mark.slow) for m in ("vmap", "jit"))]
+
+
+@each_kernel(("slice-one-population",))
+@pytest.mark.parametrize("method", METHODS)
+def test_chain_methods_agree(name, method):
+    if method == "jit":
+        mcmc = sampler(KERNELS[name](), jit_model_args=True)
+    else:
+        mcmc = sampler(KERNELS[name](), jax.vmap if method == "vmap" else method)
+    mcmc.run(random.key(1), table())
+    assert_same_draws(mcmc.get_samples(), fitted(name).get_samples())
+
+
+PARALLEL = """
+    import jax
+    jax.config.update("jax_num_cpu_devices", 2)
+    import numpy as np
+    from numpyro.infer import MCMC
+    from test_kernels import KERNELS, assert_same_draws, sampler, table
+    for name in ("slice-parallel", "beta"):
+        draws = []
+        for method in ("parallel", "sequential"):
+            mcmc = sampler(KERNELS[name](), method)
+            mcmc.run(jax.random.key(1), table())
+            draws.append(mcmc.get_samples())
+        assert_same_draws(*draws)
+    print("same draws")
+"""
+
+
+def run_script(script):
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env={**os.environ, "PYTHONPATH": ":".join(p for p in sys.path if p)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    return run.stdout
+
+
+@pytest.mark.slow
+def test_parallel_chains_on_two_devices():
+    assert "same draws" in run_script(PARALLEL)
+
+
+@each_kernel(("slice-sequential",))
+def test_resume_is_the_single_long_run(name, capsys, monkeypatch):
+    """Warm-up, run and resume are three thirds of one stream, bit for bit; and what is shown."""
+    for variable in ("CI", "PYTEST_XDIST_WORKER"):  # where they are set, NumPyro shows no progress
+        monkeypatch.delenv(variable, raising=False)
+    mcmc = MCMC(KERNELS[name](), num_warmup=6, num_samples=6, progress_bar=True)
+    parts = []
+    mcmc.warmup(random.key(2), table(), collect_warmup=True)
+    parts.append(mcmc.get_samples())
+    mcmc.run(mcmc.post_warmup_state.rng_key, table())
+    parts.append(mcmc.get_samples())
+    mcmc = pickle.loads(pickle.dumps(mcmc))
+    mcmc.post_warmup_state = mcmc.last_state
+    mcmc.run(mcmc.post_warmup_state.rng_key, table())
+    parts.append(mcmc.get_samples())
+    shown = capsys.readouterr().err
+    assert "clusters, log joint -" in shown
+    long = MCMC(KERNELS[name](), num_warmup=0, num_samples=18, progress_bar=True)
+    long.run(random.key(2), table())
+    for site, value in long.get_samples().items():
+        joined = np.concatenate([part[site] for part in parts])
+        np.testing.assert_array_equal(joined, value, err_msg=site)
+
+
+@each_kernel()
+def test_kernels_are_pickled(name):
+    mcmc = fitted(name)
+    again = pickle.loads(pickle.dumps(mcmc))
+    assert_same_draws(again.get_samples(), mcmc.get_samples())
+    state = jax.tree.map(lambda x: x[0], again.last_state)
+    assert np.isfinite(log_density(again.sampler.model, (table(),), {}, state.z)[0])
+    line = again.sampler.get_diagnostics_str(state)
+    assert line == f"{state.z['num_clusters']} clusters, log joint {state.z['log_joint']:.1f}"
+
+
+@each_kernel(("slice-one-population",))
+def test_weights_equal_expansion(name):
+    """Rows with counts and rows written out give the same stream."""
+    mcmc = sampler(KERNELS[name]())
+    mcmc.run(random.key(1), table().expand())
+    assert_same_draws(mcmc.get_samples(), fitted(name).get_samples())
+
+
+@each_kernel()
+def test_weights_equal_expansion_in_the_density(name):
+    """Also where a kernel groups identical rankings, which it does when they are many."""
+    kernel = fitted(name).sampler
+    state = jax.tree.map(lambda x: x[-1], fitted(name).last_state)
+    many = Rankings.from_orderings(LISTS, num_items=4, counts=[40 * k for k in COUNTS])
+    z = state.z | {"assignments": jnp.repeat(state.z["assignments"], 40)}
+    refresh = jax.jit(lambda z, data: kernel.refresh(state._replace(z=z), (data,), {}))
+    expected, _ = log_density(kernel.model, (many,), {}, z)
+    for data in (many, many.expand()):
+        found = -refresh(z, data).potential_energy
+        assert float(found) == pytest.approx(float(expected), rel=1e-4)
+
+
+@pytest.mark.parametrize("init", [pytest.param("nearest", marks=pytest.mark.slow), "random"])
+def test_start_values_are_taken(init):
+    labels = jnp.array([0, 0, 0, 1, 0, 0, 2, 2])
+    center = jnp.stack([random.permutation(random.key(i), 4) for i in range(5)])
+    theta = jnp.arange(15.0).reshape(5, 3) / 5
+    params = {"assignments": labels, "center": center, "concentration": theta, "alpha": 2.5}
+    kernel = SliceGibbs(GAMMA, max_clusters=5, init=init)
+    state = kernel.init(random.key(5), 0, params, (table(),), {})
+    for name in ("assignments", "center", "concentration", "alpha"):
+        np.testing.assert_array_equal(state.z[name], params[name])
+    # the other sites are started as ever
+    state = kernel.init(random.key(5), 0, {"alpha": jnp.array(2.5)}, (table(),), {})
+    assert float(state.z["alpha"]) == 2.5 and np.isfinite(state.potential_energy)
+
+
+def test_overflow_is_told():
+    kernel = SliceGibbs(50.0, max_clusters=2)
+    mcmc = sampler(kernel, "sequential", num_samples=5, num_chains=1)
+    mcmc.run(random.key(6), table())
+    with pytest.warns(UserWarning, match="max_clusters"):
+        to_inference_data(mcmc, table(), log_likelihood=False)
+    assert np.any(mcmc.get_extra_fields()["overflow"])
+    assert np.all(np.asarray(mcmc.get_samples()["assignments"]) < 2)
+
+
+def test_no_overflow_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        overflow = fitted("slice-one-population").get_extra_fields()["overflow"]
+    assert not np.any(overflow)
+
+
+def test_to_arviz():
+    import arviz as az
+
+    # ArviZ 1.x leaves the log likelihood out unless asked
+    idata = az.from_numpyro(fitted("slice-one-population"), log_likelihood=True)
+    assert idata.posterior["center"].shape == (CHAINS, DRAWS, 1, 4)
+    assert idata.posterior["concentration"].shape == (CHAINS, DRAWS, 1, 3)
+    assert idata.log_likelihood["rankings"].shape[:3] == (CHAINS, DRAWS, sum(COUNTS))
+    np.testing.assert_allclose(idata.sample_stats["lp"], idata.posterior["log_joint"], rtol=1e-6)
+
+
+# -- bad input -----------------------------------------------------------------------------------
+
+BAD_SETTINGS = {
+    "alpha zero": (SliceGibbs, {"alpha": 0.0}, "alpha must be a positive number"),
+    "alpha negative": (BetaGibbs, {"alpha": -1.0}, "alpha must be a positive number"),
+    "alpha not a number": (SliceGibbs, {"alpha": float("nan")}, "alpha must be"),
+    "alpha an array": (SliceGibbs, {"alpha": [1.0, 2.0]}, "alpha must be"),
+    "nu negative": (SliceGibbs, {"nu": -1.0}, "nu must be positive"),
+    "r with a zero": (BetaGibbs, {"r": [1.0, 0.0]}, "r must be positive"),
+    "no slots": (SliceGibbs, {"max_clusters": 0}, "max_clusters must be a positive whole number"),
+    "half a slot": (BetaGibbs, {"max_clusters": 1.5}, "max_clusters must be"),
+    "no components": (SliceGibbs, {"num_components": 0}, "num_components must be"),
+    "tied without a prior": (SliceGibbs, {"tied": True}, "tied=True needs a concentration_prior"),
+    "tied with many": (
+        SliceGibbs,
+        {"tied": True, "concentration_prior": PER_STAGE},
+        "must be a scalar distribution",
+    ),
+    "assignment": (SliceGibbs, {"assignment": "gibbs"}, "'sequential' or 'parallel', not 'gibbs'"),
+    "init": (BetaGibbs, {"init": "best"}, "init is one of"),
+    "sites": (SliceGibbs, {"sites": {"labels": "z"}}, "sites can name"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SETTINGS)
+def test_bad_settings(case):
+    kernel, settings, message = BAD_SETTINGS[case]
+    with pytest.raises(ValueError, match=message):
+        kernel(**settings)
+
+
+def test_bad_data():
+    offered = np.array([[1, 1, 0], [0, 1, 1]], bool)
+    subsets = Rankings.from_orderings([[0], [1]], num_items=3, choice_sets=offered)
+
+    def run(kernel, *args):
+        kernel.init(random.key(0), 0, None, args, {})
+
+    with pytest.raises(ValueError, match="choice sets"):
+        run(SliceGibbs(), subsets)
+    with pytest.raises(TypeError, match="needs a Rankings"):
+        run(SliceGibbs(), jnp.zeros((3, 4), jnp.int32))
+    with pytest.raises(ValueError, match="one entry for each of the 3 stages"):
+        run(SliceGibbs(nu=[1.0, 2.0]), table())
+    with pytest.raises(ValueError, match="one entry for each of the 3 stages"):
+        run(BetaGibbs(r=[1.0, 2.0, 1.0, 1.0]), table())
+    with pytest.raises(ValueError, match="each of the 3 stages"):
+        run(SliceGibbs(concentration_prior=dist.Gamma(jnp.ones(2))), table())
+    with pytest.raises(ValueError, match="univariate"):
+        run(SliceGibbs(concentration_prior=dist.Dirichlet(jnp.ones(3))), table())
+
+
+# -- chains that agree ---------------------------------------------------------------------------
+
+
+def test_random_starts_reach_the_mode():
+    """16 starts at uniform orders of 15 items, one population of 500 rankings, θ = 0.3."""
+    n, size = 15, 500
+    center = random.permutation(random.key(7), n).astype(jnp.int32)
+    lists = rd.GeneralizedMallows(center, jnp.full(n - 1, 0.3)).sample(random.key(8), (size,))
+    kernel = SliceGibbs(num_components=1, init="random")
+    mcmc = MCMC(
+        kernel,
+        num_warmup=100,
+        num_samples=200,
+        num_chains=16,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    mcmc.run(random.key(9), Rankings.from_orderings(np.asarray(lists), num_items=n))
+    samples = mcmc.get_samples(group_by_chain=True)
+    powers = [np.unique(chain[:, 0], axis=0, return_counts=True) for chain in samples["center"]]
+    modes = np.array([centers[np.argmax(counts)] for centers, counts in powers])
+    assert np.array_equal(modes, np.tile(modes[0], (16, 1)))
+    assert split_gelman_rubin(np.asarray(samples["log_joint"])) < 1.05
+    assert split_gelman_rubin(np.asarray(samples["concentration"][..., 0, 0])) < 1.05
+
+
+# -- a block of numpyro.infer.Gibbs --------------------------------------------------------------
+
+BLOCK_LISTS = [[0, 1], [0, 2], [2, 1]]
+
+
+def block_model(rankings):
+    """α and the rate of θ for NUTS, the rest for the kernel."""
+    alpha = numpyro.sample("mass", dist.Gamma(3.0, 2.0))
+    rate = numpyro.sample("rate", dist.LogNormal(0.0, 0.6))
+    size, n = len(rankings), rankings.num_items
+    labels = numpyro.sample("z", rd.ChineseRestaurantProcess(alpha, size, max_clusters=4))
+    with numpyro.plate("cluster", 4, dim=-1):
+        center = numpyro.sample("sigma", rd.RandomPermutation(n))
+        theta = numpyro.sample("theta", dist.Exponential(rate).expand((2,)).to_event(1))
+    lists = jnp.asarray(rankings.orderings)
+    with numpyro.plate("ranking", size, dim=-1):
+        numpyro.sample("pi", rd.GeneralizedMallows(center[labels], theta[labels]), obs=lists)
+
+
+SITES = {"assignments": "z", "center": "sigma", "concentration": "theta"}
+
+
+def block_expectations():
+    """By enumeration, and quadrature over α and log rate."""
+    table = list(partitions(3))
+    alpha = np.exp(np.linspace(-9, 4, 1500))
+    prior_alpha = alpha**3 * np.exp(-2 * alpha)
+    by_partition = np.array(
+        [log_partition(list(np.bincount(labels)), alpha, None) for labels in table]
+    )
+    nodes, node_weights = np.polynomial.hermite_e.hermegauss(15)
+    joint, theta = np.zeros((15, len(table))), np.zeros((15, len(table), 2))
+    for k, rate in enumerate(np.exp(0.6 * nodes)):
+        twin = MallowsPosterior(BLOCK_LISTS, 3, lambda x, left, rate=rate: -rate * x)
+        for p, labels in enumerate(table):
+            blocks = [tuple(np.flatnonzero(np.equal(labels, c))) for c in range(max(labels) + 1)]
+            joint[k, p] = sum(twin.clusters[block][0] for block in blocks)
+            theta[k, p] = twin.clusters[blocks[0]][2]
+    weight = node_weights[:, None] * np.exp(joint - joint.max())
+    weight = weight * (np.exp(by_partition) @ prior_alpha)
+    weight /= weight.sum()
+    mean_alpha = (np.exp(by_partition) * prior_alpha) @ alpha / (np.exp(by_partition) @ prior_alpha)
+    return {
+        "partition": weight.sum(0),
+        "theta": np.einsum("kp,kpj->j", weight, theta),
+        "mass": np.array([weight.sum(0) @ mean_alpha]),
+        "rate": np.array([weight.sum(1) @ np.exp(0.6 * nodes)]),
+    }
+
+
+@pytest.mark.slow
+def test_block_of_gibbs_by_enumeration():
+    block = SliceGibbs(max_clusters=4, model=block_model, sites=SITES, init="given")
+    kernel = Gibbs([(block, ["z", "sigma", "theta"]), (NUTS(block_model), ["mass", "rate"])])
+    data = Rankings.from_orderings(BLOCK_LISTS, num_items=3)
+    mcmc = MCMC(
+        kernel,
+        num_warmup=200,
+        num_samples=1000,
+        num_chains=40,
+        chain_method=jax.vmap,
+        progress_bar=False,
+    )
+    mcmc.run(random.key(10), data)
+    samples = {k: np.asarray(v) for k, v in mcmc.get_samples(group_by_chain=True).items()}
+    code = samples["z"] @ 3 ** np.arange(3)
+    found = {
+        "partition": code[..., None] == np.array(list(partitions(3))) @ 3 ** np.arange(3),
+        "theta": samples["theta"][:, :, 0],
+        "mass": samples["mass"][..., None],
+        "rate": samples["rate"][..., None],
+    }
+    z = discrepancies(found, block_expectations())
+    assert max(z.values()) < 6.0, z  # 9 quantities, 39 degrees of freedom: about 5e-6
+
+
+def test_blocks_refuse_what_they_cannot_own():
+    def other_partition(rankings):
+        numpyro.sample("assignments", dist.Categorical(jnp.ones(3) / 3).expand((len(rankings),)))
+        with numpyro.plate("cluster", 4):
+            numpyro.sample("center", rd.RandomPermutation(rankings.num_items))
+            numpyro.sample("concentration", dist.Exponential(1.0).expand((2,)).to_event(1))
+
+    def run(model, others, **settings):
+        blocks = [(SliceGibbs(model=model, **settings), settings.get("sites", sites).values())]
+        kernel = Gibbs([*((k, list(names)) for k, names in blocks), *others])
+        kernel.init(random.key(0), 0, None, (small,), {})
+
+    small = Rankings.from_orderings(BLOCK_LISTS, num_items=3)
+    sites = {name: name for name in SITES}
+    with pytest.raises(ValueError, match="is a block of"):
+        MCMC(SliceGibbs(model=block_model), num_warmup=1, num_samples=1).run(random.key(0), small)
+    with pytest.raises(ValueError, match="ChineseRestaurantProcess"):
+        run(other_partition, [], max_clusters=4)
+    others = [(NUTS(block_model), ["mass", "rate"])]
+    with pytest.raises(ValueError, match="9 cluster slots"):
+        run(block_model, others, max_clusters=9, sites=SITES)

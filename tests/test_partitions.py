@@ -1,0 +1,124 @@
+"""Distances between partitions against the definitions, by brute force over pairs and labels."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from numpyro_rankings.partitions import (
+    adjusted_rand_index,
+    canonical_labels,
+    coclustering,
+    contingency_table,
+    match_clusters,
+    medoid_partition,
+    partition_entropy,
+    variation_of_information,
+)
+
+
+def _partitions(n):
+    """All partitions of ``n`` things as canonical labels."""
+    for labels in itertools.product(range(n), repeat=n):
+        if all(x <= max(labels[:i], default=-1) + 1 for i, x in enumerate(labels)):
+            yield labels
+
+
+def _vi_by_definition(a, b):
+    n, total = len(a), 0.0
+    for x, y in set(zip(a, b, strict=True)):
+        p_a, p_b = a.count(x) / n, b.count(y) / n
+        both = sum(pair == (x, y) for pair in zip(a, b, strict=True)) / n
+        total -= both * (np.log(both / p_a) + np.log(both / p_b))
+    return total
+
+
+def _ari_by_pairs(a, b):
+    pairs = list(itertools.combinations(range(len(a)), 2))
+    in_a = np.array([a[i] == a[j] for i, j in pairs])
+    in_b = np.array([b[i] == b[j] for i, j in pairs])
+    expected = in_a.sum() * in_b.sum() / len(pairs)
+    most = (in_a.sum() + in_b.sum()) / 2
+    return 1.0 if most == expected else ((in_a & in_b).sum() - expected) / (most - expected)
+
+
+def test_distances_equal_their_definitions_on_all_partitions_of_four():
+    for a, b in itertools.product(_partitions(4), repeat=2):
+        assert variation_of_information(a, b) == pytest.approx(_vi_by_definition(a, b), abs=1e-12)
+        assert adjusted_rand_index(a, b) == pytest.approx(_ari_by_pairs(a, b), abs=1e-12)
+
+
+def test_variation_of_information_is_a_metric_and_blind_to_labels():
+    rng = np.random.default_rng(0)
+    a, b, c = rng.integers(0, 5, (3, 200))
+    vi = variation_of_information
+    assert vi(a, b) == pytest.approx(vi(b, a))
+    assert vi(a, c) <= vi(a, b) + vi(b, c)
+    assert vi(a, -7 * b) == pytest.approx(vi(a, b))
+    assert vi(a, a + 3) == 0
+    assert vi(np.arange(50), np.zeros(50, int)) == pytest.approx(np.log(50))
+
+
+def test_entropy_ignores_empty_clusters():
+    entropy = partition_entropy([[5, 5, 0, 0], [10, 0, 0, 0]])
+    np.testing.assert_allclose(entropy, [np.log(2), 0], atol=1e-15)
+    assert partition_entropy([3, 1]) == pytest.approx(-0.75 * np.log(0.75) - 0.25 * np.log(0.25))
+
+
+def test_canonical_labels_count_up_in_order_of_first_use():
+    assert canonical_labels([7, 7, 2, 9, 2]).tolist() == [0, 0, 1, 2, 1]
+    labels = canonical_labels(np.array([[[1, 0], [0, 0]]], np.int8))
+    assert labels.tolist() == [[[0, 1], [0, 0]]]
+    for a in _partitions(4):
+        assert tuple(canonical_labels(a)) == a
+
+
+def test_partitions_of_different_rankings_are_refused():
+    with pytest.raises(ValueError, match="same rankings"):
+        contingency_table([0, 1], [0, 1, 1])
+
+
+def test_coclustering_of_all_and_of_a_few():
+    draws = np.array([[0, 0, 1], [0, 1, 1], [0, 0, 0], [0, 0, 1]], np.int8)
+    expected = np.array([[1, 0.75, 0.25], [0.75, 1, 0.5], [0.25, 0.5, 1]])
+    np.testing.assert_allclose(coclustering(draws), expected)
+    np.testing.assert_allclose(coclustering(draws, [2, 0]), expected[np.ix_([2, 0], [2, 0])])
+    with pytest.raises(ValueError, match="judges"):
+        coclustering(np.zeros((1, 6000), np.int8))
+
+
+@pytest.mark.parametrize("loss", ["vi", "binder"])
+def test_medoid_is_the_draw_of_least_mean_loss(loss):
+    rng = np.random.default_rng(1)
+    truth = np.repeat([0, 1, 2], 20)
+    draws = np.array(
+        [np.where(rng.random(60) < noise, rng.integers(0, 3, 60), truth) for noise in
+         [0.5, 0.4, 0.0, 0.3, 0.5]]
+    )  # fmt: skip
+
+    def binder(a, b):
+        apart = (a[:, None] == a) != (b[:, None] == b)
+        return apart[np.triu_indices(len(a), 1)].mean()
+
+    measure = binder if loss == "binder" else variation_of_information
+    expected = np.array([[measure(a, b) for b in draws] for a in draws]).mean(1)
+    best = medoid_partition(draws, loss=loss)
+    assert best.draw == expected.argmin() == 2
+    assert best.expected_loss == pytest.approx(expected.min())
+    assert best.labels.tolist() == truth.tolist()
+
+
+def test_medoid_of_many_draws_compares_a_few():
+    draws = np.tile(np.array([[0, 1, 1]], np.int8), (1000, 1))
+    assert medoid_partition(draws, max_draws=3).labels.tolist() == [0, 1, 1]
+    with pytest.raises(ValueError, match="loss must be one of"):
+        medoid_partition(draws, loss="rand")
+
+
+def test_clusters_are_matched_by_greatest_overlap():
+    reference = np.repeat([0, 1, 2], [5, 4, 3])
+    swapped = np.repeat([0, 2, 1], [5, 4, 3])
+    merged = np.repeat([0, 0, 1], [5, 4, 3])
+    split = np.repeat([0, 3, 1, 2], [4, 1, 4, 3])
+    matched = match_clusters(np.array([reference, swapped, merged, split]), reference)
+    assert matched.tolist() == [[0, 1, 2, -1], [0, 2, 1, -1], [0, 2, -1, -1], [0, 1, 2, -1]]

@@ -1,0 +1,395 @@
+"""The data container: constructors that check, views that lose nothing, a pytree that traces."""
+
+import copy
+import pickle
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+
+from numpyro_rankings.rankings import Rankings, RankingsError
+
+NAMES = ["a", "b", "c", "d"]
+
+
+def small(**changes):
+    arguments = {"orderings": [[2, 0], [1]], "num_items": 4, "items": NAMES, "counts": [3, 1]}
+    return Rankings.from_orderings(**{**arguments, **changes})
+
+
+def random_rankings(seed, rows=200, num_items=5, choice_sets=False):
+    """Ragged rows, many of them identical, with counts."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 4, rows)
+    orderings = np.argsort(rng.random((rows, num_items)))[:, :3]
+    offered = None
+    if choice_sets:
+        offered = rng.random((rows, num_items)) < 0.5
+        np.put_along_axis(offered, orderings, True, axis=1)
+    orderings = np.where(np.arange(3) < lengths[:, None], orderings, -1)
+    counts = rng.integers(1, 5, rows)
+    return Rankings.from_orderings(orderings, num_items, counts=counts, choice_sets=offered)
+
+
+def multiset(rankings):
+    """Sorted rows of what each ranking says."""
+    rows = np.asarray(rankings.orderings)[np.asarray(rankings.row_index)]
+    if rankings.choice_sets is not None:
+        offered = np.asarray(rankings.choice_sets)[np.asarray(rankings.row_index)]
+        rows = np.concatenate([rows, offered], axis=1)
+    return rows[np.lexsort(rows.T)]
+
+
+def test_the_contract():
+    r = small()
+    assert r.orderings.tolist() == [[2, 0], [1, -1]]
+    assert r.lengths.tolist() == [2, 1]
+    assert r.counts.tolist() == [3, 1]
+    for leaf in (r.orderings, r.lengths, r.counts):
+        assert isinstance(leaf, jax.Array) and leaf.dtype == jnp.int32
+    assert r.items == ("a", "b", "c", "d")
+    assert (r.num_items, r.num_rows, r.num_rankings, len(r)) == (4, 2, 4, 4)
+    assert r.choice_sets is None
+    assert r.row_index.tolist() == [0, 0, 0, 1]
+    assert repr(r) == "Rankings(4 of 4 items, 2 distinct rows, lengths 1-2)"
+    assert repr(r.expand()) == "Rankings(4 of 4 items, 4 rows, lengths 1-2)"
+
+
+@pytest.mark.parametrize(
+    "orderings",
+    [
+        [["c", "a"], ["b"]],
+        [("c", 0), [1]],
+        [[2.0, 0.0], [1.0]],
+        [[2, 0, -1], [1]],
+        np.array([[2, 0], [1, -1]]),
+        np.array([[2, 0, -1, -1], [1, -1, -1, -1]], np.int8),
+        np.array([[2.0, 0.0], [1.0, -1.0]]),
+        np.array([["c", "a"], [1, -1]], object),
+        jnp.array([[2, 0], [1, -1]]),
+        [np.array([2, 0]), jnp.array([1])],
+        ((x for x in row) for row in [[2, 0], [1]]),
+    ],
+    ids=lambda orderings: type(orderings).__name__,
+)
+def test_the_same_rankings_in_many_forms(orderings):
+    assert small(orderings=orderings) == small()
+
+
+def test_default_names_and_counts():
+    r = Rankings.from_orderings([[0], [1]], num_items=12)
+    assert r.items[:2] == ("item 1", "item 2") and r.items[11] == "item 12"
+    assert r.counts.tolist() == [1, 1]
+    named = Rankings.from_orderings([[0]], items=["10", "9", "zebra", "Zebra"])
+    assert named.items == ("10", "9", "zebra", "Zebra")  # never sorted
+
+
+LISTS = {
+    "duplicate": ([[0, 1], [2, 0, 2]], ["row 2", "'c'", "twice"]),
+    "outside": ([[0], [1], [0, 4]], ["row 3", "item 4", "place 2", "0..3"]),
+    "far outside": ([[2**40]], ["row 1", str(2**40), "0..3"]),
+    "negative": ([[0], [-2]], ["row 2", "item -2", "0..3"]),
+    "no rows": ([], ["no rankings"]),
+    "no rows in an array": (np.zeros((0, 3), int), ["no rankings"]),
+    "no columns": (np.zeros((2, 0), int), ["row 1", "empty ranking"]),
+    "empty ranking": ([[0], []], ["row 2", "empty ranking"]),
+    "only padding": (np.array([[0, 1], [-1, -1]]), ["row 2", "empty ranking"]),
+    "all empty": ([[], []], ["row 1", "empty ranking"]),
+    "hole": (np.array([[0, 1, 2], [3, -1, 2]]), ["row 2", "place 2", "'c'", "-1"]),
+    "nan": (np.array([[0, 1], [np.nan, 2]]), ["row 2", "nan", "place 1"]),
+    "nan in a list": ([[0, 1], [2, float("nan")]], ["row 2", "nan", "place 2"]),
+    "fraction": ([[0, 1], [2, 1.5]], ["row 2", "1.5", "place 2", "whole number"]),
+    "infinite": ([[float("inf")]], ["row 1", "inf"]),
+    "unknown name": ([["a"], ["b", "x"]], ["row 2", "'x'", "place 2", "a, b, c, d"]),
+    "none": ([[0, None]], ["row 1", "None", "place 2"]),
+    "boolean": ([[0], [True]], ["row 2", "True"]),
+    "tie": ([[0], [1, [2, 3]]], ["row 2", "[2, 3]", "place 2"]),
+    "string": (["ab", "c"], ["row 1", "'ab'", "list of items"]),
+    "flat": ([0, 1], ["row 1", "0", "list of items"]),
+    "number": (3, ["list of rankings", "int"]),
+    "flat array": (np.array([0, 1]), ["(2,)", "(rows, T)"]),
+    "dtype": (np.array([[0j]]), ["complex"]),
+    "boolean array": (np.array([[True, False]]), ["bool"]),
+}
+
+ARGUMENTS = {
+    "count zero": ({"counts": [1, 0]}, ["row 2", "count 0", "positive"]),
+    "count negative": ({"counts": [-3, 1]}, ["row 1", "count -3"]),
+    "count fraction": ({"counts": [1, 1.5]}, ["row 2", "1.5"]),
+    "count nan": ({"counts": [1, np.nan]}, ["row 2", "nan"]),
+    "count text": ({"counts": ["1", "2"]}, ["counts", "whole numbers"]),
+    "counts too few": ({"counts": [1]}, ["each of the 2 rows", "(1,)"]),
+    "counts too large": ({"counts": [1, 2**31]}, ["row 2", "2147483648", "2147483647"]),
+    "counts sum": ({"counts": [2**30, 2**30]}, ["2147483647"]),
+    "one item": ({"orderings": [[0]], "num_items": 1, "items": None}, ["at least 2", "got 1"]),
+    "no items": ({"num_items": None, "items": None}, ["num_items", "names"]),
+    "half an item": ({"num_items": 2.5, "items": None}, ["num_items", "2.5"]),
+    "too few names": ({"items": ["a", "b"]}, ["2 item names", "4 items"]),
+    "same names": ({"items": ["a", "b", "a", "d"]}, ["two items", "'a'"]),
+    "empty name": ({"items": ["a", "b", " ", "d"]}, ["item 2", "empty"]),
+    "not offered": (
+        {"choice_sets": [[True, False, True, False], [True, False, True, True]]},
+        ["row 2", "'b'", "choice set"],
+    ),
+    "choice shape": ({"choice_sets": [[True] * 3] * 2}, ["(2, 4)", "(2, 3)"]),
+    "choice dtype": ({"choice_sets": [[1] * 4] * 2}, ["boolean", "int"]),
+    "choice ragged": ({"choice_sets": [[True], [True, False]]}, ["boolean", "(2, 4)"]),
+}
+
+
+def _check_message(error, fragments):
+    message = str(error.value)
+    assert "\n" not in message
+    for fragment in fragments:
+        assert fragment in message
+
+
+@pytest.mark.parametrize("name", list(LISTS))
+def test_bad_orderings(name):
+    orderings, fragments = LISTS[name]
+    with pytest.raises(RankingsError) as error:
+        Rankings.from_orderings(orderings, 4, NAMES)
+    _check_message(error, fragments)
+
+
+@pytest.mark.parametrize("name", list(ARGUMENTS))
+def test_bad_arguments(name):
+    changes, fragments = ARGUMENTS[name]
+    with pytest.raises(ValueError) as error:
+        small(**changes)
+    assert isinstance(error.value, RankingsError)
+    _check_message(error, fragments)
+
+
+# -- ranks and data frames ---------------------------------------------------------------------
+
+
+def test_ranks_and_orderings_agree():
+    r = random_rankings(0)
+    assert Rankings.from_ranks(r.to_ranks(), r.items, r.counts) == r
+    assert Rankings.from_ranks(np.nan_to_num(r.to_ranks()), r.items, r.counts) == r
+    assert Rankings.from_ranks(jnp.asarray(r.to_ranks()), counts=r.counts) == r
+    by_hand = Rankings.from_ranks([[2, None, 1, 0], [np.nan, 1, np.nan, np.nan]], NAMES, [3, 1])
+    assert by_hand == small()
+
+
+def test_to_ranks():
+    ranks = small().to_ranks()
+    np.testing.assert_array_equal(ranks, [[2, np.nan, 1, np.nan], [np.nan, 1, np.nan, np.nan]])
+
+
+RANKS = {
+    "tie": ([[1, 2, 3], [1, 1, 2]], ["row 2", "'a' and 'b'", "tied at rank 1"]),
+    "gap": ([[1, 2, 4]], ["row 1", "'c'", "rank 4 where 3"]),
+    "from 2": ([[1, 0, 0], [0, 2, 3]], ["row 2", "'b'", "rank 2 where 1"]),
+    "half": ([[1, 2.5, 2.5]], ["row 1", "'b'", "2.5", "whole numbers"]),
+    "negative": ([[1, 2, 3], [1, -2, 3]], ["row 2", "'b'", "-2"]),
+    "infinite": ([[1, np.inf, 2]], ["row 1", "'b'", "inf"]),
+    "empty": ([[1, 2, 3], [0, np.nan, 0]], ["row 2", "empty ranking"]),
+    "text": ([["first", 2, 3]], ["numbers"]),
+    "ragged": ([[1, 2, 3], [1, 2]], ["table"]),
+    "flat": ([1, 2, 3], ["(rows, items)"]),
+    "no rows": (np.zeros((0, 3)), ["no rankings"]),
+    "columns": ([[1, 2]], ["3 item names", "2 items"]),
+}
+
+
+@pytest.mark.parametrize("name", list(RANKS))
+def test_bad_ranks(name):
+    ranks, fragments = RANKS[name]
+    with pytest.raises(RankingsError) as error:
+        Rankings.from_ranks(ranks, NAMES[:3])
+    _check_message(error, fragments)
+
+
+def long_table(*rows):
+    return pd.DataFrame(rows, columns=["voter", "candidate", "place"])
+
+
+def test_data_frame():
+    frame = long_table(
+        ("v9", "pear", 2), ("v1", "apple", 1), ("v9", "apple", 1), ("v9", "fig", None)
+    )
+    r = Rankings.from_dataframe(frame, judge="voter", item="candidate", rank="place")
+    assert r.items == ("pear", "apple", "fig")
+    assert r.orderings.tolist() == [[1, 0], [1, -1]]
+    assert len(r) == r.num_rows == 2
+    other = Rankings.from_dataframe(
+        frame, "voter", "candidate", "place", items=["apple", "fig", "pear", "kiwi"]
+    )
+    assert other.orderings.tolist() == [[0, 2], [0, -1]] and other.num_items == 4
+    columns = frame.to_dict("list")  # anything with columns
+    assert Rankings.from_dataframe(columns, "voter", "candidate", "place") == r
+
+
+FRAMES = {
+    "tie": ([("v", "a", 1), ("v", "b", 1)], ["judge 'v'", "'a' and 'b'", "tied"]),
+    "gap": ([("v", "a", 1), ("v", "b", 3)], ["judge 'v'", "'b'", "rank 3 where 2"]),
+    "twice": ([("v", "a", 1), ("v", "b", 2), ("v", "a", 3)], ["judge 'v'", "'a'", "twice"]),
+    "empty": ([("v", "a", 1), ("w", "b", None)], ["judge 'w'", "empty ranking"]),
+    "no judge": ([("v", "a", 1), (None, "b", 1)], ["line 2", "'voter'"]),
+    "no item": ([("v", "a", 1), ("v", pd.NA, 2)], ["line 2", "'candidate'"]),
+    "text": ([("v", "a", "best")], ["judge 'v'", "'a'", "'best'"]),
+    "one item": ([("v", "a", 1), ("w", "a", 1)], ["at least 2", "got 1"]),
+    "nothing": ([], ["no rankings"]),
+}
+
+
+@pytest.mark.parametrize("name", list(FRAMES))
+def test_bad_data_frames(name):
+    rows, fragments = FRAMES[name]
+    with pytest.raises(RankingsError) as error:
+        Rankings.from_dataframe(long_table(*rows), "voter", "candidate", "place")
+    _check_message(error, fragments)
+
+
+def test_bad_data_frame_columns_and_items():
+    frame = long_table(("v", "a", 1), ("v", "b", 2))
+    with pytest.raises(RankingsError, match="no column 'rank'"):
+        Rankings.from_dataframe(frame, "voter", "candidate", "rank")
+    with pytest.raises(RankingsError, match="judge 'v': there is no item 'b'"):
+        Rankings.from_dataframe(frame, "voter", "candidate", "place", items=["a", "c"])
+
+
+# -- views -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("choice_sets", [False, True])
+def test_weights_equal_expansion(choice_sets):
+    r = random_rankings(1, choice_sets=choice_sets)
+    expanded, merged = r.expand(), r.unique()
+    assert len(expanded) == expanded.num_rows == len(r) == len(merged) == int(r.counts.sum())
+    assert merged.num_rows < r.num_rows
+    for view in (expanded, merged, merged.expand(), expanded.unique()):
+        np.testing.assert_array_equal(multiset(view), multiset(r))
+    assert expanded.unique() == merged == merged.unique()
+    assert merged.expand().unique() == merged
+    np.testing.assert_array_equal(expanded.orderings, r.orderings[r.row_index])
+    np.testing.assert_array_equal(expanded.lengths, (expanded.orderings >= 0).sum(1))
+
+
+def test_unique_keeps_the_order_of_first_occurrence():
+    r = Rankings.from_orderings([[2], [0], [2], [1], [0]], 3, counts=[1, 2, 3, 4, 5])
+    merged = r.unique()
+    assert merged.orderings.tolist() == [[2], [0], [1]]
+    assert merged.counts.tolist() == [4, 7, 4]
+
+
+def test_choice_sets_keep_rows_apart():
+    offered = np.array([[True, True, False], [True, True, True], [True, True, False]])
+    r = Rankings.from_orderings([[0, 1]] * 3, 3, choice_sets=offered)
+    merged = r.unique()
+    assert merged.counts.tolist() == [2, 1]
+    np.testing.assert_array_equal(merged.choice_sets, offered[:2])
+    assert repr(merged).endswith("length 2, choice sets)")
+
+
+@pytest.mark.parametrize("choice_sets", [False, True])
+def test_split(choice_sets):
+    r = random_rankings(2, choice_sets=choice_sets)
+    one, two = r.split(jax.random.key(0), 0.3)
+    assert len(one) == round(0.3 * len(r)) and len(one) + len(two) == len(r)
+    both = np.concatenate([multiset(one), multiset(two)])
+    np.testing.assert_array_equal(both[np.lexsort(both.T)], multiset(r))
+    for part in (one, two):
+        assert part.unique() == part and part.items == r.items
+        assert part.orderings.shape[1] == r.orderings.shape[1]
+    again, _ = r.split(jax.random.key(0), 0.3)
+    other, _ = r.split(jax.random.key(1), 0.3)
+    assert again == one and other != one
+
+
+def test_split_is_of_rankings_not_of_rows():
+    """One row of 60 and one of 40: the first half's share of it is hypergeometric."""
+    r = Rankings.from_orderings([[0], [1]], 2, counts=[60, 40])
+    keys = jax.random.split(jax.random.key(0), 100)
+    first = np.array([int(r.split(key, 0.5)[0].counts[0]) for key in keys])
+    variance = 50 * 0.6 * 0.4 * 50 / 99
+    assert abs(first.mean() - 30) < 4 * np.sqrt(variance / len(keys))
+    assert 0.5 < first.var() / variance < 1.7  # 4 standard errors of a chi-square on 99
+
+
+@pytest.mark.parametrize("fraction", [0, 1, -0.5, 1.5, float("nan"), 0.01])
+def test_bad_fractions(fraction):
+    with pytest.raises(RankingsError, match=f"fraction.*{re.escape(str(fraction))}"):
+        small().split(jax.random.key(0), fraction)
+
+
+# -- pytree and immutability -------------------------------------------------------------------
+
+
+def test_flatten_and_unflatten():
+    r = random_rankings(3, choice_sets=True)
+    leaves, structure = jax.tree.flatten(r)
+    assert len(leaves) == 4 and len(jax.tree.leaves(small())) == 3
+    assert jax.tree.unflatten(structure, leaves) == r
+    assert hash(structure) == hash(jax.tree.structure(jax.tree.map(lambda x: x, r)))
+    shapes = jax.eval_shape(lambda x: x, r)
+    assert shapes.num_rows == r.num_rows and len(shapes) == len(r)
+    assert repr(shapes) == f"Rankings({len(r)} of 5 items)"
+    assert "Rankings(" in repr(jax.tree.map(id, r))
+
+
+def test_under_jit():
+    r = small()
+    traces = []
+
+    @jax.jit
+    def first_items(rankings):
+        traces.append(repr(rankings))
+        assert (len(rankings), rankings.num_rows, rankings.num_items) == (4, 2, 4)
+        expanded = rankings.expand()
+        assert len(expanded) == expanded.num_rows == 4
+        return rankings.orderings[rankings.row_index, 0], expanded
+
+    first, expanded = first_items(r)
+    assert first.tolist() == [2, 2, 2, 1]
+    assert expanded == r.expand()
+    first_items(small(orderings=[[3, 1], [0]]))
+    assert traces == ["Rankings(4 of 4 items)"]  # same shapes and N: compiled once
+    first_items(small(items=["w", "x", "y", "z"]))
+    assert len(traces) == 2
+
+
+def test_under_vmap():
+    several = [small(), small(orderings=[[3, 1], [0]]), small(counts=[1, 3])]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *several)
+    first = jax.vmap(lambda rankings: rankings.orderings[rankings.row_index, 0])(stacked)
+    assert first.tolist() == [[2, 2, 2, 1], [3, 3, 3, 0], [2, 1, 1, 1]]
+
+
+def test_immutable():
+    r = small()
+    for name in ("orderings", "items", "num_items", "anything"):
+        with pytest.raises(AttributeError, match=name):
+            setattr(r, name, None)
+    with pytest.raises(AttributeError, match="counts"):
+        del r.counts
+    with pytest.raises(TypeError):
+        r.counts[0] = 7
+    with pytest.raises(TypeError, match="from_orderings"):
+        Rankings()
+
+
+def test_the_arguments_are_copied():
+    orderings, counts = np.array([[0, 1]]), np.array([2])
+    offered = np.ones((1, 2), bool)
+    r = Rankings.from_orderings(orderings, 2, counts=counts, choice_sets=offered)
+    orderings[:], counts[:], offered[:] = 1, 9, False
+    assert r.orderings.tolist() == [[0, 1]] and r.counts.tolist() == [2]
+    assert np.asarray(r.choice_sets).all()
+
+
+def test_equality_and_copies():
+    r = random_rankings(4, choice_sets=True)
+    for copied in (pickle.loads(pickle.dumps(r)), copy.copy(r), copy.deepcopy(r)):
+        assert copied == r and hash(copied) == hash(r)
+        assert isinstance(copied.orderings, jax.Array)
+    assert small() != small(counts=[2, 2])
+    assert small() != small(items=["w", "x", "y", "z"])
+    assert small() != small(orderings=[[2, 0], [3]])
+    assert small() != small(choice_sets=np.ones((2, 4), bool))
+    assert small() != "Rankings"

@@ -1,0 +1,198 @@
+"""Samplers against the distributions they claim to draw from."""
+
+from functools import lru_cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import random
+from scipy import stats
+
+from numpyro_rankings.ops.sampling import (
+    sample_concentration,
+    sample_truncated_geometric,
+    slice_sample,
+)
+from numpyro_rankings.ops.special import concentration_mode, log_density_difference
+
+# a, b, m of the density ∝ exp(-a θ) ψ_m(θ)^(1-b)
+POSTERIORS = {
+    "no codes to choose": (2.5, 40.0, 0),
+    "no counts": (0.3, 1.0, 9),
+    "one ranking": (1.0, 2.0, 9),
+    "flat to the left": (0.01, 3.0, 10_000),
+    "small sum, large cluster": (0.05, 3000.0, 7),
+    "interior mode": (300.0, 200.0, 5),
+    "mode near the edge": (380.0, 200.0, 4),
+    "mode at the edge": (92_000.0, 15_450.0, 4),
+    "mode at the edge, flat": (400.0, 201.0, 4),
+    "steep at the edge": (1e7, 100.0, 532),
+    "large": (1e7, 1e6, 532),
+    "huge": (1e7, 1e7, 10_000),
+    "uniform on a long scale": (10_000.0, 3.0, 10_000),
+}
+
+
+def log_density(theta, a, b, m):
+    """In float64, away from 0 by enough."""
+    theta = np.maximum(theta, 1e-12)
+    log_psi = np.log1p(np.exp(-theta) * np.expm1(-m * theta) / np.expm1(-theta))
+    return -a * theta - (b - 1.0) * log_psi
+
+
+@lru_cache
+def distribution_function(a, b, m):
+    """By the trapezoidal rule on a grid that covers all but e^-40 of the mass."""
+    candidates = np.concatenate([[0.0], np.geomspace(1e-11, 1e6, 50_001)])
+    height = log_density(candidates, a, b, m)
+    inside = np.flatnonzero(height > height.max() - 40.0)
+    low, high = candidates[max(inside[0] - 1, 0)], candidates[inside[-1] + 1]
+    points = np.linspace(low, high, 50_001)
+    if low == 0.0:
+        points = np.union1d(points, candidates[candidates < high])
+    height = log_density(points, a, b, m)
+    density = np.exp(height - height.max())
+    mass = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(points))])
+    return lambda theta: np.interp(theta, points, mass / mass[-1])
+
+
+def p_values(draws, cases):
+    for row, (a, b, m) in zip(np.asarray(draws, np.float64), cases, strict=True):
+        yield stats.kstest(row, distribution_function(a, b, m)).pvalue
+
+
+def columns(cases):
+    return (jnp.array(x, jnp.float32)[:, None] for x in zip(*cases, strict=True))
+
+
+@pytest.mark.parametrize("num_draws", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_sample_concentration(num_draws):
+    cases = list(POSTERIORS.values())
+    a, b, m = columns(cases)
+    a = jnp.broadcast_to(a, (len(cases), num_draws))
+    draws = jax.jit(sample_concentration)(random.key(0), a, b, m)
+    assert draws.dtype == jnp.float32
+    assert np.all(np.isfinite(draws)) and np.all(draws > 0.0)
+    for name, p_value in zip(POSTERIORS, p_values(draws, cases), strict=True):
+        assert p_value > 1e-5, name
+
+
+def test_sample_concentration_on_a_wide_grid():
+    sums = [1e-4, 0.01, 1.0, 30.0, 92_000.0, 1e7]
+    counts = [1.0, 1.001, 1.5, 3.0, 100.0, 15_450.0, 1e7]
+    a, b, m, _ = jnp.meshgrid(
+        jnp.array(sums), jnp.array(counts), jnp.array([0, 1, 4, 532, 10_000]), jnp.arange(200)
+    )
+    draws = np.asarray(jax.jit(sample_concentration)(random.key(1), a, b, m), np.float64)
+    assert np.all(np.isfinite(draws)) and np.all(draws > 0.0)
+    # log-concave: the mass where the log density has fallen by d is at most about (1+d) e^-d
+    mode = np.asarray(concentration_mode(a, b, m))
+    change = jnp.asarray(draws - mode, jnp.float32)
+    fall = log_density_difference(mode, jnp.maximum(change, -mode), a, b, m)
+    assert np.min(fall) > -25.0
+    assert np.all(np.mean(np.asarray(fall) > -3.0, axis=-1) > 0.65)
+
+
+def test_sample_concentration_under_vmap():
+    a, b, m = (jnp.array(x, jnp.float32) for x in zip(*POSTERIORS.values(), strict=True))
+    keys = random.split(random.key(2), 3)
+    together = jax.jit(jax.vmap(sample_concentration, in_axes=(0, None, None, None)))(keys, a, b, m)
+    alone = [jax.jit(sample_concentration)(key, a, b, m) for key in keys]
+    np.testing.assert_allclose(together, jnp.stack(alone), rtol=1e-3)
+
+
+@pytest.mark.parametrize("m", [0, 1, 9, 60])
+def test_sample_truncated_geometric(m):
+    theta = jnp.array([0.0, 1e-30, 1e-8, 0.001, 0.05, 0.12, 1.0, 3.0, 50.0])
+    num_draws = 50_000
+    draws = jax.jit(sample_truncated_geometric)(
+        random.key(m), jnp.broadcast_to(theta, (num_draws, len(theta))), m
+    )
+    assert draws.dtype == jnp.int32
+    for i, x in enumerate(np.asarray(theta, np.float64)):
+        probabilities = np.exp(-x * np.arange(m + 1))
+        expected = num_draws * probabilities / probabilities.sum()
+        counts = np.bincount(draws[:, i], minlength=m + 1)
+        assert len(counts) == m + 1
+        assert_chi_square(counts, expected)
+
+
+def assert_chi_square(counts, expected):
+    """Cells with few draws expected are taken together."""
+    rare = expected < 10.0
+    if rare.any():
+        counts = np.append(counts[~rare], counts[rare].sum())
+        expected = np.append(expected[~rare], expected[rare].sum())
+    statistic = np.sum((counts - expected) ** 2 / expected)
+    assert stats.chi2.sf(statistic, max(len(expected) - 1, 1)) > 1e-5
+
+
+@pytest.mark.parametrize("theta", [0.0, 5e-5, 1.5e-4, 1e-3])
+@pytest.mark.parametrize("num_draws", [1_000_000, pytest.param(20_000_000, marks=pytest.mark.slow)])
+def test_sample_truncated_geometric_with_many_codes(theta, num_draws):
+    m = 10_000
+    draws = jax.jit(sample_truncated_geometric)(random.key(3), jnp.full(num_draws, theta), m)
+    counts = np.bincount(draws, minlength=m + 1)
+    probabilities = np.exp(-theta * np.arange(m + 1))
+    assert len(counts) == m + 1
+    assert_chi_square(counts, num_draws * probabilities / probabilities.sum())
+
+
+def test_sample_truncated_geometric_reaches_rare_codes():
+    draws = sample_truncated_geometric(random.key(4), jnp.full(4_000_000, 15.0), 9)
+    # P(k >= 1) = e^-15, P(k >= 2) = e^-30
+    count = int(jnp.sum(draws == 1))
+    assert stats.poisson.sf(count - 1, 4_000_000 * np.exp(-15.0)) > 1e-5
+    assert stats.poisson.cdf(count, 4_000_000 * np.exp(-15.0)) > 1e-5
+    assert int(jnp.max(draws)) <= 1
+
+
+SLICE_POSTERIORS = [POSTERIORS[k] for k in ("one ranking", "interior mode", "mode at the edge")]
+SLICE_POSTERIORS.append(POSTERIORS["large"])
+
+
+@pytest.mark.parametrize("scale, num_steps", [(3.0, 1), (0.5, 2), (0.5, 16)])
+def test_slice_sample_leaves_the_density_invariant(scale, num_steps):
+    """From exact draws, some updates later, draws are exact."""
+    a, b, m = columns(SLICE_POSTERIORS)
+    shape = (len(SLICE_POSTERIORS), 20_000)
+    start = jax.jit(sample_concentration)(random.key(5), jnp.broadcast_to(a, shape), b, m)
+    width = scale * jnp.std(start, axis=1, keepdims=True)
+
+    def difference(x, delta):
+        return log_density_difference(x, delta, a, b, m)
+
+    def update(x, key):
+        return slice_sample(key, x, difference, width, num_steps=num_steps), None
+
+    x, _ = jax.lax.scan(update, start, random.split(random.key(6), 3))
+    assert np.all(np.isfinite(x)) and np.all(x >= 0.0)
+    assert np.mean(np.asarray(x) != np.asarray(start)) > 0.9
+    for p_value in p_values(x, SLICE_POSTERIORS):
+        assert p_value > 1e-5
+
+
+def test_slice_sample_forgets_its_start():
+    """From one point far out, coordinates reach a normal distribution; no lower end."""
+
+    def difference(x, delta):
+        return -0.5 * delta * (2.0 * x + delta)
+
+    def update(x, key):
+        return slice_sample(key, x, difference, 1.0, lower=-jnp.inf), None
+
+    start = jnp.full(20_000, 8.0)
+    x, _ = jax.lax.scan(update, start, random.split(random.key(7), 40))
+    assert stats.kstest(np.asarray(x, np.float64), stats.norm.cdf).pvalue > 1e-5
+
+
+def test_strict_promotion():
+    one, m = jnp.ones(3), jnp.array([1, 4, 9])
+    key = random.key(8)
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        theta = sample_concentration(key, one, 2.0 * one, m)
+        code = sample_truncated_geometric(key, theta, m)
+        moved = slice_sample(key, theta, lambda x, d: -d, one)
+    assert theta.shape == code.shape == moved.shape == (3,)
+    assert theta.dtype == moved.dtype == jnp.float32

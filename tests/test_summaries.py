@@ -1,0 +1,158 @@
+"""Summaries against worked examples and NumPy twins."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.summaries import (
+    borda_ordering,
+    cluster_profiles,
+    cp_consensus,
+    kendall_distance,
+    log_predictive_density,
+    map_consensus,
+    rank_probabilities,
+)
+
+
+def test_kendall_distance_counts_inverted_pairs():
+    permutations = np.array(list(itertools.permutations(range(4))))
+    by_pairs = np.zeros((24, 24))
+    for (i, a), (j, b) in itertools.product(enumerate(permutations), repeat=2):
+        rank_a, rank_b = np.argsort(a), np.argsort(b)
+        by_pairs[i, j] = sum(
+            (rank_a[x] < rank_a[y]) != (rank_b[x] < rank_b[y])
+            for x, y in itertools.combinations(range(4), 2)
+        )
+    distance = kendall_distance(permutations[:, None], permutations)
+    np.testing.assert_array_equal(distance, by_pairs)
+
+
+def test_rank_probabilities():
+    expected = [[2 / 3, 1 / 3, 0], [1 / 3, 1 / 3, 1 / 3], [0, 1 / 3, 2 / 3]]
+    draws = [[0, 1, 2], [0, 2, 1], [1, 0, 2]]
+    np.testing.assert_allclose(rank_probabilities(draws), expected)
+
+
+def test_cp_consensus_by_hand():
+    draws = [[0, 1, 2, 3]] * 4 + [[1, 2, 0, 3]] * 3 + [[2, 1, 3, 0]] * 3
+    # First: A .4, B .3, C .3. Within two: B 1, C .6. Within three: C 1, D .3.
+    assert cp_consensus(draws).tolist() == [0, 1, 2, 3]
+    # The most frequent first item leads although its mean rank is the worst.
+    draws = [[3, 0, 1, 2]] * 4 + [[0, 1, 2, 3]] * 3 + [[1, 0, 2, 3]] * 3
+    assert cp_consensus(draws).tolist() == [3, 0, 1, 2]
+    # A tie for the first place goes to the better mean rank.
+    assert cp_consensus([[0, 1, 2], [1, 2, 0]]).tolist() == [1, 0, 2]
+
+
+def test_map_consensus():
+    ordering, probability = map_consensus([[0, 1, 2], [2, 1, 0], [2, 1, 0], [1, 0, 2]])
+    assert ordering.tolist() == [2, 1, 0]
+    assert probability == 0.5
+
+
+def test_borda_ordering_spreads_the_unlisted_evenly():
+    rankings = Rankings.from_orderings([[2, 0], [1], [2, 1, 0, 3]], num_items=4, counts=[3, 1, 2])
+    # Places: list 1 gives A 1, B 2.5, C 0, D 2.5; list 2 B 0, others 2; list 3 A 2, B 1, C 0, D 3.
+    total = np.array([3 * 1 + 2 + 2 * 2, 3 * 2.5 + 0 + 2 * 1, 0 + 2 + 0, 3 * 2.5 + 2 + 2 * 3])
+    assert borda_ordering(rankings).tolist() == np.argsort(total).tolist()
+
+
+def _samples(rng, num_draws, n, num_stages, labels, num_slots=4):
+    sizes = np.stack([np.bincount(x, minlength=num_slots) for x in labels]).astype(np.int32)
+    return {
+        "assignments": labels.astype(np.int8),
+        "center": np.argsort(rng.random((num_draws, num_slots, n))).astype(np.int32),
+        "concentration": rng.gamma(1.0, 1.0, (num_draws, num_slots, num_stages)),
+        "cluster_sizes": sizes,
+        "num_clusters": (sizes > 0).sum(1),
+        "alpha": rng.gamma(2.0, 1.0, num_draws),
+    }
+
+
+def _mallows(ordering, center, theta, n):
+    """Probability of a top-t list, stage by stage as the model is told."""
+    left, probability = list(center), 1.0
+    for stage, item in enumerate(ordering[: len(theta)]):
+        weights = np.exp(-theta[stage] * np.arange(n - stage))
+        probability *= weights[left.index(item)] / weights.sum()
+        left.remove(item)
+    return probability
+
+
+@pytest.mark.parametrize("num_components", [None, 4, 1])
+def test_log_predictive_density_against_a_numpy_twin(num_components):
+    rng = np.random.default_rng(2)
+    n, num_stages, num_draws, num_fitted = 5, 4, 6, 12
+    labels = rng.integers(0, 1 if num_components == 1 else 3, (num_draws, num_fitted))
+    slots = num_components or 4
+    samples = _samples(rng, num_draws, n, num_stages, labels, slots)
+    lists = [[0], [3, 1], [4, 2, 0], [1, 0, 2, 3, 4], [1, 0, 2, 3]]
+    new = Rankings.from_orderings(lists, num_items=n, counts=[1, 2, 1, 1, 3])
+    density = np.zeros((num_draws, len(lists)))
+    for d, (i, ordering) in itertools.product(range(num_draws), enumerate(lists)):
+        alpha, sizes = samples["alpha"][d], samples["cluster_sizes"][d]
+        alone = math.factorial(n - len(ordering)) / math.factorial(n)
+        for c in range(slots):
+            weight = sizes[c] + (0 if num_components is None else alpha / slots)
+            seen = _mallows(ordering, samples["center"][d, c], samples["concentration"][d, c], n)
+            density[d, i] += weight * (seen if sizes[c] else alone)
+        if num_components is None:
+            density[d, i] += alpha * alone
+        density[d, i] /= num_fitted + alpha
+    got = log_predictive_density(samples, new, num_components)
+    np.testing.assert_allclose(got, np.log(density.mean(0)), rtol=1e-5)
+    by_chain = {name: x.reshape(2, 3, *x.shape[1:]) for name, x in samples.items()}
+    np.testing.assert_allclose(
+        log_predictive_density(by_chain, new, num_components), got, rtol=1e-6
+    )
+
+
+def test_predictive_density_sums_to_one_over_all_lists_of_a_length():
+    rng = np.random.default_rng(3)
+    samples = _samples(rng, 4, 4, 2, rng.integers(0, 3, (4, 9)))
+    lists = [list(x) for x in itertools.permutations(range(4), 2)]
+    new = Rankings.from_orderings(lists, num_items=4)
+    assert np.exp(log_predictive_density(samples, new)).sum() == pytest.approx(1, rel=1e-5)
+
+
+def test_predictive_density_refuses_what_was_not_fitted():
+    rng = np.random.default_rng(4)
+    samples = _samples(rng, 4, 5, 2, rng.integers(0, 3, (4, 9)))
+    longer = Rankings.from_orderings([[0], [0, 1, 2]], num_items=5)
+    with pytest.raises(ValueError, match="row 2 lists 3 items, but the fitted lists had at most 2"):
+        log_predictive_density(samples, longer)
+    with pytest.raises(ValueError, match="are of 4 items, the fitted ones of 5"):
+        log_predictive_density(samples, Rankings.from_orderings([[0]], num_items=4))
+
+
+def test_profiles_follow_a_cluster_through_label_switches():
+    rng = np.random.default_rng(5)
+    n, names = 4, ["Ann", "Bob", "Cid", "Dee"]
+    labels = np.array([[0, 0, 0, 1, 1], [0, 0, 0, 1, 1], [1, 1, 1, 0, 0], [0, 0, 0, 0, 0]])
+    samples = _samples(rng, 4, n, 3, labels)
+    first, second = np.array([2, 0, 1, 3]), np.array([3, 1, 0, 2])
+    samples["center"][[0, 1, 3], 0] = samples["center"][2, 1] = first
+    samples["center"][[0, 1], 1] = samples["center"][2, 0] = second
+    samples["concentration"][[0, 1, 3], 0] = samples["concentration"][2, 1] = 2.0
+    samples["concentration"][[0, 1], 1] = samples["concentration"][2, 0] = [0.5, 0.0, 0.0]
+    rankings = Rankings.from_orderings([[2, 0, 1]] * 3 + [[3, 1]] * 2, num_items=n, items=names)
+    large, small = cluster_profiles(samples, rankings)
+    assert large.consensus == large.map_consensus == ("Cid", "Ann", "Bob", "Dee")
+    assert small.consensus == ("Dee", "Bob", "Ann", "Cid")
+    assert (large.presence, small.presence) == (1.0, 0.75)
+    assert (large.size, small.size) == (3.5, 2.0)
+    assert (large.label, small.label) == (0, 1)
+    np.testing.assert_allclose(large.concentration, [2, 2, 2])
+    np.testing.assert_allclose(small.concentration_interval, [[0.5, 0.5], [0, 0], [0, 0]])
+    assert large.rank_mean.tolist() == [2, 3, 1, 4]
+    assert large.rank_interval.tolist() == [[2, 2], [3, 3], [1, 1], [4, 4]]
+    stage = np.exp(-0.5 * np.arange(4))
+    stage /= stage.sum()
+    entropy = -(stage * np.log(stage)).sum() + np.log(3) + np.log(2)
+    assert small.entropy == pytest.approx(entropy, rel=1e-5)
+    assert small.agreement == pytest.approx(1 - entropy / np.log(24), abs=1e-5)
+    assert large.agreement > small.agreement
