@@ -141,6 +141,39 @@ def test_the_stagewise_draw_alone_is_not_exact(name):
     assert distance == pytest.approx(UNCORRECTED[name], abs=0.02)
 
 
+def test_batches_of_slots(monkeypatch):
+    """Two slots at a time, in chains that differ in how many of the five are occupied."""
+    monkeypatch.setattr("numpyro_rankings.infer.centers._BATCH_ITEMS", 8)
+    data = table_of([x for name in TABLES for x in TABLES[name]], 2)
+    groups = {0: ["one"], 2: ["two"], 4: ["three"]}, {3: list(TABLES)}
+    labels = jnp.array([[0, 2, 4, 4, 4], [3, 3, 3, 3, 3]], jnp.int32)
+    theta = jnp.tile(jnp.array(THETA), (5, 1))
+
+    def chain(key, labels):
+        who = members(labels, data, 5)
+        sizes = jnp.zeros(5, jnp.int32).at[labels].add(1)
+
+        def step(center, key):
+            sums = code_sums(who, data, inverse_ordering(center))
+            center, new_sums, _ = update_centers(key, center, theta, sums, who, data, sizes, 3)
+            return center, jnp.all(new_sums == code_sums(who, data, inverse_ordering(center)))
+
+        start = jnp.tile(jnp.arange(3, -1, -1, dtype=jnp.int32), (5, 1))
+        return jax.lax.scan(step, start, random.split(key, 12))
+
+    over_labels = jax.vmap(chain, in_axes=(None, 0))
+    draws, agree = jax.jit(jax.vmap(over_labels, (0, None)))(
+        random.split(random.key(5), 8_000), labels
+    )
+    assert np.all(agree)
+    for kind, occupied in enumerate(groups):
+        for slot in range(5):
+            lists = [x for name in occupied.get(slot, []) for x in TABLES[name]]
+            centers, p = exact_posterior(lists, THETA, 4)
+            distance = 0.5 * np.abs(frequencies(draws[:, kind, slot], centers) - p).sum()
+            assert distance < tolerance(p, 8_000), (kind, slot)
+
+
 def test_sparse_lists_of_eight_items():
     """Places of every item, most of them never listed."""
     lists, theta = [(3, 1), (5,), (3, 6, 0), (1, 3, 5)], (1.1, 0.6, 0.3)

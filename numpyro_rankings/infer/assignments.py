@@ -19,6 +19,7 @@ from jax import Array, random
 
 from numpyro_rankings.infer.centers import MallowsData
 from numpyro_rankings.ops.codes import center_from_codes, codes_from_places, max_codes
+from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.sampling import sample_truncated_geometric
 from numpyro_rankings.ops.special import log_beta_ratio, log_beta_tilde_ratio, log_psi
 
@@ -87,10 +88,10 @@ def log_likelihoods(
             -concentration[c][:, None] * codes_by_stage(places[c][items]) - log_psis[c][:, None]
         )
         row = jnp.sum(jnp.where(listed, stages, 0.0), axis=0)
-        return table.at[c].set(row)
+        return table.at[c].set(jnp.where(c < num_active, row, -jnp.inf))
 
     table = jnp.full((places.shape[0], data.orderings.shape[0]), -jnp.inf)
-    return jax.lax.fori_loop(0, num_active, one_cluster, table)
+    return jax.lax.fori_loop(0, shared_bound(num_active), one_cluster, table)
 
 
 def draw_labels(key: Array, log_weights: Array) -> Array:

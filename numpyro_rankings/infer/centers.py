@@ -17,6 +17,7 @@ reversible, so that one final Metropolis-Hastings step with the exact integer co
 whole into a move for θ itself (accepted nearly always).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -25,7 +26,9 @@ import numpy as np
 from jax import Array, random
 
 from numpyro_rankings.ops.codes import codes_from_places, inverse_ordering
+from numpyro_rankings.ops.loops import shared_bound
 
+_BATCH_ITEMS = 8192  # items of the centers that are moved together
 _LOW_BITS = 12  # integer costs are accumulated as a high and a low part, so that no sum overflows
 
 
@@ -296,6 +299,35 @@ def propose_rearrangement(key: Array, center: Array) -> Array:
     return jnp.take_along_axis(center, jnp.argsort(turn, axis=1), axis=1)
 
 
+def _move_occupied(
+    key: Array, move: Callable, center: Array, costs: PairCosts, sizes: Array
+) -> tuple[Array, Array]:
+    """Apply a move to the centers of the occupied clusters, a batch of slots at a time.
+
+    :param move: takes a key, centers and their costs; returns centers and acceptance probabilities.
+    :return: centers (C, n) and acceptance probabilities (C,), 1 where nobody is.
+    """
+    num_slots, num_items = center.shape
+    batch = max(_BATCH_ITEMS // num_items, 1)
+    accept_prob = jnp.ones(num_slots)
+    if batch >= num_slots:
+        return move(key, center, costs)
+    order = jnp.argsort(sizes == 0, stable=True)
+    # the last batch may reach beyond the slots, where "drop" ignores it
+    order = jnp.pad(order, (0, batch), constant_values=num_slots)
+
+    def move_batch(b: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        center, accept_prob = carry
+        slots = jax.lax.dynamic_slice_in_dim(order, b * batch, batch)
+        part = jax.tree.map(lambda x: x[slots], costs)
+        moved, accepted = move(random.fold_in(key, b), center[slots], part)
+        center = center.at[slots].set(moved, mode="drop")
+        return center, accept_prob.at[slots].set(accepted, mode="drop")
+
+    num_batches = shared_bound((jnp.sum(sizes > 0) + batch - 1) // batch)
+    return jax.lax.fori_loop(0, num_batches, move_batch, (center, accept_prob))
+
+
 def update_centers(
     key: Array,
     center: Array,
@@ -317,15 +349,21 @@ def update_centers(
     :return: centers, their code sums, and the acceptance probability of the stagewise draw.
     """
     num_items = center.shape[1]
-    key_before, key_stagewise, key_after, key_shuffle, key_accept = random.split(key, 5)
+    key_move, key_shuffle, key_accept = random.split(key, 3)
     costs = pair_costs(who, data, concentration, sizes, num_items)
+
+    def move(key: Array, center: Array, costs: PairCosts) -> tuple[Array, Array]:
+        key_before, key_stagewise, key_after = random.split(key, 3)
+        if not exact:
+            return sample_center_stagewise(key_stagewise, center, costs, False)
+        center = reinsert_items(key_before, center, costs, num_moves)
+        center, accept_prob = sample_center_stagewise(key_stagewise, center, costs)
+        return reinsert_items(key_after, center, costs, num_moves), accept_prob
+
+    proposal, accept_prob = _move_occupied(key_move, move, center, costs, sizes)
     if not exact:
-        center, accept_prob = sample_center_stagewise(key_stagewise, center, costs, False)
-        center = shuffle_unlisted(key_shuffle, center, costs.present)
+        center = shuffle_unlisted(key_shuffle, proposal, costs.present)
         return center, code_sums(who, data, inverse_ordering(center)), accept_prob
-    proposal = reinsert_items(key_before, center, costs, num_moves)
-    proposal, accept_prob = sample_center_stagewise(key_stagewise, proposal, costs)
-    proposal = reinsert_items(key_after, proposal, costs, num_moves)
     proposal_sums = code_sums(who, data, inverse_ordering(proposal))
     # from θ̃ to θ: the difference of the two targets at the two centers
     change = (proposal_sums - sums).astype(jnp.float32)
