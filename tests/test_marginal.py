@@ -70,6 +70,29 @@ def test_posterior_by_enumeration(name):
     assert max(found.values()) < 6.0, found
 
 
+@pytest.mark.slow
+def test_more_clusters_than_seats(monkeypatch):
+    """The labels' own update leads to three and four clusters, where these moves end."""
+    monkeypatch.setattr("numpyro_rankings.infer.marginal._MOST_CLUSTERS", 2)
+    rankings = Rankings.from_orderings(RANKINGS, num_items=4)
+    kernel = SliceGibbs(1.3, 0.8, 0.9, max_clusters=9, num_marginal_steps=20)
+
+    def sweep(state, _):
+        state = kernel.sample(state, (rankings,), {})
+        return state, state.z
+
+    @jax.vmap
+    def chain(state):
+        state, _ = jax.lax.scan(sweep, state, None, 50)
+        return jax.lax.scan(sweep, state, None, 2 * DRAWS)[1]
+
+    start = kernel.init(jax.random.split(jax.random.key(1), CHAINS), 0, None, (rankings,), {})
+    samples = jax.jit(chain)(start)
+    twin = MallowsPosterior(RANKINGS, 4, conjugate, False)
+    found = discrepancies(twin.indicators(samples), twin.expectations(1.3, None))
+    assert max(found.values()) < 6.0, found
+
+
 def test_rearrangements_have_the_density_that_is_used():
     draws = draw_proposals(jax.random.key(0), 20_000, 3, 1, np.array([0]), False)
     orders = np.asarray(draws.rearrangement)

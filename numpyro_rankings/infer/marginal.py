@@ -13,7 +13,7 @@ labels,
 Metropolis-Hastings steps change the parameters of one cluster or the shares of two, split one
 cluster in two or merge two; Hamiltonian trajectories move all concentrations and shares at once.
 The labels are then drawn anew. If some cluster now has fewer than m rankings, A would not be found
-from there, and all is taken back. A trajectory is reversible, and so are many steps whose kinds are
+from there, and all is taken back. A has at most 32 clusters: where it has more, nothing moves. A trajectory is reversible, and so are many steps whose kinds are
 drawn independently; hence the whole is reversible too, and leaves the posterior invariant.
 
 **References**
@@ -47,15 +47,16 @@ _CONCENTRATION, _CENTER, _BOTH, _SHARE, _SPLIT, _MERGE = range(6)
 _KINDS = np.array([_CONCENTRATION] * 2 + [_CENTER, _BOTH, _SHARE, _SHARE] + [_SPLIT, _MERGE] * 2)
 _KINDS_OF_FIXED_NUMBER = _KINDS[:6]
 _MOST_LEAPFROGS = 64  # long trajectories pay where many rankings make some directions narrow
+_MOST_CLUSTERS = 32  # where A is larger, nothing moves
 
 
 class Mixture(NamedTuple):
-    """What the moves change.
+    """What the moves change, in the W slots of A and of the clusters that may join it.
 
-    - **center**, **concentration** - (C, n), (C, T).
-    - **log_shares** - log w, (C,), -inf outside A.
+    - **center**, **concentration** - (W, n), (W, T).
+    - **log_shares** - log w, (W,), -inf outside A.
     - **table** - probability of each row in each cluster, over that of the row at the start,
-      (C, rows).
+      (W, rows).
     - **density** - of each row under the mixture, over that at the start, (rows,).
     """
 
@@ -120,7 +121,7 @@ class Target(NamedTuple):
 
     - **row_counts** - rankings of A in each row, (rows,).
     - **start** - log density of each row at the start, (rows,).
-    - **others** - slots held by clusters outside A, (C,) bool.
+    - **others** - slots held by clusters outside A, (W,) bool.
     - **lowest_log_share** - smaller ones have density 0, for they would be taken back anyway.
     - **log_scale** - log of β p(σ) times the constant of p(θ).
     - **partition**, **prior**, **data**, **limits** - as in a sweep.
@@ -381,23 +382,28 @@ def _without_labels(
     log_range = math.log((high + 1.0) / (low + 0.5))
     minimum = jnp.round((low + 0.5) * jnp.exp(random.uniform(key_minimum) * log_range) - 0.5)
     minimum = minimum.astype(jnp.int32)
-    active = sizes >= minimum
-    inside = active[labels]
+
+    # the slots concerned: A, then as many free ones as there are seats at the table
+    large = sizes >= minimum
+    order = jnp.argsort(jnp.where(large, 0, jnp.where(sizes == 0, 1, 2)), stable=True)
+    slots = order[: min(_MOST_CLUSTERS, num_slots)]
+    active, sizes_there = large[slots], sizes[slots]
+    inside = large[labels]
     row_counts = jnp.zeros(data.orderings.shape[0], jnp.int32).at[data.row_index].add(inside)
     few = jnp.maximum(minimum - 2.0 * jnp.sqrt(minimum), 0.1 * minimum)
-    ones = jnp.ones_like(now["concentration"])
+    ones = jnp.ones((len(slots), len(limits)))
     log_scale = prior.log_prob(ones, num_items) - prior.log_kernel(ones, limits)
     log_scale -= math.lgamma(num_items + 1.0)
     if not fixed_number:
         log_scale += jnp.log(partition.alpha)
 
-    gammas = random.loggamma(key_shares, jnp.where(active, sizes, 1) + partition.kappa)
+    gammas = random.loggamma(key_shares, jnp.where(active, sizes_there, 1) + partition.kappa)
     gammas = jnp.where(active, gammas, -jnp.inf)
     log_shares = gammas - jax.nn.logsumexp(gammas)
     target = Target(
         row_counts=row_counts.astype(jnp.float32),
         start=jnp.zeros(row_counts.shape),
-        others=(sizes > 0) & ~active,
+        others=(sizes_there > 0) & ~active,
         lowest_log_share=jnp.log(few / jnp.maximum(inside.sum(), 1)),
         log_scale=log_scale,
         partition=partition,
@@ -410,29 +416,27 @@ def _without_labels(
         center, theta = parameters
         return target.log_row(target.row_codes(center), theta)
 
-    log_table = jax.lax.map(log_row, (now["center"], now["concentration"]))
+    center, theta = now["center"][slots], now["concentration"][slots]
+    log_table = jax.lax.map(log_row, (center, theta))
     weighted = jnp.where(active[:, None], log_table + log_shares[:, None], -jnp.inf)
     start = jax.nn.logsumexp(weighted, axis=0)
     target = target._replace(start=start)
-    begin = Mixture(
-        now["center"],
-        now["concentration"],
-        log_shares,
-        jnp.exp(jnp.minimum(log_table - start, 80.0)),
-        jnp.ones_like(start),
+    table = jnp.exp(jnp.minimum(log_table - start, 80.0))
+    mixture = move(
+        key_move, target, Mixture(center, theta, log_shares, table, jnp.ones_like(start))
     )
-    mixture = move(key_move, target, begin)
 
     log_weights = jnp.log(mixture.table) + mixture.log_shares[:, None]
-    new_labels = draw_labels(key_labels, log_weights[:, data.row_index])
+    new_labels = slots[draw_labels(key_labels, log_weights[:, data.row_index])]
     new_labels = jnp.where(inside, new_labels, labels)
     new_sizes = jnp.zeros(num_slots, jnp.int32).at[new_labels].add(1)
     # A is found again, and the start was where the moves can return to
-    valid = jnp.all((new_sizes >= minimum) == (mixture.log_shares > -jnp.inf))
+    found = (new_sizes >= minimum)[slots] == (mixture.log_shares > -jnp.inf)
+    valid = jnp.all(found) & (large.sum() <= len(slots))
     valid &= jnp.all(~active | (log_shares >= target.lowest_log_share))
     changed = {
-        "assignments": new_labels,
-        "center": mixture.center,
-        "concentration": mixture.concentration,
+        "assignments": new_labels.astype(labels.dtype),
+        "center": now["center"].at[slots].set(mixture.center),
+        "concentration": now["concentration"].at[slots].set(mixture.concentration),
     }
     return jax.tree.map(lambda a, b: jnp.where(valid, a, b), changed, now)
