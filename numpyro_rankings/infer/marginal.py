@@ -13,8 +13,9 @@ labels,
 Metropolis-Hastings steps change the parameters of one cluster or the shares of two, split one
 cluster in two or merge two; Hamiltonian trajectories move all concentrations and shares at once.
 The labels are then drawn anew. If some cluster now has fewer than m rankings, A would not be found
-from there, and all is taken back. A has at most 32 clusters: where it has more, nothing moves. A trajectory is reversible, and so are many steps whose kinds are
-drawn independently; hence the whole is reversible too, and leaves the posterior invariant.
+from there, and all is taken back. A has at most 32 clusters: where it has more, nothing moves. A
+trajectory is reversible, and so are many steps whose kinds are drawn independently; hence the whole
+is reversible too, and leaves the posterior invariant.
 
 **References**
 
