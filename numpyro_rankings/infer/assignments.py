@@ -94,28 +94,39 @@ def log_likelihoods(
     return jax.lax.fori_loop(0, shared_bound(num_active), one_cluster, table)
 
 
-def draw_labels(key: Array, log_weights: Array) -> Array:
-    """One label per column, with probability ∝ exp(log weight); -inf excludes.
+def draw_labels(
+    key: Array, log_weights: Array, row_index: Array, num_allowed: Array | None = None
+) -> Array:
+    """One label per ranking, with probability ∝ exp(log weight) at its row; -inf excludes.
 
-    :param log_weights: (C, N).
+    :param log_weights: (C, rows).
+    :param row_index: row of each ranking, (N,).
+    :param num_allowed: how many of the clusters, from the first on, are open to each ranking, (N,).
     :return: (N,) int32.
     """
-    weights = jnp.exp(log_weights - log_weights.max(0))
-    target = random.uniform(key, weights.shape[1:]) * weights.sum(0)
+    num_clusters, num_rows = log_weights.shape
 
-    def pass_cluster(carry: tuple, cluster: tuple) -> tuple:
-        (before, label), (c, weight) = carry, cluster
-        label = jnp.where((weight > 0) & (before <= target), c, label)
-        return (before + weight, label), None
+    def add(log_sum: Array, log_weight: Array) -> tuple[Array, Array]:
+        log_sum = jnp.logaddexp(log_sum, log_weight)
+        return log_sum, log_sum
 
-    start = (jnp.zeros_like(target), jnp.zeros(target.shape, jnp.int32))
-    (_, labels), _ = jax.lax.scan(pass_cluster, start, (jnp.arange(len(weights)), weights))
+    # never falling, unlike jnp.cumsum, and equal where a weight is 0
+    _, log_sums = jax.lax.scan(add, jnp.full(num_rows, -jnp.inf), log_weights - log_weights.max(0))
+    last = num_clusters - 1 if num_allowed is None else num_allowed - 1
+    # 1 - uniform is in (0, 1]
+    target = log_sums[last, row_index] + jnp.log1p(-random.uniform(key, row_index.shape))
+    # the first cluster whose sum reaches the target, by bisection
+    labels = jnp.zeros(row_index.shape, jnp.int32)
+    for bit in reversed(range(num_clusters.bit_length())):
+        further = labels + 2**bit
+        short = log_sums[jnp.minimum(further, num_clusters) - 1, row_index] < target
+        labels = jnp.where(short & (further <= num_clusters), further, labels)
     return labels
 
 
 def draw_weights(
     key: Array, sizes: Array, assignments: Array, prior: PartitionPrior
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[Array, Array, Array]:
     """Mixture weights given the labels, and the slice variables of the rankings.
 
     Slots are in order of first use, so the occupied ones come first. Dirichlet process: the
@@ -124,8 +135,7 @@ def draw_weights(
     into sticks until what is left is below every u_i (Kalli, Griffin & Walker 2011).
 
     :param sizes: (C,), positive ones first.
-    :return: log weights (C,), log slices (N,), the number of slots that can be reached, and
-        whether more slots would have been needed.
+    :return: log weights (C,), log slices (N,), and whether more slots would have been needed.
     """
     num_slots = sizes.shape[0]
     key_gamma, key_rest, key_stick, key_slice = random.split(key, 4)
@@ -134,7 +144,7 @@ def draw_weights(
         gammas = random.loggamma(key_gamma, sizes + prior.kappa)
         log_weights = gammas - jax.nn.logsumexp(gammas)
         no_slice = jnp.full(num_rankings, -jnp.inf)
-        return log_weights, no_slice, jnp.array(num_slots), jnp.array(False)
+        return log_weights, no_slice, jnp.array(False)
     occupied = sizes > 0
     gammas = random.loggamma(key_gamma, jnp.where(occupied, sizes, 1).astype(jnp.float32))
     gammas = jnp.where(occupied, gammas, -jnp.inf)
@@ -152,8 +162,7 @@ def draw_weights(
     log_before = log_after - log_left
     log_stick = log_before + jnp.log(-jnp.expm1(log_left))
     log_weights = jnp.where(occupied, log_weights, log_stick)
-    reachable = occupied | (log_before > lowest)
-    return log_weights, log_slices, reachable.sum(), log_after[-1] > lowest
+    return log_weights, log_slices, log_after[-1] > lowest
 
 
 def update_assignments_parallel(
@@ -172,16 +181,19 @@ def update_assignments_parallel(
     :return: labels (N,) and the overflow flag.
     """
     key_weights, key_labels = random.split(key)
-    log_weights, log_slices, num_active, overflow = draw_weights(
-        key_weights, sizes, assignments, prior
-    )
-    table = log_likelihoods(data, places, concentration, num_active, places.shape[1])
-    logits = table[:, data.row_index]
-    if prior.num_components is None:
-        logits = jnp.where(log_weights[:, None] >= log_slices, logits, -jnp.inf)
-    else:
-        logits = logits + log_weights[:, None]
-    return draw_labels(key_labels, logits), overflow
+    log_weights, log_slices, overflow = draw_weights(key_weights, sizes, assignments, prior)
+    num_items = places.shape[1]
+    if prior.num_components is not None:
+        every = jnp.array(len(places))
+        table = log_likelihoods(data, places, concentration, every, num_items)
+        return draw_labels(key_labels, table + log_weights[:, None], data.row_index), overflow
+    # with the heaviest first, the clusters open to a ranking are the first ones
+    order = jnp.argsort(-log_weights)
+    log_weights = log_weights[order]
+    num_allowed = jnp.searchsorted(-log_weights, -log_slices, side="right").astype(jnp.int32)
+    table = log_likelihoods(data, places[order], concentration[order], num_allowed.max(), num_items)
+    labels = draw_labels(key_labels, table, data.row_index, num_allowed)
+    return order[labels].astype(jnp.int32), overflow
 
 
 class Seats(NamedTuple):

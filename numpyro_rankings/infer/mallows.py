@@ -548,7 +548,8 @@ class SliceGibbs(_MallowsGibbs):
     :param concentration_prior: any univariate distribution for θ, scalar or one per stage,
         instead of the conjugate prior.
     :param tied: one θ for all stages of a cluster; needs ``concentration_prior``. The samples
-        then have ``shared_concentration`` (D, C) as well.
+        then have ``shared_concentration`` (D, C) as well. Center and θ then never move together,
+        so that a single population may need several starts to find its mode.
     :param num_components: None for a Dirichlet process, K for a finite mixture, 1 for a single
         population.
     :param max_clusters: slots of the Dirichlet process. A sweep that needs more sets the extra
@@ -857,11 +858,14 @@ def _check_settings(
         if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
             raise ValueError(f"alpha must be a positive number or a distribution, got {alpha!r}")
     for name, value in (("nu", nu), ("r", r)):
-        array = np.asarray(value, float)
-        if not (np.all(array > 0) and np.all(np.isfinite(array))):
+        array = np.asarray(value)
+        if array.dtype.kind not in "iuf" or not np.all((array > 0) & (array < np.inf)):
             raise ValueError(f"{name} must be positive, got {value!r}")
     for name, number in (("num_components", num_components), ("max_clusters", max_clusters)):
-        if number is not None and (number < 1 or not float(number).is_integer()):
+        if number is None and name == "num_components":
+            continue
+        whole = isinstance(number, int | float | np.number) and float(number).is_integer()
+        if not whole or number < 1:
             raise ValueError(f"{name} must be a positive whole number, got {number!r}")
     if init not in _INITS:
         raise ValueError(f"init is one of {_INITS}, not {init!r}")

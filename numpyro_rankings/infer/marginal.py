@@ -428,7 +428,7 @@ def _without_labels(
     )
 
     log_weights = jnp.log(mixture.table) + mixture.log_shares[:, None]
-    new_labels = slots[draw_labels(key_labels, log_weights[:, data.row_index])]
+    new_labels = slots[draw_labels(key_labels, log_weights, data.row_index)]
     new_labels = jnp.where(inside, new_labels, labels)
     new_sizes = jnp.zeros(num_slots, jnp.int32).at[new_labels].add(1)
     # A is found again, and the start was where the moves can return to
