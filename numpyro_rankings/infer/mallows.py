@@ -322,8 +322,8 @@ class _MallowsGibbs(GibbsKernel):
         glides = cells * data.orderings.shape[1] <= _MANY_CELLS
         if self._num_marginal_steps is not None:
             return self._num_marginal_steps, glides
-        most = min(max(data.num_rankings, 10), 200)
-        return (0 if cells > _MANY_CELLS else min(2**24 // cells, most)), glides
+        most = min(max(data.num_rankings, 10), 3000)
+        return (0 if cells > _MANY_CELLS else min(2**26 // cells, most)), glides
 
     def _update_assignments(
         self,
@@ -567,7 +567,7 @@ class SliceGibbs(_MallowsGibbs):
     :param num_marginal_steps: Metropolis-Hastings steps in a sweep with the labels integrated out,
         on the parameters, shares, splits and merges of the larger clusters; where rankings times
         slots are few, Hamiltonian trajectories come with them. Without them chains agree only
-        where clusters are far apart. By default N, at least 10 and at most 200; fewer where there
+        where clusters are far apart. By default N, at least 10 and at most 3000; fewer where there
         are many distinct rankings, and none beyond 2^21 / slots.
     :param model: a NumPyro model of the user's, to use the kernel as a block of
         :class:`numpyro.infer.Gibbs`. It is called with a :class:`~numpyro_rankings.Rankings` among
