@@ -323,7 +323,7 @@ class _MallowsGibbs(GibbsKernel):
         if self._num_marginal_steps is not None:
             return self._num_marginal_steps, glides
         most = min(max(data.num_rankings, 10), 3000)
-        return (0 if cells > _MANY_CELLS else min(2**26 // cells, most)), glides
+        return (0 if cells > _MANY_CELLS else min(2**25 // cells, most)), glides
 
     def _update_assignments(
         self,
