@@ -205,7 +205,7 @@ def figure8(args):
     columns = ("truth", "DP mixture", "kernel density", "VI of DP", "VI of truth", "clusters")
     print(f"{'N':>6s}", *(f"{c:>17s}" for c in columns), " seconds a fit")
     # one kernel, so that replicates of one size share a compilation
-    kernel = BetaGibbs(alpha=1.0, nu=1.0, r=1.0)
+    kernel = SliceGibbs(assignment="parallel")
     fields = ("assignments", "center", "concentration", "cluster_sizes", "num_clusters", "alpha")
     burn_in = sweeps(kernel, args.warmup, ())
     sample = sweeps(kernel, args.draws, fields)

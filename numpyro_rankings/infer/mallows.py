@@ -59,6 +59,7 @@ from numpyro_rankings.rankings import Rankings
 
 # Beyond so many rows times slots, the steps with the labels integrated out cost too much.
 _MANY_CELLS = 2**21
+_STEP_CELLS = 40_000_000  # that the steps of a sweep may touch
 _INITS = ("nearest", "random", "given")
 
 
@@ -323,7 +324,7 @@ class _MallowsGibbs(GibbsKernel):
         if self._num_marginal_steps is not None:
             return self._num_marginal_steps, glides
         most = min(max(data.num_rankings, 10), 3000)
-        return (0 if cells > _MANY_CELLS else min(2**25 // cells, most)), glides
+        return (0 if cells > _MANY_CELLS else min(_STEP_CELLS // cells, most)), glides
 
     def _update_assignments(
         self,
