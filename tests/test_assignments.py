@@ -1,0 +1,61 @@
+"""Draws of labels, and the table of likelihoods that they read."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import random
+
+from numpyro_rankings.infer.assignments import draw_labels, log_likelihoods
+from numpyro_rankings.infer.mallows import SliceGibbs
+from numpyro_rankings.ops.codes import inverse_ordering
+from numpyro_rankings.rankings import Rankings
+
+DRAWS = 20_000
+
+
+def test_labels_have_their_probabilities():
+    """Weights of 0 at either end, rows that differ by hundreds, clusters closed to a ranking."""
+    log_weights = np.array(
+        [
+            [-np.inf, 0.3, -700.0, 2.0],
+            [1.0, -np.inf, -701.0, 2.0],
+            [0.0, -0.5, 300.0, -np.inf],
+            [-2.0, 0.1, 301.0, 2.0],
+            [-np.inf, -np.inf, 299.0, -np.inf],
+        ]
+    )
+    row_index = np.repeat([0, 1, 2, 3, 2, 3], DRAWS)
+    num_allowed = np.repeat([5, 5, 5, 5, 2, 1], DRAWS)
+    draw = jax.jit(draw_labels)
+    every = draw(random.key(0), jnp.asarray(log_weights), jnp.asarray(row_index))
+    some = draw(
+        random.key(1), jnp.asarray(log_weights), jnp.asarray(row_index), jnp.asarray(num_allowed)
+    )
+    for labels, allowed in ((every, np.full(6, 5)), (some, num_allowed[::DRAWS])):
+        groups = np.asarray(labels).reshape(6, DRAWS)
+        for group, row, open_to in zip(groups, row_index[::DRAWS], allowed, strict=True):
+            weights = np.where(np.arange(5) < open_to, log_weights[:, row], -np.inf)
+            p = np.exp(weights - weights.max())
+            p /= p.sum()
+            found = np.bincount(group, minlength=5) / DRAWS
+            np.testing.assert_array_equal(found[p == 0], 0.0)
+            error = np.sqrt(np.maximum(p * (1 - p), 1e-12) / DRAWS)
+            assert np.all(np.abs(found - p) < 5.5 * error + 1e-6), (row, open_to)
+
+
+def test_table_up_to_a_bound_of_each_chain():
+    """Chains share the loop, not what they leave out."""
+    rankings = Rankings.from_orderings([[0, 1, 2], [3], [2, 0]], num_items=4)
+    data = SliceGibbs()._data(rankings)
+    rng = np.random.default_rng(0)
+    centers = np.stack([rng.permutation(4) for _ in range(10)]).reshape(2, 5, 4)
+    places = inverse_ordering(jnp.asarray(centers))
+    theta = jnp.asarray(rng.gamma(1.0, size=(2, 5, 3)), jnp.float32)
+    active = jnp.array([2, 4])
+    both = jax.vmap(lambda p, t, a: log_likelihoods(data, p, t, a, 4))(places, theta, active)
+    for chain in range(2):
+        alone = log_likelihoods(data, places[chain], theta[chain], active[chain], 4)
+        np.testing.assert_allclose(both[chain], alone, rtol=1e-6)
+        np.testing.assert_array_equal(
+            np.isfinite(alone), np.arange(5)[:, None] < np.full(3, active[chain])
+        )
