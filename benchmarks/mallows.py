@@ -240,7 +240,7 @@ def figure8(args):
             seconds.append(time.perf_counter() - start)
             if overflow:
                 print(f"{size:6d}  slots ran out", flush=True)
-            fitted = log_predictive_density(draws, test)
+            fitted = log_predictive_density(draws, test, None)
             kde = log_kernel_density(orderings[:size], orderings[size:], n, theta)
             vi = [variation_of_information(labels, x) for x in np.asarray(draws["assignments"])]
             rows.append(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 PROGRAM = "numpyro-rankings"
 FILES = ("posterior.nc", "clusters.csv", "report.html")
 _BUNDLED = "apa1980"
+_ALPHA, _MAX_CLUSTERS = 1.0, 64  # defaults
 _LABEL_BYTES = 2**28  # draws of labels that are kept without asking
 _MIN_DRAWS = 4  # what R-hat needs
 
@@ -55,6 +56,14 @@ examples:
   numpyro-rankings fit ballots.soi --out results --seed 1
   numpyro-rankings fit ballots.soi --components 3 --alpha "gamma(1,1)"
   numpyro-rankings fit ballots.soi --draws 8000 --thin 4
+
+a table in this project's own format, best first:
+  # item A: Ann Able
+  # item B: Bob Best
+  # item C: Cid Chair
+  count,ordering
+  14,C>A>B
+  6,B
 
 Exit status: 0 if the results were written, 2 after an error, 130 if interrupted.
 """
@@ -128,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     model.add_argument(
         "--alpha",
         type=_alpha,
-        default=1.0,
+        default=_ALPHA,
         metavar="A",
         help="concentration of the Dirichlet process, larger for more clusters: a number, or "
         'a prior "gamma(shape,rate)" to learn it (default: 1)',
@@ -174,7 +183,7 @@ def _parser() -> argparse.ArgumentParser:
     sampler.add_argument(
         "--max-clusters",
         type=_count("--max-clusters", 1, 32767),
-        default=64,
+        default=_MAX_CLUSTERS,
         metavar="C",
         help="room for so many clusters of the Dirichlet process (default: 64)",
     )
@@ -314,6 +323,12 @@ def _check_arguments(args: argparse.Namespace) -> None:
         raise UserError("--approximate goes with --sampler beta; the slice sampler is exact")
     if args.assignment is not None and args.sampler == "beta":
         raise UserError("--assignment goes with --sampler slice; the beta sampler is sequential")
+    if args.components is not None and args.max_clusters != _MAX_CLUSTERS:
+        raise UserError("--max-clusters goes with --components dp; K components are as many")
+    if args.components == 1 and args.alpha != _ALPHA:
+        raise UserError(
+            "--alpha has no say with --components 1: a single population has no weights"
+        )
     if args.draws // (args.thin or 1) < _MIN_DRAWS:
         raise UserError(
             f"--draws {args.draws} with --thin {args.thin or 1} keeps "
@@ -395,9 +410,15 @@ def _read(name: str | None) -> "Rankings":
 def _check_rankings(args: argparse.Namespace, rankings: "Rankings") -> None:
     name = args.file or _BUNDLED
     if rankings.choice_sets is not None:
+        kept_back = [
+            f" ({rankings.items[item]} was not offered in row {row + 1})"
+            for row, offered in enumerate(rankings.choice_sets.tolist())
+            for item, was_offered in enumerate(offered)
+            if not was_offered
+        ]
         raise UserError(
-            f"{name}: its rankings are of choice sets, some judges having been offered only some "
-            "of the items; a Mallows model of all items cannot use them"
+            f"{name}: its rankings are of choice sets{kept_back[0] if kept_back else ''}; a "
+            "Mallows model of all items cannot use them"
         )
     if rankings.num_items < 2:
         raise UserError(f"{name}: has one item, and there is nothing to rank")

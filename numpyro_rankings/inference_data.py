@@ -70,7 +70,9 @@ def to_inference_data(
 
     ``log_likelihood`` has a column for each ranking, not each distinct row: leaving one out
     leaves the others of its row in. It is the log probability of the ranking given the labels of
-    all others, its own summed over, so that :func:`arviz.loo` leaves out what it says.
+    all others, its own summed over, so that :func:`arviz.loo` leaves out what it says. Pass
+    ``reff`` to it, the share of effective draws of ``log_joint`` for instance: by default ArviZ
+    averages over all variables, and the empty slots make that NaN.
 
     :param mcmc: after ``mcmc.run(key, rankings)``.
     :param rankings: what was fitted.
@@ -86,6 +88,12 @@ def to_inference_data(
 
     samples = mcmc.get_samples(group_by_chain=True)
     kernel: Any = mcmc.sampler
+    fitted = samples["assignments"].shape[-1], samples["center"].shape[-1]
+    if fitted != (rankings.num_rankings, rankings.num_items):
+        raise ValueError(
+            f"the run was of {fitted[0]} rankings of {fitted[1]} items; these are "
+            f"{rankings.num_rankings} of {rankings.num_items}"
+        )
     num_components = kernel._num_components
     clusters = occupied_slots(samples)
     num_slots, num_items = clusters["center"].shape[-2:]

@@ -466,7 +466,8 @@ def _table_of_lists(
     rows: list[list] = []
     for row in given:
         values = row.tolist() if hasattr(row, "tolist") else row
-        if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+        unordered = isinstance(values, str | bytes | set | frozenset | dict)
+        if unordered or not hasattr(values, "__iter__"):
             raise RankingsError(f"{where(len(rows))}: {values!r} is not a list of items")
         rows.append(list(values))
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))

@@ -176,7 +176,7 @@ def cluster_profiles(
     :param rankings: what was fitted.
     :param reference: labels ``0..K-1``, shape ``(N,)``; by default the
         :func:`~numpyro_rankings.partitions.medoid_partition` of the draws.
-    :return: one profile for each cluster, the largest first.
+    :return: one profile for each cluster, the largest (on average) first.
     """
     draws = flatten_chains(samples)
     if reference is None:
@@ -184,8 +184,8 @@ def cluster_profiles(
     reference = np.asarray(reference)
     matched = match_clusters(draws["assignments"], reference)
     in_reference = np.bincount(reference)
-    largest_first = np.argsort(-in_reference, kind="stable")
-    return [_profile(int(k), draws, matched, rankings) for k in largest_first if in_reference[k]]
+    profiles = [_profile(int(k), draws, matched, rankings) for k in np.flatnonzero(in_reference)]
+    return sorted(profiles, key=lambda profile: -profile.size)
 
 
 def _profile(
@@ -317,7 +317,7 @@ def batch_of_rows(center_shape: tuple[int, ...], num_stages: int, num_rows: int)
 
 
 def log_predictive_density(
-    samples: Mapping[str, Any], new_rankings: Rankings, num_components: int | None = None
+    samples: Mapping[str, Any], new_rankings: Rankings, num_components: int | None
 ) -> np.ndarray:
     r"""Log predictive density of new rankings under a fitted mixture.
 
@@ -335,7 +335,8 @@ def log_predictive_density(
     :param samples: ``mcmc.get_samples()``, grouped by chain or not.
     :param new_rankings: lists of the same items, no longer than those fitted, or one item short
         of all.
-    :param num_components: what the kernel was given: ``None`` for the Dirichlet process.
+    :param num_components: what the kernel was given, ``None`` for the Dirichlet process; the
+        samples do not tell.
     :return: one value for each row, in nats, float32, shape ``(rows,)``; the mean for one
         ranking is ``np.average(log_density, weights=new_rankings.counts)``.
     :raises ValueError: if the items do not match or a list is longer than the fitted stages.

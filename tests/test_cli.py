@@ -240,6 +240,8 @@ def test_bad_files_end_in_one_line(small, capsys, name):
 BAD_ARGUMENTS = {
     "missing file": (["nothing.soi"], ["nothing.soi", "no such file"]),
     "folder": (["."], [".: is a folder"]),
+    "slots of K": (["--components", "2", "--max-clusters", "9"], ["goes with --components dp"]),
+    "alpha of one": (["--components", "1", "--alpha", "2"], ["--alpha has no say"]),
     "alpha 0": (["--alpha", "0"], ["--alpha must be a positive number, got 0"]),
     "alpha negative": (["--alpha=-1"], ["--alpha must be a positive number, got -1"]),
     "alpha nan": (["--alpha", "nan"], ["--alpha", "nan"]),
@@ -297,7 +299,9 @@ def test_choice_sets_are_refused(small, capsys, monkeypatch):
     offered = np.array([[True, True, False], [True, True, True]])
     rankings = Rankings.from_orderings([[0, 1], [2, 0]], num_items=3, choice_sets=offered)
     monkeypatch.setattr(datasets, "read_rankings", lambda name: rankings)
-    _expect_error(capsys, ["fit", "small.soi"], ["small.soi", "choice sets"])
+    _expect_error(
+        capsys, ["fit", "small.soi"], ["small.soi", "choice sets", "was not offered in row 1"]
+    )
 
 
 def test_an_interruption_writes_nothing(small, capsys, monkeypatch):

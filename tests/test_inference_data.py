@@ -137,7 +137,7 @@ def test_log_likelihood_serves_loo_and_can_be_left_out(data, fitted, rankings, m
     assert data["log_likelihood"]["rankings"].shape == (CHAINS, DRAWS, len(rankings))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        loo = az.loo(data, var_name="rankings")
+        loo = az.loo(data, var_name="rankings", reff=0.5)
     assert np.isfinite(getattr(loo, "elpd_loo", getattr(loo, "elpd", np.nan)))
     without = to_inference_data(fitted, rankings, log_likelihood=False, include_assignments=False)
     assert "assignments" not in without["posterior"]
@@ -146,6 +146,12 @@ def test_log_likelihood_serves_loo_and_can_be_left_out(data, fitted, rankings, m
     with pytest.warns(UserWarning, match="pass log_likelihood=True"):
         short = to_inference_data(fitted, rankings)
     assert not _has_group(short, "log_likelihood")
+
+
+def test_other_rankings_are_refused(fitted):
+    other = Rankings.from_orderings([[0, 1]], num_items=4)
+    with pytest.raises(ValueError, match="these are 1 of 4"):
+        to_inference_data(fitted, other)
 
 
 def _has_group(data, name):

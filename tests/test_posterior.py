@@ -5,10 +5,11 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 from enumeration import MallowsPosterior, discrepancies
+from numpyro.diagnostics import effective_sample_size
 from numpyro.infer import MCMC
 from scipy import stats
 
-from numpyro_rankings import Rankings
+from numpyro_rankings import Rankings, load_dataset
 from numpyro_rankings.infer import BetaGibbs, SliceGibbs
 
 RANKINGS = [[0, 1, 2], [0], [3, 1], [3, 2, 0, 1]]
@@ -113,3 +114,33 @@ def test_posterior_by_enumeration(name):
     found = discrepancies(twin.indicators(samples), twin.expectations(alpha, num_components))
     # fewer than 50 quantities with 99 degrees of freedom: P(any |t| > 6) is about 2e-6
     assert max(found.values()) < 6.0, found
+
+
+@pytest.mark.slow
+def test_real_ballots_by_quadrature():
+    """APA 1980, one population, θ_j ~ Exponential(0.1): known by enumeration and quadrature."""
+    kernel = SliceGibbs(num_components=1, concentration_prior=dist.Exponential(0.1), init="random")
+    mcmc = MCMC(
+        kernel,
+        num_warmup=1000,
+        num_samples=2000,
+        num_chains=4,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    mcmc.run(jax.random.key(0), load_dataset("apa1980"))
+    samples = mcmc.get_samples(group_by_chain=True)
+    theta = np.asarray(samples["concentration"], np.float64)[:, :, 0]
+    first = np.all(np.asarray(samples["center"])[:, :, 0] == [0, 1, 4, 3, 2], axis=-1)
+    second = np.all(np.asarray(samples["center"])[:, :, 0] == [0, 4, 1, 3, 2], axis=-1)
+    assert np.all(first | second)
+    for draws, known, digits in zip(
+        (*np.moveaxis(theta, -1, 0), first.astype(float)),
+        (0.00034, 0.1261, 0.2328, 0.1673, 0.671),
+        (5, 4, 4, 4, 3),
+        strict=True,
+    ):
+        ess = effective_sample_size(draws)
+        assert ess > 100
+        error = draws.std() / np.sqrt(ess)
+        assert abs(draws.mean() - known) < 5 * error + 0.5 * 10.0**-digits, known

@@ -116,7 +116,7 @@ def test_predictive_density_sums_to_one_over_all_lists_of_a_length():
     samples = _samples(rng, 4, 4, 2, rng.integers(0, 3, (4, 9)))
     lists = [list(x) for x in itertools.permutations(range(4), 2)]
     new = Rankings.from_orderings(lists, num_items=4)
-    assert np.exp(log_predictive_density(samples, new)).sum() == pytest.approx(1, rel=1e-5)
+    assert np.exp(log_predictive_density(samples, new, None)).sum() == pytest.approx(1, rel=1e-5)
 
 
 def test_predictive_density_refuses_what_was_not_fitted():
@@ -124,9 +124,9 @@ def test_predictive_density_refuses_what_was_not_fitted():
     samples = _samples(rng, 4, 5, 2, rng.integers(0, 3, (4, 9)))
     longer = Rankings.from_orderings([[0], [0, 1, 2]], num_items=5)
     with pytest.raises(ValueError, match="row 2 lists 3 items, but the fitted lists had at most 2"):
-        log_predictive_density(samples, longer)
+        log_predictive_density(samples, longer, None)
     with pytest.raises(ValueError, match="are of 4 items, the fitted ones of 5"):
-        log_predictive_density(samples, Rankings.from_orderings([[0]], num_items=4))
+        log_predictive_density(samples, Rankings.from_orderings([[0]], num_items=4), None)
 
 
 def test_profiles_follow_a_cluster_through_label_switches():

@@ -119,6 +119,15 @@ class _MallowsGibbs(GibbsKernel):
             and concentration_prior.batch_shape + concentration_prior.event_shape != ()
         ):
             raise ValueError("with tied=True, concentration_prior must be a scalar distribution")
+        if concentration_prior is not None:
+            _check_prior("concentration_prior", concentration_prior)
+        _check_whole("num_center_updates", num_center_updates, 1)
+        for name, number in (
+            ("num_reinsertions", num_reinsertions),
+            ("num_marginal_steps", num_marginal_steps),
+        ):
+            if number is not None:
+                _check_whole(name, number, 0)
         self._alpha, self._nu, self._r = alpha, nu, r
         self._concentration_prior, self._tied = concentration_prior, tied
         self._num_components = num_components
@@ -571,11 +580,13 @@ class SliceGibbs(_MallowsGibbs):
         where clusters are far apart. By default N, at least 10 and at most 3000; fewer where there
         are many distinct rankings, and none beyond 2^21 / slots.
     :param model: a NumPyro model of the user's, to use the kernel as a block of
-        :class:`numpyro.infer.Gibbs`. It is called with a :class:`~numpyro_rankings.Rankings` among
+        :class:`numpyro.infer.Gibbs` (chain methods "sequential" and "parallel"; NumPyro's Gibbs
+        takes no vectorized chains). It is called with a :class:`~numpyro_rankings.Rankings` among
         its arguments and has a :class:`~numpyro_rankings.distributions.ChineseRestaurantProcess`
         (or ``FiniteDirichletPartition``) site, a ``RandomPermutation`` site and a concentration
         site in a plate of ``max_clusters``. α and the prior of θ are read from the model at the
-        present values of its other sites.
+        present values of its other sites; its likelihood is taken to be GM(π | σ_c, θ_c), and
+        further factors on the owned sites are not seen.
     :param sites: names of the sites owned as a block, for instance
         ``{"assignments": "z", "center": "sigma", "concentration": "theta"}``.
 
@@ -623,6 +634,8 @@ class SliceGibbs(_MallowsGibbs):
     ) -> None:
         if assignment not in ("sequential", "parallel"):
             raise ValueError(f"assignment is 'sequential' or 'parallel', not {assignment!r}")
+        if num_births is not None:
+            _check_whole("num_births", num_births, 0)
         self._assignment, self._num_births = assignment, num_births
         super().__init__(
             alpha=alpha,
@@ -755,7 +768,7 @@ class BetaGibbs(_MallowsGibbs):
         data: MallowsData,
         limits: Array,
     ) -> tuple[dict[str, Array], Array, Array]:
-        key_prior, key_new, key_scan = random.split(key, 3)
+        key_prior, key_new, key_codes, key_scan, key_theta = random.split(key, 5)
         num_rankings, n = data.num_rankings, now["center"].shape[1]
         conjugate = hyper.concentration
         assert isinstance(conjugate, Conjugate)
@@ -763,7 +776,7 @@ class BetaGibbs(_MallowsGibbs):
         theta = conjugate.draw(key_prior, num_rankings, limits)
         new = new_clusters(key_new, theta, n)
         if not self._exact:
-            new = new._replace(codes=_sample_sigma_n1(key_new, prior, num_rankings, n))
+            new = new._replace(codes=_sample_sigma_n1(key_codes, prior, num_rankings, n))
         seats = self._reseat(
             key_scan,
             jnp.arange(num_rankings, dtype=jnp.int32),
@@ -777,7 +790,6 @@ class BetaGibbs(_MallowsGibbs):
             beta_correction(prior) if self._exact else None,
         )
         # θ was integrated out: draw it anew before the centers are drawn given it
-        key_theta, _ = random.split(key_prior)
         theta = conjugate.update(key_theta, seats.concentration, seats.sums, seats.counts, limits)
         now = {
             "assignments": seats.assignments,
@@ -851,10 +863,39 @@ def _borda_scores(labels: Array, data: MallowsData, slots: int, n: int) -> Array
     return scores + base[:, None]
 
 
+def _check_prior(name: str, prior: Any) -> None:
+    """Refuse what is not a distribution on the positive half-line."""
+    if not isinstance(prior, dist.Distribution):
+        raise ValueError(f"{name} must be a distribution, got {prior!r}")
+    while isinstance(prior, dist.Independent | dist.ExpandedDistribution | dist.MaskedDistribution):
+        prior = prior.base_dist
+    if prior.support is None or prior.support.is_discrete:
+        raise ValueError(f"{name} must be a continuous distribution, not {type(prior).__name__}")
+    ones = np.ones(prior.batch_shape + prior.event_shape)
+    if any(np.any(prior.support(-x * ones)) for x in (1e-6, 1e-3, 1.0, 1e3)):
+        raise ValueError(
+            f"{name} must give no mass to negative numbers: not {type(prior).__name__}"
+        )
+
+
+def _check_whole(name: str, number: Any, least: int) -> None:
+    is_number = isinstance(number, int | float | np.number) and not isinstance(number, bool)
+    if not is_number or not float(number).is_integer() or number < least:
+        kind = "a positive whole number" if least == 1 else "a whole number, 0 or more"
+        raise ValueError(f"{name} must be {kind}, got {number!r}")
+
+
 def _check_settings(
     alpha: Any, nu: Any, r: Any, num_components: Any, max_clusters: Any, init: str
 ) -> None:
-    if not isinstance(alpha, dist.Distribution):
+    if isinstance(alpha, dist.Distribution):
+        _check_prior("alpha", alpha)
+        if alpha.batch_shape + alpha.event_shape != ():
+            raise ValueError(
+                f"alpha must be a scalar distribution, got one of shape "
+                f"{alpha.batch_shape + alpha.event_shape}"
+            )
+    else:
         number = np.asarray(alpha)
         if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
             raise ValueError(f"alpha must be a positive number or a distribution, got {alpha!r}")
@@ -863,10 +904,7 @@ def _check_settings(
         if array.dtype.kind not in "iuf" or not np.all((array > 0) & (array < np.inf)):
             raise ValueError(f"{name} must be positive, got {value!r}")
     for name, number in (("num_components", num_components), ("max_clusters", max_clusters)):
-        if number is None and name == "num_components":
-            continue
-        whole = isinstance(number, int | float | np.number) and float(number).is_integer()
-        if not whole or number < 1:
-            raise ValueError(f"{name} must be a positive whole number, got {number!r}")
+        if number is not None or name == "max_clusters":
+            _check_whole(name, number, 1)
     if init not in _INITS:
         raise ValueError(f"init is one of {_INITS}, not {init!r}")
