@@ -324,7 +324,10 @@ def _check_arguments(args: argparse.Namespace) -> None:
     if args.assignment is not None and args.sampler == "beta":
         raise UserError("--assignment goes with --sampler slice; the beta sampler is sequential")
     if args.components is not None and args.max_clusters != _MAX_CLUSTERS:
-        raise UserError("--max-clusters goes with --components dp; K components are as many")
+        print(
+            f"{PROGRAM}: note: --max-clusters has no effect with --components {args.components}",
+            file=sys.stderr,
+        )
     if args.components == 1 and args.alpha != _ALPHA:
         raise UserError(
             "--alpha has no say with --components 1: a single population has no weights"

@@ -163,8 +163,10 @@ def test_nested_output_folder_and_bundled_data(small, no_sampling):
     ],
     ids=lambda options: " ".join(options),
 )
-def test_options(small, options):
+def test_options(small, options, capsys):
     assert _run("fit", "small.soi", *QUICK, *options, "--out", "out") == 0
+    no_effect = "--max-clusters has no effect with --components 1"
+    assert (no_effect in capsys.readouterr().err) == ("--components" in options)
     posterior = az.from_netcdf("out/posterior.nc")["posterior"]
     assert posterior.sizes["draw"] == (10 if "--thin" in options else 40)
 
@@ -240,7 +242,6 @@ def test_bad_files_end_in_one_line(small, capsys, name):
 BAD_ARGUMENTS = {
     "missing file": (["nothing.soi"], ["nothing.soi", "no such file"]),
     "folder": (["."], [".: is a folder"]),
-    "slots of K": (["--components", "2", "--max-clusters", "9"], ["goes with --components dp"]),
     "alpha of one": (["--components", "1", "--alpha", "2"], ["--alpha has no say"]),
     "alpha 0": (["--alpha", "0"], ["--alpha must be a positive number, got 0"]),
     "alpha negative": (["--alpha=-1"], ["--alpha must be a positive number, got -1"]),
