@@ -413,15 +413,15 @@ def _read(name: str | None) -> "Rankings":
 def _check_rankings(args: argparse.Namespace, rankings: "Rankings") -> None:
     name = args.file or _BUNDLED
     if rankings.choice_sets is not None:
-        kept_back = [
+        not_offered = (
             f" ({rankings.items[item]} was not offered in row {row + 1})"
             for row, offered in enumerate(rankings.choice_sets.tolist())
             for item, was_offered in enumerate(offered)
             if not was_offered
-        ]
+        )
         raise UserError(
-            f"{name}: its rankings are of choice sets{kept_back[0] if kept_back else ''}; a "
-            "Mallows model of all items cannot use them"
+            f"{name}: its rankings are of choice sets{next(not_offered, '')}; a Mallows model of "
+            "all items cannot use them"
         )
     if rankings.num_items < 2:
         raise UserError(f"{name}: has one item, and there is nothing to rank")

@@ -134,7 +134,6 @@ def test_masked_voters_do_not_count(rankings):
 
 def enumerated_density(model, *args, values):
     """Log density with the discrete sites summed out."""
-    pytest.importorskip("funsor")
     from numpyro.contrib.funsor import config_enumerate, enum, log_density
 
     # one dimension is that of the voters, those to its left are for what is summed out
@@ -176,7 +175,6 @@ def test_enumerated_labels_are_the_marginal_mixture():
 
 
 def test_svi_sums_out_the_labels():
-    pytest.importorskip("funsor")
     rankings = draw_mixture()
     hidden = numpyro.handlers.block(mixture_model, hide=["c"])
     start = init_to_value(values={"theta": jnp.ones(2), "weight": 0.5})
@@ -190,7 +188,6 @@ def test_svi_sums_out_the_labels():
 
 @pytest.mark.slow
 def test_nuts_sums_out_the_labels():
-    pytest.importorskip("funsor")
     rankings = draw_mixture()
     mcmc = MCMC(NUTS(mixture_model), num_warmup=300, num_samples=500, progress_bar=False)
     mcmc.run(random.key(7), rankings)

@@ -108,7 +108,7 @@ def find_source(cache_folder: Path) -> Path:
         with tarfile.open(archive) as tar:
             tar.extractall(cache_folder, filter="data")
     if not source.exists():
-        pytest.skip(f"{source} does not exist")
+        pytest.fail(f"{source} does not exist")
     return source
 
 
