@@ -176,9 +176,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     sampler.add_argument(
         "--init",
-        choices=["nearest", "random"],
-        default="nearest",
-        help="where chains start (default: nearest)",
+        choices=["search", "nearest", "random"],
+        default=None,
+        help="where chains start: a good mode of K components, the nearest of 20 rankings, or "
+        "anywhere (default: search with --components K, otherwise nearest)",
     )
     sampler.add_argument(
         "--max-clusters",
@@ -328,6 +329,8 @@ def _check_arguments(args: argparse.Namespace) -> None:
             f"{PROGRAM}: note: --max-clusters has no effect with --components {args.components}",
             file=sys.stderr,
         )
+    if args.init == "search" and (args.components or 1) == 1:
+        raise UserError("--init search goes with --components K, of 2 or more")
     if args.components == 1 and args.alpha != _ALPHA:
         raise UserError(
             "--alpha has no say with --components 1: a single population has no weights"
@@ -514,6 +517,8 @@ def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int) -> Any:
         progress_bar=True,  # its loop is in Python, so Ctrl-C is heard between two sweeps
     )
     show_bar = sys.stderr.isatty() and not args.no_progress
+    if show_bar and args.components not in (None, 1) and args.init in (None, "search"):
+        print(f"{PROGRAM}: looking for a start, which can take minutes", file=sys.stderr)
     with contextlib.ExitStack() as stack:
         if not show_bar:
             stack.enter_context(contextlib.redirect_stderr(stack.enter_context(_nowhere())))

@@ -173,7 +173,8 @@ def test_options(small, options, capsys):
 
 SETTINGS = {
     "": {"alpha": 1, "num_components": None, "nu": 1, "assignment": "parallel"},
-    "--components 3 --alpha 2.5": {"num_components": 3, "alpha": 2.5},
+    "--components 3 --alpha 2.5": {"num_components": 3, "alpha": 2.5, "init": None},
+    "--components 2 --init search": {"num_components": 2, "init": "search"},
     "--nu 1,2,0.5 --r 2 --max-clusters 7": {"nu": [1, 2, 0.5], "r": 2, "max_clusters": 7},
     "--alpha gamma(2,.5) --assignment sequential --init random": {
         "alpha": ("Gamma", 2, 0.5),
@@ -259,6 +260,7 @@ BAD_ARGUMENTS = {
     "chains": (["--chains", "two"], ["--chains must be a whole number, got 'two'"]),
     "approximate": (["--approximate"], ["--approximate goes with --sampler beta"]),
     "assignment": (["--sampler", "beta", "--assignment", "parallel"], ["--assignment goes with"]),
+    "search": (["--init", "search"], ["--init search goes with --components K"]),
     "choice": (["--sampler", "gibbs"], ["--sampler", "gibbs"]),
     "unknown option": (["--bogus"], ["--bogus"]),
     "memory": (["small.soi", "--draws", "10000000000", "--thin", "1"], ["memory", "--thin"]),

@@ -32,13 +32,20 @@ KERNELS = {
     "beta": lambda: BetaGibbs(GAMMA, nu=0.8, r=[0.5, 1.0, 1.5], max_clusters=8),
     "slice-one-population": lambda: SliceGibbs(num_components=1, concentration_prior=PER_STAGE),
     "slice-finite-tied": lambda: SliceGibbs(
-        GAMMA, num_components=3, concentration_prior=dist.Exponential(1.0), tied=True
+        GAMMA,
+        num_components=3,
+        concentration_prior=dist.Exponential(1.0),
+        tied=True,
+        init="nearest",
     ),
     "slice-sequential": lambda: SliceGibbs(1.5, max_clusters=8, num_center_updates=2),
     "slice-sequential-per-stage": lambda: SliceGibbs(
         dist.LogNormal(0.0, 1.0), concentration_prior=PER_STAGE, max_clusters=8, init="random"
     ),
     "slice-finite-parallel": lambda: SliceGibbs(GAMMA, num_components=4, assignment="parallel"),
+    "slice-finite-tied-search": lambda: SliceGibbs(
+        num_components=3, concentration_prior=dist.LogNormal(0.0, 1.0), tied=True
+    ),
     "beta-finite": lambda: BetaGibbs(2.0, num_components=3),
     "beta-of-the-paper": lambda: BetaGibbs(GAMMA, max_clusters=8, exact=False),
 }
@@ -350,12 +357,13 @@ def test_bad_data():
 # -- chains that agree ---------------------------------------------------------------------------
 
 
-def test_random_starts_reach_the_mode():
+@pytest.mark.parametrize("make", [SliceGibbs, pytest.param(BetaGibbs, marks=pytest.mark.slow)])
+def test_random_starts_reach_the_mode(make):
     """16 starts at uniform orders of 15 items, one population of 500 rankings, θ = 0.3."""
     n, size = 15, 500
     center = random.permutation(random.key(7), n).astype(jnp.int32)
     lists = rd.GeneralizedMallows(center, jnp.full(n - 1, 0.3)).sample(random.key(8), (size,))
-    kernel = SliceGibbs(num_components=1, init="random")
+    kernel = make(num_components=1, init="random")
     mcmc = MCMC(
         kernel,
         num_warmup=100,

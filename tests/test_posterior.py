@@ -1,6 +1,10 @@
 """Every kernel and mode against the exact posterior of a tiny problem."""
 
+import itertools
+import math
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
@@ -8,6 +12,7 @@ from enumeration import MallowsPosterior, discrepancies
 from numpyro.diagnostics import effective_sample_size
 from numpyro.infer import MCMC
 from scipy import stats
+from scipy.special import betaln
 
 from numpyro_rankings import Rankings, load_dataset
 from numpyro_rankings.infer import BetaGibbs, SliceGibbs
@@ -86,7 +91,7 @@ CASES = {
     "beta-exact-finite": (BetaGibbs(1.5, **PRIOR, num_components=3), conjugate, 1.5, 3, False),
 }
 QUICK = ("slice-sequential", "slice-parallel", "slice-one-population", "beta-exact")
-CHAINS, DRAWS = 100, 400
+CHAINS, DRAWS, DRAWS_OF_ONE = 100, 400, 20_000
 
 
 def run(kernel, seed=0):
@@ -144,3 +149,59 @@ def test_real_ballots_by_quadrature():
         assert ess > 100
         error = draws.std() / np.sqrt(ess)
         assert abs(draws.mean() - known) < 5 * error + 0.5 * 10.0**-digits, known
+
+
+def log_beta_weight(sums, codes, nu, nu_r):
+    """Figure 5's log weight of joining a cluster that one full ranking has, code sums ``sums``."""
+    sums, codes = np.asarray(sums), np.asarray(codes)
+    return np.sum(betaln(nu_r + sums + codes, nu + 3.0) - betaln(nu_r + sums, nu + 2.0))
+
+
+def stage_codes(ordering, center):
+    left, codes = list(center), []
+    for item in ordering[:-1]:
+        codes.append(left.index(item))
+        left.remove(item)
+    return codes
+
+
+def probability_of_one_cluster(first, second, center, nu, r, alpha):
+    """Of two full rankings together at first, after Figure 5 has visited one, then the other."""
+    n, nu_r = len(first), nu * np.asarray(r)
+
+    def joins(one, other, center):
+        log_weight = log_beta_weight(stage_codes(other, center), stage_codes(one, center), nu, nu_r)
+        return np.exp(log_weight) / (np.exp(log_weight) + alpha / math.factorial(n))
+
+    # Sample-σ-N1 (Figure 4): the codes of a new center are independent
+    by_code = [np.exp(betaln(nu_r[j] + np.arange(n - j), nu + 2.0)) for j in range(n - 1)]
+    joins_new = 0.0
+    for new in itertools.permutations(range(n)):
+        codes = stage_codes(first, new)
+        p = np.prod([w[c] / w.sum() for w, c in zip(by_code, codes, strict=True)])
+        joins_new += p * joins(second, first, new)
+    stays = joins(first, second, center)
+    return stays * joins(second, first, center) + (1 - stays) * joins_new
+
+
+@pytest.mark.slow
+def test_beta_gibbs_as_printed():
+    """One sweep of Figures 4 and 5 on two rankings; the exact kernel differs."""
+    first, second, center, nu, r, alpha = [0, 1, 2], [2, 0, 1], [0, 2, 1], 1.5, [0.5, 1.0], 8.0
+    rankings = Rankings.from_orderings([first, second], num_items=3)
+    start = {"assignments": jnp.zeros((DRAWS_OF_ONE, 2), jnp.int32)}
+    start["center"] = jnp.tile(jnp.array(center), (DRAWS_OF_ONE, 3, 1))
+    start["concentration"] = jnp.ones((DRAWS_OF_ONE, 3, 2))
+    keys = jax.random.split(jax.random.key(0), DRAWS_OF_ONE)
+    shares = []
+    for exact in (False, True):
+        kernel = BetaGibbs(
+            alpha, nu, r, max_clusters=3, exact=exact, init="given", num_marginal_steps=0
+        )
+        state = kernel.init(keys, 0, start, (rankings,), {})
+        state = jax.jit(lambda state, kernel=kernel: kernel.sample(state, (rankings,), {}))(state)
+        shares.append(float(np.mean(np.asarray(state.z["num_clusters"]) == 1)))
+    known = probability_of_one_cluster(first, second, center, nu, r, alpha)
+    tolerance = 5 * np.sqrt(known * (1 - known) / DRAWS_OF_ONE)
+    assert abs(shares[0] - known) < tolerance, (shares, known)
+    assert abs(shares[1] - known) > 2 * tolerance, (shares, known)

@@ -26,6 +26,7 @@ from numpyro_rankings.infer.assignments import (
     beta_correction,
     beta_predictive,
     canonical_order,
+    draw_labels,
     log_likelihoods,
     new_clusters,
     slice_predictive,
@@ -51,6 +52,7 @@ from numpyro_rankings.infer.concentrations import (
     per_stage_prior,
 )
 from numpyro_rankings.infer.marginal import update_marginally
+from numpyro_rankings.infer.search import log_table, num_iterations, search_mixture
 from numpyro_rankings.models import mallows_mixture, num_stages
 from numpyro_rankings.ops.codes import inverse_ordering, max_codes
 from numpyro_rankings.ops.sampling import sample_concentration
@@ -59,8 +61,9 @@ from numpyro_rankings.rankings import Rankings
 
 # Beyond so many rows times slots, the steps with the labels integrated out cost too much.
 _MANY_CELLS = 2**21
-_STEP_CELLS = 40_000_000  # that the steps of a sweep may touch
-_INITS = ("nearest", "random", "given")
+_STEP_CELLS, _STEP_ROWS = 40_000_000, 4_000_000  # that the steps of a sweep may touch
+_INITS = ("search", "nearest", "random", "given")
+_LEAST_SEARCH = 100  # iterations of a search that is worth its time
 
 
 class MallowsState(NamedTuple):
@@ -103,7 +106,7 @@ class _MallowsGibbs(GibbsKernel):
         tied: bool,
         num_components: int | None,
         max_clusters: int,
-        init: str,
+        init: str | None,
         num_center_updates: int,
         num_reinsertions: int | None,
         num_marginal_steps: int | None,
@@ -273,7 +276,14 @@ class _MallowsGibbs(GibbsKernel):
         alpha = given.get("alpha")
         if alpha is None and isinstance(self._alpha, dist.Distribution):
             alpha = self._alpha.sample(key_alpha)
-        if self._init_strategy == "random":
+        strategy, iterations = self._init_strategy, 0
+        if strategy in (None, "search") and (self._num_components or 0) > 1:
+            iterations = num_iterations(data, slots, n)
+            if strategy == "search":
+                iterations = max(iterations, _LEAST_SEARCH)
+        if iterations >= _LEAST_SEARCH:
+            start = _init_search(key_init, data, slots, n, self._tied, iterations)
+        elif strategy == "random":
             start = _init_random(key_init, data, slots, n, stages)
         else:
             start = _init_nearest(key_init, data, slots, n, stages)
@@ -328,12 +338,14 @@ class _MallowsGibbs(GibbsKernel):
 
     def _marginal_moves(self, data: MallowsData) -> tuple[int, bool]:
         """How many steps with the labels integrated out, and whether trajectories among them."""
-        cells = data.orderings.shape[0] * self._num_slots
+        rows = data.orderings.shape[0]
+        cells = rows * self._num_slots
         glides = cells * data.orderings.shape[1] <= _MANY_CELLS
         if self._num_marginal_steps is not None:
             return self._num_marginal_steps, glides
         most = min(max(data.num_rankings, 10), 3000)
-        return (0 if cells > _MANY_CELLS else min(_STEP_CELLS // cells, most)), glides
+        most = min(_STEP_CELLS // cells, _STEP_ROWS // rows, most)
+        return (0 if cells > _MANY_CELLS else most), glides
 
     def _update_assignments(
         self,
@@ -566,9 +578,11 @@ class SliceGibbs(_MallowsGibbs):
         field ``overflow``, of which :func:`~numpyro_rankings.to_inference_data` warns. The
         parallel mode needs some 14 α of them for sticks that hold nobody.
     :param assignment: ``"sequential"`` or ``"parallel"``.
-    :param init: ``"nearest"``, a few rounds of nearest-center clustering from random seeds, with
-        Borda orders for centers (one population: the Borda order); ``"random"``; or ``"given"``
-        (as a block: start where ``init_params`` or the prior says).
+    :param init: ``"search"``, the best mode that minutes of expectation-maximization with random
+        changes find, the default of a finite mixture unless the data are very large;
+        ``"nearest"``, a few rounds of nearest-center clustering from random seeds, with Borda
+        orders for centers (one population: the Borda order), otherwise the default;
+        ``"random"``; or ``"given"`` (as a block: start where ``init_params`` or the prior says).
     :param num_births: in parallel mode, how many random rankings are also visited one by one in a
         sweep, with the chance to open a cluster that fits them; by default N/100, at least 16 and
         at most 256.
@@ -624,7 +638,7 @@ class SliceGibbs(_MallowsGibbs):
         assignment: str = "sequential",
         *,
         tied: bool = False,
-        init: str = "nearest",
+        init: str | None = None,
         num_births: int | None = None,
         num_center_updates: int = 1,
         num_reinsertions: int | None = None,
@@ -731,7 +745,7 @@ class BetaGibbs(_MallowsGibbs):
         max_clusters: int = 64,
         exact: bool = True,
         *,
-        init: str = "nearest",
+        init: str | None = None,
         num_center_updates: int = 1,
         num_reinsertions: int | None = None,
         num_marginal_steps: int | None = None,
@@ -820,6 +834,19 @@ def _init_random(key: Array, data: MallowsData, slots: int, n: int, stages: int)
     return {"assignments": labels, "center": centers, "concentration": theta}
 
 
+def _init_search(
+    key: Array, data: MallowsData, slots: int, n: int, tied: bool, iterations: int
+) -> dict:
+    """A good mode of the likelihood, found by EM with random changes; labels drawn given it."""
+    key_search, key_labels = random.split(key)
+    found = search_mixture(key_search, data, slots, n, iterations)
+    labels = draw_labels(key_labels, log_table(found, data), data.row_index)
+    theta = jnp.maximum(found.concentration, 1e-3)  # 0 has no logarithm
+    if tied:
+        theta = jnp.tile(theta.mean(1, keepdims=True), (1, theta.shape[1]))
+    return {"assignments": labels, "center": found.center, "concentration": theta}
+
+
 def _init_nearest(
     key: Array, data: MallowsData, slots: int, n: int, stages: int, rounds: int = 5
 ) -> dict:
@@ -886,7 +913,7 @@ def _check_whole(name: str, number: Any, least: int) -> None:
 
 
 def _check_settings(
-    alpha: Any, nu: Any, r: Any, num_components: Any, max_clusters: Any, init: str
+    alpha: Any, nu: Any, r: Any, num_components: Any, max_clusters: Any, init: str | None
 ) -> None:
     if isinstance(alpha, dist.Distribution):
         _check_prior("alpha", alpha)
@@ -906,5 +933,7 @@ def _check_settings(
     for name, number in (("num_components", num_components), ("max_clusters", max_clusters)):
         if number is not None or name == "max_clusters":
             _check_whole(name, number, 1)
-    if init not in _INITS:
+    if init is not None and init not in _INITS:
         raise ValueError(f"init is one of {_INITS}, not {init!r}")
+    if init == "search" and (num_components is None or num_components == 1):
+        raise ValueError("init='search' is for finite mixtures: set num_components to 2 or more")
