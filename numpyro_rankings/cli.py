@@ -178,8 +178,9 @@ def _parser() -> argparse.ArgumentParser:
         "--init",
         choices=["search", "nearest", "random"],
         default=None,
-        help="where chains start: a good mode of K components, the nearest of 20 rankings, or "
-        "anywhere (default: search with --components K, otherwise nearest)",
+        help="where chains start: near a good mode of K components; at clusters around 20 random "
+        "rankings; anywhere (default: search with --components K unless there are hundreds of "
+        "items, otherwise nearest)",
     )
     sampler.add_argument(
         "--max-clusters",
@@ -324,11 +325,6 @@ def _check_arguments(args: argparse.Namespace) -> None:
         raise UserError("--approximate goes with --sampler beta; the slice sampler is exact")
     if args.assignment is not None and args.sampler == "beta":
         raise UserError("--assignment goes with --sampler slice; the beta sampler is sequential")
-    if args.components is not None and args.max_clusters != _MAX_CLUSTERS:
-        print(
-            f"{PROGRAM}: note: --max-clusters has no effect with --components {args.components}",
-            file=sys.stderr,
-        )
     if args.init == "search" and (args.components or 1) == 1:
         raise UserError("--init search goes with --components K, of 2 or more")
     if args.components == 1 and args.alpha != _ALPHA:
@@ -339,6 +335,11 @@ def _check_arguments(args: argparse.Namespace) -> None:
         raise UserError(
             f"--draws {args.draws} with --thin {args.thin or 1} keeps "
             f"{args.draws // (args.thin or 1)} draws; at least {_MIN_DRAWS} are needed"
+        )
+    if args.components is not None and args.max_clusters != _MAX_CLUSTERS:
+        print(
+            f"{PROGRAM}: note: --max-clusters has no effect with --components {args.components}",
+            file=sys.stderr,
         )
 
 
@@ -517,7 +518,7 @@ def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int) -> Any:
         progress_bar=True,  # its loop is in Python, so Ctrl-C is heard between two sweeps
     )
     show_bar = sys.stderr.isatty() and not args.no_progress
-    if show_bar and args.components not in (None, 1) and args.init in (None, "search"):
+    if show_bar and kernel._search_iterations(rankings) > 0:
         print(f"{PROGRAM}: looking for a start, which can take minutes", file=sys.stderr)
     with contextlib.ExitStack() as stack:
         if not show_bar:

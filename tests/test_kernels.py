@@ -354,6 +354,35 @@ def test_bad_data():
         run(SliceGibbs(concentration_prior=dist.Dirichlet(jnp.ones(3))), table())
 
 
+IN_DOUBLE_PRECISION = """
+import jax
+from numpyro.infer import MCMC
+from numpyro_rankings import Rankings
+from numpyro_rankings.infer import BetaGibbs, SliceGibbs
+
+rankings = Rankings.from_orderings([[0, 1, 2], [0], [3, 1], [3, 2, 0, 1]], num_items=4)
+for kernel in (
+    SliceGibbs(assignment="parallel", max_clusters=32, num_marginal_steps=2),
+    SliceGibbs(num_components=2, num_marginal_steps=2),
+    BetaGibbs(max_clusters=6, num_marginal_steps=0),
+):
+    mcmc = MCMC(kernel, num_warmup=1, num_samples=3, progress_bar=False)
+    mcmc.run(jax.random.key(0), rankings)
+    assert mcmc.get_samples()["log_joint"].dtype == "float64"
+    assert mcmc.get_samples()["center"].dtype == "int32"
+"""
+
+
+@pytest.mark.slow
+def test_double_precision():
+    """In a process of its own; a type that does not fit would be a warning of JAX's."""
+    command = [sys.executable, "-W", "error::FutureWarning", "-c", IN_DOUBLE_PRECISION]
+    done = subprocess.run(
+        command, env=os.environ | {"JAX_ENABLE_X64": "1"}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
 # -- chains that agree ---------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ import itertools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 from jax import random
 from numpyro.infer import MCMC
@@ -145,6 +146,24 @@ def test_search_is_for_finite_mixtures():
     for number in (None, 1):
         with pytest.raises(ValueError, match="num_components to 2 or more"):
             SliceGibbs(num_components=number, init="search")
+    for init in (["search"], np.array(["search", "random"]), "best"):
+        with pytest.raises(ValueError, match="init is one of"):
+            SliceGibbs(num_components=2, init=init)
+
+
+@pytest.mark.parametrize("tied", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_starts_are_within_the_prior(tied):
+    """The data suggest θ around 3 and the first guess is 1; the prior excludes both."""
+    centers = [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0]]
+    truth = simulate_mallows_mixture(random.key(1), 200, 5, 4, 2, 3.0, centers=centers)
+    for init in ("search", "nearest", "random"):
+        prior = dist.Uniform(0.0, 0.8)
+        kernel = SliceGibbs(num_components=2, concentration_prior=prior, tied=tied, init=init)
+        state = kernel.init(random.key(0), 0, None, (truth.rankings,), {})
+        assert np.isfinite(state.z["log_joint"])
+        assert np.max(state.z["concentration"]) <= 0.8
+        if tied:
+            assert np.ptp(state.z["concentration"], axis=1).max() == 0.0
 
 
 @pytest.mark.slow

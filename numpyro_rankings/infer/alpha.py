@@ -15,7 +15,7 @@ def log_partition_prior(prior: PartitionPrior, sizes: Array) -> Array:
     alpha, kappa = prior.alpha, prior.kappa
     occupied = sizes > 0
     num_rankings, num_clusters = sizes.sum(), occupied.sum()
-    filled = jnp.where(occupied, sizes, 1).astype(jnp.float32)
+    filled = jnp.where(occupied, sizes, 1).astype(float)
     blocks = gammaln(filled + kappa)
     if prior.num_components is None:
         opened = num_clusters * jnp.log(alpha)
@@ -36,7 +36,7 @@ def update_alpha(
     West (1995); otherwise by slice sampling of log α.
     """
     num_clusters = jnp.sum(sizes > 0)
-    num_rankings = sizes.sum().astype(jnp.float32)
+    num_rankings = sizes.sum().astype(float)
     if prior.num_components is None and isinstance(alpha_prior, dist.Gamma):
         return _escobar_west(key, prior.alpha, alpha_prior, num_clusters, num_rankings)
 

@@ -43,7 +43,7 @@ class PartitionPrior(NamedTuple):
         """Log of the total prior weight of the clusters that hold nobody yet."""
         if self.num_components is None:
             return jnp.log(self.alpha)
-        left = (self.num_components - occupied).astype(jnp.float32)
+        left = (self.num_components - occupied).astype(float)
         return jnp.where(left > 0, jnp.log(self.kappa) + jnp.log(jnp.maximum(left, 1)), -jnp.inf)
 
 
@@ -146,7 +146,7 @@ def draw_weights(
         no_slice = jnp.full(num_rankings, -jnp.inf)
         return log_weights, no_slice, jnp.array(False)
     occupied = sizes > 0
-    gammas = random.loggamma(key_gamma, jnp.where(occupied, sizes, 1).astype(jnp.float32))
+    gammas = random.loggamma(key_gamma, jnp.where(occupied, sizes, 1).astype(float))
     gammas = jnp.where(occupied, gammas, -jnp.inf)
     log_rest = random.loggamma(key_rest, prior.alpha)
     log_total = jnp.logaddexp(jax.nn.logsumexp(gammas), log_rest)
@@ -355,7 +355,7 @@ def update_assignments_sequential(
         codes_there = jnp.where(opens, fresh.codes * listed, codes[target])
         log_psis = log_psi(fresh.concentration, max_codes(num_items, len(ordering)))
         seats = seats._replace(
-            assignments=seats.assignments.at[i].set(target),
+            assignments=seats.assignments.at[i].set(target.astype(jnp.int32)),
             sizes=seats.sizes.at[target].add(1),
             places=seats.places.at[slot].set(center, mode="drop"),
             concentration=seats.concentration.at[slot].set(fresh.concentration, mode="drop"),

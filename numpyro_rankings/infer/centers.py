@@ -148,8 +148,8 @@ def sample_center_stagewise(
     num_slots, num_items = center.shape
     key_draw, key_accept = random.split(key)
     slots = jnp.arange(num_slots)
-    rows = costs.listed.astype(jnp.float32)
-    columns = rows.sum(1, keepdims=True) - rows - costs.beaten.astype(jnp.float32).sum(1)
+    rows = costs.listed.astype(float)
+    columns = rows.sum(1, keepdims=True) - rows - costs.beaten.astype(float).sum(1)
 
     def choose_item(carry: tuple, stage: tuple) -> tuple:
         (new_columns, new_free, old_columns, old_free), (uniform, old_item) = carry, stage
@@ -159,7 +159,7 @@ def sample_center_stagewise(
             return jnp.exp(-costs.unit[:, None] * (cost - cost.min(1, keepdims=True)))
 
         def strike_out(columns: Array, free: Array, item: Array) -> tuple[Array, Array]:
-            row = rows[slots, item][:, None] - costs.beaten[slots, item].astype(jnp.float32)
+            row = rows[slots, item][:, None] - costs.beaten[slots, item].astype(float)
             return columns - row, free & (jnp.arange(num_items) != item[:, None])
 
         new_p, old_p = probabilities(new_columns, new_free), probabilities(old_columns, old_free)
@@ -204,7 +204,7 @@ def _cost_difference(center: Array, proposal: Array, costs: PairCosts) -> Array:
     paid_new = new[:, None, :] < new[:, :, None]
     entries = costs.listed[:, :, None] - costs.beaten
     change = paid_new.astype(jnp.int32) - paid_old.astype(jnp.int32)
-    return jnp.sum((entries * change).astype(jnp.float32), axis=(1, 2))
+    return jnp.sum((entries * change).astype(float), axis=(1, 2))
 
 
 def reinsert_items(key: Array, center: Array, costs: PairCosts, num_moves: int) -> Array:
@@ -261,7 +261,7 @@ def _relative_sums(steps: Array, origin: Array) -> Array:
 
     def sums(part: Array) -> Array:
         total = jnp.pad(jnp.cumsum(part, axis=1), ((0, 0), (1, 0)))
-        return (total - jnp.take_along_axis(total, origin, axis=1)).astype(jnp.float32)
+        return (total - jnp.take_along_axis(total, origin, axis=1)).astype(float)
 
     high, low = steps >> _LOW_BITS, steps & (2**_LOW_BITS - 1)
     return sums(high) * 2.0**_LOW_BITS + sums(low)
@@ -366,7 +366,7 @@ def update_centers(
         return center, code_sums(who, data, inverse_ordering(center)), accept_prob
     proposal_sums = code_sums(who, data, inverse_ordering(proposal))
     # from θ̃ to θ: the difference of the two targets at the two centers
-    change = (proposal_sums - sums).astype(jnp.float32)
+    change = (proposal_sums - sums).astype(float)
     log_accept = -jnp.sum((concentration - costs.concentration) * change, axis=1)
     accepted = random.uniform(key_accept, sizes.shape) < jnp.exp(jnp.minimum(log_accept, 0.0))
     center = jnp.where(accepted[:, None], proposal, center)

@@ -203,7 +203,7 @@ class _MallowsGibbs(GibbsKernel):
     def _data(self, rankings: Rankings) -> MallowsData:
         n, stages = rankings.num_items, num_stages(rankings)
         orderings = jnp.asarray(rankings.orderings)[:, :stages]
-        left = (n - jnp.arange(stages)).astype(jnp.float32)
+        left = (n - jnp.arange(stages)).astype(float)
         log_marginal = -jnp.sum(jnp.where(orderings >= 0, jnp.log(left), 0.0), axis=1)
         rows = jnp.asarray(rankings.row_index, jnp.int32)
         return MallowsData(orderings, jnp.asarray(rankings.counts), rows, log_marginal)
@@ -214,7 +214,7 @@ class _MallowsGibbs(GibbsKernel):
         if self._is_block:
             return self._hyper_from_model(z, stages, args, kwargs)
         if alpha is None:
-            alpha = jnp.asarray(self._alpha, jnp.float32)
+            alpha = jnp.asarray(self._alpha, float)
         prior: ConcentrationPrior
         if self._tied:
             prior = Tied(self._concentration_prior)
@@ -225,7 +225,7 @@ class _MallowsGibbs(GibbsKernel):
         return Hyper(PartitionPrior(alpha, self._num_components), prior)
 
     def _conjugate(self, nu: Any, r: Any, stages: int) -> Conjugate:
-        nu, r = jnp.asarray(nu, jnp.float32), jnp.asarray(r, jnp.float32)
+        nu, r = jnp.asarray(nu, float), jnp.asarray(r, float)
         shape = jnp.broadcast_shapes(nu.shape, r.shape, (stages,))
         return Conjugate(jnp.broadcast_to(nu, shape), jnp.broadcast_to(r, shape))
 
@@ -246,7 +246,7 @@ class _MallowsGibbs(GibbsKernel):
                 f"site {self._sites['assignments']!r} must have a ChineseRestaurantProcess or a "
                 f"FiniteDirichletPartition as its prior, not {type(partition).__name__}"
             )
-        alpha = jnp.asarray(partition.concentration, jnp.float32)
+        alpha = jnp.asarray(partition.concentration, float)
         prior = trace[self._sites["concentration"]]["fn"]
         if prior.batch_shape not in ((), (self._num_slots,)):
             raise ValueError(
@@ -271,32 +271,45 @@ class _MallowsGibbs(GibbsKernel):
         rankings = find_rankings(args, kwargs)
         data, n, slots = self._data(rankings), rankings.num_items, self._num_slots
         stages, names = num_stages(rankings), self._sites
-        key_init, key_alpha, rng_key = random.split(rng_key, 3)
+        key_init, key_alpha, key_theta, rng_key = random.split(rng_key, 4)
         given = dict(init_params or {})
         alpha = given.get("alpha")
         if alpha is None and isinstance(self._alpha, dist.Distribution):
             alpha = self._alpha.sample(key_alpha)
-        strategy, iterations = self._init_strategy, 0
-        if strategy in (None, "search") and (self._num_components or 0) > 1:
-            iterations = num_iterations(data, slots, n)
-            if strategy == "search":
-                iterations = max(iterations, _LEAST_SEARCH)
-        if iterations >= _LEAST_SEARCH:
+        iterations = self._search_iterations(rankings)
+        if iterations > 0:
             start = _init_search(key_init, data, slots, n, self._tied, iterations)
-        elif strategy == "random":
+        elif self._init_strategy == "random":
             start = _init_random(key_init, data, slots, n, stages)
         else:
             start = _init_nearest(key_init, data, slots, n, stages)
         # as a block, Gibbs always passes a draw from the prior: a poor start, to be asked for
-        if not self._is_block or self._init_strategy == "given":
+        takes_given = not self._is_block or self._init_strategy == "given"
+        if takes_given:
             start = {name: given.get(names[name], value) for name, value in start.items()}
         start["assignments"] = start["assignments"].astype(jnp.int32)
+        start["concentration"] = jnp.asarray(start["concentration"], float)
         if alpha is not None:
-            alpha = jnp.asarray(alpha, jnp.float32)
+            alpha = jnp.asarray(alpha, float)
         z = {names[name]: value for name, value in start.items()}
         hyper = self._hyper(z, alpha, args, kwargs)
-        state = self._state(start, hyper, data, n, rng_key, jnp.ones(()), jnp.array(False))
-        return state
+        if not (takes_given and names["concentration"] in given):
+            # out of a prior that excludes what the data suggest, no update would find its way
+            theta = start["concentration"]
+            drawn = hyper.concentration.draw(key_theta, slots, max_codes(n, stages))
+            possible = jnp.isfinite(hyper.concentration.log_prob(theta, n))
+            start["concentration"] = jnp.where(possible[:, None], theta, drawn)
+        return self._state(start, hyper, data, n, rng_key, jnp.ones(()), jnp.array(False))
+
+    def _search_iterations(self, rankings: Rankings) -> int:
+        """Iterations of the search for a start, 0 where there is none."""
+        if self._init_strategy not in (None, "search") or (self._num_components or 1) == 1:
+            return 0
+        rows, stages = rankings.orderings.shape[0], num_stages(rankings)
+        number = num_iterations(rows, stages, self._num_slots, rankings.num_items)
+        if self._init_strategy == "search":
+            return max(number, _LEAST_SEARCH)
+        return number if number >= _LEAST_SEARCH else 0
 
     def _sweep(self, state: MallowsState, args: tuple, kwargs: dict) -> MallowsState:
         rankings = find_rankings(args, kwargs)
@@ -428,7 +441,7 @@ class _MallowsGibbs(GibbsKernel):
             proposal = propose_rearrangement(key_center, center)
             new_sums = code_sums(who, data, inverse_ordering(proposal))
             new_theta = sample_concentration(key_theta, nu_r + new_sums, b, limits)
-            change = (new_sums - sums).astype(jnp.float32)
+            change = (new_sums - sums).astype(float)
             log_accept = log_beta_tilde_change(nu_r + sums, b, limits, change)
             log_accept += hyper.concentration.log_rest(new_theta, limits)
             log_accept -= hyper.concentration.log_rest(theta, limits)
@@ -495,7 +508,7 @@ class _MallowsGibbs(GibbsKernel):
         counts = stage_counts(who, data, self._num_slots)
         limits = max_codes(num_items, theta.shape[1])
         occupied = sizes > 0
-        log_center = -jnp.sum(jnp.log(jnp.arange(1, num_items + 1, dtype=jnp.float32)))
+        log_center = -jnp.sum(jnp.log(jnp.arange(1, num_items + 1, dtype=float)))
         per_cluster = hyper.concentration.log_prob(theta, num_items) + log_center
         per_cluster -= jnp.sum(theta * sums + counts * log_psi(theta, limits), axis=1)
         log_joint = jnp.sum(jnp.where(occupied, per_cluster, 0.0))
@@ -578,11 +591,14 @@ class SliceGibbs(_MallowsGibbs):
         field ``overflow``, of which :func:`~numpyro_rankings.to_inference_data` warns. The
         parallel mode needs some 14 α of them for sticks that hold nobody.
     :param assignment: ``"sequential"`` or ``"parallel"``.
-    :param init: ``"search"``, the best mode that minutes of expectation-maximization with random
-        changes find, the default of a finite mixture unless the data are very large;
-        ``"nearest"``, a few rounds of nearest-center clustering from random seeds, with Borda
-        orders for centers (one population: the Borda order), otherwise the default;
-        ``"random"``; or ``"given"`` (as a block: start where ``init_params`` or the prior says).
+    :param init: ``"search"``, parameters of high likelihood that expectation-maximization with
+        random changes finds, for finite mixtures; ``"nearest"``, a few rounds of nearest-center
+        clustering from random seeds, with Borda orders for centers (one population: the Borda
+        order); ``"random"``; or ``"given"`` (as a block: start where ``init_params`` or the prior
+        says). By default a finite mixture is searched for if 100 iterations or more can be had for
+        a minute or two of a core and chain, which rules out hundreds of items; everything else
+        starts at the nearest. A search that is asked for has at least 100 iterations, however long
+        they take.
     :param num_births: in parallel mode, how many random rankings are also visited one by one in a
         sweep, with the chance to open a cluster that fits them; by default N/100, at least 16 and
         at most 256.
@@ -843,6 +859,7 @@ def _init_search(
     labels = draw_labels(key_labels, log_table(found, data), data.row_index)
     theta = jnp.maximum(found.concentration, 1e-3)  # 0 has no logarithm
     if tied:
+        # the search knows nothing of it
         theta = jnp.tile(theta.mean(1, keepdims=True), (1, theta.shape[1]))
     return {"assignments": labels, "center": found.center, "concentration": theta}
 
@@ -881,7 +898,7 @@ def _borda_scores(labels: Array, data: MallowsData, slots: int, n: int) -> Array
     """
     who = members(labels, data, slots)
     listed = data.listed[who.rows]
-    weights = who.weights.astype(jnp.float32)
+    weights = who.weights.astype(float)
     mean_left = (n - 1 + listed.sum(1)) / 2.0
     base = jnp.zeros(slots).at[who.clusters].add(weights * mean_left)
     items = jnp.where(listed, data.orderings[who.rows], n)
@@ -906,8 +923,8 @@ def _check_prior(name: str, prior: Any) -> None:
 
 
 def _check_whole(name: str, number: Any, least: int) -> None:
-    is_number = isinstance(number, int | float | np.number) and not isinstance(number, bool)
-    if not is_number or not float(number).is_integer() or number < least:
+    is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+    if not is_whole or number < least:
         kind = "a positive whole number" if least == 1 else "a whole number, 0 or more"
         raise ValueError(f"{name} must be {kind}, got {number!r}")
 
@@ -933,7 +950,7 @@ def _check_settings(
     for name, number in (("num_components", num_components), ("max_clusters", max_clusters)):
         if number is not None or name == "max_clusters":
             _check_whole(name, number, 1)
-    if init is not None and init not in _INITS:
+    if init is not None and not (isinstance(init, str) and init in _INITS):
         raise ValueError(f"init is one of {_INITS}, not {init!r}")
     if init == "search" and (num_components is None or num_components == 1):
         raise ValueError("init='search' is for finite mixtures: set num_components to 2 or more")

@@ -257,7 +257,7 @@ def glide(key: Array, target: Target, now: Mixture) -> Mixture:
     key_total, key_theta, key_shares, key_size, key_accept = random.split(key, 5)
     active = now.log_shares > -jnp.inf
     moving = active[:, None] & target.free_stages
-    codes = jax.lax.map(target.row_codes, now.center).astype(jnp.float32)
+    codes = jax.lax.map(target.row_codes, now.center).astype(float)
 
     def mixture(position: tuple[Array, Array]) -> Mixture:
         log_theta, log_masses = position
@@ -402,7 +402,7 @@ def _without_labels(
     gammas = jnp.where(active, gammas, -jnp.inf)
     log_shares = gammas - jax.nn.logsumexp(gammas)
     target = Target(
-        row_counts=row_counts.astype(jnp.float32),
+        row_counts=row_counts.astype(float),
         start=jnp.zeros(row_counts.shape),
         others=(sizes_there > 0) & ~active,
         lowest_log_share=jnp.log(few / jnp.maximum(inside.sum(), 1)),

@@ -1,4 +1,4 @@
-r"""Where the chains of a finite mixture start: a good mode of the likelihood.
+r"""Where the chains of a finite mixture start: near a good mode of the likelihood.
 
 Expectation-maximization from random seeds ends in optima that lie thousands of nats apart on real
 ballots, and no chain gets from one to the other. So the best parameters found so far are changed in
@@ -26,7 +26,7 @@ from numpyro_rankings.infer.centers import MallowsData, propose_rearrangement
 from numpyro_rankings.ops.codes import inverse_ordering, max_codes
 from numpyro_rankings.ops.special import concentration_mode, log_psi
 
-_MOST_CELLS = 40_000_000_000  # that a search may touch; some two minutes on a core
+_MOST_CELLS = 40_000_000_000  # that the search of one chain may touch, a minute or two of a core
 _HORIZON = 20  # iterations that a change is given to become the best, at its present pace
 _SLOW_GAIN = 1e-4  # of the log likelihood of a ranking, in one iteration
 _PARTIAL_ITERATIONS = 4
@@ -60,9 +60,8 @@ class Search(NamedTuple):
     age: Array
 
 
-def num_iterations(data: MallowsData, num_components: int, num_items: int) -> int:
-    """Iterations that suffice, as far as experience goes, or that large data allow."""
-    num_rows, num_stages = data.orderings.shape
+def num_iterations(num_rows: int, num_stages: int, num_components: int, num_items: int) -> int:
+    """250 for each component, or what large data allow."""
     cells = num_components * num_stages * (num_rows * num_stages + 1000 * num_items**2)
     return min(250 * num_components, _MOST_CELLS // cells)
 
@@ -72,11 +71,11 @@ def search_mixture(
 ) -> Components:
     """Components of a finite mixture with a high likelihood."""
     num_rows, num_stages = data.orderings.shape
-    counts = data.counts.astype(jnp.float32)
+    counts = data.counts.astype(float)
     key_start, key_search = random.split(key)
     start = Components(
         centers_at_rankings(key_start, data, num_components, num_items),
-        jnp.full((num_components, num_stages), 0.5),
+        jnp.full((num_components, num_stages), 0.5, float),
         jnp.full(num_components, -np.log(num_components)),
     )
 

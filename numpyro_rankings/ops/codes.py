@@ -93,7 +93,7 @@ def center_from_codes(codes: Array, ordering: Array, fill: Array) -> Array:
     def place_item(carry: tuple[Array, Array], stage: tuple[Array, Array]) -> tuple:
         free, places = carry
         code, item = stage
-        place = jnp.argmax(jnp.cumsum(free) > code)
+        place = jnp.argmax(jnp.cumsum(free) > code).astype(jnp.int32)
         free = free & ((jnp.arange(num_items) != place) | (item < 0))
         places = places.at[jnp.where(item >= 0, item, num_items)].set(place, mode="drop")
         return (free, places), None
