@@ -6,7 +6,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -415,12 +415,15 @@ def test_random_starts_reach_the_mode(make):
 BLOCK_LISTS = [[0, 1], [0, 2], [2, 1]]
 
 
-def block_model(rankings):
+def block_model(rankings, num_components=None):
     """α and the rate of θ for NUTS, the rest for the kernel."""
     alpha = numpyro.sample("mass", dist.Gamma(3.0, 2.0))
     rate = numpyro.sample("rate", dist.LogNormal(0.0, 0.6))
     size, n = len(rankings), rankings.num_items
-    labels = numpyro.sample("z", rd.ChineseRestaurantProcess(alpha, size, max_clusters=4))
+    partition = rd.ChineseRestaurantProcess(alpha, size, max_clusters=4)
+    if num_components is not None:
+        partition = rd.FiniteDirichletPartition(alpha, num_components, size)
+    labels = numpyro.sample("z", partition)
     with numpyro.plate("cluster", 4, dim=-1):
         center = numpyro.sample("sigma", rd.RandomPermutation(n))
         theta = numpyro.sample("theta", dist.Exponential(rate).expand((2,)).to_event(1))
@@ -432,13 +435,13 @@ def block_model(rankings):
 SITES = {"assignments": "z", "center": "sigma", "concentration": "theta"}
 
 
-def block_expectations():
+def block_expectations(num_components):
     """By enumeration, and quadrature over α and log rate."""
     table = list(partitions(3))
     alpha = np.exp(np.linspace(-9, 4, 1500))
     prior_alpha = alpha**3 * np.exp(-2 * alpha)
     by_partition = np.array(
-        [log_partition(list(np.bincount(labels)), alpha, None) for labels in table]
+        [log_partition(list(np.bincount(labels)), alpha, num_components) for labels in table]
     )
     nodes, node_weights = np.polynomial.hermite_e.hermegauss(15)
     joint, theta = np.zeros((15, len(table))), np.zeros((15, len(table), 2))
@@ -461,9 +464,14 @@ def block_expectations():
 
 
 @pytest.mark.slow
-def test_block_of_gibbs_by_enumeration():
-    block = SliceGibbs(max_clusters=4, model=block_model, sites=SITES, init="given")
-    kernel = Gibbs([(block, ["z", "sigma", "theta"]), (NUTS(block_model), ["mass", "rate"])])
+@pytest.mark.parametrize("num_components", [None, 4])
+def test_block_of_gibbs_by_enumeration(num_components):
+    model = partial(block_model, num_components=num_components)
+    settings = {"max_clusters": 4, "init": "given"}
+    if num_components is not None:
+        settings = {"num_components": num_components, "init": "nearest"}
+    block = SliceGibbs(model=model, sites=SITES, **settings)
+    kernel = Gibbs([(block, ["z", "sigma", "theta"]), (NUTS(model), ["mass", "rate"])])
     data = Rankings.from_orderings(BLOCK_LISTS, num_items=3)
     mcmc = MCMC(
         kernel,
@@ -482,7 +490,7 @@ def test_block_of_gibbs_by_enumeration():
         "mass": samples["mass"][..., None],
         "rate": samples["rate"][..., None],
     }
-    z = discrepancies(found, block_expectations())
+    z = discrepancies(found, block_expectations(num_components))
     assert max(z.values()) < 6.0, z  # 9 quantities, 39 degrees of freedom: about 5e-6
 
 
