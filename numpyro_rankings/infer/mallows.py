@@ -271,7 +271,7 @@ class _MallowsGibbs(GibbsKernel):
         rankings = find_rankings(args, kwargs)
         data, n, slots = self._data(rankings), rankings.num_items, self._num_slots
         stages, names = num_stages(rankings), self._sites
-        key_init, key_alpha, key_theta, rng_key = random.split(rng_key, 4)
+        key_init, key_alpha, rng_key = random.split(rng_key, 3)
         given = dict(init_params or {})
         alpha = given.get("alpha")
         if alpha is None and isinstance(self._alpha, dist.Distribution):
@@ -296,6 +296,7 @@ class _MallowsGibbs(GibbsKernel):
         if not (takes_given and names["concentration"] in given):
             # out of a prior that excludes what the data suggest, no update would find its way
             theta = start["concentration"]
+            key_theta = random.fold_in(key_init, 1)
             drawn = hyper.concentration.draw(key_theta, slots, max_codes(n, stages))
             possible = jnp.isfinite(hyper.concentration.log_prob(theta, n))
             start["concentration"] = jnp.where(possible[:, None], theta, drawn)
