@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, random
 
-from numpyro_rankings.infer.assignments import codes_by_stage
+from numpyro_rankings.infer.assignments import log_likelihoods
 from numpyro_rankings.infer.centers import MallowsData, propose_rearrangement
 from numpyro_rankings.ops.codes import inverse_ordering, max_codes
 from numpyro_rankings.ops.special import concentration_mode, log_psi
@@ -159,15 +159,10 @@ def centers_at_rankings(key: Array, data: MallowsData, num_centers: int, num_ite
 
 def log_table(now: Components, data: MallowsData) -> Array:
     """Log share plus log likelihood of every row in every component, (K, rows)."""
-    limits = max_codes(now.center.shape[1], now.concentration.shape[1])
-
-    def one(parameters: tuple[Array, Array]) -> Array:
-        center, theta = parameters
-        codes = codes_by_stage(inverse_ordering(center)[jnp.maximum(data.orderings, 0).T])
-        stages = -theta[:, None] * codes - log_psi(theta, limits)[:, None]
-        return jnp.sum(jnp.where(data.listed.T, stages, 0.0), axis=0)
-
-    return now.log_share[:, None] + jax.lax.map(one, (now.center, now.concentration))
+    num_components, num_items = now.center.shape
+    places = inverse_ordering(now.center)
+    rows = log_likelihoods(data, places, now.concentration, jnp.array(num_components), num_items)
+    return now.log_share[:, None] + rows
 
 
 def improve(now: Components, weights: Array, data: MallowsData, lengths: Array) -> Components:
