@@ -179,8 +179,8 @@ def _parser() -> argparse.ArgumentParser:
         choices=["search", "nearest", "random"],
         default=None,
         help="where chains start: near a good mode of K components; at clusters around 20 random "
-        "rankings; anywhere (default: search with --components K unless there are hundreds of "
-        "items, otherwise nearest)",
+        "rankings; anywhere (default: search with --components K unless there are too many items "
+        "for it, otherwise nearest)",
     )
     sampler.add_argument(
         "--max-clusters",

@@ -146,6 +146,8 @@ def test_search_is_for_finite_mixtures():
     for number in (None, 1):
         with pytest.raises(ValueError, match="num_components to 2 or more"):
             SliceGibbs(num_components=number, init="search")
+    with pytest.raises(ValueError, match="positive whole number"):
+        SliceGibbs(num_components=2.0)
     for init in (["search"], np.array(["search", "random"]), "best"):
         with pytest.raises(ValueError, match="init is one of"):
             SliceGibbs(num_components=2, init=init)

@@ -597,9 +597,9 @@ class SliceGibbs(_MallowsGibbs):
         clustering from random seeds, with Borda orders for centers (one population: the Borda
         order); ``"random"``; or ``"given"`` (as a block: start where ``init_params`` or the prior
         says). By default a finite mixture is searched for if 100 iterations or more can be had for
-        a minute or two of a core and chain, which rules out hundreds of items; everything else
-        starts at the nearest. A search that is asked for has at least 100 iterations, however long
-        they take.
+        a minute or two of a core and chain (with 5 components that rules out some 90 items with
+        lists of 10, and some 45 with full lists); everything else starts at the nearest. A
+        search that is asked for has at least 100 iterations, however long they take.
     :param num_births: in parallel mode, how many random rankings are also visited one by one in a
         sweep, with the chance to open a cluster that fits them; by default N/100, at least 16 and
         at most 256.
