@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from numpyro_rankings.datasets import list_datasets, load_dataset, read_rankings
+    from numpyro_rankings.infer.plackett_luce_map import plackett_luce_map
     from numpyro_rankings.inference_data import diagnostics_table, to_inference_data
     from numpyro_rankings.partitions import (
         adjusted_rand_index,
@@ -34,6 +35,7 @@ _HOMES = {
     "log_predictive_density": "summaries",
     "map_consensus": "summaries",
     "medoid_partition": "partitions",
+    "plackett_luce_map": "infer.plackett_luce_map",
     "read_rankings": "datasets",
     "to_inference_data": "inference_data",
     "variation_of_information": "partitions",
@@ -51,6 +53,7 @@ __all__ = [
     "log_predictive_density",
     "map_consensus",
     "medoid_partition",
+    "plackett_luce_map",
     "read_rankings",
     "to_inference_data",
     "variation_of_information",

@@ -14,6 +14,7 @@ from numpyro_rankings.distributions import (
     GeneralizedMallows,
     MallowsConcentrationPrior,
     RandomPermutation,
+    TopTPlackettLuce,
 )
 from numpyro_rankings.rankings import Rankings
 
@@ -102,3 +103,63 @@ def _sample_concentration(
     else:
         joint = prior.expand((stages,)).to_event(1)
     return numpyro.sample("concentration", joint, infer={"event_dims": ["stage"]})
+
+
+def plackett_luce(
+    rankings: Rankings,
+    *,
+    shape: Any = 1.0,
+    num_components: int = 1,
+    alpha: float | dist.Distribution = 1.0,
+) -> None:
+    r"""
+    Plackett–Luce model of top-t or subset rankings, or a finite mixture of it, labels explicit.
+
+    Weights :math:`w_k \sim \mathrm{Gamma}(a_k, b)` that are normalised have a Dirichlet(a)
+    distribution, whatever b is, and the likelihood knows nothing but the normalised ones.
+
+    Sites: ``weights`` (n,) and the observed ``rankings`` (N, T); with K > 1 components ``weights``
+    (K, n), ``assignments`` (N,), and ``alpha`` if it is a distribution. Components without rankings
+    add nothing to the density.
+
+    :param rankings: top-t rankings of all items, or of choice sets.
+    :param shape: a, a number or one for each item, (n,).
+    :param num_components: K.
+    :param alpha: the components have symmetric Dirichlet(α/K) shares; a number or a prior.
+
+    **References:**
+
+    1. Caron, F., Teh, Y. W., Murphy, T. B. (2014), "Bayesian nonparametric Plackett–Luce models
+       for the analysis of preferences for college degree programmes", Section 3.1.
+    """
+    n, size = rankings.num_items, rankings.num_rankings
+    prior = dist.Dirichlet(jnp.broadcast_to(jnp.asarray(shape, float), (n,)))
+    if num_components == 1:
+        weights = numpyro.sample("weights", prior, infer={"event_dims": ["item"]})
+    else:
+        if isinstance(alpha, dist.Distribution):
+            alpha = numpyro.sample("alpha", alpha)
+        assignments = numpyro.sample(
+            "assignments",
+            FiniteDirichletPartition(alpha, num_components, size),
+            infer={"event_dims": ["ranking"]},
+        )
+        cluster_sizes = jnp.zeros(num_components, jnp.int32).at[assignments].add(1)
+        with (
+            numpyro.plate("cluster", num_components, dim=-1),
+            handlers.mask(mask=cluster_sizes > 0),
+        ):
+            weights = numpyro.sample("weights", prior, infer={"event_dims": ["item"]})
+        weights = weights[assignments]
+    offered = rankings.choice_sets
+    with numpyro.plate("ranking", size, dim=-1):
+        numpyro.sample(
+            "rankings",
+            TopTPlackettLuce(
+                jnp.log(weights),
+                rankings.orderings.shape[1],
+                choice_set=None if offered is None else offered[rankings.row_index],
+            ),
+            obs=rankings.orderings[rankings.row_index],
+            infer={"event_dims": ["stage"]},
+        )

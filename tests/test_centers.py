@@ -13,10 +13,8 @@ from jax import random
 
 from numpyro_rankings.infer.centers import (
     MallowsData,
-    Members,
     _cost_difference,
     code_sums,
-    members,
     pair_costs,
     reinsert_items,
     sample_center_stagewise,
@@ -24,6 +22,7 @@ from numpyro_rankings.infer.centers import (
     stage_counts,
     update_centers,
 )
+from numpyro_rankings.infer.members import Members
 from numpyro_rankings.ops.codes import inverse_ordering
 
 THETA = (1.2, 0.4)
@@ -74,7 +73,7 @@ def chains_of(move, repeats):
 
     @jax.jit
     def run(keys, data, theta, start, sizes):
-        who = members(jnp.zeros(data.num_rankings, jnp.int32), data, 1)
+        who = data.members(jnp.zeros(data.num_rankings, jnp.int32), 1)
         costs = pair_costs(who, data, theta, sizes, start.shape[1])
 
         def chain(key):
@@ -150,7 +149,7 @@ def test_batches_of_slots(monkeypatch):
     theta = jnp.tile(jnp.array(THETA), (5, 1))
 
     def chain(key, labels):
-        who = members(labels, data, 5)
+        who = data.members(labels, 5)
         sizes = jnp.zeros(5, jnp.int32).at[labels].add(1)
 
         def step(center, key):
@@ -201,7 +200,7 @@ def test_weights_equal_expansion():
     slots, theta = 4, jnp.asarray(rng.gamma(1.0, size=(4, 4)), jnp.float32)
     centers = jnp.asarray([rng.permutation(6) for _ in range(slots)], jnp.int32)
     sizes = jnp.bincount(labels, length=slots)
-    short, long = members(labels, table, slots), members(labels, expanded, slots)
+    short, long = table.members(labels, slots), expanded.members(labels, slots)
     assert len(short.rows) < len(long.rows)
     for a, b in zip(
         (
@@ -226,7 +225,7 @@ def test_pair_costs_of_a_large_cluster_are_exact():
     lists = [rng.permutation(n)[: rng.integers(2, stages + 1)] for _ in range(rows)]
     counts = rng.multinomial(100_000, np.ones(rows) / rows)
     data = table_of(lists, stages, counts)
-    who = members(jnp.zeros(counts.sum(), jnp.int32), data, 1)
+    who = data.members(jnp.zeros(counts.sum(), jnp.int32), 1)
     theta = np.array([[1.7, 0.9, 0.31, 0.02, 1e-4, 2.3]], np.float32)
     costs = pair_costs(who, data, jnp.asarray(theta), jnp.array([counts.sum()]), n)
     unit = float(costs.unit[0])
@@ -268,7 +267,7 @@ def test_a_large_cluster_finds_its_center():
     lists = [x[: n - 1] for x in lists]
     counts = np.array([60_000] + 20 * [2_000])
     data = table_of(lists, n - 1, counts)
-    who = members(jnp.zeros(counts.sum(), jnp.int32), data, 1)
+    who = data.members(jnp.zeros(counts.sum(), jnp.int32), 1)
     theta, sizes = jnp.full((1, n - 1), 0.8), jnp.array([counts.sum()])
 
     @jax.jit

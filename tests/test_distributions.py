@@ -505,6 +505,13 @@ CASES = {
     "permutation": lambda: rd.RandomPermutation(4),
     "crp": lambda: rd.ChineseRestaurantProcess(np.array([0.5, 2.0]), 6, 0.2, max_clusters=9),
     "finite": lambda: rd.FiniteDirichletPartition(1.5, 3, 6),
+    "plackett-luce": lambda: rd.TopTPlackettLuce(np.log(THETA + 0.1), 3),
+    "plackett-luce-unseen": lambda: rd.TopTPlackettLuce(
+        np.log(THETA + 0.1),
+        3,
+        np.array([-1.0, 1.0], np.float32),
+        np.array([[1, 1, 0, 1, 1], [0, 1, 1, 1, 1]], bool),
+    ),
 }
 
 
@@ -567,6 +574,10 @@ def test_vmapped_constructors():
     x = CENTER[:3]
     log_probs = jax.vmap(lambda d: d.log_prob(x))(batch)
     np.testing.assert_allclose(log_probs, rd.GeneralizedMallows(CENTER, thetas).log_prob(x))
+    batch = jax.vmap(lambda t: rd.TopTPlackettLuce(t, 2, t[0]), out_axes=0)(thetas)
+    log_probs = jax.vmap(lambda d: d.log_prob(np.array([2, 3])))(batch)
+    expected = rd.TopTPlackettLuce(thetas, 2, thetas[:, 0]).log_prob(np.array([2, 3]))
+    np.testing.assert_allclose(log_probs, expected, rtol=1e-6)
     per_theta = jax.vmap(lambda t: rd.ChineseRestaurantProcess(t, 4).log_prob(np.zeros(4, int)))
     twin = [eppf_twin(np.zeros(4), t, 0.0) for t in (0.5, 2.0)]
     np.testing.assert_allclose(per_theta(jnp.array([0.5, 2.0])), twin, rtol=1e-5)
@@ -576,8 +587,10 @@ def test_supports_are_static():
     """Equal when their sizes are, without leaves: mixtures of them can be made and jitted."""
     assert constraints.top_list(4) == constraints.top_list(4)
     assert constraints.top_list(4) != constraints.top_list(5)
+    assert constraints.top_list(4) != constraints.top_list(4, unseen=True)
     for constraint in (
         constraints.top_list(4),
+        constraints.top_list(4, unseen=True),
         constraints.permutation,
         constraints.canonical_labels,
         constraints.unit_interval_without_one,
@@ -595,6 +608,8 @@ def test_strict_dtype_promotion():
         d.log_prob(d.sample(random.key(0)))
         crp = rd.ChineseRestaurantProcess(jnp.float32(1), 4, jnp.float32(0.1))
         crp.log_prob(crp.sample(random.key(0)))
+        luce = rd.TopTPlackettLuce(jnp.asarray(THETA), 3, jnp.float32(0.1))
+        luce.log_prob(luce.sample(random.key(0)))
 
 
 def test_conversions():

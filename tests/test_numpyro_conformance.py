@@ -45,6 +45,22 @@ class DirichletPartitionOfSix(rd.FiniteDirichletPartition):
         super().__init__(concentration, 3, 6, validate_args=validate_args)
 
 
+class TopTwoPlackettLuce(rd.TopTPlackettLuce):
+    def __init__(self, log_weights, log_unseen_weight=None, *, validate_args=None):
+        super().__init__(log_weights, 2, log_unseen_weight, validate_args=validate_args)
+
+    @staticmethod
+    def infer_shapes(log_weights, log_unseen_weight=None):
+        return rd.TopTPlackettLuce.infer_shapes(log_weights, 2, log_unseen_weight)
+
+
+@vmap_over.register
+def _(dist: TopTwoPlackettLuce, log_weights=None, log_unseen_weight=None):
+    return vmap_over.dispatch(Distribution)(
+        dist, log_weights=log_weights, log_unseen_weight=log_unseen_weight
+    )
+
+
 @vmap_over.register
 def _(dist: ConcentrationPriorOfFive, nu=None, r=None):
     return vmap_over.dispatch(Distribution)(dist, nu=nu, r=r)
@@ -64,6 +80,12 @@ CASES = {
     "crp": (RestaurantOfSix, 1.5),
     "crp-discount": (RestaurantOfSix, np.array([1.5, 0.3]), 0.4),
     "dirichlet-partition": (DirichletPartitionOfSix, 1.5),
+    "plackett-luce": (TopTwoPlackettLuce, np.array([0.5, -1.0, 0.2, 0.0])),
+    "plackett-luce-unseen": (
+        TopTwoPlackettLuce,
+        np.array([[0.5, -1.0, 0.2], [0.0, 0.1, 0.7]]),
+        np.array([-0.5, 1.0]),
+    ),
     "dirichlet-partition-batch": (DirichletPartitionOfSix, np.array([0.5, 3.0])),
 }
 GENERIC_TESTS = [

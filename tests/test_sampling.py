@@ -11,6 +11,7 @@ from scipy import stats
 
 from numpyro_rankings.ops.sampling import (
     sample_concentration,
+    sample_log_gamma,
     sample_truncated_geometric,
     slice_sample,
 )
@@ -196,3 +197,21 @@ def test_strict_promotion():
         moved = slice_sample(key, theta, lambda x, d: -d, one)
     assert theta.shape == code.shape == moved.shape == (3,)
     assert theta.dtype == moved.dtype == jnp.float32
+
+
+def test_log_gamma():
+    """All shapes in one array, each against its distribution function in log x."""
+    shapes = np.array([1e-3, 0.05, 0.7, 1.0, 1.5, 3.0, 40.0, 3e3, 1e5, 1e7], np.float32)
+    draws = sample_log_gamma(random.key(3), jnp.tile(shapes[:, None], (1, 20_000)))
+    draws = np.asarray(draws, float)
+    assert np.isfinite(draws).all()
+    for a, x in zip(shapes.astype(float), draws, strict=True):
+        if a < 0.01:  # x^a is all but uniform
+            found = stats.kstest(np.exp(a * x), "uniform").pvalue
+        elif a > 1e6:  # what float32 can tell of log x
+            found = stats.kstest((x - np.log(a)) * np.sqrt(a), "norm").pvalue
+        else:
+            found = stats.kstest(np.exp(x), stats.gamma(a).cdf).pvalue
+        assert found > 1e-5, (a, found)
+    one = sample_log_gamma(random.key(4), 2.0)
+    assert one.shape == () and one.dtype == jnp.float32

@@ -11,6 +11,7 @@ from .mallows import (
 )
 from .partition import ChineseRestaurantProcess, FiniteDirichletPartition
 from .permutation import RandomPermutation, all_permutations
+from .plackett_luce import TopTPlackettLuce
 
 __all__ = [
     "ChineseRestaurantProcess",
@@ -18,6 +19,7 @@ __all__ = [
     "GeneralizedMallows",
     "MallowsConcentrationPrior",
     "RandomPermutation",
+    "TopTPlackettLuce",
     "all_permutations",
     "bayesmallows_alpha_to_concentration",
     "concentration_to_bayesmallows_alpha",

@@ -44,36 +44,40 @@ class _TopList(ParameterFreeConstraint):
     At least one item is listed.
 
     :param int num_items: number of all items, listed or not.
+    :param bool unseen: whether ``num_items`` itself may be listed too, more than once: it stands
+        for any item that is none of them.
     """
 
     is_discrete = True
     event_dim = 1
 
-    def __init__(self, num_items: int) -> None:
-        self.num_items = int(num_items)
+    def __init__(self, num_items: int, unseen: bool = False) -> None:
+        self.num_items, self.unseen = int(num_items), bool(unseen)
 
     def __call__(self, x: Any) -> ArrayLike:
         xp = jnp if isinstance(x, jax.Array) else np
         x = xp.asarray(x)
         listed = x >= 0
-        known = xp.all((x >= -1) & (x < self.num_items) & (x % 1 == 0), axis=-1)
+        known = xp.all((x >= -1) & (x < self.num_items + self.unseen) & (x % 1 == 0), axis=-1)
         padded_at_end = listed[..., 0] & xp.all(listed[..., :-1] >= listed[..., 1:], axis=-1)
         in_order = xp.sort(x, axis=-1)
         twice = (in_order[..., 1:] == in_order[..., :-1]) & (in_order[..., 1:] >= 0)
+        twice &= in_order[..., 1:] < self.num_items
         return known & padded_at_end & ~xp.any(twice, axis=-1)
 
     def __repr__(self) -> str:
-        return f"top_list(num_items={self.num_items})"
+        unseen = ", unseen=True" if self.unseen else ""
+        return f"top_list(num_items={self.num_items}{unseen})"
 
     def feasible_like(self, prototype: ArrayLike) -> Array:
         shape = jnp.shape(prototype)
         return jnp.broadcast_to(jnp.arange(shape[-1], dtype=jnp.result_type(prototype)), shape)
 
     def tree_flatten(self) -> tuple:
-        return (), ((), {"num_items": self.num_items})
+        return (), ((), {"num_items": self.num_items, "unseen": self.unseen})
 
     def eq(self, other: object, static: bool = False) -> ArrayLike:
-        return type(other) is type(self) and self.num_items == other.num_items
+        return type(other) is type(self) and self.tree_flatten() == other.tree_flatten()
 
 
 class _CanonicalLabels(_SingletonConstraint):

@@ -1,6 +1,5 @@
 """The generalized Mallows model of top-t rankings and the conjugate prior of its concentrations."""
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import jax
@@ -18,7 +17,7 @@ from ..ops.codes import inverse_ordering, max_codes, ordering_from_codes, stage_
 from ..ops.sampling import sample_concentration, sample_truncated_geometric
 from ..ops.special import log_beta_tilde, log_psi, mean_code
 from . import constraints
-from .permutation import as_real, check_event
+from .permutation import as_real, check_event, keep
 
 __all__ = [
     "GeneralizedMallows",
@@ -51,11 +50,6 @@ def concentration_to_bayesmallows_alpha(concentration: ArrayLike, num_items: int
 def bayesmallows_alpha_to_concentration(alpha: ArrayLike, num_items: int) -> Array:
     r"""Concentration :math:`\theta = \alpha / n` of the R package BayesMallows' alpha."""
     return jnp.asarray(alpha) / num_items
-
-
-def _keep(x: ArrayLike | Sequence) -> np.ndarray | Array:
-    """NumPy stays NumPy, so that constants are still checked while JAX is tracing."""
-    return x if isinstance(x, jax.Array) else np.asarray(x)
 
 
 def _stages(x: np.ndarray | Array, num_stages: int) -> np.ndarray | Array:
@@ -144,7 +138,7 @@ class GeneralizedMallows(Distribution):
         length: int | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        center, concentration = _keep(center), _keep(concentration)
+        center, concentration = keep(center), keep(concentration)
         if center.ndim < 1 or center.shape[-1] < 1:
             raise ValueError(f"center must be an ordering, shape (…, n), got shape {center.shape}")
         self.num_items = center.shape[-1]
@@ -188,8 +182,8 @@ class GeneralizedMallows(Distribution):
            >>> d.batch_shape, d.event_shape
            ((2,), (3,))
         """
-        concentration = _keep(concentration)[..., None]
-        length = jnp.shape(_keep(center))[-1] if length is None else length
+        concentration = keep(concentration)[..., None]
+        length = jnp.shape(keep(center))[-1] if length is None else length
         return cls(center, _stages(concentration, length), validate_args=validate_args)
 
     @numpyro_constraints.dependent_property(is_discrete=True, event_dim=1)
@@ -326,7 +320,7 @@ class MallowsConcentrationPrior(Distribution):
         *,
         validate_args: bool | None = None,
     ) -> None:
-        nu, r = _keep(nu), _keep(r)
+        nu, r = keep(nu), keep(r)
         self.num_items = int(num_items)
         if num_stages is None:
             per_stage = [x.shape[-1] for x in (nu, r) if x.ndim > 0]

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import jax
@@ -98,6 +99,11 @@ def check_event(value: ArrayLike, distribution: Distribution) -> tuple[int, ...]
             f"last axis, got shape {shape}"
         )
     return shape[:-1]
+
+
+def keep(x: ArrayLike | Sequence) -> np.ndarray | Array:
+    """NumPy stays NumPy, so that constants are still checked while JAX is tracing."""
+    return x if isinstance(x, jax.Array) else np.asarray(x)
 
 
 def as_real(x: ArrayLike) -> Array:

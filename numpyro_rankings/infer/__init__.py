@@ -1,5 +1,6 @@
 """Gibbs kernels for models of rankings."""
 
 from numpyro_rankings.infer.mallows import BetaGibbs, SliceGibbs
+from numpyro_rankings.infer.plackett_luce import PlackettLuceGibbs
 
-__all__ = ["BetaGibbs", "SliceGibbs"]
+__all__ = ["BetaGibbs", "PlackettLuceGibbs", "SliceGibbs"]

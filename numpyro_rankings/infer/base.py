@@ -6,7 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
+import numpyro.distributions as dist
 from jax import Array
+from numpyro import handlers
+from numpyro.infer.gibbs import GIBBS_SITES_KWARG
 from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import is_prng_key
 
@@ -24,6 +28,8 @@ class GibbsKernel(MCMCKernel):
     sample_field = "z"
     default_fields = ("z", "potential_energy", "accept_prob", "overflow")
     _sample_fn = True  # tells MCMC.run that a state in hand needs no second init
+
+    _is_block = False  # whether the model is a user's
 
     def __init__(self, model: Callable) -> None:
         self._model = model
@@ -49,6 +55,22 @@ class GibbsKernel(MCMCKernel):
 
     def _check(self, args: tuple, kwargs: dict) -> None:
         """Raise ValueError if the data do not fit the kernel."""
+
+    def _check_use_as_block(self) -> None:
+        if self._is_block and not self._in_gibbs:
+            name = type(self).__name__
+            raise ValueError(
+                f"with model= this kernel is a block of numpyro.infer.Gibbs: "
+                f"Gibbs([({name}(model=model), [its sites]), (NUTS(model), None)])"
+            )
+
+    def _sites_of_model(self, values: dict, args: tuple, kwargs: dict) -> dict[str, Any]:
+        """The sites of a user's model, given the kernel's own and the sibling sites."""
+        kwargs = dict(kwargs)
+        kwargs[GIBBS_SITES_KWARG] = {**kwargs.get(GIBBS_SITES_KWARG, {}), **values}
+        with handlers.block(), handlers.trace() as trace, handlers.seed(rng_seed=0):
+            self._model(*args, **kwargs)
+        return trace
 
     def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
         """Initial state; a batch of keys gives a batch of chains."""
@@ -99,3 +121,38 @@ def find_rankings(args: tuple, kwargs: dict) -> Rankings:
         if isinstance(value, Rankings):
             return value
     raise TypeError("the kernel needs a Rankings among the arguments of mcmc.run(key, …)")
+
+
+def check_prior(name: str, prior: Any) -> None:
+    """Refuse what is not a distribution on the positive half-line."""
+    if not isinstance(prior, dist.Distribution):
+        raise ValueError(f"{name} must be a distribution, got {prior!r}")
+    while isinstance(prior, dist.Independent | dist.ExpandedDistribution | dist.MaskedDistribution):
+        prior = prior.base_dist
+    if prior.support is None or prior.support.is_discrete:
+        raise ValueError(f"{name} must be a continuous distribution, not {type(prior).__name__}")
+    ones = np.ones(prior.batch_shape + prior.event_shape)
+    if any(np.any(prior.support(-x * ones)) for x in (1e-6, 1e-3, 1.0, 1e3)):
+        raise ValueError(
+            f"{name} must give no mass to negative numbers: not {type(prior).__name__}"
+        )
+
+
+def check_whole(name: str, number: Any, least: int) -> None:
+    is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+    if not is_whole or number < least:
+        kind = "a positive whole number" if least == 1 else "a whole number, 0 or more"
+        raise ValueError(f"{name} must be {kind}, got {number!r}")
+
+
+def check_scale(name: str, value: Any) -> None:
+    """Refuse what is neither a positive number nor a distribution of one."""
+    if isinstance(value, dist.Distribution):
+        check_prior(name, value)
+        shape = value.batch_shape + value.event_shape
+        if shape != ():
+            raise ValueError(f"{name} must be a scalar distribution, got one of shape {shape}")
+        return
+    number = np.asarray(value)
+    if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
+        raise ValueError(f"{name} must be a positive number or a distribution, got {value!r}")

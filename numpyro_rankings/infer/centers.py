@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, random
 
+from numpyro_rankings.infer.members import Members, members
 from numpyro_rankings.ops.codes import codes_from_places, inverse_ordering
 from numpyro_rankings.ops.loops import shared_bound
 
@@ -56,24 +57,9 @@ class MallowsData(NamedTuple):
         """N, the number of rankings."""
         return self.row_index.shape[0]
 
-
-class Members(NamedTuple):
-    """Who belongs where, as ``weights[e]`` copies of ``rows[e]`` in ``clusters[e]``."""
-
-    rows: Array
-    clusters: Array
-    weights: Array
-
-
-def members(assignments: Array, data: MallowsData, num_slots: int) -> Members:
-    """Pair rows with clusters, identical rankings of one cluster once where that is shorter."""
-    num_rows, num_rankings = data.orderings.shape[0], data.num_rankings
-    clusters = assignments.astype(jnp.int32)
-    if num_rows * num_slots >= num_rankings:
-        return Members(data.row_index, clusters, jnp.ones(num_rankings, jnp.int32))
-    table = jnp.zeros((num_rows, num_slots), jnp.int32).at[data.row_index, clusters].add(1)
-    rows, slots = jnp.divmod(jnp.arange(num_rows * num_slots, dtype=jnp.int32), num_slots)
-    return Members(rows, slots, table.reshape(-1))
+    def members(self, assignments: Array, num_slots: int) -> Members:
+        """Who belongs where."""
+        return members(assignments, self.row_index, self.orderings.shape[0], num_slots)
 
 
 def stage_counts(who: Members, data: MallowsData, num_slots: int) -> Array:

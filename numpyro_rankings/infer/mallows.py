@@ -9,8 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
-from numpyro import handlers
-from numpyro.infer.gibbs import GIBBS_SITES_KWARG
 
 from numpyro_rankings.distributions import (
     ChineseRestaurantProcess,
@@ -33,12 +31,16 @@ from numpyro_rankings.infer.assignments import (
     update_assignments_parallel,
     update_assignments_sequential,
 )
-from numpyro_rankings.infer.base import GibbsKernel, find_rankings
+from numpyro_rankings.infer.base import (
+    GibbsKernel,
+    check_prior,
+    check_scale,
+    check_whole,
+    find_rankings,
+)
 from numpyro_rankings.infer.centers import (
     MallowsData,
-    Members,
     code_sums,
-    members,
     propose_rearrangement,
     stage_counts,
     update_centers,
@@ -52,6 +54,7 @@ from numpyro_rankings.infer.concentrations import (
     per_stage_prior,
 )
 from numpyro_rankings.infer.marginal import update_marginally
+from numpyro_rankings.infer.members import Members, label_dtype
 from numpyro_rankings.infer.search import log_table, num_iterations, search_mixture
 from numpyro_rankings.models import mallows_mixture, num_stages
 from numpyro_rankings.ops.codes import inverse_ordering, max_codes
@@ -123,14 +126,14 @@ class _MallowsGibbs(GibbsKernel):
         ):
             raise ValueError("with tied=True, concentration_prior must be a scalar distribution")
         if concentration_prior is not None:
-            _check_prior("concentration_prior", concentration_prior)
-        _check_whole("num_center_updates", num_center_updates, 1)
+            check_prior("concentration_prior", concentration_prior)
+        check_whole("num_center_updates", num_center_updates, 1)
         for name, number in (
             ("num_reinsertions", num_reinsertions),
             ("num_marginal_steps", num_marginal_steps),
         ):
             if number is not None:
-                _check_whole(name, number, 0)
+                check_whole(name, number, 0)
         self._alpha, self._nu, self._r = alpha, nu, r
         self._concentration_prior, self._tied = concentration_prior, tied
         self._num_components = num_components
@@ -176,12 +179,7 @@ class _MallowsGibbs(GibbsKernel):
     # -- what the sweep is conditioned on ------------------------------------------------------
 
     def _check(self, args: tuple, kwargs: dict) -> None:
-        if self._is_block and not self._in_gibbs:
-            name = type(self).__name__
-            raise ValueError(
-                f"with model= this kernel is a block of numpyro.infer.Gibbs: "
-                f"Gibbs([({name}(model=model), [its sites]), (NUTS(model), None)])"
-            )
+        self._check_use_as_block()
         rankings = find_rankings(args, kwargs)
         if rankings.choice_sets is not None:
             raise ValueError(
@@ -230,12 +228,8 @@ class _MallowsGibbs(GibbsKernel):
         return Conjugate(jnp.broadcast_to(nu, shape), jnp.broadcast_to(r, shape))
 
     def _hyper_from_model(self, z: dict, stages: int, args: tuple, kwargs: dict) -> Hyper:
-        kwargs = dict(kwargs)
-        siblings = kwargs.get(GIBBS_SITES_KWARG, {})
-        values = {self._sites[name]: z[self._sites[name]] for name in self._sites}
-        kwargs[GIBBS_SITES_KWARG] = {**siblings, **values}
-        with handlers.block(), handlers.trace() as trace, handlers.seed(rng_seed=0):
-            self._model(*args, **kwargs)
+        values = {name: z[name] for name in self._sites.values()}
+        trace = self._sites_of_model(values, args, kwargs)
         partition = trace[self._sites["assignments"]]["fn"]
         if isinstance(partition, FiniteDirichletPartition):
             num_components = partition.num_components
@@ -383,7 +377,7 @@ class _MallowsGibbs(GibbsKernel):
         limits: Array,
     ) -> tuple[dict[str, Array], Array]:
         """Step 2 of Figures 1 and 5: centers and concentrations given the labels."""
-        who = members(now["assignments"], data, self._num_slots)
+        who = data.members(now["assignments"], self._num_slots)
         counts = stage_counts(who, data, self._num_slots)
         center, theta = now["center"], now["concentration"]
         sums = code_sums(who, data, inverse_ordering(center))
@@ -475,10 +469,9 @@ class _MallowsGibbs(GibbsKernel):
         center, theta = now["center"][order], now["concentration"][order]
         sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
         log_joint = self._log_joint(labels, center, theta, sizes, hyper, data, num_items)
-        small = jnp.int8 if slots <= 127 else jnp.int16 if slots <= 32767 else jnp.int32
         names = self._sites
         z = {
-            names["assignments"]: labels.astype(small),
+            names["assignments"]: labels.astype(label_dtype(slots)),
             names["center"]: center.astype(jnp.int32),
             names["concentration"]: theta,
         }
@@ -504,7 +497,7 @@ class _MallowsGibbs(GibbsKernel):
         num_items: int,
     ) -> Array:
         """log p(rankings, labels, centers, θ, α), of the occupied clusters."""
-        who = members(labels, data, self._num_slots)
+        who = data.members(labels, self._num_slots)
         sums = code_sums(who, data, inverse_ordering(center))
         counts = stage_counts(who, data, self._num_slots)
         limits = max_codes(num_items, theta.shape[1])
@@ -543,7 +536,7 @@ class _MallowsGibbs(GibbsKernel):
         correction: Callable | None = None,
     ) -> Seats:
         places = inverse_ordering(now["center"])
-        who = members(now["assignments"], data, self._num_slots)
+        who = data.members(now["assignments"], self._num_slots)
         seats = Seats(
             assignments=now["assignments"],
             sizes=sizes,
@@ -666,7 +659,7 @@ class SliceGibbs(_MallowsGibbs):
         if assignment not in ("sequential", "parallel"):
             raise ValueError(f"assignment is 'sequential' or 'parallel', not {assignment!r}")
         if num_births is not None:
-            _check_whole("num_births", num_births, 0)
+            check_whole("num_births", num_births, 0)
         self._assignment, self._num_births = assignment, num_births
         super().__init__(
             alpha=alpha,
@@ -897,7 +890,7 @@ def _borda_scores(labels: Array, data: MallowsData, slots: int, n: int) -> Array
 
     An item not listed gets the mean of the places left.
     """
-    who = members(labels, data, slots)
+    who = data.members(labels, slots)
     listed = data.listed[who.rows]
     weights = who.weights.astype(float)
     mean_left = (n - 1 + listed.sum(1)) / 2.0
@@ -908,49 +901,17 @@ def _borda_scores(labels: Array, data: MallowsData, slots: int, n: int) -> Array
     return scores + base[:, None]
 
 
-def _check_prior(name: str, prior: Any) -> None:
-    """Refuse what is not a distribution on the positive half-line."""
-    if not isinstance(prior, dist.Distribution):
-        raise ValueError(f"{name} must be a distribution, got {prior!r}")
-    while isinstance(prior, dist.Independent | dist.ExpandedDistribution | dist.MaskedDistribution):
-        prior = prior.base_dist
-    if prior.support is None or prior.support.is_discrete:
-        raise ValueError(f"{name} must be a continuous distribution, not {type(prior).__name__}")
-    ones = np.ones(prior.batch_shape + prior.event_shape)
-    if any(np.any(prior.support(-x * ones)) for x in (1e-6, 1e-3, 1.0, 1e3)):
-        raise ValueError(
-            f"{name} must give no mass to negative numbers: not {type(prior).__name__}"
-        )
-
-
-def _check_whole(name: str, number: Any, least: int) -> None:
-    is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-    if not is_whole or number < least:
-        kind = "a positive whole number" if least == 1 else "a whole number, 0 or more"
-        raise ValueError(f"{name} must be {kind}, got {number!r}")
-
-
 def _check_settings(
     alpha: Any, nu: Any, r: Any, num_components: Any, max_clusters: Any, init: str | None
 ) -> None:
-    if isinstance(alpha, dist.Distribution):
-        _check_prior("alpha", alpha)
-        if alpha.batch_shape + alpha.event_shape != ():
-            raise ValueError(
-                f"alpha must be a scalar distribution, got one of shape "
-                f"{alpha.batch_shape + alpha.event_shape}"
-            )
-    else:
-        number = np.asarray(alpha)
-        if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
-            raise ValueError(f"alpha must be a positive number or a distribution, got {alpha!r}")
+    check_scale("alpha", alpha)
     for name, value in (("nu", nu), ("r", r)):
         array = np.asarray(value)
         if array.dtype.kind not in "iuf" or not np.all((array > 0) & (array < np.inf)):
             raise ValueError(f"{name} must be positive, got {value!r}")
     for name, number in (("num_components", num_components), ("max_clusters", max_clusters)):
         if number is not None or name == "max_clusters":
-            _check_whole(name, number, 1)
+            check_whole(name, number, 1)
     if init is not None and not (isinstance(init, str) and init in _INITS):
         raise ValueError(f"init is one of {_INITS}, not {init!r}")
     if init == "search" and (num_components is None or num_components == 1):

@@ -1,0 +1,216 @@
+"""The Plackett–Luce model of top-t and subset rankings."""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax, random
+from jax.typing import ArrayLike
+from numpyro.distributions import Distribution
+from numpyro.distributions import constraints as numpyro_constraints
+from numpyro.distributions.batch_util import vmap_over
+from numpyro.distributions.util import promote_shapes, validate_sample
+from numpyro.util import is_prng_key
+
+from . import constraints
+from .permutation import as_real, check_event, keep
+
+__all__ = ["TopTPlackettLuce"]
+
+_NOTHING = -1e30  # log weight of what is not there; finite, so that gradients stay so
+
+
+@jax.jit
+def _log_prob(
+    lists: Array, log_weights: Array, log_unseen: Array | None, offered: Array | None
+) -> Array:
+    lists = lists.astype(jnp.int32)
+    num_items = log_weights.shape[-1]
+    there = log_weights if offered is None else jnp.where(offered, log_weights, _NOTHING)
+    pool = jnp.asarray(_NOTHING, there.dtype) if log_unseen is None else log_unseen[..., None]
+    shape = np.broadcast_shapes(lists.shape[:-1], there.shape[:-1], pool.shape[:-1])
+    lists = jnp.broadcast_to(lists, (*shape, lists.shape[-1]))
+    # one more column for items of the pool, and for padding
+    columns = jnp.broadcast_to(there, (*shape, num_items)), jnp.broadcast_to(pool, (*shape, 1))
+    there = jnp.concatenate(columns, axis=-1)
+    listed = lists >= 0
+    column = jnp.where(listed, jnp.minimum(lists, num_items), num_items)
+    chosen = jnp.take_along_axis(there, column, axis=-1)
+    # the pool is never used up
+    used_up = jnp.where(column < num_items, chosen, _NOTHING)
+    is_used_up = jnp.put_along_axis(
+        jnp.zeros(there.shape, bool), column, column < num_items, axis=-1, inplace=False
+    )
+    rest = jax.nn.logsumexp(jnp.where(is_used_up, _NOTHING, there), axis=-1, keepdims=True)
+    # from the last stage back, so that a rest of 1e-9 of the whole is not lost in a difference
+    in_play = jnp.concatenate([used_up, rest], axis=-1)
+    in_play = lax.cumlogsumexp(in_play, axis=in_play.ndim - 1, reverse=True)[..., :-1]
+    log_prob = jnp.sum(jnp.where(listed, chosen - in_play, 0.0), axis=-1)
+    impossible = jnp.any(listed & (chosen <= 0.5 * _NOTHING), axis=-1)
+    return jnp.where(impossible, -jnp.inf, log_prob)
+
+
+class TopTPlackettLuce(Distribution):
+    r"""
+    Plackett–Luce model of top-t rankings: items are drawn one after the other, without
+    replacement, with probability proportional to their weights [1, 2].
+
+    With weights :math:`w_k = e^{\lambda_k}`,
+
+    .. math::
+        P(\rho \mid w) = \prod_{i\,:\,\rho_i \text{ listed}}
+        \frac{w_{\rho_i}}{w_* + \sum_{k} w_k - \sum_{j<i} w_{\rho_j}},
+
+    the sum over the items of the choice set, all :math:`n` by default. It is the order in which
+    items arrive in a race where item :math:`k` takes a time Exponential(:math:`w_k`).
+
+    The value is an int32 list of item indices, best first, shape ``(…, length)``. A shorter list is
+    padded with -1 at its end, and its probability is that of the event that a ranking begins with
+    it; which places are listed is taken as given. Samples list ``length`` items, or all of a choice
+    set that has fewer.
+
+    With an unseen weight :math:`w_*` the value :math:`n` stands for "an item that is none of the
+    :math:`n`", and may occur more than once: the unseen items are a pool of so many that each has
+    next to no weight, and the pool is not used up. (Under a gamma process the first unseen item
+    has just this probability, and takes part of :math:`w_*` with it.)
+
+    :param log_weights: :math:`\lambda`, up to a constant, shape ``(…, n)``.
+    :param int length: :math:`t`, the number of places of a list, at most ``n`` unless there is an
+        unseen weight.
+    :param log_unseen_weight: :math:`\log w_*`, shape ``(…)``; None if there are no other items.
+    :param choice_set: which items are offered, booleans of shape ``(…, n)``; None for all. A
+        list with another item has probability 0.
+
+    **References:**
+
+    1. Plackett, R. L. (1975), *The analysis of permutations*, Applied Statistics.
+    2. Caron, F., Teh, Y. W. and Murphy, T. B. (2014), *Bayesian nonparametric Plackett–Luce models
+       for the analysis of preferences for college degree programmes*, Annals of Applied
+       Statistics; equation (1).
+
+    .. doctest::
+
+       >>> d = TopTPlackettLuce(jnp.log(jnp.array([0.5, 0.3, 0.2])), length=2)
+       >>> d.event_shape, round(float(jnp.exp(d.log_prob(jnp.array([0, 2])))), 4)
+       ((2,), 0.2)
+       >>> d.sample(jax.random.key(0), (10,)).shape
+       (10, 2)
+       >>> offered = jnp.array([True, False, True])
+       >>> d = TopTPlackettLuce(jnp.log(jnp.array([0.5, 0.3, 0.2])), 2, choice_set=offered)
+       >>> round(float(jnp.exp(d.log_prob(jnp.array([0, 2])))), 4)
+       0.7143
+    """
+
+    arg_constraints: ClassVar[dict[str, Any]] = {
+        "log_weights": numpyro_constraints.real_vector,
+        "log_unseen_weight": numpyro_constraints.real,
+        "choice_set": numpyro_constraints.independent(numpyro_constraints.boolean, 1),
+    }
+    pytree_data_fields = ("log_weights", "log_unseen_weight", "choice_set")
+    reparametrized_params: ClassVar[list[str]] = []
+
+    def __init__(
+        self,
+        log_weights: ArrayLike,
+        length: int,
+        log_unseen_weight: ArrayLike | None = None,
+        choice_set: ArrayLike | None = None,
+        *,
+        validate_args: bool | None = None,
+    ) -> None:
+        log_weights = keep(log_weights)
+        if log_weights.ndim < 1 or log_weights.shape[-1] < 1:
+            raise ValueError(
+                f"log_weights must have shape (…, n), one for each item, got {log_weights.shape}"
+            )
+        num_items, length = log_weights.shape[-1], int(length)
+        if length < 1 or (length > num_items and log_unseen_weight is None):
+            raise ValueError(f"a ranking of {num_items} items cannot have length {length}")
+        batch = log_weights.shape[:-1]
+        if log_unseen_weight is not None:
+            log_unseen_weight = keep(log_unseen_weight)
+            batch = np.broadcast_shapes(batch, log_unseen_weight.shape)
+        if choice_set is not None:
+            choice_set = keep(choice_set)
+            if choice_set.ndim < 1 or choice_set.shape[-1] != num_items:
+                raise ValueError(
+                    f"choice_set must have shape (…, {num_items}), got {choice_set.shape}"
+                )
+            batch = np.broadcast_shapes(batch, choice_set.shape[:-1])
+        (self.log_weights,) = promote_shapes(log_weights, shape=(*batch, num_items))
+        self.log_unseen_weight, self.choice_set = None, None
+        if log_unseen_weight is not None:
+            (self.log_unseen_weight,) = promote_shapes(log_unseen_weight, shape=batch)
+        if choice_set is not None:
+            (self.choice_set,) = promote_shapes(choice_set, shape=(*batch, num_items))
+        # only of what was given, for nothing else can be checked
+        self.arg_constraints = {  # type: ignore[misc]
+            name: constraint
+            for name, constraint in type(self).arg_constraints.items()
+            if getattr(self, name) is not None
+        }
+        super().__init__(batch, (length,), validate_args=validate_args)
+
+    @property
+    def num_items(self) -> int:
+        """n, without the unseen ones."""
+        return self.log_weights.shape[-1]
+
+    @numpyro_constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> numpyro_constraints.Constraint:
+        return constraints.top_list(self.num_items, self.log_unseen_weight is not None)
+
+    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> Array:
+        assert is_prng_key(key)
+        key_items, key_pool = random.split(key)
+        (length,), num_items = self.event_shape, self.num_items
+        shape = (*sample_shape, *self.batch_shape)
+        log_weights = as_real(self.log_weights)
+        # minus the logarithms of the times of arrival
+        order = log_weights + random.gumbel(key_items, (*shape, num_items), log_weights.dtype)
+        if self.choice_set is not None:
+            order = jnp.where(jnp.asarray(self.choice_set).astype(bool), order, -jnp.inf)
+        if self.log_unseen_weight is not None:
+            # items of the pool arrive as a Poisson process
+            waits = random.exponential(key_pool, (*shape, length), log_weights.dtype)
+            pool = as_real(self.log_unseen_weight)[..., None] - jnp.log(jnp.cumsum(waits, axis=-1))
+            order = jnp.concatenate([order, pool], axis=-1)
+        best, items = lax.top_k(order, length)
+        items = jnp.where(best > -jnp.inf, jnp.minimum(items, num_items), -1)
+        return items.astype(jnp.int32)
+
+    @validate_sample
+    def log_prob(self, value: ArrayLike, intermediates: list | None = None) -> Array:
+        check_event(value, self)
+        unseen, offered = self.log_unseen_weight, self.choice_set
+        log_prob = _log_prob(
+            jnp.asarray(value),
+            as_real(self.log_weights),
+            None if unseen is None else as_real(unseen),
+            None if offered is None else jnp.asarray(offered).astype(bool),
+        )
+        return jnp.broadcast_to(
+            log_prob, np.broadcast_shapes(jnp.shape(value)[:-1], self.batch_shape)
+        )
+
+    @staticmethod
+    def infer_shapes(
+        log_weights: tuple[int, ...],
+        length: int,
+        log_unseen_weight: tuple[int, ...] | None = None,
+        choice_set: tuple[int, ...] | None = None,
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        batch = np.broadcast_shapes(
+            log_weights[:-1], log_unseen_weight or (), (choice_set or ())[:-1]
+        )
+        return batch, (length,)
+
+
+@vmap_over.register
+def _vmap_over_top_t_plackett_luce(
+    dist: TopTPlackettLuce, log_weights=None, log_unseen_weight=None, choice_set=None
+):
+    return vmap_over.dispatch(Distribution)(
+        dist, log_weights=log_weights, log_unseen_weight=log_unseen_weight, choice_set=choice_set
+    )

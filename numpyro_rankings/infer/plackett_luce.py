@@ -1,0 +1,432 @@
+"""Gibbs kernels for Plackett–Luce models (Caron, Teh & Murphy 2014; Caron & Doucet 2012)."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jax import Array, random
+from jax.scipy.special import gammaln
+
+from numpyro_rankings.distributions import FiniteDirichletPartition
+from numpyro_rankings.infer.alpha import log_partition_prior, update_alpha
+from numpyro_rankings.infer.assignments import (
+    PartitionPrior,
+    canonical_order,
+    draw_labels,
+    draw_weights,
+)
+from numpyro_rankings.infer.base import GibbsKernel, check_scale, check_whole, find_rankings
+from numpyro_rankings.infer.members import Members, label_dtype, members
+from numpyro_rankings.models import plackett_luce
+from numpyro_rankings.ops.choices import (
+    Choices,
+    as_choices,
+    can_be_tabled,
+    in_sets,
+    log_likelihoods,
+    set_counts,
+    set_masses,
+    stage_masses,
+    times_chosen,
+    times_in_play,
+)
+from numpyro_rankings.ops.sampling import sample_log_gamma
+from numpyro_rankings.rankings import Rankings
+
+_START_ITERATIONS = 10  # of EM, before the first sweep
+_SEED_BOOST = 1.0  # log weight that each place of a seed ranking is worth
+
+
+class PlackettLuceState(NamedTuple):
+    """
+    - **z** - ``weights`` (n,) and ``log_joint``; with K > 1 components ``weights`` (K, n),
+      ``assignments`` (N,), ``cluster_sizes`` (K,), ``num_clusters``, ``alpha`` and ``log_joint``.
+    - **potential_energy** - minus the log joint.
+    - **accept_prob** - 1: every step is a draw from a conditional.
+    - **overflow** - False: a finite mixture has room for all.
+    - **rng_key** - key of the next sweep.
+    """
+
+    z: dict[str, Array]
+    potential_energy: Array
+    accept_prob: Array
+    overflow: Array
+    rng_key: Array
+
+
+class PlackettLuceData(NamedTuple):
+    """Rankings as the updates read them: **choices**, **counts** (rows,), **row_index** (N,)."""
+
+    choices: Choices
+    counts: Array
+    row_index: Array
+
+    @property
+    def num_rankings(self) -> int:
+        """N, the number of rankings."""
+        return self.row_index.shape[0]
+
+    def members(self, assignments: Array, num_slots: int) -> Members:
+        """Who belongs where."""
+        return members(assignments, self.row_index, self.counts.shape[0], num_slots)
+
+
+def as_data(rankings: Rankings, pool: bool = False) -> PlackettLuceData:
+    """The choices of the rankings; a ``pool`` of unseen items is always in play."""
+    choices = as_choices(
+        jnp.asarray(rankings.orderings),
+        None if rankings.choice_sets is None else jnp.asarray(rankings.choice_sets),
+        rankings.num_items,
+        pool,
+    )
+    rows = jnp.asarray(rankings.row_index, jnp.int32)
+    return PlackettLuceData(choices, jnp.asarray(rankings.counts), rows)
+
+
+def draw_times(key: Array | None, counts: Array, masses: Array) -> Array:
+    """Sums of ``counts`` waiting times Z ~ Exponential(mass); their means if there is no key."""
+    if key is None:
+        return counts / masses
+    draws = jnp.exp(sample_log_gamma(key, jnp.maximum(counts, 1).astype(masses.dtype)))
+    return jnp.where(counts > 0, draws / masses, 0.0)
+
+
+def sum_times_in_play(
+    key: Array | None, data: PlackettLuceData, who: Members, weights: Array, pool: Array | None
+) -> tuple[Array, Array]:
+    """Draw all waiting times, and add them up over the stages where each item was in play.
+
+    :param key: None for expected times.
+    :param weights: (C, n), adding up to at most 1 with the pool's, (C,).
+    :return: (C, n), and the sum of all waiting times, (C,).
+    """
+    num_clusters, num_items = weights.shape
+    choices, stages = data.choices, data.choices.orderings.shape[1]
+    if can_be_tabled(num_clusters, num_items, len(who.rows), stages):
+        counts = set_counts(choices, *who, num_clusters, num_items)
+        times = draw_times(key, counts, set_masses(weights, pool))
+        return jnp.dot(times, in_sets(num_items, times.dtype), precision="highest"), times.sum(1)
+    masses = stage_masses(choices, who.rows, who.clusters, weights, pool)
+    counts = choices.informative.T[:, who.rows] * who.weights
+    if key is not None and len(who.rows) == data.num_rankings:  # each entry is one ranking
+        times = counts * random.exponential(key, masses.shape, masses.dtype) / masses
+    else:
+        times = draw_times(key, counts, masses)
+    return times_in_play(times, choices, who.rows, who.clusters, num_clusters, num_items)
+
+
+def log_likelihood_of(
+    data: PlackettLuceData, who: Members, weights: Array, pool: Array | None
+) -> Array:
+    """Log likelihood of all rankings in their clusters, eq. (1)."""
+    num_clusters, num_items = weights.shape
+    choices, stages = data.choices, data.choices.orderings.shape[1]
+    chosen = times_chosen(choices, *who, num_clusters, num_items)
+    total = jnp.sum(jnp.where(chosen > 0, chosen * jnp.log(weights), 0.0))
+    if can_be_tabled(num_clusters, num_items, len(who.rows), stages):
+        counts = set_counts(choices, *who, num_clusters, num_items)
+        return total - jnp.sum(counts * jnp.log(set_masses(weights, pool)))
+    counts = choices.informative.T[:, who.rows] * who.weights
+    masses = stage_masses(choices, who.rows, who.clusters, weights, pool)
+    return total - jnp.sum(counts * jnp.log(masses))
+
+
+def normalise(log_weights: Array) -> Array:
+    """Weights that add up to 1 along the last axis, none of them 0."""
+    weights = jax.nn.softmax(log_weights, axis=-1)
+    return jnp.maximum(weights, jnp.finfo(weights.dtype).tiny)
+
+
+class Hyper(NamedTuple):
+    """What a sweep is conditioned on: **shape** (n,) or (K, n), and the **partition**'s prior."""
+
+    shape: Array
+    partition: PartitionPrior
+
+
+class PlackettLuceGibbs(GibbsKernel):
+    r"""
+    Gibbs sampler for the Plackett–Luce model with gamma priors, or a finite mixture of it.
+
+    Each sweep draws a waiting time for every choice, and given these every weight from its
+    conditional, a gamma distribution [1, eq. 5; 2]. Of up to 12 items, choices from the same items
+    are taken together, whatever lists they belong to. The scale of the weights, on which the
+    rankings say nothing, is drawn anew from its own conditional. With K > 1 components all labels
+    are drawn at once, given shares of the components.
+
+    Samples: ``weights`` (D, n), normalised, and ``log_joint``. With K > 1: ``weights`` (D, K, n),
+    ``assignments`` (D, N), canonical, ``cluster_sizes`` (D, K), ``num_clusters``, ``alpha``,
+    ``log_joint``.
+
+    Run as ``mcmc.run(key, rankings)``; choice sets make them subset rankings.
+
+    :param shape: a > 0 of the prior :math:`w_k \sim \mathrm{Gamma}(a_k, b)`, a number or one for
+        each item, (n,).
+    :param rate: b > 0. The normalised weights are Dirichlet(a) whatever it is.
+    :param num_components: K.
+    :param alpha: the shares of the components are symmetric Dirichlet(α/K); a number or a
+        distribution.
+    :param model: a user's model, of which the kernel is then a block in
+        :class:`numpyro.infer.Gibbs`. Its site ``weights`` must be Dirichlet, with K > 1 in a plate
+        of the components, and its site ``assignments`` a
+        :class:`~numpyro_rankings.distributions.FiniteDirichletPartition`. The rankings must have
+        the likelihood of :func:`~numpyro_rankings.models.plackett_luce`.
+    :param sites: other names for these sites, for instance ``{"weights": "w"}``.
+
+    **References:**
+
+    1. Caron, F., Teh, Y. W., Murphy, T. B. (2014), "Bayesian nonparametric Plackett–Luce models
+       for the analysis of preferences for college degree programmes".
+    2. Caron, F., Doucet, A. (2012), "Efficient Bayesian inference for generalized Bradley–Terry
+       models".
+
+    .. doctest::
+
+       >>> import jax
+       >>> from numpyro.infer import MCMC
+       >>> from numpyro_rankings import load_dataset
+       >>> from numpyro_rankings.infer import PlackettLuceGibbs
+       >>> mcmc = MCMC(PlackettLuceGibbs(), num_warmup=50, num_samples=500, progress_bar=False)
+       >>> mcmc.run(jax.random.key(0), load_dataset("apa1980"))
+       >>> [round(float(w), 2) for w in mcmc.get_samples()["weights"].mean(0)]
+       [0.23, 0.18, 0.21, 0.19, 0.2]
+    """
+
+    def __init__(
+        self,
+        shape: Any = 1.0,
+        rate: float = 1.0,
+        num_components: int = 1,
+        alpha: float | dist.Distribution = 1.0,
+        *,
+        model: Callable | None = None,
+        sites: Mapping[str, str] | None = None,
+    ) -> None:
+        array = np.asarray(shape)
+        if array.dtype.kind not in "iuf" or not np.all((array > 0) & (array < np.inf)):
+            raise ValueError(f"shape must be positive, got {shape!r}")
+        if array.ndim > 1:
+            raise ValueError(f"shape must be a number or have shape (n,), got {array.shape}")
+        if isinstance(rate, dist.Distribution):
+            raise ValueError("rate must be a number: the normalised weights do not depend on it")
+        check_scale("rate", rate)
+        check_scale("alpha", alpha)
+        check_whole("num_components", num_components, 1)
+        self._shape, self._rate, self._alpha = shape, rate, alpha
+        self._num_components = num_components
+        self._is_block = model is not None
+        names = ["weights", "assignments"][: 2 if num_components > 1 else 1]
+        self._sites = {**{name: name for name in names}, **(sites or {})}
+        if set(self._sites) != set(names):
+            raise ValueError(f"sites can name {sorted(names)}, got {sorted(self._sites)}")
+        if model is None:
+            model = partial(plackett_luce, shape=shape, num_components=num_components, alpha=alpha)
+        super().__init__(model)
+
+    @property
+    def num_components(self) -> int:
+        """K."""
+        return self._num_components
+
+    def get_diagnostics_str(self, state: PlackettLuceState) -> str:
+        """Clusters and log joint, for the progress bar."""
+        z = state.z
+        if "log_joint" not in z:
+            return ""
+        clusters = f"{int(z['num_clusters'])} clusters, " if "num_clusters" in z else ""
+        return f"{clusters}log joint {float(z['log_joint']):.1f}"
+
+    def _check(self, args: tuple, kwargs: dict) -> None:
+        self._check_use_as_block()
+        rankings = find_rankings(args, kwargs)
+        if rankings.num_items < 2:
+            raise ValueError("a ranking needs at least 2 items")
+        if np.shape(self._shape) not in ((), (rankings.num_items,)):
+            raise ValueError(
+                f"shape must be a number or have one entry for each of the {rankings.num_items} "
+                f"items, got shape {np.shape(self._shape)}"
+            )
+
+    def _hyper(self, z: dict, alpha: Array | None, args: tuple, kwargs: dict) -> Hyper:
+        """The priors; as a block, those of the user's model given the sibling sites."""
+        if not self._is_block:
+            n = find_rankings(args, kwargs).num_items
+            alpha = jnp.asarray(self._alpha if alpha is None else alpha, float)
+            shape = jnp.broadcast_to(jnp.asarray(self._shape, float), (n,))
+            return Hyper(shape, PartitionPrior(alpha, self._num_components))
+        values = {name: z[name] for name in self._sites.values()}
+        trace = self._sites_of_model(values, args, kwargs)
+        name, alpha = self._sites["weights"], jnp.ones(())
+        prior = trace[name]["fn"]
+        while isinstance(
+            prior, dist.Independent | dist.ExpandedDistribution | dist.MaskedDistribution
+        ):
+            prior = prior.base_dist
+        if not isinstance(prior, dist.Dirichlet):
+            raise ValueError(f"site {name!r} must have a Dirichlet prior, not {prior!r}")
+        if self._num_components > 1:
+            site = self._sites["assignments"]
+            partition = trace[site]["fn"]
+            if (
+                not isinstance(partition, FiniteDirichletPartition)
+                or partition.num_components != self._num_components
+            ):
+                raise ValueError(
+                    f"site {site!r} must have a FiniteDirichletPartition of "
+                    f"{self._num_components} components as its prior, not {partition!r}"
+                )
+            alpha = jnp.asarray(partition.concentration, float)
+        shape = jnp.asarray(prior.concentration, float)
+        return Hyper(shape, PartitionPrior(alpha, self._num_components))
+
+    def _init(
+        self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict
+    ) -> PlackettLuceState:
+        rankings = find_rankings(args, kwargs)
+        data, n, slots = as_data(rankings), rankings.num_items, self._num_components
+        key_labels, key_alpha, rng_key = random.split(rng_key, 3)
+        given = {} if self._is_block else dict(init_params or {})
+        alpha = given.get("alpha")
+        if alpha is None and isinstance(self._alpha, dist.Distribution):
+            alpha = self._alpha.sample(key_alpha)
+        labels = jnp.zeros(data.num_rankings, jnp.int32)
+        if slots > 1:
+            labels = given.get("assignments", _nearest_seed(key_labels, data, slots, n))
+            labels = labels.astype(jnp.int32)
+        weights = jnp.full((slots, n), 1.0 / n)
+        if "weights" in given:
+            weights = jnp.asarray(given["weights"], float).reshape(slots, n)
+        elif slots > 1 or not self._is_block:
+            who = data.members(labels, slots)
+            ones = jnp.ones(n)
+
+            def step(weights: Array, _: None) -> tuple[Array, None]:
+                return _expected_weights(data, who, weights, ones), None
+
+            weights, _ = jax.lax.scan(step, weights, None, length=_START_ITERATIONS)
+        z = {self._sites["weights"]: weights if slots > 1 else weights[0]}
+        if slots > 1:
+            z[self._sites["assignments"]] = labels
+        hyper = self._hyper(z, alpha, args, kwargs)
+        return self._state(labels, weights, hyper, data, rng_key)
+
+    def _sweep(self, state: PlackettLuceState, args: tuple, kwargs: dict) -> PlackettLuceState:
+        data, slots = as_data(find_rankings(args, kwargs)), self._num_components
+        hyper = self._hyper(state.z, state.z.get("alpha"), args, kwargs)
+        rng_key, key_labels, key_weights, key_alpha = random.split(state.rng_key, 4)
+        weights, labels = self._parameters(state.z, data)
+        if slots > 1:
+            labels = _update_labels(key_labels, labels, weights, hyper.partition, data)
+        who = data.members(labels, slots)
+        weights = _update_weights(key_weights, weights, hyper.shape, self._rate, who, data)
+        if slots > 1 and isinstance(self._alpha, dist.Distribution) and not self._is_block:
+            sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+            alpha = update_alpha(key_alpha, hyper.partition, self._alpha, sizes)
+            hyper = hyper._replace(partition=hyper.partition._replace(alpha=alpha))
+        return self._state(labels, weights, hyper, data, rng_key)
+
+    def _parameters(self, z: dict, data: PlackettLuceData) -> tuple[Array, Array]:
+        """Weights (K, n) and labels (N,) of a state."""
+        weights = z[self._sites["weights"]]
+        if self._num_components == 1:
+            return weights[None], jnp.zeros(data.num_rankings, jnp.int32)
+        return weights, z[self._sites["assignments"]].astype(jnp.int32)
+
+    def _state(
+        self, labels: Array, weights: Array, hyper: Hyper, data: PlackettLuceData, rng_key: Array
+    ) -> PlackettLuceState:
+        """Labels in order of first use, the weights after them, and the log joint."""
+        slots = self._num_components
+        if slots > 1:
+            labels, order = canonical_order(labels, slots)
+            weights = weights[order]
+        log_joint = self._log_joint(labels, weights, hyper, data)
+        z = {self._sites["weights"]: weights if slots > 1 else weights[0]}
+        if slots > 1:
+            z[self._sites["assignments"]] = labels.astype(label_dtype(slots))
+        if not self._is_block:
+            if slots > 1:
+                sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+                z |= {
+                    "cluster_sizes": sizes,
+                    "num_clusters": jnp.sum(sizes > 0),
+                    "alpha": hyper.partition.alpha,
+                }
+            z["log_joint"] = log_joint
+        return PlackettLuceState(z, -log_joint, jnp.ones(()), jnp.array(False), rng_key)
+
+    def _log_joint(
+        self, labels: Array, weights: Array, hyper: Hyper, data: PlackettLuceData
+    ) -> Array:
+        """log p(rankings, labels, weights, α), of the occupied components."""
+        slots = self._num_components
+        sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+        shape = jnp.broadcast_to(hyper.shape, weights.shape)
+        per_cluster = gammaln(shape.sum(1)) - gammaln(shape).sum(1)
+        per_cluster += jnp.sum((shape - 1.0) * jnp.log(weights), axis=1)
+        log_joint = jnp.sum(jnp.where(sizes > 0, per_cluster, 0.0))
+        log_joint += log_likelihood_of(data, data.members(labels, slots), weights, None)
+        if slots > 1:
+            log_joint += log_partition_prior(hyper.partition, sizes)
+            if isinstance(self._alpha, dist.Distribution) and not self._is_block:
+                log_joint += self._alpha.log_prob(hyper.partition.alpha)
+        return log_joint
+
+    def _potential(self, state: PlackettLuceState, args: tuple, kwargs: dict) -> Array:
+        data = as_data(find_rankings(args, kwargs))
+        hyper = self._hyper(state.z, state.z.get("alpha"), args, kwargs)
+        weights, labels = self._parameters(state.z, data)
+        return -self._log_joint(labels, weights, hyper, data)
+
+
+def _update_weights(
+    key: Array, weights: Array, shape: Array, rate: Any, who: Members, data: PlackettLuceData
+) -> Array:
+    """The waiting times given the weights, then the weights given the times (eq. 5)."""
+    num_clusters, num_items = weights.shape
+    shape = jnp.broadcast_to(shape, weights.shape)
+    key_scale, key_times, key_weights = random.split(key, 3)
+    # w = s p: the scale s is Gamma(Σ a, b), independent of p, and only p is kept
+    log_scale = sample_log_gamma(key_scale, shape.sum(1)) - jnp.log(rate)
+    in_play, _ = sum_times_in_play(key_times, data, who, weights, None)
+    chosen = times_chosen(data.choices, *who, num_clusters, num_items)
+    # times of masses in p are s times those of masses in w
+    log_rate = jnp.log(rate + in_play * jnp.exp(-log_scale)[:, None])
+    return normalise(sample_log_gamma(key_weights, shape + chosen) - log_rate)
+
+
+def _expected_weights(data: PlackettLuceData, who: Members, weights: Array, shape: Array) -> Array:
+    """The same with means in place of draws: a step of EM, to start from."""
+    in_play, _ = sum_times_in_play(None, data, who, weights, None)
+    chosen = times_chosen(data.choices, *who, *weights.shape)
+    return normalise(jnp.log(shape + chosen) - jnp.log(in_play + weights.shape[1]))
+
+
+def _update_labels(
+    key: Array, labels: Array, weights: Array, prior: PartitionPrior, data: PlackettLuceData
+) -> Array:
+    """The shares of the components given the labels, then all labels given the shares."""
+    key_shares, key_labels = random.split(key)
+    slots = weights.shape[0]
+    sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+    log_shares, _, _ = draw_weights(key_shares, sizes, labels, prior)
+    table = log_likelihoods(data.choices, weights, None, jnp.array(slots))
+    return draw_labels(key_labels, table + log_shares[:, None], data.row_index)
+
+
+def _nearest_seed(key: Array, data: PlackettLuceData, slots: int, num_items: int) -> Array:
+    """The most probable of K components around random rankings."""
+    orderings = data.choices.orderings
+    rows = data.row_index[random.randint(key, (slots,), 0, data.num_rankings)]
+    stages = orderings.shape[1]
+    boost = _SEED_BOOST * (stages - jnp.arange(stages))
+    seeds = orderings[rows]
+    log_weights = jnp.zeros((slots, num_items))
+    columns = jnp.where(seeds >= 0, seeds, num_items)
+    log_weights = log_weights.at[jnp.arange(slots)[:, None], columns].set(boost, mode="drop")
+    table = log_likelihoods(data.choices, normalise(log_weights), None, jnp.array(slots))
+    return jnp.argmax(table, axis=0).astype(jnp.int32)[data.row_index]

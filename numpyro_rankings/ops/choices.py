@@ -1,0 +1,212 @@
+r"""Plackett–Luce likelihoods: what was chosen from what, and for how long items were in play.
+
+At a stage of a ranking an item k is chosen from those in play, whose weights add up to a mass W.
+Beside its probability :math:`w_k / W` stands a waiting time Z ~ Exponential(W), and jointly
+:math:`w_k e^{-Z W}` (Caron, Teh & Murphy 2014, eq. 4). So all that the weights want to know of the
+rankings is how often an item was chosen, and the sum of Z over the stages where it was in play.
+
+The paper's cost O(K·J·m·L) is not needed: an item is in play in all of a list, but for the stages
+after its own. Differences of such sums lose digits, so they are kept in multiples of a unit, which
+integers add exactly, and a small remainder. Of few items, stages with the same items in play are
+taken together, whatever the lists that they belong to.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from numpyro_rankings.ops.loops import shared_bound
+
+_MOST_TABLED = 12  # items, of which every subset has a cell
+_UNROLLED_STAGES = 16
+
+
+class Choices(NamedTuple):
+    """Rankings as choices, rows as in ``Rankings``.
+
+    - **orderings** - (rows, T).
+    - **informative** - stages that list an item and had another one in play, (rows, T) bool.
+    - **unlisted** - items that were offered and not listed, (rows, n) bool, for subset rankings;
+      None if every item was offered.
+    """
+
+    orderings: Array
+    informative: Array
+    unlisted: Array | None
+
+
+def as_choices(orderings: Array, choice_sets: Array | None, num_items: int, pool: bool) -> Choices:
+    """The choices of rankings; a ``pool`` of unseen items is always in play."""
+    num_rows, num_stages = orderings.shape
+    listed = orderings >= 0
+    offered = jnp.array(num_items) if choice_sets is None else choice_sets.sum(1, keepdims=True)
+    informative = listed & ((offered - jnp.arange(num_stages) > 1) | pool)
+    unlisted = None
+    if choice_sets is not None:
+        columns = jnp.where(listed, orderings, num_items)
+        unlisted = choice_sets.at[jnp.arange(num_rows)[:, None], columns].set(False, mode="drop")
+    return Choices(orderings, informative, unlisted)
+
+
+def times_chosen(
+    choices: Choices, rows: Array, clusters: Array, counts: Array, num_clusters: int, num_items: int
+) -> Array:
+    """n_k: informative stages that chose an item, int32 (C, n).
+
+    :param rows: row, **clusters** and number of copies, **counts**, of each entry, (entries,).
+    """
+    columns = jnp.where(choices.informative, choices.orderings, num_items)[rows]
+    zeros = jnp.zeros((num_clusters, num_items), jnp.int32)
+    return zeros.at[clusters[:, None], columns].add(counts[:, None], mode="drop")
+
+
+# -- one entry after the other -------------------------------------------------------------------
+
+
+def _suffix_sums(x: Array) -> Array:
+    """Sums from each stage on, stages first."""
+    if len(x) > _UNROLLED_STAGES:
+        return jax.lax.cumsum(x, axis=0, reverse=True)
+    sums = [x[-1]]
+    for stage in reversed(range(len(x) - 1)):
+        sums.append(sums[-1] + x[stage])
+    return jnp.stack(sums[::-1])
+
+
+def _split(x: Array, unit: Array | float) -> tuple[Array, Array]:
+    """As integer multiples of a unit, and what remains."""
+    coarse = jnp.floor(x / unit)
+    return coarse.astype(jnp.int32), x - coarse * unit
+
+
+def stage_masses(
+    choices: Choices, rows: Array, clusters: Array, weights: Array, pool: Array | None
+) -> Array:
+    """Mass of the items in play at each stage of each entry, stages first: (T, entries).
+
+    :param weights: (C, n); they and the pool's add up to at most 1 in each cluster.
+    :param pool: weight of the unseen items, (C,), or None.
+    """
+    items = choices.orderings.T[:, rows]
+    chosen = jnp.where(items >= 0, weights[clusters, jnp.maximum(items, 0)], 0.0)
+    if choices.unlisted is None:
+        unit = 2.0**-29
+        all_coarse, all_fine = (part.sum(1) for part in _split(weights, unit))
+        coarse, fine = (part.sum(0) for part in _split(chosen, unit))
+        rest = (all_coarse[clusters] - coarse) * unit + (all_fine[clusters] - fine)
+        rest = jnp.maximum(rest, 0.0)
+    else:
+        rest = (choices.unlisted.astype(weights.dtype) @ weights.T)[rows, clusters]
+    if pool is not None:
+        rest = rest + pool[clusters]
+    return jnp.maximum(_suffix_sums(chosen) + rest, jnp.finfo(weights.dtype).tiny)
+
+
+def times_in_play(
+    times: Array, choices: Choices, rows: Array, clusters: Array, num_clusters: int, num_items: int
+) -> tuple[Array, Array]:
+    """Σ δ_ℓik Z_ℓi: waiting times of the stages where an item was in play.
+
+    :param times: Z, stages first, 0 at stages that are not informative, (T, entries).
+    :return: (C, n), and the sum of all waiting times, (C,).
+    """
+    items = choices.orderings.T[:, rows]
+    columns = jnp.where(items >= 0, items, num_items)
+    suffix = _suffix_sums(times)
+    of_entry = suffix[0]
+    totals = jnp.zeros(num_clusters, times.dtype).at[clusters].add(of_entry)
+    zeros = jnp.zeros((num_clusters, num_items), times.dtype)
+    if choices.unlisted is not None:
+        # the stages up to an item's own, or all if it is not listed
+        upto = of_entry - suffix + times
+        listed = zeros.at[clusters, columns].add(upto, mode="drop")
+        by_row = jnp.zeros((num_clusters, len(choices.orderings)), times.dtype)
+        by_row = by_row.at[clusters, rows].add(of_entry)
+        return listed + by_row @ choices.unlisted.astype(times.dtype), totals
+    # all of the cluster's, but for the stages after an item's own
+    unit = jnp.maximum(jnp.sum(of_entry), jnp.finfo(times.dtype).tiny) * 2.0**-30
+    after = suffix - times
+    in_play = []
+    for all_of, part in zip(_split(of_entry, unit), _split(after, unit), strict=True):
+        total = jnp.zeros(num_clusters, part.dtype).at[clusters].add(all_of)
+        behind = zeros.astype(part.dtype).at[clusters, columns].add(part, mode="drop")
+        in_play.append(total[:, None] - behind)
+    coarse, fine = in_play
+    return jnp.maximum(coarse * unit + fine, 0.0), totals
+
+
+# -- stages with the same items in play taken together ---------------------------------------------
+
+
+def can_be_tabled(num_clusters: int, num_items: int, num_entries: int, num_stages: int) -> bool:
+    """Whether the sets of items in play are few beside the stages of all entries."""
+    return num_items <= _MOST_TABLED and num_clusters * 2**num_items <= num_entries * num_stages
+
+
+def set_codes(choices: Choices, num_items: int) -> Array:
+    """Which items are in play, as the bits of a number, (rows, T)."""
+    bits = jnp.where(choices.orderings >= 0, 1 << jnp.maximum(choices.orderings, 0), 0)
+    everything = jnp.array(2**num_items - 1)
+    if choices.unlisted is not None:
+        everything = bits.sum(1, keepdims=True)
+        everything += (choices.unlisted * (1 << jnp.arange(num_items))).sum(1, keepdims=True)
+    return everything - jnp.cumsum(bits, axis=1) + bits
+
+
+def in_sets(num_items: int, dtype) -> Array:
+    """Which items are in which set, (2^n, n)."""
+    sets = np.arange(2**num_items)[:, None] >> np.arange(num_items)
+    return jnp.asarray(sets & 1, dtype)
+
+
+def set_counts(
+    choices: Choices, rows: Array, clusters: Array, counts: Array, num_clusters: int, num_items: int
+) -> Array:
+    """Informative stages with each set in play, int32 (C, 2^n)."""
+    codes = jnp.where(choices.informative, set_codes(choices, num_items), 2**num_items)[rows]
+    zeros = jnp.zeros((num_clusters, 2**num_items), jnp.int32)
+    return zeros.at[clusters[:, None], codes].add(counts[:, None], mode="drop")
+
+
+def set_masses(weights: Array, pool: Array | None) -> Array:
+    """Mass of every set of items, (C, 2^n)."""
+    masses = weights @ in_sets(weights.shape[1], weights.dtype).T
+    if pool is not None:
+        masses = masses + pool[:, None]
+    return jnp.maximum(masses, jnp.finfo(weights.dtype).tiny)
+
+
+# -- the likelihood --------------------------------------------------------------------------------
+
+
+def log_likelihoods(
+    choices: Choices, weights: Array, pool: Array | None, num_active: Array
+) -> Array:
+    """Log probability of every row in every active cluster, (C, rows), eq. (1).
+
+    :param num_active: clusters from this one on are passed over, and get -inf.
+    """
+    num_clusters, num_items = weights.shape
+    num_rows, num_stages = choices.orderings.shape
+    items, informative = jnp.maximum(choices.orderings, 0).T, choices.informative.T
+    log_weights = jnp.log(weights)
+    tabled = can_be_tabled(1, num_items, num_rows, num_stages)
+    codes = set_codes(choices, num_items).T if tabled else None
+    every_row = jnp.arange(num_rows)
+
+    def one_cluster(c: Array, table: Array) -> Array:
+        here = weights[c][None]
+        outside = None if pool is None else pool[c][None]
+        if codes is not None:
+            log_masses = jnp.log(set_masses(here, outside))[0, codes]
+        else:
+            nobody = jnp.zeros(num_rows, jnp.int32)
+            log_masses = jnp.log(stage_masses(choices, every_row, nobody, here, outside))
+        stages = jnp.where(informative, log_weights[c][items] - log_masses, 0.0)
+        return table.at[c].set(jnp.where(c < num_active, stages.sum(0), -jnp.inf))
+
+    table = jnp.full((num_clusters, num_rows), -jnp.inf, weights.dtype)
+    return jax.lax.fori_loop(0, shared_bound(num_active), one_cluster, table)
