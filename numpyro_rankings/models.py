@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 from jax import Array
+from jax.scipy.special import gammaln
 from numpyro import handlers
 
 from numpyro_rankings.distributions import (
@@ -16,6 +17,7 @@ from numpyro_rankings.distributions import (
     RandomPermutation,
     TopTPlackettLuce,
 )
+from numpyro_rankings.ops.stable import log_stable_density
 from numpyro_rankings.rankings import Rankings
 
 
@@ -163,3 +165,91 @@ def plackett_luce(
             obs=rankings.orderings[rankings.row_index],
             infer={"event_dims": ["stage"]},
         )
+
+
+def gamma_process_plackett_luce(
+    rankings: Rankings,
+    *,
+    alpha: Any = 1.0,
+    tau: float = 1.0,
+    sigma: float = 0.0,
+) -> None:
+    r"""
+    Nonparametric Plackett–Luce model: an endless pool of items, with the atoms of a (generalised)
+    gamma process for weights, of which the rankings show K.
+
+    The density of the weights :math:`p_k` of the K items that are listed and :math:`p_*` of all
+    others together, normalised, is that of the process times the likelihood; by itself it is not
+    normalised, for no item is listed before there are rankings.
+
+    .. math:: p(p_1, …, p_K, p_*) = α^K p_*^{α-1} \prod_k p_k^{-1}.
+
+    For σ > 0 there is also their total, and :math:`w = p \cdot` total has the density
+    :math:`f(w_*) \prod_k λ(w_k)` of (31), with :math:`λ(w) = \frac{α}{Γ(1-σ)} w^{-1-σ} e^{-τw}` and
+    the density f of an exponentially tilted stable variable.
+
+    Sites: ``alpha`` (if it is a distribution), ``weights`` (K,), in item order, ``unseen_weight``,
+    for σ > 0 ``total_weight``, and the observed ``rankings`` (N, T). There is no sampling from the
+    prior: ``weights`` belong to items that the rankings list.
+
+    :param rankings: top-t rankings; items that none of them lists count as unseen.
+    :param alpha: concentration of the process, a number or a prior.
+    :param tau: inverse scale τ; with σ = 0 the normalised weights do not depend on it.
+    :param sigma: index σ of the generalised gamma process, 0 <= σ < 1.
+
+    **References:**
+
+    1. Caron, F., Teh, Y. W., Murphy, T. B. (2014), "Bayesian nonparametric Plackett–Luce models
+       for the analysis of preferences for college degree programmes", Section 4, Appendix C.
+    """
+    rankings = rankings.of_listed_items()
+    if isinstance(alpha, dist.Distribution):
+        alpha = numpyro.sample("alpha", alpha)
+    alpha = numpyro.deterministic("process_concentration", jnp.asarray(alpha, float))
+    shares = dist.constraints.unit_interval
+    item = {"event_dims": ["item"]}
+    weights = numpyro.sample(
+        "weights", dist.ImproperUniform(shares, (), (rankings.num_items,)), infer=item
+    )
+    unseen = numpyro.sample("unseen_weight", dist.ImproperUniform(shares, (), ()))
+    total = None
+    if sigma > 0:
+        total = numpyro.sample(
+            "total_weight", dist.ImproperUniform(dist.constraints.positive, (), ())
+        )
+    numpyro.factor("process", log_gamma_process(weights, unseen, total, alpha, tau, sigma))
+    with numpyro.plate("ranking", rankings.num_rankings, dim=-1):
+        numpyro.sample(
+            "rankings",
+            TopTPlackettLuce(jnp.log(weights), rankings.orderings.shape[1], jnp.log(unseen)),
+            obs=rankings.orderings[rankings.row_index],
+            infer={"event_dims": ["stage"]},
+        )
+
+
+def log_gamma_process(
+    weights: Array, unseen: Array, total: Array | None, alpha: Array, tau: Any, sigma: float
+) -> Array:
+    """Log density of the weights of the listed items and of all others, see the model above.
+
+    :param weights: (K,), normalised together with **unseen**, ().
+    :param total: their sum before, for σ > 0.
+    """
+    # an item that no ranking lists has no atom of its own; it can occur only under jit
+    has_atom = weights > 0
+    number = has_atom.sum()
+    sum_log = jnp.sum(jnp.where(has_atom, jnp.log(jnp.where(has_atom, weights, 1.0)), 0.0))
+    if total is None:
+        return number * jnp.log(alpha) - sum_log + (alpha - 1.0) * jnp.log(unseen)
+    log_total = jnp.log(total)
+    log_atoms = number * (jnp.log(alpha) - gammaln(1.0 - sigma) - (1.0 + sigma) * log_total)
+    log_atoms -= (1.0 + sigma) * sum_log + tau * total * weights.sum()
+    log_rest = log_tempered_stable(jnp.log(unseen) + log_total, alpha, tau, sigma)
+    return log_atoms + log_rest + number * log_total
+
+
+def log_tempered_stable(log_mass: Array, alpha: Array, tau: Any, sigma: float) -> Array:
+    """Log density of the total mass of a generalised gamma process, at exp(``log_mass``)."""
+    log_scale = jnp.log(alpha / sigma) / sigma
+    log_stable = log_stable_density(log_mass - log_scale, sigma) - log_scale
+    return log_stable - tau * jnp.exp(log_mass) + alpha / sigma * tau**sigma

@@ -347,6 +347,24 @@ class Rankings:
         order = np.argsort(first)
         return self._take(first[order], totals[order])
 
+    def of_listed_items(self) -> "Rankings":
+        """The same rankings of those items only that some ranking lists, in the same order.
+
+        Under ``jit`` it is not known which these are, and all items stay.
+        """
+        if self._is_traced():
+            return self
+        orderings = np.asarray(self.orderings)
+        listed = np.unique(orderings[orderings >= 0])
+        if len(listed) == self.num_items:
+            return self
+        new_index = np.full(self.num_items + 1, -1, np.int32)  # padding, -1, stays what it is
+        new_index[listed] = np.arange(len(listed))
+        offered = None if self.choice_sets is None else self.choice_sets[:, listed]
+        leaves = (jnp.asarray(new_index[orderings]), self.lengths, self.counts, offered)
+        names = tuple(self.items[item] for item in listed)
+        return self._make(leaves, (len(listed), names, self.num_rankings))
+
     def split(self, key: Array, fraction: float) -> tuple["Rankings", "Rankings"]:
         """Two random parts of the N rankings, each with its identical rows merged.
 

@@ -56,6 +56,10 @@ class GibbsKernel(MCMCKernel):
     def _check(self, args: tuple, kwargs: dict) -> None:
         """Raise ValueError if the data do not fit the kernel."""
 
+    def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """What can be said of the data only before they are traced."""
+        return args, kwargs
+
     def _check_use_as_block(self) -> None:
         if self._is_block and not self._in_gibbs:
             name = type(self).__name__
@@ -77,6 +81,7 @@ class GibbsKernel(MCMCKernel):
         del num_warmup
         kwargs = dict(model_kwargs or {})
         self._check(model_args, kwargs)
+        model_args, kwargs = self._prepare(model_args, kwargs)
         if self._init_jit is None:
             self._init_jit = jax.jit(self._init)
         init = self._init_jit
