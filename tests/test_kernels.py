@@ -195,7 +195,7 @@ PARALLEL = """
     import numpy as np
     from numpyro.infer import MCMC
     from test_kernels import KERNELS, assert_same_draws, sampler, table
-    for name in ("slice-parallel", "beta", "plackett-luce-mixture", "gamma-process"):
+    for name in ("slice-parallel", "plackett-luce-mixture"):
         draws = []
         for method in ("parallel", "sequential"):
             mcmc = sampler(KERNELS[name](), method)

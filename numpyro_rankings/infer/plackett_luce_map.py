@@ -4,6 +4,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from numpyro_rankings.rankings import Rankings, RankingsError
@@ -105,6 +106,13 @@ class _Stages:
         self.columns = np.where(listed, self.orderings, n)
         self.times_chosen = np.bincount(self.columns.ravel(), counts.ravel(), n + 1)[:n]
         self.counts, self.in_play = counts, None
+        if self.offered is not None:
+            row, place = np.nonzero(listed)
+            items = self.orderings[row, place]
+            self.listed = csr_array((np.ones(len(row)), (row, items)), (len(listed), n))
+            unlisted = self.offered.copy()
+            unlisted[row, items] = False
+            self.unlisted = csr_array(unlisted, dtype=float)
         if n <= _BITS:
             bits = np.where(listed, 1 << np.maximum(self.orderings.astype(np.int64), 0), 0)
             powers = 1 << np.arange(n, dtype=np.int64)
@@ -113,10 +121,6 @@ class _Stages:
             sets, which = np.unique(codes[self.informative], return_inverse=True)
             self.in_play = ((sets[:, None] & powers) > 0).astype(float)
             self.counts = np.bincount(which.ravel(), counts[self.informative], len(sets))
-        elif self.offered is not None:
-            self.unlisted = self.offered.copy()
-            row, place = np.nonzero(listed)
-            self.unlisted[row, self.orderings[row, place]] = False
 
     def _masses(self, weights: np.ndarray) -> np.ndarray:
         """Mass in play at each stage, (rows, T), or for each set; 1 where nothing counts."""
@@ -137,7 +141,7 @@ class _Stages:
         total = upto[:, -1]
         if self.offered is not None:
             listed = np.bincount(self.columns.ravel(), upto.ravel(), n + 1)[:n]
-            return listed + total @ self.unlisted
+            return listed + self.unlisted.T @ total
         after = total[:, None] - upto
         return total.sum() - np.bincount(self.columns.ravel(), after.ravel(), n + 1)[:n]
 
@@ -159,13 +163,11 @@ def _check_that_there_is_a_maximum(rankings: Rankings, stages: _Stages) -> None:
             before += np.bincount(pairs, minlength=before.size)
     before = before.reshape(n + 1, n + 1)[:n, :n]
     if stages.offered is None:
+        # in some list that has i, j is not before it
         listed = np.bincount(columns.ravel(), minlength=n + 1)[:n]
-        together = np.repeat(listed[:, None], n, axis=1)
+        beats = listed[:, None] > before.T
     else:
-        lists = np.zeros((len(columns), n + 1))
-        np.put_along_axis(lists, columns, 1.0, axis=1)
-        together = lists[:, :n].T @ stages.offered
-    beats = together - before.T > 0
+        beats = (before > 0) | ((stages.listed.T @ stages.unlisted).toarray() > 0)
     np.fill_diagonal(beats, False)
     number, group = connected_components(beats, directed=True, connection="strong")
     if number == 1:

@@ -1,0 +1,207 @@
+"""Benchmarks of the Plackett–Luce kernels, printed as tables.
+
+``python benchmarks/plackett_luce.py population|maximum|apa``; ``--quick`` is a small version of
+each. ``maximum`` compares with choix if it is installed (``pip install choix``).
+"""
+
+import argparse
+import time
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
+from numpyro.infer import MCMC, NUTS
+
+import numpyro_rankings.distributions as rd
+from numpyro_rankings import Rankings, load_dataset, plackett_luce_map
+from numpyro_rankings.infer import PlackettLuceGibbs
+
+SIZES = {"small": (5000, 10, 10), "college": (53757, 533, 10)}  # N, n, t
+
+
+def simulate(size, items, length, seed=1):
+    """Top-t lists of one population; log weights are normal, with standard deviation 1."""
+    key_weights, key_lists = jax.random.split(jax.random.key(seed))
+    log_weights = jax.random.normal(key_weights, (items,))
+    model = rd.TopTPlackettLuce(log_weights, length)
+    draw = jax.jit(lambda key: model.sample(key, (1000,)))
+    keys = jax.random.split(key_lists, -(-size // 1000))
+    lists = np.concatenate([np.asarray(draw(key)) for key in keys])[:size]
+    return Rankings.from_orderings(lists, num_items=items)
+
+
+def log_likelihood(weights, orderings):
+    """In its fastest form: the mass in play from one cumulative sum from the end."""
+    chosen = weights[orderings]
+    rest = jnp.maximum(1.0 - chosen.sum(1, keepdims=True), 0.0)
+    if orderings.shape[1] == weights.shape[0]:
+        rest = 0.0
+    masses = jnp.cumsum(chosen[:, ::-1], axis=1)[:, ::-1] + rest
+    return jnp.sum(jnp.log(chosen)) - jnp.sum(jnp.log(masses))
+
+
+def nuts_model(orderings, num_items):
+    """The same posterior for NUTS."""
+    weights = numpyro.sample("weights", dist.Dirichlet(jnp.ones(num_items)))
+    numpyro.factor("likelihood", log_likelihood(weights, orderings))
+
+
+def effective(weights, orderings, seconds):
+    """Effective draws a CPU second: the worst log weight, and the log likelihood; largest R-hat.
+
+    :param weights: (chains, draws, n).
+    """
+    log_weights = np.log(np.asarray(weights, np.float64))
+    of_one = jax.jit(partial(log_likelihood, orderings=jnp.asarray(orderings)))
+    likelihood = np.array([[float(of_one(w)) for w in chain] for chain in weights])
+    rhat = max(split_gelman_rubin(log_weights).max(), split_gelman_rubin(likelihood))
+    worst = effective_sample_size(log_weights).min()
+    return worst / seconds, effective_sample_size(likelihood) / seconds, rhat
+
+
+def time_gibbs(kernel, rankings, warmup, draws, chains=4):
+    """Weights (chains, draws, n), CPU seconds of the draws, and wall seconds of one sweep."""
+
+    def run(state, rankings, number):
+        def step(state, _):
+            state = kernel.sample(state, (rankings,), {})
+            return state, state.z["weights"]
+
+        return jax.lax.scan(step, state, None, length=number)
+
+    keys = jax.random.split(jax.random.key(0), chains)
+    state = kernel.init(keys, 0, None, (rankings,), {})
+    state, _ = jax.block_until_ready(jax.jit(partial(run, number=warmup))(state, rankings))
+    sample = jax.jit(partial(run, number=draws)).lower(state, rankings).compile()
+    start, wall = time.process_time(), time.perf_counter()
+    _, weights = jax.block_until_ready(sample(state, rankings))
+    seconds, wall = time.process_time() - start, time.perf_counter() - wall
+    return np.asarray(weights).swapaxes(0, 1), seconds, wall / draws / chains
+
+
+def time_nuts(rankings, warmup, draws, chains):
+    """Weights (chains, draws, n) and CPU seconds of the draws."""
+    orderings = jnp.asarray(rankings.orderings[rankings.row_index])
+    mcmc = MCMC(
+        NUTS(partial(nuts_model, num_items=rankings.num_items)),
+        num_warmup=warmup,
+        num_samples=draws,
+        num_chains=chains,
+        chain_method="sequential",
+        progress_bar=True,  # keeps the compiled program between runs
+    )
+    mcmc.warmup(jax.random.key(0), orderings)
+    mcmc.num_samples = draws
+    mcmc.run(mcmc.post_warmup_state.rng_key, orderings)  # compiles what the draws need
+    start = time.process_time()
+    mcmc.run(mcmc.post_warmup_state.rng_key, orderings)
+    seconds = time.process_time() - start
+    return np.asarray(mcmc.get_samples(group_by_chain=True)["weights"]), seconds
+
+
+def population(args):
+    """Effective draws a CPU second of one population, Gibbs against NUTS."""
+    print(f"{'data':>8s}  {'kernel':30s} worst log weight  log likelihood  R-hat  ms/sweep")
+    for name in args.sizes:
+        size, items, length = SIZES[name]
+        rankings = simulate(size // (10 if args.quick else 1), items, length)
+        orderings = np.asarray(rankings.orderings)
+        merged = rankings.unique()
+        for title, data in (("Gibbs, rows merged", merged), ("Gibbs, rows written out", rankings)):
+            run = time_gibbs(PlackettLuceGibbs(), data, args.warmup, args.draws)
+            one, two, rhat = effective(run[0], orderings, run[1])
+            print(
+                f"{name:>8s}  {title:30s}{one:17.1f}{two:16.1f}{rhat:7.3f}{1e3 * run[2]:10.3f}",
+                flush=True,
+            )
+        if args.nuts_draws > 0:
+            weights, seconds = time_nuts(rankings, args.nuts_warmup, args.nuts_draws, 2)
+            one, two, rhat = effective(weights, orderings, seconds)
+            print(f"{name:>8s}  {'NUTS':30s}{one:17.1f}{two:16.1f}{rhat:7.3f}", flush=True)
+
+
+def maximum(args):
+    """Seconds to the weights of highest likelihood, against choix.
+
+    choix knows rankings of subsets only, so the lists are taken as orders of what they list.
+    """
+    for name in args.sizes:
+        size, items, length = SIZES[name]
+        lists = np.asarray(simulate(size // (10 if args.quick else 1), items, length).orderings)
+        offered = np.zeros((len(lists), items), bool)
+        np.put_along_axis(offered, lists, True, axis=1)
+        rankings = Rankings.from_orderings(lists, num_items=items, choice_sets=offered)
+        start = time.process_time()
+        fit = plackett_luce_map(rankings)
+        seconds = time.process_time() - start
+        known = np.log(fit.weights)
+        print(f"{name}: plackett_luce_map {seconds:.3f} CPU s, {fit.num_iterations} iterations")
+        try:
+            import choix
+        except ImportError:
+            print("choix is not installed")
+            continue
+        data = [row.tolist() for row in lists]
+        for function in (choix.ilsr_rankings, choix.mm_rankings):
+            start = time.process_time()
+            try:
+                found = function(items, data)
+            except RuntimeError as error:
+                print(f"{name}: choix.{function.__name__}: {error}", end=", ")
+                found = np.full(items, np.nan)
+            taken = time.process_time() - start
+            gap = np.abs(found - found.mean() - known + known.mean()).max()
+            print(
+                f"{name}: choix.{function.__name__} {taken:.3f} CPU s, {taken / seconds:.0f} times "
+                f"as long, log weights differ by {gap:.1e}",
+                flush=True,
+            )
+
+
+def apa(args):
+    """APA 1980, Gamma(1, 1) weights: known means, and the time of a sweep."""
+    kernel = PlackettLuceGibbs()
+    weights, seconds, sweep = time_gibbs(kernel, load_dataset("apa1980"), 200, args.draws)
+    ess = effective_sample_size(np.log(weights))
+    print(f"4 chains of {args.draws} draws, {1e3 * sweep:.3f} ms a sweep of one of them")
+    print("weight     known     found        sd   ESS a CPU second")
+    for k, known in enumerate((0.23166, 0.17586, 0.20706, 0.18765, 0.19777)):
+        draws = weights[..., k].astype(float)
+        print(
+            f"{k + 1:6d}{known:10.5f}{draws.mean():10.5f}{draws.std():10.5f}"
+            f"{ess[k] / seconds:12.0f}"
+        )
+    single, _, sweep = time_gibbs(kernel, load_dataset("apa1980"), 200, args.draws, chains=1)
+    print(f"one chain: {1e3 * sweep:.3f} ms a sweep, {single.shape[1]} draws")
+
+
+def main():
+    """Read the command line and print the table asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    def add(function):
+        command = commands.add_parser(function.__name__, help=function.__doc__.split("\n")[0])
+        command.add_argument("--quick", action="store_true", help="a tenth of the rankings")
+        command.set_defaults(run=function)
+        return command
+
+    for function in (population, maximum):
+        one = add(function)
+        one.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
+    one = commands.choices["population"]
+    one.add_argument("--warmup", type=int, default=200)
+    one.add_argument("--draws", type=int, default=2000)
+    one.add_argument("--nuts-warmup", type=int, default=500)
+    one.add_argument("--nuts-draws", type=int, default=500)
+    add(apa).add_argument("--draws", type=int, default=4000)
+    args = parser.parse_args()
+    args.run(args)
+
+
+if __name__ == "__main__":
+    main()
