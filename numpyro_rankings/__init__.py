@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         cp_consensus,
         log_predictive_density,
         map_consensus,
+        predict_items,
     )
 
 __version__ = "0.1.0"
@@ -36,6 +37,7 @@ _HOMES = {
     "map_consensus": "summaries",
     "medoid_partition": "partitions",
     "plackett_luce_map": "infer.plackett_luce_map",
+    "predict_items": "summaries",
     "read_rankings": "datasets",
     "to_inference_data": "inference_data",
     "variation_of_information": "partitions",
@@ -54,6 +56,7 @@ __all__ = [
     "map_consensus",
     "medoid_partition",
     "plackett_luce_map",
+    "predict_items",
     "read_rankings",
     "to_inference_data",
     "variation_of_information",

@@ -5,6 +5,8 @@
 1. *A generalization of spectral analysis with application to ranked data*, P. Diaconis (Annals
    of Statistics 17, 1989)
 2. *Dirichlet Process Mixtures of Generalized Mallows Models*, M. Meilă, H. Chen (UAI 2010)
+3. *Bayesian nonparametric Plackett–Luce models for the analysis of preferences for college degree
+   programmes*, F. Caron, Y. W. Teh, T. B. Murphy (Annals of Applied Statistics, 2014)
 """
 
 import os
@@ -307,15 +309,222 @@ def simulate_mallows_mixture(
         )
     lengths = _check_lengths(length, num_rankings, num_items)
     theta = _check_concentrations(concentration, num_clusters, int(lengths.max()), num_items)
-    shares = np.full(num_clusters, 1.0) if weights is None else np.asarray(weights, float)
-    if shares.shape != (num_clusters,) or not (shares >= 0).all() or not 0 < shares.sum() < np.inf:
-        raise RankingsError(f"weights must be {num_clusters} numbers, at least 0 and not all 0")
-    # by inversion, which makes no (N, C) table
-    bounds = np.cumsum(shares / shares.sum())[:-1]
-    uniform = np.asarray(jax.random.uniform(key_clusters, (num_rankings,)))
-    assignments = np.searchsorted(bounds, uniform, side="right").astype(np.int32)
+    assignments = _draw_clusters(key_clusters, num_rankings, num_clusters, weights, "weights")
     rankings = _simulate(key_codes, assignments, centers, theta, lengths, items)
     return MallowsMixtureSample(rankings, assignments, centers, theta)
+
+
+class PlackettLuceMixtureSample(NamedTuple):
+    """Rankings of a simulated mixture, and the truth behind them.
+
+    - **rankings** - one row for each of the N rankings, in the order of the assignments.
+    - **assignments** - cluster of each ranking, int32 (N,), 0-based.
+    - **weights** - normalised, per cluster, (C, n).
+    """
+
+    rankings: Rankings
+    assignments: np.ndarray
+    weights: np.ndarray
+
+
+def simulate_plackett_luce(
+    key: Array,
+    num_rankings: int,
+    weights: Any,
+    lengths: Any = None,
+    choice_sets: Any = None,
+    items: Sequence[str] | None = None,
+) -> Rankings:
+    """Rankings from one Plackett–Luce model: items arrive in a race, k after Exponential(w_k) [3].
+
+    :param key: a JAX random key.
+    :param num_rankings: N.
+    :param weights: positive, (n,).
+    :param lengths: how many items are listed, a number or one per ranking; all by default, and at
+        most those that are offered.
+    :param choice_sets: which items each judge is offered, booleans (N, n) or (n,); all by default.
+    :param items: names of the items.
+    :return: the rankings, one row for each; ``unique()`` merges the identical ones.
+    """
+    weights = _check_weights(np.asarray(weights, float)[None])
+    num_items = weights.shape[1]
+    if lengths is None:
+        lengths = num_items
+    checked = _check_lengths(lengths, num_rankings, num_items)
+    if choice_sets is not None:
+        offered = np.asarray(choice_sets)
+        if offered.dtype != bool or offered.shape not in ((num_items,), (num_rankings, num_items)):
+            raise RankingsError(
+                f"choice_sets must be booleans of shape ({num_rankings}, {num_items}) or "
+                f"({num_items},), got {offered.dtype} of shape {offered.shape}"
+            )
+        choice_sets = np.broadcast_to(offered, (num_rankings, num_items))
+        if not choice_sets.any(1).all():
+            raise RankingsError(f"row {np.argmin(choice_sets.any(1)) + 1} offers no item")
+    return _race(key, weights[np.zeros(num_rankings, int)], checked, choice_sets, items)
+
+
+def simulate_plackett_luce_mixture(
+    key: Array,
+    num_rankings: int,
+    weights: Any,
+    lengths: Any = None,
+    shares: Any = None,
+    items: Sequence[str] | None = None,
+) -> PlackettLuceMixtureSample:
+    """Rankings from a mixture of Plackett–Luce models.
+
+    :param key: a JAX random key.
+    :param num_rankings: N.
+    :param weights: positive, of each cluster, (C, n).
+    :param lengths: how many items are listed, a number or one per ranking; all by default.
+    :param shares: of the clusters, (C,); equal by default.
+    :param items: names of the items.
+    :return: the rankings, their clusters, and the normalised weights.
+    """
+    key_clusters, key_race = jax.random.split(key)
+    weights = _check_weights(np.asarray(weights, float))
+    checked = _check_lengths(
+        weights.shape[1] if lengths is None else lengths, num_rankings, weights.shape[1]
+    )
+    assignments = _draw_clusters(key_clusters, num_rankings, len(weights), shares, "shares")
+    rankings = _race(key_race, weights[assignments], checked, None, items)
+    return PlackettLuceMixtureSample(rankings, assignments, weights)
+
+
+def _race(
+    key: Array,
+    weights: np.ndarray,
+    lengths: np.ndarray,
+    choice_sets: np.ndarray | None,
+    items: Sequence[str] | None,
+) -> Rankings:
+    num_items = weights.shape[1]
+    times = np.asarray(jax.random.exponential(key, weights.shape), float) / weights
+    if choice_sets is not None:
+        times = np.where(choice_sets, times, np.inf)
+        lengths = np.minimum(lengths, choice_sets.sum(1))
+    orderings = np.argsort(times, axis=1)[:, : lengths.max()].astype(np.int32)
+    orderings[np.arange(lengths.max()) >= lengths[:, None]] = -1
+    return Rankings.from_orderings(orderings, num_items, items, choice_sets=choice_sets)
+
+
+class GammaProcessSample(NamedTuple):
+    """Rankings of a simulated pool of items.
+
+    - **rankings** - one row for each; the items are those that occur, as they did one by one.
+    - **weights** - of these items, (K,), in units in which the pool has inverse scale τ.
+    """
+
+    rankings: Rankings
+    weights: np.ndarray
+
+
+def simulate_gamma_process(
+    key: Array,
+    num_rankings: int,
+    length: int,
+    alpha: float,
+    tau: float = 1.0,
+    sigma: float = 0.0,
+) -> GammaProcessSample:
+    r"""Rankings of items from an endless pool, whose weights are a (generalised) gamma process [3].
+
+    Nothing is cut off: items join when they arrive in a race for the first time. While the pool
+    has been raced for a time S, new items arrive at a rate :math:`α (τ + S)^{σ-1}`, each with a
+    weight Gamma(1 - σ, τ + S), by Theorem 2' of [3].
+
+    :param key: a JAX random key.
+    :param num_rankings: N.
+    :param length: m, items in each list.
+    :param alpha: concentration α > 0.
+    :param tau: inverse scale τ > 0.
+    :param sigma: index, 0 <= σ < 1; 0 is the gamma process.
+    :return: the rankings, and the weights of the items in them.
+    """
+    for name, number in (("alpha", alpha), ("tau", tau)):
+        if not 0 < number < np.inf:
+            raise RankingsError(f"{name} must be a positive number, got {number}")
+    if not 0 <= sigma < 1:
+        raise RankingsError(f"sigma must be at least 0 and less than 1, got {sigma}")
+    if num_rankings < 1 or length < 1:
+        raise RankingsError("num_rankings and length must be at least 1")
+    rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
+    pool = Pool(np.zeros(0), alpha, np.log(tau), sigma)
+    orderings = [pool.draw_list(rng, length) for _ in range(num_rankings)]
+    weights = np.exp(pool.log_weights)
+    if len(weights) < 2:
+        # the same item in every list of one
+        names: list[str] = ["item 1", "unseen item"]
+        return GammaProcessSample(Rankings.from_orderings(orderings, items=names), weights)
+    return GammaProcessSample(Rankings.from_orderings(orderings, len(weights)), weights)
+
+
+class Pool:
+    """Items that are known by their weights, and an endless pool of others.
+
+    The others are the atoms of a (generalised) gamma process with inverse scale e^``log_rate``,
+    which grows by the time that it is raced for.
+
+    :param log_weights: of the known items, (K,).
+    """
+
+    def __init__(
+        self, log_weights: np.ndarray, alpha: float, log_rate: float, sigma: float
+    ) -> None:
+        self.log_weights = np.asarray(log_weights, float)
+        self.alpha, self.log_rate, self.sigma = float(alpha), float(log_rate), float(sigma)
+
+    def draw_list(self, rng: np.random.Generator, length: int) -> list[int]:
+        """The first ``length`` items to arrive; new ones get the next indices.
+
+        Times are in logarithms, for the weights of a small α span hundreds of orders.
+        """
+        log_times = np.log(rng.exponential(size=len(self.log_weights))) - self.log_weights
+        first = np.sort(log_times)[:length]
+        new_times: list[float] = []
+        start = self.log_rate
+        while True:
+            arrived = self._log_rate_at_next(rng)
+            # how long the pool has been raced for in this list
+            log_time = arrived + np.log(-np.expm1(start - arrived))
+            if len(first) == length and log_time >= first[-1]:
+                break
+            self.log_rate = arrived
+            log_weight = np.log(rng.gamma(2.0 - self.sigma)) + np.log(rng.uniform()) / (
+                1.0 - self.sigma
+            )
+            self.log_weights = np.append(self.log_weights, log_weight - arrived)
+            new_times.append(log_time)
+            first = np.sort(np.append(first, log_time))[:length]
+        self.log_rate = np.logaddexp(start, first[-1])
+        return np.argsort(np.concatenate([log_times, new_times]), kind="stable")[:length].tolist()
+
+    def _log_rate_at_next(self, rng: np.random.Generator) -> float:
+        """log of τ + S when the next item of the pool arrives."""
+        waited = rng.exponential() / self.alpha
+        if self.sigma == 0:
+            return self.log_rate + waited
+        # ((τ + S)^σ + σ E/α)^(1/σ)
+        return np.logaddexp(self.sigma * self.log_rate, np.log(self.sigma * waited)) / self.sigma
+
+
+def _check_weights(weights: np.ndarray) -> np.ndarray:
+    if weights.ndim != 2 or not ((weights > 0) & (weights < np.inf)).all():
+        raise RankingsError(f"weights must be positive numbers, got an array {weights.shape[1:]}")
+    return weights / weights.sum(1, keepdims=True)
+
+
+def _draw_clusters(
+    key: Array, num_rankings: int, num_clusters: int, shares: Any, name: str
+) -> np.ndarray:
+    """Cluster of each ranking, by inversion, which makes no (N, C) table."""
+    shares = np.full(num_clusters, 1.0) if shares is None else np.asarray(shares, float)
+    if shares.shape != (num_clusters,) or not (shares >= 0).all() or not 0 < shares.sum() < np.inf:
+        raise RankingsError(f"{name} must be {num_clusters} numbers, at least 0 and not all 0")
+    bounds = np.cumsum(shares / shares.sum())[:-1]
+    uniform = np.asarray(jax.random.uniform(key, (num_rankings,)))
+    return np.searchsorted(bounds, uniform, side="right").astype(np.int32)
 
 
 def _simulate(

@@ -11,7 +11,8 @@ from jax import Array
 from jax.scipy.special import gammaln, logsumexp
 from numpy.typing import ArrayLike
 
-from .distributions import GeneralizedMallows
+from .datasets import Pool
+from .distributions import GeneralizedMallows, TopTPlackettLuce
 from .ops.codes import inverse_ordering, max_codes, stage_codes
 from .ops.special import log_psi
 from .partitions import match_clusters, medoid_partition
@@ -19,12 +20,14 @@ from .rankings import Rankings
 
 __all__ = [
     "ClusterProfile",
+    "PredictedItems",
     "borda_ordering",
     "cluster_profiles",
     "cp_consensus",
     "kendall_distance",
     "log_predictive_density",
     "map_consensus",
+    "predict_items",
     "rank_probabilities",
 ]
 
@@ -316,8 +319,104 @@ def batch_of_rows(center_shape: tuple[int, ...], num_stages: int, num_rows: int)
     return int(np.clip(_CODES_AT_ONCE // per_row, 1, num_rows))
 
 
+class PredictedItems(NamedTuple):
+    """What further lists will show, one row for each draw.
+
+    - **distinct** - items in the first 1, 2, …, L of them, int (D, L).
+    - **new** - how many of these were in no list before, int (D, L).
+    """
+
+    distinct: np.ndarray
+    new: np.ndarray
+
+
+def predict_items(
+    key: Array, samples: Mapping[str, Any], num_lists: int, length: int, sigma: float = 0.0
+) -> PredictedItems:
+    """Draw further lists from a fitted gamma process, and count the items in them.
+
+    The means over the draws are the expected numbers. For the process before any data see
+    :func:`~numpyro_rankings.datasets.simulate_gamma_process`. (The probability of each item, or of
+    a new one, to come next is the mean of ``weights`` and of ``unseen_weight``.)
+
+    :param key: a JAX random key.
+    :param samples: of :class:`~numpyro_rankings.infer.GammaProcessPlackettLuceGibbs`; each draw
+        takes some 30 µs for each list, so thin them.
+    :param num_lists: L.
+    :param length: m, items in each list.
+    :param sigma: what the kernel was given; the samples do not tell.
+    """
+    for name, number in (("num_lists", num_lists), ("length", length)):
+        if number < 1:
+            raise ValueError(f"{name} must be at least 1, got {number}")
+    if ("total_weight" in samples) != (sigma > 0):
+        raise ValueError("sigma must be what the kernel was given")
+    draws = {name: np.asarray(value, float) for name, value in samples.items()}
+    number = draws["weights"].shape[-1]
+    weights = draws["weights"].reshape(-1, number)
+    alpha, rate = draws["alpha"].ravel(), draws["unseen_rate"].ravel()
+    if sigma > 0:
+        # in units of the normalised weights
+        alpha = alpha * draws["total_weight"].ravel() ** -sigma
+    rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
+    distinct = np.zeros((len(weights), num_lists), int)
+    new = np.zeros_like(distinct)
+    for d in range(len(weights)):
+        pool = Pool(np.log(weights[d]), alpha[d], np.log(rate[d]), sigma)
+        seen: set[int] = set()
+        for ell in range(num_lists):
+            seen.update(pool.draw_list(rng, length))
+            distinct[d, ell] = len(seen)
+            new[d, ell] = sum(item >= number for item in seen)
+    return PredictedItems(distinct, new)
+
+
+@jax.jit
+def _mean_log_plackett_luce(draws: dict[str, Array], orderings: Array, offered: Any) -> Array:
+    def add_draw(total: Array, draw: dict[str, Array]) -> tuple[Array, None]:
+        unseen = jnp.log(draw["unseen_weight"]) if "unseen_weight" in draw else None
+
+        def log_prob(weights: Array) -> Array:
+            model = TopTPlackettLuce(
+                jnp.log(weights), orderings.shape[1], unseen, offered, validate_args=False
+            )
+            return model.log_prob(orderings)
+
+        if "cluster_sizes" not in draw:
+            return jnp.logaddexp(total, log_prob(draw["weights"])), None
+        # an empty component's weights are a draw from the prior
+        by_cluster = jax.lax.map(log_prob, draw["weights"])
+        shares = draw["cluster_sizes"] + draw["alpha"] / draw["weights"].shape[0]
+        log_shares = jnp.log(shares / shares.sum())
+        return jnp.logaddexp(total, logsumexp(log_shares[:, None] + by_cluster, axis=0)), None
+
+    start = jnp.full(orderings.shape[0], -jnp.inf, draws["weights"].dtype)
+    return jax.lax.scan(add_draw, start, draws)[0] - jnp.log(len(draws["weights"]))
+
+
+def _log_plackett_luce(samples: Mapping[str, Any], new_rankings: Rankings) -> np.ndarray:
+    num_items = np.shape(samples["weights"])[-1]
+    if new_rankings.num_items != num_items:
+        hint = ""
+        if "unseen_weight" in samples:
+            hint = "; of a gamma process they must be those that the fitted rankings list, in order"
+        raise ValueError(
+            f"the new rankings are of {new_rankings.num_items} items, the fitted ones of "
+            f"{num_items}{hint}"
+        )
+    names = ("weights", "unseen_weight", "cluster_sizes", "alpha")
+    lead = np.ndim(samples["log_joint"])
+    draws = {
+        name: jnp.reshape(samples[name], (-1, *np.shape(samples[name])[lead:]))
+        for name in names
+        if name in samples
+    }
+    offered = new_rankings.choice_sets
+    return np.asarray(_mean_log_plackett_luce(draws, new_rankings.orderings, offered))
+
+
 def log_predictive_density(
-    samples: Mapping[str, Any], new_rankings: Rankings, num_components: int | None
+    samples: Mapping[str, Any], new_rankings: Rankings, num_components: int | None = None
 ) -> np.ndarray:
     r"""Log predictive density of new rankings under a fitted mixture.
 
@@ -330,17 +429,20 @@ def log_predictive_density(
 
     A new cluster counts exactly: whatever the prior of its concentrations, one ranking in it has
     the last factor as its marginal (Lemma 1 of Meilă & Chen 2010). In a finite mixture the
-    weights are :math:`N_c + \alpha/K`, the empty components sharing what is left.
+    weights are :math:`N_c + \alpha/K`, the empty components sharing what is left. Of draws of a
+    Plackett–Luce kernel it is the mean of its probabilities, mixed in the same way.
 
     :param samples: ``mcmc.get_samples()``, grouped by chain or not.
     :param new_rankings: lists of the same items, no longer than those fitted, or one item short
         of all.
-    :param num_components: what the kernel was given, ``None`` for the Dirichlet process; the
-        samples do not tell.
+    :param num_components: what a Mallows kernel was given, ``None`` for the Dirichlet process;
+        its samples do not tell.
     :return: one value for each row, in nats, float32, shape ``(rows,)``; the mean for one
         ranking is ``np.average(log_density, weights=new_rankings.counts)``.
     :raises ValueError: if the items do not match or a list is longer than the fitted stages.
     """
+    if "weights" in samples:
+        return _log_plackett_luce(samples, new_rankings)
     draws = flatten_chains(samples)
     clusters = occupied_slots(draws)
     num_items, num_stages = clusters["center"].shape[-1], clusters["concentration"].shape[-1]

@@ -163,7 +163,8 @@ def test_generalised_gamma_process_by_quadrature():
     assert max(z.values()) < 6.0, z
 
 
-@pytest.mark.parametrize("sigma", [pytest.param(0.2, marks=pytest.mark.slow), 0.75])
+@pytest.mark.slow
+@pytest.mark.parametrize("sigma", [0.2, 0.75])
 def test_lists_of_length_one(sigma):
     """The marginal of Theorem 1', an integral over the sum U of the waiting times, and α."""
     counts, tau, size = np.array([4.0, 1.0, 1.0]), 1.0, 6.0
@@ -187,6 +188,7 @@ def test_lists_of_length_one(sigma):
     assert max(z.values()) < 6.0, z
 
 
+@pytest.mark.slow
 def test_other_priors_of_alpha():
     """A Gamma prior that the kernel does not know for one, hence drawn by slice sampling."""
     alphas = np.exp(np.linspace(-6, 3, 60))

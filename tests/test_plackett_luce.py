@@ -176,6 +176,7 @@ def test_bad_arguments(arguments, message):
         rd.TopTPlackettLuce(*arguments)
 
 
+@pytest.mark.slow
 def test_covariates_under_nuts_and_svi():
     """The maximum of the likelihood in β is where both look for it."""
     features = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [-1.0, 0.5]])

@@ -29,8 +29,8 @@ from numpyro_rankings.rankings import Rankings
 
 class GammaProcessState(NamedTuple):
     """
-    - **z** - ``weights`` (K,), ``unseen_weight``, ``alpha``, ``log_joint``; for σ > 0
-      ``total_weight`` too.
+    - **z** - ``weights`` (K,), ``unseen_weight``, ``alpha``, ``unseen_rate``, ``log_joint``; for
+      σ > 0 ``total_weight`` too.
     - **potential_energy** - minus the log joint.
     - **accept_prob** - 1: every step is a draw from a conditional, or by slice sampling.
     - **overflow** - False: there are no slots.
@@ -55,7 +55,9 @@ class GammaProcessPlackettLuceGibbs(GibbsKernel):
 
     Samples: ``weights`` (D, K) of the items that the rankings list, in item order, and
     ``unseen_weight`` (D,) of all others, together 1; ``alpha``, ``log_joint``; for σ > 0
-    ``total_weight``, the sum of all weights before they were normalised.
+    ``total_weight``, the sum of all weights before they were normalised. ``unseen_rate`` is τ plus
+    the waiting times in units of the normalised weights: given these the unseen items are a process
+    with this inverse scale, which :func:`~numpyro_rankings.predict_items` needs.
 
     Run as ``mcmc.run(key, rankings)``. Under ``jit`` (``jit_model_args=True``) the kernel cannot
     tell which items are listed: pass ``rankings.of_listed_items()``.
@@ -173,6 +175,7 @@ class GammaProcessPlackettLuceGibbs(GibbsKernel):
             z["total_weight"] = jnp.asarray(given.get("total_weight", 1.0), float)
         if not self._is_block:
             z["alpha"] = jnp.asarray(alpha, float)
+            z["unseen_rate"] = z["alpha"] / unseen
         return self._state(z, self._given_alpha(z, args, kwargs), data, rng_key)
 
     def _sweep(self, state: GammaProcessState, args: tuple, kwargs: dict) -> GammaProcessState:
@@ -219,7 +222,7 @@ class GammaProcessPlackettLuceGibbs(GibbsKernel):
         if sigma > 0:
             z["total_weight"] = jnp.exp(log_total)
         if not self._is_block:
-            z["alpha"] = alpha
+            z["alpha"], z["unseen_rate"] = alpha, jnp.exp(log_rate + log_total)
         return self._state(z, alpha, data, rng_key)
 
     def _laplace_exponent(self, time: Array) -> Array:
