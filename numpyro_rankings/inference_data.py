@@ -1,4 +1,4 @@
-"""Draws of the Mallows kernels to ArviZ, with the quantities that can be diagnosed.
+"""Draws of the kernels to ArviZ, with the quantities that can be diagnosed.
 
 Labels switch and permutations have no mean, so R-hat and ESS of the raw draws say nothing. They
 are taken here on quantities that do not depend on the labels.
@@ -23,6 +23,7 @@ from .summaries import (
     kendall_distance,
     log_cluster_likelihood,
     log_one_ranking,
+    log_plackett_luce_likelihood,
     log_weights,
     occupied_slots,
     stage_orderings,
@@ -41,8 +42,12 @@ _LABEL_FREE = (
     "kendall_to_reference",
     "largest_sizes",
     "population_concentration",
+    "unseen_weight",
+    "population_entropy",
+    "top_weights",
 )
 _SIZES_SHOWN = 5
+_WEIGHTS_SHOWN = 5
 _AUTO_LOG_LIKELIHOOD = 10_000_000  # float32 values, 40 MB
 
 
@@ -52,10 +57,10 @@ def to_inference_data(
     log_likelihood: bool | Literal["auto"] = "auto",
     include_assignments: bool = True,
 ) -> Any:
-    """Convert a run of :class:`~numpyro_rankings.infer.SliceGibbs` or
-    :class:`~numpyro_rankings.infer.BetaGibbs` to ArviZ.
+    """Convert a run of a kernel of this package to ArviZ.
 
-    Beside the draws as they are, ``posterior`` has
+    Of the Mallows kernels :class:`~numpyro_rankings.infer.SliceGibbs` and
+    :class:`~numpyro_rankings.infer.BetaGibbs`, beside the draws as they are, ``posterior`` has
 
     - ``rank``, 1 = best, by name of the item: ``center`` the other way round. In slots that are
       empty in a draw ``rank`` is 0, ``center`` -1 and ``concentration`` NaN; slots empty in all
@@ -65,6 +70,13 @@ def to_inference_data(
       ``kendall_to_reference``, the mean over the rankings of the Kendall distance between the
       center of their cluster and the Borda order of the data. With ``num_components=1`` also
       ``population_concentration``, the θ of each stage.
+
+    Of the Plackett–Luce kernels it has ``weights`` by name of the item (NaN in components that are
+    empty in a draw), ``entropy``, that of the weights over the log of their number, 1 if they are
+    equal, and free of labels ``log_joint``, ``alpha``, ``unseen_weight``, ``population_weights``
+    (those of the components by their sizes), ``population_entropy``, ``top_weights`` (the largest
+    five of the former), and of a mixture ``num_clusters``, ``largest_sizes`` and
+    ``partition_entropy``.
 
     ``sample_stats`` has ``lp``, ``acceptance_rate`` (of the Metropolis steps) and ``overflow``.
 
@@ -81,19 +93,66 @@ def to_inference_data(
     :param include_assignments: whether to keep the labels, by far the largest array.
     :return: an :class:`arviz.InferenceData` (ArviZ 0.23) or :class:`xarray.DataTree` (1.x).
     """
-    import arviz as az
     import xarray as xr
 
     from . import __version__
 
-    samples = mcmc.get_samples(group_by_chain=True)
     kernel: Any = mcmc.sampler
-    fitted = samples["assignments"].shape[-1], samples["center"].shape[-1]
-    if fitted != (rankings.num_rankings, rankings.num_items):
+    samples = mcmc.get_samples(group_by_chain=True)
+    weighted = "weights" in samples
+    convert = _plackett_luce_posterior if weighted else _mallows_posterior
+    data, posterior = convert(mcmc, samples, rankings)
+    if not include_assignments:
+        posterior = posterior.drop_vars("assignments", errors="ignore")
+    about = {"numpyro_rankings_version": __version__, "kernel": type(kernel).__name__}
+    posterior.attrs.update(about)
+    groups = {"posterior": posterior}
+
+    num_values = posterior.sizes["chain"] * posterior.sizes["draw"] * rankings.num_rankings
+    if log_likelihood == "auto" and num_values > _AUTO_LOG_LIKELIHOOD:
+        warnings.warn(
+            f"the pointwise log likelihood of {rankings.num_rankings} rankings would be "
+            f"{num_values:.1e} numbers: left out. For leave-one-out pass log_likelihood=True, or "
+            "keep fewer draws",
+            UserWarning,
+            stacklevel=2,
+        )
+    elif log_likelihood:
+        if weighted:
+            values = _pointwise_plackett_luce(samples, rankings)
+        else:
+            values = pointwise_log_likelihood(samples, rankings, kernel._num_components)
+        coords = {name: posterior[name] for name in ("chain", "draw")}
+        groups["log_likelihood"] = xr.Dataset(
+            {"rankings": (("chain", "draw", "ranking"), values)},
+            {**coords, "ranking": np.arange(rankings.num_rankings)},
+        )
+
+    overflow = np.asarray(mcmc.get_extra_fields().get("overflow", False))
+    if overflow.any():
+        warnings.warn(
+            f"{overflow.mean():.1%} of the draws wanted more clusters than there are slots, so "
+            "the posterior is cut off: raise max_clusters and run again",
+            UserWarning,
+            stacklevel=2,
+        )
+    return _with_groups(data, groups, about)
+
+
+def _check_fitted(num_rankings: int, num_items: int, rankings: Rankings) -> None:
+    if (num_rankings, num_items) != (rankings.num_rankings, rankings.num_items):
         raise ValueError(
-            f"the run was of {fitted[0]} rankings of {fitted[1]} items; these are "
+            f"the run was of {num_rankings} rankings of {num_items} items; these are "
             f"{rankings.num_rankings} of {rankings.num_items}"
         )
+
+
+def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) -> tuple[Any, Any]:
+    """What ArviZ makes of the run, and the posterior to put in its place."""
+    import arviz as az
+
+    _check_fitted(samples["assignments"].shape[-1], samples["center"].shape[-1], rankings)
+    kernel: Any = mcmc.sampler
     num_components = kernel._num_components
     clusters = occupied_slots(samples)
     num_slots, num_items = clusters["center"].shape[-2:]
@@ -114,8 +173,6 @@ def to_inference_data(
     }
     data = az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
     posterior = _dataset(data["posterior"]).isel(cluster=slice(num_slots))
-    if not include_assignments:
-        posterior = posterior.drop_vars("assignments")
 
     empty = np.asarray(clusters["cluster_sizes"]) == 0
     center, theta = np.asarray(clusters["center"]), np.asarray(clusters["concentration"])
@@ -133,35 +190,62 @@ def to_inference_data(
     if num_components == 1:
         posterior["population_concentration"] = ("chain", "draw", "stage"), theta[:, :, 0]
         posterior = posterior.drop_vars("alpha", errors="ignore")  # of no consequence
-    about = {"numpyro_rankings_version": __version__, "kernel": type(kernel).__name__}
-    posterior.attrs.update(about)
-    groups = {"posterior": posterior}
+    return data, posterior
 
-    num_values = posterior.sizes["chain"] * posterior.sizes["draw"] * rankings.num_rankings
-    if log_likelihood == "auto" and num_values > _AUTO_LOG_LIKELIHOOD:
-        warnings.warn(
-            f"the pointwise log likelihood of {rankings.num_rankings} rankings would be "
-            f"{num_values:.1e} numbers: left out. For leave-one-out pass log_likelihood=True, or "
-            "keep fewer draws",
-            UserWarning,
-            stacklevel=2,
-        )
-    elif log_likelihood:
-        values = pointwise_log_likelihood(samples, rankings, num_components)
-        groups["log_likelihood"] = xr.Dataset(
-            {"rankings": (("chain", "draw", "ranking"), values)},
-            {name: coords.get(name, posterior[name]) for name in ("chain", "draw", "ranking")},
-        )
 
-    overflow = np.asarray(mcmc.get_extra_fields().get("overflow", False))
-    if overflow.any():
-        warnings.warn(
-            f"{overflow.mean():.1%} of the draws wanted more clusters than there are slots, so "
-            "the posterior is cut off: raise max_clusters and run again",
-            UserWarning,
-            stacklevel=2,
-        )
-    return _with_groups(data, groups, about)
+def _plackett_luce_posterior(
+    mcmc: MCMC, samples: dict[str, Any], rankings: Rankings
+) -> tuple[Any, Any]:
+    """The same for the kernels whose samples are weights."""
+    import arviz as az
+
+    if "unseen_weight" in samples:
+        rankings = rankings.of_listed_items()
+    weights = np.asarray(samples["weights"])
+    num_rankings, is_mixture = rankings.num_rankings, "assignments" in samples
+    if is_mixture:
+        num_rankings = samples["assignments"].shape[-1]
+    _check_fitted(num_rankings, weights.shape[-1], rankings)
+    coords = {
+        "item": [str(name) for name in rankings.items],
+        "ranking": np.arange(rankings.num_rankings),
+        "stage": np.arange(1, rankings.orderings.shape[1] + 1),
+        "cluster": np.arange(weights.shape[-2]),
+    }
+    dims = {
+        "weights": ["cluster", "item"] if is_mixture else ["item"],
+        "assignments": ["ranking"],
+        "cluster_sizes": ["cluster"],
+        "rankings": ["ranking", "stage"],
+    }
+    data = az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
+    posterior = _dataset(data["posterior"])
+    axes = ("chain", "draw")
+    population = weights
+    if is_mixture:
+        sizes = np.asarray(samples["cluster_sizes"])
+        population = np.einsum("abc,abci->abi", sizes / sizes.sum(-1, keepdims=True), weights)
+        weights = np.where(sizes[..., None] > 0, weights, np.nan)
+        posterior["weights"] = (*axes, "cluster", "item"), weights
+        largest_first = -np.sort(-sizes, axis=-1)[..., :_SIZES_SHOWN]
+        posterior["largest_sizes"] = (*axes, "size_rank"), largest_first
+        posterior["partition_entropy"] = axes, partition_entropy(sizes)
+        posterior = posterior.assign_coords(size_rank=np.arange(1, largest_first.shape[-1] + 1))
+    posterior["entropy"] = (*axes, *(["cluster"] if is_mixture else [])), _entropy(weights)
+    posterior["population_weights"] = (*axes, "item"), population
+    posterior["population_entropy"] = axes, _entropy(population)
+    top = np.argsort(-population.mean((0, 1)), kind="stable")[:_WEIGHTS_SHOWN]
+    posterior["top_weights"] = (*axes, "top_item"), population[..., top]
+    names = np.array(coords["item"])
+    return data, posterior.assign_coords(item=names, top_item=names[top])
+
+
+def _entropy(weights: np.ndarray) -> np.ndarray:
+    """Entropy of weights over its largest value, along the last axis."""
+    shares = weights / weights.sum(-1, keepdims=True)
+    if shares.shape[-1] == 1:
+        return np.ones(shares.shape[:-1])
+    return -np.sum(shares * np.log(shares), axis=-1) / np.log(shares.shape[-1])
 
 
 def _dataset(group: Any) -> Any:
@@ -286,6 +370,40 @@ def _pointwise(
     return jax.lax.map(one_draw, draws)
 
 
+def _pointwise_plackett_luce(samples: dict[str, Any], rankings: Rankings) -> np.ndarray:
+    """The same for the kernels whose samples are weights."""
+    if "unseen_weight" in samples:
+        rankings = rankings.of_listed_items()
+    names = ("weights", "unseen_weight", "cluster_sizes", "assignments", "alpha")
+    chains, draws = np.shape(samples["log_joint"])
+    flat = {
+        name: jnp.asarray(samples[name]).reshape(chains * draws, *np.shape(samples[name])[2:])
+        for name in names
+        if name in samples
+    }
+    values = _pointwise_weights(flat, rankings)
+    return np.asarray(values).reshape(chains, draws, -1)
+
+
+@jax.jit
+def _pointwise_weights(draws: dict[str, Array], rankings: Rankings) -> Array:
+    rows = rankings.row_index
+
+    def one_draw(draw: dict[str, Array]) -> Array:
+        table = log_plackett_luce_likelihood(draw, rankings.orderings, rankings.choice_sets)
+        if "assignments" not in draw:
+            return table[0, rows]
+        by_cluster = table[:, rows]
+        labels, sizes = draw["assignments"].astype(jnp.int32), draw["cluster_sizes"]
+        prior = draw["alpha"] / sizes.shape[0]
+        own = jnp.arange(sizes.shape[0])[:, None] == labels
+        log_shares = jnp.log(sizes[:, None] - own + prior)
+        total = jax.nn.logsumexp(log_shares + by_cluster, axis=0)
+        return total - jnp.log(len(labels) - 1 + draw["alpha"])
+
+    return jax.lax.map(one_draw, draws)
+
+
 def _all_but_one(x: Array) -> Array:
     """Log sum of the exponentials of all entries but one, for each; nothing is subtracted."""
     nothing = jnp.full(1, -jnp.inf, x.dtype)
@@ -318,7 +436,9 @@ def diagnostics_table(data: Any) -> "pd.DataFrame":
         if values.ndim == 2:
             scalars[name] = values
         else:
-            scalars |= {f"{name}[{i + 1}]": values[..., i] for i in range(values.shape[-1])}
+            labels = posterior["top_item"].values if name == "top_weights" else None
+            labels = range(1, values.shape[-1] + 1) if labels is None else labels
+            scalars |= {f"{name}[{k}]": values[..., i] for i, k in enumerate(labels)}
     moving = {name: x for name, x in scalars.items() if np.ptp(x, axis=1).any()}
     # R-hat of a single chain is not defined; and where nothing moves, nothing can be estimated.
     dataset = xr.Dataset({name: (("chain", "draw"), x) for name, x in moving.items()})

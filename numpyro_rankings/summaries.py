@@ -371,21 +371,28 @@ def predict_items(
     return PredictedItems(distinct, new)
 
 
+def log_plackett_luce_likelihood(
+    draw: Mapping[str, Array], orderings: Array, offered: Array | None
+) -> Array:
+    """Log probability of every row in every component of one draw, shape ``(C, rows)``."""
+    unseen = jnp.log(draw["unseen_weight"]) if "unseen_weight" in draw else None
+
+    def log_prob(weights: Array) -> Array:
+        model = TopTPlackettLuce(
+            jnp.log(weights), orderings.shape[1], unseen, offered, validate_args=False
+        )
+        return model.log_prob(orderings)
+
+    return jax.lax.map(log_prob, jnp.atleast_2d(draw["weights"]))
+
+
 @jax.jit
 def _mean_log_plackett_luce(draws: dict[str, Array], orderings: Array, offered: Any) -> Array:
     def add_draw(total: Array, draw: dict[str, Array]) -> tuple[Array, None]:
-        unseen = jnp.log(draw["unseen_weight"]) if "unseen_weight" in draw else None
-
-        def log_prob(weights: Array) -> Array:
-            model = TopTPlackettLuce(
-                jnp.log(weights), orderings.shape[1], unseen, offered, validate_args=False
-            )
-            return model.log_prob(orderings)
-
+        by_cluster = log_plackett_luce_likelihood(draw, orderings, offered)
         if "cluster_sizes" not in draw:
-            return jnp.logaddexp(total, log_prob(draw["weights"])), None
+            return jnp.logaddexp(total, by_cluster[0]), None
         # an empty component's weights are a draw from the prior
-        by_cluster = jax.lax.map(log_prob, draw["weights"])
         shares = draw["cluster_sizes"] + draw["alpha"] / draw["weights"].shape[0]
         log_shares = jnp.log(shares / shares.sum())
         return jnp.logaddexp(total, logsumexp(log_shares[:, None] + by_cluster, axis=0)), None

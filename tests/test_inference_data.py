@@ -12,9 +12,10 @@ import numpyro.distributions as dist
 import pytest
 from fabricated import fabricated_mcmc
 from numpyro.infer import MCMC
+from test_plackett_luce import log_prob_twin
 
 import numpyro_rankings
-from numpyro_rankings.infer import SliceGibbs
+from numpyro_rankings.infer import GammaProcessPlackettLuceGibbs, PlackettLuceGibbs, SliceGibbs
 from numpyro_rankings.inference_data import (
     diagnostics_table,
     pointwise_log_likelihood,
@@ -223,3 +224,80 @@ def test_importing_the_package_loads_neither_arviz_nor_matplotlib():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+# -- Plackett–Luce -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["mixture", "gamma-process"])
+def weighted(request):
+    items = ["Ann", "Bob", "Cid", "Dee", "Eve"]
+    rankings = Rankings.from_orderings(
+        [[0, 1, 3], [3, 1], [4]], num_items=5, items=items, counts=[6, 4, 5]
+    )
+    kernel = PlackettLuceGibbs(num_components=4, alpha=dist.Gamma(1.0, 1.0))
+    if request.param == "gamma-process":
+        kernel = GammaProcessPlackettLuceGibbs(dist.Gamma(1.0, 1.0))
+    mcmc = MCMC(
+        kernel,
+        num_warmup=10,
+        num_samples=DRAWS,
+        num_chains=CHAINS,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    mcmc.run(jax.random.key(0), rankings)
+    data = to_inference_data(mcmc, rankings)
+    return mcmc, rankings, data
+
+
+def test_weights_by_name_and_free_of_labels(weighted, tmp_path):
+    mcmc, rankings, data = weighted
+    samples = mcmc.get_samples(group_by_chain=True)
+    posterior, weights = data["posterior"], np.asarray(samples["weights"])
+    table = diagnostics_table(data)
+    if "assignments" in samples:
+        sizes = np.asarray(samples["cluster_sizes"])
+        assert (sizes == 0).any()
+        found = posterior["weights"].values
+        np.testing.assert_array_equal(np.isnan(found).all(-1), sizes == 0)
+        np.testing.assert_array_equal(found[sizes > 0], weights[sizes > 0])
+        assert posterior["item"].values.tolist() == list(rankings.items)
+        population = (sizes[..., None] / 15 * weights).sum(2)
+        assert "num_clusters" in table.index and "largest_sizes[1]" in table.index
+    else:
+        assert posterior["item"].values.tolist() == ["Ann", "Bob", "Dee", "Eve"]  # nobody has Cid
+        population = weights
+        assert "unseen_weight" in table.index
+    np.testing.assert_allclose(posterior["population_weights"], population, rtol=1e-5)
+    shares = population / population.sum(-1, keepdims=True)
+    entropy = -(shares * np.log(shares)).sum(-1) / np.log(shares.shape[-1])
+    np.testing.assert_allclose(posterior["population_entropy"], entropy, rtol=1e-5)
+    means = dict(zip(posterior["item"].values, population.mean((0, 1)), strict=True))
+    assert posterior["top_item"].values[0] == max(means, key=means.get)
+    assert f"top_weights[{max(means, key=means.get)}]" in table.index
+    assert {"log_joint", "alpha", "population_entropy"} <= set(table.index)
+    save_inference_data(data, tmp_path / "posterior.nc")
+    again = az.from_netcdf(tmp_path / "posterior.nc")
+    np.testing.assert_array_equal(again["posterior"]["weights"], posterior["weights"])
+    with pytest.raises(ValueError, match="the run was of"):
+        to_inference_data(mcmc, Rankings.from_orderings([[0, 1]], num_items=2))
+
+
+def test_log_likelihood_of_weights(weighted):
+    mcmc, rankings, data = weighted
+    samples = mcmc.get_samples(group_by_chain=True)
+    found = np.asarray(data["log_likelihood"]["rankings"])
+    listed = rankings if "assignments" in samples else rankings.of_listed_items()
+    lists = np.asarray(listed.orderings)[np.asarray(listed.row_index)]
+    for chain, draw, i in ((0, 3, 0), (1, 20, 8), (0, 29, 14)):
+        z = {name: np.asarray(value[chain, draw], float) for name, value in samples.items()}
+        if "assignments" in samples:
+            label, sizes = int(z["assignments"][i]), z["cluster_sizes"].copy()
+            sizes[label] -= 1
+            shares = (sizes + z["alpha"] / 4) / (14 + z["alpha"])
+            terms = [np.exp(log_prob_twin(lists[i], w)) for w in z["weights"]]
+            expected = np.log(shares @ terms)
+        else:
+            expected = log_prob_twin(lists[i], z["weights"], z["unseen_weight"])
+        assert float(found[chain, draw, i]) == pytest.approx(expected, rel=1e-4)
