@@ -229,7 +229,7 @@ def test_block_of_gibbs_by_quadrature():
     assert max(z.values()) < 6.0, z
 
 
-@pytest.mark.parametrize("sigma", [0.0, 0.4])
+@pytest.mark.parametrize("sigma", [0.0, pytest.param(0.4, marks=pytest.mark.slow)])
 def test_items_that_are_not_listed(sigma):
     """They have no weight of their own; under jit the user has to say so."""
     kernel = GammaProcessPlackettLuceGibbs(dist.Gamma(2.0, 1.5), sigma=sigma)

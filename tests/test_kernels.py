@@ -178,7 +178,14 @@ def test_draws_of_weights_are_consistent(name):
 METHODS = ["sequential", *(pytest.param(m, marks=pytest.mark.slow) for m in ("vmap", "jit"))]
 
 
-@each_kernel(("slice-one-population", "plackett-luce-mixture", "generalised-gamma-process"))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("slice-one-population", marks=pytest.mark.slow),
+        "plackett-luce-mixture",
+        pytest.param("generalised-gamma-process", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("method", METHODS)
 def test_chain_methods_agree(name, method):
     if method == "jit":
@@ -223,7 +230,7 @@ def test_parallel_chains_on_two_devices():
     assert "same draws" in run_script(PARALLEL)
 
 
-@pytest.mark.parametrize("name", ["slice-sequential", "plackett-luce-mixture", "gamma-process"])
+@each_kernel(("slice-sequential", "plackett-luce-mixture", "generalised-gamma-process"))
 def test_resume_is_the_single_long_run(name, capsys, monkeypatch):
     """Warm-up, run and resume are three thirds of one stream, bit for bit; and what is shown."""
     for variable in ("CI", "PYTEST_XDIST_WORKER"):  # where they are set, NumPyro shows no progress

@@ -20,7 +20,8 @@ from test_distributions import assert_frequencies, top_lists
 
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import Rankings, RankingsError, load_dataset, plackett_luce_map
-from numpyro_rankings.infer import PlackettLuceGibbs
+from numpyro_rankings.datasets import simulate_plackett_luce_mixture
+from numpyro_rankings.infer import PlackettLuceGibbs, plackett_luce
 from numpyro_rankings.infer.plackett_luce import as_data, log_likelihood_of, sum_times_in_play
 from numpyro_rankings.ops import choices as ops
 
@@ -490,6 +491,31 @@ def test_real_ballots():
     assert np.all(np.abs(draws.mean(0) - known) < 4.5 * error)
     np.testing.assert_allclose(draws.std(0), 0.0021, rtol=0.15)
     assert stats.skew(draws[:, 0]) < 0.5
+
+
+@pytest.mark.slow
+def test_chains_of_a_mixture_start_at_the_same_mode():
+    """Six starts on four overlapping groups, none worse than the truth."""
+    weights = np.exp(np.random.default_rng(3).normal(size=(4, 7)))
+    truth = simulate_plackett_luce_mixture(random.key(0), 4000, weights, 5)
+    data = as_data(truth.rankings.unique())
+
+    @jax.jit
+    def log_likelihood(weights):
+        """At the shares that suit these weights."""
+        table = ops.log_likelihoods(data.choices, weights, None, jnp.array(4))
+
+        def step(log_shares, _):
+            chances = jax.nn.softmax(table + log_shares[:, None], axis=0) * data.counts
+            return jnp.log(chances.sum(1) / data.num_rankings), None
+
+        log_shares, _ = jax.lax.scan(step, jnp.full(4, -np.log(4.0)), None, length=200)
+        return jnp.sum(data.counts * jax.nn.logsumexp(table + log_shares[:, None], axis=0))
+
+    start = jax.jit(lambda key: plackett_luce._start(key, data, 4, 7)[1])
+    found = [float(log_likelihood(start(random.key(i)))) for i in range(6)]
+    assert np.ptp(found) < 3.0
+    assert min(found) > float(log_likelihood(jnp.asarray(truth.weights)))
 
 
 BAD = {

@@ -90,7 +90,7 @@ CASES = {
     ),
     "beta-exact-finite": (BetaGibbs(1.5, **PRIOR, num_components=3), conjugate, 1.5, 3, False),
 }
-QUICK = ("slice-sequential", "slice-parallel", "slice-one-population", "beta-exact")
+QUICK = ("slice-parallel", "slice-one-population", "beta-exact")
 CHAINS, DRAWS, DRAWS_OF_ONE = 100, 400, 20_000
 
 

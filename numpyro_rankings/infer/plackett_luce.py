@@ -37,7 +37,8 @@ from numpyro_rankings.ops.choices import (
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.rankings import Rankings
 
-_START_ITERATIONS = 10  # of EM, before the first sweep
+_START_ITERATIONS = 200  # of EM, before the first sweep
+_MOST_STARTS, _MOST_CELLS = 20, 4_000_000_000  # of EM in a mixture; what all of them may touch
 _SEED_BOOST = 1.0  # log weight that each place of a seed ranking is worth
 
 
@@ -156,7 +157,8 @@ class PlackettLuceGibbs(GibbsKernel):
     conditional, a gamma distribution [1, eq. 5; 2]. Of up to 12 items, choices from the same items
     are taken together, whatever lists they belong to. The scale of the weights, on which the
     rankings say nothing, is drawn anew from its own conditional. With K > 1 components all labels
-    are drawn at once, given shares of the components.
+    are drawn at once, given shares of the components; a chain starts at the best of up to 20
+    optima of the likelihood, found by EM from random rankings.
 
     Samples: ``weights`` (D, n), normalised, and ``log_joint``. With K > 1: ``weights`` (D, K, n),
     ``assignments`` (D, N), canonical, ``cluster_sizes`` (D, K), ``num_clusters``, ``alpha``,
@@ -293,21 +295,11 @@ class PlackettLuceGibbs(GibbsKernel):
         alpha = given.get("alpha")
         if alpha is None and isinstance(self._alpha, dist.Distribution):
             alpha = self._alpha.sample(key_alpha)
-        labels = jnp.zeros(data.num_rankings, jnp.int32)
-        if slots > 1:
-            labels = given.get("assignments", _nearest_seed(key_labels, data, slots, n))
-            labels = labels.astype(jnp.int32)
-        weights = jnp.full((slots, n), 1.0 / n)
+        labels, weights = _start(key_labels, data, slots, n)
+        if "assignments" in given and slots > 1:
+            labels = given["assignments"].astype(jnp.int32)
         if "weights" in given:
             weights = jnp.asarray(given["weights"], float).reshape(slots, n)
-        elif slots > 1 or not self._is_block:
-            who = data.members(labels, slots)
-            ones = jnp.ones(n)
-
-            def step(weights: Array, _: None) -> tuple[Array, None]:
-                return _expected_weights(data, who, weights, ones), None
-
-            weights, _ = jax.lax.scan(step, weights, None, length=_START_ITERATIONS)
         z = {self._sites["weights"]: weights if slots > 1 else weights[0]}
         if slots > 1:
             z[self._sites["assignments"]] = labels
@@ -399,13 +391,6 @@ def _update_weights(
     return normalise(sample_log_gamma(key_weights, shape + chosen) - log_rate)
 
 
-def _expected_weights(data: PlackettLuceData, who: Members, weights: Array, shape: Array) -> Array:
-    """The same with means in place of draws: a step of EM, to start from."""
-    in_play, _ = sum_times_in_play(None, data, who, weights, None)
-    chosen = times_chosen(data.choices, *who, *weights.shape)
-    return normalise(jnp.log(shape + chosen) - jnp.log(in_play + weights.shape[1]))
-
-
 def _update_labels(
     key: Array, labels: Array, weights: Array, prior: PartitionPrior, data: PlackettLuceData
 ) -> Array:
@@ -418,15 +403,66 @@ def _update_labels(
     return draw_labels(key_labels, table + log_shares[:, None], data.row_index)
 
 
-def _nearest_seed(key: Array, data: PlackettLuceData, slots: int, num_items: int) -> Array:
-    """The most probable of K components around random rankings."""
+def _start(key: Array, data: PlackettLuceData, slots: int, num_items: int) -> tuple[Array, Array]:
+    """Labels and weights at the best of some optima that EM finds from random rankings."""
+    num_rows, num_stages = data.choices.orderings.shape
+    cells = slots * num_rows * num_stages * _START_ITERATIONS
+    starts = 1 if slots == 1 else min(max(_MOST_CELLS // cells, 1), _MOST_STARTS)
+
+    def climb(key: Array) -> tuple[Array, Array]:
+        seeds = normalise(_around_rankings(key, data, slots, num_items))
+        mixture = seeds, jnp.full(slots, -np.log(slots))
+
+        def step(mixture: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
+            return _expectation_maximization(*mixture, data), None
+
+        return jax.lax.scan(step, mixture, None, length=_START_ITERATIONS)[0]
+
+    def log_table(weights: Array, log_shares: Array) -> Array:
+        return log_likelihoods(data.choices, weights, None, jnp.array(slots)) + log_shares[:, None]
+
+    def keep_better(best: tuple, key: Array) -> tuple[tuple, None]:
+        mixture = climb(key)
+        score = jnp.sum(data.counts * jax.nn.logsumexp(log_table(*mixture), axis=0))
+        better = score > best[0]
+        return jax.tree.map(lambda a, b: jnp.where(better, a, b), (score, *mixture), best), None
+
+    key_labels, key = random.split(key)
+    nothing = jnp.array(-jnp.inf), jnp.full((slots, num_items), 1.0 / num_items), jnp.zeros(slots)
+    (_, *mixture), _ = jax.lax.scan(keep_better, nothing, random.split(key, starts))
+    return draw_labels(key_labels, log_table(*mixture), data.row_index), mixture[0]
+
+
+def _expectation_maximization(
+    weights: Array, log_shares: Array, data: PlackettLuceData
+) -> tuple[Array, Array]:
+    """One step of EM, with one of Hunter's in it.
+
+    Each item and each component counts once more than it occurs, so that no weight is 0.
+    """
+    num_components, num_items = weights.shape
+    table = log_likelihoods(data.choices, weights, None, jnp.array(num_components))
+    chances = jax.nn.softmax(table + log_shares[:, None], axis=0) * data.counts
+    rows = jnp.arange(table.shape[1])
+
+    def one(component: tuple[Array, Array]) -> Array:
+        chances, weights = component
+        who = Members(rows, 0 * rows, chances)
+        in_play, _ = sum_times_in_play(None, data, who, weights[None], None)
+        chosen = times_chosen(data.choices, *who, 1, num_items)
+        return normalise(jnp.log(1.0 + chosen[0]) - jnp.log(in_play[0] + num_items))
+
+    weights = jax.lax.map(one, (chances, weights))
+    sizes = chances.sum(1) + 1.0
+    return weights, jnp.log(sizes / sizes.sum())
+
+
+def _around_rankings(key: Array, data: PlackettLuceData, slots: int, num_items: int) -> Array:
+    """Log weights of K components around random rankings, (K, n)."""
     orderings = data.choices.orderings
     rows = data.row_index[random.randint(key, (slots,), 0, data.num_rankings)]
-    stages = orderings.shape[1]
+    seeds, stages = orderings[rows], orderings.shape[1]
     boost = _SEED_BOOST * (stages - jnp.arange(stages))
-    seeds = orderings[rows]
-    log_weights = jnp.zeros((slots, num_items))
     columns = jnp.where(seeds >= 0, seeds, num_items)
-    log_weights = log_weights.at[jnp.arange(slots)[:, None], columns].set(boost, mode="drop")
-    table = log_likelihoods(data.choices, normalise(log_weights), None, jnp.array(slots))
-    return jnp.argmax(table, axis=0).astype(jnp.int32)[data.row_index]
+    log_weights = jnp.zeros((slots, num_items))
+    return log_weights.at[jnp.arange(slots)[:, None], columns].set(boost, mode="drop")

@@ -54,12 +54,12 @@ def as_choices(orderings: Array, choice_sets: Array | None, num_items: int, pool
 def times_chosen(
     choices: Choices, rows: Array, clusters: Array, counts: Array, num_clusters: int, num_items: int
 ) -> Array:
-    """n_k: informative stages that chose an item, int32 (C, n).
+    """n_k: informative stages that chose an item, (C, n), of the type of the counts.
 
     :param rows: row, **clusters** and number of copies, **counts**, of each entry, (entries,).
     """
     columns = jnp.where(choices.informative, choices.orderings, num_items)[rows]
-    zeros = jnp.zeros((num_clusters, num_items), jnp.int32)
+    zeros = jnp.zeros((num_clusters, num_items), counts.dtype)
     return zeros.at[clusters[:, None], columns].add(counts[:, None], mode="drop")
 
 
@@ -165,9 +165,9 @@ def in_sets(num_items: int, dtype) -> Array:
 def set_counts(
     choices: Choices, rows: Array, clusters: Array, counts: Array, num_clusters: int, num_items: int
 ) -> Array:
-    """Informative stages with each set in play, int32 (C, 2^n)."""
+    """Informative stages with each set in play, (C, 2^n), of the type of the counts."""
     codes = jnp.where(choices.informative, set_codes(choices, num_items), 2**num_items)[rows]
-    zeros = jnp.zeros((num_clusters, 2**num_items), jnp.int32)
+    zeros = jnp.zeros((num_clusters, 2**num_items), counts.dtype)
     return zeros.at[clusters[:, None], codes].add(counts[:, None], mode="drop")
 
 
