@@ -17,6 +17,7 @@ from numpyro_rankings.distributions import (
     RandomPermutation,
     TopTPlackettLuce,
 )
+from numpyro_rankings.ops.special import log_bessel_ie
 from numpyro_rankings.ops.stable import log_stable_density
 from numpyro_rankings.rankings import Rankings
 
@@ -253,3 +254,140 @@ def log_tempered_stable(log_mass: Array, alpha: Array, tau: Any, sigma: float) -
     log_scale = jnp.log(alpha / sigma) / sigma
     log_stable = log_stable_density(log_mass - log_scale, sigma) - log_scale
     return log_stable - tau * jnp.exp(log_mass) + alpha / sigma * tau**sigma
+
+
+def dp_plackett_luce(
+    rankings: Rankings,
+    *,
+    alpha: Any = 1.0,
+    phi: Any = 1.0,
+    gamma: Any = 1.0,
+    tau: float = 1.0,
+    max_clusters: int = 64,
+) -> None:
+    r"""
+    Dirichlet process mixture of nonparametric Plackett–Luce models that share their items.
+
+    The items are the atoms of a root gamma process :math:`G_0`; each cluster has
+
+    .. math:: u_{jk} \sim \mathrm{Poisson}(φ w_{0k}), \qquad
+        w_{jk} \sim \mathrm{Gamma}(u_{jk}, τ + φ), \text{ or } 0 \text{ if } u_{jk} = 0,
+
+    and so for the items that no ranking lists, with :math:`α + u_{j*}` for shape; u is summed over
+    here. Every item that is listed is taken to be an atom of the root.
+
+    Sites: ``alpha``, ``phi``, ``gamma`` (those that have priors), ``assignments`` (N,),
+    ``root_weights`` (K,) and ``root_unseen_weight`` as they are, ``weights`` (C, K) and
+    ``unseen_weight`` (C,) normalised, ``total_weight`` (C,), and the observed ``rankings``. There
+    is no sampling from the prior.
+
+    **References:**
+
+    1. Caron, F., Teh, Y. W., Murphy, T. B. (2014), "Bayesian nonparametric Plackett–Luce models
+       for the analysis of preferences for college degree programmes", Section 5.
+    """
+    rankings = rankings.of_listed_items()
+    values = {}
+    for name, value in (("alpha", alpha), ("phi", phi), ("gamma", gamma)):
+        if isinstance(value, dist.Distribution):
+            value = numpyro.sample(name, value)
+        values[name] = numpyro.deterministic(f"process_{name}", jnp.asarray(value, float))
+    size, number = rankings.num_rankings, rankings.num_items
+    assignments = numpyro.sample(
+        "assignments",
+        ChineseRestaurantProcess(values["gamma"], size, max_clusters=max_clusters),
+        infer={"event_dims": ["ranking"]},
+    )
+    cluster_sizes = jnp.zeros(max_clusters, jnp.int32).at[assignments].add(1)
+    positive, shares = dist.constraints.positive, dist.constraints.unit_interval
+    item, slots = {"event_dims": ["item"]}, max_clusters
+
+    def improper(name: str, support: Any, batch: tuple = (), event: tuple = (), **infer) -> Array:
+        return numpyro.sample(name, dist.ImproperUniform(support, batch, event), infer=infer)
+
+    root = improper("root_weights", positive, (), (number,), **item)
+    root_unseen = improper("root_unseen_weight", positive)
+    with numpyro.plate("cluster", slots, dim=-1):
+        weights = improper("weights", shares, (slots,), (number,), **item)
+        unseen = improper("unseen_weight", shares, (slots,))
+        total = improper("total_weight", positive, (slots,))
+    process = log_pitt_walker(
+        weights,
+        unseen,
+        total,
+        root,
+        root_unseen,
+        cluster_sizes > 0,
+        values["alpha"],
+        values["phi"],
+        tau,
+    )
+    numpyro.factor("process", process)
+    with numpyro.plate("ranking", size, dim=-1):
+        numpyro.sample(
+            "rankings",
+            TopTPlackettLuce(
+                jnp.log(weights[assignments]),
+                rankings.orderings.shape[1],
+                jnp.log(unseen[assignments]),
+            ),
+            obs=rankings.orderings[rankings.row_index],
+            infer={"event_dims": ["stage"]},
+        )
+
+
+def log_atoms(weights: Array, root: Array, phi: Array, tau: Any) -> Array:
+    """log p(w_jk | w_0k), eq. (25), with u_jk summed over; a weight of 0 has a mass of its own.
+
+    :param weights: (C, K).
+    :param root: (K,).
+    """
+    positive = weights > 0
+    w = jnp.where(positive, weights, 1.0)
+    rate = tau + phi
+    x = 2.0 * jnp.sqrt(w * phi * root * rate)
+    # e^x of the Bessel function against e^{-φ w_0 - (τ + φ) w} is a square
+    log_density = log_bessel_ie(1.0, x) + 0.5 * jnp.log(phi * rate * root / w)
+    log_density -= (jnp.sqrt(phi * root) - jnp.sqrt(rate * w)) ** 2
+    return jnp.where(positive, log_density, -phi * root)
+
+
+def log_unseen(weights: Array, root: Array, alpha: Array, phi: Array, tau: Any) -> Array:
+    """log p(w_j* | w_0*), eq. (26), with u_j* summed over.
+
+    :param weights: (C,).
+    :param root: ().
+    """
+    rate = tau + phi
+    x = 2.0 * jnp.sqrt(weights * phi * root * rate)
+    log_density = log_bessel_ie(alpha - 1.0, x) + 0.5 * (alpha + 1.0) * jnp.log(rate)
+    log_density += 0.5 * (alpha - 1.0) * jnp.log(weights / (phi * root))
+    return log_density - (jnp.sqrt(phi * root) - jnp.sqrt(rate * weights)) ** 2
+
+
+def log_pitt_walker(
+    weights: Array,
+    unseen: Array,
+    total: Array,
+    root: Array,
+    root_unseen: Array,
+    occupied: Array,
+    alpha: Array,
+    phi: Array,
+    tau: Any,
+) -> Array:
+    """Log density of the root and of the occupied clusters, see the model above.
+
+    :param weights: (C, K), normalised together with **unseen**, (C,); **total** (C,) is their sum
+        as it was.
+    :param root: (K,), and **root_unseen** ().
+    """
+    number = root.shape[0]
+    # the atoms of the gamma process, and all the others
+    log_density = number * jnp.log(alpha) - jnp.sum(jnp.log(root)) - tau * root.sum()
+    log_density += dist.Gamma(alpha, tau).log_prob(root_unseen)
+    of_atoms = log_atoms(weights * total[:, None], root, phi, tau).sum(1)
+    rest = log_unseen(unseen * total, root_unseen, alpha, phi, tau)
+    # the Jacobian of the shares and the total
+    jacobian = jnp.sum(weights > 0, axis=1) * jnp.log(total)
+    return log_density + jnp.sum(jnp.where(occupied, of_atoms + rest + jacobian, 0.0))

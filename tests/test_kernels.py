@@ -24,6 +24,7 @@ import numpyro_rankings.distributions as rd
 from numpyro_rankings import Rankings, to_inference_data
 from numpyro_rankings.infer import (
     BetaGibbs,
+    DPPlackettLuceGibbs,
     GammaProcessPlackettLuceGibbs,
     PlackettLuceGibbs,
     SliceGibbs,
@@ -57,6 +58,7 @@ KERNELS = {
     "plackett-luce-mixture": lambda: PlackettLuceGibbs(num_components=3, alpha=GAMMA),
     "gamma-process": lambda: GammaProcessPlackettLuceGibbs(GAMMA),
     "generalised-gamma-process": lambda: GammaProcessPlackettLuceGibbs(1.5, 0.5, 0.3),
+    "dp-plackett-luce": lambda: DPPlackettLuceGibbs(GAMMA, GAMMA, GAMMA, 0.7, max_clusters=40),
 }
 QUICK = ("slice-parallel", "beta", "slice-one-population", "slice-finite-tied")
 QUICK += ("plackett-luce", "plackett-luce-mixture", "gamma-process")
@@ -184,6 +186,7 @@ METHODS = ["sequential", *(pytest.param(m, marks=pytest.mark.slow) for m in ("vm
         pytest.param("slice-one-population", marks=pytest.mark.slow),
         "plackett-luce-mixture",
         pytest.param("generalised-gamma-process", marks=pytest.mark.slow),
+        pytest.param("dp-plackett-luce", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.parametrize("method", METHODS)
@@ -230,7 +233,9 @@ def test_parallel_chains_on_two_devices():
     assert "same draws" in run_script(PARALLEL)
 
 
-@each_kernel(("slice-sequential", "plackett-luce-mixture", "generalised-gamma-process"))
+@each_kernel(
+    ("slice-sequential", "plackett-luce-mixture", "generalised-gamma-process", "dp-plackett-luce")
+)
 def test_resume_is_the_single_long_run(name, capsys, monkeypatch):
     """Warm-up, run and resume are three thirds of one stream, bit for bit; and what is shown."""
     for variable in ("CI", "PYTEST_XDIST_WORKER"):  # where they are set, NumPyro shows no progress
@@ -406,7 +411,11 @@ import jax
 from numpyro.infer import MCMC
 from numpyro_rankings import Rankings
 from numpyro_rankings.infer import (
-    BetaGibbs, GammaProcessPlackettLuceGibbs, PlackettLuceGibbs, SliceGibbs
+    BetaGibbs,
+    DPPlackettLuceGibbs,
+    GammaProcessPlackettLuceGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
 )
 
 rankings = Rankings.from_orderings([[0, 1, 2], [0], [3, 1], [3, 2, 0, 1]], num_items=4)
@@ -418,6 +427,7 @@ for kernel in (
     PlackettLuceGibbs(num_components=3),
     GammaProcessPlackettLuceGibbs(),
     GammaProcessPlackettLuceGibbs(sigma=0.5),
+    DPPlackettLuceGibbs(max_clusters=30),
 ):
     mcmc = MCMC(kernel, num_warmup=1, num_samples=3, progress_bar=False)
     mcmc.run(jax.random.key(0), rankings)

@@ -512,7 +512,7 @@ def test_chains_of_a_mixture_start_at_the_same_mode():
         log_shares, _ = jax.lax.scan(step, jnp.full(4, -np.log(4.0)), None, length=200)
         return jnp.sum(data.counts * jax.nn.logsumexp(table + log_shares[:, None], axis=0))
 
-    start = jax.jit(lambda key: plackett_luce._start(key, data, 4, 7)[1])
+    start = jax.jit(lambda key: plackett_luce.start_mixture(key, data, 4, 7)[1])
     found = [float(log_likelihood(start(random.key(i)))) for i in range(6)]
     assert np.ptp(found) < 3.0
     assert min(found) > float(log_likelihood(jnp.asarray(truth.weights)))

@@ -180,19 +180,40 @@ def update_assignments_parallel(
 
     :return: labels (N,) and the overflow flag.
     """
+    num_items = places.shape[1]
+
+    def log_table(order: Array, num_active: Array) -> Array:
+        return log_likelihoods(data, places[order], concentration[order], num_active, num_items)
+
+    return draw_labels_in_slices(key, assignments, sizes, prior, data.row_index, log_table)
+
+
+def draw_labels_in_slices(
+    key: Array,
+    assignments: Array,
+    sizes: Array,
+    prior: PartitionPrior,
+    row_index: Array,
+    log_table: Callable[[Array, Array], Array],
+) -> tuple[Array, Array]:
+    """All labels at once, given the log likelihood of the rows in the clusters.
+
+    :param log_table: maps an order of the clusters, (C,), and how many of the first are active, to
+        the log likelihoods of the rows in that order, (C, rows).
+    :return: labels (N,) and the overflow flag.
+    """
     key_weights, key_labels = random.split(key)
     log_weights, log_slices, overflow = draw_weights(key_weights, sizes, assignments, prior)
-    num_items = places.shape[1]
+    num_slots = sizes.shape[0]
     if prior.num_components is not None:
-        every = jnp.array(len(places))
-        table = log_likelihoods(data, places, concentration, every, num_items)
-        return draw_labels(key_labels, table + log_weights[:, None], data.row_index), overflow
+        table = log_table(jnp.arange(num_slots), jnp.array(num_slots))
+        return draw_labels(key_labels, table + log_weights[:, None], row_index), overflow
     # with the heaviest first, the clusters open to a ranking are the first ones
     order = jnp.argsort(-log_weights)
     log_weights = log_weights[order]
     num_allowed = jnp.searchsorted(-log_weights, -log_slices, side="right").astype(jnp.int32)
-    table = log_likelihoods(data, places[order], concentration[order], num_allowed.max(), num_items)
-    labels = draw_labels(key_labels, table, data.row_index, num_allowed)
+    table = log_table(order, num_allowed.max())
+    labels = draw_labels(key_labels, table, row_index, num_allowed)
     return order[labels].astype(jnp.int32), overflow
 
 

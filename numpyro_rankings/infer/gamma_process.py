@@ -132,20 +132,13 @@ class GammaProcessPlackettLuceGibbs(GibbsKernel):
             )
 
     def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        def listed(value: Any) -> Any:
-            return value.of_listed_items() if isinstance(value, Rankings) else value
-
-        return tuple(map(listed, args)), {name: listed(value) for name, value in kwargs.items()}
+        return of_listed_items(args, kwargs)
 
     def _data(
         self, args: tuple, kwargs: dict, z: dict | None = None
     ) -> tuple[Rankings, PlackettLuceData]:
         rankings = find_rankings(args, kwargs).of_listed_items()
-        if z is not None and z["weights"].shape != (rankings.num_items,):
-            raise ValueError(
-                f"there are weights of {z['weights'].shape[0]} items and rankings of "
-                f"{rankings.num_items}: under jit, pass rankings.of_listed_items()"
-            )
+        check_listed(rankings, z)
         return rankings, as_data(rankings, pool=True)
 
     def _given_alpha(self, z: dict, args: tuple, kwargs: dict) -> Array:
@@ -201,7 +194,7 @@ class GammaProcessPlackettLuceGibbs(GibbsKernel):
             # with w_* integrated out: α^K e^{-ψ(ΣZ)}; w_* is drawn right after it
             exponent = self._laplace_exponent(jnp.exp(log_time))
             number = jnp.sum(chosen > 0)
-            alpha = _update_concentration(key_alpha, alpha, self._alpha, number, exponent)
+            alpha = update_concentration(key_alpha, alpha, self._alpha, number, exponent)
         log_rate = jnp.log(tau + jnp.exp(log_time))
         if sigma == 0:
             log_unseen = sample_log_gamma(key_unseen, alpha) - log_rate
@@ -276,8 +269,26 @@ class GammaProcessPlackettLuceGibbs(GibbsKernel):
         return -self._log_joint(state.z, self._given_alpha(state.z, args, kwargs), data)
 
 
-def _update_concentration(
-    key: Array, alpha: Array, prior: dist.Distribution, number: Array, exponent: Array
+def of_listed_items(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments of a model, with rankings of those items only that some ranking lists."""
+
+    def listed(value: Any) -> Any:
+        return value.of_listed_items() if isinstance(value, Rankings) else value
+
+    return tuple(map(listed, args)), {name: listed(value) for name, value in kwargs.items()}
+
+
+def check_listed(rankings: Rankings, z: dict | None) -> None:
+    """Raise ValueError if a state is of other items than the rankings."""
+    if z is not None and z["weights"].shape[-1] != rankings.num_items:
+        raise ValueError(
+            f"there are weights of {z['weights'].shape[-1]} items and rankings of "
+            f"{rankings.num_items}: under jit, pass rankings.of_listed_items()"
+        )
+
+
+def update_concentration(
+    key: Array, alpha: Array, prior: dist.Distribution, number: Array | int, exponent: Array
 ) -> Array:
     """Draw α from its density ∝ prior · α^K e^{-α c}; exactly if the prior is a Gamma."""
     if isinstance(prior, dist.Gamma):

@@ -295,7 +295,7 @@ class PlackettLuceGibbs(GibbsKernel):
         alpha = given.get("alpha")
         if alpha is None and isinstance(self._alpha, dist.Distribution):
             alpha = self._alpha.sample(key_alpha)
-        labels, weights = _start(key_labels, data, slots, n)
+        labels, weights = start_mixture(key_labels, data, slots, n)
         if "assignments" in given and slots > 1:
             labels = given["assignments"].astype(jnp.int32)
         if "weights" in given:
@@ -403,7 +403,9 @@ def _update_labels(
     return draw_labels(key_labels, table + log_shares[:, None], data.row_index)
 
 
-def _start(key: Array, data: PlackettLuceData, slots: int, num_items: int) -> tuple[Array, Array]:
+def start_mixture(
+    key: Array, data: PlackettLuceData, slots: int, num_items: int
+) -> tuple[Array, Array]:
     """Labels and weights at the best of some optima that EM finds from random rankings."""
     num_rows, num_stages = data.choices.orderings.shape
     cells = slots * num_rows * num_stages * _START_ITERATIONS

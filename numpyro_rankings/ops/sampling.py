@@ -20,6 +20,7 @@ from jax.typing import ArrayLike
 from numpyro_rankings.ops.special import (
     as_floats,
     log_density_difference,
+    log_gamma_ratio,
     mode_and_variance,
     points_of_fall,
 )
@@ -143,6 +144,86 @@ def sample_log_gamma(key: Array, a: ArrayLike) -> Array:
     log_v = lax.while_loop(more, step, start)[1]
     boost = jnp.log(_fine_uniform(key_boost, a.shape, dtype)) / jnp.where(small, a, 1.0)
     return (jnp.log(d) + log_v + jnp.where(small, boost, 0.0)).reshape(shape)
+
+
+def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:
+    r"""Exact draws of a count u with probability ∝ :math:`\frac{x^u}{u!} \frac{Γ(u+n)}{Γ(u)}`.
+
+    With n = 0 it is Poisson(x); with n > 0 it is at least 1. The probabilities are log-concave, so
+    the rejection method of [2] applies: an envelope that is flat around the mode, and geometric
+    beyond two counts on either side of it, where the probability has fallen by about 1 in the
+    logarithm.
+
+    :param key: PRNG key.
+    :param x: greater than 0.
+    :param n: a whole number, 0 or more.
+    :return: draws of the broadcast shape of ``x`` and ``n``, whole numbers as floats.
+    """
+    x, n = jnp.broadcast_arrays(*as_floats(x, n))
+    shape, dtype = x.shape, x.dtype
+    x, n = jnp.maximum(x.ravel(), 1e-30), n.ravel()
+    has_n = n > 0
+    least = jnp.where(has_n, 1.0, 0.0)
+    # the ratio of neighbours, x (u + n) / (u (u + 1)) or x / (u + 1), falls below 1 from here on
+    half = 0.5 * (x - 1.0)
+    root = jnp.sqrt(half * half + x * n)
+    above = jnp.where(half < 0, x * n / jnp.maximum(root - half, 1e-30), half + root)
+    mode = jnp.maximum(jnp.ceil(jnp.where(has_n, above, x - 1.0)), least)
+    log_x = jnp.log(x)
+
+    def fall(step: Array) -> Array:
+        """log p(mode + step) - log p(mode)."""
+        inside = mode + step >= least
+        step = jnp.where(inside, step, 0.0)
+        change = step * log_x - log_gamma_ratio(mode + 1.0, step)
+        start = jnp.where(has_n, mode, 1.0)
+        there = jnp.where(has_n, step, 0.0)
+        change += log_gamma_ratio(start + n, there) - log_gamma_ratio(start, there)
+        return jnp.where(inside, change, -jnp.inf)
+
+    curvature = jnp.where(
+        has_n, 2.0 / jnp.maximum(mode, 1.0) - 1.0 / (mode + n), 1.0 / jnp.maximum(mode, 1.0)
+    )
+    width = jnp.maximum(jnp.ceil(1.2 / jnp.sqrt(jnp.maximum(curvature, 1e-30))), 2.0)
+    # the first counts of the tails, and by how much each of the next is less at least
+    right, left = width, jnp.minimum(width, mode - least + 1.0)
+    log_right, log_left = fall(right), fall(-left)
+    slope_right = jnp.minimum(log_right - fall(right - 1.0), -1e-6)
+    slope_left = jnp.where(log_left > -jnp.inf, log_left - fall(1.0 - left), -1.0)
+    slope_left = jnp.minimum(slope_left, -1e-6)
+    tail_right = jnp.exp(log_right) / -jnp.expm1(slope_right)
+    tail_left = jnp.exp(log_left) / -jnp.expm1(slope_left)
+    middle = right + left - 1.0  # counts between the tails
+
+    def more(state):
+        tries, _, accepted = state
+        return (tries < _MAX_TRIES) & ~jnp.all(accepted)
+
+    def step(state):
+        tries, found, accepted = state
+        keys = random.split(random.fold_in(key, tries), 3)
+        place, within, level = (_fine_uniform(k, x.shape, dtype) for k in keys)
+        place = place * (middle + tail_left + tail_right)
+        in_right = place < tail_right
+        in_left = ~in_right & (place < tail_right + tail_left)
+        further = jnp.log(within)
+        far_right = jnp.floor(further / slope_right)
+        far_left = jnp.floor(further / slope_left)
+        flat = jnp.minimum(jnp.floor(within * middle), middle - 1.0) - (left - 1.0)
+        proposal = jnp.where(
+            in_right, right + far_right, jnp.where(in_left, -left - far_left, flat)
+        )
+        envelope = jnp.where(
+            in_right,
+            log_right + far_right * slope_right,
+            jnp.where(in_left, log_left + far_left * slope_left, 0.0),
+        )
+        passed = jnp.log(level) <= fall(proposal) - envelope
+        found = jnp.where(passed & ~accepted, mode + proposal, found)
+        return tries + 1, found, accepted | passed
+
+    start = (0, mode, jnp.zeros(x.shape, bool))
+    return lax.while_loop(more, step, start)[1].reshape(shape)
 
 
 def sample_truncated_geometric(key: Array, theta: ArrayLike, m: ArrayLike) -> Array:

@@ -27,6 +27,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.nn import logsumexp
+from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
 
 # h(x) = log(sinh(x)/x) = sum_k 2^(2k) B_2k / (2k (2k)!) x^(2k): coefficients of x^2, x^4, ...
@@ -478,3 +480,34 @@ def log_gamma_ratio(x: ArrayLike, d: ArrayLike) -> Array:
     fourths = squares * squares - u * v * (u + v) ** 2
     remainder = -d * u * v * (1.0 / 12.0 - squares / 360.0 + fourths / 1260.0)
     return d * jnp.log(y + d) + (y - 0.5) * jnp.log1p(d / y) - d + remainder - shift
+
+
+def log_bessel_ie(nu: ArrayLike, x: ArrayLike) -> Array:
+    r"""Logarithm of :math:`e^{-x} I_ν(x)`, the modified Bessel function of the first kind.
+
+    By its power series where ν and x are small, otherwise by the uniform expansion of Debye.
+
+    :param nu: order ν > -1.
+    :param x: positive.
+    :return: the logarithm, to a few 1e-6.
+    """
+    nu, x = jnp.broadcast_arrays(*as_floats(nu, x))
+    size = jnp.sqrt(nu * nu + x * x)
+    large = size > 24.0
+    # the series, of which 60 terms suffice; arguments are kept where nothing overflows
+    a, y = jnp.where(large, 0.0, nu), jnp.where(large, 1.0, x)
+    k = jnp.arange(60, dtype=x.dtype)
+    terms = 2.0 * k * jnp.log(0.5 * y)[..., None] - gammaln(k + 1.0)
+    terms -= gammaln(k + 1.0 + a[..., None]) - gammaln(1.0 + a)[..., None]
+    series = logsumexp(terms, axis=-1) - gammaln(1.0 + a) + a * jnp.log(0.5 * y) - y
+    s = jnp.where(large, size, 24.0)
+    b, y = jnp.where(large, nu, 0.0), jnp.where(large, x, 24.0)
+    p, q = (b / s) ** 2, 1.0 / s
+    first = (3.0 - 5.0 * p) / 24.0
+    second = (81.0 - p * (462.0 - 385.0 * p)) / 1152.0
+    third = (30375.0 - p * (369603.0 - p * (765765.0 - 425425.0 * p))) / 414720.0
+    correction = jnp.log1p(q * (first + q * (second + q * third)))
+    # s + ν log(x / (ν + s)) - x
+    exponent = b * b / (s + y) + b * jnp.log(y / (b + s))
+    debye = exponent - 0.5 * jnp.log(2.0 * jnp.pi * s) + correction
+    return jnp.where(large, debye, series)

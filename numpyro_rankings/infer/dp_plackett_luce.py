@@ -1,0 +1,463 @@
+"""Gibbs kernel for the Dirichlet process mixture of nonparametric Plackett–Luce models."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax import Array, random
+
+from numpyro_rankings.infer.alpha import log_partition_prior, update_alpha
+from numpyro_rankings.infer.assignments import (
+    PartitionPrior,
+    canonical_order,
+    draw_labels_in_slices,
+)
+from numpyro_rankings.infer.base import GibbsKernel, check_scale, check_whole, find_rankings
+from numpyro_rankings.infer.gamma_process import (
+    check_listed,
+    of_listed_items,
+    update_concentration,
+)
+from numpyro_rankings.infer.members import label_dtype
+from numpyro_rankings.infer.plackett_luce import (
+    PlackettLuceData,
+    as_data,
+    log_likelihood_of,
+    start_mixture,
+    sum_times_in_play,
+)
+from numpyro_rankings.models import dp_plackett_luce, log_atoms, log_pitt_walker, log_unseen
+from numpyro_rankings.ops.choices import log_likelihoods, times_chosen
+from numpyro_rankings.ops.sampling import sample_atom_counts, sample_log_gamma, slice_sample
+from numpyro_rankings.rankings import Rankings
+
+
+class Measures(NamedTuple):
+    """The root :math:`G_0` and the clusters' :math:`G_j`, as they are.
+
+    - **root** (K,), **root_unseen** () - :math:`w_{0k}` and :math:`w_{0*}`.
+    - **atoms** (C, K), **unseen** (C,) - :math:`w_{jk}` and :math:`w_{j*}`.
+    """
+
+    root: Array
+    root_unseen: Array
+    atoms: Array
+    unseen: Array
+
+
+class Scales(NamedTuple):
+    """**alpha**, **phi** and **gamma** at their present values."""
+
+    alpha: Array
+    phi: Array
+    gamma: Array
+
+
+def draw_clusters(
+    key: Array, root: Array, root_unseen: Array, scales: Scales, tau: float, num_slots: int
+) -> tuple[Array, Array]:
+    """:math:`G_j` given :math:`G_0`, eq. (19): atoms (C, K) and unseen weights (C,)."""
+    key_counts, key_unseen, key_atoms, key_rest = random.split(key, 4)
+    shape = (num_slots, len(root))
+    counts = sample_atom_counts(key_counts, jnp.broadcast_to(scales.phi * root, shape), 0.0)
+    rate = tau + scales.phi
+    atoms = jnp.exp(sample_log_gamma(key_atoms, jnp.maximum(counts, 1.0))) / rate
+    mean = jnp.broadcast_to(scales.phi * root_unseen, (num_slots,))
+    unseen_counts = sample_atom_counts(key_unseen, mean, 0.0)
+    unseen = jnp.exp(sample_log_gamma(key_rest, scales.alpha + unseen_counts)) / rate
+    return jnp.where(counts > 0, atoms, 0.0), unseen
+
+
+def update_measures(
+    key: Array,
+    measures: Measures,
+    scales: Scales,
+    alpha_prior: dist.Distribution | None,
+    occupied: Array,
+    chosen: Array,
+    in_play: Array,
+    total_time: Array,
+    tau: float,
+) -> tuple[Measures, Array]:
+    """Steps 2, 1b, 5, 1 and 3 of Appendix D, given the waiting times.
+
+    :param chosen: n_jk, (C, K).
+    :param in_play: Z̃_jk, the times that items were in play, (C, K).
+    :param total_time: Z̃_j, (C,).
+    :return: the measures and α.
+    """
+    keys = random.split(key, 9)
+    phi, rate = scales.phi, tau + scales.phi
+    number = chosen.shape[1]
+    # 2a-c: α, with all that is unseen integrated out, and what it was integrated over
+    left = rate / (rate + total_time)
+    x0 = jnp.sum(jnp.where(occupied, phi * (1.0 - left), 0.0))
+    y0 = jnp.sum(jnp.where(occupied, jnp.log1p(total_time / rate), 0.0))
+    alpha = scales.alpha
+    if alpha_prior is not None:
+        exponent = y0 + jnp.log1p(x0 / tau)
+        alpha = update_concentration(keys[0], alpha, alpha_prior, number, exponent)
+    root_unseen = jnp.exp(sample_log_gamma(keys[1], alpha)) / (tau + x0)
+    unseen_counts = sample_atom_counts(keys[2], phi * root_unseen * left, 0.0)
+    # 1b: u_jk with w_jk integrated out
+    x = phi * measures.root * rate / (rate + in_play)
+    counts = sample_atom_counts(keys[3], x, chosen.astype(x.dtype))
+    # 2d and 5: w_jk and w_j*
+    shape = chosen + counts
+    log_atoms = sample_log_gamma(keys[4], jnp.maximum(shape, 1.0)) - jnp.log(rate + in_play)
+    atoms = jnp.where(shape > 0, jnp.exp(log_atoms), 0.0)
+    unseen = jnp.exp(sample_log_gamma(keys[5], alpha + unseen_counts)) / (rate + total_time)
+    # 1: the sums of the weights of a cluster, which the rankings say nothing of
+    total = jnp.exp(sample_log_gamma(keys[6], alpha + counts.sum(1) + unseen_counts)) / rate
+    scale = total / (atoms.sum(1) + unseen)
+    atoms, unseen = atoms * scale[:, None], unseen * scale
+    # 3: the root
+    number_of_clusters = occupied.sum()
+    sums = jnp.sum(jnp.where(occupied[:, None], counts, 0.0), axis=0)
+    sum_unseen = jnp.sum(jnp.where(occupied, unseen_counts, 0.0))
+    root_rate = tau + number_of_clusters * phi
+    root = jnp.exp(sample_log_gamma(keys[7], jnp.maximum(sums, 1.0))) / root_rate
+    root_unseen = jnp.exp(sample_log_gamma(keys[8], alpha + sum_unseen)) / root_rate
+    return Measures(root, root_unseen, atoms, unseen), alpha
+
+
+class DPPlackettLuceState(NamedTuple):
+    """
+    - **z** - ``assignments`` (N,), ``weights`` (C, K), ``unseen_weight`` (C,), ``total_weight``
+      (C,), ``root_weights`` (K,), ``root_unseen_weight``, ``alpha``, ``phi``, ``gamma``,
+      ``cluster_sizes`` (C,), ``num_clusters``, ``log_joint``.
+    - **potential_energy** - minus the log joint.
+    - **accept_prob** - 1: every step is a draw from a conditional, or by slice sampling.
+    - **overflow** - whether the sweep wanted more cluster slots than there are.
+    - **rng_key** - key of the next sweep.
+    """
+
+    z: dict[str, Array]
+    potential_energy: Array
+    accept_prob: Array
+    overflow: Array
+    rng_key: Array
+
+
+class DPPlackettLuceGibbs(GibbsKernel):
+    r"""
+    Gibbs sampler for the Dirichlet process mixture of nonparametric Plackett–Luce models.
+
+    Clusters have weights of their own for items that they share, the atoms of a root gamma process
+    (Pitt–Walker dependence, Section 5 of [1]). It is the sampler of Appendix D, with these steps
+    put right: the counts :math:`u_{jk}` are drawn with :math:`w_{jk}` integrated out, exactly,
+    instead of by its Metropolis steps (one of which compares a mass with a density); the sums of
+    the weights are drawn given the counts, and not from the prior, which would change the
+    posterior; φ is drawn by slice sampling with the counts summed over through Bessel functions,
+    and so nothing is adapted. All labels are drawn at once, given shares of the clusters and slice
+    variables [2, 3]; no truncation.
+
+    A cluster that holds nobody is a draw from the prior, in which the items of a list seldom all
+    occur: new clusters are opened rarely. A chain starts from up to 20 groups, found by EM. Compare
+    the log joint of several chains.
+
+    Samples, of the K items that the rankings list, in item order: ``assignments`` (D, N),
+    canonical, ``weights`` (D, C, K) and ``unseen_weight`` (D, C), together 1 in each cluster,
+    ``total_weight`` (D, C), their sum before, ``root_weights`` (D, K) and ``root_unseen_weight``
+    (D,), as they are, ``alpha``, ``phi``, ``gamma``, ``cluster_sizes`` (D, C), ``num_clusters``,
+    ``log_joint``. Slots beyond ``num_clusters`` hold leftovers.
+
+    The posterior is that of the model in which every item that is listed is an atom of the root.
+
+    Run as ``mcmc.run(key, rankings)``. Under ``jit`` (``jit_model_args=True``) the kernel cannot
+    tell which items are listed: pass ``rankings.of_listed_items()``.
+
+    :param alpha: concentration α of the root process and of the clusters'; like φ and γ a number,
+        or a distribution to learn it.
+    :param phi: φ, how much the clusters resemble the root.
+    :param gamma: concentration γ of the Dirichlet process.
+    :param tau: inverse scale τ; only φ/τ matters.
+    :param max_clusters: room for so many clusters, those tried included.
+    :param model: a user's model, of which the kernel is then a block in
+        :class:`numpyro.infer.Gibbs` that owns its sites ``assignments``, ``weights``,
+        ``unseen_weight``, ``total_weight``, ``root_weights`` and ``root_unseen_weight``. It calls
+        :func:`~numpyro_rankings.models.dp_plackett_luce` with the same ``tau`` and
+        ``max_clusters``, and scales of its own.
+
+    **References:**
+
+    1. Caron, F., Teh, Y. W., Murphy, T. B. (2014), "Bayesian nonparametric Plackett–Luce models
+       for the analysis of preferences for college degree programmes".
+    2. Walker, S. (2007), "Sampling the Dirichlet mixture model with slices".
+    3. Kalli, M., Griffin, J., Walker, S. (2011), "Slice sampling mixture models".
+
+    .. doctest::
+
+       >>> import jax
+       >>> from numpyro.infer import MCMC
+       >>> from numpyro_rankings import Rankings
+       >>> from numpyro_rankings.infer import DPPlackettLuceGibbs
+       >>> rankings = Rankings.from_orderings([[3, 0], [0, 5], [5]], num_items=9, counts=[4, 2, 9])
+       >>> mcmc = MCMC(DPPlackettLuceGibbs(), num_warmup=20, num_samples=50, progress_bar=False)
+       >>> mcmc.run(jax.random.key(0), rankings)
+       >>> mcmc.get_samples()["weights"].shape
+       (50, 64, 3)
+    """
+
+    def __init__(
+        self,
+        alpha: float | dist.Distribution = 1.0,
+        phi: float | dist.Distribution = 1.0,
+        gamma: float | dist.Distribution = 1.0,
+        tau: float = 1.0,
+        max_clusters: int = 64,
+        *,
+        model: Callable | None = None,
+    ) -> None:
+        for name, value in (("alpha", alpha), ("phi", phi), ("gamma", gamma), ("tau", tau)):
+            check_scale(name, value)
+        if isinstance(tau, dist.Distribution):
+            raise ValueError("tau must be a number: only phi/tau matters")
+        check_whole("max_clusters", max_clusters, 1)
+        self._alpha, self._phi, self._gamma = alpha, phi, gamma
+        self._tau, self._num_slots = float(tau), max_clusters
+        self._is_block = model is not None
+        if model is None:
+            model = partial(
+                dp_plackett_luce,
+                alpha=alpha,
+                phi=phi,
+                gamma=gamma,
+                tau=self._tau,
+                max_clusters=max_clusters,
+            )
+        super().__init__(model)
+
+    def get_diagnostics_str(self, state: DPPlackettLuceState) -> str:
+        """Clusters and log joint, for the progress bar."""
+        z = state.z
+        if "log_joint" not in z:
+            return ""
+        return f"{int(z['num_clusters'])} clusters, log joint {float(z['log_joint']):.1f}"
+
+    def _check(self, args: tuple, kwargs: dict) -> None:
+        self._check_use_as_block()
+        if find_rankings(args, kwargs).choice_sets is not None:
+            raise ValueError(
+                "these are subset rankings (they have choice sets); the model is one of rankings "
+                "of all items, of which there is no end"
+            )
+
+    def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        return of_listed_items(args, kwargs)
+
+    def _data(
+        self, args: tuple, kwargs: dict, z: dict | None = None
+    ) -> tuple[Rankings, PlackettLuceData]:
+        rankings = find_rankings(args, kwargs).of_listed_items()
+        check_listed(rankings, z)
+        return rankings, as_data(rankings, pool=True)
+
+    def _scales(self, z: dict, args: tuple, kwargs: dict) -> Scales:
+        if not self._is_block:
+            return Scales(*(jnp.asarray(z[name], float) for name in Scales._fields))
+        names = (
+            "assignments",
+            "weights",
+            "unseen_weight",
+            "total_weight",
+            "root_weights",
+            "root_unseen_weight",
+        )
+        trace = self._sites_of_model({name: z[name] for name in names}, args, kwargs)
+        values = (trace[f"process_{name}"]["value"] for name in Scales._fields)
+        return Scales(*(jnp.asarray(value, float) for value in values))
+
+    def _init(
+        self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict
+    ) -> DPPlackettLuceState:
+        rankings, data = self._data(args, kwargs)
+        key_labels, key_scales, rng_key = random.split(rng_key, 3)
+        slots, n = self._num_slots, rankings.num_items
+        given = {} if self._is_block else dict(init_params or {})
+        start = {}
+        for key, name in zip(random.split(key_scales, 3), Scales._fields, strict=True):
+            value = given.get(name, getattr(self, f"_{name}"))
+            if isinstance(value, dist.Distribution):
+                value = value.sample(key)
+            start[name] = jnp.asarray(value, float)
+        num_seeds = min(slots, 20, data.num_rankings)
+        labels, _ = start_mixture(key_labels, data, num_seeds, n)
+        labels = jnp.asarray(given.get("assignments", labels), jnp.int32)
+        who = data.members(labels, slots)
+        chosen = times_chosen(data.choices, *who, slots, n).astype(float)
+        of_all = chosen.sum(0)
+        tau = self._tau
+        root = of_all / of_all.sum() * n
+        shares = chosen / (chosen.sum(1, keepdims=True) + 1.0)
+        z = {
+            "assignments": labels,
+            "weights": shares,
+            "unseen_weight": 1.0 - shares.sum(1),
+            "total_weight": jnp.full(slots, n / tau),
+            "root_weights": root / tau,
+            "root_unseen_weight": jnp.asarray(1.0 / tau),
+        }
+        z = {name: jnp.asarray(given.get(name, value)) for name, value in z.items()}
+        if not self._is_block:
+            z |= start
+        scales = self._scales(z, args, kwargs)
+        total = z["total_weight"][:, None]
+        measures = Measures(
+            z["root_weights"],
+            z["root_unseen_weight"],
+            z["weights"] * total,
+            z["unseen_weight"] * total[:, 0],
+        )
+        return self._state(z["assignments"], measures, scales, data, rng_key, jnp.array(False))
+
+    def _sweep(self, state: DPPlackettLuceState, args: tuple, kwargs: dict) -> DPPlackettLuceState:
+        rankings, data = self._data(args, kwargs, state.z)
+        keys = random.split(state.rng_key, 8)
+        rng_key, key_new, key_labels, key_gamma, key_times, key_measures, key_phi, _ = keys
+        z, slots, tau = state.z, self._num_slots, self._tau
+        scales = self._scales(z, args, kwargs)
+        labels = z["assignments"].astype(jnp.int32)
+        total = z["total_weight"][:, None]
+        atoms, unseen = z["weights"] * total, z["unseen_weight"] * total[:, 0]
+        measures = Measures(z["root_weights"], z["root_unseen_weight"], atoms, unseen)
+
+        # 6: empty slots hold new clusters, then all labels at once
+        sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+        new_atoms, new_unseen = draw_clusters(
+            key_new, measures.root, measures.root_unseen, scales, tau, slots
+        )
+        empty = sizes == 0
+        measures = measures._replace(
+            atoms=jnp.where(empty[:, None], new_atoms, measures.atoms),
+            unseen=jnp.where(empty, new_unseen, measures.unseen),
+        )
+        mass = measures.atoms.sum(1) + measures.unseen
+        shares, pool = measures.atoms / mass[:, None], measures.unseen / mass
+
+        def log_table(order: Array, num_active: Array) -> Array:
+            return log_likelihoods(data.choices, shares[order], pool[order], num_active)
+
+        partition = PartitionPrior(scales.gamma, None)
+        labels, overflow = draw_labels_in_slices(
+            key_labels, labels, sizes, partition, data.row_index, log_table
+        )
+        sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+        occupied = sizes > 0
+        # 7: γ
+        gamma = scales.gamma
+        if self._has_prior("gamma"):
+            gamma = update_alpha(key_gamma, partition, self._gamma, sizes)
+        # 4: the waiting times
+        who = data.members(labels, slots)
+        in_play, total_time = sum_times_in_play(key_times, data, who, shares, pool)
+        chosen = times_chosen(data.choices, *who, slots, rankings.num_items)
+        alpha_prior = self._alpha if self._has_prior("alpha") else None
+        measures, alpha = update_measures(
+            key_measures,
+            measures,
+            scales,
+            alpha_prior,
+            occupied,
+            chosen,
+            in_play / mass[:, None],
+            total_time / mass,
+            tau,
+        )
+        scales = Scales(alpha, scales.phi, gamma)
+        # 8: φ, with u integrated out
+        if self._has_prior("phi"):
+            phi = update_dependence(key_phi, measures, scales, self._phi, occupied, tau)
+            scales = scales._replace(phi=phi)
+        return self._state(labels, measures, scales, data, rng_key, overflow)
+
+    def _has_prior(self, name: str) -> bool:
+        return isinstance(getattr(self, f"_{name}"), dist.Distribution) and not self._is_block
+
+    def _state(
+        self,
+        labels: Array,
+        measures: Measures,
+        scales: Scales,
+        data: PlackettLuceData,
+        rng_key: Array,
+        overflow: Array,
+    ) -> DPPlackettLuceState:
+        """Labels in order of first use, the clusters after them, and the log joint."""
+        slots = self._num_slots
+        labels, order = canonical_order(labels, slots)
+        atoms, unseen = measures.atoms[order], measures.unseen[order]
+        total = atoms.sum(1) + unseen
+        z = {
+            "assignments": labels.astype(label_dtype(slots)),
+            "weights": atoms / total[:, None],
+            "unseen_weight": unseen / total,
+            "total_weight": total,
+            "root_weights": measures.root,
+            "root_unseen_weight": measures.root_unseen,
+        }
+        log_joint = self._log_joint(z, scales, data)
+        if not self._is_block:
+            sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+            z |= scales._asdict()
+            z |= {
+                "cluster_sizes": sizes,
+                "num_clusters": jnp.sum(sizes > 0),
+                "log_joint": log_joint,
+            }
+        return DPPlackettLuceState(z, -log_joint, jnp.ones(()), overflow, rng_key)
+
+    def _log_joint(self, z: dict, scales: Scales, data: PlackettLuceData) -> Array:
+        """log p(rankings, labels, measures, α, φ, γ), of the occupied clusters."""
+        labels, slots = z["assignments"].astype(jnp.int32), self._num_slots
+        sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+        log_joint = log_partition_prior(PartitionPrior(scales.gamma, None), sizes)
+        log_joint += log_pitt_walker(
+            z["weights"],
+            z["unseen_weight"],
+            z["total_weight"],
+            z["root_weights"],
+            z["root_unseen_weight"],
+            sizes > 0,
+            scales.alpha,
+            scales.phi,
+            self._tau,
+        )
+        who = data.members(labels, slots)
+        log_joint += log_likelihood_of(data, who, z["weights"], z["unseen_weight"])
+        for name in Scales._fields:
+            if self._has_prior(name):
+                log_joint += getattr(self, f"_{name}").log_prob(getattr(scales, name))
+        return log_joint
+
+    def _potential(self, state: DPPlackettLuceState, args: tuple, kwargs: dict) -> Array:
+        _, data = self._data(args, kwargs, state.z)
+        return -self._log_joint(state.z, self._scales(state.z, args, kwargs), data)
+
+
+def update_dependence(
+    key: Array,
+    measures: Measures,
+    scales: Scales,
+    prior: dist.Distribution,
+    occupied: Array,
+    tau: float,
+) -> Array:
+    """Step 8: φ by slice sampling of its logarithm, with eq. (25) and (26)."""
+
+    def difference(log_phi: Array, step: Array) -> Array:
+        old, new = jnp.exp(log_phi), jnp.exp(log_phi + step)
+
+        def terms(phi: Array) -> tuple[Array, Array]:
+            of_atoms = log_atoms(measures.atoms, measures.root, phi, tau)
+            rest = log_unseen(measures.unseen, measures.root_unseen, scales.alpha, phi, tau)
+            return of_atoms, rest
+
+        (atoms_new, rest_new), (atoms_old, rest_old) = terms(new), terms(old)
+        each = (atoms_new - atoms_old).sum(1) + rest_new - rest_old
+        change = jnp.sum(jnp.where(occupied, each, 0.0))
+        return change + prior.log_prob(new) - prior.log_prob(old) + step
+
+    return jnp.exp(slice_sample(key, jnp.log(scales.phi), difference, 0.5, lower=-jnp.inf))

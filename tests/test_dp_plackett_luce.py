@@ -1,0 +1,248 @@
+"""The Dirichlet process mixture of nonparametric Plackett–Luce models."""
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from enumeration import discrepancies, log_partition, partitions
+from jax import random
+from numpyro.infer import MCMC, NUTS, Gibbs
+from scipy import special, stats
+
+from numpyro_rankings import Rankings
+from numpyro_rankings.infer import DPPlackettLuceGibbs
+from numpyro_rankings.infer.dp_plackett_luce import Measures, Scales, draw_clusters, update_measures
+from numpyro_rankings.models import dp_plackett_luce
+from numpyro_rankings.ops.sampling import sample_atom_counts
+from numpyro_rankings.ops.special import log_bessel_ie
+
+
+def lah(n, k):
+    """Ways to split n into k ordered lists."""
+    return math.comb(n - 1, k - 1) * math.factorial(n) / math.factorial(k) if n else float(k == 0)
+
+
+def test_lah_numbers_are_the_sum_over_counts():
+    """Σ_u x^u/u! Γ(u+n)/Γ(u) = e^x Σ_k L(n, k) x^k, by which u_jk is summed over below."""
+    x, u = 1.7, np.arange(1, 80)
+    for n in (1, 2, 5):
+        terms = u * np.log(x) - special.gammaln(u + 1) + special.gammaln(u + n) - special.gammaln(u)
+        expected = np.exp(x) * sum(lah(n, k) * x**k for k in range(1, n + 1))
+        assert np.exp(terms).sum() == pytest.approx(expected)
+
+
+def test_atom_counts():
+    cases = [(0.01, 0), (1.0, 0), (7.3, 0), (400.0, 0), (0.01, 1), (1.0, 1), (3.0, 5)]
+    cases += [(1e-3, 1000), (50.0, 20_000), (300.0, 50_000), (20.0, 2)]
+    x, n = np.array(cases, np.float32).T[..., None]
+    draws = jax.jit(lambda key: sample_atom_counts(key, jnp.tile(x, (1, 20_000)), n))(random.key(0))
+    u = np.arange(40_000)
+    for (rate, number), found in zip(cases, np.asarray(draws, int), strict=True):
+        log_p = u * np.log(rate) - special.gammaln(u + 1.0)
+        if number > 0:
+            more = special.gammaln(u + number) - special.gammaln(np.maximum(u, 1))
+            log_p = np.where(u >= 1, log_p + more, -np.inf)
+        expected = 20_000 * special.softmax(log_p)
+        seen = np.bincount(found, minlength=len(u))
+        often = expected >= 5
+        seen = np.append(seen[often], seen[~often].sum())
+        expected = np.append(expected[often], expected[~often].sum() + 1e-9)
+        expected *= seen.sum() / expected.sum()
+        assert stats.chisquare(seen, expected).pvalue > 1e-5, (rate, number)
+
+
+def test_bessel():
+    import mpmath
+
+    nu, x = np.meshgrid([-0.99, 0.0, 0.3, 1.0, 5.0, 30.0, 200.0], np.geomspace(1e-3, 3e4, 25))
+    known = [
+        float(mpmath.log(mpmath.besseli(a, b)) - b)
+        for a, b in zip(nu.ravel(), x.ravel(), strict=True)
+    ]
+    found = log_bessel_ie(nu.astype(np.float32), x.astype(np.float32))
+    np.testing.assert_allclose(np.ravel(found), known, rtol=1e-5, atol=1e-5)
+
+
+# -- lists of length one: all but one integral for each cluster in closed form ---------------------
+
+ITEMS = [0, 0, 1]
+TAU = 0.8
+
+
+def log_marginal(blocks, alpha, phi, nodes):
+    """log p(lists | partition), by quadrature over the sum S of the waiting times of each cluster.
+
+    Given S everything else integrates out: with ρ_j = (τ+φ)/(τ+φ+S_j) and x_0 = φ Σ (1 - ρ_j), what
+    is unseen leaves (τ/(τ+x_0))^α Π ρ_j^α, and each item the integral over w_0 of a polynomial.
+    """
+    log_s = np.linspace(-16.0, 12.0, nodes)
+    sums = np.meshgrid(*[np.exp(log_s)] * len(blocks), indexing="ij")
+    rate = TAU + phi
+    rho = [rate / (rate + s) for s in sums]
+    x0 = phi * sum(1 - r for r in rho)
+    value = (TAU / (TAU + x0)) ** alpha
+    for block, s, r in zip(blocks, sums, rho, strict=True):
+        value = value * r**alpha * s ** len(block) / math.factorial(len(block) - 1)
+    for item in set(ITEMS):
+        numbers = [sum(ITEMS[i] == item for i in block) for block in blocks]
+        of_item = 0.0
+        for ks in itertools.product(*(range(1, n + 1) if n else (0,) for n in numbers)):
+            term = alpha * special.gamma(sum(ks)) / (TAU + x0) ** sum(ks)
+            for n, k, r, s in zip(numbers, ks, rho, sums, strict=True):
+                term = term * lah(n, k) * (phi * r) ** k / (rate + s) ** n
+            of_item = of_item + term
+        value = value * of_item
+    return np.log(value.sum()) + len(blocks) * np.log(log_s[1] - log_s[0])
+
+
+def expectations(alphas, phis, gammas, weights_of_scales, nodes=60):
+    """Partition, and mean of each scale, over grids of these with their prior weights."""
+    table = list(partitions(len(ITEMS)))
+    joint = np.zeros((len(table), len(alphas), len(phis), len(gammas)))
+    for p, labels in enumerate(table):
+        blocks = [np.flatnonzero(np.equal(labels, c)) for c in range(max(labels) + 1)]
+        log_p = log_partition(list(np.bincount(labels)), np.asarray(gammas), None)
+        for a, alpha in enumerate(alphas):
+            for f, phi in enumerate(phis):
+                joint[p, a, f] = np.exp(log_p + log_marginal(blocks, alpha, phi, nodes))
+    joint *= weights_of_scales
+    joint /= joint.sum()
+    return {
+        "partition": joint.sum((1, 2, 3)),
+        "alpha": np.array([joint.sum((0, 2, 3)) @ alphas]),
+        "phi": np.array([joint.sum((0, 1, 3)) @ phis]),
+        "gamma": np.array([joint.sum((0, 1, 2)) @ gammas]),
+    }
+
+
+def run(kernel, draws=600):
+    mcmc = MCMC(
+        kernel,
+        num_warmup=100,
+        num_samples=draws,
+        num_chains=100,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    lists = [[item] for item in ITEMS]
+    mcmc.run(random.key(0), Rankings.from_orderings(lists, num_items=2))
+    assert not np.any(mcmc.get_extra_fields()["overflow"])
+    samples = mcmc.get_samples(group_by_chain=True)
+    code = np.asarray(samples["assignments"], int) @ 3 ** np.arange(3)
+    found = {name: np.asarray(samples[name])[..., None] for name in ("alpha", "phi", "gamma")}
+    table = np.array(list(partitions(3))) @ 3 ** np.arange(3)
+    return {"partition": code[..., None] == table} | found
+
+
+def test_partition_with_fixed_scales():
+    found = run(DPPlackettLuceGibbs(1.3, 2.0, 1.5, TAU, max_clusters=40), 250)
+    expected = expectations([1.3], [2.0], [1.5], 1.0)
+    z = discrepancies(found, expected)
+    assert max(z.values()) < 6.0, (z, found["partition"].mean((0, 1)), expected["partition"])
+
+
+@pytest.mark.slow
+def test_partition_with_priors_of_the_scales():
+    alphas, phis = np.exp(np.linspace(-4, 2.6, 24)), np.exp(np.linspace(-4, 3.2, 24))
+    gammas = np.exp(np.linspace(-6, 3, 200))
+
+    def prior(x, shape, rate):
+        return x**shape * np.exp(-rate * x)  # in log x
+
+    weights = (
+        prior(alphas, 3.0, 2.0)[:, None, None]
+        * prior(phis, 2.0, 1.0)[:, None]
+        * prior(gammas, 6.0, 6.0)
+    )
+    kernel = DPPlackettLuceGibbs(
+        dist.Gamma(3.0, 2.0), dist.Gamma(2.0, 1.0), dist.Gamma(6.0, 6.0), TAU, max_clusters=80
+    )
+    found = run(kernel, 500)
+    z = discrepancies(found, expectations(alphas, phis, gammas, weights, 40))
+    assert max(z.values()) < 6.0, z
+
+
+@pytest.mark.slow
+def test_block_of_gibbs():
+    """α from NUTS, the rest from the kernel."""
+    alphas = np.exp(np.linspace(-4, 2.6, 30))
+    prior = (alphas**3 * np.exp(-2 * alphas))[:, None, None]
+
+    def model(rankings):
+        alpha = numpyro.sample("alpha", dist.Gamma(3.0, 2.0))
+        dp_plackett_luce(rankings, alpha=alpha, phi=2.0, gamma=1.5, tau=TAU, max_clusters=40)
+
+    sites = ["assignments", "weights", "unseen_weight", "total_weight", "root_weights"]
+    sites.append("root_unseen_weight")
+    block = DPPlackettLuceGibbs(tau=TAU, max_clusters=40, model=model)
+    kernel = Gibbs([(block, sites), (NUTS(model), ["alpha"])])
+    mcmc = MCMC(
+        kernel,
+        num_warmup=200,
+        num_samples=1500,
+        num_chains=40,
+        chain_method=jax.vmap,
+        progress_bar=False,
+    )
+    mcmc.run(random.key(0), Rankings.from_orderings([[item] for item in ITEMS], num_items=2))
+    samples = mcmc.get_samples(group_by_chain=True)
+    code = np.asarray(samples["assignments"], int) @ 3 ** np.arange(3)
+    table = np.array(list(partitions(3))) @ 3 ** np.arange(3)
+    found = {
+        "partition": code[..., None] == table,
+        "alpha": np.asarray(samples["alpha"])[..., None],
+    }
+    expected = expectations(alphas, [2.0], [1.5], prior)
+    z = discrepancies(found, {name: expected[name] for name in found})
+    assert max(z.values()) < 6.0, z
+
+
+def test_bad_input():
+    for settings, message in (
+        ({"alpha": 0.0}, "alpha must be a positive number"),
+        ({"phi": -1.0}, "phi must be a positive number"),
+        ({"gamma": dist.Normal(0.0, 1.0)}, "gamma must give no mass to negative"),
+        ({"tau": dist.Gamma(1.0, 1.0)}, "tau must be a number"),
+        ({"max_clusters": 0}, "max_clusters must be a positive whole number"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            DPPlackettLuceGibbs(**settings)
+    subsets = Rankings.from_orderings([[0], [1]], num_items=2, choice_sets=np.ones((2, 2), bool))
+    with pytest.raises(ValueError, match="choice sets"):
+        DPPlackettLuceGibbs().init(random.key(0), 0, None, (subsets,), {})
+
+
+def test_prior_of_the_measures_is_left_as_it_is():
+    """No rankings, two clusters, α = φ = 2, τ = 1: moments of G_0(X), G_1(X) and E U_1(X) = 4."""
+    scales = Scales(jnp.array(2.0), jnp.array(2.0), jnp.array(1.0))
+    chains, none = 20_000, jnp.zeros((2, 0))
+
+    @jax.jit
+    @jax.vmap
+    def chain(key):
+        key_root, key_clusters, *keys = random.split(key, 8)
+        root_unseen = random.gamma(key_root, 2.0)
+        atoms, unseen = draw_clusters(key_clusters, jnp.zeros(0), root_unseen, scales, 1.0, 2)
+        measures = Measures(jnp.zeros(0), root_unseen, atoms, unseen)
+        for key in keys:
+            measures, _ = update_measures(
+                key, measures, scales, None, jnp.ones(2, bool), none, none, jnp.zeros(2), 1.0
+            )
+        return measures.root_unseen, measures.unseen
+
+    root, leaves = (np.asarray(x, float) for x in chain(random.split(random.key(0), chains)))
+    # G_1 given G_0: Gamma(α + U, τ + φ), U ~ Poisson(φ G_0)
+    for x, mean, variance in (
+        (root, 2.0, 2.0),
+        (leaves[:, 0], 2.0, 2.0),
+        (leaves[:, 0] * root, 16 / 3, None),
+        (leaves[:, 0] * leaves[:, 1], 4 + 4 / 9 * 2, None),
+    ):
+        assert abs(x.mean() - mean) < 4.5 * x.std() / np.sqrt(chains)
+        if variance is not None:
+            assert abs(x.var() - variance) < 4.5 * ((x - mean) ** 2).std() / np.sqrt(chains)
