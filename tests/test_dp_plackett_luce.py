@@ -75,7 +75,8 @@ TAU = 0.8
 
 
 def log_marginal(blocks, alpha, phi, nodes):
-    """log p(lists | partition), by quadrature over the sum S of the waiting times of each cluster.
+    """log p(lists | partition), and the chance that one more list of the first cluster is of a new
+    item, by quadrature over the sum S of the waiting times of each cluster.
 
     Given S everything else integrates out: with ρ_j = (τ+φ)/(τ+φ+S_j) and x_0 = φ Σ (1 - ρ_j), what
     is unseen leaves (τ/(τ+x_0))^α Π ρ_j^α, and each item the integral over w_0 of a polynomial.
@@ -97,23 +98,30 @@ def log_marginal(blocks, alpha, phi, nodes):
                 term = term * lah(n, k) * (phi * r) ** k / (rate + s) ** n
             of_item = of_item + term
         value = value * of_item
-    return np.log(value.sum()) + len(blocks) * np.log(log_s[1] - log_s[0])
+    # one more list: its time goes into S, and E[w_* e^{-S w_*}] for E[e^{-S w_*}] in what is unseen
+    first = rate + sums[0]
+    more = alpha * (phi * rate / first**2 / (TAU + x0) + 1.0 / first)
+    new = (value * sums[0] / len(blocks[0]) * more).sum() / value.sum()
+    return np.log(value.sum()) + len(blocks) * np.log(log_s[1] - log_s[0]), new
 
 
 def expectations(alphas, phis, gammas, weights_of_scales, nodes=60):
     """Partition, and mean of each scale, over grids of these with their prior weights."""
     table = list(partitions(len(ITEMS)))
     joint = np.zeros((len(table), len(alphas), len(phis), len(gammas)))
+    new = np.zeros((len(table), len(alphas), len(phis), 1))
     for p, labels in enumerate(table):
         blocks = [np.flatnonzero(np.equal(labels, c)) for c in range(max(labels) + 1)]
         log_p = log_partition(list(np.bincount(labels)), np.asarray(gammas), None)
         for a, alpha in enumerate(alphas):
             for f, phi in enumerate(phis):
-                joint[p, a, f] = np.exp(log_p + log_marginal(blocks, alpha, phi, nodes))
+                log_likelihood, new[p, a, f] = log_marginal(blocks, alpha, phi, nodes)
+                joint[p, a, f] = np.exp(log_p + log_likelihood)
     joint *= weights_of_scales
     joint /= joint.sum()
     return {
         "partition": joint.sum((1, 2, 3)),
+        "unseen": np.array([(joint * new).sum()]),
         "alpha": np.array([joint.sum((0, 2, 3)) @ alphas]),
         "phi": np.array([joint.sum((0, 1, 3)) @ phis]),
         "gamma": np.array([joint.sum((0, 1, 2)) @ gammas]),
@@ -136,6 +144,7 @@ def run(kernel, draws=600):
     code = np.asarray(samples["assignments"], int) @ 3 ** np.arange(3)
     found = {name: np.asarray(samples[name])[..., None] for name in ("alpha", "phi", "gamma")}
     table = np.array(list(partitions(3))) @ 3 ** np.arange(3)
+    found["unseen"] = np.asarray(samples["unseen_weight"])[..., :1]
     return {"partition": code[..., None] == table} | found
 
 

@@ -104,7 +104,7 @@ def sample_concentration(key: Array, a: ArrayLike, b: ArrayLike, m: ArrayLike) -
 def sample_log_gamma(key: Array, a: ArrayLike) -> Array:
     r"""Exact draws of the logarithm of a Gamma(a, 1) variable, for small and large ``a``.
 
-    The method of [4] on the whole array at once, some ten times as fast as ``random.loggamma``,
+    The method of [4] on the whole array at once, several times as fast as ``random.loggamma``,
     which runs a loop for each entry. For ``a < 1`` it draws with ``a + 1`` and multiplies by
     :math:`U^{1/a}`.
 
