@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpyro.infer import MCMC
+from scipy.special import entr
 
 from .partitions import partition_entropy
 from .rankings import Rankings
@@ -245,7 +246,7 @@ def _entropy(weights: np.ndarray) -> np.ndarray:
     shares = weights / weights.sum(-1, keepdims=True)
     if shares.shape[-1] == 1:
         return np.ones(shares.shape[:-1])
-    return -np.sum(shares * np.log(shares), axis=-1) / np.log(shares.shape[-1])
+    return np.sum(entr(shares), axis=-1) / np.log(shares.shape[-1])
 
 
 def _dataset(group: Any) -> Any:

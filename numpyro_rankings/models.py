@@ -359,7 +359,7 @@ def log_unseen(weights: Array, root: Array, alpha: Array, phi: Array, tau: Any) 
     :param root: ().
     """
     rate = tau + phi
-    x = 2.0 * jnp.sqrt(weights * phi * root * rate)
+    x = 2.0 * jnp.sqrt(weights) * jnp.sqrt(phi * root * rate)
     log_density = log_bessel_ie(alpha - 1.0, x) + 0.5 * (alpha + 1.0) * jnp.log(rate)
     log_density += 0.5 * (alpha - 1.0) * jnp.log(weights / (phi * root))
     return log_density - (jnp.sqrt(phi * root) - jnp.sqrt(rate * weights)) ** 2

@@ -14,7 +14,7 @@ from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
 from scipy import special, stats
 
-from numpyro_rankings import Rankings
+from numpyro_rankings import Rankings, to_inference_data
 from numpyro_rankings.infer import DPPlackettLuceGibbs
 from numpyro_rankings.infer.dp_plackett_luce import Measures, Scales, draw_clusters, update_measures
 from numpyro_rankings.models import dp_plackett_luce
@@ -209,6 +209,20 @@ def test_block_of_gibbs():
     expected = expectations(alphas, [2.0], [1.5], prior)
     z = discrepancies(found, {name: expected[name] for name in found})
     assert max(z.values()) < 6.0, z
+
+
+def test_hardly_anything_unseen():
+    """A tiny α: the weight of what is unseen is beyond float32."""
+    rankings = Rankings.from_orderings([[0, 1, 2], [2, 1], [1]], num_items=3, counts=[30, 20, 5])
+    kernel = DPPlackettLuceGibbs(0.01, dist.Gamma(2.0, 1.0), dist.Gamma(2.0, 1.0), max_clusters=60)
+    mcmc = MCMC(kernel, num_warmup=0, num_samples=40, progress_bar=False)
+    mcmc.run(random.key(0), rankings)
+    samples = mcmc.get_samples()
+    for name, value in samples.items():
+        assert np.isfinite(value).all(), name
+    assert np.min(samples["unseen_weight"]) < 1e-20
+    data = to_inference_data(mcmc, rankings, log_likelihood=False)
+    assert np.isfinite(data["posterior"]["population_entropy"]).all()
 
 
 def test_bad_input():

@@ -33,6 +33,10 @@ from numpyro_rankings.ops.choices import log_likelihoods, times_chosen
 from numpyro_rankings.ops.sampling import sample_atom_counts, sample_log_gamma, slice_sample
 from numpyro_rankings.rankings import Rankings
 
+# With a small α what is unseen has next to no weight; less than this counts as this, so that
+# float32 can hold its logarithm and products.
+_LEAST_UNSEEN = 1e-30
+
 
 class Measures(NamedTuple):
     """The root :math:`G_0` and the clusters' :math:`G_j`, as they are.
@@ -67,7 +71,7 @@ def draw_clusters(
     mean = jnp.broadcast_to(scales.phi * root_unseen, (num_slots,))
     unseen_counts = sample_atom_counts(key_unseen, mean, 0.0)
     unseen = jnp.exp(sample_log_gamma(key_rest, scales.alpha + unseen_counts)) / rate
-    return jnp.where(counts > 0, atoms, 0.0), unseen
+    return jnp.where(counts > 0, atoms, 0.0), jnp.maximum(unseen, _LEAST_UNSEEN)
 
 
 def update_measures(
@@ -109,10 +113,11 @@ def update_measures(
     log_atoms = sample_log_gamma(keys[4], jnp.maximum(shape, 1.0)) - jnp.log(rate + in_play)
     atoms = jnp.where(shape > 0, jnp.exp(log_atoms), 0.0)
     unseen = jnp.exp(sample_log_gamma(keys[5], alpha + unseen_counts)) / (rate + total_time)
+    unseen = jnp.maximum(unseen, _LEAST_UNSEEN)
     # 1: the sums of the weights of a cluster, which the rankings say nothing of
     total = jnp.exp(sample_log_gamma(keys[6], alpha + counts.sum(1) + unseen_counts)) / rate
     scale = total / (atoms.sum(1) + unseen)
-    atoms, unseen = atoms * scale[:, None], unseen * scale
+    atoms, unseen = atoms * scale[:, None], jnp.maximum(unseen * scale, _LEAST_UNSEEN)
     # 3: the root
     number_of_clusters = occupied.sum()
     sums = jnp.sum(jnp.where(occupied[:, None], counts, 0.0), axis=0)
@@ -120,6 +125,7 @@ def update_measures(
     root_rate = tau + number_of_clusters * phi
     root = jnp.exp(sample_log_gamma(keys[7], jnp.maximum(sums, 1.0))) / root_rate
     root_unseen = jnp.exp(sample_log_gamma(keys[8], alpha + sum_unseen)) / root_rate
+    root_unseen = jnp.maximum(root_unseen, _LEAST_UNSEEN)
     return Measures(root, root_unseen, atoms, unseen), alpha
 
 
