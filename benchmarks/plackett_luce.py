@@ -1,10 +1,11 @@
 """Benchmarks of the Plackett–Luce kernels, printed as tables.
 
-``python benchmarks/plackett_luce.py population|maximum|apa``; ``--quick`` is a small version of
-each. ``maximum`` compares with choix if it is installed (``pip install choix``).
+``python benchmarks/plackett_luce.py population|maximum|apa|speed``; ``--quick`` is a small version
+of each. ``maximum`` compares with choix if it is installed (``pip install choix``).
 """
 
 import argparse
+import resource
 import time
 from functools import partial
 
@@ -18,7 +19,8 @@ from numpyro.infer import MCMC, NUTS
 
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import Rankings, load_dataset, plackett_luce_map
-from numpyro_rankings.infer import PlackettLuceGibbs
+from numpyro_rankings.datasets import simulate_plackett_luce_mixture
+from numpyro_rankings.infer import DPPlackettLuceGibbs, PlackettLuceGibbs
 
 SIZES = {"small": (5000, 10, 10), "college": (53757, 533, 10)}  # N, n, t
 
@@ -179,6 +181,36 @@ def apa(args):
     print(f"one chain: {1e3 * sweep:.3f} ms a sweep, {single.shape[1]} draws")
 
 
+def speed(args):
+    """Seconds per sweep of the DP mixture, n = 533, t = 10, from the truth of 26 clusters."""
+    rng = np.random.default_rng(0)
+    items, length, clusters = 533, 10, 26
+    kernel = DPPlackettLuceGibbs(max_clusters=64)
+    times = []
+    first = args.rankings // (10 if args.quick else 1)
+    for size in (first, 2 * first):
+        weights = np.exp(2.0 * rng.normal(size=(clusters, items)))
+        truth = simulate_plackett_luce_mixture(jax.random.key(1), size, weights, length)
+        rankings = truth.rankings.of_listed_items()
+        start = {"assignments": jnp.asarray(truth.assignments)}
+        state = kernel.init(jax.random.key(0), 0, start, (rankings,), {})
+        sweep = jax.jit(lambda state, rankings: kernel.sample(state, (rankings,), {}))
+        best = np.inf
+        for i in range(args.repeats + 1):
+            began = time.perf_counter()
+            state = jax.block_until_ready(sweep(state, rankings))
+            if i > 0:
+                best = min(best, time.perf_counter() - began)
+        times.append(best)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        ratio = "" if len(times) == 1 else f", {times[1] / times[0]:.2f} times N/2"
+        print(
+            f"N = {size}: {best:.3f} s a sweep, {int(state.z['num_clusters'])} clusters, peak so "
+            f"far {peak:.2f} GiB{ratio}",
+            flush=True,
+        )
+
+
 def main():
     """Read the command line and print the table asked for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -199,6 +231,9 @@ def main():
     one.add_argument("--nuts-warmup", type=int, default=500)
     one.add_argument("--nuts-draws", type=int, default=500)
     add(apa).add_argument("--draws", type=int, default=4000)
+    one = add(speed)
+    one.add_argument("--rankings", type=int, default=53757)
+    one.add_argument("--repeats", type=int, default=5)
     args = parser.parse_args()
     args.run(args)
 

@@ -18,11 +18,31 @@ def _float32():
     assert not jax.config.jax_enable_x64
 
 
+_MOST_MAPS = 30_000
+
+
+def _num_maps() -> int:
+    """Memory maps of this process, where the system tells."""
+    try:
+        with open("/proc/self/maps", "rb") as maps:
+            return sum(1 for _ in maps)
+    except OSError:
+        return 0
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _release_programs():
-    """Let go of compiled programs after each file.
-
-    Each keeps a few dozen memory maps open, and Linux allows a process 65,530.
-    """
+    """Let go of compiled programs after each file."""
     yield
     jax.clear_caches()
+
+
+@pytest.fixture(autouse=True)
+def _release_programs_in_time():
+    """Also within a file: each program keeps a few dozen memory maps open.
+
+    Linux allows a process 65,530, and beyond them it crashes.
+    """
+    yield
+    if _num_maps() > _MOST_MAPS:
+        jax.clear_caches()
