@@ -323,11 +323,13 @@ def dp_plackett_luce(
         tau,
     )
     numpyro.factor("process", process)
+    # an item that is no atom of a cluster cannot be listed in it
+    log_weights = jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30)
     with numpyro.plate("ranking", size, dim=-1):
         numpyro.sample(
             "rankings",
             TopTPlackettLuce(
-                jnp.log(weights[assignments]),
+                log_weights[assignments],
                 rankings.orderings.shape[1],
                 jnp.log(unseen[assignments]),
             ),
