@@ -22,6 +22,7 @@ from numpyro_rankings.ops.loops import shared_bound
 
 _MOST_TABLED = 12  # items, of which every subset has a cell
 _UNROLLED_STAGES = 16
+_UNIT = 2.0**-29  # of weights that add up to 1
 
 
 class Choices(NamedTuple):
@@ -93,16 +94,19 @@ def stage_masses(
     items = choices.orderings.T[:, rows]
     chosen = jnp.where(items >= 0, weights[clusters, jnp.maximum(items, 0)], 0.0)
     if choices.unlisted is None:
-        unit = 2.0**-29
-        all_coarse, all_fine = (part.sum(1) for part in _split(weights, unit))
-        coarse, fine = (part.sum(0) for part in _split(chosen, unit))
-        rest = (all_coarse[clusters] - coarse) * unit + (all_fine[clusters] - fine)
-        rest = jnp.maximum(rest, 0.0)
+        coarse, fine = (part.sum(1)[clusters] for part in _split(weights, _UNIT))
+        rest = _rest(coarse, fine, chosen)
     else:
         rest = (choices.unlisted.astype(weights.dtype) @ weights.T)[rows, clusters]
     if pool is not None:
         rest = rest + pool[clusters]
     return jnp.maximum(_suffix_sums(chosen) + rest, jnp.finfo(weights.dtype).tiny)
+
+
+def _rest(coarse: Array, fine: Array, chosen: Array) -> Array:
+    """What is left of the sum of all weights, in its two parts, without the listed ones."""
+    listed_coarse, listed_fine = (part.sum(0) for part in _split(chosen, _UNIT))
+    return jnp.maximum((coarse - listed_coarse) * _UNIT + (fine - listed_fine), 0.0)
 
 
 def times_in_play(
@@ -191,21 +195,24 @@ def log_likelihoods(
     """
     num_clusters, num_items = weights.shape
     num_rows, num_stages = choices.orderings.shape
-    items, informative = jnp.maximum(choices.orderings, 0).T, choices.informative.T
-    log_weights = jnp.log(weights)
+    listed, informative = (choices.orderings >= 0).T, choices.informative.T
+    items = jnp.maximum(choices.orderings, 0).T
     tabled = can_be_tabled(1, num_items, num_rows, num_stages)
     codes = set_codes(choices, num_items).T if tabled else None
-    every_row = jnp.arange(num_rows)
+    coarse, fine = (part.sum(1) for part in _split(weights, _UNIT))
 
     def one_cluster(c: Array, table: Array) -> Array:
-        here = weights[c][None]
-        outside = None if pool is None else pool[c][None]
+        here, outside = weights[c], 0.0 if pool is None else pool[c]
+        chosen = jnp.where(listed, here[items], 0.0)
         if codes is not None:
-            log_masses = jnp.log(set_masses(here, outside))[0, codes]
+            masses = set_masses(here[None], None)[0, codes] + outside
+        elif choices.unlisted is None:
+            masses = _suffix_sums(chosen) + (_rest(coarse[c], fine[c], chosen) + outside)
         else:
-            nobody = jnp.zeros(num_rows, jnp.int32)
-            log_masses = jnp.log(stage_masses(choices, every_row, nobody, here, outside))
-        stages = jnp.where(informative, log_weights[c][items] - log_masses, 0.0)
+            unlisted = choices.unlisted.astype(here.dtype) @ here
+            masses = _suffix_sums(chosen) + (unlisted + outside)
+        masses = jnp.maximum(masses, jnp.finfo(here.dtype).tiny)
+        stages = jnp.where(informative, jnp.log(chosen / masses), 0.0)
         return table.at[c].set(jnp.where(c < num_active, stages.sum(0), -jnp.inf))
 
     table = jnp.full((num_clusters, num_rows), -jnp.inf, weights.dtype)
