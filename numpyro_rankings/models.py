@@ -218,7 +218,7 @@ def gamma_process_plackett_luce(
         total = numpyro.sample(
             "total_weight", dist.ImproperUniform(dist.constraints.positive, (), ())
         )
-    numpyro.factor("process", log_gamma_process(weights, unseen, total, alpha, tau, sigma))
+    _factor("process", log_gamma_process(weights, unseen, total, alpha, tau, sigma))
     with numpyro.plate("ranking", rankings.num_rankings, dim=-1):
         numpyro.sample(
             "rankings",
@@ -226,6 +226,12 @@ def gamma_process_plackett_luce(
             obs=rankings.orderings[rankings.row_index],
             infer={"event_dims": ["stage"]},
         )
+
+
+def _factor(name: str, log_factor: Array) -> None:
+    """What ``numpyro.factor`` does; that one fails where ArviZ 1.x was imported before NumPyro."""
+    unit = dist.Unit(log_factor)
+    numpyro.sample(name, unit, obs=unit.sample(None), infer={"is_auxiliary": True})
 
 
 def log_gamma_process(
@@ -322,7 +328,7 @@ def dp_plackett_luce(
         values["phi"],
         tau,
     )
-    numpyro.factor("process", process)
+    _factor("process", process)
     # an item that is no atom of a cluster cannot be listed in it
     log_weights = jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30)
     with numpyro.plate("ranking", size, dim=-1):
