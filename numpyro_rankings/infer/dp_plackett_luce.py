@@ -14,16 +14,11 @@ from numpyro_rankings.infer.assignments import (
     canonical_order,
     draw_labels_in_slices,
 )
-from numpyro_rankings.infer.base import GibbsKernel, check_scale, check_whole, find_rankings
-from numpyro_rankings.infer.gamma_process import (
-    check_listed,
-    of_listed_items,
-    update_concentration,
-)
+from numpyro_rankings.infer.base import check_scale, check_whole
+from numpyro_rankings.infer.gamma_process import PoolKernel, update_concentration
 from numpyro_rankings.infer.members import label_dtype
 from numpyro_rankings.infer.plackett_luce import (
     PlackettLuceData,
-    as_data,
     log_likelihood_of,
     start_mixture,
     sum_times_in_play,
@@ -31,7 +26,6 @@ from numpyro_rankings.infer.plackett_luce import (
 from numpyro_rankings.models import dp_plackett_luce, log_atoms, log_pitt_walker, log_unseen
 from numpyro_rankings.ops.choices import log_likelihoods, times_chosen
 from numpyro_rankings.ops.sampling import sample_atom_counts, sample_log_gamma, slice_sample
-from numpyro_rankings.rankings import Rankings
 
 # With a small α what is unseen has next to no weight; less than this counts as this, so that
 # float32 can hold its logarithm and products.
@@ -147,7 +141,7 @@ class DPPlackettLuceState(NamedTuple):
     rng_key: Array
 
 
-class DPPlackettLuceGibbs(GibbsKernel):
+class DPPlackettLuceGibbs(PoolKernel):
     r"""
     Gibbs sampler for the Dirichlet process mixture of nonparametric Plackett–Luce models.
 
@@ -242,24 +236,6 @@ class DPPlackettLuceGibbs(GibbsKernel):
         if "log_joint" not in z:
             return ""
         return f"{int(z['num_clusters'])} clusters, log joint {float(z['log_joint']):.1f}"
-
-    def _check(self, args: tuple, kwargs: dict) -> None:
-        self._check_use_as_block()
-        if find_rankings(args, kwargs).choice_sets is not None:
-            raise ValueError(
-                "these are subset rankings (they have choice sets); the model is one of rankings "
-                "of all items, of which there is no end"
-            )
-
-    def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        return of_listed_items(args, kwargs)
-
-    def _data(
-        self, args: tuple, kwargs: dict, z: dict | None = None
-    ) -> tuple[Rankings, PlackettLuceData]:
-        rankings = find_rankings(args, kwargs).of_listed_items()
-        check_listed(rankings, z)
-        return rankings, as_data(rankings, pool=True)
 
     def _scales(self, z: dict, args: tuple, kwargs: dict) -> Scales:
         if not self._is_block:

@@ -44,7 +44,29 @@ class GammaProcessState(NamedTuple):
     rng_key: Array
 
 
-class GammaProcessPlackettLuceGibbs(GibbsKernel):
+class PoolKernel(GibbsKernel):
+    """What the kernels share whose items have no end: the rankings of those that are listed."""
+
+    def _check(self, args: tuple, kwargs: dict) -> None:
+        self._check_use_as_block()
+        if find_rankings(args, kwargs).choice_sets is not None:
+            raise ValueError(
+                "these are subset rankings (they have choice sets); the model is one of rankings "
+                "of all items, of which there is no end"
+            )
+
+    def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        return of_listed_items(args, kwargs)
+
+    def _data(
+        self, args: tuple, kwargs: dict, z: dict | None = None
+    ) -> tuple[Rankings, PlackettLuceData]:
+        rankings = find_rankings(args, kwargs).of_listed_items()
+        check_listed(rankings, z)
+        return rankings, as_data(rankings, pool=True)
+
+
+class GammaProcessPlackettLuceGibbs(PoolKernel):
     r"""
     Gibbs sampler for the Plackett–Luce model of an endless pool of items, eq. (15) of [1].
 
@@ -122,24 +144,6 @@ class GammaProcessPlackettLuceGibbs(GibbsKernel):
         if "log_joint" not in z:
             return ""
         return f"unseen {float(z['unseen_weight']):.1e}, log joint {float(z['log_joint']):.1f}"
-
-    def _check(self, args: tuple, kwargs: dict) -> None:
-        self._check_use_as_block()
-        if find_rankings(args, kwargs).choice_sets is not None:
-            raise ValueError(
-                "these are subset rankings (they have choice sets); the model is one of rankings "
-                "of all items, of which there is no end"
-            )
-
-    def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        return of_listed_items(args, kwargs)
-
-    def _data(
-        self, args: tuple, kwargs: dict, z: dict | None = None
-    ) -> tuple[Rankings, PlackettLuceData]:
-        rankings = find_rankings(args, kwargs).of_listed_items()
-        check_listed(rankings, z)
-        return rankings, as_data(rankings, pool=True)
 
     def _given_alpha(self, z: dict, args: tuple, kwargs: dict) -> Array:
         if not self._is_block:
