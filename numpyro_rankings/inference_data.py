@@ -77,7 +77,7 @@ def to_inference_data(
     equal, and free of labels ``log_joint``, ``alpha``, ``unseen_weight``, ``population_weights``
     (those of the components by their sizes), ``population_entropy``, ``top_weights`` (the largest
     five of the former), and of a mixture ``num_clusters``, ``largest_sizes`` and
-    ``partition_entropy``.
+    ``partition_entropy``. Of ``DPPlackettLuceGibbs`` there is no log likelihood.
 
     ``sample_stats`` has ``lp``, ``acceptance_rate`` (of the Metropolis steps) and ``overflow``.
 
@@ -110,6 +110,11 @@ def to_inference_data(
     groups = {"posterior": posterior}
 
     num_values = posterior.sizes["chain"] * posterior.sizes["draw"] * rankings.num_rankings
+    if "phi" in samples:
+        # the probability of a list in a new cluster has no closed form
+        if log_likelihood is True:
+            raise ValueError("there is no log likelihood of DPPlackettLuceGibbs: pass False")
+        log_likelihood = False
     if log_likelihood == "auto" and num_values > _AUTO_LOG_LIKELIHOOD:
         warnings.warn(
             f"the pointwise log likelihood of {rankings.num_rankings} rankings would be "

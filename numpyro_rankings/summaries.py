@@ -402,6 +402,11 @@ def _mean_log_plackett_luce(draws: dict[str, Array], orderings: Array, offered: 
 
 
 def _log_plackett_luce(samples: Mapping[str, Any], new_rankings: Rankings) -> np.ndarray:
+    if "phi" in samples:
+        raise ValueError(
+            "a Dirichlet process mixture of Plackett–Luce models has no predictive density here: "
+            "that of a new cluster has no closed form"
+        )
     num_items = np.shape(samples["weights"])[-1]
     if new_rankings.num_items != num_items:
         hint = ""
@@ -437,7 +442,8 @@ def log_predictive_density(
     A new cluster counts exactly: whatever the prior of its concentrations, one ranking in it has
     the last factor as its marginal (Lemma 1 of Meilă & Chen 2010). In a finite mixture the
     weights are :math:`N_c + \alpha/K`, the empty components sharing what is left. Of draws of a
-    Plackett–Luce kernel it is the mean of its probabilities, mixed in the same way.
+    Plackett–Luce kernel it is the mean of its probabilities, mixed in the same way (not of
+    ``DPPlackettLuceGibbs``, where a new cluster has no closed form).
 
     :param samples: ``mcmc.get_samples()``, grouped by chain or not.
     :param new_rankings: lists of the same items, no longer than those fitted, or one item short
