@@ -43,6 +43,8 @@ _LABEL_FREE = (
     "kendall_to_reference",
     "largest_sizes",
     "population_concentration",
+    "phi",
+    "gamma",
     "unseen_weight",
     "population_entropy",
     "top_weights",
@@ -224,6 +226,9 @@ def _plackett_luce_posterior(
         "cluster_sizes": ["cluster"],
         "rankings": ["ranking", "stage"],
     }
+    if is_mixture:
+        dims |= {name: ["cluster"] for name in ("unseen_weight", "total_weight")}
+        dims["root_weights"] = ["item"]
     data = az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
     posterior = _dataset(data["posterior"])
     axes = ("chain", "draw")
@@ -438,6 +443,8 @@ def diagnostics_table(data: Any) -> "pd.DataFrame":
     for name in _LABEL_FREE:
         if name not in posterior:
             continue
+        if "cluster" in posterior[name].dims:
+            continue  # of each cluster, and not free of labels
         values = np.asarray(posterior[name], np.float64)
         if values.ndim == 2:
             scalars[name] = values

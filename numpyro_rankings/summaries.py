@@ -349,6 +349,8 @@ def predict_items(
     for name, number in (("num_lists", num_lists), ("length", length)):
         if number < 1:
             raise ValueError(f"{name} must be at least 1, got {number}")
+    if "unseen_rate" not in samples:
+        raise ValueError("the samples must be those of GammaProcessPlackettLuceGibbs")
     if ("total_weight" in samples) != (sigma > 0):
         raise ValueError("sigma must be what the kernel was given")
     draws = {name: np.asarray(value, float) for name, value in samples.items()}

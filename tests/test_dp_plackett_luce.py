@@ -14,7 +14,12 @@ from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
 from scipy import special, stats
 
-from numpyro_rankings import Rankings, log_predictive_density, to_inference_data
+from numpyro_rankings import (
+    Rankings,
+    diagnostics_table,
+    log_predictive_density,
+    to_inference_data,
+)
 from numpyro_rankings.infer import DPPlackettLuceGibbs
 from numpyro_rankings.infer.dp_plackett_luce import Measures, Scales, draw_clusters, update_measures
 from numpyro_rankings.models import dp_plackett_luce
@@ -223,6 +228,9 @@ def test_hardly_anything_unseen():
     assert np.min(samples["unseen_weight"]) < 1e-20
     data = to_inference_data(mcmc, rankings)
     assert np.isfinite(data["posterior"]["population_entropy"]).all()
+    quantities = set(diagnostics_table(data).index)
+    assert {"phi", "gamma", "num_clusters"} <= quantities
+    assert not any(name.startswith("unseen_weight") for name in quantities)
     # no closed form for a list in a new cluster: told, not guessed
     with pytest.raises(ValueError, match="no log likelihood"):
         to_inference_data(mcmc, rankings, log_likelihood=True)

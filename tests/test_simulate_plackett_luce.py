@@ -141,6 +141,8 @@ def test_predicted_items(fitted):
     assert np.all(np.abs(predicted.distinct.mean(0) - new - known) < 4.5 * error + 1e-9)
     with pytest.raises(ValueError, match="sigma"):
         predict_items(random.key(1), fitted, 5, 1, sigma=0.5)
+    with pytest.raises(ValueError, match="samples must be those of"):
+        predict_items(random.key(1), {"weights": fitted["weights"]}, 5, 1)
     with pytest.raises(ValueError, match="length"):
         predict_items(random.key(1), fitted, 5, 0)
 
