@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 from jax import Array
-from jax.scipy.special import gammaln
+from jax.scipy.special import gammaln, i1e
 from numpyro import handlers
 
 from numpyro_rankings.distributions import (
@@ -355,7 +355,7 @@ def log_atoms(weights: Array, root: Array, phi: Array, tau: Any) -> Array:
     rate = tau + phi
     x = 2.0 * jnp.sqrt(w * phi * root * rate)
     # e^x of the Bessel function against e^{-φ w_0 - (τ + φ) w} is a square
-    log_density = log_bessel_ie(1.0, x) + 0.5 * jnp.log(phi * rate * root / w)
+    log_density = jnp.log(i1e(x)) + 0.5 * jnp.log(phi * rate * root / w)
     log_density -= (jnp.sqrt(phi * root) - jnp.sqrt(rate * w)) ** 2
     return jnp.where(positive, log_density, -phi * root)
 

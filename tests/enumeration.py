@@ -1,6 +1,7 @@
 """The slow, obvious twin: exact posteriors of tiny Mallows mixtures, in NumPy and float64."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from functools import cached_property
 
@@ -183,3 +184,10 @@ def discrepancies(
         z = gap / np.maximum(error, 1e-6 + 0.5 / draws)
         largest[name] = float(z.max())
     return largest
+
+
+def lah(n, k):
+    """Ways to split n into k ordered lists."""
+    if k == 0:
+        return float(n == 0)
+    return math.comb(n - 1, k - 1) * math.factorial(n) / math.factorial(k)

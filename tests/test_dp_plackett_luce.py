@@ -9,7 +9,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from enumeration import discrepancies, log_partition, partitions
+from enumeration import discrepancies, lah, log_partition, partitions
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
 from scipy import special, stats
@@ -25,11 +25,6 @@ from numpyro_rankings.infer.dp_plackett_luce import Measures, Scales, draw_clust
 from numpyro_rankings.models import dp_plackett_luce
 from numpyro_rankings.ops.sampling import sample_atom_counts
 from numpyro_rankings.ops.special import log_bessel_ie
-
-
-def lah(n, k):
-    """Ways to split n into k ordered lists."""
-    return math.comb(n - 1, k - 1) * math.factorial(n) / math.factorial(k) if n else float(k == 0)
 
 
 def test_lah_numbers_are_the_sum_over_counts():

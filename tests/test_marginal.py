@@ -1,18 +1,29 @@
 """The steps with the labels integrated out, by themselves."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-from enumeration import MallowsPosterior, discrepancies
-from scipy import stats
+from enumeration import MallowsPosterior, discrepancies, lah, log_partition, partitions
+from scipy import special, stats
 
 from numpyro_rankings import Rankings
 from numpyro_rankings.infer import SliceGibbs
 from numpyro_rankings.infer.assignments import PartitionPrior, canonical_order
 from numpyro_rankings.infer.concentrations import Conjugate, PerStage, Tied
-from numpyro_rankings.infer.marginal import draw_proposals, update_marginally
+from numpyro_rankings.infer.dp_plackett_luce import Scales, draw_clusters
+from numpyro_rankings.infer.marginal_mallows import draw_proposals, update_marginally
+from numpyro_rankings.infer.marginal_weights import PittWalkerWeights, update_weights_marginally
+from numpyro_rankings.infer.plackett_luce import as_data
+from numpyro_rankings.ops.choices import (
+    codes_if_tabled,
+    design_if_small,
+    log_designed_likelihoods,
+    log_row_likelihoods,
+)
 from numpyro_rankings.ops.codes import max_codes
 
 RANKINGS = [[0, 1, 2], [0], [3, 1], [3, 2, 0, 1]]
@@ -105,3 +116,112 @@ def test_rearrangements_have_the_density_that_is_used():
     found = (orders[:, None] == every).all(-1).mean(0)
     error = np.sqrt((probs * (1 - probs)).mean(0) / len(orders))
     assert np.all(np.abs(found - probs.mean(0)) < 5 * error)
+
+
+LISTS = [0, 0, 1, 0]  # of one item each
+ROOT, UNSEEN = np.array([0.9, 0.4]), 0.3
+SCALES = Scales(jnp.array(0.7), jnp.array(1.6), jnp.array(1.3))
+TAU = 0.8
+
+
+def marginal_of_cluster(block):
+    """p(lists of one cluster | root), its measure integrated out, by one integral over Z."""
+    alpha, phi, _ = map(float, SCALES)
+    rate, log_z = TAU + phi, np.linspace(-16, 12, 4000)
+    z = np.exp(log_z)
+    rho = rate / (rate + z)
+    value = rho**alpha * np.exp(-phi * UNSEEN * (1 - rho)) * z ** len(block)
+    for item, weight in enumerate(ROOT):
+        n, x = sum(LISTS[i] == item for i in block), phi * weight
+        terms = sum(lah(n, k) * (x * rho) ** k for k in range(n + 1))
+        value *= np.exp(-x * (1 - rho)) * terms / (rate + z) ** n
+    return value.sum() * (log_z[1] - log_z[0]) / math.factorial(len(block) - 1)
+
+
+def test_partition_of_lists_given_the_root():
+    """No other update of weights or labels: splits, merges, shares, weights, trajectories."""
+    rankings = Rankings.from_orderings([[item] for item in LISTS], num_items=2)
+    data = as_data(rankings, pool=True)
+    root, slots, size = jnp.asarray(ROOT), 9, len(LISTS)
+    partition = PartitionPrior(SCALES.gamma, None)
+    prior = PittWalkerWeights(root, SCALES.phi, TAU)
+
+    def draw(now, key):
+        labels, weights, unseen = now
+        key_new, key = jax.random.split(key)
+        fresh, fresh_unseen = draw_clusters(key_new, root, UNSEEN, SCALES, TAU, slots)
+        empty = jnp.zeros(slots, jnp.int32).at[labels].add(1) == 0
+        weights = jnp.where(empty[:, None], fresh, weights)
+        unseen = jnp.where(empty, fresh_unseen, unseen)
+        labels, weights = update_weights_marginally(
+            key,
+            labels,
+            weights,
+            unseen,
+            partition,
+            prior,
+            data.choices,
+            data.row_index,
+            20,
+            largest_minimum=2,
+        )
+        return (labels, weights, unseen), canonical_order(labels, slots)[0]
+
+    def chain(key):
+        key_start, key = jax.random.split(key)
+        _, unseen = draw_clusters(key_start, root, UNSEEN, SCALES, TAU, slots)
+        now = jnp.arange(size, dtype=jnp.int32), jnp.ones((slots, 2)), unseen
+        now, _ = jax.lax.scan(draw, now, jax.random.split(key, 100))
+        return jax.lax.scan(draw, now, jax.random.split(key_start, DRAWS))[1]
+
+    labels = jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(0), CHAINS))
+    log_joint = []
+    for one in partitions(size):
+        blocks = [np.flatnonzero(np.equal(one, c)) for c in range(max(one) + 1)]
+        log_p = log_partition([len(block) for block in blocks], float(SCALES.gamma), None)
+        log_joint.append(log_p + sum(np.log(marginal_of_cluster(block)) for block in blocks))
+    powers = size ** np.arange(size)
+    table = np.array(list(partitions(size))) @ powers
+    found = {"partition": (np.asarray(labels, int) @ powers)[..., None] == table}
+    z = discrepancies(found, {"partition": special.softmax(log_joint)})
+    assert max(z.values()) < 6.0, z
+
+
+def test_forms_of_the_likelihood_agree_and_have_its_slope():
+    lists = [[0, 1, 2], [0], [3, 1], [3, 2, 0, 1], [2, 4, 1, 0]]
+    rankings = Rankings.from_orderings(lists, num_items=5)
+    choices = as_data(rankings, pool=True).choices
+    weights, pool = jnp.array([0.3, 0.1, 0.25, 0.1, 0.15]), jnp.array(0.1)
+    design = design_if_small(choices, 5, weights.dtype)
+    many = as_data(Rankings.from_orderings(lists * 4, num_items=5), pool=True).choices
+    codes = codes_if_tabled(many, 5)
+    assert design is not None and codes is not None
+    probs = np.asarray(weights, float)
+    expected = []
+    for one in lists:
+        left = 1.0 - np.cumsum(np.append(0.0, probs[one[:-1]]))
+        expected.append(np.log(probs[one] / left).sum())
+
+    def designed(w):
+        return log_designed_likelihoods(design, w, pool)
+
+    def staged(w):
+        return log_row_likelihoods(choices, w, pool, None)
+
+    def tabled(w):
+        return log_row_likelihoods(many, w, pool, codes)[: len(lists)]
+
+    plain = np.array([[w == i for w in range(5)] for i in range(5)], float)
+    slopes = []  # of sums of logarithms, w_* as it is
+    for one in lists:
+        slope = np.zeros(5)
+        for stage, item in enumerate(one):
+            mass = 1.0 - probs[one[:stage]].sum()
+            in_play = 1.0 - plain[one[:stage]].sum(0)
+            slope += plain[item] / probs[item] - in_play / mass
+        slopes.append(slope)
+    for form in (designed, staged, tabled):
+        np.testing.assert_allclose(form(weights), expected, rtol=1e-5)
+        np.testing.assert_allclose(jax.jacobian(form)(weights), slopes, rtol=1e-4, atol=1e-4)
+        without = form(weights.at[1].set(0.0))
+        assert np.all((np.asarray(without) < -1e20) == [1 in one for one in lists])

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax import Array, random
@@ -16,6 +17,8 @@ from numpyro_rankings.infer.assignments import (
 )
 from numpyro_rankings.infer.base import check_scale, check_whole
 from numpyro_rankings.infer.gamma_process import PoolKernel, update_concentration
+from numpyro_rankings.infer.marginal import number_of_moves
+from numpyro_rankings.infer.marginal_weights import PittWalkerWeights, update_weights_marginally
 from numpyro_rankings.infer.members import label_dtype
 from numpyro_rankings.infer.plackett_luce import (
     PlackettLuceData,
@@ -57,15 +60,20 @@ def draw_clusters(
     key: Array, root: Array, root_unseen: Array, scales: Scales, tau: float, num_slots: int
 ) -> tuple[Array, Array]:
     """:math:`G_j` given :math:`G_0`, eq. (19): atoms (C, K) and unseen weights (C,)."""
-    key_counts, key_unseen, key_atoms, key_rest = random.split(key, 4)
-    shape = (num_slots, len(root))
-    counts = sample_atom_counts(key_counts, jnp.broadcast_to(scales.phi * root, shape), 0.0)
-    rate = tau + scales.phi
-    atoms = jnp.exp(sample_log_gamma(key_atoms, jnp.maximum(counts, 1.0))) / rate
-    mean = jnp.broadcast_to(scales.phi * root_unseen, (num_slots,))
-    unseen_counts = sample_atom_counts(key_unseen, mean, 0.0)
-    unseen = jnp.exp(sample_log_gamma(key_rest, scales.alpha + unseen_counts)) / rate
-    return jnp.where(counts > 0, atoms, 0.0), jnp.maximum(unseen, _LEAST_UNSEEN)
+    key_counts, key_weights = random.split(key)
+    mean = scales.phi * jnp.append(root, root_unseen)
+    counts = sample_atom_counts(key_counts, jnp.tile(mean, (num_slots, 1)), 0.0)
+    # what is unseen has α more
+    shape = counts.at[:, -1].add(scales.alpha)
+    weights = _gamma_or_zero(key_weights, shape, tau + scales.phi)
+    return weights[:, :-1], jnp.maximum(weights[:, -1], _LEAST_UNSEEN)
+
+
+def _gamma_or_zero(key: Array, shape: Array, rate: Array) -> Array:
+    """Gamma(shape, rate), 0 where the shape is 0."""
+    positive = shape > 0
+    log_draws = sample_log_gamma(key, jnp.where(positive, shape, 1.0))
+    return jnp.where(positive, jnp.exp(log_draws) / rate, 0.0)
 
 
 def update_measures(
@@ -86,7 +94,7 @@ def update_measures(
     :param total_time: Z̃_j, (C,).
     :return: the measures and α.
     """
-    keys = random.split(key, 9)
+    keys = random.split(key, 6)
     phi, rate = scales.phi, tau + scales.phi
     number = chosen.shape[1]
     # 2a-c: α, with all that is unseen integrated out, and what it was integrated over
@@ -98,29 +106,26 @@ def update_measures(
         exponent = y0 + jnp.log1p(x0 / tau)
         alpha = update_concentration(keys[0], alpha, alpha_prior, number, exponent)
     root_unseen = jnp.exp(sample_log_gamma(keys[1], alpha)) / (tau + x0)
-    unseen_counts = sample_atom_counts(keys[2], phi * root_unseen * left, 0.0)
-    # 1b: u_jk with w_jk integrated out
-    x = phi * measures.root * rate / (rate + in_play)
-    counts = sample_atom_counts(keys[3], x, chosen.astype(x.dtype))
+    # in the last column from here on: what is unseen, which is never chosen, and α more of it
+    times = jnp.append(in_play, total_time[:, None], axis=1)
+    chosen = jnp.pad(chosen, ((0, 0), (0, 1)))
+    more = jnp.append(jnp.zeros(number), alpha)
+    # 2c and 1b: u_j*, and u_jk with w_jk integrated out
+    x = phi * jnp.append(measures.root, root_unseen) * rate / (rate + times)
+    counts = sample_atom_counts(keys[2], x, chosen)
     # 2d and 5: w_jk and w_j*
-    shape = chosen + counts
-    log_atoms = sample_log_gamma(keys[4], jnp.maximum(shape, 1.0)) - jnp.log(rate + in_play)
-    atoms = jnp.where(shape > 0, jnp.exp(log_atoms), 0.0)
-    unseen = jnp.exp(sample_log_gamma(keys[5], alpha + unseen_counts)) / (rate + total_time)
-    unseen = jnp.maximum(unseen, _LEAST_UNSEEN)
+    weights = _gamma_or_zero(keys[3], chosen + counts + more, rate + times)
+    weights = weights.at[:, -1].max(_LEAST_UNSEEN)
     # 1: the sums of the weights of a cluster, which the rankings say nothing of
-    total = jnp.exp(sample_log_gamma(keys[6], alpha + counts.sum(1) + unseen_counts)) / rate
-    scale = total / (atoms.sum(1) + unseen)
-    atoms, unseen = atoms * scale[:, None], jnp.maximum(unseen * scale, _LEAST_UNSEEN)
+    total = jnp.exp(sample_log_gamma(keys[4], alpha + counts.sum(1))) / rate
+    weights *= (total / weights.sum(1))[:, None]
+    weights = weights.at[:, -1].max(_LEAST_UNSEEN)
     # 3: the root
-    number_of_clusters = occupied.sum()
     sums = jnp.sum(jnp.where(occupied[:, None], counts, 0.0), axis=0)
-    sum_unseen = jnp.sum(jnp.where(occupied, unseen_counts, 0.0))
-    root_rate = tau + number_of_clusters * phi
-    root = jnp.exp(sample_log_gamma(keys[7], jnp.maximum(sums, 1.0))) / root_rate
-    root_unseen = jnp.exp(sample_log_gamma(keys[8], alpha + sum_unseen)) / root_rate
-    root_unseen = jnp.maximum(root_unseen, _LEAST_UNSEEN)
-    return Measures(root, root_unseen, atoms, unseen), alpha
+    sums = sums.at[:-1].max(1.0) + more  # never less: each listed item is in some cluster
+    root = jnp.exp(sample_log_gamma(keys[5], sums)) / (tau + occupied.sum() * phi)
+    root = root.at[-1].max(_LEAST_UNSEEN)
+    return Measures(root[:-1], root[-1], weights[:, :-1], weights[:, -1]), alpha
 
 
 class DPPlackettLuceState(NamedTuple):
@@ -209,6 +214,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         tau: float = 1.0,
         max_clusters: int = 64,
         *,
+        num_marginal_steps: int | None = None,
         model: Callable | None = None,
     ) -> None:
         for name, value in (("alpha", alpha), ("phi", phi), ("gamma", gamma), ("tau", tau)):
@@ -216,6 +222,9 @@ class DPPlackettLuceGibbs(PoolKernel):
         if isinstance(tau, dist.Distribution):
             raise ValueError("tau must be a number: only phi/tau matters")
         check_whole("max_clusters", max_clusters, 1)
+        if num_marginal_steps is not None:
+            check_whole("num_marginal_steps", num_marginal_steps, 0)
+        self._num_marginal_steps = num_marginal_steps
         self._alpha, self._phi, self._gamma = alpha, phi, gamma
         self._tau, self._num_slots = float(tau), max_clusters
         self._is_block = model is not None
@@ -298,7 +307,7 @@ class DPPlackettLuceGibbs(PoolKernel):
     def _sweep(self, state: DPPlackettLuceState, args: tuple, kwargs: dict) -> DPPlackettLuceState:
         rankings, data = self._data(args, kwargs, state.z)
         keys = random.split(state.rng_key, 8)
-        rng_key, key_new, key_labels, key_gamma, key_times, key_measures, key_phi, _ = keys
+        rng_key, key_new, key_labels, key_gamma, key_times, key_measures, key_phi, key_steps = keys
         z, slots, tau = state.z, self._num_slots, self._tau
         scales = self._scales(z, args, kwargs)
         labels = z["assignments"].astype(jnp.int32)
@@ -326,6 +335,27 @@ class DPPlackettLuceGibbs(PoolKernel):
         labels, overflow = draw_labels_in_slices(
             key_labels, labels, sizes, partition, data.row_index, log_table
         )
+        # labels, clusters and their number again, with the labels integrated out
+        rows, stages = data.choices.orderings.shape
+        num_steps, glides = number_of_moves(
+            self._num_marginal_steps, data.num_rankings, rows, stages, slots
+        )
+        if num_steps > 0:
+            labels, atoms = update_weights_marginally(
+                key_steps,
+                labels,
+                measures.atoms,
+                measures.unseen,
+                partition,
+                PittWalkerWeights(measures.root, scales.phi, tau),
+                data.choices,
+                data.row_index,
+                num_steps,
+                glides=glides,
+            )
+            measures = measures._replace(atoms=atoms)
+            mass = atoms.sum(1) + measures.unseen
+            shares, pool = atoms / mass[:, None], measures.unseen / mass
         sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
         occupied = sizes > 0
         # 7: γ
@@ -351,8 +381,12 @@ class DPPlackettLuceGibbs(PoolKernel):
         scales = Scales(alpha, scales.phi, gamma)
         # 8: φ, with u integrated out
         if self._has_prior("phi"):
+            key_phi, key_scale = random.split(key_phi)
             phi = update_dependence(key_phi, measures, scales, self._phi, occupied, tau)
             scales = scales._replace(phi=phi)
+            measures, scales = update_common_scale(
+                key_scale, measures, scales, self._phi, occupied, tau
+            )
         return self._state(labels, measures, scales, data, rng_key, overflow)
 
     def _has_prior(self, name: str) -> bool:
@@ -443,3 +477,41 @@ def update_dependence(
         return change + prior.log_prob(new) - prior.log_prob(old) + step
 
     return jnp.exp(slice_sample(key, jnp.log(scales.phi), difference, 0.5, lower=-jnp.inf))
+
+
+def update_common_scale(
+    key: Array,
+    measures: Measures,
+    scales: Scales,
+    prior: dist.Distribution,
+    occupied: Array,
+    tau: float,
+) -> tuple[Measures, Scales]:
+    """Divide all measures by what φ is multiplied with, by slice sampling of its logarithm.
+
+    The rankings do not mind, and φ G_0 stays, which says how much the clusters resemble the root:
+    φ and the scale of the root move far together only.
+    """
+
+    def scaled(step: Array) -> tuple[Measures, Array]:
+        factor = jnp.exp(-step)
+        return jax.tree.map(lambda x: x * factor, measures), scales.phi / factor
+
+    def log_density(step: Array) -> Array:
+        # of the logarithms of all that moves, so there is no Jacobian
+        (root, root_unseen, atoms, unseen), phi = scaled(step)
+        log_density = scales.alpha * jnp.log(root_unseen) - tau * (root.sum() + root_unseen)
+        each = log_atoms(atoms, root, phi, tau).sum(1) - step * jnp.sum(atoms > 0, axis=1)
+        each += log_unseen(unseen, root_unseen, scales.alpha, phi, tau) - step
+        return log_density + jnp.sum(jnp.where(occupied, each, 0.0)) + prior.log_prob(phi) + step
+
+    def difference(start: Array, step: Array) -> Array:
+        return log_density(start + step) - log_density(start)
+
+    step = slice_sample(key, jnp.zeros(()), difference, 0.5, lower=-jnp.inf)
+    measures, phi = scaled(step)
+    measures = measures._replace(
+        root_unseen=jnp.maximum(measures.root_unseen, _LEAST_UNSEEN),
+        unseen=jnp.maximum(measures.unseen, _LEAST_UNSEEN),
+    )
+    return measures, scales._replace(phi=phi)

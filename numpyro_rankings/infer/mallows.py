@@ -53,7 +53,8 @@ from numpyro_rankings.infer.concentrations import (
     Tied,
     per_stage_prior,
 )
-from numpyro_rankings.infer.marginal import update_marginally
+from numpyro_rankings.infer.marginal import number_of_moves
+from numpyro_rankings.infer.marginal_mallows import update_marginally
 from numpyro_rankings.infer.members import Members, label_dtype
 from numpyro_rankings.infer.search import log_table, num_iterations, search_mixture
 from numpyro_rankings.models import mallows_mixture, num_stages
@@ -62,9 +63,6 @@ from numpyro_rankings.ops.sampling import sample_concentration
 from numpyro_rankings.ops.special import log_beta_ratio, log_beta_tilde_change, log_psi
 from numpyro_rankings.rankings import Rankings
 
-# Beyond so many rows times slots, the steps with the labels integrated out cost too much.
-_MANY_CELLS = 2**21
-_STEP_CELLS, _STEP_ROWS = 40_000_000, 4_000_000  # that the steps of a sweep may touch
 _INITS = ("search", "nearest", "random", "given")
 _LEAST_SEARCH = 100  # iterations of a search that is worth its time
 
@@ -329,7 +327,10 @@ class _MallowsGibbs(GibbsKernel):
             now, overflow, accept_label = self._update_assignments(
                 key_labels, now, sizes, hyper, data, limits
             )
-            num_steps, glides = self._marginal_moves(data)
+            rows, stages = data.orderings.shape
+            num_steps, glides = number_of_moves(
+                self._num_marginal_steps, data.num_rankings, rows, stages, slots
+            )
             if self._exact and num_steps > 0:
                 priors = hyper.partition, hyper.concentration
                 now = update_marginally(
@@ -343,17 +344,6 @@ class _MallowsGibbs(GibbsKernel):
             hyper = hyper._replace(partition=hyper.partition._replace(alpha=alpha))
         accept_prob = jnp.minimum(accept_label, accept_center)
         return self._state(now, hyper, data, n, rng_key, accept_prob, overflow)
-
-    def _marginal_moves(self, data: MallowsData) -> tuple[int, bool]:
-        """How many steps with the labels integrated out, and whether trajectories among them."""
-        rows = data.orderings.shape[0]
-        cells = rows * self._num_slots
-        glides = cells * data.orderings.shape[1] <= _MANY_CELLS
-        if self._num_marginal_steps is not None:
-            return self._num_marginal_steps, glides
-        most = min(max(data.num_rankings, 10), 3000)
-        most = min(_STEP_CELLS // cells, _STEP_ROWS // rows, most)
-        return (0 if cells > _MANY_CELLS else most), glides
 
     def _update_assignments(
         self,

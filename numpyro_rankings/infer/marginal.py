@@ -1,21 +1,20 @@
-r"""Moves of centers, concentrations and shares with the labels integrated out.
+r"""Moves with the labels integrated out: what all families of clusters share.
 
 Where clusters overlap, the labels of thousands of rankings pin the parameters down far more
 tightly than the rankings do, and a chain that moves them only given the labels hardly moves. Here
-the labels are summed over. Let A be the clusters of at least m rankings. Given who belongs to A,
-and with the shares :math:`w_c` of A added, distributed as Dirichlet(:math:`N_c + κ`) given the
-labels,
+the labels are summed over. Let A be the clusters of at least m rankings, and η_c their parameters.
+Given who belongs to A, and with the shares :math:`w_c` of A added, distributed as
+Dirichlet(:math:`N_c + κ`) given the labels,
 
-.. math:: p(A, w, σ, θ) ∝ \prod_{c ∈ A} β\, w_c^{κ-1} p(σ_c)\, p(θ_c)
-          \prod_i \sum_{c ∈ A} w_c\, GM(π_i | σ_c, θ_c),
+.. math:: p(A, w, η) ∝ \prod_{c ∈ A} β\, w_c^{κ-1} p(η_c) \prod_i \sum_{c ∈ A} w_c\, p(π_i | η_c),
 
 β = α and κ = 0 for the Dirichlet process; κ = α/K, A of a fixed size, for the finite mixture.
 Metropolis-Hastings steps change the parameters of one cluster or the shares of two, split one
-cluster in two or merge two; Hamiltonian trajectories move all concentrations and shares at once.
-The labels are then drawn anew. If some cluster now has fewer than m rankings, A would not be found
-from there, and all is taken back. A has at most 32 clusters: where it has more, nothing moves. A
-trajectory is reversible, and so are many steps whose kinds are drawn independently; hence the whole
-is reversible too, and leaves the posterior invariant.
+cluster in two or merge two; Hamiltonian trajectories move all parameters that are continuous and
+all shares at once. The labels are then drawn anew. If some cluster now has fewer than m rankings, A
+would not be found from there, and all is taken back. A has at most 32 clusters: where it has more,
+nothing moves. A trajectory is reversible, and so are many steps whose kinds are drawn
+independently; hence the whole is reversible too, and leaves the posterior invariant.
 
 **References**
 
@@ -29,352 +28,109 @@ is reversible too, and leaves the posterior invariant.
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, random
 
-from numpyro_rankings.infer.assignments import PartitionPrior, codes_by_stage, draw_labels
-from numpyro_rankings.infer.centers import MallowsData
-from numpyro_rankings.infer.concentrations import ConcentrationPrior
-from numpyro_rankings.ops.codes import inverse_ordering, ordering_from_codes
-from numpyro_rankings.ops.sampling import sample_truncated_geometric
-from numpyro_rankings.ops.special import log_psi
+from numpyro_rankings.infer.assignments import PartitionPrior, draw_labels
 
-# Kinds of steps; a split is as probable as a merge.
-_CONCENTRATION, _CENTER, _BOTH, _SHARE, _SPLIT, _MERGE = range(6)
-_KINDS = np.array([_CONCENTRATION] * 2 + [_CENTER, _BOTH, _SHARE, _SHARE] + [_SPLIT, _MERGE] * 2)
-_KINDS_OF_FIXED_NUMBER = _KINDS[:6]
-_MOST_LEAPFROGS = 64  # long trajectories pay where many rankings make some directions narrow
 _MOST_CLUSTERS = 32  # where A is larger, nothing moves
+MOST_LEAPFROGS = 64  # long trajectories pay where many rankings make some directions narrow
+# Beyond so many rows times slots, the steps cost too much.
+_MANY_CELLS = 2**21
+_STEP_CELLS, _STEP_ROWS = 40_000_000, 4_000_000  # that the steps of a sweep may touch
 
 
-class Mixture(NamedTuple):
-    """What the moves change, in the W slots of A and of the clusters that may join it.
+def number_of_moves(
+    asked: int | None, num_rankings: int, num_rows: int, num_stages: int, num_slots: int
+) -> tuple[int, bool]:
+    """How many Metropolis-Hastings steps a sweep has, and whether trajectories with them.
 
-    - **center**, **concentration** - (W, n), (W, T).
-    - **log_shares** - log w, (W,), -inf outside A.
-    - **table** - probability of each row in each cluster, over that of the row at the start,
-      (W, rows).
-    - **density** - of each row under the mixture, over that at the start, (rows,).
+    :param asked: number of steps, or None for what the data allow.
     """
-
-    center: Array
-    concentration: Array
-    log_shares: Array
-    table: Array
-    density: Array
-
-
-class Proposals(NamedTuple):
-    """What the steps need of randomness, one entry each.
-
-    - **kind** - of the step.
-    - **uniforms** - for the first and second cluster, the share of a split, and the decision.
-    - **scale** - standard deviation of the changes of log θ and of the log odds of shares.
-    - **normals** - (steps, T + 1).
-    - **rearrangement** - of the places of a center, (steps, n), drawn around the identity with
-      probability ∝ exp(-``dispersal`` · inversions); **log_constant** is its normaliser.
-    """
-
-    kind: Array
-    uniforms: Array
-    scale: Array
-    normals: Array
-    rearrangement: Array
-    dispersal: Array
-    log_constant: Array
+    cells = num_rows * num_slots
+    glides = cells * num_stages <= _MANY_CELLS
+    if asked is not None:
+        return asked, glides
+    most = min(max(num_rankings, 10), 3000)
+    most = min(_STEP_CELLS // cells, _STEP_ROWS // num_rows, most)
+    return (0 if cells > _MANY_CELLS else most), glides
 
 
-def draw_proposals(
-    key: Array, num_steps: int, num_items: int, num_stages: int, kinds: np.ndarray, tied: bool
-) -> Proposals:
-    """Proposals of all sizes, for nobody knows which one the data need."""
-    keys = random.split(key, 6)
-    kind = jnp.asarray(kinds)[random.randint(keys[0], (num_steps,), 0, len(kinds))]
-    uniforms = random.uniform(keys[1], (num_steps, 4))
-    splits = kind >= _SPLIT  # a new cluster is tried further away
+class Large(NamedTuple):
+    """A, and the W slots that it has or that may join it.
 
-    def log_uniform(key: Array, low: Array, high: Array) -> Array:
-        return jnp.log(low) + random.uniform(key, (num_steps,)) * jnp.log(high / low)
-
-    scale = jnp.exp(log_uniform(keys[2], jnp.where(splits, 0.3, 0.02), jnp.array(2.0)))
-    normals = random.normal(keys[3], (num_steps, num_stages + 1))
-    if tied:
-        normals = normals.at[:, :-1].set(normals[:, :1])
-    # about λ of the n - 1 stages of a rearrangement have a positive code
-    log_mean = log_uniform(
-        keys[4], jnp.where(splits, 0.5, 0.1), jnp.where(splits, 4.0 * num_items, 3.0)
-    )
-    dispersal = jnp.maximum(math.log(num_items - 1) - log_mean, 0.0)
-    limits = jnp.arange(num_items - 1, 0, -1)
-    codes = sample_truncated_geometric(keys[5], dispersal[:, None], limits)
-    identity = jnp.arange(num_items)
-    rearrangement = ordering_from_codes(jnp.pad(codes, ((0, 0), (0, 1))), identity)
-    log_constant = log_psi(dispersal[:, None], limits).sum(1)
-    return Proposals(kind, uniforms, scale, normals, rearrangement, dispersal, log_constant)
-
-
-class Target(NamedTuple):
-    """The density that the moves leave invariant.
-
-    - **row_counts** - rankings of A in each row, (rows,).
-    - **start** - log density of each row at the start, (rows,).
+    - **minimum** - m, and **is_large** - the clusters of A, (C,) bool.
+    - **slots** - (W,), and **active** - those of A, (W,) bool.
     - **others** - slots held by clusters outside A, (W,) bool.
+    - **log_shares** - log w, (W,), -inf outside A.
     - **lowest_log_share** - smaller ones have density 0, for they would be taken back anyway.
-    - **log_scale** - log of β p(σ) times the constant of p(θ).
-    - **partition**, **prior**, **data**, **limits** - as in a sweep.
+    - **inside** - rankings in A, (N,) bool; **row_counts** - so many of each row, (rows,) float.
     """
 
-    row_counts: Array
-    start: Array
+    minimum: Array
+    is_large: Array
+    slots: Array
+    active: Array
     others: Array
+    log_shares: Array
     lowest_log_share: Array
-    log_scale: Array
-    partition: PartitionPrior
-    prior: ConcentrationPrior
-    data: MallowsData
-    limits: Array
-
-    @property
-    def free_stages(self) -> Array:
-        """Stages whose concentration is free to differ from the first one's, (T,) bool."""
-        stages = jnp.arange(len(self.limits))
-        return stages < (1 if self.prior.tied else len(self.limits))
-
-    def row_codes(self, center: Array) -> Array:
-        """Codes of every row under one center, (T, rows); arbitrary on padding."""
-        items = jnp.maximum(self.data.orderings, 0).T
-        return codes_by_stage(inverse_ordering(center)[items])
-
-    def row(self, codes: Array, theta: Array) -> Array:
-        """Probability of every row in one cluster, over that at the start, (rows,)."""
-        return jnp.exp(jnp.minimum(self.log_row(codes, theta) - self.start, 80.0))
-
-    def log_row(self, codes: Array, theta: Array) -> Array:
-        """Log probability of every row in one cluster, (rows,)."""
-        stages = -theta[:, None] * codes - log_psi(theta, self.limits)[:, None]
-        return jnp.sum(jnp.where(self.data.listed.T, stages, 0.0), axis=0)
+    inside: Array
+    row_counts: Array
 
     def log_gain(self, density: Array, before: Array) -> Array:
-        """Change of the log likelihood."""
+        """Change of the log likelihood, densities of the rows given up to a common factor."""
         gain = self.row_counts * (jnp.log(density) - jnp.log(before))
         return jnp.sum(jnp.where(self.row_counts > 0, gain, 0.0))
 
-    def log_prior(self, theta: Array, log_shares: Array) -> Array:
-        """Log of all but the likelihood."""
-        active = log_shares > -jnp.inf
-        each = self.log_scale + self.prior.log_kernel(theta, self.limits)
-        each += (self.partition.kappa - 1.0) * jnp.where(active, log_shares, 0.0)
-        too_small = jnp.any(active & (log_shares < self.lowest_log_share))
-        return jnp.where(too_small, -jnp.inf, jnp.sum(jnp.where(active, each, 0.0)))
+    def start(self, log_table: Array) -> tuple[Array, Array]:
+        """Log density of each row, (rows,), and its probability in each slot over that.
+
+        :param log_table: log probability of each row in each slot, (W, rows).
+        """
+        weighted = jnp.where(self.active[:, None], log_table + self.log_shares[:, None], -jnp.inf)
+        start = jax.nn.logsumexp(weighted, axis=0)
+        return start, relative(log_table, start)
+
+    def draw_labels(
+        self, key: Array, labels: Array, row_index: Array, table: Array, log_shares: Array
+    ) -> tuple[Array, Array]:
+        """New labels of the rankings in A after a move, and whether it could be undone."""
+        log_weights = jnp.log(table) + log_shares[:, None]
+        new_labels = self.slots[draw_labels(key, log_weights, row_index)]
+        new_labels = jnp.where(self.inside, new_labels, labels)
+        new_sizes = jnp.zeros(len(self.is_large), jnp.int32).at[new_labels].add(1)
+        # A is found again, and the start was where the moves can return to
+        found = (new_sizes >= self.minimum)[self.slots] == (log_shares > -jnp.inf)
+        valid = jnp.all(found) & (self.is_large.sum() <= len(self.slots))
+        valid &= jnp.all(~self.active | (self.log_shares >= self.lowest_log_share))
+        return new_labels.astype(labels.dtype), valid
 
 
-def _num_inversions(places: Array) -> Array:
-    """Pairs out of order, the Kendall distance to the identity."""
-    return jnp.sum(jnp.triu(places[:, None] > places, k=1))
+def relative(log_row: Array, start: Array) -> Array:
+    """Probabilities of rows over those at the start, within what float32 can hold."""
+    return jnp.exp(jnp.minimum(log_row - start, 80.0))
 
 
-def _nth(mask: Array, n: Array) -> Array:
-    """Index of the n-th true entry."""
-    return jnp.argmax(jnp.cumsum(mask) > n)
-
-
-def step(target: Target, now: Mixture, draw: Proposals) -> Mixture:
-    """One Metropolis-Hastings step on a cluster c, or on two of them, c and d."""
-    active = now.log_shares > -jnp.inf
-    number = active.sum()
-    splits, merges, trades = draw.kind == _SPLIT, draw.kind == _MERGE, draw.kind == _SHARE
-    moves_theta = (draw.kind == _CONCENTRATION) | (draw.kind == _BOTH)
-    moves_center = (draw.kind == _CENTER) | (draw.kind == _BOTH)
-
-    first = jnp.minimum((draw.uniforms[0] * number).astype(jnp.int32), number - 1)
-    second = jnp.minimum((draw.uniforms[1] * (number - 1)).astype(jnp.int32), number - 2)
-    c, d = _nth(active, first), _nth(active, second + (second >= first))
-    free = ~active & ~target.others
-    d = jnp.where(splits, jnp.argmax(free), d)
-    possible = (number >= 1 + (merges | trades)) & (jnp.any(free) | ~splits)
-    share_c, share_d = now.log_shares[c], now.log_shares[d]
-    theta_c, center_c = now.concentration[c], now.center[c]
-
-    # a cluster with parameters around those of c; in a merge, the one that is there
-    change = draw.scale * draw.normals[:-1]
-    change = jnp.where(merges, jnp.log(now.concentration[d] / theta_c), change)
-    order = jnp.where(merges, inverse_ordering(center_c)[now.center[d]], draw.rearrangement)
-    theta = jnp.where(moves_theta | splits, theta_c * jnp.exp(change), theta_c)
-    center = jnp.where(moves_center | splits, center_c[order], center_c)
-    log_density = -0.5 * (change / draw.scale) ** 2 - jnp.log(draw.scale * math.sqrt(2 * math.pi))
-    log_density = jnp.where(target.free_stages, log_density - jnp.log(theta_c) - change, 0.0).sum()
-    log_density -= draw.dispersal * _num_inversions(order) + draw.log_constant
-
-    # c and d share what they had: at other odds, a split of c's share, or all for c
-    both = jnp.where(splits, share_c, jnp.logaddexp(share_c, share_d))
-    log_odds = share_c - share_d + draw.scale * draw.normals[-1]
-    log_odds = jnp.where(splits, jnp.log(draw.uniforms[2] / (1 - draw.uniforms[2])), log_odds)
-    new_c = jnp.where(trades | splits, both + jax.nn.log_sigmoid(log_odds), share_c)
-    new_d = jnp.where(trades | splits, both + jax.nn.log_sigmoid(-log_odds), share_d)
-    new_c, new_d = jnp.where(merges, both, new_c), jnp.where(merges, -jnp.inf, new_d)
-    log_shares = now.log_shares.at[d].set(new_d).at[c].set(new_c)
-
-    # Jacobians of log θ and of the log odds; the choice of c for a split, of c and d for a merge
-    log_split = both - jnp.log(number + splits) - log_density
-    log_accept = jnp.where(splits, log_split, jnp.where(merges, -log_split, 0.0))
-    log_accept += jnp.where(moves_theta, jnp.sum(jnp.where(target.free_stages, change, 0.0)), 0.0)
-    log_accept += jnp.where(trades, new_c + new_d - share_c - share_d, 0.0)
-
-    place = jnp.where(splits, d, c)
-    here = jnp.arange(len(active)) == place
-    # the barrier keeps XLA from computing the row once for each slot
-    row = jax.lax.optimization_barrier(target.row(target.row_codes(center), theta))
-    shares = jnp.exp(log_shares)
-    density = jnp.sum(jnp.where(here, 0.0, shares)[:, None] * now.table, axis=0)
-    density += shares[place] * row
-    all_theta = jnp.where(here[:, None], theta, now.concentration)
-    log_accept += target.log_gain(density, now.density)
-    log_accept += target.log_prior(all_theta, log_shares)
-    log_accept -= target.log_prior(now.concentration, now.log_shares)
-    accepted = possible & (jnp.log(draw.uniforms[3]) < log_accept)
-
-    def put(new: Array, old: Array) -> Array:
-        return jnp.where((here & accepted)[:, None], new, old)
-
-    return Mixture(
-        put(center, now.center),
-        put(theta, now.concentration),
-        jnp.where(accepted, log_shares, now.log_shares),
-        put(row, now.table),
-        jnp.where(accepted, density, now.density),
-    )
-
-
-def glide(key: Array, target: Target, now: Mixture) -> Mixture:
-    """Hamiltonian Monte Carlo on all log θ and log shares, the centers as they are [3].
-
-    The shares are those of positive masses whose log total is standard normal.
-    """
-    key_total, key_theta, key_shares, key_size, key_accept = random.split(key, 5)
-    active = now.log_shares > -jnp.inf
-    moving = active[:, None] & target.free_stages
-    codes = jax.lax.map(target.row_codes, now.center).astype(float)
-
-    def mixture(position: tuple[Array, Array]) -> Mixture:
-        log_theta, log_masses = position
-        theta = jnp.exp(log_theta[:, :1] if target.prior.tied else log_theta)
-        theta = jnp.broadcast_to(theta, log_theta.shape)
-        log_shares = jax.nn.log_softmax(jnp.where(active, log_masses, -jnp.inf))
-        log_shares = jnp.where(active, log_shares, -jnp.inf)
-        table = jax.vmap(target.row)(codes, theta)
-        density = jnp.sum(jnp.exp(log_shares)[:, None] * table, axis=0)
-        return Mixture(now.center, theta, log_shares, table, density)
-
-    def log_density(position: tuple[Array, Array]) -> Array:
-        proposal = mixture(position)
-        log_theta, log_masses = position
-        log_total = jax.nn.logsumexp(jnp.where(active, log_masses, -jnp.inf))
-        jacobian = jnp.sum(jnp.where(moving, log_theta, 0.0))
-        jacobian += jnp.sum(jnp.where(active, proposal.log_shares, 0.0)) - 0.5 * log_total**2
-        gain = target.log_gain(proposal.density, now.density)
-        return gain + target.log_prior(proposal.concentration, proposal.log_shares) + jacobian
-
-    log_total = random.normal(key_total)
-    log_masses = jnp.where(active, now.log_shares, 0.0) + log_total
-    position = (jnp.log(now.concentration), log_masses)
-    momentum = (
-        jnp.where(moving, random.normal(key_theta, moving.shape), 0.0),
-        jnp.where(active, random.normal(key_shares, active.shape), 0.0),
-    )
-    # around the posterior standard deviation in a cluster of mean size
-    size = 0.3 * jnp.exp(random.uniform(key_size, maxval=math.log(6.0)))
-    size *= jnp.sqrt(active.sum() / jnp.maximum(target.row_counts.sum(), 1.0))
-
-    def add(x: tuple, y: tuple, times: Array) -> tuple:
-        return jax.tree.map(lambda a, b: a + times * b, x, y)
-
-    def leapfrog(carry: tuple, _: None) -> tuple[tuple, None]:
-        position, momentum, slope = carry
-        momentum = add(momentum, slope, 0.5 * size)
-        position = add(position, momentum, size)
-        slope = gradient(position)
-        return (position, add(momentum, slope, 0.5 * size), slope), None
-
-    def gradient(position: tuple[Array, Array]) -> tuple:
-        slope_theta, slope_masses = jax.grad(log_density)(position)
-        return jnp.where(moving, slope_theta, 0.0), jnp.where(active, slope_masses, 0.0)
-
-    def energy(position: tuple, momentum: tuple) -> Array:
-        kinetic = 0.5 * sum(jnp.sum(p**2) for p in momentum)
-        return kinetic - log_density(position)
-
-    begin = (position, momentum, gradient(position))
-    length = min(max(target.data.num_rankings, 8), _MOST_LEAPFROGS)
-    (new_position, new_momentum, _), _ = jax.lax.scan(leapfrog, begin, None, length=length)
-    log_accept = energy(position, momentum) - energy(new_position, new_momentum)
-    accepted = jnp.log(random.uniform(key_accept)) < log_accept
-    proposal = mixture(new_position)
-    return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), proposal, now)
-
-
-def update_marginally(
-    key: Array,
-    now: dict[str, Array],
+def choose_large(
+    key_minimum: Array,
+    key_shares: Array,
+    labels: Array,
     partition: PartitionPrior,
-    prior: ConcentrationPrior,
-    data: MallowsData,
-    limits: Array,
-    num_steps: int,
-    largest_minimum: int | None = None,
-    glides: bool = True,
-) -> dict[str, Array]:
-    """Move the clusters above a random size with the labels integrated out, then draw those.
-
-    :param now: ``assignments`` (N,), ``center`` (C, n), ``concentration`` (C, T).
-    :param num_steps: Metropolis-Hastings steps.
-    :param largest_minimum: m is at most this, by default N/200.
-    :param glides: whether a Hamiltonian trajectory follows, in the same way.
-    :return: the same after the moves. Slots that have become empty hold leftovers.
-    """
-    num_items, num_stages = now["center"].shape[1], now["concentration"].shape[1]
-    kinds = _KINDS if partition.num_components is None else _KINDS_OF_FIXED_NUMBER
-
-    def steps(key: Array, target: Target, mixture: Mixture) -> Mixture:
-        draws = draw_proposals(key, num_steps, num_items, num_stages, kinds, prior.tied)
-        return jax.lax.scan(lambda m, draw: (step(target, m, draw), None), mixture, draws)[0]
-
-    key_steps, key_glide = random.split(key)
-    settings = partition, prior, data, limits, largest_minimum
-    now = _without_labels(key_steps, now, steps, *settings)
-    return _without_labels(key_glide, now, glide, *settings) if glides else now
-
-
-def _without_labels(
-    key: Array,
-    now: dict[str, Array],
-    move: Callable[[Array, Target, Mixture], Mixture],
-    partition: PartitionPrior,
-    prior: ConcentrationPrior,
-    data: MallowsData,
-    limits: Array,
+    row_index: Array,
+    num_rows: int,
+    num_slots: int,
     largest_minimum: int | None,
-) -> dict[str, Array]:
-    """Choose A, draw its shares, make a reversible move, and draw the labels of A."""
-    labels, num_rankings = now["assignments"], data.num_rankings
-    num_slots, num_items = now["center"].shape
-    fixed_number = partition.num_components is not None
-    key_empty, key_minimum, key_shares, key_move, key_labels = random.split(key, 5)
-    sizes = jnp.zeros(num_slots, jnp.int32).at[labels].add(1)
-    if fixed_number:
-        # the empty components may hold leftovers too
-        key_center, key_theta = random.split(key_empty)
-        fresh = {
-            "center": jnp.argsort(random.uniform(key_center, now["center"].shape), axis=1),
-            "concentration": prior.draw(key_theta, num_slots, limits),
-        }
-        for name, value in fresh.items():
-            kept = jnp.where(sizes[:, None] > 0, now[name], value)
-            now = {**now, name: kept.astype(now[name].dtype)}
+) -> Large:
+    """Choose m and so A, and draw the shares given the labels.
 
+    :param largest_minimum: m is at most this, by default N/200.
+    """
+    num_rankings = len(labels)
+    fixed_number = partition.num_components is not None
+    sizes = jnp.zeros(num_slots, jnp.int32).at[labels].add(1)
     # smaller clusters come and go too easily; the empty ones of a finite mixture take part
     if largest_minimum is None:
         largest_minimum = num_rankings // 200
@@ -385,59 +141,135 @@ def _without_labels(
     minimum = minimum.astype(jnp.int32)
 
     # the slots concerned: A, then as many free ones as there are seats at the table
-    large = sizes >= minimum
-    order = jnp.argsort(jnp.where(large, 0, jnp.where(sizes == 0, 1, 2)), stable=True)
+    is_large = sizes >= minimum
+    order = jnp.argsort(jnp.where(is_large, 0, jnp.where(sizes == 0, 1, 2)), stable=True)
     slots = order[: min(_MOST_CLUSTERS, num_slots)]
-    active, sizes_there = large[slots], sizes[slots]
-    inside = large[labels]
-    row_counts = jnp.zeros(data.orderings.shape[0], jnp.int32).at[data.row_index].add(inside)
+    active, sizes_there = is_large[slots], sizes[slots]
+    inside = is_large[labels]
+    row_counts = jnp.zeros(num_rows, jnp.int32).at[row_index].add(inside)
     few = jnp.maximum(minimum - 2.0 * jnp.sqrt(minimum), 0.1 * minimum)
-    ones = jnp.ones((len(slots), len(limits)))
-    log_scale = prior.log_prob(ones, num_items) - prior.log_kernel(ones, limits)
-    log_scale -= math.lgamma(num_items + 1.0)
-    if not fixed_number:
-        log_scale += jnp.log(partition.alpha)
-
     gammas = random.loggamma(key_shares, jnp.where(active, sizes_there, 1) + partition.kappa)
     gammas = jnp.where(active, gammas, -jnp.inf)
-    log_shares = gammas - jax.nn.logsumexp(gammas)
-    target = Target(
-        row_counts=row_counts.astype(float),
-        start=jnp.zeros(row_counts.shape),
+    return Large(
+        minimum=minimum,
+        is_large=is_large,
+        slots=slots,
+        active=active,
         others=(sizes_there > 0) & ~active,
+        log_shares=gammas - jax.nn.logsumexp(gammas),
         lowest_log_share=jnp.log(few / jnp.maximum(inside.sum(), 1)),
-        log_scale=log_scale,
-        partition=partition,
-        prior=prior,
-        data=data,
-        limits=limits,
+        inside=inside,
+        row_counts=row_counts.astype(float),
     )
 
-    def log_row(parameters: tuple[Array, Array]) -> Array:
-        center, theta = parameters
-        return target.log_row(target.row_codes(center), theta)
 
-    center, theta = now["center"][slots], now["concentration"][slots]
-    log_table = jax.lax.map(log_row, (center, theta))
-    weighted = jnp.where(active[:, None], log_table + log_shares[:, None], -jnp.inf)
-    start = jax.nn.logsumexp(weighted, axis=0)
-    target = target._replace(start=start)
-    table = jnp.exp(jnp.minimum(log_table - start, 80.0))
-    mixture = move(
-        key_move, target, Mixture(center, theta, log_shares, table, jnp.ones_like(start))
+def log_prior_of_shares(
+    large: Large, partition: PartitionPrior, log_each: Array, log_shares: Array
+) -> Array:
+    """Log of all but the likelihood.
+
+    :param log_each: log of p(η_c), and for the Dirichlet process of α, (W,).
+    """
+    active = log_shares > -jnp.inf
+    each = log_each + (partition.kappa - 1.0) * jnp.where(active, log_shares, 0.0)
+    too_small = jnp.any(active & (log_shares < large.lowest_log_share))
+    return jnp.where(too_small, -jnp.inf, jnp.sum(jnp.where(active, each, 0.0)))
+
+
+def nth(mask: Array, n: Array) -> Array:
+    """Index of the n-th true entry."""
+    return jnp.argmax(jnp.cumsum(mask) > n)
+
+
+class Pair(NamedTuple):
+    """A step's clusters c and d, and their shares before and after.
+
+    - **c**, **d** - slots; d is a free one for a split.
+    - **possible** - whether there are such.
+    - **log_shares** - after the step, (W,).
+    - **log_split** - log of the share that is split or merged over the number of clusters that
+      might have been split; of the density of a split what its parameters do not tell.
+    - **log_jacobian** - of a trade of shares.
+    """
+
+    c: Array
+    d: Array
+    possible: Array
+    log_shares: Array
+    log_split: Array
+    log_jacobian: Array
+
+
+def choose_pair(
+    large: Large,
+    log_shares: Array,
+    uniforms: Array,
+    log_odds_step: Array,
+    splits: Array,
+    merges: Array,
+    trades: Array,
+) -> Pair:
+    """Two clusters, and what becomes of their shares: other odds, a split of c's, or all for c."""
+    active = log_shares > -jnp.inf
+    number = active.sum()
+    first = jnp.minimum((uniforms[0] * number).astype(jnp.int32), number - 1)
+    second = jnp.minimum((uniforms[1] * (number - 1)).astype(jnp.int32), number - 2)
+    c, d = nth(active, first), nth(active, second + (second >= first))
+    free = ~active & ~large.others
+    d = jnp.where(splits, jnp.argmax(free), d)
+    possible = (number >= 1 + (merges | trades)) & (jnp.any(free) | ~splits)
+    share_c, share_d = log_shares[c], log_shares[d]
+    both = jnp.where(splits, share_c, jnp.logaddexp(share_c, share_d))
+    log_odds = share_c - share_d + log_odds_step
+    log_odds = jnp.where(splits, jnp.log(uniforms[2] / (1 - uniforms[2])), log_odds)
+    new_c = jnp.where(trades | splits, both + jax.nn.log_sigmoid(log_odds), share_c)
+    new_d = jnp.where(trades | splits, both + jax.nn.log_sigmoid(-log_odds), share_d)
+    new_c, new_d = jnp.where(merges, both, new_c), jnp.where(merges, -jnp.inf, new_d)
+    return Pair(
+        c,
+        d,
+        possible,
+        log_shares.at[d].set(new_d).at[c].set(new_c),
+        # the choice of c for a split, of c and d for a merge
+        both - jnp.log(number + splits),
+        jnp.where(trades, new_c + new_d - share_c - share_d, 0.0),
     )
 
-    log_weights = jnp.log(mixture.table) + mixture.log_shares[:, None]
-    new_labels = slots[draw_labels(key_labels, log_weights, data.row_index)]
-    new_labels = jnp.where(inside, new_labels, labels)
-    new_sizes = jnp.zeros(num_slots, jnp.int32).at[new_labels].add(1)
-    # A is found again, and the start was where the moves can return to
-    found = (new_sizes >= minimum)[slots] == (mixture.log_shares > -jnp.inf)
-    valid = jnp.all(found) & (large.sum() <= len(slots))
-    valid &= jnp.all(~active | (log_shares >= target.lowest_log_share))
-    changed = {
-        "assignments": new_labels.astype(labels.dtype),
-        "center": now["center"].at[slots].set(mixture.center),
-        "concentration": now["concentration"].at[slots].set(mixture.concentration),
-    }
-    return jax.tree.map(lambda a, b: jnp.where(valid, a, b), changed, now)
+
+def trajectory(
+    key: Array,
+    position: Any,
+    momentum: Any,
+    moving: Any,
+    log_density: Callable[[Any], Array],
+    size: Array,
+    length: int,
+) -> tuple[Any, Array]:
+    """A Hamiltonian trajectory [3]: the new position, and whether it is accepted.
+
+    :param moving: which entries move, booleans like the position; the others have no momentum.
+    :param size: of a leapfrog step, and **length**, their number.
+    """
+
+    def add(x: Any, y: Any, times: Array) -> Any:
+        return jax.tree.map(lambda a, b: a + times * b, x, y)
+
+    def gradient(position: Any) -> Any:
+        slope = jax.grad(log_density)(position)
+        return jax.tree.map(lambda m, g: jnp.where(m, g, 0.0), moving, slope)
+
+    def leapfrog(carry: tuple, _: None) -> tuple[tuple, None]:
+        position, momentum, slope = carry
+        momentum = add(momentum, slope, 0.5 * size)
+        position = add(position, momentum, size)
+        slope = gradient(position)
+        return (position, add(momentum, slope, 0.5 * size), slope), None
+
+    def energy(position: Any, momentum: Any) -> Array:
+        kinetic = 0.5 * sum(jnp.sum(p**2) for p in jax.tree.leaves(momentum))
+        return kinetic - log_density(position)
+
+    begin = (position, momentum, gradient(position))
+    (new_position, new_momentum, _), _ = jax.lax.scan(leapfrog, begin, None, length=length)
+    log_accept = energy(position, momentum) - energy(new_position, new_momentum)
+    return new_position, jnp.log(random.uniform(key)) < log_accept

@@ -20,6 +20,8 @@ from numpyro_rankings.infer.assignments import (
     draw_weights,
 )
 from numpyro_rankings.infer.base import GibbsKernel, check_scale, check_whole, find_rankings
+from numpyro_rankings.infer.marginal import number_of_moves
+from numpyro_rankings.infer.marginal_weights import GammaWeights, update_weights_marginally
 from numpyro_rankings.infer.members import Members, label_dtype, members
 from numpyro_rankings.models import plackett_luce
 from numpyro_rankings.ops.choices import (
@@ -143,7 +145,7 @@ def normalise(log_weights: Array) -> Array:
 
 
 class Hyper(NamedTuple):
-    """What a sweep is conditioned on: **shape** (n,) or (K, n), and the **partition**'s prior."""
+    """What a sweep is conditioned on: **shape** (n,), and the **partition**'s prior."""
 
     shape: Array
     partition: PartitionPrior
@@ -205,6 +207,7 @@ class PlackettLuceGibbs(GibbsKernel):
         num_components: int = 1,
         alpha: float | dist.Distribution = 1.0,
         *,
+        num_marginal_steps: int | None = None,
         model: Callable | None = None,
         sites: Mapping[str, str] | None = None,
     ) -> None:
@@ -218,6 +221,9 @@ class PlackettLuceGibbs(GibbsKernel):
         check_scale("rate", rate)
         check_scale("alpha", alpha)
         check_whole("num_components", num_components, 1)
+        if num_marginal_steps is not None:
+            check_whole("num_marginal_steps", num_marginal_steps, 0)
+        self._num_marginal_steps = num_marginal_steps
         self._shape, self._rate, self._alpha = shape, rate, alpha
         self._num_components = num_components
         self._is_block = model is not None
@@ -283,6 +289,11 @@ class PlackettLuceGibbs(GibbsKernel):
                 )
             alpha = jnp.asarray(partition.concentration, float)
         shape = jnp.asarray(prior.concentration, float)
+        if shape.ndim > 1:
+            raise ValueError(
+                f"site {name!r} must have the same prior in all components: a Dirichlet of batch "
+                f"shape () in a plate, not one of batch shape {shape.shape[:-1]}"
+            )
         return Hyper(shape, PartitionPrior(alpha, self._num_components))
 
     def _init(
@@ -309,10 +320,17 @@ class PlackettLuceGibbs(GibbsKernel):
     def _sweep(self, state: PlackettLuceState, args: tuple, kwargs: dict) -> PlackettLuceState:
         data, slots = as_data(find_rankings(args, kwargs)), self._num_components
         hyper = self._hyper(state.z, state.z.get("alpha"), args, kwargs)
-        rng_key, key_labels, key_weights, key_alpha = random.split(state.rng_key, 4)
+        rng_key, key_labels, key_weights, key_alpha, key_steps = random.split(state.rng_key, 5)
         weights, labels = self._parameters(state.z, data)
         if slots > 1:
             labels = _update_labels(key_labels, labels, weights, hyper.partition, data)
+            rows, stages = data.choices.orderings.shape
+            moves = number_of_moves(
+                self._num_marginal_steps, data.num_rankings, rows, stages, slots
+            )
+            labels, weights = _update_without_labels(
+                key_steps, labels, weights, hyper, data, *moves
+            )
         who = data.members(labels, slots)
         weights = _update_weights(key_weights, weights, hyper.shape, self._rate, who, data)
         if slots > 1 and isinstance(self._alpha, dist.Distribution) and not self._is_block:
@@ -401,6 +419,40 @@ def _update_labels(
     log_shares, _, _ = draw_weights(key_shares, sizes, labels, prior)
     table = log_likelihoods(data.choices, weights, None, jnp.array(slots))
     return draw_labels(key_labels, table + log_shares[:, None], data.row_index)
+
+
+def _update_without_labels(
+    key: Array,
+    labels: Array,
+    weights: Array,
+    hyper: Hyper,
+    data: PlackettLuceData,
+    num_steps: int,
+    glides: bool,
+) -> tuple[Array, Array]:
+    """Weights and shares with the labels integrated out, then the labels."""
+    slots, num_items = weights.shape
+    if num_steps == 0:
+        return labels, weights
+    key_empty, key_scale, key_steps = random.split(key, 3)
+    occupied = jnp.zeros(slots, jnp.int32).at[labels].add(1) > 0
+    shape = jnp.broadcast_to(hyper.shape, (slots, num_items))
+    log_scale = sample_log_gamma(key_scale, shape.sum(1))
+    weights = weights * jnp.exp(log_scale)[:, None]
+    fresh = jnp.exp(sample_log_gamma(key_empty, shape))
+    labels, weights = update_weights_marginally(
+        key_steps,
+        labels,
+        jnp.where(occupied[:, None], weights, fresh),
+        jnp.zeros(slots),
+        hyper.partition,
+        GammaWeights(hyper.shape),
+        data.choices,
+        data.row_index,
+        num_steps,
+        glides=glides,
+    )
+    return labels, normalise(jnp.log(weights))
 
 
 def start_mixture(

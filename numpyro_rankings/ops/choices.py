@@ -23,6 +23,7 @@ from numpyro_rankings.ops.loops import shared_bound
 _MOST_TABLED = 12  # items, of which every subset has a cell
 _UNROLLED_STAGES = 16
 _UNIT = 2.0**-29  # of weights that add up to 1
+_MOST_DESIGNED = 2**20  # cells of a dense table of rows and sets
 
 
 class Choices(NamedTuple):
@@ -177,13 +178,77 @@ def set_counts(
 
 def set_masses(weights: Array, pool: Array | None) -> Array:
     """Mass of every set of items, (C, 2^n)."""
-    masses = weights @ in_sets(weights.shape[1], weights.dtype).T
+    masses = jnp.dot(weights, in_sets(weights.shape[1], weights.dtype).T, precision="highest")
     if pool is not None:
         masses = masses + pool[:, None]
     return jnp.maximum(masses, jnp.finfo(weights.dtype).tiny)
 
 
 # -- the likelihood --------------------------------------------------------------------------------
+
+
+def codes_if_tabled(choices: Choices, num_items: int) -> Array | None:
+    """Set codes, stages first, if a table of the masses of all sets is worth its while."""
+    if not can_be_tabled(1, num_items, *choices.orderings.shape):
+        return None
+    return set_codes(choices, num_items).T
+
+
+def log_row_likelihoods(
+    choices: Choices, weights: Array, pool: Array | None, codes: Array | None
+) -> Array:
+    """Log probability of every row in one cluster, (rows,), eq. (1); it has a gradient.
+
+    :param weights: (n,); they and the pool's, (), add up to 1.
+    :param codes: of :func:`codes_if_tabled`.
+    """
+    listed, informative = (choices.orderings >= 0).T, choices.informative.T
+    chosen = jnp.where(listed, weights[jnp.maximum(choices.orderings, 0).T], 0.0)
+    outside = 0.0 if pool is None else pool
+    if codes is not None:
+        masses = set_masses(weights[None], None)[0, codes] + outside
+    elif choices.unlisted is None:
+        coarse, fine = (part.sum() for part in _split(weights, _UNIT))
+        rest = jax.lax.stop_gradient(_rest(coarse, fine, chosen))
+        # integers have no slope: it is that of the plain sums
+        plain = weights.sum() - chosen.sum(0)
+        masses = _suffix_sums(chosen) + (rest + (plain - jax.lax.stop_gradient(plain)) + outside)
+    else:
+        masses = _suffix_sums(chosen) + (choices.unlisted.astype(weights.dtype) @ weights + outside)
+    masses = jnp.maximum(masses, jnp.finfo(weights.dtype).tiny)
+    possible = chosen > 0
+    log_stages = jnp.where(possible, jnp.log(jnp.where(possible, chosen, 1.0) / masses), -jnp.inf)
+    return jnp.sum(jnp.where(informative, log_stages, 0.0), axis=0)
+
+
+def design_if_small(choices: Choices, num_items: int, dtype) -> Array | None:
+    """How often a row chose each item, and less how often each set was in play there.
+
+    Log likelihoods are this times the logarithms of the weights and masses: for few rows and
+    items the fastest form, with its gradient.
+
+    :return: (rows, n + 2^n), or None if that is large.
+    """
+    num_rows = choices.orderings.shape[0]
+    if num_items > _MOST_TABLED or num_rows * 2**num_items > _MOST_DESIGNED:
+        return None
+    width = num_items + 2**num_items
+    items = jnp.where(choices.informative, choices.orderings, width)
+    sets = jnp.where(choices.informative, num_items + set_codes(choices, num_items), width)
+    rows = jnp.arange(num_rows)[:, None]
+    design = jnp.zeros((num_rows, width), dtype)
+    return design.at[rows, items].add(1.0, mode="drop").at[rows, sets].add(-1.0, mode="drop")
+
+
+def log_designed_likelihoods(design: Array, weights: Array, pool: Array) -> Array:
+    """Log probability of every row in one cluster, (rows,), by the table above.
+
+    :param weights: (n,), and **pool**, (), 0 if there is none; they need not add up to 1.
+    """
+    masses = set_masses(weights[None], pool[None])[0]
+    possible = weights > 0
+    log_weights = jnp.where(possible, jnp.log(jnp.where(possible, weights, 1.0)), -1e30)
+    return jnp.dot(design, jnp.append(log_weights, jnp.log(masses)), precision="highest")
 
 
 def log_likelihoods(
@@ -194,26 +259,11 @@ def log_likelihoods(
     :param num_active: clusters from this one on are passed over, and get -inf.
     """
     num_clusters, num_items = weights.shape
-    num_rows, num_stages = choices.orderings.shape
-    listed, informative = (choices.orderings >= 0).T, choices.informative.T
-    items = jnp.maximum(choices.orderings, 0).T
-    tabled = can_be_tabled(1, num_items, num_rows, num_stages)
-    codes = set_codes(choices, num_items).T if tabled else None
-    coarse, fine = (part.sum(1) for part in _split(weights, _UNIT))
+    codes = codes_if_tabled(choices, num_items)
 
     def one_cluster(c: Array, table: Array) -> Array:
-        here, outside = weights[c], 0.0 if pool is None else pool[c]
-        chosen = jnp.where(listed, here[items], 0.0)
-        if codes is not None:
-            masses = set_masses(here[None], None)[0, codes] + outside
-        elif choices.unlisted is None:
-            masses = _suffix_sums(chosen) + (_rest(coarse[c], fine[c], chosen) + outside)
-        else:
-            unlisted = choices.unlisted.astype(here.dtype) @ here
-            masses = _suffix_sums(chosen) + (unlisted + outside)
-        masses = jnp.maximum(masses, jnp.finfo(here.dtype).tiny)
-        stages = jnp.where(informative, jnp.log(chosen / masses), 0.0)
-        return table.at[c].set(jnp.where(c < num_active, stages.sum(0), -jnp.inf))
+        row = log_row_likelihoods(choices, weights[c], None if pool is None else pool[c], codes)
+        return table.at[c].set(jnp.where(c < num_active, row, -jnp.inf))
 
-    table = jnp.full((num_clusters, num_rows), -jnp.inf, weights.dtype)
+    table = jnp.full((num_clusters, choices.orderings.shape[0]), -jnp.inf, weights.dtype)
     return jax.lax.fori_loop(0, shared_bound(num_active), one_cluster, table)

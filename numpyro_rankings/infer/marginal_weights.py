@@ -1,0 +1,386 @@
+"""Moves of Plackett–Luce clusters with the labels integrated out, see ``marginal``."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, random
+from jax.scipy.special import gammaln
+
+from numpyro_rankings.infer.assignments import PartitionPrior
+from numpyro_rankings.infer.marginal import (
+    MOST_LEAPFROGS,
+    Large,
+    choose_large,
+    choose_pair,
+    log_prior_of_shares,
+    relative,
+    trajectory,
+)
+from numpyro_rankings.models import log_atoms
+from numpyro_rankings.ops.choices import (
+    Choices,
+    codes_if_tabled,
+    design_if_small,
+    log_designed_likelihoods,
+    log_row_likelihoods,
+)
+
+# Kinds of steps; a split is as probable as a merge.
+_WEIGHTS, _SHARE, _SPLIT, _MERGE = range(4)
+_KINDS = np.array([_WEIGHTS] * 2 + [_SHARE] * 2 + [_SPLIT, _MERGE] * 2)
+_KINDS_OF_FIXED_NUMBER = _KINDS[:4]
+_MOST_NORMALS = 2**22  # that the steps of a sweep may need
+_LEAST_FLIPS, _MOST_FLIPS = 0.02, 0.5  # chance that an atom of one is none of the other
+
+
+class WeightsPrior(Protocol):
+    """Prior of the weights of a cluster, the atoms of a measure, not normalised."""
+
+    @property
+    def has_zeros(self) -> bool:
+        """Whether a cluster may lack some of the items."""
+
+    @property
+    def rate(self) -> Array | float:
+        """Inverse scale of an atom that comes up by itself."""
+
+    def log_density(self, log_weights: Array) -> Array:
+        """Of the logarithms of the weights, (W, K), -inf where there is no atom: (W,)."""
+
+
+class GammaWeights(NamedTuple):
+    """Of a finite mixture: Gamma(**shape**, 1), shape (n,)."""
+
+    shape: Array
+
+    @property
+    def has_zeros(self) -> bool:
+        return False
+
+    @property
+    def rate(self) -> Array | float:
+        return 1.0
+
+    def log_density(self, log_weights: Array) -> Array:
+        each = self.shape * log_weights - jnp.exp(log_weights) - gammaln(self.shape)
+        return each.sum(1)
+
+
+class PittWalkerWeights(NamedTuple):
+    """Of a leaf given the **root** (K,), φ and τ, eq. (19)."""
+
+    root: Array
+    phi: Array
+    tau: Array | float
+
+    @property
+    def has_zeros(self) -> bool:
+        return True
+
+    @property
+    def rate(self) -> Array | float:
+        return self.tau + self.phi
+
+    def log_density(self, log_weights: Array) -> Array:
+        is_atom = log_weights > -jnp.inf
+        weights = jnp.where(is_atom, jnp.exp(jnp.where(is_atom, log_weights, 0.0)), 0.0)
+        jacobian = jnp.sum(jnp.where(is_atom, log_weights, 0.0), axis=1)
+        return log_atoms(weights, self.root, self.phi, self.tau).sum(1) + jacobian
+
+
+class Mixture(NamedTuple):
+    """What the moves change, in the W slots of A and of the clusters that may join it.
+
+    - **log_weights** - of the items, not normalised, (W, K), -inf where there is no atom.
+    - **log_priors** - log density of the weights of each cluster, (W,).
+    - **log_shares**, **table**, **density** - as in ``marginal_mallows``.
+    """
+
+    log_weights: Array
+    log_priors: Array
+    log_shares: Array
+    table: Array
+    density: Array
+
+
+class Proposals(NamedTuple):
+    """What the steps need of randomness, one entry each.
+
+    - **kind** - of the step.
+    - **uniforms** - for the first and second cluster, the share of a split, and the decision.
+    - **scale** - standard deviation of the changes of log weights and of the log odds of shares.
+    - **normals** - (steps, K + 1), and **moves** - which of the weights a step changes, (steps, K).
+    - **flip_chance** - chance that an atom of a cluster is none of its offspring, or the other way
+      round; **flips** - (steps, K) bool; **log_atoms** - of those that come up, (steps, K).
+    """
+
+    kind: Array
+    uniforms: Array
+    scale: Array
+    normals: Array
+    moves: Array
+    flip_chance: Array
+    flips: Array
+    log_atoms: Array
+
+
+def draw_proposals(
+    key: Array, num_steps: int, num_items: int, kinds: np.ndarray, prior: WeightsPrior
+) -> Proposals:
+    """Proposals of all sizes, for nobody knows which one the data need."""
+    keys = random.split(key, 8)
+    kind = jnp.asarray(kinds)[random.randint(keys[0], (num_steps,), 0, len(kinds))]
+    splits = kind >= _SPLIT  # a new cluster is tried further away
+
+    def log_uniform(key: Array, low: Array | float, high: float) -> Array:
+        return low * jnp.exp(random.uniform(key, (num_steps,)) * jnp.log(high / low))
+
+    one = random.randint(keys[4], (num_steps, 1), 0, num_items) == jnp.arange(num_items)
+    every = random.bernoulli(keys[5], 0.5, (num_steps, 1))
+    chance = log_uniform(keys[6], _LEAST_FLIPS, _MOST_FLIPS) if prior.has_zeros else 0.0
+    chance = jnp.broadcast_to(chance, (num_steps,))
+    key_flips, key_atoms = random.split(keys[7])
+    items = (num_steps, num_items)
+    return Proposals(
+        kind=kind,
+        uniforms=random.uniform(keys[1], (num_steps, 4)),
+        scale=log_uniform(keys[2], jnp.where(splits, 0.3, 0.02), 2.0),
+        normals=random.normal(keys[3], (num_steps, num_items + 1)),
+        moves=one | every,
+        flip_chance=chance,
+        flips=random.uniform(key_flips, items) < chance[:, None],
+        log_atoms=jnp.log(random.exponential(key_atoms, items) / prior.rate),
+    )
+
+
+class Target(NamedTuple):
+    """The density that the moves leave invariant, of log weights and shares.
+
+    The weights of the unseen do not change. Slots that hold nobody have some too, draws from their
+    prior, which wait there for a cluster.
+
+    - **large** - A, and the slots that may join it.
+    - **unseen** - weight of all unlisted items in each slot, (W,).
+    - **start** - log density of each row at the start, (rows,).
+    - **partition**, **prior**, **choices** - as in a sweep; **codes**, **design** - of the
+      choices.
+    """
+
+    large: Large
+    unseen: Array
+    start: Array
+    partition: PartitionPrior
+    prior: WeightsPrior
+    choices: Choices
+    codes: Array | None
+    design: Array | None
+
+    def log_row(self, log_weights: Array, unseen: Array) -> Array:
+        """Log probability of every row in one cluster, (rows,)."""
+        largest = jax.lax.stop_gradient(jnp.max(log_weights))
+        largest = jnp.where(largest > -jnp.inf, largest, 0.0)
+        weights = jnp.exp(log_weights - largest)
+        rest = unseen * jnp.exp(-largest)
+        total = weights.sum() + rest
+        weights, rest = weights / total, rest / total
+        if self.design is not None:
+            return log_designed_likelihoods(self.design, weights, rest)
+        return log_row_likelihoods(self.choices, weights, rest, self.codes)
+
+    def row(self, log_weights: Array, unseen: Array) -> Array:
+        """The same over the density at the start, no logarithm."""
+        return relative(self.log_row(log_weights, unseen), self.start)
+
+    def log_prior(self, log_priors: Array, log_shares: Array) -> Array:
+        """Log of all but the likelihood."""
+        if self.partition.num_components is None:
+            log_priors = log_priors + jnp.log(self.partition.alpha)
+        return log_prior_of_shares(self.large, self.partition, log_priors, log_shares)
+
+
+def log_offspring(
+    log_weights: Array, parent: Array, scale: Array, flip_chance: Array, rate: Array | float
+) -> Array:
+    """Log density of the log weights of a cluster around another one, both (K,)."""
+    is_atom, of_parent = log_weights > -jnp.inf, parent > -jnp.inf
+    log_same, log_flip = jnp.log1p(-flip_chance), jnp.log(jnp.maximum(flip_chance, 1e-30))
+    log_density = jnp.where(is_atom == of_parent, log_same, log_flip)
+    value, center = jnp.where(is_atom, log_weights, 0.0), jnp.where(of_parent, parent, 0.0)
+    moved = -0.5 * ((value - center) / scale) ** 2 - jnp.log(scale * math.sqrt(2 * math.pi))
+    came = jnp.log(rate) + value - rate * jnp.exp(value)
+    log_density += jnp.where(is_atom, jnp.where(of_parent, moved, came), 0.0)
+    return log_density.sum()
+
+
+def step(target: Target, now: Mixture, draw: Proposals) -> Mixture:
+    """One Metropolis-Hastings step on a cluster c, or on two of them, c and d."""
+    splits, merges, trades = draw.kind == _SPLIT, draw.kind == _MERGE, draw.kind == _SHARE
+    log_odds_step = draw.scale * draw.normals[-1]
+    pair = choose_pair(
+        target.large, now.log_shares, draw.uniforms, log_odds_step, splits, merges, trades
+    )
+    c, d = pair.c, pair.d
+    parent = now.log_weights[c]
+    is_atom = parent > -jnp.inf
+
+    # weights around those of c; in a merge, those of the cluster that is there
+    change = draw.scale * draw.normals[:-1]
+    offspring = jnp.where(is_atom, parent + change, draw.log_atoms)
+    offspring = jnp.where(is_atom ^ draw.flips, offspring, -jnp.inf)
+    changed = jnp.where(draw.moves, parent + change, parent)
+    log_weights = jnp.where(splits, offspring, jnp.where(trades | merges, parent, changed))
+    of_pair = jnp.where(merges, now.log_weights[d], offspring)
+    log_density = log_offspring(of_pair, parent, draw.scale, draw.flip_chance, target.prior.rate)
+
+    # the target is one of log weights; the Jacobian is that of the log odds
+    log_split = pair.log_split - log_density
+    log_accept = jnp.where(splits, log_split, jnp.where(merges, -log_split, 0.0))
+    log_accept += pair.log_jacobian
+
+    place = jnp.where(splits, d, c)
+    here = jnp.arange(len(now.log_shares)) == place
+    # the barrier keeps XLA from computing the row once for each slot
+    row = jax.lax.optimization_barrier(target.row(log_weights, target.unseen[place]))
+    shares = jnp.exp(pair.log_shares)
+    density = jnp.sum(jnp.where(here, 0.0, shares)[:, None] * now.table, axis=0)
+    density += shares[place] * row
+    log_prior = target.prior.log_density(log_weights[None])[0]
+    log_priors = jnp.where(here, log_prior, now.log_priors)
+    log_accept += target.large.log_gain(density, now.density)
+    log_accept += target.log_prior(log_priors, pair.log_shares)
+    log_accept -= target.log_prior(now.log_priors, now.log_shares)
+    accepted = pair.possible & (jnp.log(draw.uniforms[3]) < log_accept)
+
+    def put(new: Array, old: Array) -> Array:
+        mask = (here & accepted).reshape((-1,) + (1,) * (old.ndim - 1))
+        return jnp.where(mask, new, old)
+
+    return Mixture(
+        put(log_weights, now.log_weights),
+        put(log_prior, now.log_priors),
+        jnp.where(accepted, pair.log_shares, now.log_shares),
+        put(row, now.table),
+        jnp.where(accepted, density, now.density),
+    )
+
+
+def glide(key: Array, target: Target, now: Mixture) -> Mixture:
+    """Hamiltonian Monte Carlo on all log weights and log shares.
+
+    The shares are those of positive masses whose log total is standard normal.
+    """
+    key_total, key_weights, key_shares, key_size, key_accept = random.split(key, 5)
+    active = now.log_shares > -jnp.inf
+    is_atom = now.log_weights > -jnp.inf
+    moving = active[:, None] & is_atom
+
+    def mixture(position: tuple[Array, Array]) -> Mixture:
+        log_weights = jnp.where(is_atom, position[0], -jnp.inf)
+        log_shares = jax.nn.log_softmax(jnp.where(active, position[1], -jnp.inf))
+        log_shares = jnp.where(active, log_shares, -jnp.inf)
+        table = jax.vmap(target.row)(log_weights, target.unseen)
+        density = jnp.sum(jnp.exp(log_shares)[:, None] * table, axis=0)
+        log_priors = target.prior.log_density(log_weights)
+        return Mixture(log_weights, log_priors, log_shares, table, density)
+
+    def log_density(position: tuple[Array, Array]) -> Array:
+        proposal = mixture(position)
+        log_total = jax.nn.logsumexp(jnp.where(active, position[1], -jnp.inf))
+        jacobian = jnp.sum(jnp.where(active, proposal.log_shares, 0.0)) - 0.5 * log_total**2
+        gain = target.large.log_gain(proposal.density, now.density)
+        return gain + target.log_prior(proposal.log_priors, proposal.log_shares) + jacobian
+
+    log_masses = jnp.where(active, now.log_shares, 0.0) + random.normal(key_total)
+    position = (jnp.where(is_atom, now.log_weights, 0.0), log_masses)
+    momentum = (
+        jnp.where(moving, random.normal(key_weights, moving.shape), 0.0),
+        jnp.where(active, random.normal(key_shares, active.shape), 0.0),
+    )
+    # around the posterior standard deviation in a cluster of mean size
+    size = 0.3 * jnp.exp(random.uniform(key_size, maxval=math.log(6.0)))
+    size *= jnp.sqrt(active.sum() / jnp.maximum(target.large.row_counts.sum(), 1.0))
+    length = min(max(len(target.large.inside), 8), MOST_LEAPFROGS)
+    moves = moving, active
+    new_position, accepted = trajectory(
+        key_accept, position, momentum, moves, log_density, size, length
+    )
+    proposal = mixture(new_position)
+    return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), proposal, now)
+
+
+def update_weights_marginally(
+    key: Array,
+    labels: Array,
+    weights: Array,
+    unseen: Array,
+    partition: PartitionPrior,
+    prior: WeightsPrior,
+    choices: Choices,
+    row_index: Array,
+    num_steps: int,
+    largest_minimum: int | None = None,
+    glides: bool = True,
+) -> tuple[Array, Array]:
+    """Move the clusters above a random size with the labels integrated out, then draw those.
+
+    :param labels: (N,), **weights** (C, K) and **unseen** (C,), not normalised. Clusters that hold
+        nobody must be draws from the prior.
+    :param num_steps: Metropolis-Hastings steps.
+    :param largest_minimum: m is at most this, by default N/200.
+    :param glides: whether a Hamiltonian trajectory follows, in the same way.
+    :return: labels and weights. Slots that have become empty hold leftovers.
+    """
+    num_items = weights.shape[1]
+    kinds = _KINDS if partition.num_components is None else _KINDS_OF_FIXED_NUMBER
+    num_steps = min(num_steps, max(_MOST_NORMALS // num_items, 1))
+
+    def steps(key: Array, target: Target, mixture: Mixture) -> Mixture:
+        draws = draw_proposals(key, num_steps, num_items, kinds, prior)
+        return jax.lax.scan(lambda m, draw: (step(target, m, draw), None), mixture, draws)[0]
+
+    codes = codes_if_tabled(choices, num_items)
+    design = design_if_small(choices, num_items, weights.dtype)
+    now = labels, weights
+    key_steps, key_glide = random.split(key)
+    settings = unseen, partition, prior, choices, codes, design, row_index, largest_minimum
+    now = _without_labels(key_steps, now, steps, *settings)
+    return _without_labels(key_glide, now, glide, *settings) if glides else now
+
+
+def _without_labels(
+    key: Array,
+    now: tuple[Array, Array],
+    move: Callable[[Array, Target, Mixture], Mixture],
+    unseen: Array,
+    partition: PartitionPrior,
+    prior: WeightsPrior,
+    choices: Choices,
+    codes: Array | None,
+    design: Array | None,
+    row_index: Array,
+    largest_minimum: int | None,
+) -> tuple[Array, Array]:
+    """Choose A, draw its shares, make a reversible move, and draw the labels of A."""
+    labels, weights = now
+    key_minimum, key_shares, key_move, key_labels = random.split(key, 4)
+    num_rows, num_slots = choices.orderings.shape[0], weights.shape[0]
+    settings = row_index, num_rows, num_slots, largest_minimum
+    large = choose_large(key_minimum, key_shares, labels, partition, *settings)
+    slots = large.slots
+    log_weights, rest = jnp.log(weights[slots]), unseen[slots]
+    start = jnp.zeros(num_rows)
+    target = Target(large, rest, start, partition, prior, choices, codes, design)
+    start, table = large.start(jax.lax.map(lambda one: target.log_row(*one), (log_weights, rest)))
+    target = target._replace(start=start)
+    log_priors = target.prior.log_density(log_weights)
+    shares, density = large.log_shares, jnp.ones_like(start)
+    mixture = move(key_move, target, Mixture(log_weights, log_priors, shares, table, density))
+    new_labels, valid = large.draw_labels(
+        key_labels, labels, row_index, mixture.table, mixture.log_shares
+    )
+    changed = new_labels, weights.at[slots].set(jnp.exp(mixture.log_weights))
+    return jax.tree.map(lambda a, b: jnp.where(valid, a, b), changed, now)
