@@ -22,31 +22,56 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from .rankings import Rankings
-    from .summaries import ClusterProfile
+    from .summaries import ClusterProfile, WeightsProfile
 
 PROGRAM = "numpyro-rankings"
 FILES = ("posterior.nc", "clusters.csv", "report.html")
 _BUNDLED = "apa1980"
-_ALPHA, _MAX_CLUSTERS = 1.0, 64  # defaults
+_MAX_CLUSTERS = 64  # by default
+# Options that not every model has: for which, and what each takes by default there.
+_OF_MODEL: dict[str, dict[str, Any]] = {
+    "components": {"mallows": None, "plackett-luce": 1},
+    "alpha": {
+        "mallows": 1.0,
+        "plackett-luce": 1.0,
+        "gamma-process": ("gamma", 1.0, 0.1),
+        "dp-plackett-luce": ("gamma", 1.0, 0.1),
+    },
+    "nu": {"mallows": [1.0]},
+    "r": {"mallows": [1.0]},
+    "shape": {"plackett-luce": 1.0},
+    "sigma": {"gamma-process": 0.0},
+    "phi": {"dp-plackett-luce": ("gamma", 1.0, 0.01)},
+    "gamma": {"dp-plackett-luce": ("gamma", 1.0, 1.0)},
+    "sampler": {"mallows": "slice"},
+    "approximate": {"mallows": False},
+    "assignment": {"mallows": None},
+    "init": {"mallows": None},
+    "max_clusters": {"mallows": _MAX_CLUSTERS, "dp-plackett-luce": _MAX_CLUSTERS},
+}
+_PROCESS = 0  # components of "dp"
+_MODELS = ("mallows", "plackett-luce", "gamma-process", "dp-plackett-luce")
 _LABEL_BYTES = 2**28  # draws of labels that are kept without asking
 _MIN_DRAWS = 4  # what R-hat needs
 
 _DESCRIPTION = """\
 Find the groups in a file of rankings: each with its consensus order and how sharp it is.
 
-A Dirichlet process mixture of generalized Mallows models (Meilă & Chen, UAI 2010) is fitted by
-Markov chain Monte Carlo; lists may be of any length. See '%(prog)s fit --help'.
+A Dirichlet process mixture of generalized Mallows models (Meilă & Chen, UAI 2010), or a
+Plackett–Luce model or mixture (Caron, Teh & Murphy, AoAS 2014), is fitted by Markov chain Monte
+Carlo; lists may be of any length. See '%(prog)s fit --help'.
 """
 
 _FIT = """\
-Fit a mixture to a file of rankings.
+Fit a model or mixture of models to a file of rankings.
 
 FILE is a PrefLib file of strict orders (.soc, .soi) or a table in this project's own format
 (.csv); without one, the bundled 15,449 ballots of the American Psychological Association's 1980
 election are fitted. DIR gets three files:
 
   report.html    the groups, their orders, and whether to trust them: open it in a browser
-  clusters.csv   size, consensus order and concentrations of each cluster, with 90% intervals
+  clusters.csv   size, consensus order and concentrations (or weights of the items) of each
+                 cluster, with 90% intervals
   posterior.nc   all draws, for ArviZ: arviz.from_netcdf("posterior.nc")
 """
 
@@ -56,6 +81,8 @@ examples:
   numpyro-rankings fit ballots.soi --out results --seed 1
   numpyro-rankings fit ballots.soi --components 3 --alpha "gamma(1,1)"
   numpyro-rankings fit ballots.soi --draws 8000 --thin 4
+  numpyro-rankings fit ballots.soi --model plackett-luce --components 3
+  numpyro-rankings fit lists.csv --model dp-plackett-luce --phi flat
 
 a table in this project's own format, best first:
   # item A: Ann Able
@@ -125,67 +152,96 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("file", nargs="?", metavar="FILE", help="rankings; default: APA 1980")
 
     model = fit.add_argument_group("model")
-    model.add_argument("--model", choices=["mallows"], default="mallows", help="default: mallows")
+    model.add_argument(
+        "--model",
+        choices=_MODELS,
+        default="mallows",
+        help="mallows: consensus orders; plackett-luce: weights of the items; gamma-process: the "
+        "same for a pool of items without end, of which FILE lists some; dp-plackett-luce: a "
+        "Dirichlet process mixture of these (default: mallows)",
+    )
     model.add_argument(
         "--components",
         type=_components,
-        default="dp",
         metavar="dp|K",
-        help="dp: a Dirichlet process, which finds the number of clusters; or a number K of "
-        "components, 1 for a single population (default: dp)",
+        help="of mallows and plackett-luce. dp: a Dirichlet process, which finds the number of "
+        "clusters; or a number K of components, 1 for a single population (default: dp for "
+        "mallows, 1 for plackett-luce, which has no dp here: see dp-plackett-luce)",
     )
     model.add_argument(
         "--alpha",
-        type=_alpha,
-        default=_ALPHA,
+        type=_scale("--alpha"),
         metavar="A",
-        help="concentration of the Dirichlet process, larger for more clusters: a number, or "
-        'a prior "gamma(shape,rate)" to learn it (default: 1)',
+        help="mallows, plackett-luce: concentration of the partition, larger for more clusters; "
+        "gamma-process, dp-plackett-luce: of the pool, larger for more items. A number, or a "
+        'prior "gamma(shape,rate)" to learn it, or for the pool flat: 1/x (default: 1; of the '
+        "pool gamma(1,0.1))",
     )
     model.add_argument(
         "--nu",
         type=_positive_list("--nu"),
-        default=[1.0],
         metavar="NU",
-        help="prior of θ: how many rankings it is worth; a number, or one for each stage with "
-        "commas between (default: 1)",
+        help="mallows: prior of θ, how many rankings it is worth; a number, or one for each stage "
+        "with commas between (default: 1)",
     )
     model.add_argument(
         "--r",
         type=_positive_list("--r"),
-        default=[1.0],
         metavar="R",
-        help="prior of θ: mean number of better items that a choice passes over; a number, or "
-        "one for each stage (default: 1)",
+        help="mallows: prior of θ, mean number of better items that a choice passes over; a "
+        "number, or one for each stage (default: 1)",
+    )
+    model.add_argument(
+        "--shape",
+        type=lambda text: _positive("--shape", text),
+        metavar="A",
+        help="plackett-luce: the weights are Dirichlet(shape) (default: 1)",
+    )
+    model.add_argument(
+        "--sigma",
+        type=_sigma,
+        metavar="S",
+        help="gamma-process: index of the generalised gamma process, from 0 to less than 1 "
+        "(default: 0)",
+    )
+    model.add_argument(
+        "--phi",
+        type=_scale("--phi"),
+        metavar="F",
+        help="dp-plackett-luce: how much clusters resemble one another; like --alpha (default: "
+        "gamma(1,0.01))",
+    )
+    model.add_argument(
+        "--gamma",
+        type=_scale("--gamma"),
+        metavar="G",
+        help="dp-plackett-luce: concentration of the Dirichlet process, larger for more clusters; "
+        "like --alpha (default: gamma(1,1))",
     )
 
     sampler = fit.add_argument_group("sampler")
-    sampler.add_argument(
-        "--sampler", choices=["slice", "beta"], default="slice", help="default: slice"
-    )
+    sampler.add_argument("--sampler", choices=["slice", "beta"], help="of mallows (default: slice)")
     sampler.add_argument(
         "--approximate",
         action="store_true",
+        default=None,
         help="with --sampler beta: the paper's approximation of the labels' weights",
     )
     sampler.add_argument(
         "--assignment",
         choices=["parallel", "sequential"],
-        default=None,
         help="with --sampler slice: all labels at once, or one by one (default: parallel)",
     )
     sampler.add_argument(
         "--init",
         choices=["search", "nearest", "random"],
-        default=None,
-        help="where chains start: near a good mode of K components; at clusters around 20 random "
-        "rankings; anywhere (default: search with --components K unless there are too many items "
-        "for it, otherwise nearest)",
+        help="where chains of mallows start: near a good mode of K components; at clusters around "
+        "20 random rankings; anywhere (default: search with --components K unless there are too "
+        "many items for it, otherwise nearest)",
     )
     sampler.add_argument(
         "--max-clusters",
         type=_count("--max-clusters", 1, 32767),
-        default=_MAX_CLUSTERS,
         metavar="C",
         help="room for so many clusters of the Dirichlet process (default: 64)",
     )
@@ -270,17 +326,34 @@ def _positive_list(option: str) -> Callable[[str], list[float]]:
     return lambda text: [_positive(option, part) for part in text.split(",")]
 
 
-def _alpha(text: str) -> float | tuple[str, float, float]:
-    prior = re.fullmatch(r"\s*gamma\s*\(([^,()]*),([^,()]*)\)\s*", text, re.IGNORECASE)
-    if prior:
-        return ("gamma", _positive("--alpha", prior[1]), _positive("--alpha", prior[2]))
-    if "(" in text:
-        raise UserError(f'--alpha must be a number or "gamma(shape,rate)", got {text!r}')
-    return _positive("--alpha", text)
+def _scale(option: str) -> Callable[[str], Any]:
+    """A number, the shape and rate of a Gamma prior, or ``"flat"``."""
+
+    def parse(text: str) -> float | tuple[str, float, float] | str:
+        prior = re.fullmatch(r"\s*gamma\s*\(([^,()]*),([^,()]*)\)\s*", text, re.IGNORECASE)
+        if prior:
+            return ("gamma", _positive(option, prior[1]), _positive(option, prior[2]))
+        if text.strip().lower() == "flat":
+            return "flat"
+        if "(" in text:
+            raise UserError(f'{option} must be a number or "gamma(shape,rate)", got {text!r}')
+        return _positive(option, text)
+
+    return parse
 
 
-def _components(text: str) -> int | None:
-    return None if text.lower() == "dp" else _count("--components", 1, 32767)(text)
+def _sigma(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < 1:
+        raise UserError(f"--sigma must be a number from 0 to less than 1, got {text!r}")
+    return number
+
+
+def _components(text: str) -> int:
+    return _PROCESS if text.lower() == "dp" else _count("--components", 1, 32767)(text)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -320,14 +393,31 @@ def _fit(args: argparse.Namespace, command: str) -> None:
 _OUT_OF_MEMORY = "memory ran out: lower --draws or --chains, raise --thin, or lower --max-clusters"
 
 
+def _fill_in(args: argparse.Namespace) -> None:
+    """Defaults of the model; options of other models are refused."""
+    for name, defaults in _OF_MODEL.items():
+        if getattr(args, name) is None:
+            setattr(args, name, defaults.get(args.model))
+        elif args.model not in defaults:
+            option = "--" + name.replace("_", "-")
+            raise UserError(f"{option} goes with --model {' or '.join(defaults)}")
+
+
 def _check_arguments(args: argparse.Namespace) -> None:
+    asked_for_room, asked_for_alpha = args.max_clusters is not None, args.alpha is not None
+    if args.model == "plackett-luce" and args.components == _PROCESS:
+        raise UserError("--components dp goes with mallows; see --model dp-plackett-luce")
+    _fill_in(args)
+    args.components = None if args.components == _PROCESS else args.components
+    if args.alpha == "flat" and args.model in ("mallows", "plackett-luce"):
+        raise UserError("--alpha flat goes with --model gamma-process or dp-plackett-luce")
     if args.approximate and args.sampler != "beta":
         raise UserError("--approximate goes with --sampler beta; the slice sampler is exact")
     if args.assignment is not None and args.sampler == "beta":
         raise UserError("--assignment goes with --sampler slice; the beta sampler is sequential")
     if args.init == "search" and (args.components or 1) == 1:
         raise UserError("--init search goes with --components K, of 2 or more")
-    if args.components == 1 and args.alpha != _ALPHA:
+    if args.components == 1 and asked_for_alpha:
         raise UserError(
             "--alpha has no say with --components 1: a single population has no weights"
         )
@@ -336,7 +426,7 @@ def _check_arguments(args: argparse.Namespace) -> None:
             f"--draws {args.draws} with --thin {args.thin or 1} keeps "
             f"{args.draws // (args.thin or 1)} draws; at least {_MIN_DRAWS} are needed"
         )
-    if args.components is not None and args.max_clusters != _MAX_CLUSTERS:
+    if args.components is not None and asked_for_room:
         print(
             f"{PROGRAM}: note: --max-clusters has no effect with --components {args.components}",
             file=sys.stderr,
@@ -416,7 +506,7 @@ def _read(name: str | None) -> "Rankings":
 
 def _check_rankings(args: argparse.Namespace, rankings: "Rankings") -> None:
     name = args.file or _BUNDLED
-    if rankings.choice_sets is not None:
+    if rankings.choice_sets is not None and args.model != "plackett-luce":
         not_offered = (
             f" ({rankings.items[item]} was not offered in row {row + 1})"
             for row, offered in enumerate(rankings.choice_sets.tolist())
@@ -424,11 +514,13 @@ def _check_rankings(args: argparse.Namespace, rankings: "Rankings") -> None:
             if not was_offered
         )
         raise UserError(
-            f"{name}: its rankings are of choice sets{next(not_offered, '')}; a Mallows model of "
-            "all items cannot use them"
+            f"{name}: its rankings are of choice sets{next(not_offered, '')}; only "
+            "--model plackett-luce can use them"
         )
     if rankings.num_items < 2:
         raise UserError(f"{name}: has one item, and there is nothing to rank")
+    if args.model != "mallows":
+        return
     num_stages = min(int(rankings.orderings.shape[1]), rankings.num_items - 1)
     for option, numbers in (("--nu", args.nu), ("--r", args.r)):
         if len(numbers) not in (1, num_stages):
@@ -454,8 +546,9 @@ def _thinning(args: argparse.Namespace, rankings: "Rankings") -> int:
 
     :raises UserError: if they do not.
     """
-    slots = args.components or args.max_clusters
-    label_bytes = args.chains * rankings.num_rankings * (1 if slots <= 127 else 2)
+    slots = args.components or args.max_clusters or 1
+    has_labels = slots > 1 or args.model == "mallows"
+    label_bytes = args.chains * rankings.num_rankings * (1 if slots <= 127 else 2) * has_labels
     num_stages = min(int(rankings.orderings.shape[1]), rankings.num_items - 1)
     slot_bytes = 4 * args.chains * slots * (rankings.num_items + num_stages)
     thin = args.thin
@@ -487,26 +580,13 @@ def _gigabytes(size: float) -> str:
 
 def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int) -> Any:
     import jax
-    import jax.numpy as jnp
-    import numpyro.distributions as dist
     from numpyro.infer import MCMC
 
-    from .infer import BetaGibbs, SliceGibbs
+    from . import infer
 
-    settings: dict[str, Any] = {
-        "alpha": dist.Gamma(*args.alpha[1:]) if isinstance(args.alpha, tuple) else args.alpha,
-        "nu": args.nu[0] if len(args.nu) == 1 else jnp.array(args.nu),
-        "r": args.r[0] if len(args.r) == 1 else jnp.array(args.r),
-        "num_components": args.components,
-        "max_clusters": args.max_clusters,
-        "init": args.init,
-    }
-    if args.sampler == "beta":
-        settings["exact"] = not args.approximate
-    else:
-        settings["assignment"] = args.assignment or "parallel"
-    base = BetaGibbs if args.sampler == "beta" else SliceGibbs
-    kernel = type(base.__name__, (_ShowsAllChains, base), {})(**settings)
+    name, settings = _kernel_settings(args)
+    base = getattr(infer, name)
+    kernel = type(name, (_ShowsAllChains, base), {})(**settings)
     mcmc = MCMC(
         kernel,
         num_warmup=args.warmup,
@@ -518,13 +598,49 @@ def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int) -> Any:
         progress_bar=True,  # its loop is in Python, so Ctrl-C is heard between two sweeps
     )
     show_bar = sys.stderr.isatty() and not args.no_progress
-    if show_bar and kernel._search_iterations(rankings) > 0:
+    if show_bar and args.model == "mallows" and kernel._search_iterations(rankings) > 0:
         print(f"{PROGRAM}: looking for a start, which can take minutes", file=sys.stderr)
     with contextlib.ExitStack() as stack:
         if not show_bar:
             stack.enter_context(contextlib.redirect_stderr(stack.enter_context(_nowhere())))
         mcmc.run(jax.random.key(args.seed), rankings, extra_fields=("overflow",))
     return mcmc
+
+
+def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """Name of the kernel, and what it is given."""
+    import jax.numpy as jnp
+    import numpyro.distributions as dist
+
+    from .distributions import FlatLog
+
+    def scale(value: Any) -> Any:
+        if value == "flat":
+            return FlatLog()
+        return dist.Gamma(*value[1:]) if isinstance(value, tuple) else value
+
+    settings: dict[str, Any] = {"alpha": scale(args.alpha)}
+    if args.model == "plackett-luce":
+        return "PlackettLuceGibbs", {
+            **settings,
+            "shape": args.shape,
+            "num_components": args.components,
+        }
+    if args.model == "gamma-process":
+        return "GammaProcessPlackettLuceGibbs", {**settings, "sigma": args.sigma}
+    settings["max_clusters"] = args.max_clusters
+    if args.model == "dp-plackett-luce":
+        settings |= {"phi": scale(args.phi), "gamma": scale(args.gamma)}
+        return "DPPlackettLuceGibbs", settings
+    settings |= {
+        "nu": args.nu[0] if len(args.nu) == 1 else jnp.array(args.nu),
+        "r": args.r[0] if len(args.r) == 1 else jnp.array(args.r),
+        "num_components": args.components,
+        "init": args.init,
+    }
+    if args.sampler == "beta":
+        return "BetaGibbs", {**settings, "exact": not args.approximate}
+    return "SliceGibbs", {**settings, "assignment": args.assignment or "parallel"}
 
 
 def _nowhere() -> Any:
@@ -543,9 +659,11 @@ class _ShowsAllChains:
     def get_diagnostics_str(self, state: Any) -> str:
         import numpy as np
 
+        log_joint = f"log joint {float(np.mean(state.z['log_joint'])):.1f}"
+        if "num_clusters" not in state.z:
+            return log_joint
         clusters = "/".join(str(k) for k in np.atleast_1d(state.z["num_clusters"]))
-        log_joint = float(np.mean(state.z["log_joint"]))
-        return f"clusters {clusters}, log joint {log_joint:.1f}"
+        return f"clusters {clusters}, {log_joint}"
 
 
 def _check_overflow(args: argparse.Namespace, mcmc: Any) -> None:
@@ -560,13 +678,19 @@ def _check_overflow(args: argparse.Namespace, mcmc: Any) -> None:
         )
 
 
-def _summarise(mcmc: Any, rankings: "Rankings") -> tuple[Any, list["ClusterProfile"], Any]:
+def _summarise(mcmc: Any, rankings: "Rankings") -> tuple[Any, list[Any], Any]:
+    """For ArviZ, a profile of each cluster, and the partition that they describe, if there is one.
+
+    One population has none.
+    """
     from .inference_data import to_inference_data
     from .partitions import medoid_partition
     from .summaries import cluster_profiles, flatten_chains
 
     samples = flatten_chains(mcmc.get_samples(group_by_chain=True))
-    reference = medoid_partition(samples["assignments"]).labels
+    reference = None
+    if "assignments" in samples:
+        reference = medoid_partition(samples["assignments"]).labels
     profiles = cluster_profiles(samples, rankings, reference)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that many rankings get no pointwise log likelihood
@@ -589,18 +713,23 @@ def _details(
     from . import __version__
 
     lengths = f"{int(rankings.lengths.min())} to {int(rankings.lengths.max())}"
-    what = (
-        "Dirichlet process mixture"
-        if args.components is None
-        else f"{args.components}-component mixture"
-    )
-    if args.components == 1:
-        what = "single population"
+    what = {
+        None: "Dirichlet process mixture",
+        1: "single population",
+    }.get(args.components, f"{args.components}-component mixture")
+    model = {
+        "mallows": f"generalized Mallows model of top-t rankings, {what}",
+        "plackett-luce": f"Plackett–Luce model, {what}",
+        "gamma-process": "Plackett–Luce model of a pool of items without end, gamma process"
+        + (f" generalised by σ = {args.sigma:g}" if args.sigma else ""),
+        "dp-plackett-luce": "Dirichlet process mixture of Plackett–Luce models of a pool of items "
+        "without end",
+    }[args.model]
     return {
         "command": command,
         "data": f"{args.file or _bundled_citation()}: {rankings.num_rankings:,} rankings, "
         f"{rankings.num_rows:,} distinct, of {rankings.num_items} items, {lengths} listed",
-        "model": f"generalized Mallows model of top-t rankings, {what}",
+        "model": model,
         "run": f"{args.chains} chains of {args.warmup} sweeps of warm-up and {args.draws} more, "
         f"every {thin} kept"
         if thin > 1
@@ -624,7 +753,7 @@ def _write(
     args: argparse.Namespace,
     data: Any,
     rankings: "Rankings",
-    profiles: list["ClusterProfile"],
+    profiles: list[Any],
     reference: Any,
     details: dict[str, str],
 ) -> None:
@@ -656,35 +785,58 @@ def _write(
             shutil.move(done, out)
 
 
-def _write_clusters(path: Path, profiles: list["ClusterProfile"], rankings: "Rankings") -> None:
-    stages = range(1, len(profiles[0].concentration) + 1)
-    theta = [f"theta_{j}{part}" for j in stages for part in ("", "_low", "_high")]
+def _write_clusters(path: Path, profiles: list[Any], rankings: "Rankings") -> None:
+    from .summaries import WeightsProfile
+
+    is_weighted = isinstance(profiles[0], WeightsProfile)
+    columns = _columns_of_weights if is_weighted else _columns_of_mallows
     with path.open("w", newline="", encoding="utf-8") as stream:
         table = csv.writer(stream)
-        table.writerow(
-            ["cluster", "size", "size_low", "size_high", "share", "presence", "agreement"]
-            + ["entropy", "consensus", "most_frequent_center", "most_frequent_probability"]
-            + theta
-        )
         for i, p in enumerate(profiles, 1):
-            numbers = [p.size, *p.size_interval, p.size / rankings.num_rankings, p.presence]
-            numbers += [p.agreement, p.entropy]
-            by_stage = [
-                value
-                for mean, interval in zip(p.concentration, p.concentration_interval, strict=True)
-                for value in (mean, *interval)
-            ]
-            table.writerow(
-                [i, *(f"{x:.6g}" for x in numbers)]
-                + [" > ".join(p.consensus), " > ".join(p.map_consensus)]
-                + [f"{p.map_probability:.4g}"]
-                + [f"{x:.6g}" for x in by_stage]
-            )
+            row = {
+                "cluster": i,
+                "size": f"{p.size:.6g}",
+                "size_low": f"{p.size_interval[0]:.6g}",
+                "size_high": f"{p.size_interval[1]:.6g}",
+                "share": f"{p.size / rankings.num_rankings:.6g}",
+                "presence": f"{p.presence:.6g}",
+                "agreement": f"{p.agreement:.6g}",
+                "entropy": f"{p.entropy:.6g}",
+                "consensus": " > ".join(p.consensus),
+                **columns(p, rankings),
+            }
+            if i == 1:
+                table.writerow(row)
+            table.writerow(row.values())
 
 
-def _print_summary(
-    out: Path, data: Any, rankings: "Rankings", profiles: list["ClusterProfile"]
-) -> None:
+def _columns_of_mallows(p: "ClusterProfile", rankings: "Rankings") -> dict[str, str]:
+    row = {
+        "most_frequent_center": " > ".join(p.map_consensus),
+        "most_frequent_probability": f"{p.map_probability:.4g}",
+    }
+    by_stage = zip(p.concentration, p.concentration_interval, strict=True)
+    for stage, (mean, interval) in enumerate(by_stage, 1):
+        row |= _with_interval(f"theta_{stage}", mean, interval)
+    return row
+
+
+def _columns_of_weights(p: "WeightsProfile", rankings: "Rankings") -> dict[str, str]:
+    row: dict[str, str] = {}
+    if p.unseen_interval is not None:
+        row |= _with_interval("unseen_weight", p.unseen_weight, p.unseen_interval)
+        rankings = rankings.of_listed_items()
+    for name, mean, interval in zip(rankings.items, p.weights, p.weights_interval, strict=True):
+        row |= _with_interval(f"weight of {name}", mean, interval)
+    return row
+
+
+def _with_interval(name: str, mean: Any, interval: Any) -> dict[str, str]:
+    low, high = interval
+    return {name: f"{mean:.6g}", f"{name}_low": f"{low:.6g}", f"{name}_high": f"{high:.6g}"}
+
+
+def _print_summary(out: Path, data: Any, rankings: "Rankings", profiles: list[Any]) -> None:
     from .inference_data import diagnostics_table
     from .report import number, plural, verdict
 

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpyro.infer import MCMC
-from scipy.special import entr
 
 from .partitions import partition_entropy
 from .rankings import Rankings
@@ -26,6 +25,7 @@ from .summaries import (
     log_one_ranking,
     log_plackett_luce_likelihood,
     log_weights,
+    normalised_entropy,
     occupied_slots,
     stage_orderings,
 )
@@ -242,21 +242,16 @@ def _plackett_luce_posterior(
         posterior["largest_sizes"] = (*axes, "size_rank"), largest_first
         posterior["partition_entropy"] = axes, partition_entropy(sizes)
         posterior = posterior.assign_coords(size_rank=np.arange(1, largest_first.shape[-1] + 1))
-    posterior["entropy"] = (*axes, *(["cluster"] if is_mixture else [])), _entropy(weights)
+    posterior["entropy"] = (
+        (*axes, *(["cluster"] if is_mixture else [])),
+        normalised_entropy(weights),
+    )
     posterior["population_weights"] = (*axes, "item"), population
-    posterior["population_entropy"] = axes, _entropy(population)
+    posterior["population_entropy"] = axes, normalised_entropy(population)
     top = np.argsort(-population.mean((0, 1)), kind="stable")[:_WEIGHTS_SHOWN]
     posterior["top_weights"] = (*axes, "top_item"), population[..., top]
     names = np.array(coords["item"])
     return data, posterior.assign_coords(item=names, top_item=names[top])
-
-
-def _entropy(weights: np.ndarray) -> np.ndarray:
-    """Entropy of weights over its largest value, along the last axis."""
-    shares = weights / weights.sum(-1, keepdims=True)
-    if shares.shape[-1] == 1:
-        return np.ones(shares.shape[:-1])
-    return np.sum(entr(shares), axis=-1) / np.log(shares.shape[-1])
 
 
 def _dataset(group: Any) -> Any:

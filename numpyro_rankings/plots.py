@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .partitions import coclustering, medoid_partition
-from .summaries import ClusterProfile
+from .summaries import ClusterProfile, WeightsProfile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +22,7 @@ __all__ = [
     "plot_consensus",
     "plot_num_clusters",
     "plot_trace",
+    "plot_weights",
 ]
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C6BB1", "#444444")
@@ -33,16 +34,27 @@ _NAMES = {
     "partition_entropy": "entropy of the partition",
     "kendall_to_reference": "Kendall distance to the Borda order",
     "population_concentration": "θ of stage",
+    "phi": "φ",
+    "gamma": "γ",
+    "unseen_weight": "weight of what is unseen",
+    "population_entropy": "entropy of the weights",
+    "top_weights": "weight of",
 }
 
 
 def quantity_name(name: str) -> str:
     """``largest_sizes[2]`` and the like in words."""
-    base, _, index = name.rstrip("]").partition("[")
+    base, index = _base_and_index(name)
     if base == "largest_sizes":
         which = {"1": "", "2": "2nd ", "3": "3rd "}.get(index, f"{index}th ")
         return f"size of the {which}largest cluster"
     return f"{_NAMES.get(base, base)} {index}".strip()
+
+
+def _base_and_index(name: str) -> tuple[str, str]:
+    """``top_weights[Ann [A]]`` is ``top_weights`` and ``Ann [A]``."""
+    base, bracket, rest = name.partition("[")
+    return base, rest.removesuffix("]") if bracket else ""
 
 
 def _axes(ax: "Axes | None", width: float, height: float) -> "Axes":
@@ -144,6 +156,32 @@ def plot_consensus(
     return _tidy(ax, "x")
 
 
+def plot_weights(
+    profile: WeightsProfile,
+    items: Sequence[str],
+    max_items: int = 20,
+    color: str = COLORS[0],
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Weight of each item with its 90% interval, the largest first.
+
+    :param profile: one of :func:`~numpyro_rankings.summaries.cluster_profiles`.
+    :param items: names of the items that have weights, in their order.
+    :param max_items: only the first so many are shown.
+    """
+    shown = profile.consensus_ordering[:max_items]
+    mean, interval = profile.weights[shown], profile.weights_interval[shown]
+    ax = _axes(ax, 4.8, 1.0 + 0.26 * len(shown))
+    rows = np.arange(len(shown))
+    ax.hlines(rows, interval[:, 0], interval[:, 1], color=color, linewidth=3, alpha=0.45)
+    ax.plot(mean, rows, "o", color=color, markersize=6)
+    ax.set_yticks(rows, [shorten(str(items[i])) for i in shown])
+    ax.set_ylim(len(shown) - 0.5, -0.5)
+    ax.set_xlim(0.0, 1.05 * max(interval.max(), mean.max()))
+    ax.set_xlabel("weight, mean and 90% interval")
+    return _tidy(ax, "x")
+
+
 def shorten(name: str, length: int = 28) -> str:
     """A name that fits beside an axis."""
     return name if len(name) <= length else name[: length - 1] + "…"
@@ -197,13 +235,16 @@ def plot_trace(
 
     :param data: what :func:`~numpyro_rankings.inference_data.to_inference_data` returned.
     :param name: a variable of its posterior, such as ``"log_joint"``, or an entry of one,
-        counted from 1: ``"largest_sizes[1]"``.
+        counted from 1: ``"largest_sizes[1]"``, or by its item: ``"top_weights[Ann]"``.
     :param max_draws: of longer chains so many draws, evenly spaced, are shown.
     """
-    base, _, index = name.partition("[")
-    values = np.asarray(data["posterior"][base], np.float64)
+    base, index = _base_and_index(name)
+    variable = data["posterior"][base]
+    values = np.asarray(variable, np.float64)
     if index:
-        values = values[..., int(index.rstrip("]")) - 1]
+        by_name = base == "top_weights"
+        place = list(variable["top_item"].values).index(index) if by_name else int(index) - 1
+        values = values[..., place]
     ax = _axes(ax, 4.8, 2.0)
     kept = np.unique(np.linspace(0, values.shape[1] - 1, max_draws).astype(int))
     for chain, line in enumerate(values[:, kept]):

@@ -14,7 +14,7 @@ from . import plots
 from .inference_data import diagnostics_table
 from .partitions import medoid_partition
 from .rankings import Rankings
-from .summaries import ClusterProfile, cluster_profiles
+from .summaries import ClusterProfile, WeightsProfile, cluster_profiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +27,7 @@ ESS_GOOD, ESS_BAD = 400, 100
 OVERFLOW_BAD = 0.01
 _ITEMS_SHOWN = 12
 _CLUSTERS_SHOWN = 6
+_ITEMS_IN_TABLE = 40
 
 
 class Verdict(NamedTuple):
@@ -87,9 +88,10 @@ def verdict(data: Any, table: "pd.DataFrame | None" = None) -> Verdict:
             care.append(f"{text}: enough for means, few for intervals.")
         else:
             fine.append(f"{text}.")
-    if overflow == 0 and "overflow" in stats:
+    posterior = data["posterior"]
+    if overflow == 0 and "overflow" in stats and "num_clusters" in posterior:
         fine.append("No draw wanted more clusters than there was room for.")
-    if "acceptance_rate" in stats:
+    if "acceptance_rate" in stats and "center" in posterior:  # the others have no such steps
         rate = float(np.mean(stats["acceptance_rate"]))
         fine.append(f"{rate:.0%} of the Metropolis proposals within a sweep were accepted.")
     if bad:
@@ -156,7 +158,7 @@ def write_report(
     path: str | Path,
     data: Any,
     rankings: Rankings,
-    profiles: Sequence[ClusterProfile] | None = None,
+    profiles: Sequence[ClusterProfile] | Sequence[WeightsProfile] | None = None,
     reference: ArrayLike | None = None,
     *,
     title: str = "Groups of rankings",
@@ -177,14 +179,13 @@ def write_report(
     :raises ValueError: if the assignments were left out of ``data``.
     """
     posterior = data["posterior"]
-    if "assignments" not in posterior:
+    is_mixture = "cluster_sizes" in posterior
+    if is_mixture and "assignments" not in posterior:
         raise ValueError("the report needs the labels: to_inference_data(include_assignments=True)")
-    samples = {
-        name: np.asarray(posterior[name])
-        for name in ("assignments", "center", "concentration", "cluster_sizes")
-    }
-    labels = samples["assignments"]
-    if reference is None:
+    names = ("assignments", "center", "concentration", "weights", "unseen_weight", "cluster_sizes")
+    samples = {name: np.asarray(posterior[name]) for name in names if name in posterior}
+    if reference is None and is_mixture:
+        labels = samples["assignments"]
         reference = medoid_partition(labels.reshape(-1, labels.shape[-1])).labels
     if profiles is None:
         profiles = cluster_profiles(samples, rankings, reference)
@@ -193,9 +194,13 @@ def write_report(
         _heading(title, data, rankings, profiles),
         _verdict_box(verdict(data, table)),
         _groups(profiles, rankings),
-        _concentrations(profiles),
-        _consensus_figures(profiles, rankings),
-        _partition_figures(data, profiles, reference),
+    ]
+    if isinstance(profiles[0], WeightsProfile):
+        parts.append(_weights(profiles, [str(name) for name in posterior["item"].values]))
+    else:
+        parts += [_concentrations(profiles), _consensus_figures(profiles, rankings)]
+    parts += [
+        _partition_figures(data, profiles, reference) if reference is not None else "",
         _traces(data, table),
         _details(details or {}),
     ]
@@ -208,15 +213,18 @@ def write_report(
     Path(path).write_text(page, encoding="utf-8")
 
 
-def _heading(title: str, data: Any, rankings: Rankings, profiles: Sequence[ClusterProfile]) -> str:
-    numbers = np.asarray(data["posterior"]["num_clusters"]).ravel()
-    low, high = np.quantile(numbers, (0.05, 0.95)).astype(int)
-    spread = plural(low, "cluster") if low == high else f"{low} to {high} clusters"
+def _heading(title: str, data: Any, rankings: Rankings, profiles: Sequence[Any]) -> str:
+    posterior, found = data["posterior"], ""
+    if "num_clusters" in posterior:
+        numbers = np.asarray(posterior["num_clusters"]).ravel()
+        low, high = np.quantile(numbers, (0.05, 0.95)).astype(int)
+        spread = plural(low, "cluster") if low == high else f"{low} to {high} clusters"
+        found = f" The posterior has {spread} (90% interval)."
     return (
         f"<h1>{html.escape(title)}</h1>\n"
         f"<p><strong>{plural(len(profiles), 'group')}</strong> in "
         f"{plural(rankings.num_rankings, 'ranking')} ({rankings.num_rows:,} distinct) of "
-        f"{plural(rankings.num_items, 'item')}. The posterior has {spread} (90% interval).</p>\n"
+        f"{plural(rankings.num_items, 'item')}.{found}</p>\n"
     )
 
 
@@ -233,7 +241,7 @@ def _verdict_box(judged: Verdict) -> str:
     )
 
 
-def _groups(profiles: Sequence[ClusterProfile], rankings: Rankings) -> str:
+def _groups(profiles: Sequence[Any], rankings: Rankings) -> str:
     total, cards = rankings.num_rankings, []
     for i, p in enumerate(profiles):
         share = p.size / total
@@ -253,15 +261,61 @@ def _groups(profiles: Sequence[ClusterProfile], rankings: Rankings) -> str:
             f'background:{plots.COLORS[i % len(plots.COLORS)]}"></div></div>'
             f'<ol class="order">{items}</ol></section>\n'
         )
+    if isinstance(profiles[0], WeightsProfile):
+        order = (
+            "Items of each cluster by their weight, the chance to be named first. Agreement is 0% "
+            "where all are equal and 100% where all members name the same one first."
+        )
+    else:
+        order = (
+            "Consensus order of each cluster, best first (cumulative-probability consensus). "
+            "Agreement is 0% where its members rank by chance and 100% where all rank alike."
+        )
     return (
-        "<h2>Who is in the groups</h2>\n"
-        '<p class="soft">Consensus order of each cluster, best first (cumulative-probability '
-        "consensus). Agreement is 0% where its members rank by chance and 100% where all rank "
-        "alike. Sizes are means over the draws that have the cluster.</p>\n" + "".join(cards)
+        f'<h2>Who is in the groups</h2>\n<p class="soft">{order} Sizes are means over the draws '
+        "that have the cluster.</p>\n" + "".join(cards)
     )
 
 
-def _concentrations(profiles: Sequence[ClusterProfile]) -> str:
+def _weights(profiles: Sequence[Any], items: Sequence[str]) -> str:
+    figures = "".join(
+        _figure(
+            plots.plot_weights(p, items, color=plots.COLORS[i % len(plots.COLORS)]),
+            f"Cluster {i + 1}. Entropy of its weights {p.entropy:.2f} of the largest."
+            + (f" All unlisted items: {p.unseen_weight:.2g}." if p.unseen_interval else ""),
+        )
+        for i, p in enumerate(profiles[:_CLUSTERS_SHOWN])
+    )
+    rest = len(profiles) - _CLUSTERS_SHOWN
+    more = f'<p class="soft">{plural(rest, "smaller cluster")} not shown.</p>' if rest > 0 else ""
+    total = sum(p.size for p in profiles)
+    mean = sum(p.size / total * p.weights for p in profiles)
+    shown = np.argsort(-mean, kind="stable")[:_ITEMS_IN_TABLE]
+    clusters = profiles[:_CLUSTERS_SHOWN]
+    head = "".join(f"<th>cluster {i}</th>" for i in range(1, len(clusters) + 1))
+    rows = "".join(
+        f"<tr><td>{html.escape(items[k])}</td>"
+        + "".join(
+            f'<td>{p.weights[k]:.3f} <span class="soft">({p.weights_interval[k, 0]:.3f}–'
+            f"{p.weights_interval[k, 1]:.3f})</span></td>"
+            for p in clusters
+        )
+        + "</tr>"
+        for k in shown
+    )
+    left = len(items) - len(shown)
+    tail = f'<p class="soft">{plural(left, "item")} of less weight not shown.</p>' if left else ""
+    return (
+        "<h2>What each item weighs</h2>\n"
+        '<p class="soft">At each place an item is chosen with a chance in proportion to its '
+        "weight among those still left. Means and 90% intervals; of the largest clusters.</p>\n"
+        f'<div class="grid">{figures}</div>{more}\n'
+        f'<div class="scroll"><table><thead><tr><th></th>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>{tail}\n"
+    )
+
+
+def _concentrations(profiles: Sequence[Any]) -> str:
     num_stages = len(profiles[0].concentration)
     head = "".join(f"<th>stage {j}</th>" for j in range(1, num_stages + 1))
     rows = "".join(
@@ -284,7 +338,7 @@ def _concentrations(profiles: Sequence[ClusterProfile]) -> str:
     )
 
 
-def _consensus_figures(profiles: Sequence[ClusterProfile], rankings: Rankings) -> str:
+def _consensus_figures(profiles: Sequence[Any], rankings: Rankings) -> str:
     items = [str(name) for name in rankings.items]
     figures = "".join(
         _figure(
@@ -303,7 +357,7 @@ def _short_order(names: Sequence[str]) -> str:
     return " > ".join(names[:_ITEMS_SHOWN]) + (" > …" if len(names) > _ITEMS_SHOWN else "")
 
 
-def _partition_figures(data: Any, profiles: Sequence[ClusterProfile], reference: ArrayLike) -> str:
+def _partition_figures(data: Any, profiles: Sequence[Any], reference: ArrayLike) -> str:
     if len(profiles) == 1 and float(np.max(data["posterior"]["num_clusters"])) == 1:
         return ""
     return (

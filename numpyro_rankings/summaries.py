@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 from jax.scipy.special import gammaln, logsumexp
 from numpy.typing import ArrayLike
+from scipy.special import entr
 
 from .datasets import Pool
 from .distributions import GeneralizedMallows, TopTPlackettLuce
@@ -21,6 +22,7 @@ from .rankings import Rankings
 __all__ = [
     "ClusterProfile",
     "PredictedItems",
+    "WeightsProfile",
     "borda_ordering",
     "cluster_profiles",
     "cp_consensus",
@@ -158,36 +160,76 @@ class ClusterProfile(NamedTuple):
     agreement: float
 
 
+class WeightsProfile(NamedTuple):
+    """What the draws say about one cluster of Plackett–Luce weights, or the only population.
+
+    Intervals hold 90% of the posterior.
+
+    :param label: label of the cluster in the reference partition.
+    :param presence: share of the draws in which the cluster is found.
+    :param size: mean number of rankings.
+    :param size_interval: ``(low, high)``.
+    :param consensus: names of the items by their mean weight, largest first.
+    :param consensus_ordering: the same as item indices, shape ``(K,)``.
+    :param weights: mean weight of each item, in item order, shape ``(K,)``: the probability that it
+        comes first.
+    :param weights_interval: shape ``(K, 2)``.
+    :param unseen_weight: mean weight of all items that no ranking lists, None if there are none.
+    :param unseen_interval: ``(low, high)``.
+    :param entropy: mean entropy of the weights over that of equal ones.
+    :param agreement: 1 minus it: 0 if all items are alike, 1 if one always comes first.
+    """
+
+    label: int
+    presence: float
+    size: float
+    size_interval: tuple[float, float]
+    consensus: tuple[str, ...]
+    consensus_ordering: np.ndarray
+    weights: np.ndarray
+    weights_interval: np.ndarray
+    unseen_weight: float | None
+    unseen_interval: tuple[float, float] | None
+    entropy: float
+    agreement: float
+
+
 def flatten_chains(samples: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Samples with the chains, if there are any, laid end to end: leading axis ``D``."""
     samples = {name: np.asarray(value) for name, value in samples.items()}
-    if samples["assignments"].ndim == 2:
+    if samples["assignments" if "assignments" in samples else "weights"].ndim == 2:
         return samples
     return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
 
 
 def cluster_profiles(
     samples: Mapping[str, Any], rankings: Rankings, reference: ArrayLike | None = None
-) -> list[ClusterProfile]:
+) -> list[Any]:
     """Describe the clusters of a reference partition over all draws.
 
     In every draw each cluster is found by greatest overlap with the reference, so that a cluster
     keeps its name although the labels of the draws switch.
 
-    :param samples: ``mcmc.get_samples()`` of :class:`~numpyro_rankings.infer.SliceGibbs` or
-        :class:`~numpyro_rankings.infer.BetaGibbs`, grouped by chain or not.
+    :param samples: ``mcmc.get_samples()`` of a kernel of this package, grouped by chain or not.
     :param rankings: what was fitted.
     :param reference: labels ``0..K-1``, shape ``(N,)``; by default the
         :func:`~numpyro_rankings.partitions.medoid_partition` of the draws.
-    :return: one profile for each cluster, the largest (on average) first.
+    :return: one :class:`ClusterProfile` for each cluster, the largest (on average) first; of the
+        Plackett–Luce kernels a :class:`WeightsProfile`, and only one if they fit one population.
     """
     draws = flatten_chains(samples)
+    weighted = "weights" in draws
+    if "unseen_weight" in draws:
+        rankings = rankings.of_listed_items()
+    if "assignments" not in draws:
+        return [_weights_profile(0, draws, None, rankings)]
     if reference is None:
         reference = medoid_partition(draws["assignments"]).labels
     reference = np.asarray(reference)
     matched = match_clusters(draws["assignments"], reference)
     in_reference = np.bincount(reference)
-    profiles = [_profile(int(k), draws, matched, rankings) for k in np.flatnonzero(in_reference)]
+    describe = _weights_profile if weighted else _profile
+    profiles = [describe(int(k), draws, matched, rankings) for k in np.flatnonzero(in_reference)]
     return sorted(profiles, key=lambda profile: -profile.size)
 
 
@@ -203,12 +245,11 @@ def _profile(
     names = [str(name) for name in rankings.items]
     entropy = np.asarray(_entropy(jnp.asarray(center), jnp.asarray(theta)), np.float64).mean()
     uniform = np.log(np.arange(rankings.num_items, 0, -1)[: theta.shape[-1]]).sum()
-    low, high = np.quantile(sizes, _INTERVAL)
     return ClusterProfile(
         label=label,
         presence=len(draw) / len(matched),
         size=float(sizes.mean()),
-        size_interval=(float(low), float(high)),
+        size_interval=_interval(sizes),
         consensus=tuple(names[i] for i in ordering),
         consensus_ordering=ordering,
         map_consensus=tuple(names[i] for i in likeliest),
@@ -220,6 +261,51 @@ def _profile(
         entropy=float(entropy),
         agreement=float(1 - entropy / uniform),
     )
+
+
+def _weights_profile(
+    label: int, draws: dict[str, np.ndarray], matched: np.ndarray | None, rankings: Rankings
+) -> WeightsProfile:
+    """The same of weights; ``matched`` is None for one population."""
+    unseen, presence = draws.get("unseen_weight"), 1.0
+    if matched is None:
+        sizes, weights = np.array([float(rankings.num_rankings)]), draws["weights"]
+    else:
+        draw, slot = np.nonzero(matched == label)
+        presence = len(draw) / len(matched)
+        sizes, weights = draws["cluster_sizes"][draw, slot], draws["weights"][draw, slot]
+        unseen = None if unseen is None else unseen[draw, slot]
+    weights = weights.astype(np.float64)
+    mean, names = weights.mean(0), [str(name) for name in rankings.items]
+    ordering = np.argsort(-mean, kind="stable").astype(np.int32)
+    entropy = float(normalised_entropy(weights).mean())
+    return WeightsProfile(
+        label=label,
+        presence=presence,
+        size=float(sizes.mean()),
+        size_interval=_interval(sizes),
+        consensus=tuple(names[i] for i in ordering),
+        consensus_ordering=ordering,
+        weights=mean,
+        weights_interval=np.quantile(weights, _INTERVAL, axis=0).T,
+        unseen_weight=None if unseen is None else float(unseen.mean(dtype=np.float64)),
+        unseen_interval=None if unseen is None else _interval(unseen),
+        entropy=entropy,
+        agreement=1.0 - entropy,
+    )
+
+
+def _interval(values: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(values, _INTERVAL)
+    return float(low), float(high)
+
+
+def normalised_entropy(weights: np.ndarray) -> np.ndarray:
+    """Entropy of weights, shape ``(…, K)``, over its largest value: 1 if they are equal."""
+    shares = weights / weights.sum(-1, keepdims=True)
+    if shares.shape[-1] == 1:
+        return np.ones(shares.shape[:-1])
+    return np.sum(entr(shares), axis=-1) / np.log(shares.shape[-1])
 
 
 @jax.jit

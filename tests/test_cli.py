@@ -182,6 +182,35 @@ SETTINGS = {
         "init": "random",
     },
     "--sampler beta": {"class": "BetaGibbs", "exact": True},
+    "--model plackett-luce --shape 2": {
+        "class": "PlackettLuceGibbs",
+        "shape": 2,
+        "num_components": 1,
+    },
+    "--model plackett-luce --components 3 --alpha 4": {
+        "class": "PlackettLuceGibbs",
+        "num_components": 3,
+        "alpha": 4,
+    },
+    "--model gamma-process --sigma 0.5 --alpha flat": {
+        "class": "GammaProcessPlackettLuceGibbs",
+        "sigma": 0.5,
+        "alpha": "FlatLog",
+    },
+    "--model dp-plackett-luce": {
+        "class": "DPPlackettLuceGibbs",
+        "alpha": ("Gamma", 1, 0.1),
+        "phi": ("Gamma", 1, 0.01),
+        "gamma": ("Gamma", 1, 1),
+        "max_clusters": 64,
+    },
+    "--model dp-plackett-luce --alpha 3 --phi flat --gamma gamma(2,3) --max-clusters 9": {
+        "class": "DPPlackettLuceGibbs",
+        "alpha": 3,
+        "phi": "FlatLog",
+        "gamma": ("Gamma", 2, 3),
+        "max_clusters": 9,
+    },
     "--sampler beta --approximate": {"class": "BetaGibbs", "exact": False},
 }
 
@@ -201,16 +230,57 @@ def test_options_reach_the_kernel(small, monkeypatch, options):
 
         return type(name, (), {"__init__": init})
 
-    for name in ("SliceGibbs", "BetaGibbs"):
+    for name in {"SliceGibbs"} | {value.get("class", "SliceGibbs") for value in SETTINGS.values()}:
         monkeypatch.setattr(f"numpyro_rankings.infer.{name}", recorder(name))
     with pytest.raises(Stop):
         _run("fit", "small.soi", *options.split())
-    prior = made["alpha"]
-    if hasattr(prior, "rate"):
-        made["alpha"] = (type(prior).__name__, prior.concentration, prior.rate)
+    for name, prior in made.items():
+        if hasattr(prior, "rate"):
+            made[name] = (type(prior).__name__, prior.concentration, prior.rate)
+        elif hasattr(prior, "log_prob"):
+            made[name] = type(prior).__name__
     for name, value in {"class": "SliceGibbs", **SETTINGS[options]}.items():
         got = made[name]
         assert (got.tolist() if hasattr(got, "tolist") else got) == value
+
+
+PLACKETT_LUCE = {
+    "gamma-process": ["--sigma", "0.5"],
+    "plackett-luce": ["--components", "2"],
+    "dp-plackett-luce": ["--max-clusters", "32"],
+}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(m, marks=[] if m == "gamma-process" else pytest.mark.slow)
+        for m in PLACKETT_LUCE
+    ],
+)
+def test_plackett_luce(small, capsys, model):
+    quick = ["--warmup", "20", "--draws", "40", "--chains", "2", "--no-progress", "--out", "out"]
+    assert _run("fit", "small.soi", "--model", model, *PLACKETT_LUCE[model], *quick) == 0
+    assert "40 rankings of 4 items" in capsys.readouterr().out
+    with open("out/clusters.csv", newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    for row in rows:
+        assert sorted(row["consensus"].split(" > ")) == ["Ann <A>", "Bob", "Cid", "Dee"]
+        weights = {name: float(row[f"weight of {name}"]) for name in ("Ann <A>", "Bob", "Cid")}
+        names = [*weights, "Dee"]
+        total = sum(float(row[f"weight of {name}"]) for name in names)
+        total += float(row.get("unseen_weight", 0.0))
+        assert total == pytest.approx(1.0, abs=1e-4)
+        for name in names:
+            low, high = (float(row[f"weight of {name}_{end}"]) for end in ("low", "high"))
+            assert 0 <= low <= high <= 1
+    posterior = az.from_netcdf("out/posterior.nc")["posterior"]
+    assert ("unseen_weight" in posterior) == (model != "plackett-luce")
+    page = open("out/report.html", encoding="utf-8").read()
+    for expected in ("Can I trust it?", "What each item weighs", "Ann &lt;A&gt;", "R-hat"):
+        assert expected in page
+    assert ("Who goes with whom" in page) == ("cluster_sizes" in posterior)
+    assert "Metropolis" not in page and "Ann <A>" not in page
 
 
 BAD_FILES = {
@@ -261,6 +331,19 @@ BAD_ARGUMENTS = {
     "approximate": (["--approximate"], ["--approximate goes with --sampler beta"]),
     "assignment": (["--sampler", "beta", "--assignment", "parallel"], ["--assignment goes with"]),
     "search": (["--init", "search"], ["--init search goes with --components K"]),
+    "other model": (["--model", "plackett-luce", "--nu", "2"], ["--nu goes with --model mallows"]),
+    "other models": (
+        ["--model", "gamma-process", "--max-clusters", "9"],
+        ["--max-clusters goes with --model mallows or dp-plackett-luce"],
+    ),
+    "process of weights": (
+        ["--model", "plackett-luce", "--components", "dp"],
+        ["--components dp goes with mallows", "dp-plackett-luce"],
+    ),
+    "sigma": (["--model", "gamma-process", "--sigma", "1"], ["--sigma must be", "got '1'"]),
+    "phi": (["--model", "dp-plackett-luce", "--phi", "-1"], ["--phi"]),
+    "flat": (["--alpha", "flat"], ["--alpha flat goes with --model gamma-process or"]),
+    "model": (["--model", "plackett"], ["--model", "plackett"]),
     "choice": (["--sampler", "gibbs"], ["--sampler", "gibbs"]),
     "unknown option": (["--bogus"], ["--bogus"]),
     "memory": (["small.soi", "--draws", "10000000000", "--thin", "1"], ["memory", "--thin"]),
@@ -329,7 +412,8 @@ def test_help_names_every_option_and_its_default(capsys):
     assert _run("fit", "--help") == 0
     text = capsys.readouterr().out
     for option in (
-        "FILE --model --components --alpha --nu --r --sampler --approximate --assignment --init "
+        "FILE --model --components --alpha --nu --r --shape --sigma --phi --gamma "
+        "--sampler --approximate --assignment --init "
         "--max-clusters --chains --warmup --draws --thin --seed --out --force --no-progress"
     ).split():
         assert option in text

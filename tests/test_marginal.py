@@ -124,8 +124,11 @@ SCALES = Scales(jnp.array(0.7), jnp.array(1.6), jnp.array(1.3))
 TAU = 0.8
 
 
-def marginal_of_cluster(block):
-    """p(lists of one cluster | root), its measure integrated out, by one integral over Z."""
+def marginal_of_cluster(block, lacking=None):
+    """p(lists of one cluster | root), its measure integrated out, by one integral over Z.
+
+    :param lacking: an item; the same times the chance that it is no atom of the cluster.
+    """
     alpha, phi, _ = map(float, SCALES)
     rate, log_z = TAU + phi, np.linspace(-16, 12, 4000)
     z = np.exp(log_z)
@@ -134,6 +137,9 @@ def marginal_of_cluster(block):
     for item, weight in enumerate(ROOT):
         n, x = sum(LISTS[i] == item for i in block), phi * weight
         terms = sum(lah(n, k) * (x * rho) ** k for k in range(n + 1))
+        if item == lacking:
+            value *= np.exp(-x) * (n == 0)
+            continue
         value *= np.exp(-x * (1 - rho)) * terms / (rate + z) ** n
     return value.sum() * (log_z[1] - log_z[0]) / math.factorial(len(block) - 1)
 
@@ -165,25 +171,29 @@ def test_partition_of_lists_given_the_root():
             20,
             largest_minimum=2,
         )
-        return (labels, weights, unseen), canonical_order(labels, slots)[0]
+        lacks = weights[labels[0], 1] == 0  # whether the cluster of the first list has item 1
+        return (labels, weights, unseen), (canonical_order(labels, slots)[0], lacks)
 
     def chain(key):
         key_start, key = jax.random.split(key)
         _, unseen = draw_clusters(key_start, root, UNSEEN, SCALES, TAU, slots)
         now = jnp.arange(size, dtype=jnp.int32), jnp.ones((slots, 2)), unseen
         now, _ = jax.lax.scan(draw, now, jax.random.split(key, 100))
-        return jax.lax.scan(draw, now, jax.random.split(key_start, DRAWS))[1]
+        return jax.lax.scan(draw, now, jax.random.split(key_start, 4 * DRAWS))[1]
 
-    labels = jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(0), CHAINS))
-    log_joint = []
+    labels, lacks = jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(0), CHAINS))
+    log_joint, chance = [], []
     for one in partitions(size):
         blocks = [np.flatnonzero(np.equal(one, c)) for c in range(max(one) + 1)]
         log_p = log_partition([len(block) for block in blocks], float(SCALES.gamma), None)
         log_joint.append(log_p + sum(np.log(marginal_of_cluster(block)) for block in blocks))
+        chance.append(marginal_of_cluster(blocks[0], 1) / marginal_of_cluster(blocks[0]))
+    probs = special.softmax(log_joint)
     powers = size ** np.arange(size)
     table = np.array(list(partitions(size))) @ powers
     found = {"partition": (np.asarray(labels, int) @ powers)[..., None] == table}
-    z = discrepancies(found, {"partition": special.softmax(log_joint)})
+    found["lacks"] = np.asarray(lacks)[..., None]
+    z = discrepancies(found, {"partition": probs, "lacks": np.array([probs @ chance])})
     assert max(z.values()) < 6.0, z
 
 

@@ -1,6 +1,7 @@
 """NumPyro distributions of rankings, of their parameters, and of partitions."""
 
 from . import constraints as constraints
+from .flat import FlatLog
 from .mallows import (
     GeneralizedMallows,
     MallowsConcentrationPrior,
@@ -16,6 +17,7 @@ from .plackett_luce import TopTPlackettLuce
 __all__ = [
     "ChineseRestaurantProcess",
     "FiniteDirichletPartition",
+    "FlatLog",
     "GeneralizedMallows",
     "MallowsConcentrationPrior",
     "RandomPermutation",

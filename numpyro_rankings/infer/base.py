@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jax import Array
@@ -161,3 +162,10 @@ def check_scale(name: str, value: Any) -> None:
     number = np.asarray(value)
     if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
         raise ValueError(f"{name} must be a positive number or a distribution, got {value!r}")
+
+
+def draw_start(key: Array, value: Any) -> Array:
+    """Where a scale starts: a number as it is, a draw from its prior, or 1 if that is improper."""
+    if isinstance(value, dist.ImproperUniform):
+        value = 1.0
+    return jnp.asarray(value.sample(key) if isinstance(value, dist.Distribution) else value, float)

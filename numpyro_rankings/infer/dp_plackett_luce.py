@@ -15,7 +15,7 @@ from numpyro_rankings.infer.assignments import (
     canonical_order,
     draw_labels_in_slices,
 )
-from numpyro_rankings.infer.base import check_scale, check_whole
+from numpyro_rankings.infer.base import check_scale, check_whole, draw_start
 from numpyro_rankings.infer.gamma_process import PoolKernel, update_concentration
 from numpyro_rankings.infer.marginal import number_of_moves
 from numpyro_rankings.infer.marginal_weights import PittWalkerWeights, update_weights_marginally
@@ -270,10 +270,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         given = {} if self._is_block else dict(init_params or {})
         start = {}
         for key, name in zip(random.split(key_scales, 3), Scales._fields, strict=True):
-            value = given.get(name, getattr(self, f"_{name}"))
-            if isinstance(value, dist.Distribution):
-                value = value.sample(key)
-            start[name] = jnp.asarray(value, float)
+            start[name] = draw_start(key, given.get(name, getattr(self, f"_{name}")))
         num_seeds = min(slots, 20, data.num_rankings)
         labels, _ = start_mixture(key_labels, data, num_seeds, n)
         labels = jnp.asarray(given.get("assignments", labels), jnp.int32)

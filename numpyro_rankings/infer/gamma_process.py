@@ -9,7 +9,7 @@ import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
 
-from numpyro_rankings.infer.base import GibbsKernel, check_scale, find_rankings
+from numpyro_rankings.infer.base import GibbsKernel, check_scale, draw_start, find_rankings
 from numpyro_rankings.infer.plackett_luce import (
     PlackettLuceData,
     as_data,
@@ -159,9 +159,7 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         rankings, data = self._data(args, kwargs)
         key_alpha, rng_key = random.split(rng_key)
         given = {} if self._is_block else dict(init_params or {})
-        alpha = given.get("alpha", self._alpha)
-        if isinstance(alpha, dist.Distribution):
-            alpha = alpha.sample(key_alpha)
+        alpha = draw_start(key_alpha, given.get("alpha", self._alpha))
         chosen = self._times_chosen(data, rankings.num_items)
         # as often as it is listed, the unseen as often as once
         share = chosen / (chosen.sum() + 1.0)
@@ -171,7 +169,7 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         if self._sigma > 0:
             z["total_weight"] = jnp.asarray(given.get("total_weight", 1.0), float)
         if not self._is_block:
-            z["alpha"] = jnp.asarray(alpha, float)
+            z["alpha"] = alpha
             z["unseen_rate"] = z["alpha"] / unseen
         return self._state(z, self._given_alpha(z, args, kwargs), data, rng_key)
 

@@ -36,6 +36,7 @@ from numpyro_rankings.infer.base import (
     check_prior,
     check_scale,
     check_whole,
+    draw_start,
     find_rankings,
 )
 from numpyro_rankings.infer.centers import (
@@ -267,7 +268,7 @@ class _MallowsGibbs(GibbsKernel):
         given = dict(init_params or {})
         alpha = given.get("alpha")
         if alpha is None and isinstance(self._alpha, dist.Distribution):
-            alpha = self._alpha.sample(key_alpha)
+            alpha = draw_start(key_alpha, self._alpha)
         iterations = self._search_iterations(rankings)
         if iterations > 0:
             start = _init_search(key_init, data, slots, n, self._tied, iterations)

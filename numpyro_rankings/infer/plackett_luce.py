@@ -19,7 +19,13 @@ from numpyro_rankings.infer.assignments import (
     draw_labels,
     draw_weights,
 )
-from numpyro_rankings.infer.base import GibbsKernel, check_scale, check_whole, find_rankings
+from numpyro_rankings.infer.base import (
+    GibbsKernel,
+    check_scale,
+    check_whole,
+    draw_start,
+    find_rankings,
+)
 from numpyro_rankings.infer.marginal import number_of_moves
 from numpyro_rankings.infer.marginal_weights import GammaWeights, update_weights_marginally
 from numpyro_rankings.infer.members import Members, label_dtype, members
@@ -305,7 +311,7 @@ class PlackettLuceGibbs(GibbsKernel):
         given = {} if self._is_block else dict(init_params or {})
         alpha = given.get("alpha")
         if alpha is None and isinstance(self._alpha, dist.Distribution):
-            alpha = self._alpha.sample(key_alpha)
+            alpha = draw_start(key_alpha, self._alpha)
         labels, weights = start_mixture(key_labels, data, slots, n)
         if "assignments" in given and slots > 1:
             labels = given["assignments"].astype(jnp.int32)
