@@ -596,7 +596,10 @@ def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int) -> Any:
         thinning=thin,
         progress_rate=1,
         progress_bar=True,  # its loop is in Python, so Ctrl-C is heard between two sweeps
+        jit_model_args=args.model != "mallows",  # as constants, XLA would add up all of them
     )
+    if args.model in ("gamma-process", "dp-plackett-luce"):
+        rankings = rankings.of_listed_items()
     show_bar = sys.stderr.isatty() and not args.no_progress
     if show_bar and args.model == "mallows" and kernel._search_iterations(rankings) > 0:
         print(f"{PROGRAM}: looking for a start, which can take minutes", file=sys.stderr)

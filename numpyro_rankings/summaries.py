@@ -1,6 +1,7 @@
 """Draws turned into answers: consensus orders, profiles of the clusters, predictions."""
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,8 +12,10 @@ from jax import Array
 from jax.scipy.special import gammaln, logsumexp
 from numpy.typing import ArrayLike
 from scipy.special import entr
+from scipy.special import gammaln as gammaln_np
+from scipy.special import logsumexp as logsumexp_np
 
-from .datasets import Pool
+from .datasets import Pool, seat_tokens
 from .distributions import GeneralizedMallows, TopTPlackettLuce
 from .ops.codes import inverse_ordering, max_codes, stage_codes
 from .ops.special import log_psi
@@ -417,61 +420,199 @@ class PredictedItems(NamedTuple):
 
 
 def predict_items(
-    key: Array, samples: Mapping[str, Any], num_lists: int, length: int, sigma: float = 0.0
+    key: Array,
+    samples: Mapping[str, Any],
+    num_lists: int,
+    length: int,
+    sigma: float = 0.0,
+    tau: float = 1.0,
 ) -> PredictedItems:
-    """Draw further lists from a fitted gamma process, and count the items in them.
+    """Draw further lists from a fitted pool of items, and count the items in them.
 
-    The means over the draws are the expected numbers. For the process before any data see
-    :func:`~numpyro_rankings.datasets.simulate_gamma_process`. (The probability of each item, or of
-    a new one, to come next is the mean of ``weights`` and of ``unseen_weight``.)
+    The means over the draws are the expected numbers. For the processes before any data see
+    :func:`~numpyro_rankings.datasets.simulate_gamma_process` and
+    :func:`~numpyro_rankings.datasets.simulate_dp_plackett_luce`. (The probability of each item, or
+    of a new one, to come next is the mean of ``weights`` and of ``unseen_weight``; in a mixture,
+    of a list of the cluster.)
 
     :param key: a JAX random key.
-    :param samples: of :class:`~numpyro_rankings.infer.GammaProcessPlackettLuceGibbs`; each draw
-        takes some 30 µs for each list, so thin them.
+    :param samples: of :class:`~numpyro_rankings.infer.GammaProcessPlackettLuceGibbs` or
+        :class:`~numpyro_rankings.infer.DPPlackettLuceGibbs`; each draw takes some 30 µs for each
+        list, in a mixture 0.1 ms and more, so thin them.
     :param num_lists: L.
     :param length: m, items in each list.
-    :param sigma: what the kernel was given; the samples do not tell.
+    :param sigma: what ``GammaProcessPlackettLuceGibbs`` was given; the samples do not tell.
+    :param tau: what ``DPPlackettLuceGibbs`` was given; the samples do not tell.
     """
     for name, number in (("num_lists", num_lists), ("length", length)):
         if number < 1:
             raise ValueError(f"{name} must be at least 1, got {number}")
-    if "unseen_rate" not in samples:
-        raise ValueError("the samples must be those of GammaProcessPlackettLuceGibbs")
-    if ("total_weight" in samples) != (sigma > 0):
+    rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
+    number = np.shape(samples["weights"])[-1] if "weights" in samples else 0
+    if "phi" in samples:
+        further: Iterator[Any] = _further_lists_of_mixture(rng, samples, num_lists, length, tau)
+    elif "unseen_rate" not in samples:
+        raise ValueError(
+            "the samples must be those of GammaProcessPlackettLuceGibbs or DPPlackettLuceGibbs"
+        )
+    elif ("total_weight" in samples) != (sigma > 0):
         raise ValueError("sigma must be what the kernel was given")
+    else:
+        further = _further_lists_of_pool(rng, samples, num_lists, length, sigma)
+    every = list(further)
+    distinct = [_growth(lists, 0) for lists in every]
+    return PredictedItems(np.array(distinct), np.array([_growth(one, number) for one in every]))
+
+
+def _growth(lists: list[list[int]], first: int) -> list[int]:
+    """How many items there are in the first 1, 2, … lists, of those with index ``first`` on."""
+    seen: set[int] = set()
+    numbers = []
+    for one in lists:
+        seen.update(item for item in one if item >= first)
+        numbers.append(len(seen))
+    return numbers
+
+
+def _further_lists_of_pool(
+    rng: np.random.Generator,
+    samples: Mapping[str, Any],
+    num_lists: int,
+    length: int,
+    sigma: float,
+) -> Iterator[list[list[int]]]:
+    """Lists of each draw; new items have the indices from K on."""
     draws = {name: np.asarray(value, float) for name, value in samples.items()}
-    number = draws["weights"].shape[-1]
-    weights = draws["weights"].reshape(-1, number)
+    weights = draws["weights"].reshape(-1, draws["weights"].shape[-1])
     alpha, rate = draws["alpha"].ravel(), draws["unseen_rate"].ravel()
     if sigma > 0:
         # in units of the normalised weights
         alpha = alpha * draws["total_weight"].ravel() ** -sigma
-    rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
-    distinct = np.zeros((len(weights), num_lists), int)
-    new = np.zeros_like(distinct)
     for d in range(len(weights)):
         pool = Pool(np.log(weights[d]), alpha[d], np.log(rate[d]), sigma)
-        seen: set[int] = set()
-        for ell in range(num_lists):
-            seen.update(pool.draw_list(rng, length))
-            distinct[d, ell] = len(seen)
-            new[d, ell] = sum(item >= number for item in seen)
-    return PredictedItems(distinct, new)
+        yield [pool.draw_list(rng, length) for _ in range(num_lists)]
+
+
+def _further_lists_of_mixture(
+    rng: np.random.Generator,
+    samples: Mapping[str, Any],
+    num_lists: int,
+    length: int,
+    tau: float,
+) -> Iterator[list[list[int]]]:
+    """The same of a mixture; lists join clusters or open new ones.
+
+    Given the weights of what is unseen, in the root and in the clusters, who its items are does
+    not depend on the data: the normalised unseen root is a Dirichlet process of concentration α,
+    on whose atoms the tokens :math:`u_{j*}` of the clusters sit.
+    """
+    lead = np.ndim(samples["log_joint"])
+    draws = {
+        name: np.reshape(np.asarray(value, float), (-1, *np.shape(value)[lead:]))
+        for name, value in samples.items()
+    }
+    for d in range(len(draws["log_joint"])):
+        one = {name: value[d] for name, value in draws.items()}
+        alpha, phi, rate = one["alpha"], one["phi"], tau + one["phi"]
+        tables: list[int] = []
+        own = itertools.count(1, 2)
+        sizes = [n for n in one["cluster_sizes"].astype(int) if n > 0]
+        clusters: dict[int, _UnseenPool] = {}
+        lists = []
+        for _ in range(num_lists):
+            bounds = np.cumsum([*sizes, one["gamma"]])
+            j = int(np.searchsorted(bounds, rng.uniform() * bounds[-1], side="right"))
+            if j == len(sizes):
+                # a new cluster, eq. (19)
+                counts = rng.poisson(phi * one["root_weights"])
+                atoms = np.where(counts > 0, rng.gamma(np.maximum(counts, 1)), 0.0) / rate
+                tokens = rng.poisson(phi * one["root_unseen_weight"])
+                unseen = rng.gamma(alpha + tokens) / rate
+                clusters[j] = _UnseenPool(rng, atoms, unseen, tokens, alpha, tables, own)
+                sizes.append(0)
+            elif j not in clusters:
+                total, share = one["total_weight"][j], one["unseen_weight"][j]
+                mean = phi * one["root_unseen_weight"] * rate * total * share
+                tokens = _draw_tokens(rng, mean, alpha)
+                atoms, unseen = total * one["weights"][j], total * share
+                clusters[j] = _UnseenPool(rng, atoms, unseen, tokens, alpha, tables, own)
+            sizes[j] += 1
+            lists.append(clusters[j].draw_list(rng, length))
+        yield lists
+
+
+def _draw_tokens(rng: np.random.Generator, x: float, alpha: float) -> int:
+    """u with probability ∝ x^u / (u! Γ(α + u))."""
+    # nothing of note is further than this from the mode, some √x
+    u = np.arange(int(np.sqrt(x) + 12.0 * x**0.25 + 40.0))
+    log_p = u * np.log(max(x, 1e-300)) - gammaln_np(u + 1.0) - gammaln_np(u + alpha)
+    return int(np.searchsorted(np.cumsum(np.exp(log_p - logsumexp_np(log_p))), rng.uniform()))
+
+
+class _UnseenPool:
+    """A cluster: the listed items, the atoms of the unseen root that it has, and items of its own.
+
+    The latter come up in size-biased order, each taking a Beta(1, α) share of what is left.
+
+    :param tables: tokens on each atom of the unseen root, of all clusters.
+    :param own: odd numbers not used yet, for items of one cluster; the atoms of the root are even.
+    """
+
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        atoms: np.ndarray,
+        unseen: float,
+        tokens: int,
+        alpha: float,
+        tables: list[int],
+        own: Iterator[int],
+    ) -> None:
+        counts = seat_tokens(rng, tables, tokens, alpha)
+        there = np.flatnonzero(counts)
+        shares = rng.gamma(np.append(counts[there], alpha).astype(float))
+        shares *= unseen / max(shares.sum(), 1e-300)
+        self.items = [*range(len(atoms)), *(len(atoms) + 2 * int(k) for k in there)]
+        self.weights = [*atoms, *shares[:-1]]
+        self.rest, self.alpha = float(shares[-1]), float(alpha)
+        self.number, self.own = len(atoms), own
+
+    def draw_list(self, rng: np.random.Generator, length: int) -> list[int]:
+        """One choice after the other, each in proportion to the weights still in play."""
+        in_play = np.array(self.weights)
+        chosen: list[int] = []
+        while len(chosen) < length:
+            bounds = np.cumsum(np.append(in_play, self.rest))
+            k = int(np.searchsorted(bounds, rng.uniform() * bounds[-1], side="right"))
+            if k >= len(in_play):
+                k = len(in_play)
+                weight = self.rest * rng.beta(1.0, self.alpha)
+                self.rest -= weight
+                self.items.append(self.number + next(self.own))
+                self.weights.append(weight)
+                in_play = np.append(in_play, 0.0)
+            else:
+                in_play[k] = 0.0
+            chosen.append(self.items[k])
+        return chosen
 
 
 def log_plackett_luce_likelihood(
     draw: Mapping[str, Array], orderings: Array, offered: Array | None
 ) -> Array:
     """Log probability of every row in every component of one draw, shape ``(C, rows)``."""
-    unseen = jnp.log(draw["unseen_weight"]) if "unseen_weight" in draw else None
+    weights = jnp.atleast_2d(draw["weights"])
+    log_weights = jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30)
+    unseen = jnp.log(jnp.atleast_1d(draw["unseen_weight"])) if "unseen_weight" in draw else None
 
-    def log_prob(weights: Array) -> Array:
+    def log_prob(one: tuple[Array, Array | None]) -> Array:
+        log_weights, unseen = one
         model = TopTPlackettLuce(
-            jnp.log(weights), orderings.shape[1], unseen, offered, validate_args=False
+            log_weights, orderings.shape[1], unseen, offered, validate_args=False
         )
         return model.log_prob(orderings)
 
-    return jax.lax.map(log_prob, jnp.atleast_2d(draw["weights"]))
+    return jax.lax.map(log_prob, (log_weights, unseen))
 
 
 @jax.jit
@@ -480,6 +621,16 @@ def _mean_log_plackett_luce(draws: dict[str, Array], orderings: Array, offered: 
         by_cluster = log_plackett_luce_likelihood(draw, orderings, offered)
         if "cluster_sizes" not in draw:
             return jnp.logaddexp(total, by_cluster[0]), None
+        if "new_weights" in draw:
+            new = {"weights": draw["new_weights"], "unseen_weight": draw["new_unseen_weight"]}
+            of_new = log_plackett_luce_likelihood(new, orderings, offered)
+            number = jnp.log(len(of_new))
+            sizes = draw["cluster_sizes"]
+            log_sizes = jnp.where(sizes > 0, jnp.log(jnp.maximum(sizes, 1)), -jnp.inf)
+            log_new = jnp.log(draw["gamma"]) - number
+            old = logsumexp(log_sizes[:, None] + by_cluster, axis=0)
+            both = jnp.logaddexp(old, logsumexp(log_new + of_new, axis=0))
+            return jnp.logaddexp(total, both - jnp.log(sizes.sum() + draw["gamma"])), None
         # an empty component's weights are a draw from the prior
         shares = draw["cluster_sizes"] + draw["alpha"] / draw["weights"].shape[0]
         log_shares = jnp.log(shares / shares.sum())
@@ -489,12 +640,31 @@ def _mean_log_plackett_luce(draws: dict[str, Array], orderings: Array, offered: 
     return jax.lax.scan(add_draw, start, draws)[0] - jnp.log(len(draws["weights"]))
 
 
-def _log_plackett_luce(samples: Mapping[str, Any], new_rankings: Rankings) -> np.ndarray:
-    if "phi" in samples:
-        raise ValueError(
-            "a Dirichlet process mixture of Plackett–Luce models has no predictive density here: "
-            "that of a new cluster has no closed form"
-        )
+def _draw_new_clusters(
+    key: Array, samples: Mapping[str, Any], lead: int, number: int
+) -> dict[str, Array]:
+    """Weights of clusters that hold nobody, so many for each draw, eq. (19)."""
+    root, root_unseen, alpha, phi = (
+        jnp.reshape(samples[name], (-1, *np.shape(samples[name])[lead:]))
+        for name in ("root_weights", "root_unseen_weight", "alpha", "phi")
+    )
+    key_counts, key_weights = jax.random.split(key)
+    mean = phi[:, None] * jnp.append(root, root_unseen[:, None], axis=1)
+    shape = (mean.shape[0], number, mean.shape[1])
+    counts = jax.random.poisson(key_counts, mean[:, None], shape).astype(mean.dtype)
+    shapes = counts.at[..., -1].add(alpha[:, None])
+    log_weights = jax.random.loggamma(key_weights, jnp.maximum(shapes, 1e-30))
+    log_weights = jnp.where(shapes > 0, log_weights, -jnp.inf)
+    weights = jax.nn.softmax(log_weights, axis=-1)  # the rate is the same for all
+    return {"new_weights": weights[..., :-1], "new_unseen_weight": weights[..., -1]}
+
+
+def _log_plackett_luce(
+    samples: Mapping[str, Any],
+    new_rankings: Rankings,
+    key: Array | None,
+    num_new_clusters: int,
+) -> np.ndarray:
     num_items = np.shape(samples["weights"])[-1]
     if new_rankings.num_items != num_items:
         hint = ""
@@ -504,19 +674,27 @@ def _log_plackett_luce(samples: Mapping[str, Any], new_rankings: Rankings) -> np
             f"the new rankings are of {new_rankings.num_items} items, the fitted ones of "
             f"{num_items}{hint}"
         )
-    names = ("weights", "unseen_weight", "cluster_sizes", "alpha")
+    names = ("weights", "unseen_weight", "cluster_sizes", "alpha", "gamma")
     lead = np.ndim(samples["log_joint"])
     draws = {
         name: jnp.reshape(samples[name], (-1, *np.shape(samples[name])[lead:]))
         for name in names
         if name in samples
     }
+    if "phi" in samples:
+        key = jax.random.key(0) if key is None else key
+        draws |= _draw_new_clusters(key, samples, lead, num_new_clusters)
     offered = new_rankings.choice_sets
     return np.asarray(_mean_log_plackett_luce(draws, new_rankings.orderings, offered))
 
 
 def log_predictive_density(
-    samples: Mapping[str, Any], new_rankings: Rankings, num_components: int | None = None
+    samples: Mapping[str, Any],
+    new_rankings: Rankings,
+    num_components: int | None = None,
+    *,
+    num_new_clusters: int = 100,
+    key: Array | None = None,
 ) -> np.ndarray:
     r"""Log predictive density of new rankings under a fitted mixture.
 
@@ -530,20 +708,23 @@ def log_predictive_density(
     A new cluster counts exactly: whatever the prior of its concentrations, one ranking in it has
     the last factor as its marginal (Lemma 1 of Meilă & Chen 2010). In a finite mixture the
     weights are :math:`N_c + \alpha/K`, the empty components sharing what is left. Of draws of a
-    Plackett–Luce kernel it is the mean of its probabilities, mixed in the same way (not of
-    ``DPPlackettLuceGibbs``, where a new cluster has no closed form).
+    Plackett–Luce kernel it is the mean of its probabilities, mixed in the same way. A new cluster
+    of ``DPPlackettLuceGibbs`` has no closed form: for each draw it is the mean over some clusters
+    that are drawn from the prior given the root, without bias.
 
     :param samples: ``mcmc.get_samples()``, grouped by chain or not.
     :param new_rankings: lists of the same items, no longer than those fitted, or one item short
         of all.
     :param num_components: what a Mallows kernel was given, ``None`` for the Dirichlet process;
         its samples do not tell.
+    :param num_new_clusters: of ``DPPlackettLuceGibbs``, new clusters for each draw.
+    :param key: a JAX random key for these; the same one every time by default.
     :return: one value for each row, in nats, float32, shape ``(rows,)``; the mean for one
         ranking is ``np.average(log_density, weights=new_rankings.counts)``.
     :raises ValueError: if the items do not match or a list is longer than the fitted stages.
     """
     if "weights" in samples:
-        return _log_plackett_luce(samples, new_rankings)
+        return _log_plackett_luce(samples, new_rankings, key, num_new_clusters)
     draws = flatten_chains(samples)
     clusters = occupied_slots(draws)
     num_items, num_stages = clusters["center"].shape[-1], clusters["concentration"].shape[-1]

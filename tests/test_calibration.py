@@ -10,7 +10,8 @@ from numpyro import handlers
 from scipy import stats
 
 from numpyro_rankings import Rankings
-from numpyro_rankings.infer import BetaGibbs, SliceGibbs
+from numpyro_rankings.datasets import simulate_dp_plackett_luce
+from numpyro_rankings.infer import BetaGibbs, DPPlackettLuceGibbs, SliceGibbs
 
 pytestmark = pytest.mark.slow
 
@@ -94,5 +95,66 @@ def test_ranks_are_uniform(name):
     assert found.min() >= 0 and found.max() <= KEPT
     for k, quantity in enumerate(("alpha", "num_clusters", "theta", "log_joint")):
         counts = np.bincount(found[:, k], minlength=KEPT + 1)
+        result = stats.chisquare(counts)
+        assert result.pvalue > 1e-5, (quantity, counts)
+
+
+LISTS, LENGTH, LISTED = 8, 2, 4
+PRIORS = {
+    "alpha": dist.Gamma(6.0, 6.0),
+    "phi": dist.Gamma(4.0, 0.25),
+    "gamma": dist.Gamma(6.0, 6.0),
+}
+
+
+def data_of_the_kernels_model(number):
+    """Of the prior's data sets, those with 4 items that all are atoms of the root, and the truth.
+
+    The kernel's posterior is that of the model in which each listed item is an atom of the root.
+    """
+    rng, key = np.random.default_rng(0), random.key(0)
+    truths, data = [], []
+    while len(data) < number:
+        rates = {name: (float(p.concentration), float(p.rate)) for name, p in PRIORS.items()}
+        scales = {name: rng.gamma(shape) / rate for name, (shape, rate) in rates.items()}
+        key, one = random.split(key)
+        sample = simulate_dp_plackett_luce(one, LISTS, LENGTH, **scales)
+        if sample.in_root.all() and len(sample.in_root) == LISTED:
+            truths.append([*scales.values(), sample.assignments.max() + 1])
+            data.append(np.asarray(sample.rankings.orderings))
+    return np.array(truths), np.array(data)
+
+
+def test_ranks_of_the_mixture_of_weights():
+    truths, lists = data_of_the_kernels_model(150)
+    kernel = DPPlackettLuceGibbs(**PRIORS, max_clusters=80)
+    leaves, structure = jax.tree.flatten(Rankings.from_orderings(lists[0], num_items=LISTED))
+
+    @jax.jit
+    @jax.vmap
+    def replicate(key, truth, lists):
+        key_chain, key_ties = random.split(key)
+        data = jax.tree.unflatten(structure, [lists, *leaves[1:]])
+        state = kernel.init(key_chain, 0, None, (data,), {})
+
+        def sweep(state, _):
+            state = kernel.sample(state, (data,), {})
+            return state, state.overflow
+
+        def keep(state, _):
+            state, overflow = jax.lax.scan(sweep, state, None, length=THIN)
+            return state, (jnp.stack([state.z[name] for name in names], -1), overflow)
+
+        names = [*PRIORS, "num_clusters"]
+        _, (draws, overflow) = jax.lax.scan(keep, state, None, length=DROPPED + KEPT)
+        draws = draws[DROPPED:]
+        below, equal = (draws < truth).sum(0), (draws == truth).sum(0)
+        uniform = random.uniform(key_ties, equal.shape)
+        return below + jnp.floor(uniform * (equal + 1)).astype(int), overflow.any()
+
+    found, overflow = replicate(random.split(random.key(1), len(truths)), truths, lists)
+    assert not np.any(overflow)
+    for k, quantity in enumerate([*PRIORS, "num_clusters"]):
+        counts = np.bincount(np.asarray(found)[:, k], minlength=KEPT + 1)
         result = stats.chisquare(counts)
         assert result.pvalue > 1e-5, (quantity, counts)

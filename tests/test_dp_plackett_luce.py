@@ -16,10 +16,13 @@ from scipy import special, stats
 
 from numpyro_rankings import (
     Rankings,
+    RankingsError,
     diagnostics_table,
     log_predictive_density,
+    predict_items,
     to_inference_data,
 )
+from numpyro_rankings.datasets import draw_dp_lists, simulate_dp_plackett_luce
 from numpyro_rankings.infer import DPPlackettLuceGibbs
 from numpyro_rankings.infer.dp_plackett_luce import Measures, Scales, draw_clusters, update_measures
 from numpyro_rankings.models import dp_plackett_luce
@@ -74,7 +77,7 @@ ITEMS = [0, 0, 1]
 TAU = 0.8
 
 
-def log_marginal(blocks, alpha, phi, nodes):
+def log_marginal(blocks, alpha, phi, nodes, lists=ITEMS):
     """log p(lists | partition), and the chance that one more list of the first cluster is of a new
     item, by quadrature over the sum S of the waiting times of each cluster.
 
@@ -89,8 +92,8 @@ def log_marginal(blocks, alpha, phi, nodes):
     value = (TAU / (TAU + x0)) ** alpha
     for block, s, r in zip(blocks, sums, rho, strict=True):
         value = value * r**alpha * s ** len(block) / math.factorial(len(block) - 1)
-    for item in set(ITEMS):
-        numbers = [sum(ITEMS[i] == item for i in block) for block in blocks]
+    for item in set(lists):
+        numbers = [sum(lists[i] == item for i in block) for block in blocks]
         of_item = 0.0
         for ks in itertools.product(*(range(1, n + 1) if n else (0,) for n in numbers)):
             term = alpha * special.gamma(sum(ks)) / (TAU + x0) ** sum(ks)
@@ -141,6 +144,10 @@ def run(kernel, draws=600):
     mcmc.run(random.key(0), Rankings.from_orderings(lists, num_items=2))
     assert not np.any(mcmc.get_extra_fields()["overflow"])
     samples = mcmc.get_samples(group_by_chain=True)
+    return summary(samples), samples
+
+
+def summary(samples):
     code = np.asarray(samples["assignments"], int) @ 3 ** np.arange(3)
     found = {name: np.asarray(samples[name])[..., None] for name in ("alpha", "phi", "gamma")}
     table = np.array(list(partitions(3))) @ 3 ** np.arange(3)
@@ -149,10 +156,27 @@ def run(kernel, draws=600):
 
 
 def test_partition_with_fixed_scales():
-    found = run(DPPlackettLuceGibbs(1.3, 2.0, 1.5, TAU, max_clusters=40), 250)
+    found, samples = run(DPPlackettLuceGibbs(1.3, 2.0, 1.5, TAU, max_clusters=40), 250)
     expected = expectations([1.3], [2.0], [1.5], 1.0)
     z = discrepancies(found, expected)
     assert max(z.values()) < 6.0, (z, found["partition"].mean((0, 1)), expected["partition"])
+
+    # one more list of an item that is listed, and what is left for a new one
+    def log_evidence(lists):
+        log_joint = []
+        for labels in partitions(len(lists)):
+            blocks = [np.flatnonzero(np.equal(labels, c)) for c in range(max(labels) + 1)]
+            log_p = log_partition([len(block) for block in blocks], 1.5, None)
+            log_joint.append(log_p + log_marginal(blocks, 1.3, 2.0, 40, lists)[0])
+        return special.logsumexp(log_joint)
+
+    known = [np.exp(log_evidence([*ITEMS, k]) - log_evidence(ITEMS)) for k in (0, 1)]
+    next_lists = Rankings.from_orderings([[0], [1]], num_items=2)
+    chance = np.exp(log_predictive_density(samples, next_lists, num_new_clusters=20))
+    np.testing.assert_allclose(chance, known, rtol=0.02)
+    thinned = {name: np.asarray(value)[:, ::5] for name, value in samples.items()}
+    new = predict_items(random.key(1), thinned, 1, 1, tau=TAU).new
+    assert new.mean() == pytest.approx(1.0 - sum(known), abs=0.03)
 
 
 @pytest.mark.slow
@@ -171,7 +195,7 @@ def test_partition_with_priors_of_the_scales():
     kernel = DPPlackettLuceGibbs(
         dist.Gamma(3.0, 2.0), dist.Gamma(2.0, 1.0), dist.Gamma(6.0, 6.0), TAU, max_clusters=80
     )
-    found = run(kernel, 500)
+    found, _ = run(kernel, 500)
     z = discrepancies(found, expectations(alphas, phis, gammas, weights, 40))
     assert max(z.values()) < 6.0, z
 
@@ -229,8 +253,8 @@ def test_hardly_anything_unseen():
     # no closed form for a list in a new cluster: told, not guessed
     with pytest.raises(ValueError, match="no log likelihood"):
         to_inference_data(mcmc, rankings, log_likelihood=True)
-    with pytest.raises(ValueError, match="no predictive density"):
-        log_predictive_density(samples, rankings)
+    assert np.isfinite(log_predictive_density(samples, rankings)).all()
+    assert np.all(predict_items(random.key(0), samples, 5, 2).new[:, -1] <= 10)
 
 
 def test_bad_input():
@@ -277,3 +301,60 @@ def test_prior_of_the_measures_is_left_as_it_is():
         assert abs(x.mean() - mean) < 4.5 * x.std() / np.sqrt(chains)
         if variance is not None:
             assert abs(x.var() - variance) < 4.5 * ((x - mean) ** 2).std() / np.sqrt(chains)
+
+
+def test_further_lists_are_those_of_the_simulator():
+    """New items after a list of two atoms of the root: against simulated data that begin so."""
+    alpha, phi, gamma, number = 2.5, 4.0, 1.2, 12_000
+    rng = np.random.default_rng(5)
+    counts = []
+    while len(counts) < number:
+        _, (first, *others) = draw_dp_lists(rng, 4, 2, alpha, phi, gamma, TAU)
+        if all(cluster < 0 for cluster, _ in first):
+            seen = set(first)
+            counts.append([len(seen.union(*others[:k]) - seen) for k in (1, 2, 3)])
+    known = np.array(counts)
+
+    kernel = DPPlackettLuceGibbs(alpha, phi, gamma, TAU, max_clusters=40)
+    mcmc = MCMC(
+        kernel,
+        num_warmup=50,
+        num_samples=60,
+        num_chains=200,
+        chain_method="vectorized",
+        thinning=3,
+        progress_bar=False,
+    )
+    mcmc.run(random.key(0), Rankings.from_orderings([[0, 1]], num_items=2))
+    samples = mcmc.get_samples(group_by_chain=True)
+    found = predict_items(random.key(1), samples, 3, 2, tau=TAU)
+    assert np.all(found.distinct >= found.new)
+    new = found.new.reshape(200, -1, 3)
+    for k in range(3):
+        for least in (1, 2, 3):
+            hits = new[..., k] >= least
+            chance = np.mean(known[:, k] >= least)
+            error = np.hypot(hits.mean(1).std() / 200**0.5, (chance / number) ** 0.5)
+            assert abs(hits.mean() - chance) < 5 * error + 1e-9, (k, least)
+
+
+def test_simulator():
+    sample = simulate_dp_plackett_luce(random.key(0), 60, 3, 4.0, 20.0, 1.0)
+    assert sample.rankings.num_rankings == 60 and sample.rankings.orderings.shape[1] == 3
+    assert sample.in_root.shape == (sample.rankings.num_items,) and sample.in_root.any()
+    first = [int(np.flatnonzero(sample.assignments == c)[0]) for c in set(sample.assignments)]
+    assert first == sorted(first)
+    # two lists: together by chance 1/(1 + γ), and then alike more often
+    rng = np.random.default_rng(1)
+    draws = [draw_dp_lists(rng, 2, 1, 2.0, 3.0, 1.5, 1.0) for _ in range(8000)]
+    together = np.array([labels[0] == labels[1] for labels, _ in draws])
+    same = np.array([one == two for _, (one, two) in draws])
+    assert abs(together.mean() - 0.4) < 5 * (0.24 / 8000) ** 0.5
+    # each G_j is a gamma process of concentration α: two draws from it coincide by 1/(1 + α)
+    alike = same[together]
+    assert abs(alike.mean() - 1 / 3) < 5 * (2 / 9 / len(alike)) ** 0.5
+    assert same[~together].mean() < alike.mean() - 0.02
+    for settings in ({"phi": 0.0}, {"gamma": -1.0}, {"length": 0}):
+        with pytest.raises(RankingsError, match="must be"):
+            keywords = {"length": 2, "alpha": 1.0, "phi": 1.0, "gamma": 1.0, **settings}
+            simulate_dp_plackett_luce(random.key(0), 3, **keywords)

@@ -15,6 +15,7 @@ from numpyro_rankings.infer import SliceGibbs
 from numpyro_rankings.infer.assignments import PartitionPrior, canonical_order
 from numpyro_rankings.infer.concentrations import Conjugate, PerStage, Tied
 from numpyro_rankings.infer.dp_plackett_luce import Scales, draw_clusters
+from numpyro_rankings.infer.marginal import choose_large, choose_pair
 from numpyro_rankings.infer.marginal_mallows import draw_proposals, update_marginally
 from numpyro_rankings.infer.marginal_weights import PittWalkerWeights, update_weights_marginally
 from numpyro_rankings.infer.plackett_luce import as_data
@@ -235,3 +236,41 @@ def test_forms_of_the_likelihood_agree_and_have_its_slope():
         np.testing.assert_allclose(jax.jacobian(form)(weights), slopes, rtol=1e-4, atol=1e-4)
         without = form(weights.at[1].set(0.0))
         assert np.all((np.asarray(without) < -1e20) == [1 in one for one in lists])
+
+
+def test_shares_of_a_pair():
+    """What becomes of the shares, and by how much a volume of them changes."""
+    labels, rows = jnp.array([0, 0, 0, 1, 1, 2], jnp.int32), jnp.arange(6)
+    partition = PartitionPrior(jnp.float32(1.3), None)
+    keys = jax.random.split(jax.random.key(3))
+    large = choose_large(*keys, labels, partition, rows, 6, 5, 0)
+    assert large.active.tolist() == [True] * 3 + [False] * 2
+    shares, uniforms = np.exp(large.log_shares), jnp.array([0.4, 0.9, 0.3])
+    assert shares.sum() == pytest.approx(1.0)
+
+    def pair(log_odds_step, kind, log_shares=large.log_shares):
+        flags = [jnp.array(kind == name) for name in ("split", "merge", "trade")]
+        return choose_pair(large, log_shares, uniforms, log_odds_step, *flags)
+
+    def share_c(step):
+        one = pair(step, "trade")
+        return jnp.exp(one.log_shares[one.c])
+
+    traded = pair(0.7, "trade")
+    c, d = int(traded.c), int(traded.d)
+    assert c == 1 and d in (0, 2) and traded.possible
+    new = np.exp(traded.log_shares)
+    assert new[[c, d]].sum() == pytest.approx(shares[[c, d]].sum(), rel=1e-5)
+    log_odds = np.log(new[c] / new[d]) - np.log(shares[c] / shares[d])
+    assert log_odds == pytest.approx(0.7, rel=1e-4)
+    # the step is uniform in the log odds: by how much more share there is to one of these
+    jacobian = jnp.log(jax.grad(share_c)(0.7) / jax.grad(share_c)(0.0))
+    assert traded.log_jacobian == pytest.approx(float(jacobian), rel=1e-4)
+    split, merged = pair(0.0, "split"), pair(0.0, "merge")
+    assert int(split.d) == 3 and split.log_jacobian == merged.log_jacobian == 0.0
+    new = np.exp(split.log_shares)
+    assert new[3] == pytest.approx(0.7 * shares[c], rel=1e-4)
+    assert split.log_split == pytest.approx(np.log(shares[c] / 4), rel=1e-4)
+    new = np.exp(merged.log_shares)
+    assert new[c] == pytest.approx(shares[[c, d]].sum(), rel=1e-4) and new[d] == 0.0
+    assert merged.log_split == pytest.approx(np.log(new[c] / 3), rel=1e-4)
