@@ -1,7 +1,7 @@
 """Benchmarks of the Plackett–Luce kernels, printed as tables.
 
-``python benchmarks/plackett_luce.py population|maximum|apa|speed``; ``--quick`` is a small version
-of each. ``maximum`` compares with choix if it is installed (``pip install choix``).
+``python benchmarks/plackett_luce.py population|mixture|maximum|apa|speed``; ``--quick`` is a small
+version of each. ``maximum`` compares with choix if it is installed (``pip install choix``).
 """
 
 import argparse
@@ -126,6 +126,117 @@ def population(args):
             print(f"{name:>8s}  {'NUTS':30s}{one:17.1f}{two:16.1f}{rhat:7.3f}", flush=True)
 
 
+def log_row_likelihoods(weights, orderings):
+    """Of each list under each component, in the fastest form: (C, N)."""
+
+    def one(weights):
+        chosen = weights[orderings]
+        rest = jnp.maximum(1.0 - chosen.sum(1, keepdims=True), 0.0)
+        if orderings.shape[1] == weights.shape[0]:
+            rest = 0.0
+        masses = jnp.cumsum(chosen[:, ::-1], axis=1)[:, ::-1] + rest
+        return jnp.sum(jnp.log(chosen) - jnp.log(masses), axis=1)
+
+    return jax.vmap(one)(weights)
+
+
+def log_mixture(weights, shares, orderings):
+    """Log likelihood with the labels summed out; weights of 0 count as next to nothing."""
+    weights = jnp.maximum(weights, 1e-30)
+    log_shares = jnp.log(jnp.maximum(shares, 1e-30))
+    by_component = log_row_likelihoods(weights, orderings) + log_shares[:, None]
+    return jnp.sum(jax.nn.logsumexp(by_component, axis=0))
+
+
+def nuts_mixture(orderings, num_items, truncation):
+    """Stick-breaking shares, cut off, and Dirichlet(1) weights; labels summed out."""
+    with numpyro.plate("stick", truncation - 1):
+        sticks = numpyro.sample("sticks", dist.Beta(1.0, 1.0))
+    left = jnp.concatenate([jnp.ones(1), jnp.cumprod(1.0 - sticks)])
+    shares = left * jnp.concatenate([sticks, jnp.ones(1)])
+    with numpyro.plate("component", truncation):
+        weights = numpyro.sample("weights", dist.Dirichlet(jnp.ones(num_items)))
+    log_likelihood = log_mixture(weights, shares, orderings)
+    numpyro.deterministic("log_likelihood", log_likelihood)
+    numpyro.factor("likelihood", log_likelihood)
+
+
+def mixture(args):
+    """Effective draws a CPU second of the log likelihood of a mixture, Gibbs against NUTS."""
+    rng = np.random.default_rng(0)
+    size, items, length = SIZES["small"]
+    size = size // (10 if args.quick else 1)
+    weights = np.exp(1.5 * rng.normal(size=(args.clusters, items)))
+    truth = simulate_plackett_luce_mixture(jax.random.key(1), size, weights, length)
+    rankings = truth.rankings.unique()
+    orderings = jnp.asarray(truth.rankings.orderings)
+    print(f"N = {size}, n = {items}, {args.clusters} clusters; quantity: log likelihood")
+    print(f"{'kernel':40s} ESS a CPU second   R-hat  clusters  ms/sweep")
+    kernels = {
+        f"PlackettLuceGibbs, K = {args.clusters}": PlackettLuceGibbs(num_components=args.clusters),
+        "DPPlackettLuceGibbs": DPPlackettLuceGibbs(1.0, 1.0, 1.0, max_clusters=32),
+        "DPPlackettLuceGibbs, scales learned": DPPlackettLuceGibbs(
+            dist.Gamma(1.0, 0.1), dist.Gamma(1.0, 0.01), dist.Gamma(1.0, 1.0), max_clusters=32
+        ),
+    }
+
+    def of_draw(z):
+        sizes = z["cluster_sizes"]
+        return log_mixture(z["weights"], sizes / sizes.sum(), orderings), z["num_clusters"]
+
+    for title, kernel in kernels.items():
+
+        def run(state, rankings, number, kernel=kernel):
+            def step(state, _):
+                state = kernel.sample(state, (rankings,), {})
+                kept = ("weights", "cluster_sizes", "num_clusters")
+                return state, {name: state.z[name] for name in kept}
+
+            return jax.lax.scan(step, state, None, length=number)
+
+        state = kernel.init(jax.random.split(jax.random.key(0), 4), 0, None, (rankings,), {})
+        state, _ = jax.block_until_ready(jax.jit(partial(run, number=args.warmup))(state, rankings))
+        sample = jax.jit(partial(run, number=args.draws)).lower(state, rankings).compile()
+        start, wall = time.process_time(), time.perf_counter()
+        _, draws = jax.block_until_ready(sample(state, rankings))
+        seconds, wall = time.process_time() - start, time.perf_counter() - wall
+        values, clusters = jax.jit(lambda z: jax.lax.map(lambda x: jax.lax.map(of_draw, x), z))(
+            draws
+        )
+        values = np.asarray(values, np.float64).T
+        print(
+            f"{title:40s}{effective_sample_size(values) / seconds:17.2f}"
+            f"{split_gelman_rubin(values):8.3f}{float(np.mean(clusters)):10.2f}"
+            f"{1e3 * wall / args.draws / 4:10.1f}",
+            flush=True,
+        )
+    if args.nuts_draws > 0:
+        mcmc = MCMC(
+            NUTS(nuts_mixture),
+            num_warmup=args.nuts_warmup,
+            num_samples=args.nuts_draws,
+            num_chains=2,
+            chain_method="sequential",
+            progress_bar=True,  # keeps the compiled program between runs
+        )
+        model_args = orderings, items, args.truncation
+        mcmc.warmup(jax.random.key(0), *model_args)
+        mcmc.num_samples = 2
+        mcmc.run(mcmc.post_warmup_state.rng_key, *model_args)  # compiles what the draws need
+        mcmc.num_samples = args.nuts_draws
+        start = time.process_time()
+        mcmc.run(mcmc.post_warmup_state.rng_key, *model_args)
+        seconds = time.process_time() - start
+        values = np.asarray(mcmc.get_samples(group_by_chain=True)["log_likelihood"], np.float64)
+        title = f"NUTS, {args.truncation} sticks"
+        print(
+            f"{title:40s}{effective_sample_size(values) / seconds:17.4f}"
+            f"{split_gelman_rubin(values):8.3f}, {args.nuts_draws} draws of 2 chains in "
+            f"{seconds:.0f} CPU s",
+            flush=True,
+        )
+
+
 def maximum(args):
     """Seconds to the weights of highest likelihood, against choix.
 
@@ -230,6 +341,13 @@ def main():
     one.add_argument("--draws", type=int, default=2000)
     one.add_argument("--nuts-warmup", type=int, default=500)
     one.add_argument("--nuts-draws", type=int, default=500)
+    one = add(mixture)
+    one.add_argument("--clusters", type=int, default=4)
+    one.add_argument("--truncation", type=int, default=10)
+    one.add_argument("--warmup", type=int, default=100)
+    one.add_argument("--draws", type=int, default=500)
+    one.add_argument("--nuts-warmup", type=int, default=100)
+    one.add_argument("--nuts-draws", type=int, default=60)
     add(apa).add_argument("--draws", type=int, default=4000)
     one = add(speed)
     one.add_argument("--rankings", type=int, default=53757)

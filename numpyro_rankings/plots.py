@@ -129,6 +129,19 @@ def plot_coclustering(
     return ax
 
 
+def _intervals(
+    names: Sequence[str], mean: np.ndarray, interval: np.ndarray, color: str, ax: "Axes | None"
+) -> "Axes":
+    """A mean and its interval for each name, one below the other."""
+    ax = _axes(ax, 4.8, 1.0 + 0.26 * len(names))
+    rows = np.arange(len(names))
+    ax.hlines(rows, interval[:, 0], interval[:, 1], color=color, linewidth=3, alpha=0.45)
+    ax.plot(mean, rows, "o", color=color, markersize=6)
+    ax.set_yticks(rows, [shorten(str(name)) for name in names])
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    return ax
+
+
 def plot_consensus(
     profile: ClusterProfile,
     items: Sequence[str],
@@ -144,12 +157,7 @@ def plot_consensus(
     """
     shown = profile.consensus_ordering[:max_items]
     mean, interval = profile.rank_mean[shown], profile.rank_interval[shown]
-    ax = _axes(ax, 4.8, 1.0 + 0.26 * len(shown))
-    rows = np.arange(len(shown))
-    ax.hlines(rows, interval[:, 0], interval[:, 1], color=color, linewidth=3, alpha=0.45)
-    ax.plot(mean, rows, "o", color=color, markersize=6)
-    ax.set_yticks(rows, [shorten(str(items[i])) for i in shown])
-    ax.set_ylim(len(shown) - 0.5, -0.5)
+    ax = _intervals([items[i] for i in shown], mean, interval, color, ax)
     ax.set_xlim(0.5, max(interval.max(), len(shown)) + 0.5)
     _whole_numbers(ax.xaxis)
     ax.set_xlabel("rank (1 = best), mean and 90% interval")
@@ -171,12 +179,7 @@ def plot_weights(
     """
     shown = profile.consensus_ordering[:max_items]
     mean, interval = profile.weights[shown], profile.weights_interval[shown]
-    ax = _axes(ax, 4.8, 1.0 + 0.26 * len(shown))
-    rows = np.arange(len(shown))
-    ax.hlines(rows, interval[:, 0], interval[:, 1], color=color, linewidth=3, alpha=0.45)
-    ax.plot(mean, rows, "o", color=color, markersize=6)
-    ax.set_yticks(rows, [shorten(str(items[i])) for i in shown])
-    ax.set_ylim(len(shown) - 0.5, -0.5)
+    ax = _intervals([items[i] for i in shown], mean, interval, color, ax)
     ax.set_xlim(0.0, 1.05 * max(interval.max(), mean.max()))
     ax.set_xlabel("weight, mean and 90% interval")
     return _tidy(ax, "x")

@@ -17,8 +17,11 @@ from numpyro_rankings.infer.assignments import (
 )
 from numpyro_rankings.infer.base import check_scale, check_whole, draw_start
 from numpyro_rankings.infer.gamma_process import PoolKernel, update_concentration
-from numpyro_rankings.infer.marginal import number_of_moves
-from numpyro_rankings.infer.marginal_weights import PittWalkerWeights, update_weights_marginally
+from numpyro_rankings.infer.marginal_weights import (
+    PittWalkerWeights,
+    number_of_steps,
+    update_weights_marginally,
+)
 from numpyro_rankings.infer.members import label_dtype
 from numpyro_rankings.infer.plackett_luce import (
     PlackettLuceData,
@@ -134,7 +137,7 @@ class DPPlackettLuceState(NamedTuple):
       (C,), ``root_weights`` (K,), ``root_unseen_weight``, ``alpha``, ``phi``, ``gamma``,
       ``cluster_sizes`` (C,), ``num_clusters``, ``log_joint``.
     - **potential_energy** - minus the log joint.
-    - **accept_prob** - 1: every step is a draw from a conditional, or by slice sampling.
+    - **accept_prob** - 1, those steps left aside that have the labels integrated out.
     - **overflow** - whether the sweep wanted more cluster slots than there are.
     - **rng_key** - key of the next sweep.
     """
@@ -159,9 +162,12 @@ class DPPlackettLuceGibbs(PoolKernel):
     and so nothing is adapted. All labels are drawn at once, given shares of the clusters and slice
     variables [2, 3]; no truncation.
 
-    A cluster that holds nobody is a draw from the prior, in which the items of a list seldom all
-    occur: new clusters are opened rarely. A chain starts from up to 20 groups, found by EM. Compare
-    the log joint of several chains.
+    Where clusters overlap, labels move only a little given the weights. Weights, shares and the
+    number of clusters therefore also move with the labels integrated out, in Metropolis-Hastings
+    steps that change, split and merge clusters, and, where rankings times slots are few, in
+    Hamiltonian trajectories. With tens of thousands of distinct rankings the steps are few, and
+    chains can stay apart: compare the log joint of several. A chain starts from up to 20 groups,
+    found by EM.
 
     Samples, of the K items that the rankings list, in item order: ``assignments`` (D, N),
     canonical, ``weights`` (D, C, K) and ``unseen_weight`` (D, C), together 1 in each cluster,
@@ -175,11 +181,14 @@ class DPPlackettLuceGibbs(PoolKernel):
     tell which items are listed: pass ``rankings.of_listed_items()``.
 
     :param alpha: concentration α of the root process and of the clusters'; like φ and γ a number,
-        or a distribution to learn it.
+        or a distribution to learn it. :class:`~numpyro_rankings.distributions.FlatLog` is the
+        prior 1/x of [1].
     :param phi: φ, how much the clusters resemble the root.
     :param gamma: concentration γ of the Dirichlet process.
     :param tau: inverse scale τ; only φ/τ matters.
     :param max_clusters: room for so many clusters, those tried included.
+    :param num_marginal_steps: Metropolis-Hastings steps in a sweep with the labels integrated out.
+        By default N, at least 10 and at most 3000; fewer where there are many distinct rankings.
     :param model: a user's model, of which the kernel is then a block in
         :class:`numpyro.infer.Gibbs` that owns its sites ``assignments``, ``weights``,
         ``unseen_weight``, ``total_weight``, ``root_weights`` and ``root_unseen_weight``. It calls
@@ -333,9 +342,8 @@ class DPPlackettLuceGibbs(PoolKernel):
             key_labels, labels, sizes, partition, data.row_index, log_table
         )
         # labels, clusters and their number again, with the labels integrated out
-        rows, stages = data.choices.orderings.shape
-        num_steps, glides = number_of_moves(
-            self._num_marginal_steps, data.num_rankings, rows, stages, slots
+        num_steps, glides = number_of_steps(
+            self._num_marginal_steps, data.choices, data.num_rankings, slots, rankings.num_items
         )
         if num_steps > 0:
             labels, atoms = update_weights_marginally(

@@ -37,25 +37,33 @@ from jax import Array, random
 from numpyro_rankings.infer.assignments import PartitionPrior, draw_labels
 
 _MOST_CLUSTERS = 32  # where A is larger, nothing moves
-MOST_LEAPFROGS = 64  # long trajectories pay where many rankings make some directions narrow
+_MOST_LEAPFROGS = 64  # long trajectories pay where many rankings make some directions narrow
 # Beyond so many rows times slots, the steps cost too much.
 _MANY_CELLS = 2**21
 _STEP_CELLS, _STEP_ROWS = 40_000_000, 4_000_000  # that the steps of a sweep may touch
 
 
 def number_of_moves(
-    asked: int | None, num_rankings: int, num_rows: int, num_stages: int, num_slots: int
+    asked: int | None,
+    num_rankings: int,
+    num_rows: int,
+    num_stages: int,
+    num_slots: int,
+    most_in_glide: int = _MANY_CELLS,
+    most_rows: int = _STEP_ROWS,
 ) -> tuple[int, bool]:
     """How many Metropolis-Hastings steps a sweep has, and whether trajectories with them.
 
     :param asked: number of steps, or None for what the data allow.
+    :param most_in_glide: rows times slots times stages up to which a trajectory pays.
+    :param most_rows: that the steps of a sweep may touch.
     """
     cells = num_rows * num_slots
-    glides = cells * num_stages <= _MANY_CELLS
+    glides = cells * num_stages <= most_in_glide
     if asked is not None:
         return asked, glides
     most = min(max(num_rankings, 10), 3000)
-    most = min(_STEP_CELLS // cells, _STEP_ROWS // num_rows, most)
+    most = min(_STEP_CELLS // cells, most_rows // num_rows, most)
     return (0 if cells > _MANY_CELLS else most), glides
 
 
@@ -234,6 +242,16 @@ def choose_pair(
         both - jnp.log(number + splits),
         jnp.where(trades, new_c + new_d - share_c - share_d, 0.0),
     )
+
+
+def leapfrog_steps(key: Array, large: Large, active: Array) -> tuple[Array, int]:
+    """Size of a leapfrog step, and how many of them.
+
+    It is around the posterior standard deviation in a cluster of mean size.
+    """
+    size = 0.3 * jnp.exp(random.uniform(key, maxval=math.log(6.0)))
+    size *= jnp.sqrt(active.sum() / jnp.maximum(large.row_counts.sum(), 1.0))
+    return size, min(max(len(large.inside), 8), _MOST_LEAPFROGS)
 
 
 def trajectory(

@@ -13,10 +13,10 @@ from numpyro_rankings.infer.assignments import PartitionPrior, codes_by_stage
 from numpyro_rankings.infer.centers import MallowsData
 from numpyro_rankings.infer.concentrations import ConcentrationPrior
 from numpyro_rankings.infer.marginal import (
-    MOST_LEAPFROGS,
     Large,
     choose_large,
     choose_pair,
+    leapfrog_steps,
     log_prior_of_shares,
     relative,
     trajectory,
@@ -234,12 +234,8 @@ def glide(key: Array, target: Target, now: Mixture) -> Mixture:
         jnp.where(moving, random.normal(key_theta, moving.shape), 0.0),
         jnp.where(active, random.normal(key_shares, active.shape), 0.0),
     )
-    # around the posterior standard deviation in a cluster of mean size
-    size = 0.3 * jnp.exp(random.uniform(key_size, maxval=math.log(6.0)))
-    size *= jnp.sqrt(active.sum() / jnp.maximum(target.large.row_counts.sum(), 1.0))
-
+    size, length = leapfrog_steps(key_size, target.large, active)
     moves = moving, active
-    length = min(max(target.data.num_rankings, 8), MOST_LEAPFROGS)
     new_position, accepted = trajectory(
         key_accept, position, momentum, moves, log_density, size, length
     )

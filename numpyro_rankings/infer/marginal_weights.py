@@ -12,17 +12,19 @@ from jax.scipy.special import gammaln
 
 from numpyro_rankings.infer.assignments import PartitionPrior
 from numpyro_rankings.infer.marginal import (
-    MOST_LEAPFROGS,
     Large,
     choose_large,
     choose_pair,
+    leapfrog_steps,
     log_prior_of_shares,
+    number_of_moves,
     relative,
     trajectory,
 )
 from numpyro_rankings.models import log_atoms
 from numpyro_rankings.ops.choices import (
     Choices,
+    can_be_designed,
     codes_if_tabled,
     design_if_small,
     log_designed_likelihoods,
@@ -33,6 +35,9 @@ from numpyro_rankings.ops.choices import (
 _WEIGHTS, _SHARE, _SPLIT, _MERGE = range(4)
 _KINDS = np.array([_WEIGHTS] * 2 + [_SHARE] * 2 + [_SPLIT, _MERGE] * 2)
 _KINDS_OF_FIXED_NUMBER = _KINDS[:4]
+# What pays beside a sweep that is cheap: in a trajectory rows times slots times stages, where there
+# is a table of rows and sets of items and where there is none; and rows in all steps of a sweep.
+_MOST_IN_GLIDE, _MOST_WITHOUT_TABLE, _MOST_ROWS = 2**18, 2**15, 2**19
 _MOST_NORMALS = 2**22  # that the steps of a sweep may need
 _LEAST_FLIPS, _MOST_FLIPS = 0.02, 0.5  # chance that an atom of one is none of the other
 
@@ -300,16 +305,22 @@ def glide(key: Array, target: Target, now: Mixture) -> Mixture:
         jnp.where(moving, random.normal(key_weights, moving.shape), 0.0),
         jnp.where(active, random.normal(key_shares, active.shape), 0.0),
     )
-    # around the posterior standard deviation in a cluster of mean size
-    size = 0.3 * jnp.exp(random.uniform(key_size, maxval=math.log(6.0)))
-    size *= jnp.sqrt(active.sum() / jnp.maximum(target.large.row_counts.sum(), 1.0))
-    length = min(max(len(target.large.inside), 8), MOST_LEAPFROGS)
+    size, length = leapfrog_steps(key_size, target.large, active)
     moves = moving, active
     new_position, accepted = trajectory(
         key_accept, position, momentum, moves, log_density, size, length
     )
     proposal = mixture(new_position)
     return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), proposal, now)
+
+
+def number_of_steps(
+    asked: int | None, choices: Choices, num_rankings: int, num_slots: int, num_items: int
+) -> tuple[int, bool]:
+    """How many Metropolis-Hastings steps a sweep has, and whether trajectories with them."""
+    rows, stages = choices.orderings.shape
+    most_in_glide = _MOST_IN_GLIDE if can_be_designed(rows, num_items) else _MOST_WITHOUT_TABLE
+    return number_of_moves(asked, num_rankings, rows, stages, num_slots, most_in_glide, _MOST_ROWS)
 
 
 def update_weights_marginally(

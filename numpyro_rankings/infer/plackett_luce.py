@@ -26,8 +26,11 @@ from numpyro_rankings.infer.base import (
     draw_start,
     find_rankings,
 )
-from numpyro_rankings.infer.marginal import number_of_moves
-from numpyro_rankings.infer.marginal_weights import GammaWeights, update_weights_marginally
+from numpyro_rankings.infer.marginal_weights import (
+    GammaWeights,
+    number_of_steps,
+    update_weights_marginally,
+)
 from numpyro_rankings.infer.members import Members, label_dtype, members
 from numpyro_rankings.models import plackett_luce
 from numpyro_rankings.ops.choices import (
@@ -165,8 +168,10 @@ class PlackettLuceGibbs(GibbsKernel):
     conditional, a gamma distribution [1, eq. 5; 2]. Of up to 12 items, choices from the same items
     are taken together, whatever lists they belong to. The scale of the weights, on which the
     rankings say nothing, is drawn anew from its own conditional. With K > 1 components all labels
-    are drawn at once, given shares of the components; a chain starts at the best of up to 20
-    optima of the likelihood, found by EM from random rankings.
+    are drawn at once, given shares of the components; weights and shares also move with the labels
+    integrated out, in Metropolis-Hastings steps and, where rankings times components are few, in
+    Hamiltonian trajectories. A chain starts at the best of up to 20 optima of the likelihood, found
+    by EM from random rankings.
 
     Samples: ``weights`` (D, n), normalised, and ``log_joint``. With K > 1: ``weights`` (D, K, n),
     ``assignments`` (D, N), canonical, ``cluster_sizes`` (D, K), ``num_clusters``, ``alpha``,
@@ -180,6 +185,8 @@ class PlackettLuceGibbs(GibbsKernel):
     :param num_components: K.
     :param alpha: the shares of the components are symmetric Dirichlet(α/K); a number or a
         distribution.
+    :param num_marginal_steps: Metropolis-Hastings steps in a sweep with the labels integrated out.
+        By default N, at least 10 and at most 3000; fewer where there are many distinct rankings.
     :param model: a user's model, of which the kernel is then a block in
         :class:`numpyro.infer.Gibbs`. Its site ``weights`` must be Dirichlet, with K > 1 in a plate
         of the components, and its site ``assignments`` a
@@ -330,9 +337,8 @@ class PlackettLuceGibbs(GibbsKernel):
         weights, labels = self._parameters(state.z, data)
         if slots > 1:
             labels = _update_labels(key_labels, labels, weights, hyper.partition, data)
-            rows, stages = data.choices.orderings.shape
-            moves = number_of_moves(
-                self._num_marginal_steps, data.num_rankings, rows, stages, slots
+            moves = number_of_steps(
+                self._num_marginal_steps, data.choices, data.num_rankings, slots, weights.shape[1]
             )
             labels, weights = _update_without_labels(
                 key_steps, labels, weights, hyper, data, *moves

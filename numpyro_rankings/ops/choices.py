@@ -221,6 +221,11 @@ def log_row_likelihoods(
     return jnp.sum(jnp.where(informative, log_stages, 0.0), axis=0)
 
 
+def can_be_designed(num_rows: int, num_items: int) -> bool:
+    """Whether a dense table of rows and sets of items is small."""
+    return num_items <= _MOST_TABLED and num_rows * 2**num_items <= _MOST_DESIGNED
+
+
 def design_if_small(choices: Choices, num_items: int, dtype) -> Array | None:
     """How often a row chose each item, and less how often each set was in play there.
 
@@ -230,7 +235,7 @@ def design_if_small(choices: Choices, num_items: int, dtype) -> Array | None:
     :return: (rows, n + 2^n), or None if that is large.
     """
     num_rows = choices.orderings.shape[0]
-    if num_items > _MOST_TABLED or num_rows * 2**num_items > _MOST_DESIGNED:
+    if not can_be_designed(num_rows, num_items):
         return None
     width = num_items + 2**num_items
     items = jnp.where(choices.informative, choices.orderings, width)
