@@ -14,6 +14,7 @@ from scipy import stats
 from scipy.special import gammaln
 from test_plackett_luce import log_prob_twin, simplex
 
+import numpyro_rankings.distributions as rd
 from numpyro_rankings import Rankings
 from numpyro_rankings.infer import GammaProcessPlackettLuceGibbs
 from numpyro_rankings.models import gamma_process_plackett_luce
@@ -278,3 +279,31 @@ def test_rankings_of_listed_items():
     offered = jnp.ones((3, 6), bool).at[1, 1].set(False)
     subsets = Rankings.from_orderings(LISTS, num_items=6, choice_sets=offered)
     assert subsets.of_listed_items().choice_sets.tolist() == [[1, 1], [0, 1], [1, 1]]
+
+
+def test_flat_prior():
+    """p(α) ∝ 1/α is the limit of Gamma(ε, ε): its draws, its density, its start."""
+    flat = rd.FlatLog()
+    np.testing.assert_allclose(flat.log_prob(jnp.array([0.5, 2.0])), np.log([2.0, 0.5]), rtol=1e-6)
+    rankings = Rankings.from_orderings([[0, 1], [2], [1, 0]], num_items=3, counts=[3, 2, 1])
+    means = []
+    for prior in (flat, dist.Gamma(1e-4, 1e-4)):
+        kernel = GammaProcessPlackettLuceGibbs(prior)
+        mcmc = MCMC(
+            kernel,
+            num_warmup=100,
+            num_samples=400,
+            num_chains=50,
+            chain_method="vectorized",
+            progress_bar=False,
+        )
+        mcmc.run(random.key(0), rankings)
+        samples = mcmc.get_samples(group_by_chain=True)
+        means.append(np.log(np.asarray(samples["alpha"])).mean(1))
+    error = np.hypot(*(x.std() / 50**0.5 for x in means))
+    assert abs(means[0].mean() - means[1].mean()) < 5 * error
+    z = {name: value[0, -1] for name, value in samples.items()}
+    kernel = GammaProcessPlackettLuceGibbs(flat)
+    log_joint, _ = log_density(kernel.model, (rankings,), {}, z)
+    state = kernel.init(random.key(0), 0, z, (rankings,), {})
+    assert float(state.z["log_joint"]) == pytest.approx(float(log_joint), rel=1e-4)

@@ -556,3 +556,17 @@ def test_bad_data():
     kernel = Gibbs([(PlackettLuceGibbs(model=gamma_weights), ["weights"])])
     with pytest.raises(ValueError, match="must have a Dirichlet prior"):
         kernel.init(random.key(0), 0, None, (rankings,), {})
+
+
+def test_components_of_a_block_have_one_prior():
+    """Labels are put in order of first use, which needs priors that do not tell them apart."""
+
+    def model(rankings, **_):
+        numpyro.sample("assignments", rd.FiniteDirichletPartition(1.0, 2, 2))
+        with numpyro.plate("component", 2):
+            numpyro.sample("weights", dist.Dirichlet(jnp.array([[1.0, 2.0], [2.0, 1.0]])))
+
+    rankings = Rankings.from_orderings([[0], [1]], num_items=2)
+    block = PlackettLuceGibbs(num_components=2, model=model).wrap_model(lambda model: model)
+    with pytest.raises(ValueError, match="same prior in all components"):
+        block.init(random.key(0), 0, None, (rankings,), {})

@@ -156,3 +156,32 @@ def test_profiles_follow_a_cluster_through_label_switches():
     assert small.entropy == pytest.approx(entropy, rel=1e-5)
     assert small.agreement == pytest.approx(1 - entropy / np.log(24), abs=1e-5)
     assert large.agreement > small.agreement
+
+
+def test_profiles_of_weights():
+    """Two clusters whose labels switch between the draws; numbers by hand."""
+    rankings = Rankings.from_orderings([[0, 1], [1], [3]], num_items=5, items=list("abcde"))
+    labels = np.array([[0, 0, 1], [0, 0, 1], [0, 1, 2]])
+    one, two = [0.6, 0.3, 0.05], [0.1, 0.1, 0.7]
+    weights = np.array([[one, two, one], [[0.4, 0.5, 0.05], two, one], [one, one, two]])
+    samples = {
+        "assignments": labels,
+        "weights": weights,
+        "unseen_weight": 1.0 - weights.sum(-1),
+        "cluster_sizes": np.array([[2, 1, 0], [2, 1, 0], [1, 1, 1]]),
+        "log_joint": np.zeros(3),
+    }
+    first, second = cluster_profiles(samples, rankings, [0, 0, 1])
+    assert first.consensus == ("a", "b", "d") and second.consensus == ("d", "a", "b")
+    np.testing.assert_allclose(first.weights, np.mean([one, [0.4, 0.5, 0.05], one], axis=0))
+    np.testing.assert_allclose(second.weights_interval, np.stack([two, two], -1))
+    assert first.size == pytest.approx(5 / 3) and second.size == 1.0
+    assert first.unseen_weight == pytest.approx(0.05) and first.presence == 1.0
+    shares = np.array(two) / 0.9
+    entropy = -np.sum(shares * np.log(shares)) / math.log(3)
+    assert second.entropy == pytest.approx(entropy)
+    assert second.agreement == pytest.approx(1.0 - entropy)
+    population = {"weights": weights[:, 0], "log_joint": np.zeros(3)}
+    (only,) = cluster_profiles(population, rankings.of_listed_items())
+    assert only.size == 3 and only.unseen_weight is None and only.presence == 1.0
+    np.testing.assert_allclose(only.weights, weights[:, 0].mean(0))

@@ -17,6 +17,8 @@ from numpyro.util import is_prng_key
 
 from numpyro_rankings.rankings import Rankings
 
+_LEAST_START = 1e-6
+
 
 class GibbsKernel(MCMCKernel):
     """Base of the hand-written Gibbs kernels.
@@ -168,4 +170,6 @@ def draw_start(key: Array, value: Any) -> Array:
     """Where a scale starts: a number as it is, a draw from its prior, or 1 if that is improper."""
     if isinstance(value, dist.ImproperUniform):
         value = 1.0
-    return jnp.asarray(value.sample(key) if isinstance(value, dist.Distribution) else value, float)
+    if isinstance(value, dist.Distribution):
+        value = jnp.maximum(value.sample(key), _LEAST_START)  # a vague prior's draw may be 0
+    return jnp.asarray(value, float)

@@ -194,10 +194,10 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
 
         if isinstance(self._alpha, dist.Distribution) and not self._is_block:
             # with w_* integrated out: α^K e^{-ψ(ΣZ)}; w_* is drawn right after it
-            exponent = self._laplace_exponent(jnp.exp(log_time))
+            exponent = self._laplace_exponent(log_time)
             number = jnp.sum(chosen > 0)
             alpha = update_concentration(key_alpha, alpha, self._alpha, number, exponent)
-        log_rate = jnp.log(tau + jnp.exp(log_time))
+        log_rate = jnp.logaddexp(jnp.log(tau), log_time)
         if sigma == 0:
             log_unseen = sample_log_gamma(key_unseen, alpha) - log_rate
         else:
@@ -205,7 +205,7 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
             log_tilt = log_rate + log_scale
             log_unseen = sample_tilted_stable(key_unseen, sigma, log_tilt) + log_scale
         shape = jnp.where(chosen > 0, chosen - sigma, 1.0)
-        log_rates = jnp.log(tau + in_play[0] * jnp.exp(-log_total))
+        log_rates = jnp.logaddexp(jnp.log(tau), jnp.log(in_play[0]) - log_total)
         log_weights = sample_log_gamma(key_weights, shape) - log_rates
         log_weights = jnp.where(chosen > 0, log_weights, -jnp.inf)
 
@@ -220,12 +220,12 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
             z["alpha"], z["unseen_rate"] = alpha, jnp.exp(log_rate + log_total)
         return self._state(z, alpha, data, rng_key)
 
-    def _laplace_exponent(self, time: Array) -> Array:
-        """ψ(ΣZ)/α."""
+    def _laplace_exponent(self, log_time: Array) -> Array:
+        """ψ(ΣZ)/α. With a tiny α the times are beyond float32, but not their logarithms."""
+        log_ratio = jnp.logaddexp(0.0, log_time - jnp.log(self._tau))
         if self._sigma == 0:
-            return jnp.log1p(time / self._tau)
-        ratio = jnp.expm1(self._sigma * jnp.log1p(time / self._tau))
-        return self._tau**self._sigma * ratio / self._sigma
+            return log_ratio
+        return self._tau**self._sigma * jnp.expm1(self._sigma * log_ratio) / self._sigma
 
     def _update_scale(self, key: Array, z: dict, alpha: Array) -> Array:
         """log of the sum of all weights, given their shares, for σ > 0."""
