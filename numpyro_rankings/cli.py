@@ -82,7 +82,7 @@ examples:
   numpyro-rankings fit ballots.soi --components 3 --alpha "gamma(1,1)"
   numpyro-rankings fit ballots.soi --draws 8000 --thin 4
   numpyro-rankings fit ballots.soi --model plackett-luce --components 3
-  numpyro-rankings fit lists.csv --model dp-plackett-luce --phi flat
+  numpyro-rankings fit lists.csv --model dp-plackett-luce --alpha flat
 
 a table in this project's own format, best first:
   # item A: Ann Able
@@ -208,15 +208,15 @@ def _parser() -> argparse.ArgumentParser:
         "--phi",
         type=_scale("--phi"),
         metavar="F",
-        help="dp-plackett-luce: how much clusters resemble one another; like --alpha (default: "
-        "gamma(1,0.01))",
+        help="dp-plackett-luce: how much clusters resemble one another; like --alpha, but flat "
+        "makes the posterior improper (default: gamma(1,0.01))",
     )
     model.add_argument(
         "--gamma",
         type=_scale("--gamma"),
         metavar="G",
         help="dp-plackett-luce: concentration of the Dirichlet process, larger for more clusters; "
-        "like --alpha (default: gamma(1,1))",
+        "like --alpha, but flat makes the posterior improper (default: gamma(1,1))",
     )
 
     sampler = fit.add_argument_group("sampler")
@@ -336,7 +336,7 @@ def _scale(option: str) -> Callable[[str], Any]:
         if text.strip().lower() == "flat":
             return "flat"
         if "(" in text:
-            raise UserError(f'{option} must be a number or "gamma(shape,rate)", got {text!r}')
+            raise UserError(f'{option} must be a number, "gamma(shape,rate)" or flat, got {text!r}')
         return _positive(option, text)
 
     return parse
@@ -409,6 +409,14 @@ def _check_arguments(args: argparse.Namespace) -> None:
         raise UserError("--components dp goes with mallows; see --model dp-plackett-luce")
     _fill_in(args)
     args.components = None if args.components == _PROCESS else args.components
+    for name in ("phi", "gamma"):
+        if getattr(args, name) == "flat":
+            print(
+                f"{PROGRAM}: note: with --{name} flat the posterior is improper: "
+                + ("clusters all alike" if name == "phi" else "one single cluster")
+                + ", if the chains end there, means nothing",
+                file=sys.stderr,
+            )
     if args.alpha == "flat" and args.model in ("mallows", "plackett-luce"):
         raise UserError("--alpha flat goes with --model gamma-process or dp-plackett-luce")
     if args.approximate and args.sampler != "beta":
@@ -519,6 +527,9 @@ def _check_rankings(args: argparse.Namespace, rankings: "Rankings") -> None:
         )
     if rankings.num_items < 2:
         raise UserError(f"{name}: has one item, and there is nothing to rank")
+    if args.model in ("gamma-process", "dp-plackett-luce"):
+        if rankings.of_listed_items().num_items < 2:
+            raise UserError(f"{name}: all rankings list one and the same item")
     if args.model != "mallows":
         return
     num_stages = min(int(rankings.orderings.shape[1]), rankings.num_items - 1)

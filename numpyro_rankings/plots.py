@@ -180,7 +180,7 @@ def plot_weights(
     shown = profile.consensus_ordering[:max_items]
     mean, interval = profile.weights[shown], profile.weights_interval[shown]
     ax = _intervals([items[i] for i in shown], mean, interval, color, ax)
-    ax.set_xlim(0.0, 1.05 * max(interval.max(), mean.max()))
+    ax.set_xlim(0.0, max(1.05 * interval.max(), 1.05 * mean.max(), 1e-6))
     ax.set_xlabel("weight, mean and 90% interval")
     return _tidy(ax, "x")
 

@@ -449,6 +449,8 @@ def predict_items(
             raise ValueError(f"{name} must be at least 1, got {number}")
     rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
     number = np.shape(samples["weights"])[-1] if "weights" in samples else 0
+    if "log_joint" not in samples:
+        raise ValueError("the samples must be those of a kernel by itself, not of a block of Gibbs")
     if "phi" in samples:
         further: Iterator[Any] = _further_lists_of_mixture(rng, samples, num_lists, length, tau)
     elif "unseen_rate" not in samples:
@@ -674,6 +676,8 @@ def _log_plackett_luce(
             f"the new rankings are of {new_rankings.num_items} items, the fitted ones of "
             f"{num_items}{hint}"
         )
+    if "log_joint" not in samples:
+        raise ValueError("the samples must be those of a kernel by itself, not of a block of Gibbs")
     names = ("weights", "unseen_weight", "cluster_sizes", "alpha", "gamma")
     lead = np.ndim(samples["log_joint"])
     draws = {

@@ -160,10 +160,10 @@ def test_partition_of_lists_given_the_root():
         empty = jnp.zeros(slots, jnp.int32).at[labels].add(1) == 0
         weights = jnp.where(empty[:, None], fresh, weights)
         unseen = jnp.where(empty, fresh_unseen, unseen)
-        labels, weights = update_weights_marginally(
+        labels, log_weights = update_weights_marginally(
             key,
             labels,
-            weights,
+            jnp.log(weights),
             unseen,
             partition,
             prior,
@@ -172,6 +172,7 @@ def test_partition_of_lists_given_the_root():
             20,
             largest_minimum=2,
         )
+        weights = jnp.exp(log_weights)
         lacks = weights[labels[0], 1] == 0  # whether the cluster of the first list has item 1
         return (labels, weights, unseen), (canonical_order(labels, slots)[0], lacks)
 
@@ -266,6 +267,9 @@ def test_shares_of_a_pair():
     # the step is uniform in the log odds: by how much more share there is to one of these
     jacobian = jnp.log(jax.grad(share_c)(0.7) / jax.grad(share_c)(0.0))
     assert traded.log_jacobian == pytest.approx(float(jacobian), rel=1e-4)
+    flags = [jnp.array(name == "split") for name in ("split", "merge", "trade")]
+    last = choose_pair(large, large.log_shares, uniforms, 0.0, *flags, any_free=True)
+    assert int(last.d) == 4  # the free slots are 3 and 4, and 0.9 is in the upper half
     split, merged = pair(0.0, "split"), pair(0.0, "merge")
     assert int(split.d) == 3 and split.log_jacobian == merged.log_jacobian == 0.0
     new = np.exp(split.log_shares)

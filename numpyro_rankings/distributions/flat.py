@@ -9,9 +9,9 @@ class FlatLog(dist.ImproperUniform):
     r"""
     The improper prior :math:`p(x) \propto 1/x` of a positive number.
 
-    It is what [1] puts on α, φ and γ. Then only α has a proper posterior: one single cluster with
-    γ → 0, or clusters all alike with φ → ∞, have infinite mass. A chain far from there does not
-    show it; one that ends there does not come back.
+    It is what [1] puts on α, φ and γ. Then only α has a proper posterior, and that only if two or
+    more items are listed: one single cluster with γ → 0, or clusters all alike with φ → ∞, have
+    infinite mass. A chain far from there does not show it; one that ends there does not come back.
 
     There are no draws of it. Kernels start at 1.
 

@@ -346,10 +346,10 @@ class DPPlackettLuceGibbs(PoolKernel):
             self._num_marginal_steps, data.choices, data.num_rankings, slots, rankings.num_items
         )
         if num_steps > 0:
-            labels, atoms = update_weights_marginally(
+            labels, log_weights = update_weights_marginally(
                 key_steps,
                 labels,
-                measures.atoms,
+                jnp.log(measures.atoms),
                 measures.unseen,
                 partition,
                 PittWalkerWeights(measures.root, scales.phi, tau),
@@ -358,6 +358,7 @@ class DPPlackettLuceGibbs(PoolKernel):
                 num_steps,
                 glides=glides,
             )
+            atoms = jnp.exp(log_weights)
             measures = measures._replace(atoms=atoms)
             mass = atoms.sum(1) + measures.unseen
             shares, pool = atoms / mass[:, None], measures.unseen / mass

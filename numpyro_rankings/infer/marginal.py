@@ -216,15 +216,21 @@ def choose_pair(
     splits: Array,
     merges: Array,
     trades: Array,
+    any_free: bool = False,
 ) -> Pair:
-    """Two clusters, and what becomes of their shares: other odds, a split of c's, or all for c."""
+    """Two clusters, and what becomes of their shares: other odds, a split of c's, or all for c.
+
+    :param any_free: whether a split takes any free slot, or the first. Where free slots differ, for
+        they hold something, it must be any: a merge may free any of them.
+    """
     active = log_shares > -jnp.inf
     number = active.sum()
     first = jnp.minimum((uniforms[0] * number).astype(jnp.int32), number - 1)
     second = jnp.minimum((uniforms[1] * (number - 1)).astype(jnp.int32), number - 2)
     c, d = nth(active, first), nth(active, second + (second >= first))
     free = ~active & ~large.others
-    d = jnp.where(splits, jnp.argmax(free), d)
+    which = (uniforms[1] * free.sum()).astype(jnp.int32) if any_free else jnp.array(0)
+    d = jnp.where(splits, nth(free, jnp.minimum(which, free.sum() - 1)), d)
     possible = (number >= 1 + (merges | trades)) & (jnp.any(free) | ~splits)
     share_c, share_d = log_shares[c], log_shares[d]
     both = jnp.where(splits, share_c, jnp.logaddexp(share_c, share_d))

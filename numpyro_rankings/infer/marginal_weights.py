@@ -225,8 +225,9 @@ def step(target: Target, now: Mixture, draw: Proposals) -> Mixture:
     """One Metropolis-Hastings step on a cluster c, or on two of them, c and d."""
     splits, merges, trades = draw.kind == _SPLIT, draw.kind == _MERGE, draw.kind == _SHARE
     log_odds_step = draw.scale * draw.normals[-1]
+    kinds = splits, merges, trades
     pair = choose_pair(
-        target.large, now.log_shares, draw.uniforms, log_odds_step, splits, merges, trades
+        target.large, now.log_shares, draw.uniforms, log_odds_step, *kinds, any_free=True
     )
     c, d = pair.c, pair.d
     parent = now.log_weights[c]
@@ -326,7 +327,7 @@ def number_of_steps(
 def update_weights_marginally(
     key: Array,
     labels: Array,
-    weights: Array,
+    log_weights: Array,
     unseen: Array,
     partition: PartitionPrior,
     prior: WeightsPrior,
@@ -338,14 +339,14 @@ def update_weights_marginally(
 ) -> tuple[Array, Array]:
     """Move the clusters above a random size with the labels integrated out, then draw those.
 
-    :param labels: (N,), **weights** (C, K) and **unseen** (C,), not normalised. Clusters that hold
-        nobody must be draws from the prior.
+    :param labels: (N,), **log_weights** (C, K), -inf where there is no atom, and **unseen** (C,),
+        weights, not normalised. Clusters that hold nobody must be draws from the prior.
     :param num_steps: Metropolis-Hastings steps.
     :param largest_minimum: m is at most this, by default N/200.
     :param glides: whether a Hamiltonian trajectory follows, in the same way.
-    :return: labels and weights. Slots that have become empty hold leftovers.
+    :return: labels and log weights. Slots that have become empty hold leftovers.
     """
-    num_items = weights.shape[1]
+    num_items = log_weights.shape[1]
     kinds = _KINDS if partition.num_components is None else _KINDS_OF_FIXED_NUMBER
     num_steps = min(num_steps, max(_MOST_NORMALS // num_items, 1))
 
@@ -354,8 +355,8 @@ def update_weights_marginally(
         return jax.lax.scan(lambda m, draw: (step(target, m, draw), None), mixture, draws)[0]
 
     codes = codes_if_tabled(choices, num_items)
-    design = design_if_small(choices, num_items, weights.dtype)
-    now = labels, weights
+    design = design_if_small(choices, num_items, log_weights.dtype)
+    now = labels, log_weights
     key_steps, key_glide = random.split(key)
     settings = unseen, partition, prior, choices, codes, design, row_index, largest_minimum
     now = _without_labels(key_steps, now, steps, *settings)
@@ -376,13 +377,13 @@ def _without_labels(
     largest_minimum: int | None,
 ) -> tuple[Array, Array]:
     """Choose A, draw its shares, make a reversible move, and draw the labels of A."""
-    labels, weights = now
+    labels, all_log_weights = now
     key_minimum, key_shares, key_move, key_labels = random.split(key, 4)
-    num_rows, num_slots = choices.orderings.shape[0], weights.shape[0]
+    num_rows, num_slots = choices.orderings.shape[0], len(all_log_weights)
     settings = row_index, num_rows, num_slots, largest_minimum
     large = choose_large(key_minimum, key_shares, labels, partition, *settings)
     slots = large.slots
-    log_weights, rest = jnp.log(weights[slots]), unseen[slots]
+    log_weights, rest = all_log_weights[slots], unseen[slots]
     start = jnp.zeros(num_rows)
     target = Target(large, rest, start, partition, prior, choices, codes, design)
     start, table = large.start(jax.lax.map(lambda one: target.log_row(*one), (log_weights, rest)))
@@ -393,5 +394,5 @@ def _without_labels(
     new_labels, valid = large.draw_labels(
         key_labels, labels, row_index, mixture.table, mixture.log_shares
     )
-    changed = new_labels, weights.at[slots].set(jnp.exp(mixture.log_weights))
+    changed = new_labels, all_log_weights.at[slots].set(mixture.log_weights)
     return jax.tree.map(lambda a, b: jnp.where(valid, a, b), changed, now)

@@ -450,12 +450,12 @@ def _update_without_labels(
     occupied = jnp.zeros(slots, jnp.int32).at[labels].add(1) > 0
     shape = jnp.broadcast_to(hyper.shape, (slots, num_items))
     log_scale = sample_log_gamma(key_scale, shape.sum(1))
-    weights = weights * jnp.exp(log_scale)[:, None]
-    fresh = jnp.exp(sample_log_gamma(key_empty, shape))
-    labels, weights = update_weights_marginally(
+    log_weights = jnp.log(weights) + log_scale[:, None]
+    fresh = sample_log_gamma(key_empty, shape)
+    labels, log_weights = update_weights_marginally(
         key_steps,
         labels,
-        jnp.where(occupied[:, None], weights, fresh),
+        jnp.where(occupied[:, None], log_weights, fresh),
         jnp.zeros(slots),
         hyper.partition,
         GammaWeights(hyper.shape),
@@ -464,7 +464,7 @@ def _update_without_labels(
         num_steps,
         glides=glides,
     )
-    return labels, normalise(jnp.log(weights))
+    return labels, normalise(log_weights)
 
 
 def start_mixture(
