@@ -303,6 +303,7 @@ def test_prior_of_the_measures_is_left_as_it_is():
             assert abs(x.var() - variance) < 4.5 * ((x - mean) ** 2).std() / np.sqrt(chains)
 
 
+@pytest.mark.slow
 def test_further_lists_are_those_of_the_simulator():
     """New items after a list of two atoms of the root: against simulated data that begin so."""
     alpha, phi, gamma, number = 2.5, 4.0, 1.2, 12_000

@@ -145,6 +145,7 @@ def marginal_of_cluster(block, lacking=None):
     return value.sum() * (log_z[1] - log_z[0]) / math.factorial(len(block) - 1)
 
 
+@pytest.mark.slow
 def test_partition_of_lists_given_the_root():
     """No other update of weights or labels: splits, merges, shares, weights, trajectories."""
     rankings = Rankings.from_orderings([[item] for item in LISTS], num_items=2)
