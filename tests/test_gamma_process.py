@@ -132,6 +132,7 @@ def test_gamma_process_by_quadrature():
     assert max(z.values()) < 6.0, z
 
 
+@pytest.mark.slow
 def test_generalised_gamma_process_by_quadrature():
     """Lists of two places, the inverse Gaussian process: an integral over (w_1, w_2, w_*)."""
     alpha, tau, sigma = 1.3, 0.8, 0.5
@@ -230,7 +231,8 @@ def test_block_of_gibbs_by_quadrature():
     assert max(z.values()) < 6.0, z
 
 
-@pytest.mark.parametrize("sigma", [0.0, pytest.param(0.4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("sigma", [0.0, 0.4])
 def test_items_that_are_not_listed(sigma):
     """They have no weight of their own; under jit the user has to say so."""
     kernel = GammaProcessPlackettLuceGibbs(dist.Gamma(2.0, 1.5), sigma=sigma)
@@ -281,6 +283,7 @@ def test_rankings_of_listed_items():
     assert subsets.of_listed_items().choice_sets.tolist() == [[1, 1], [0, 1], [1, 1]]
 
 
+@pytest.mark.slow
 def test_flat_prior():
     """p(α) ∝ 1/α is the limit of Gamma(ε, ε): its draws, its density, its start."""
     flat = rd.FlatLog()

@@ -39,7 +39,7 @@ def rankings():
 @pytest.fixture(scope="module")
 def fitted(rankings):
     mcmc = MCMC(
-        SliceGibbs(alpha=dist.Gamma(1.0, 1.0), max_clusters=12),
+        SliceGibbs(alpha=dist.Gamma(1.0, 1.0), max_clusters=12, num_marginal_steps=0),
         num_warmup=10,
         num_samples=2 * DRAWS,
         num_chains=CHAINS,
@@ -235,7 +235,7 @@ def weighted(request):
     rankings = Rankings.from_orderings(
         [[0, 1, 3], [3, 1], [4]], num_items=5, items=items, counts=[6, 4, 5]
     )
-    kernel = PlackettLuceGibbs(num_components=4, alpha=dist.Gamma(1.0, 1.0))
+    kernel = PlackettLuceGibbs(num_components=4, alpha=dist.Gamma(1.0, 1.0), num_marginal_steps=0)
     if request.param == "gamma-process":
         kernel = GammaProcessPlackettLuceGibbs(dist.Gamma(1.0, 1.0))
     mcmc = MCMC(

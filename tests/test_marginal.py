@@ -29,7 +29,7 @@ from numpyro_rankings.ops.codes import max_codes
 
 RANKINGS = [[0, 1, 2], [0], [3, 1], [3, 2, 0, 1]]
 GAMMA = dist.Gamma(2.0, 1.5)
-CHAINS, DRAWS = 100, 300
+CHAINS, DRAWS = 100, 200
 
 
 def conjugate(theta, left):
@@ -146,8 +146,9 @@ def marginal_of_cluster(block, lacking=None):
 
 
 @pytest.mark.slow
-def test_partition_of_lists_given_the_root():
+def test_partition_of_lists_given_the_root(monkeypatch):
     """No other update of weights or labels: splits, merges, shares, weights, trajectories."""
+    monkeypatch.setattr("numpyro_rankings.infer.marginal_weights._STEPS_A_FITTED_SPLIT", 4)
     rankings = Rankings.from_orderings([[item] for item in LISTS], num_items=2)
     data = as_data(rankings, pool=True)
     root, slots, size = jnp.asarray(ROOT), 9, len(LISTS)

@@ -427,6 +427,7 @@ def mixture_indicators(samples):
     }
 
 
+@pytest.mark.slow
 def test_mixture_by_quadrature():
     shape, alpha = np.array([0.8, 1.0, 1.4]), np.exp(np.linspace(-9, 4, 1500))
     log_prior = 2.0 * np.log(alpha) - 1.5 * alpha  # Gamma(2, 1.5), in log α
@@ -434,7 +435,7 @@ def test_mixture_by_quadrature():
     mcmc = MCMC(
         kernel,
         num_warmup=50,
-        num_samples=600,
+        num_samples=300,
         num_chains=100,
         chain_method="vectorized",
         progress_bar=False,

@@ -90,8 +90,8 @@ CASES = {
     ),
     "beta-exact-finite": (BetaGibbs(1.5, **PRIOR, num_components=3), conjugate, 1.5, 3, False),
 }
-QUICK = ("slice-parallel", "slice-one-population", "beta-exact")
-CHAINS, DRAWS, DRAWS_OF_ONE = 100, 400, 20_000
+QUICK = ("slice-one-population",)
+CHAINS, DRAWS, DRAWS_OF_ONE = 100, 250, 20_000
 
 
 def run(kernel, seed=0):

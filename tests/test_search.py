@@ -123,6 +123,7 @@ def test_search_leaves_local_optima():
     assert (short < full.max() - 10.0).sum() >= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [SliceGibbs, BetaGibbs])
 def test_a_finite_mixture_starts_with_a_search(make, monkeypatch):
     centers = [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0]]
@@ -153,7 +154,8 @@ def test_search_is_for_finite_mixtures():
             SliceGibbs(num_components=2, init=init)
 
 
-@pytest.mark.parametrize("tied", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("tied", [False, True])
 def test_starts_are_within_the_prior(tied):
     """The data suggest θ around 3 and the first guess is 1; the prior excludes both."""
     centers = [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0]]

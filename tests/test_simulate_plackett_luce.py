@@ -175,7 +175,7 @@ def test_log_predictive_density(fitted):
     with pytest.raises(ValueError, match="must be those that the fitted rankings list"):
         log_predictive_density(fitted, Rankings.from_orderings([[0]], num_items=3))
 
-    kernel = PlackettLuceGibbs(num_components=2, alpha=1.5)
+    kernel = PlackettLuceGibbs(num_components=2, alpha=1.5, num_marginal_steps=0)
     mcmc = MCMC(
         kernel,
         num_warmup=5,

@@ -217,7 +217,7 @@ def posteriors(num):
     return a, b, m, np.floor(m * rng.choice([0.0, 0.1, 0.5, 1.0], len(m))).astype(np.float32)
 
 
-@pytest.mark.parametrize("num", [60, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("num", [25, pytest.param(None, marks=pytest.mark.slow)])
 def test_log_beta_tilde_and_ratio(num):
     a, b, m, s = posteriors(num)
     expected = exact(exact_log_beta_tilde, a, b, m)
@@ -228,7 +228,7 @@ def test_log_beta_tilde_and_ratio(num):
 
 
 def test_log_beta_tilde_change():
-    a, b, m, _ = posteriors(40)
+    a, b, m, _ = posteriors(24)
     # from a thousandth of the sum of the codes to half of it, up and down
     s = np.round(a * np.resize([0.001, -0.5, 0.5, -0.03], len(a))).astype(np.float32)
     expected = exact(exact_log_beta_tilde, a, b, m)

@@ -11,6 +11,7 @@ from jax import Array, random
 from jax.scipy.special import gammaln
 
 from numpyro_rankings.infer.assignments import PartitionPrior
+from numpyro_rankings.infer.fitted_splits import draw_split_proposals, split_or_merge
 from numpyro_rankings.infer.marginal import (
     Large,
     choose_large,
@@ -38,6 +39,8 @@ _KINDS_OF_FIXED_NUMBER = _KINDS[:4]
 # What pays beside a sweep that is cheap: in a trajectory rows times slots times stages, where there
 # is a table of rows and sets of items and where there is none; and rows in all steps of a sweep.
 _MOST_IN_GLIDE, _MOST_WITHOUT_TABLE, _MOST_ROWS = 2**18, 2**15, 2**19
+# A fitted split costs as much as a hundred steps.
+_STEPS_A_FITTED_SPLIT, _MOST_FITTED_SPLITS = 50, 8
 _MOST_NORMALS = 2**22  # that the steps of a sweep may need
 _LEAST_FLIPS, _MOST_FLIPS = 0.02, 0.5  # chance that an atom of one is none of the other
 
@@ -52,6 +55,10 @@ class WeightsPrior(Protocol):
     @property
     def rate(self) -> Array | float:
         """Inverse scale of an atom that comes up by itself."""
+
+    @property
+    def shape(self) -> Array:
+        """Mean weights times that rate, (K,)."""
 
     def log_density(self, log_weights: Array) -> Array:
         """Of the logarithms of the weights, (W, K), -inf where there is no atom: (W,)."""
@@ -89,6 +96,10 @@ class PittWalkerWeights(NamedTuple):
     @property
     def rate(self) -> Array | float:
         return self.tau + self.phi
+
+    @property
+    def shape(self) -> Array:
+        return self.phi * self.root
 
     def log_density(self, log_weights: Array) -> Array:
         is_atom = log_weights > -jnp.inf
@@ -354,13 +365,32 @@ def update_weights_marginally(
         draws = draw_proposals(key, num_steps, num_items, kinds, prior)
         return jax.lax.scan(lambda m, draw: (step(target, m, draw), None), mixture, draws)[0]
 
+    def fitted_splits(key: Array, target: Target, mixture: Mixture) -> Mixture:
+        number = min(max(num_steps // _STEPS_A_FITTED_SPLIT, 1), _MOST_FITTED_SPLITS)
+        draws = draw_split_proposals(key, number, choices.orderings, row_index, num_items)
+        return jax.lax.scan(
+            lambda m, draw: (split_or_merge(target, m, draw), None), mixture, draws
+        )[0]
+
+    moves = [steps]
+    if partition.num_components is None:
+        moves.append(fitted_splits)
+    if glides:
+        moves.append(glide)
     codes = codes_if_tabled(choices, num_items)
     design = design_if_small(choices, num_items, log_weights.dtype)
-    now = labels, log_weights
-    key_steps, key_glide = random.split(key)
     settings = unseen, partition, prior, choices, codes, design, row_index, largest_minimum
-    now = _without_labels(key_steps, now, steps, *settings)
-    return _without_labels(key_glide, now, glide, *settings) if glides else now
+
+    def one(now: tuple[Array, Array], of_move: tuple[Array, Array]) -> tuple:
+        key, which = of_move
+
+        def move(key: Array, target: Target, mixture: Mixture) -> Mixture:
+            return jax.lax.switch(which, moves, key, target, mixture)
+
+        return _without_labels(key, now, move, *settings), None
+
+    each = random.split(key, len(moves)), jnp.arange(len(moves))
+    return jax.lax.scan(one, (labels, log_weights), each)[0]
 
 
 def _without_labels(
