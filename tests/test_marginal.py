@@ -15,9 +15,22 @@ from numpyro_rankings.infer import SliceGibbs
 from numpyro_rankings.infer.assignments import PartitionPrior, canonical_order
 from numpyro_rankings.infer.concentrations import Conjugate, PerStage, Tied
 from numpyro_rankings.infer.dp_plackett_luce import Scales, draw_clusters
+from numpyro_rankings.infer.fitted_splits import (
+    Around,
+    Fit,
+    draw_around,
+    fit,
+    log_density_around,
+    log_density_of_proportion,
+)
 from numpyro_rankings.infer.marginal import choose_large, choose_pair
 from numpyro_rankings.infer.marginal_mallows import draw_proposals, update_marginally
-from numpyro_rankings.infer.marginal_weights import PittWalkerWeights, update_weights_marginally
+from numpyro_rankings.infer.marginal_weights import (
+    GammaWeights,
+    PittWalkerWeights,
+    Target,
+    update_weights_marginally,
+)
 from numpyro_rankings.infer.plackett_luce import as_data
 from numpyro_rankings.ops.choices import (
     codes_if_tabled,
@@ -280,3 +293,57 @@ def test_shares_of_a_pair():
     new = np.exp(merged.log_shares)
     assert new[c] == pytest.approx(shares[[c, d]].sum(), rel=1e-4) and new[d] == 0.0
     assert merged.log_split == pytest.approx(np.log(new[c] / 3), rel=1e-4)
+
+
+def test_weights_around_a_fit_have_the_density_that_is_used():
+    center, variance = np.array([0.3, -1.0, 2.0]), np.array([0.5, 0.01, 0.2])
+    law = Around(*(jnp.asarray(x) for x in (center, variance, 0.7, np.array([0.8, 1.0, 0.4]))))
+    keys = jax.random.split(jax.random.key(0))
+    draws = jax.vmap(draw_around, (0, 0, None))(
+        jax.random.normal(keys[0], (20_000, 4)), jax.random.uniform(keys[1], (20_000, 3)), law
+    )
+    is_atom = np.asarray(draws) > -np.inf
+    np.testing.assert_allclose(is_atom.mean(0), law.is_atom, atol=0.02)
+    full = np.asarray(draws)[is_atom.all(1)]
+    covariance = np.diag(variance) + 0.7
+    np.testing.assert_allclose(np.cov(full.T), covariance, atol=0.05)
+    found = jax.vmap(log_density_around, (0, None))(draws[:50], law)
+    for log_density, one, atom in zip(found, np.asarray(draws), is_atom, strict=False):
+        normal = stats.multivariate_normal(center[atom], covariance[np.ix_(atom, atom)])
+        chances = np.where(atom, law.is_atom, 1.0 - law.is_atom)
+        expected = normal.logpdf(one[atom]) + np.log(chances).sum()
+        assert log_density == pytest.approx(expected, rel=1e-4, abs=1e-4)
+    # the proportions of two have a density that adds up to 1
+    log_odds = jnp.linspace(-9.0, 9.0, 20_001)
+    two = Fit(jnp.zeros((2, 3)), jnp.zeros((2, 3)), jnp.ones(2), jnp.array([30.0, 4.0]))
+    density = np.exp(jax.vmap(log_density_of_proportion, (0, None))(log_odds, two))
+    proportion = jax.nn.sigmoid(log_odds)
+    assert np.trapezoid(density, proportion) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("designed", [True, False])
+def test_fit_climbs_to_the_maximum(designed):
+    """Of one component: Hunter's steps with Gamma weights, by plain loops."""
+    lists, counts = [[0, 1, 2], [2, 1], [3], [1, 3, 0, 2]], np.array([2.0, 3.0, 1.0, 2.5])
+    choices = as_data(Rankings.from_orderings(lists, num_items=4), pool=True).choices
+    shape, unseen = np.array([0.5, 1.0, 1.5, 2.0]), np.array([0.3, 0.2])
+    design = design_if_small(choices, 4, jnp.float32) if designed else None
+    prior = GammaWeights(jnp.asarray(shape))
+    target = Target(None, None, None, None, prior, choices, None, design)
+    start = jnp.array([[0.0, 0.5, -0.5, 0.2], [1.0, 1.0, 1.0, 1.0]])
+    log_shares = jnp.array([0.0, -jnp.inf])
+    found = fit(target, start, log_shares, jnp.asarray(unseen), jnp.asarray(counts))
+    weights = np.exp(np.asarray(start[0], float))
+    for _ in range(12):
+        chosen, in_play = np.zeros(4), np.zeros(4)
+        for one, count in zip(lists, counts, strict=True):
+            for stage, item in enumerate(one):
+                there = np.setdiff1d(np.arange(4), one[:stage])
+                chosen[item] += count
+                in_play[there] += count / (weights[there].sum() + unseen[0])
+        information = shape.sum() + chosen.sum() - weights @ in_play
+        weights = (chosen + shape) / (1.0 + in_play)
+    np.testing.assert_allclose(np.exp(found.log_weights[0]), weights, rtol=1e-4)
+    np.testing.assert_allclose(found.chosen[0], chosen, rtol=1e-5)
+    assert found.information[0] == pytest.approx(information, rel=1e-4)
+    np.testing.assert_allclose(found.sizes, [counts.sum(), 0.0], rtol=1e-5)

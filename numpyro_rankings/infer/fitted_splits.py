@@ -197,7 +197,7 @@ def split_or_merge(target: "Target", now: "Mixture", draw: SplitProposals) -> "M
 
     def choose(uniforms: Array) -> Pair:
         return choose_pair(
-            large, now.log_shares, uniforms, 0.0, splits, ~splits, never, any_free=True
+            large, now.log_shares, uniforms, jnp.zeros(()), splits, ~splits, never, any_free=True
         )
 
     def mean_of_two(log_weights: Array, log_shares: Array) -> Array:

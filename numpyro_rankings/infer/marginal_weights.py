@@ -372,7 +372,7 @@ def update_weights_marginally(
             lambda m, draw: (split_or_merge(target, m, draw), None), mixture, draws
         )[0]
 
-    moves = [steps]
+    moves: list[Callable[[Array, Target, Mixture], Mixture]] = [steps]
     if partition.num_components is None:
         moves.append(fitted_splits)
     if glides:
