@@ -459,6 +459,8 @@ def _check_output(out: Path, force: bool) -> None:
 
 def _check_file(name: str) -> None:
     """Answer the commonest slips at once; the reader knows the others."""
+    if not name:
+        raise UserError("the name of the file is empty")
     if Path(name).is_dir():
         raise UserError(f"{name}: is a folder, not a file of rankings")
     if not Path(name).exists():

@@ -558,15 +558,18 @@ def seat_tokens(
 
     :return: how many of the new ones sit at each table.
     """
-    counts = np.zeros(len(tables) + number, int)
-    total = sum(tables)
-    for n in range(number):
-        at = int(np.searchsorted(np.cumsum(tables), rng.uniform() * (total + n + alpha), "right"))
-        if at == len(tables):
+    table_of = np.repeat(np.arange(len(tables)), tables).tolist()
+    there = np.arange(len(table_of), len(table_of) + number)
+    # each sits down beside a token that is there, or with weight α at a new table
+    beside = np.floor(rng.uniform(size=number) * (there + alpha)).astype(int).tolist()
+    for one in beside:
+        if one >= len(table_of):
+            table_of.append(len(tables))
             tables.append(0)
-        tables[at] += 1
-        counts[at] += 1
-    return counts[: len(tables)]
+        else:
+            table_of.append(table_of[one])
+        tables[table_of[-1]] += 1
+    return np.bincount(table_of[len(table_of) - number :], minlength=len(tables))
 
 
 class Pool:

@@ -451,6 +451,10 @@ def predict_items(
     number = np.shape(samples["weights"])[-1] if "weights" in samples else 0
     if "log_joint" not in samples:
         raise ValueError("the samples must be those of a kernel by itself, not of a block of Gibbs")
+    if "phi" in samples and sigma != 0.0:
+        raise ValueError("sigma is for GammaProcessPlackettLuceGibbs; these samples are others")
+    if "phi" not in samples and tau != 1.0:
+        raise ValueError("tau is for DPPlackettLuceGibbs; these samples are others")
     if "phi" in samples:
         further: Iterator[Any] = _further_lists_of_mixture(rng, samples, num_lists, length, tau)
     elif "unseen_rate" not in samples:
@@ -725,9 +729,12 @@ def log_predictive_density(
     :param key: a JAX random key for these; the same one every time by default.
     :return: one value for each row, in nats, float32, shape ``(rows,)``; the mean for one
         ranking is ``np.average(log_density, weights=new_rankings.counts)``.
-    :raises ValueError: if the items do not match or a list is longer than the fitted stages.
+    :raises ValueError: if the items do not match, a list is longer than the fitted stages, or
+        ``num_components`` is given with draws of a Plackett–Luce kernel.
     """
     if "weights" in samples:
+        if num_components is not None:
+            raise ValueError("num_components is for draws of a Mallows kernel; these tell theirs")
         return _log_plackett_luce(samples, new_rankings, key, num_new_clusters)
     draws = flatten_chains(samples)
     clusters = occupied_slots(draws)

@@ -22,7 +22,7 @@ from numpyro_rankings import (
     predict_items,
     to_inference_data,
 )
-from numpyro_rankings.datasets import draw_dp_lists, simulate_dp_plackett_luce
+from numpyro_rankings.datasets import draw_dp_lists, seat_tokens, simulate_dp_plackett_luce
 from numpyro_rankings.infer import DPPlackettLuceGibbs
 from numpyro_rankings.infer.dp_plackett_luce import Measures, Scales, draw_clusters, update_measures
 from numpyro_rankings.models import dp_plackett_luce
@@ -342,6 +342,28 @@ def test_further_lists_are_those_of_the_simulator():
             chance = np.mean(known[:, k] >= least)
             error = np.hypot(hits.mean(1).std() / 200**0.5, (chance / number) ** 0.5)
             assert abs(hits.mean() - chance) < 5 * error + 1e-9, (k, least)
+
+
+def test_tokens_are_seated_as_in_a_restaurant():
+    rng, alpha, number = np.random.default_rng(0), 0.7, 20_000
+    found = {}
+    for _ in range(number):
+        tables = [2, 1]
+        one = seat_tokens(rng, tables, 2, alpha)
+        assert tables == [2 + one[0], 1 + one[1], *one[2:]]
+        found[tuple(one)] = found.get(tuple(one), 0) + 1
+    known = {
+        (2, 0): 2 * 3,
+        (1, 1): 2 * 2 * 1,
+        (0, 2): 1 * 2,
+        (1, 0, 1): 2 * 2 * alpha,
+        (0, 1, 1): 2 * 1 * alpha,
+        (0, 0, 2): alpha * 1,
+        (0, 0, 1, 1): alpha * alpha,
+    }
+    assert set(found) == set(known)
+    expected = np.array(list(known.values())) / ((3 + alpha) * (4 + alpha)) * number
+    assert stats.chisquare([found[one] for one in known], expected).pvalue > 1e-5
 
 
 def test_simulator():

@@ -145,6 +145,10 @@ def test_predicted_items(fitted):
         predict_items(random.key(1), {"weights": fitted["weights"]}, 5, 1)
     with pytest.raises(ValueError, match="length"):
         predict_items(random.key(1), fitted, 5, 0)
+    with pytest.raises(ValueError, match="tau is for"):
+        predict_items(random.key(1), fitted, 5, 1, tau=2.0)
+    with pytest.raises(ValueError, match="num_components is for"):
+        log_predictive_density(fitted, Rankings.from_orderings([[0]], num_items=2), 3)
 
 
 @pytest.mark.slow

@@ -164,10 +164,10 @@ class DPPlackettLuceGibbs(PoolKernel):
 
     Where clusters overlap, labels move only a little given the weights. Weights, shares and the
     number of clusters therefore also move with the labels integrated out, in Metropolis-Hastings
-    steps that change, split and merge clusters, and, where rankings times slots are few, in
-    Hamiltonian trajectories. With tens of thousands of distinct rankings the steps are few, and
-    chains can stay apart: compare the log joint of several. A chain starts from up to 20 groups,
-    found by EM.
+    steps that change, split and merge clusters, some of them with weights that EM has fitted first,
+    and, where rankings times slots are few, in Hamiltonian trajectories. With tens of thousands of
+    distinct rankings the steps are few, and chains can stay apart: compare the log joint of
+    several. A chain starts from up to 20 groups, found by EM.
 
     Samples, of the K items that the rankings list, in item order: ``assignments`` (D, N),
     canonical, ``weights`` (D, C, K) and ``unseen_weight`` (D, C), together 1 in each cluster,
