@@ -140,6 +140,7 @@ def test_the_stagewise_draw_alone_is_not_exact(name):
     assert distance == pytest.approx(UNCORRECTED[name], abs=0.02)
 
 
+@pytest.mark.slow
 def test_batches_of_slots(monkeypatch):
     """Two slots at a time, in chains that differ in how many of the five are occupied."""
     monkeypatch.setattr("numpyro_rankings.infer.centers._BATCH_ITEMS", 8)

@@ -287,7 +287,7 @@ def test_kernels_are_pickled(name):
     assert ("num_clusters" in state.z) == line.startswith(f"{state.z.get('num_clusters')} clusters")
 
 
-@each_kernel(("slice-one-population", "plackett-luce", "slice-finite-parallel"))
+@each_kernel(("slice-finite-parallel", "plackett-luce"))
 def test_weights_equal_expansion(name):
     """Rows with counts and rows written out give the same stream."""
     mcmc = sampler(KERNELS[name]())

@@ -90,7 +90,6 @@ CASES = {
     ),
     "beta-exact-finite": (BetaGibbs(1.5, **PRIOR, num_components=3), conjugate, 1.5, 3, False),
 }
-QUICK = ("slice-one-population",)
 CHAINS, DRAWS, DRAWS_OF_ONE = 100, 250, 20_000
 
 
@@ -107,9 +106,8 @@ def run(kernel, seed=0):
     return mcmc
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n in QUICK else pytest.mark.slow) for n in CASES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
 def test_posterior_by_enumeration(name):
     kernel, log_prior, alpha, num_components, tied = CASES[name]
     twin = MallowsPosterior(RANKINGS, NUM_ITEMS, log_prior, tied)
