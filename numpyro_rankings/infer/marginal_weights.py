@@ -31,6 +31,7 @@ from numpyro_rankings.ops.choices import (
     log_designed_likelihoods,
     log_row_likelihoods,
 )
+from numpyro_rankings.ops.loops import shared_bound
 
 # Kinds of steps; a split is as probable as a merge.
 _WEIGHTS, _SHARE, _SPLIT, _MERGE = range(4)
@@ -416,7 +417,14 @@ def _without_labels(
     log_weights, rest = all_log_weights[slots], unseen[slots]
     start = jnp.zeros(num_rows)
     target = Target(large, rest, start, partition, prior, choices, codes, design)
-    start, table = large.start(jax.lax.map(lambda one: target.log_row(*one), (log_weights, rest)))
+
+    def one_slot(w: Array, table: Array) -> Array:
+        return table.at[w].set(target.log_row(log_weights[w], rest[w]))
+
+    # those of A come first, and what is in the table of the others is not read
+    table = jnp.zeros((len(slots), num_rows))
+    table = jax.lax.fori_loop(0, shared_bound(large.active.sum()), one_slot, table)
+    start, table = large.start(table)
     target = target._replace(start=start)
     log_priors = target.prior.log_density(log_weights)
     shares, density = large.log_shares, jnp.ones_like(start)
