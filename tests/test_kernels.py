@@ -181,18 +181,21 @@ def test_draws_of_weights_are_consistent(name):
     np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-6)
 
 
-METHODS = ["sequential", *(pytest.param(m, marks=pytest.mark.slow) for m in ("vmap", "jit"))]
+CHAIN_METHODS = {
+    "plackett-luce-mixture": ("sequential", "vmap", "jit"),
+    "slice-one-population": ("jit",),
+    "dp-plackett-luce": ("sequential", "jit"),
+}
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "method"),
     [
-        pytest.param("slice-one-population", marks=pytest.mark.slow),
-        "plackett-luce-mixture",
-        pytest.param("dp-plackett-luce", marks=pytest.mark.slow),
+        pytest.param(name, method, marks=[] if k == m == 0 else pytest.mark.slow)
+        for k, (name, methods) in enumerate(CHAIN_METHODS.items())
+        for m, method in enumerate(methods)
     ],
 )
-@pytest.mark.parametrize("method", METHODS)
 def test_chain_methods_agree(name, method):
     if method == "jit":
         mcmc = sampler(KERNELS[name](), jit_model_args=True)
@@ -274,7 +277,7 @@ def test_kernels_are_pickled(name):
     assert ("num_clusters" in state.z) == line.startswith(f"{state.z.get('num_clusters')} clusters")
 
 
-@each_kernel(("slice-finite-parallel", "plackett-luce"))
+@each_kernel(("slice-finite-tied", "plackett-luce"))
 def test_weights_equal_expansion(name):
     """Rows with counts and rows written out give the same stream."""
     mcmc = sampler(KERNELS[name]())
