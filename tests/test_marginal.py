@@ -162,6 +162,8 @@ def marginal_of_cluster(block, lacking=None):
 def test_partition_of_lists_given_the_root(monkeypatch):
     """No other update of weights or labels: splits, merges, shares, weights, trajectories."""
     monkeypatch.setattr("numpyro_rankings.infer.marginal_weights._STEPS_A_FITTED_SPLIT", 4)
+    # narrower than is good for them, so that their densities differ from what is there
+    monkeypatch.setattr("numpyro_rankings.infer.fitted_splits._SPREAD", 0.6)
     rankings = Rankings.from_orderings([[item] for item in LISTS], num_items=2)
     data = as_data(rankings, pool=True)
     root, slots, size = jnp.asarray(ROOT), 9, len(LISTS)
