@@ -1,5 +1,6 @@
 """Every kernel through the same tests: density, chains, resume, blocks, bad input."""
 
+import math
 import os
 import pickle
 import subprocess
@@ -13,10 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from enumeration import MallowsPosterior, discrepancies
 from jax import random
 from numpyro.diagnostics import split_gelman_rubin
 from numpyro.infer import MCMC
 from numpyro.infer.util import log_density
+from scipy import stats
 
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import Rankings, to_inference_data
@@ -30,30 +33,78 @@ from numpyro_rankings.infer import (
 
 GAMMA = dist.Gamma(2.0, 1.0)
 PER_STAGE = dist.Gamma(jnp.array([2.0, 1.0, 3.0]), jnp.array([1.0, 2.0, 1.5]))
+NU, R = 0.8, np.array([0.5, 1.0, 1.5])
+PRIOR = {"nu": NU, "r": list(R)}
+
+
+def conjugate(theta, left):
+    log_psi = np.log(np.exp(-np.outer(range(left + 1), theta)).sum(0))
+    return -NU * (R[3 - left] * theta + log_psi)
+
+
+def per_stage(theta, left):
+    return stats.gamma([2.0, 1.0, 3.0][3 - left], scale=[1.0, 0.5, 1 / 1.5][3 - left]).logpdf(theta)
+
+
+def log_normal(theta, left):
+    return stats.lognorm(1.0).logpdf(theta)
+
+
 # name: constructor; four items and lists of up to four, hence three stages. The moves with the
 # labels integrated out take long to compile, so some do without
-KERNELS = {
-    "slice-parallel": lambda: SliceGibbs(GAMMA, assignment="parallel", max_clusters=48),
-    "beta": lambda: BetaGibbs(
-        GAMMA, nu=0.8, r=[0.5, 1.0, 1.5], max_clusters=8, num_marginal_steps=0
+MALLOWS = {
+    "slice-sequential": lambda: SliceGibbs(
+        1.3, **PRIOR, max_clusters=8, num_center_updates=2, init="random", num_marginal_steps=0
     ),
-    "slice-one-population": lambda: SliceGibbs(num_components=1, concentration_prior=PER_STAGE),
-    "slice-finite-tied": lambda: SliceGibbs(
-        GAMMA,
+    "slice-parallel": lambda: SliceGibbs(
+        dist.Gamma(6.0, 6.0), **PRIOR, assignment="parallel", num_births=0, max_clusters=64
+    ),
+    "slice-parallel-births": lambda: SliceGibbs(
+        0.7,
+        **PRIOR,
+        assignment="parallel",
+        num_births=2,
+        max_clusters=24,
+        num_marginal_steps=0,
+    ),
+    "slice-finite": lambda: SliceGibbs(GAMMA, **PRIOR, num_components=3),
+    "slice-finite-parallel": lambda: SliceGibbs(
+        1.5,
+        **PRIOR,
         num_components=3,
+        assignment="parallel",
+        num_births=0,
+        num_marginal_steps=0,
+    ),
+    "slice-per-stage": lambda: SliceGibbs(
+        1.0, concentration_prior=PER_STAGE, max_clusters=6, num_marginal_steps=0
+    ),
+    "slice-tied": lambda: SliceGibbs(
+        GAMMA,
         concentration_prior=dist.LogNormal(0.0, 1.0),
         tied=True,
-        num_marginal_steps=0,
-    ),
-    "slice-sequential": lambda: SliceGibbs(
-        dist.LogNormal(0.0, 1.0),
-        concentration_prior=PER_STAGE,
-        max_clusters=8,
-        num_center_updates=2,
+        max_clusters=6,
         init="random",
-        num_marginal_steps=0,
     ),
-    "slice-finite-parallel": lambda: SliceGibbs(GAMMA, num_components=4, assignment="parallel"),
+    "slice-one-population": lambda: SliceGibbs(num_components=1, concentration_prior=PER_STAGE),
+    "beta": lambda: BetaGibbs(GAMMA, **PRIOR, max_clusters=6),
+    "beta-finite": lambda: BetaGibbs(1.5, **PRIOR, num_components=3, num_marginal_steps=0),
+}
+# their log prior of θ, alpha (or shape and rate of its Gamma prior), components, one θ or many
+POSTERIORS = {
+    "slice-sequential": (conjugate, 1.3, None, False),
+    "slice-parallel": (conjugate, (6.0, 6.0), None, False),
+    "slice-parallel-births": (conjugate, 0.7, None, False),
+    "slice-finite": (conjugate, (2.0, 1.0), 3, False),
+    "slice-finite-parallel": (conjugate, 1.5, 3, False),
+    "slice-per-stage": (per_stage, 1.0, None, False),
+    "slice-tied": (log_normal, (2.0, 1.0), None, True),
+    "slice-one-population": (per_stage, 1.0, 1, False),
+    "beta": (conjugate, (2.0, 1.0), None, False),
+    "beta-finite": (conjugate, 1.5, 3, False),
+}
+# these have enumeration tests of their own
+PLACKETT_LUCE = {
     "plackett-luce": lambda: PlackettLuceGibbs([0.5, 1.0, 1.5, 2.0]),
     "plackett-luce-mixture": lambda: PlackettLuceGibbs(
         num_components=3, alpha=GAMMA, num_marginal_steps=0
@@ -65,11 +116,10 @@ KERNELS = {
         GAMMA, GAMMA, GAMMA, 0.7, max_clusters=40, num_marginal_steps=0
     ),
 }
+KERNELS = MALLOWS | PLACKETT_LUCE
 QUICK = ("slice-one-population", "plackett-luce", "plackett-luce-mixture")
-MALLOWS = [name for name in KERNELS if name.startswith(("slice", "beta"))]
 LISTS = [[0, 1, 2], [0], [3, 1], [3, 2, 0, 1]]
-COUNTS = [3, 1, 2, 2]
-CHAINS, DRAWS = 2, 12
+COUNTS = [2, 1, 1, 1]
 
 
 def each_kernel(names=None):
@@ -84,15 +134,35 @@ def table():
 
 
 def sampler(kernel, chain_method="vectorized", **settings):
-    settings = {"num_warmup": 3, "num_samples": DRAWS, "num_chains": CHAINS} | settings
+    settings = {"num_warmup": 3, "num_samples": 12, "num_chains": 2} | settings
     return MCMC(kernel, chain_method=chain_method, progress_bar=False, **settings)
+
+
+def size_of(name):
+    """Chains and draws, which for the Mallows kernels serve for their enumeration test too."""
+    return (100, 250) if name in MALLOWS else (2, 12)
 
 
 @lru_cache
 def fitted(name):
-    mcmc = sampler(KERNELS[name]())
+    chains, draws = size_of(name)
+    warmup = 50 if name in MALLOWS else 3
+    settings = {"num_warmup": warmup, "num_samples": draws, "num_chains": chains}
+    mcmc = sampler(KERNELS[name](), **settings)
     mcmc.run(random.key(1), table())
     return mcmc
+
+
+@each_kernel(MALLOWS)
+def test_posterior_by_enumeration(name):
+    log_prior, alpha, num_components, tied = POSTERIORS[name]
+    lists = [one for one, count in zip(LISTS, COUNTS, strict=True) for _ in range(count)]
+    twin = MallowsPosterior(lists, 4, log_prior, tied)
+    samples = fitted(name).get_samples(group_by_chain=True)
+    assert not np.any(fitted(name).get_extra_fields()["overflow"])
+    found = discrepancies(twin.indicators(samples), twin.expectations(alpha, num_components))
+    # 80 quantities with 99 degrees of freedom: P(any |t| > 6) is about 3e-6
+    assert max(found.values()) < 6.0, found
 
 
 def assert_same_draws(found, expected):
@@ -112,7 +182,7 @@ def test_log_joint_is_the_density_of_the_model(name):
     samples = mcmc.get_samples()
     potential = mcmc.get_extra_fields()["potential_energy"]
     np.testing.assert_allclose(samples["log_joint"], -potential, rtol=1e-6)
-    for draw in (0, 5, DRAWS, 2 * DRAWS - 1):
+    for draw in np.linspace(0, len(potential) - 1, 4, dtype=int):
         z = {site: value[draw] for site, value in samples.items()}
         expected, _ = log_density(mcmc.sampler.model, (table(),), {}, z)
         assert float(z["log_joint"]) == pytest.approx(float(expected), rel=1e-4, abs=1e-3)
@@ -120,8 +190,9 @@ def test_log_joint_is_the_density_of_the_model(name):
 
 @each_kernel(MALLOWS)
 def test_draws_are_consistent(name):
-    kernel, samples = KERNELS[name](), fitted(name).get_samples()
-    total, size, slots = CHAINS * DRAWS, sum(COUNTS), kernel.num_slots
+    kernel = KERNELS[name]()
+    samples = {site: value[::100] for site, value in fitted(name).get_samples().items()}
+    total, size, slots = math.prod(size_of(name)) // 100, sum(COUNTS), kernel.num_slots
     shapes = {
         "assignments": (size,),
         "center": (slots, 4),
@@ -131,7 +202,7 @@ def test_draws_are_consistent(name):
         "alpha": (),
         "log_joint": (),
     }
-    if "tied" in name:
+    if name == "slice-tied":
         shapes["shared_concentration"] = (slots,)
     assert {site: value.shape for site, value in samples.items()} == {
         site: (total, *shape) for site, shape in shapes.items()
@@ -147,7 +218,7 @@ def test_draws_are_consistent(name):
     assert np.array_equal(centers, np.broadcast_to(np.arange(4), centers.shape))
     assert np.all(np.isfinite(samples["concentration"])) and np.all(samples["concentration"] >= 0)
     assert np.all(samples["alpha"] > 0)
-    if "tied" in name:
+    if name == "slice-tied":
         theta = np.asarray(samples["concentration"])
         np.testing.assert_array_equal(theta, np.broadcast_to(theta[..., :1], theta.shape))
     accept = fitted(name).get_extra_fields()["accept_prob"]
@@ -157,7 +228,7 @@ def test_draws_are_consistent(name):
 @each_kernel(["plackett-luce", "plackett-luce-mixture"])
 def test_draws_of_weights_are_consistent(name):
     samples = fitted(name).get_samples()
-    total, size = CHAINS * DRAWS, sum(COUNTS)
+    total, size = math.prod(size_of(name)), sum(COUNTS)
     shapes = {"weights": (4,), "log_joint": ()}
     if "mixture" in name:
         shapes = {
@@ -181,26 +252,16 @@ def test_draws_of_weights_are_consistent(name):
     np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-6)
 
 
-CHAIN_METHODS = {
-    "plackett-luce-mixture": ("sequential", "vmap", "jit"),
-    "slice-one-population": ("jit",),
-    "dp-plackett-luce": ("sequential", "jit"),
-}
-
-
 @pytest.mark.parametrize(
-    ("name", "method"),
+    ("name", "method", "jit"),
     [
-        pytest.param(name, method, marks=[] if k == m == 0 else pytest.mark.slow)
-        for k, (name, methods) in enumerate(CHAIN_METHODS.items())
-        for m, method in enumerate(methods)
+        ("plackett-luce-mixture", "sequential", False),
+        pytest.param("plackett-luce-mixture", jax.vmap, True, marks=pytest.mark.slow),
+        pytest.param("dp-plackett-luce", "sequential", True, marks=pytest.mark.slow),
     ],
 )
-def test_chain_methods_agree(name, method):
-    if method == "jit":
-        mcmc = sampler(KERNELS[name](), jit_model_args=True)
-    else:
-        mcmc = sampler(KERNELS[name](), jax.vmap if method == "vmap" else method)
+def test_chain_methods_agree(name, method, jit):
+    mcmc = sampler(KERNELS[name](), method, jit_model_args=jit)
     mcmc.run(random.key(1), table())
     assert_same_draws(mcmc.get_samples(), fitted(name).get_samples())
 
@@ -211,13 +272,12 @@ PARALLEL = """
     import numpy as np
     from numpyro.infer import MCMC
     from test_kernels import KERNELS, assert_same_draws, sampler, table
-    for name in ("slice-parallel", "plackett-luce-mixture"):
-        draws = []
-        for method in ("parallel", "sequential"):
-            mcmc = sampler(KERNELS[name](), method)
-            mcmc.run(jax.random.key(1), table())
-            draws.append(mcmc.get_samples())
-        assert_same_draws(*draws)
+    draws = []
+    for method in ("parallel", "sequential"):
+        mcmc = sampler(KERNELS["plackett-luce-mixture"](), method)
+        mcmc.run(jax.random.key(1), table())
+        draws.append(mcmc.get_samples())
+    assert_same_draws(*draws)
     print("same draws")
 """
 
@@ -246,7 +306,8 @@ def test_resume_is_the_single_long_run(name, capsys, monkeypatch):
     """Warm-up, run and resume are three thirds of one stream, bit for bit; and what is shown."""
     for variable in ("CI", "PYTEST_XDIST_WORKER"):  # where they are set, NumPyro shows no progress
         monkeypatch.delenv(variable, raising=False)
-    mcmc = MCMC(KERNELS[name](), num_warmup=6, num_samples=6, progress_bar=True)
+    traced = name in MALLOWS  # whose data may be arguments of the compiled program
+    mcmc = MCMC(KERNELS[name](), num_warmup=6, num_samples=6, jit_model_args=traced)
     parts = []
     mcmc.warmup(random.key(2), table(), collect_warmup=True)
     parts.append(mcmc.get_samples())
@@ -258,7 +319,7 @@ def test_resume_is_the_single_long_run(name, capsys, monkeypatch):
     parts.append(mcmc.get_samples())
     shown = capsys.readouterr().err
     assert ", log joint -" in shown
-    long = MCMC(KERNELS[name](), num_warmup=0, num_samples=18, progress_bar=True)
+    long = MCMC(KERNELS[name](), num_warmup=0, num_samples=18, jit_model_args=traced)
     long.run(random.key(2), table())
     for site, value in long.get_samples().items():
         joined = np.concatenate([part[site] for part in parts])
@@ -277,12 +338,12 @@ def test_kernels_are_pickled(name):
     assert ("num_clusters" in state.z) == line.startswith(f"{state.z.get('num_clusters')} clusters")
 
 
-@each_kernel(("slice-finite-tied", "plackett-luce"))
-def test_weights_equal_expansion(name):
-    """Rows with counts and rows written out give the same stream."""
-    mcmc = sampler(KERNELS[name]())
+def test_weights_equal_expansion():
+    """Rows with counts and rows written out give the same stream; of the Mallows kernels the
+    enumeration tells."""
+    mcmc = sampler(KERNELS["plackett-luce"]())
     mcmc.run(random.key(1), table().expand())
-    assert_same_draws(mcmc.get_samples(), fitted(name).get_samples())
+    assert_same_draws(mcmc.get_samples(), fitted("plackett-luce").get_samples())
 
 
 @each_kernel()
@@ -303,7 +364,7 @@ def test_weights_equal_expansion_in_the_density(name):
 
 @pytest.mark.parametrize("init", [pytest.param("nearest", marks=pytest.mark.slow), "random"])
 def test_start_values_are_taken(init):
-    labels = jnp.array([0, 0, 0, 1, 0, 0, 2, 2])
+    labels = jnp.array([0, 0, 1, 2, 2])
     center = jnp.stack([random.permutation(random.key(i), 4) for i in range(5)])
     theta = jnp.arange(15.0).reshape(5, 3) / 5
     params = {"assignments": labels, "center": center, "concentration": theta, "alpha": 2.5}
@@ -339,9 +400,10 @@ def test_to_arviz():
 
     # ArviZ 1.x leaves the log likelihood out unless asked
     idata = az.from_numpyro(fitted("slice-one-population"), log_likelihood=True)
-    assert idata.posterior["center"].shape == (CHAINS, DRAWS, 1, 4)
-    assert idata.posterior["concentration"].shape == (CHAINS, DRAWS, 1, 3)
-    assert idata.log_likelihood["rankings"].shape[:3] == (CHAINS, DRAWS, sum(COUNTS))
+    assert idata.posterior["center"].shape == (*size_of("slice-one-population"), 1, 4)
+    assert idata.posterior["concentration"].shape == (*size_of("slice-one-population"), 1, 3)
+    shape = *size_of("slice-one-population"), sum(COUNTS)
+    assert idata.log_likelihood["rankings"].shape[:3] == shape
     np.testing.assert_allclose(idata.sample_stats["lp"], idata.posterior["log_joint"], rtol=1e-6)
 
 

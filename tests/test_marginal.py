@@ -33,7 +33,7 @@ from numpyro_rankings.infer.marginal_weights import (
 )
 from numpyro_rankings.infer.plackett_luce import as_data
 from numpyro_rankings.ops.choices import (
-    codes_if_tabled,
+    cells_if_tabled,
     design_if_small,
     log_designed_likelihoods,
     log_row_likelihoods,
@@ -222,9 +222,9 @@ def test_forms_of_the_likelihood_agree_and_have_its_slope():
     choices = as_data(rankings, pool=True).choices
     weights, pool = jnp.array([0.3, 0.1, 0.25, 0.1, 0.15]), jnp.array(0.1)
     design = design_if_small(choices, 5, weights.dtype)
-    many = as_data(Rankings.from_orderings(lists * 4, num_items=5), pool=True).choices
-    codes = codes_if_tabled(many, 5)
-    assert design is not None and codes is not None
+    many = as_data(Rankings.from_orderings(lists * 8, num_items=5), pool=True).choices
+    cells = cells_if_tabled(many, 5)
+    assert design is not None and cells is not None
     probs = np.asarray(weights, float)
     expected = []
     for one in lists:
@@ -238,7 +238,7 @@ def test_forms_of_the_likelihood_agree_and_have_its_slope():
         return log_row_likelihoods(choices, w, pool, None)
 
     def tabled(w):
-        return log_row_likelihoods(many, w, pool, codes)[: len(lists)]
+        return log_row_likelihoods(many, w, pool, cells)[: len(lists)]
 
     plain = np.array([[w == i for w in range(5)] for i in range(5)], float)
     slopes = []  # of sums of logarithms, w_* as it is
@@ -323,15 +323,17 @@ def test_weights_around_a_fit_have_the_density_that_is_used():
     assert np.trapezoid(density, proportion) == pytest.approx(1.0, abs=1e-3)
 
 
-@pytest.mark.parametrize("designed", [True, False])
-def test_fit_climbs_to_the_maximum(designed):
+@pytest.mark.parametrize("form", ["design", "cells", None])
+def test_fit_climbs_to_the_maximum(form):
     """Of one component: Hunter's steps with Gamma weights, by plain loops."""
-    lists, counts = [[0, 1, 2], [2, 1], [3], [1, 3, 0, 2]], np.array([2.0, 3.0, 1.0, 2.5])
+    lists, counts = [[0, 1, 2], [2, 1], [3], [1, 3, 0, 2]] * 8, np.linspace(0.5, 3.0, 32)
     choices = as_data(Rankings.from_orderings(lists, num_items=4), pool=True).choices
     shape, unseen = np.array([0.5, 1.0, 1.5, 2.0]), np.array([0.3, 0.2])
-    design = design_if_small(choices, 4, jnp.float32) if designed else None
+    design = design_if_small(choices, 4, jnp.float32) if form == "design" else None
+    cells = cells_if_tabled(choices, 4) if form == "cells" else None
+    assert (design is not None, cells is not None) == (form == "design", form == "cells")
     prior = GammaWeights(jnp.asarray(shape))
-    target = Target(None, None, None, None, prior, choices, None, design)
+    target = Target(None, None, None, None, prior, choices, cells, design)
     start = jnp.array([[0.0, 0.5, -0.5, 0.2], [1.0, 1.0, 1.0, 1.0]])
     log_shares = jnp.array([0.0, -jnp.inf])
     found = fit(target, start, log_shares, jnp.asarray(unseen), jnp.asarray(counts))

@@ -1,4 +1,4 @@
-"""Every kernel and mode against the exact posterior of a tiny problem."""
+"""Mallows kernels against answers known otherwise."""
 
 import itertools
 import math
@@ -8,115 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-from enumeration import MallowsPosterior, discrepancies
 from numpyro.diagnostics import effective_sample_size
 from numpyro.infer import MCMC
-from scipy import stats
 from scipy.special import betaln
 
 from numpyro_rankings import Rankings, load_dataset
 from numpyro_rankings.infer import BetaGibbs, SliceGibbs
 
-RANKINGS = [[0, 1, 2], [0], [3, 1], [3, 2, 0, 1]]
-NUM_ITEMS = 4
-NU, R = 0.8, 0.9
-
-
-def conjugate(theta, left):
-    log_psi = np.log(np.exp(-np.outer(range(left + 1), theta)).sum(0))
-    return -NU * (R * theta + log_psi)
-
-
-def gamma_prior(theta, left):
-    return stats.gamma(2.0, scale=1 / 1.5).logpdf(theta)
-
-
-GAMMA = dist.Gamma(2.0, 1.5)
-PRIOR = {"nu": NU, "r": R}
-# name: (kernel, log prior of θ, alpha, num_components, tied)
-CASES = {
-    "slice-sequential": (SliceGibbs(1.3, **PRIOR, max_clusters=6), conjugate, 1.3, None, False),
-    "slice-parallel": (
-        SliceGibbs(
-            dist.Gamma(6.0, 6.0), **PRIOR, assignment="parallel", num_births=0, max_clusters=64
-        ),
-        conjugate,
-        (6.0, 6.0),
-        None,
-        False,
-    ),
-    "slice-parallel-births": (
-        SliceGibbs(0.7, **PRIOR, assignment="parallel", num_births=2, max_clusters=24),
-        conjugate,
-        0.7,
-        None,
-        False,
-    ),
-    "slice-finite-sequential": (
-        SliceGibbs(dist.Gamma(2.0, 1.0), **PRIOR, num_components=3),
-        conjugate,
-        (2.0, 1.0),
-        3,
-        False,
-    ),
-    "slice-finite-parallel": (
-        SliceGibbs(1.5, **PRIOR, num_components=3, assignment="parallel", num_births=0),
-        conjugate,
-        1.5,
-        3,
-        False,
-    ),
-    "slice-gamma-prior": (
-        SliceGibbs(1.0, concentration_prior=GAMMA, max_clusters=6),
-        gamma_prior,
-        1.0,
-        None,
-        False,
-    ),
-    "slice-tied": (
-        SliceGibbs(1.0, concentration_prior=GAMMA, tied=True, max_clusters=6, init="random"),
-        gamma_prior,
-        1.0,
-        None,
-        True,
-    ),
-    "slice-one-population": (SliceGibbs(1.0, **PRIOR, num_components=1), conjugate, 1.0, 1, False),
-    "beta-exact": (
-        BetaGibbs(dist.Gamma(1.0, 1.0), **PRIOR, max_clusters=6),
-        conjugate,
-        (1.0, 1.0),
-        None,
-        False,
-    ),
-    "beta-exact-finite": (BetaGibbs(1.5, **PRIOR, num_components=3), conjugate, 1.5, 3, False),
-}
-CHAINS, DRAWS, DRAWS_OF_ONE = 100, 250, 20_000
-
-
-def run(kernel, seed=0):
-    mcmc = MCMC(
-        kernel,
-        num_warmup=50,
-        num_samples=DRAWS,
-        num_chains=CHAINS,
-        chain_method="vectorized",
-        progress_bar=False,
-    )
-    mcmc.run(jax.random.key(seed), Rankings.from_orderings(RANKINGS, num_items=NUM_ITEMS))
-    return mcmc
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
-def test_posterior_by_enumeration(name):
-    kernel, log_prior, alpha, num_components, tied = CASES[name]
-    twin = MallowsPosterior(RANKINGS, NUM_ITEMS, log_prior, tied)
-    mcmc = run(kernel)
-    samples = mcmc.get_samples(group_by_chain=True)
-    assert not np.any(mcmc.get_extra_fields()["overflow"])
-    found = discrepancies(twin.indicators(samples), twin.expectations(alpha, num_components))
-    # fewer than 50 quantities with 99 degrees of freedom: P(any |t| > 6) is about 2e-6
-    assert max(found.values()) < 6.0, found
+DRAWS_OF_ONE = 20_000
 
 
 @pytest.mark.slow

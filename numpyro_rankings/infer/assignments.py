@@ -55,17 +55,53 @@ def codes_by_stage(listed_places: Array) -> Array:
     """
     num_stages = len(listed_places)
     if num_stages <= _UNROLLED_STAGES:
-        codes = [
-            listed_places[j] - sum(listed_places[i] < listed_places[j] for i in range(j))
-            for j in range(num_stages)
-        ]
-        return jnp.stack(codes)
+        return jnp.stack(_unrolled_codes(list(listed_places)))
 
     def one_stage(j: Array) -> Array:
         ahead = (listed_places < listed_places[j]) & (jnp.arange(num_stages) < j)[:, None]
         return listed_places[j] - ahead.sum(0)
 
     return jax.lax.map(one_stage, jnp.arange(num_stages))
+
+
+def _unrolled_codes(listed_places: list[Array]) -> list[Array]:
+    return [
+        here - sum(before < here for before in listed_places[:j])
+        for j, here in enumerate(listed_places)
+    ]
+
+
+def log_row_likelihoods(
+    items: Array, listed: Array, places: Array, concentration: Array, log_psis: Array
+) -> Array:
+    """Log probability of every row in one cluster, (rows,), eq. (2).
+
+    :param items: at each stage, stages first, (T, rows), any where **listed** says there is none.
+    :param places: place of each item in the center, (n,).
+    :param concentration: (T,), and **log_psis**, the logarithms of their normalisers.
+    """
+    if len(items) > _UNROLLED_STAGES:
+        return log_row_of_codes(codes_by_stage(places[items]), listed, concentration, log_psis)
+    codes = _unrolled_codes([places[stage] for stage in items])
+    return log_row_of_codes(codes, listed, concentration, log_psis)
+
+
+def log_row_of_codes(
+    codes: Array | list[Array], listed: Array, concentration: Array, log_psis: Array
+) -> Array:
+    """The same, given the codes of the rows.
+
+    Stage by stage where they are few: of a sum over an axis XLA on CPUs computes the terms one
+    number at a time.
+    """
+    num_stages = len(codes)
+    if num_stages > _UNROLLED_STAGES:
+        stages = -concentration[:, None] * jnp.asarray(codes) - log_psis[:, None]
+        return jnp.sum(jnp.where(listed, stages, 0.0), axis=0)
+    total = jnp.zeros(listed.shape[1], concentration.dtype)
+    for j in range(num_stages):
+        total += jnp.where(listed[j], -concentration[j] * codes[j] - log_psis[j], 0.0)
+    return total
 
 
 def log_likelihoods(
@@ -84,10 +120,7 @@ def log_likelihoods(
     log_psis = log_psi(concentration, max_codes(num_items, num_stages))
 
     def one_cluster(c: Array, table: Array) -> Array:
-        stages = (
-            -concentration[c][:, None] * codes_by_stage(places[c][items]) - log_psis[c][:, None]
-        )
-        row = jnp.sum(jnp.where(listed, stages, 0.0), axis=0)
+        row = log_row_likelihoods(items, listed, places[c], concentration[c], log_psis[c])
         return table.at[c].set(jnp.where(c < num_active, row, -jnp.inf))
 
     table = jnp.full((places.shape[0], data.orderings.shape[0]), -jnp.inf)

@@ -23,12 +23,12 @@ import jax.numpy as jnp
 from jax import Array, random
 
 from numpyro_rankings.infer.marginal import Pair, choose_pair
-from numpyro_rankings.ops.choices import times_chosen
 
 if TYPE_CHECKING:
     from numpyro_rankings.infer.marginal_weights import Mixture, Target
 
-_FIT_STEPS = 12  # of EM
+# Steps of EM; the first ones see few of many rows, for they need not be exact.
+_FIT_STEPS, _ROUGH_STEPS, _ENOUGH_ROWS = 12, 8, 512
 _TILT = 2.0  # of the log weight of what a random ranking lists first
 _SPREAD = 1.3  # of the weights around a fit, in standard deviations of the posterior there
 _LEAST_LOG_WEIGHT = -60.0  # relative to the largest one: float32 can hold the ratio
@@ -93,31 +93,23 @@ class Fit(NamedTuple):
 def fit(
     target: "Target", log_weights: Array, log_shares: Array, unseen: Array, chances: Array
 ) -> Fit:
-    """Some steps of EM, with one of Hunter's in each.
+    """Some steps of EM, with one of Hunter's in each. It depends on what is passed, nothing else.
 
     :param log_weights: start, (2, K), and **log_shares**, (2,).
     :param unseen: weights of the unseen, (2,), which stay.
     :param chances: expected number of each row that are to be fitted, (rows,).
     """
-    num_items = log_weights.shape[1]
-    rows = jnp.arange(len(chances))
     shape = jnp.maximum(target.prior.shape, 1e-6)
 
-    def times(chances: Array) -> Array:
-        if target.design is not None:
-            return jnp.dot(chances, target.design[:, :num_items], precision="highest")
-        one = jax.vmap(lambda c: times_chosen(target.choices, rows, 0 * rows, c, 1, num_items)[0])
-        return one(chances)
-
-    def step(now: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], tuple]:
+    def step(
+        target: "Target", chances: Array, now: tuple[Array, Array]
+    ) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
         log_weights, log_shares = now
         lowest = log_weights.max(1, keepdims=True) + _LEAST_LOG_WEIGHT
         log_weights = jnp.maximum(log_weights, lowest)
-        table, pull_back = jax.vjp(lambda x: jax.vmap(target.log_row)(x, unseen), log_weights)
+        table = jax.vmap(target.log_row)(log_weights, unseen)
         both = jax.nn.softmax(jnp.maximum(table, -1e30) + log_shares[:, None], axis=0) * chances
-        (slope,) = pull_back(both)
-        chosen = times(both)
-        # the slope of the log likelihood is n_k - w_k Σ 1/mass, over the stages with k in play
+        chosen, slope = jax.vmap(target.slope)(log_weights, unseen, both)
         in_play = jnp.maximum(chosen - slope, 0.0)
         log_rate = jnp.log(target.prior.rate * jnp.exp(log_weights) + in_play)
         sizes = both.sum(1)
@@ -126,8 +118,17 @@ def fit(
         log_shares = jnp.where(log_shares > -jnp.inf, jnp.log(sizes + 0.5), -jnp.inf)
         return (log_weights, log_shares), (chosen, information, sizes)
 
-    start = log_weights, log_shares
-    (log_weights, _), found = jax.lax.scan(step, start, None, length=_FIT_STEPS)
+    now, num_steps, every = (log_weights, log_shares), _FIT_STEPS, len(chances) // _ENOUGH_ROWS
+    if every > 1:
+        few, of_few = target.thinned(every), chances[::every]
+        of_few *= chances.sum() / jnp.maximum(of_few.sum(), 1e-30)
+        now, _ = jax.lax.scan(
+            lambda now, _: (step(few, of_few, now)[0], None), now, None, length=_ROUGH_STEPS
+        )
+        num_steps -= _ROUGH_STEPS
+    (log_weights, _), found = jax.lax.scan(
+        lambda now, _: step(target, chances, now), now, None, length=num_steps
+    )
     return Fit(log_weights, *(x[-1] for x in found))
 
 

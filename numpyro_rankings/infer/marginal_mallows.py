@@ -9,7 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, random
 
-from numpyro_rankings.infer.assignments import PartitionPrior, codes_by_stage
+from numpyro_rankings.infer.assignments import (
+    PartitionPrior,
+    codes_by_stage,
+    log_row_likelihoods,
+    log_row_of_codes,
+)
 from numpyro_rankings.infer.centers import MallowsData
 from numpyro_rankings.infer.concentrations import ConcentrationPrior
 from numpyro_rankings.infer.marginal import (
@@ -120,19 +125,28 @@ class Target(NamedTuple):
         stages = jnp.arange(len(self.limits))
         return stages < (1 if self.prior.tied else len(self.limits))
 
+    @property
+    def items(self) -> Array:
+        """Items of the rows, stages first, (T, rows); arbitrary on padding."""
+        return jnp.maximum(self.data.orderings, 0).T
+
     def row_codes(self, center: Array) -> Array:
         """Codes of every row under one center, (T, rows); arbitrary on padding."""
-        items = jnp.maximum(self.data.orderings, 0).T
-        return codes_by_stage(inverse_ordering(center)[items])
+        return codes_by_stage(inverse_ordering(center)[self.items])
 
-    def row(self, codes: Array, theta: Array) -> Array:
+    def row_of_codes(self, codes: Array, theta: Array) -> Array:
         """Probability of every row in one cluster, over that at the start, (rows,)."""
-        return relative(self.log_row(codes, theta), self.start)
+        log_psis = log_psi(theta, self.limits)
+        return relative(log_row_of_codes(codes, self.data.listed.T, theta, log_psis), self.start)
 
-    def log_row(self, codes: Array, theta: Array) -> Array:
+    def row(self, center: Array, theta: Array) -> Array:
+        """The same, given the center."""
+        return relative(self.log_row(center, theta), self.start)
+
+    def log_row(self, center: Array, theta: Array) -> Array:
         """Log probability of every row in one cluster, (rows,)."""
-        stages = -theta[:, None] * codes - log_psi(theta, self.limits)[:, None]
-        return jnp.sum(jnp.where(self.data.listed.T, stages, 0.0), axis=0)
+        places, log_psis = inverse_ordering(center), log_psi(theta, self.limits)
+        return log_row_likelihoods(self.items, self.data.listed.T, places, theta, log_psis)
 
     def log_prior(self, theta: Array, log_shares: Array) -> Array:
         """Log of all but the likelihood."""
@@ -176,9 +190,9 @@ def step(target: Target, now: Mixture, draw: Proposals) -> Mixture:
     place = jnp.where(splits, d, c)
     here = jnp.arange(len(log_shares)) == place
     # the barrier keeps XLA from computing the row once for each slot
-    row = jax.lax.optimization_barrier(target.row(target.row_codes(center), theta))
+    row = jax.lax.optimization_barrier(target.row(center, theta))
     shares = jnp.exp(log_shares)
-    density = jnp.sum(jnp.where(here, 0.0, shares)[:, None] * now.table, axis=0)
+    density = jnp.dot(jnp.where(here, 0.0, shares), now.table, precision="highest")
     density += shares[place] * row
     all_theta = jnp.where(here[:, None], theta, now.concentration)
     log_accept += target.large.log_gain(density, now.density)
@@ -214,8 +228,8 @@ def glide(key: Array, target: Target, now: Mixture) -> Mixture:
         theta = jnp.broadcast_to(theta, log_theta.shape)
         log_shares = jax.nn.log_softmax(jnp.where(active, log_masses, -jnp.inf))
         log_shares = jnp.where(active, log_shares, -jnp.inf)
-        table = jax.vmap(target.row)(codes, theta)
-        density = jnp.sum(jnp.exp(log_shares)[:, None] * table, axis=0)
+        table = jax.vmap(target.row_of_codes)(codes, theta)
+        density = jnp.dot(jnp.exp(log_shares), table, precision="highest")
         return Mixture(now.center, theta, log_shares, table, density)
 
     def log_density(position: tuple[Array, Array]) -> Array:
@@ -321,12 +335,8 @@ def _without_labels(
         limits=limits,
     )
 
-    def log_row(parameters: tuple[Array, Array]) -> Array:
-        center, theta = parameters
-        return target.log_row(target.row_codes(center), theta)
-
     center, theta = now["center"][slots], now["concentration"][slots]
-    log_table = jax.lax.map(log_row, (center, theta))
+    log_table = jax.lax.map(lambda parameters: target.log_row(*parameters), (center, theta))
     start, table = large.start(log_table)
     target = target._replace(start=start)
     mixture = move(

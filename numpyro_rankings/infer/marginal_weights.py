@@ -26,10 +26,14 @@ from numpyro_rankings.models import log_atoms
 from numpyro_rankings.ops.choices import (
     Choices,
     can_be_designed,
-    codes_if_tabled,
+    cells_if_tabled,
+    counts_of_cells,
     design_if_small,
+    in_sets,
     log_designed_likelihoods,
     log_row_likelihoods,
+    set_masses,
+    times_chosen,
 )
 from numpyro_rankings.ops.loops import shared_bound
 
@@ -37,9 +41,9 @@ from numpyro_rankings.ops.loops import shared_bound
 _WEIGHTS, _SHARE, _SPLIT, _MERGE = range(4)
 _KINDS = np.array([_WEIGHTS] * 2 + [_SHARE] * 2 + [_SPLIT, _MERGE] * 2)
 _KINDS_OF_FIXED_NUMBER = _KINDS[:4]
-# What pays beside a sweep that is cheap: in a trajectory rows times slots times stages, where there
-# is a table of rows and sets of items and where there is none; and rows in all steps of a sweep.
-_MOST_IN_GLIDE, _MOST_WITHOUT_TABLE, _MOST_ROWS = 2**18, 2**15, 2**19
+# What pays beside a sweep that is cheap, where there is a table of rows and sets of items and where
+# there is none: in a trajectory rows times slots times stages; rows in all steps of a sweep.
+_MOST_IN_GLIDE, _MOST_ROWS = (2**18, 2**15), (2**19, 2**18)
 # A fitted split evaluates four dozen rows with their slopes, a step evaluates one.
 _STEPS_A_FITTED_SPLIT, _MOST_FITTED_SPLITS = 50, 8
 _MOST_NORMALS = 2**22  # that the steps of a sweep may need
@@ -183,7 +187,7 @@ class Target(NamedTuple):
     - **large** - A, and the slots that may join it.
     - **unseen** - weight of all unlisted items in each slot, (W,).
     - **start** - log density of each row at the start, (rows,).
-    - **partition**, **prior**, **choices** - as in a sweep; **codes**, **design** - of the
+    - **partition**, **prior**, **choices** - as in a sweep; **cells**, **design** - of the
       choices.
     """
 
@@ -193,30 +197,64 @@ class Target(NamedTuple):
     partition: PartitionPrior
     prior: WeightsPrior
     choices: Choices
-    codes: Array | None
+    cells: Array | None
     design: Array | None
 
     def log_row(self, log_weights: Array, unseen: Array) -> Array:
         """Log probability of every row in one cluster, (rows,)."""
-        largest = jax.lax.stop_gradient(jnp.max(log_weights))
-        largest = jnp.where(largest > -jnp.inf, largest, 0.0)
-        weights = jnp.exp(log_weights - largest)
-        rest = unseen * jnp.exp(-largest)
-        total = weights.sum() + rest
-        weights, rest = weights / total, rest / total
+        weights, rest = _relative_weights(log_weights, unseen)
         if self.design is not None:
             return log_designed_likelihoods(self.design, weights, rest)
-        return log_row_likelihoods(self.choices, weights, rest, self.codes)
+        return log_row_likelihoods(self.choices, weights, rest, self.cells)
+
+    def slope(self, log_weights: Array, unseen: Array, amounts: Array) -> tuple[Array, Array]:
+        """How often rows that count so much chose each item, and the slope of their log
+        likelihood: that, less the weight of the item times Σ 1/mass over the stages with it in
+        play."""
+        num_items = len(log_weights)
+        if self.design is not None:
+            counts = jnp.dot(amounts, self.design, precision="highest")
+            chosen, sets = counts[:num_items], -counts[num_items:]
+        elif self.cells is not None:
+            chosen, sets = counts_of_cells(self.cells, amounts, num_items)
+        else:
+            rows = jnp.arange(len(amounts))
+            chosen = times_chosen(self.choices, rows, 0 * rows, amounts, 1, num_items)[0]
+            _, pull_back = jax.vjp(lambda x: self.log_row(x, unseen), log_weights)
+            return chosen, pull_back(amounts)[0]
+        weights, rest = _relative_weights(log_weights, unseen)
+        times = sets / set_masses(weights[None], rest[None])[0]
+        in_play = jnp.dot(times, in_sets(num_items, times.dtype), precision="highest")
+        return chosen, chosen - weights * in_play
 
     def row(self, log_weights: Array, unseen: Array) -> Array:
         """The same over the density at the start, no logarithm."""
         return relative(self.log_row(log_weights, unseen), self.start)
+
+    def thinned(self, every: int) -> "Target":
+        """The same of every so many rows."""
+        return self._replace(
+            start=self.start[::every],
+            choices=jax.tree.map(lambda x: x[::every], self.choices),
+            cells=None if self.cells is None else self.cells[:, ::every],
+            design=None if self.design is None else self.design[::every],
+        )
 
     def log_prior(self, log_priors: Array, log_shares: Array) -> Array:
         """Log of all but the likelihood."""
         if self.partition.num_components is None:
             log_priors = log_priors + jnp.log(self.partition.alpha)
         return log_prior_of_shares(self.large, self.partition, log_priors, log_shares)
+
+
+def _relative_weights(log_weights: Array, unseen: Array) -> tuple[Array, Array]:
+    """Weights and that of the unseen, which add up to 1."""
+    largest = jax.lax.stop_gradient(jnp.max(log_weights))
+    largest = jnp.where(largest > -jnp.inf, largest, 0.0)
+    weights = jnp.exp(log_weights - largest)
+    rest = unseen * jnp.exp(-largest)
+    total = weights.sum() + rest
+    return weights / total, rest / total
 
 
 def log_offspring(
@@ -264,7 +302,7 @@ def step(target: Target, now: Mixture, draw: Proposals) -> Mixture:
     # the barrier keeps XLA from computing the row once for each slot
     row = jax.lax.optimization_barrier(target.row(log_weights, target.unseen[place]))
     shares = jnp.exp(pair.log_shares)
-    density = jnp.sum(jnp.where(here, 0.0, shares)[:, None] * now.table, axis=0)
+    density = jnp.dot(jnp.where(here, 0.0, shares), now.table, precision="highest")
     density += shares[place] * row
     log_prior = target.prior.log_density(log_weights[None])[0]
     log_priors = jnp.where(here, log_prior, now.log_priors)
@@ -274,8 +312,7 @@ def step(target: Target, now: Mixture, draw: Proposals) -> Mixture:
     accepted = pair.possible & (jnp.log(draw.uniforms[3]) < log_accept)
 
     def put(new: Array, old: Array) -> Array:
-        mask = (here & accepted).reshape((-1,) + (1,) * (old.ndim - 1))
-        return jnp.where(mask, new, old)
+        return old.at[place].set(jnp.where(accepted, new, old[place]))
 
     return Mixture(
         put(log_weights, now.log_weights),
@@ -301,7 +338,7 @@ def glide(key: Array, target: Target, now: Mixture) -> Mixture:
         log_shares = jax.nn.log_softmax(jnp.where(active, position[1], -jnp.inf))
         log_shares = jnp.where(active, log_shares, -jnp.inf)
         table = jax.vmap(target.row)(log_weights, target.unseen)
-        density = jnp.sum(jnp.exp(log_shares)[:, None] * table, axis=0)
+        density = jnp.dot(jnp.exp(log_shares), table, precision="highest")
         log_priors = target.prior.log_density(log_weights)
         return Mixture(log_weights, log_priors, log_shares, table, density)
 
@@ -332,8 +369,9 @@ def number_of_steps(
 ) -> tuple[int, bool]:
     """How many Metropolis-Hastings steps a sweep has, and whether trajectories with them."""
     rows, stages = choices.orderings.shape
-    most_in_glide = _MOST_IN_GLIDE if can_be_designed(rows, num_items) else _MOST_WITHOUT_TABLE
-    return number_of_moves(asked, num_rankings, rows, stages, num_slots, most_in_glide, _MOST_ROWS)
+    k = 0 if can_be_designed(rows, num_items) else 1
+    most = _MOST_IN_GLIDE[k], _MOST_ROWS[k]
+    return number_of_moves(asked, num_rankings, rows, stages, num_slots, *most)
 
 
 def update_weights_marginally(
@@ -378,9 +416,9 @@ def update_weights_marginally(
         moves.append(fitted_splits)
     if glides:
         moves.append(glide)
-    codes = codes_if_tabled(choices, num_items)
+    cells = cells_if_tabled(choices, num_items)
     design = design_if_small(choices, num_items, log_weights.dtype)
-    settings = unseen, partition, prior, choices, codes, design, row_index, largest_minimum
+    settings = unseen, partition, prior, choices, cells, design, row_index, largest_minimum
 
     def one(now: tuple[Array, Array], of_move: tuple[Array, Array]) -> tuple:
         key, which = of_move
@@ -402,7 +440,7 @@ def _without_labels(
     partition: PartitionPrior,
     prior: WeightsPrior,
     choices: Choices,
-    codes: Array | None,
+    cells: Array | None,
     design: Array | None,
     row_index: Array,
     largest_minimum: int | None,
@@ -416,7 +454,7 @@ def _without_labels(
     slots = large.slots
     log_weights, rest = all_log_weights[slots], unseen[slots]
     start = jnp.zeros(num_rows)
-    target = Target(large, rest, start, partition, prior, choices, codes, design)
+    target = Target(large, rest, start, partition, prior, choices, cells, design)
 
     def one_slot(w: Array, table: Array) -> Array:
         return table.at[w].set(target.log_row(log_weights[w], rest[w]))

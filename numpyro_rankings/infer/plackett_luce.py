@@ -50,6 +50,7 @@ from numpyro_rankings.rankings import Rankings
 
 _START_ITERATIONS = 200  # of EM, before the first sweep
 _MOST_STARTS, _MOST_CELLS = 20, 4_000_000_000  # of EM in a mixture; what all of them may touch
+_COST_OF_GAMMA = 8  # in exponential draws
 _SEED_BOOST = 1.0  # log weight that each place of a seed ranking is worth
 
 
@@ -118,13 +119,15 @@ def sum_times_in_play(
     """
     num_clusters, num_items = weights.shape
     choices, stages = data.choices, data.choices.orderings.shape[1]
-    if can_be_tabled(num_clusters, num_items, len(who.rows), stages):
+    alone = len(who.rows) == data.num_rankings  # each entry is one ranking
+    cells = num_clusters * (_COST_OF_GAMMA if key is not None and alone else 1)
+    if can_be_tabled(cells, num_items, len(who.rows), stages):
         counts = set_counts(choices, *who, num_clusters, num_items)
         times = draw_times(key, counts, set_masses(weights, pool))
         return jnp.dot(times, in_sets(num_items, times.dtype), precision="highest"), times.sum(1)
     masses = stage_masses(choices, who.rows, who.clusters, weights, pool)
     counts = choices.informative.T[:, who.rows] * who.weights
-    if key is not None and len(who.rows) == data.num_rankings:  # each entry is one ranking
+    if key is not None and alone:
         times = counts * random.exponential(key, masses.shape, masses.dtype) / masses
     else:
         times = draw_times(key, counts, masses)

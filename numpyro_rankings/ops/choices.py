@@ -187,38 +187,89 @@ def set_masses(weights: Array, pool: Array | None) -> Array:
 # -- the likelihood --------------------------------------------------------------------------------
 
 
-def codes_if_tabled(choices: Choices, num_items: int) -> Array | None:
-    """Set codes, stages first, if a table of the masses of all sets is worth its while."""
-    if not can_be_tabled(1, num_items, *choices.orderings.shape):
+def cells_if_tabled(choices: Choices, num_items: int) -> Array | None:
+    """Which set was in play and which item was chosen, as one number, stages first, (T, rows).
+
+    :return: None if a table of all sets and items is not worth its while. Stages that say nothing
+        have the number after the last one.
+    """
+    num_cells = num_items * 2**num_items
+    if num_items > _MOST_TABLED or num_cells > choices.orderings.size:
         return None
-    return set_codes(choices, num_items).T
+    cells = set_codes(choices, num_items) * num_items + choices.orderings
+    return jnp.where(choices.informative, cells, num_cells).T
+
+
+def counts_of_cells(cells: Array, amounts: Array, num_items: int) -> tuple[Array, Array]:
+    """How often each item was chosen, (n,), and each set in play, (2^n,), rows counting so much."""
+    zeros = jnp.zeros(num_items * 2**num_items, amounts.dtype)
+    counts = zeros.at[cells].add(jnp.broadcast_to(amounts, cells.shape), mode="drop")
+    counts = counts.reshape(-1, num_items)
+    return counts.sum(0), counts.sum(1)
 
 
 def log_row_likelihoods(
-    choices: Choices, weights: Array, pool: Array | None, codes: Array | None
+    choices: Choices, weights: Array, pool: Array | None, cells: Array | None
 ) -> Array:
     """Log probability of every row in one cluster, (rows,), eq. (1); it has a gradient.
 
+    Stages are added up one after the other: of a sum over an axis XLA on CPUs computes the terms
+    one number at a time.
+
     :param weights: (n,); they and the pool's, (), add up to 1.
-    :param codes: of :func:`codes_if_tabled`.
+    :param cells: of :func:`cells_if_tabled`.
     """
-    listed, informative = (choices.orderings >= 0).T, choices.informative.T
-    chosen = jnp.where(listed, weights[jnp.maximum(choices.orderings, 0).T], 0.0)
-    outside = 0.0 if pool is None else pool
-    if codes is not None:
-        masses = set_masses(weights[None], None)[0, codes] + outside
-    elif choices.unlisted is None:
-        coarse, fine = (part.sum() for part in _split(weights, _UNIT))
-        rest = jax.lax.stop_gradient(_rest(coarse, fine, chosen))
-        # integers have no slope: it is that of the plain sums
-        plain = weights.sum() - chosen.sum(0)
-        masses = _suffix_sums(chosen) + (rest + (plain - jax.lax.stop_gradient(plain)) + outside)
+    num_rows, num_stages = choices.orderings.shape
+    tiny = jnp.finfo(weights.dtype).tiny
+    unroll = min(num_stages, _UNROLLED_STAGES)
+    zeros = jnp.zeros(num_rows, weights.dtype)
+    outside = jnp.zeros((), weights.dtype) if pool is None else pool
+
+    def log_or_impossible(weights: Array) -> Array:
+        possible = weights > 0
+        return jnp.where(possible, jnp.log(jnp.where(possible, weights, 1.0)), -jnp.inf)
+
+    if cells is not None:
+        masses = set_masses(weights[None], outside[None])[0]
+        table = log_or_impossible(weights) - jnp.log(masses)[:, None]
+        table = jnp.append(table.ravel(), 0.0)
+        return jax.lax.scan(lambda total, cell: (total + table[cell], None), zeros, cells)[0]
+
+    of_column = jnp.append(weights, 0.0)
+    columns = jnp.where(choices.orderings >= 0, choices.orderings, len(weights)).T
+    if choices.unlisted is None:
+        rest = _unlisted_mass(of_column, columns, unroll)
     else:
-        masses = _suffix_sums(chosen) + (choices.unlisted.astype(weights.dtype) @ weights + outside)
-    masses = jnp.maximum(masses, jnp.finfo(weights.dtype).tiny)
-    possible = chosen > 0
-    log_stages = jnp.where(possible, jnp.log(jnp.where(possible, chosen, 1.0) / masses), -jnp.inf)
-    return jnp.sum(jnp.where(informative, log_stages, 0.0), axis=0)
+        rest = choices.unlisted.astype(weights.dtype) @ weights
+
+    def stage(now: tuple[Array, Array], of_stage: tuple[Array, Array]) -> tuple:
+        mass, total = now
+        column, informative = of_stage
+        chosen = of_column[column]
+        mass = mass + chosen
+        log_stage = log_or_impossible(chosen / jnp.maximum(mass, tiny))
+        return (mass, total + jnp.where(informative, log_stage, 0.0)), None
+
+    start = rest + outside, zeros
+    stages = columns, choices.informative.T
+    return jax.lax.scan(stage, start, stages, reverse=True, unroll=unroll)[0][1]
+
+
+def _unlisted_mass(weights: Array, columns: Array, unroll: int) -> Array:
+    """The sum of all weights without those in the columns, (rows,)."""
+    coarse, fine = (part.sum() for part in _split(weights, _UNIT))
+
+    def stage(left: tuple, column: Array) -> tuple:
+        chosen = weights[column]
+        parts = *_split(chosen, _UNIT), chosen
+        return jax.tree.map(lambda total, part: total - part, left, parts), None
+
+    start = coarse, fine, weights.sum()
+    start = jax.tree.map(lambda total: jnp.broadcast_to(total, columns.shape[1:]), start)
+    (coarse, fine, plain), _ = jax.lax.scan(stage, start, columns, unroll=unroll)
+    # integers have no slope: it is that of the plain sums
+    rest = jax.lax.stop_gradient(jnp.maximum(coarse * _UNIT + fine, 0.0))
+    return rest + (plain - jax.lax.stop_gradient(plain))
 
 
 def can_be_designed(num_rows: int, num_items: int) -> bool:
@@ -264,10 +315,10 @@ def log_likelihoods(
     :param num_active: clusters from this one on are passed over, and get -inf.
     """
     num_clusters, num_items = weights.shape
-    codes = codes_if_tabled(choices, num_items)
+    cells = cells_if_tabled(choices, num_items)
 
     def one_cluster(c: Array, table: Array) -> Array:
-        row = log_row_likelihoods(choices, weights[c], None if pool is None else pool[c], codes)
+        row = log_row_likelihoods(choices, weights[c], None if pool is None else pool[c], cells)
         return table.at[c].set(jnp.where(c < num_active, row, -jnp.inf))
 
     table = jnp.full((num_clusters, choices.orderings.shape[0]), -jnp.inf, weights.dtype)
