@@ -323,20 +323,24 @@ def test_weights_around_a_fit_have_the_density_that_is_used():
     assert np.trapezoid(density, proportion) == pytest.approx(1.0, abs=1e-3)
 
 
-@pytest.mark.parametrize("form", ["design", "cells", None])
+@pytest.mark.parametrize("form", ["design", "cells", "thinned", None])
 def test_fit_climbs_to_the_maximum(form):
     """Of one component: Hunter's steps with Gamma weights, by plain loops."""
     lists, counts = [[0, 1, 2], [2, 1], [3], [1, 3, 0, 2]] * 8, np.linspace(0.5, 3.0, 32)
-    choices = as_data(Rankings.from_orderings(lists, num_items=4), pool=True).choices
+    # so many that the first steps see every fourth one, of which there are as many as before
+    copies = 64 if form == "thinned" else 1
+    rows = [one for one in lists for _ in range(copies)]
+    choices = as_data(Rankings.from_orderings(rows, num_items=4), pool=True).choices
     shape, unseen = np.array([0.5, 1.0, 1.5, 2.0]), np.array([0.3, 0.2])
     design = design_if_small(choices, 4, jnp.float32) if form == "design" else None
-    cells = cells_if_tabled(choices, 4) if form == "cells" else None
-    assert (design is not None, cells is not None) == (form == "design", form == "cells")
+    cells = cells_if_tabled(choices, 4) if form in ("cells", "thinned") else None
+    assert (design is None, cells is None) == (form != "design", form in ("design", None))
     prior = GammaWeights(jnp.asarray(shape))
-    target = Target(None, None, None, None, prior, choices, cells, design)
+    start = jnp.zeros(len(rows))
+    target = Target(None, None, start, None, prior, choices, cells, design)
     start = jnp.array([[0.0, 0.5, -0.5, 0.2], [1.0, 1.0, 1.0, 1.0]])
     log_shares = jnp.array([0.0, -jnp.inf])
-    found = fit(target, start, log_shares, jnp.asarray(unseen), jnp.asarray(counts))
+    found = fit(target, start, log_shares, jnp.asarray(unseen), jnp.repeat(counts, copies) / copies)
     weights = np.exp(np.asarray(start[0], float))
     for _ in range(12):
         chosen, in_play = np.zeros(4), np.zeros(4)
