@@ -20,12 +20,8 @@ REPLICATES, DROPPED, KEPT, THIN = 160, 8, 19, 8
 ALPHA = dist.Gamma(2.0, 1.0)
 KERNELS = {
     "beta-exact": BetaGibbs(ALPHA, max_clusters=SIZE),
-    "slice-sequential": SliceGibbs(ALPHA, max_clusters=SIZE),
     # sticks that hold nobody need slots too
     "slice-parallel": SliceGibbs(dist.Gamma(6.0, 6.0), assignment="parallel", max_clusters=80),
-    "slice-finite": SliceGibbs(
-        ALPHA, concentration_prior=dist.Gamma(2.0, 1.5), num_components=3, assignment="parallel"
-    ),
 }
 
 
