@@ -297,6 +297,29 @@ def test_shares_of_a_pair():
     assert merged.log_split == pytest.approx(np.log(new[c] / 3), rel=1e-4)
 
 
+def test_a_move_counts_only_if_it_can_be_undone():
+    """A, the clusters of at least m, must be found again; and the start not be out of bounds."""
+    labels, rows = jnp.array([0] * 6 + [1] * 5 + [2]), jnp.arange(12)
+    partition = PartitionPrior(jnp.float32(1.3), None)
+    keys = jax.random.split(jax.random.key(0))
+    large = choose_large(*keys, labels, partition, rows, 12, 4, 4)
+    assert large.minimum > 1 and large.is_large.tolist() == [True, True, False, False]
+
+    def draw(of_first, of_second, large=large):
+        """Where the rankings of A can be in slots 0 and 1."""
+        table = jnp.zeros((4, 12)).at[0].set(jnp.asarray(of_first, float))
+        table = table.at[1].set(jnp.asarray(of_second, float))
+        return large.draw_labels(keys[0], labels, rows, table, large.log_shares)
+
+    first = jnp.arange(12) < 6
+    new, valid = draw(first, ~first)
+    assert valid and new.tolist() == labels.tolist()
+    new, valid = draw(jnp.ones(12), jnp.zeros(12))  # the second one lost all it had
+    assert not valid and new.tolist() == [0] * 11 + [2]
+    lowest = large._replace(lowest_log_share=large.log_shares[0] + 0.1)
+    assert not draw(first, ~first, lowest)[1]
+
+
 def test_weights_around_a_fit_have_the_density_that_is_used():
     center, variance = np.array([0.3, -1.0, 2.0]), np.array([0.5, 0.01, 0.2])
     law = Around(*(jnp.asarray(x) for x in (center, variance, 0.7, np.array([0.8, 1.0, 0.4]))))
