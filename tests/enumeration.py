@@ -9,6 +9,9 @@ import numpy as np
 from scipy.special import gammaln
 
 
+_RARE = 0.005
+
+
 def partitions(size: int) -> Iterator[tuple[int, ...]]:
     """All canonical label vectors (restricted growth strings)."""
 
@@ -173,10 +176,18 @@ class MallowsPosterior:
 def discrepancies(
     indicators: dict[str, np.ndarray], expectations: dict[str, np.ndarray]
 ) -> dict[str, float]:
-    """Largest |z| of each quantity; the chains, being independent, give the standard error."""
+    """Largest |z| of each quantity; the chains, being independent, give the standard error.
+
+    Events too rare for that, of which many chains see none, are counted together.
+    """
     largest = {}
     for name, expected in expectations.items():
         means = indicators[name].mean(axis=1)
+        if indicators[name].dtype == bool:
+            rare = expected < _RARE
+            together = means[:, rare].sum(axis=1, keepdims=True)
+            means = np.append(means[:, ~rare], together, axis=1)
+            expected = np.append(expected[~rare], expected[rare].sum())
         error = means.std(axis=0, ddof=1) / np.sqrt(len(means))
         # a quantity that never varied must be right as it stands
         gap = np.abs(means.mean(axis=0) - expected)
