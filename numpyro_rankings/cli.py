@@ -243,7 +243,8 @@ def _parser() -> argparse.ArgumentParser:
         "--max-clusters",
         type=_count("--max-clusters", 1, 32767),
         metavar="C",
-        help="room for so many clusters of the Dirichlet process (default: 64)",
+        help="room for so many clusters of the Dirichlet process, with those that are tried and "
+        "not kept, which may be several times as many (default: 64)",
     )
 
     run = fit.add_argument_group("run")
@@ -343,12 +344,16 @@ def _scale(option: str) -> Callable[[str], Any]:
 
 
 def _sigma(text: str) -> float:
+    from numpyro_rankings.infer.gamma_process import LEAST_SIGMA
+
     try:
         number = float(text)
     except ValueError:
         number = math.nan
-    if not 0 <= number < 1:
-        raise UserError(f"--sigma must be a number from 0 to less than 1, got {text!r}")
+    if not (number == 0 or LEAST_SIGMA <= number < 1):
+        raise UserError(
+            f"--sigma must be 0, or a number from {LEAST_SIGMA} to less than 1, got {text!r}"
+        )
     return number
 
 

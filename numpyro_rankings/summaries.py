@@ -445,8 +445,9 @@ def predict_items(
     :param tau: what ``DPPlackettLuceGibbs`` was given; the samples do not tell.
     """
     for name, number in (("num_lists", num_lists), ("length", length)):
-        if number < 1:
-            raise ValueError(f"{name} must be at least 1, got {number}")
+        _check_count(name, number)
+    if not (np.isfinite(tau) and tau > 0):
+        raise ValueError(f"tau must be a positive number, got {tau!r}")
     rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
     number = np.shape(samples["weights"])[-1] if "weights" in samples else 0
     if "log_joint" not in samples:
@@ -468,6 +469,11 @@ def predict_items(
     every = list(further)
     distinct = [_growth(lists, 0) for lists in every]
     return PredictedItems(np.array(distinct), np.array([_growth(one, number) for one in every]))
+
+
+def _check_count(name: str, number: Any) -> None:
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+        raise ValueError(f"{name} must be a positive whole number, got {number!r}")
 
 
 def _growth(lists: list[list[int]], first: int) -> list[int]:
@@ -671,6 +677,7 @@ def _log_plackett_luce(
     key: Array | None,
     num_new_clusters: int,
 ) -> np.ndarray:
+    _check_count("num_new_clusters", num_new_clusters)
     num_items = np.shape(samples["weights"])[-1]
     if new_rankings.num_items != num_items:
         hint = ""

@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 from scipy.special import gammaln
 
-
 _RARE = 0.005
 
 

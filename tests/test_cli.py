@@ -342,6 +342,7 @@ BAD_ARGUMENTS = {
         ["--components dp goes with mallows", "dp-plackett-luce"],
     ),
     "sigma": (["--model", "gamma-process", "--sigma", "1"], ["--sigma must be", "got '1'"]),
+    "small sigma": (["--model", "gamma-process", "--sigma", "1e-5"], ["or a number from 0.001"]),
     "phi": (["--model", "dp-plackett-luce", "--phi", "-1"], ["--phi"]),
     "flat": (["--alpha", "flat"], ["--alpha flat goes with --model gamma-process or"]),
     "model": (["--model", "plackett"], ["--model", "plackett"]),

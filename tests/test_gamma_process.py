@@ -262,6 +262,7 @@ def test_bad_input():
         ({"tau": dist.Gamma(1.0, 1.0)}, "tau must be a number"),
         ({"sigma": 1.0}, "sigma must be at least 0 and less than 1"),
         ({"sigma": "half"}, "sigma must be"),
+        ({"sigma": 1e-5}, "sigma must be 0, or at least 0.001"),
     ):
         with pytest.raises(ValueError, match=message):
             GammaProcessPlackettLuceGibbs(**settings)

@@ -79,14 +79,14 @@ def test_posterior_by_enumeration(name):
         return now, {**one, "alpha": partition.alpha}
 
     def chain(key):
-        key_start, key = jax.random.split(key)
+        key_start, key_center, key_warmup, key_steps = jax.random.split(key, 4)
         now = {
             "assignments": jnp.arange(4, dtype=jnp.int32) % min(slots, 4),
-            "center": jnp.argsort(jax.random.uniform(key, (slots, 4))).astype(jnp.int32),
+            "center": jnp.argsort(jax.random.uniform(key_center, (slots, 4))).astype(jnp.int32),
             "concentration": prior.draw(key_start, slots, limits),
         }
-        now, _ = jax.lax.scan(draw, now, jax.random.split(key, 100))
-        return jax.lax.scan(draw, now, jax.random.split(key_start, DRAWS))[1]
+        now, _ = jax.lax.scan(draw, now, jax.random.split(key_warmup, 100))
+        return jax.lax.scan(draw, now, jax.random.split(key_steps, DRAWS))[1]
 
     samples = jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(0), CHAINS))
     twin = MallowsPosterior(RANKINGS, 4, log_prior, tied)
@@ -194,11 +194,11 @@ def test_partition_of_lists_given_the_root(monkeypatch):
         return (labels, weights, unseen), (canonical_order(labels, slots)[0], lacks)
 
     def chain(key):
-        key_start, key = jax.random.split(key)
+        key_start, key_warmup, key_steps = jax.random.split(key, 3)
         _, unseen = draw_clusters(key_start, root, UNSEEN, SCALES, TAU, slots)
         now = jnp.arange(size, dtype=jnp.int32), jnp.ones((slots, 2)), unseen
-        now, _ = jax.lax.scan(draw, now, jax.random.split(key, 100))
-        return jax.lax.scan(draw, now, jax.random.split(key_start, 4 * DRAWS))[1]
+        now, _ = jax.lax.scan(draw, now, jax.random.split(key_warmup, 100))
+        return jax.lax.scan(draw, now, jax.random.split(key_steps, 4 * DRAWS))[1]
 
     labels, lacks = jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(0), CHAINS))
     log_joint, chance = [], []

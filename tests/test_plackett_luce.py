@@ -165,6 +165,7 @@ def test_gradient():
     [
         ((np.zeros(3), 4), "3 items cannot have length 4"),
         ((np.zeros(3), 0), "cannot have length 0"),
+        ((np.zeros(3), 1.5), "length must be a whole number, got 1.5"),
         ((np.float32(0.0), 1), "one for each item"),
         ((np.array([0.0, np.nan]), 1), "log_weights"),
         ((np.zeros(3), 2, np.inf), "log_unseen_weight"),
@@ -338,6 +339,8 @@ def test_no_maximum():
     for bad in ({"shape": 0.5}, {"shape": np.nan}, {"rate": -1.0}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             plackett_luce_map(load_dataset(), **bad)
+    with pytest.raises(TypeError, match="needs a Rankings, got list"):
+        plackett_luce_map([[0, 1]])
 
 
 # -- the kernel ----------------------------------------------------------------------------------
@@ -525,6 +528,7 @@ BAD = {
     "rate": ({"rate": -1.0}, "rate must be a positive number"),
     "rate a prior": ({"rate": dist.Gamma(1.0, 1.0)}, "rate must be a number"),
     "alpha": ({"alpha": 0.0, "num_components": 2}, "alpha must be a positive number"),
+    "alpha of one": ({"alpha": dist.Gamma(1.0, 1.0)}, "there is no alpha to learn"),
     "components": ({"num_components": None}, "num_components must be a positive whole number"),
     "sites": ({"sites": {"assignments": "z"}}, "sites can name"),
 }
@@ -550,6 +554,14 @@ def test_bad_data():
         run(PlackettLuceGibbs(), Rankings.from_orderings([[0]], num_items=1))
     with pytest.raises(ValueError, match="is a block of"):
         run(PlackettLuceGibbs(model=lambda rankings: None), rankings)
+
+    for params, message in (
+        ({"weights": jnp.array([jnp.nan, 1.0, 1.0])}, "must be numbers, 0 or more"),
+        ({"weights": jnp.array([-1.0, 1.0, 1.0])}, "must be numbers, 0 or more"),
+        ({"wieghts": jnp.ones(3)}, r"has \['wieghts'\], the sites are"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            PlackettLuceGibbs().init(random.key(0), 0, params, (rankings,), {})
 
     def gamma_weights(rankings):
         numpyro.sample("weights", dist.Gamma(1.0, 1.0).expand((3,)).to_event(1))

@@ -145,8 +145,15 @@ def test_predicted_items(fitted):
         predict_items(random.key(1), {"weights": fitted["weights"]}, 5, 1)
     with pytest.raises(ValueError, match="length"):
         predict_items(random.key(1), fitted, 5, 0)
+    with pytest.raises(ValueError, match="num_lists must be a positive whole number"):
+        predict_items(random.key(1), fitted, 1.5, 1)
     with pytest.raises(ValueError, match="tau is for"):
         predict_items(random.key(1), fitted, 5, 1, tau=2.0)
+    with pytest.raises(ValueError, match="tau must be a positive number"):
+        predict_items(random.key(1), fitted, 5, 1, tau=0.0)
+    with pytest.raises(ValueError, match="num_new_clusters must be a positive whole number"):
+        rankings = Rankings.from_orderings([[0]], num_items=2)
+        log_predictive_density(fitted, rankings, num_new_clusters=0)
     with pytest.raises(ValueError, match="num_components is for"):
         log_predictive_density(fitted, Rankings.from_orderings([[0]], num_items=2), 3)
 

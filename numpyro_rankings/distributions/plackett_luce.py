@@ -124,7 +124,10 @@ class TopTPlackettLuce(Distribution):
             raise ValueError(
                 f"log_weights must have shape (…, n), one for each item, got {log_weights.shape}"
             )
-        num_items, length = log_weights.shape[-1], int(length)
+        num_items = log_weights.shape[-1]
+        if int(length) != length:
+            raise ValueError(f"length must be a whole number, got {length!r}")
+        length = int(length)
         if length < 1 or (length > num_items and log_unseen_weight is None):
             raise ValueError(f"a ranking of {num_items} items cannot have length {length}")
         batch = log_weights.shape[:-1]

@@ -88,11 +88,18 @@ class GibbsKernel(MCMCKernel):
         if self._init_jit is None:
             self._init_jit = jax.jit(self._init)
         init = self._init_jit
+        if not self._is_block:
+            check_start_values(init_params)
         if is_prng_key(rng_key):
-            return init(rng_key, init_params, model_args, kwargs)
-        return jax.vmap(lambda key, params: init(key, params, model_args, kwargs))(
-            rng_key, init_params
-        )
+            state = init(rng_key, init_params, model_args, kwargs)
+        else:
+            state = jax.vmap(lambda key, params: init(key, params, model_args, kwargs))(
+                rng_key, init_params
+            )
+        unknown = set(init_params or {}) - set(state.z)
+        if unknown and not self._is_block:
+            raise ValueError(f"init_params has {sorted(unknown)}, the sites are {sorted(state.z)}")
+        return state
 
     def sample(self, state, model_args, model_kwargs):
         """One sweep, of one chain or of a batch of chains."""
@@ -146,6 +153,16 @@ def check_prior(name: str, prior: Any) -> None:
         )
 
 
+def check_start_values(params: Any) -> None:
+    """Refuse start values that are negative or no numbers: no site of the kernels has such."""
+    for name, value in (params or {}).items():
+        if isinstance(value, jax.core.Tracer):
+            continue
+        array = np.asarray(value)
+        if array.dtype.kind not in "iuf" or not np.all((array >= 0) & (array < np.inf)):
+            raise ValueError(f"init_params[{name!r}] must be numbers, 0 or more, and finite")
+
+
 def check_whole(name: str, number: Any, least: int) -> None:
     is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
     if not is_whole or number < least:
@@ -153,9 +170,9 @@ def check_whole(name: str, number: Any, least: int) -> None:
         raise ValueError(f"{name} must be {kind}, got {number!r}")
 
 
-def check_scale(name: str, value: Any) -> None:
-    """Refuse what is neither a positive number nor a distribution of one."""
-    if isinstance(value, dist.Distribution):
+def check_scale(name: str, value: Any, learnt: bool = True) -> None:
+    """Refuse what is neither a positive number nor, if it can be learnt, a distribution of one."""
+    if learnt and isinstance(value, dist.Distribution):
         check_prior(name, value)
         shape = value.batch_shape + value.event_shape
         if shape != ():
@@ -163,7 +180,8 @@ def check_scale(name: str, value: Any) -> None:
         return
     number = np.asarray(value)
     if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
-        raise ValueError(f"{name} must be a positive number or a distribution, got {value!r}")
+        kind = "a positive number or a distribution" if learnt else "a positive number"
+        raise ValueError(f"{name} must be {kind}, got {value!r}")
 
 
 def draw_start(key: Array, value: Any) -> Array:

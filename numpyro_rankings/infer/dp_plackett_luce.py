@@ -226,10 +226,11 @@ class DPPlackettLuceGibbs(PoolKernel):
         num_marginal_steps: int | None = None,
         model: Callable | None = None,
     ) -> None:
-        for name, value in (("alpha", alpha), ("phi", phi), ("gamma", gamma), ("tau", tau)):
+        for name, value in (("alpha", alpha), ("phi", phi), ("gamma", gamma)):
             check_scale(name, value)
         if isinstance(tau, dist.Distribution):
             raise ValueError("tau must be a number: only phi/tau matters")
+        check_scale("tau", tau, learnt=False)
         check_whole("max_clusters", max_clusters, 1)
         if num_marginal_steps is not None:
             check_whole("num_marginal_steps", num_marginal_steps, 0)

@@ -148,9 +148,7 @@ class Around(NamedTuple):
 def around(fitted: Fit, which: int, target: "Target") -> Around:
     """Weights are known about as well as the numbers are from which they are estimated."""
     chosen = fitted.chosen[which]
-    is_atom = jnp.ones_like(chosen)
-    if target.prior.has_zeros:
-        is_atom = 1.0 - jnp.maximum(0.5 * jnp.exp(-3.0 * chosen), 1e-6)
+    is_atom = 1.0 - jnp.maximum(0.5 * jnp.exp(-3.0 * chosen), 1e-6)
     return Around(
         fitted.log_weights[which],
         _SPREAD**2 / (chosen + target.prior.shape + 0.5),

@@ -26,6 +26,8 @@ from numpyro_rankings.ops.sampling import sample_log_gamma, slice_sample
 from numpyro_rankings.ops.stable import sample_tilted_stable
 from numpyro_rankings.rankings import Rankings
 
+LEAST_SIGMA = 1e-3  # below, float32 cannot hold ln(α/σ)/σ, and the gamma process is as good
+
 
 class GammaProcessState(NamedTuple):
     """
@@ -87,8 +89,8 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
     :param alpha: concentration of the process: a number, or a distribution to learn it.
     :param tau: inverse scale τ. With σ = 0 the normalised weights do not depend on it, with σ > 0
         only through :math:`α τ^σ`.
-    :param sigma: index of the generalised gamma process, 0 <= σ < 1: 0 is the gamma process, 0.5
-        the inverse Gaussian.
+    :param sigma: index of the generalised gamma process, 0 or 0.001 <= σ < 1: 0 is the gamma
+        process, 0.5 the inverse Gaussian.
     :param model: a user's model, of which the kernel is then a block in
         :class:`numpyro.infer.Gibbs` that owns its sites ``weights`` and ``unseen_weight`` (and
         ``total_weight``). It calls :func:`~numpyro_rankings.models.gamma_process_plackett_luce`
@@ -126,10 +128,12 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         check_scale("alpha", alpha)
         if isinstance(tau, dist.Distribution):
             raise ValueError("tau must be a number: only alpha * tau**sigma matters")
-        check_scale("tau", tau)
+        check_scale("tau", tau, learnt=False)
         number = np.asarray(sigma)
         if number.shape != () or number.dtype.kind not in "iuf" or not 0 <= float(number) < 1:
             raise ValueError(f"sigma must be at least 0 and less than 1, got {sigma!r}")
+        if 0 < float(number) < LEAST_SIGMA:
+            raise ValueError(f"sigma must be 0, or at least {LEAST_SIGMA}, got {sigma!r}")
         self._alpha, self._tau, self._sigma = alpha, float(tau), float(sigma)
         self._is_block = model is not None
         if model is None:

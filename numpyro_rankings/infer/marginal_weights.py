@@ -44,7 +44,7 @@ _KINDS_OF_FIXED_NUMBER = _KINDS[:4]
 # What pays beside a sweep that is cheap, where there is a table of rows and sets of items and where
 # there is none: in a trajectory rows times slots times stages; rows in all steps of a sweep.
 _MOST_IN_GLIDE, _MOST_ROWS = (2**18, 2**15), (2**19, 2**18)
-# A fitted split evaluates four dozen rows with their slopes, a step evaluates one.
+# A fitted split evaluates up to four dozen rows with their slopes, a step evaluates one.
 _STEPS_A_FITTED_SPLIT, _MOST_FITTED_SPLITS = 50, 8
 _MOST_NORMALS = 2**22  # that the steps of a sweep may need
 _LEAST_FLIPS, _MOST_FLIPS = 0.02, 0.5  # chance that an atom of one is none of the other

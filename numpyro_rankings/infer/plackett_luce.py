@@ -59,7 +59,7 @@ class PlackettLuceState(NamedTuple):
     - **z** - ``weights`` (n,) and ``log_joint``; with K > 1 components ``weights`` (K, n),
       ``assignments`` (N,), ``cluster_sizes`` (K,), ``num_clusters``, ``alpha`` and ``log_joint``.
     - **potential_energy** - minus the log joint.
-    - **accept_prob** - 1: every step is a draw from a conditional.
+    - **accept_prob** - 1, those steps left aside that have the labels integrated out.
     - **overflow** - False: a finite mixture has room for all.
     - **rng_key** - key of the next sweep.
     """
@@ -229,14 +229,16 @@ class PlackettLuceGibbs(GibbsKernel):
     ) -> None:
         array = np.asarray(shape)
         if array.dtype.kind not in "iuf" or not np.all((array > 0) & (array < np.inf)):
-            raise ValueError(f"shape must be positive, got {shape!r}")
+            raise ValueError(f"shape must be positive, a number or (n,) of them, got {shape!r}")
         if array.ndim > 1:
             raise ValueError(f"shape must be a number or have shape (n,), got {array.shape}")
         if isinstance(rate, dist.Distribution):
             raise ValueError("rate must be a number: the normalised weights do not depend on it")
-        check_scale("rate", rate)
+        check_scale("rate", rate, learnt=False)
         check_scale("alpha", alpha)
         check_whole("num_components", num_components, 1)
+        if num_components == 1 and isinstance(alpha, dist.Distribution):
+            raise ValueError("with one component there is no alpha to learn: num_components=")
         if num_marginal_steps is not None:
             check_whole("num_marginal_steps", num_marginal_steps, 0)
         self._num_marginal_steps = num_marginal_steps

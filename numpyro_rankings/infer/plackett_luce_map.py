@@ -58,6 +58,11 @@ def plackett_luce_map(rankings: Rankings, shape: float = 1.0, rate: float = 0.0)
        >>> plackett_luce_map(rankings).weights.round(3).tolist()
        [0.75, 0.25]
     """
+    if not isinstance(rankings, Rankings):
+        raise TypeError(f"plackett_luce_map needs a Rankings, got {type(rankings).__name__}")
+    for name, value in (("shape", shape), ("rate", rate)):
+        if np.ndim(value) > 0 or np.asarray(value).dtype.kind not in "iuf":
+            raise ValueError(f"{name} must be a number, got {value!r}")
     if not (np.isfinite(shape) and shape >= 1.0):
         raise ValueError(f"shape must be at least 1, or there is no maximum; got {shape!r}")
     if not (np.isfinite(rate) and rate >= 0.0):
