@@ -278,7 +278,10 @@ def test_bad_input():
 
 @pytest.mark.slow
 def test_prior_of_the_measures_is_left_as_it_is():
-    """No rankings, two clusters, α = φ = 2, τ = 1: moments of G_0(X), G_1(X) and E U_1(X) = 4."""
+    """No rankings, two clusters, α = φ = 2, τ = 1: moments of G_0(X) and of G_1(X).
+
+    The mean of G_1(X) is (α + E U_1(X))/(τ + φ), and so 2 says that E U_1(X) = 4.
+    """
     scales = Scales(jnp.array(2.0), jnp.array(2.0), jnp.array(1.0))
     chains, none = 20_000, jnp.zeros((2, 0))
 
