@@ -671,18 +671,73 @@ def _draw_new_clusters(
     return {"new_weights": weights[..., :-1], "new_unseen_weight": weights[..., -1]}
 
 
+def _by_name(new_rankings: Rankings, fitted: Rankings) -> tuple[np.ndarray, np.ndarray | None]:
+    """Orderings and choice sets in the items that were fitted; an item that is new has number K."""
+    number = fitted.num_items
+    numbers = {name: k for k, name in enumerate(fitted.items)}
+    columns = np.array([numbers.get(name, number) for name in new_rankings.items])
+    orderings = np.asarray(new_rankings.orderings)
+    codes = np.where(orderings >= 0, columns[np.maximum(orderings, 0)], -1)
+    if new_rankings.choice_sets is None:
+        return codes, None
+    offered = np.zeros((len(codes), number + 1), bool)
+    offered[:, columns] = np.asarray(new_rankings.choice_sets)
+    return codes, offered[:, :number]
+
+
+@jax.jit
+def _mean_log_pool(key: Array, draws: dict[str, Array], codes: Array) -> Array:
+    """Under a gamma process, of lists some of whose items, with the number K, are new.
+
+    A new item is a size-biased pick of the unseen ones, and takes a Beta(1, α) share of them.
+    """
+    (num_rows, _), number = codes.shape, draws["weights"].shape[-1]
+    known, new = (codes >= 0) & (codes < number), codes == number
+    columns = jnp.where(known, codes, number)
+    unlisted = jnp.ones((num_rows, number)).at[jnp.arange(num_rows)[:, None], columns]
+    unlisted = unlisted.set(0.0, mode="drop")
+
+    def add_draw(total: Array, inputs: tuple[Array, dict[str, Array]]) -> tuple[Array, None]:
+        key, draw = inputs
+        log_left = jnp.log1p(-jax.random.uniform(key, codes.shape)) / draw["alpha"]
+        log_left = jnp.where(new, log_left, 0.0)
+        unseen = draw["unseen_weight"] * jnp.exp(jnp.cumsum(log_left, axis=1) - log_left)
+        weights = jnp.append(draw["weights"], 0.0)[columns]
+        in_play = jnp.cumsum(weights[:, ::-1], axis=1)[:, ::-1]
+        mass = (unlisted @ draw["weights"])[:, None] + in_play + unseen
+        log_stages = jnp.log(jnp.where(new, unseen, weights) / mass)
+        log_p = jnp.sum(jnp.where(codes >= 0, log_stages, 0.0), axis=1)
+        return jnp.logaddexp(total, log_p), None
+
+    num_draws = len(draws["weights"])
+    inputs = jax.random.split(key, num_draws), draws
+    start = jnp.full(num_rows, -jnp.inf, draws["weights"].dtype)
+    return jax.lax.scan(add_draw, start, inputs)[0] - jnp.log(num_draws)
+
+
 def _log_plackett_luce(
     samples: Mapping[str, Any],
     new_rankings: Rankings,
     key: Array | None,
     num_new_clusters: int,
+    fitted: Rankings | None,
 ) -> np.ndarray:
     _check_count("num_new_clusters", num_new_clusters)
     num_items = np.shape(samples["weights"])[-1]
-    if new_rankings.num_items != num_items:
+    orderings: Any = new_rankings.orderings
+    offered: Any = new_rankings.choice_sets
+    if fitted is not None:
+        if "unseen_weight" in samples:
+            fitted = fitted.of_listed_items()
+        if fitted.num_items != num_items:
+            raise ValueError(
+                f"the samples are of {num_items} items, the fitted rankings of {fitted.num_items}"
+            )
+        orderings, offered = _by_name(new_rankings, fitted)
+    elif new_rankings.num_items != num_items:
         hint = ""
         if "unseen_weight" in samples:
-            hint = "; of a gamma process they must be those that the fitted rankings list, in order"
+            hint = "; pass fitted= to match items by name"
         raise ValueError(
             f"the new rankings are of {new_rankings.num_items} items, the fitted ones of "
             f"{num_items}{hint}"
@@ -699,8 +754,19 @@ def _log_plackett_luce(
     if "phi" in samples:
         key = jax.random.key(0) if key is None else key
         draws |= _draw_new_clusters(key, samples, lead, num_new_clusters)
-    offered = new_rankings.choice_sets
-    return np.asarray(_mean_log_plackett_luce(draws, new_rankings.orderings, offered))
+    new = np.asarray(orderings) == num_items
+    if new.any():
+        if "phi" in samples or "total_weight" in samples or "unseen_weight" not in samples:
+            row, stage = (int(k[0]) for k in np.nonzero(new))
+            name = new_rankings.items[int(new_rankings.orderings[row, stage])]
+            raise ValueError(
+                f"row {row + 1} lists {name!r}, which no fitted ranking lists: such lists can be "
+                "scored under the gamma process (sigma = 0) only"
+            )
+        key = jax.random.key(0) if key is None else key
+        kept = {name: draws[name] for name in ("weights", "unseen_weight", "alpha")}
+        return np.asarray(_mean_log_pool(key, kept, jnp.asarray(orderings)))
+    return np.asarray(_mean_log_plackett_luce(draws, jnp.asarray(orderings), offered))
 
 
 def log_predictive_density(
@@ -710,6 +776,7 @@ def log_predictive_density(
     *,
     num_new_clusters: int = 100,
     key: Array | None = None,
+    fitted: Rankings | None = None,
 ) -> np.ndarray:
     r"""Log predictive density of new rankings under a fitted mixture.
 
@@ -733,7 +800,10 @@ def log_predictive_density(
     :param num_components: what a Mallows kernel was given, ``None`` for the Dirichlet process;
         its samples do not tell.
     :param num_new_clusters: of ``DPPlackettLuceGibbs``, new clusters for each draw.
-    :param key: a JAX random key for these; the same one every time by default.
+    :param key: a JAX random key for these and for new items; the same one every time by default.
+    :param fitted: of a Plackett–Luce kernel, the rankings that were fitted, so that items are
+        matched by their names. Under the gamma process (σ = 0) new rankings can then list items
+        that the fitted ones do not: their probability is that of some new item there.
     :return: one value for each row, in nats, float32, shape ``(rows,)``; the mean for one
         ranking is ``np.average(log_density, weights=new_rankings.counts)``.
     :raises ValueError: if the items do not match, a list is longer than the fitted stages, or
@@ -742,7 +812,9 @@ def log_predictive_density(
     if "weights" in samples:
         if num_components is not None:
             raise ValueError("num_components is for draws of a Mallows kernel; these tell theirs")
-        return _log_plackett_luce(samples, new_rankings, key, num_new_clusters)
+        return _log_plackett_luce(samples, new_rankings, key, num_new_clusters, fitted)
+    if fitted is not None:
+        raise ValueError("fitted is for draws of a Plackett–Luce kernel")
     draws = flatten_chains(samples)
     clusters = occupied_slots(draws)
     num_items, num_stages = clusters["center"].shape[-1], clusters["concentration"].shape[-1]

@@ -176,6 +176,39 @@ def test_predicted_items_of_a_generalised_process():
     assert abs(new.mean() - unseen.mean()) < 4 * error
 
 
+def test_log_predictive_density_of_lists_with_new_items():
+    """By quadrature over the share V ~ Beta(1, α) of the unseen that a new item takes."""
+    alpha, w, u, draws = 1.5, np.array([0.5, 0.2]), 0.3, 20_000
+    samples = {
+        "weights": np.tile(w, (draws, 1)),
+        "unseen_weight": np.full(draws, u),
+        "alpha": np.full(draws, alpha),
+        "log_joint": np.zeros(draws),
+    }
+    seen = Rankings.from_orderings([["b"], ["d"]], items=["a", "b", "c", "d"])
+    lists = [["c"], ["d", "c"], ["c", "b"], ["a", "c", "d"], ["b", "d"]]
+    new = Rankings.from_orderings(lists, items=["d", "c", "b", "a"])
+    v = (np.arange(4000) + 0.5) / 4000
+    density = alpha * (1 - v) ** (alpha - 1) / 4000
+    left = u * (1 - v)
+    one = left[:, None] * (1 - v)  # after two new ones, by the share of the second
+    third = 0.2 / (0.7 + one) @ density
+    expected = [
+        u,
+        0.2 * u / 0.8,
+        density @ (u * 0.5 / (0.7 + left)),
+        density @ (u * left / (0.7 + left) * third),
+        0.5 * 0.2 / 0.5,
+    ]
+    found = np.exp(log_predictive_density(samples, new, fitted=seen))
+    np.testing.assert_allclose(found, expected, rtol=0.02)
+    assert found[[0, 1, 4]] == pytest.approx(np.array(expected)[[0, 1, 4]], rel=1e-4)
+    with pytest.raises(ValueError, match="row 1 lists 'c', which no fitted ranking lists"):
+        log_predictive_density(samples | {"total_weight": np.ones(draws)}, new, fitted=seen)
+    with pytest.raises(ValueError, match="samples are of 2 items, the fitted rankings of 1"):
+        log_predictive_density(samples, new, fitted=Rankings.from_orderings([[0]], num_items=2))
+
+
 def test_log_predictive_density(fitted):
     new = Rankings.from_orderings([[0], [1, 0]], num_items=2, counts=[1, 4])
     found = log_predictive_density(fitted, new)
@@ -183,7 +216,7 @@ def test_log_predictive_density(fitted):
     for row, ranking in enumerate([[0], [1, 0]]):
         twin = [log_prob_twin(ranking, w, u) for w, u in zip(weights, unseen, strict=True)]
         assert float(found[row]) == pytest.approx(np.log(np.mean(np.exp(twin))), rel=1e-4)
-    with pytest.raises(ValueError, match="must be those that the fitted rankings list"):
+    with pytest.raises(ValueError, match="pass fitted= to match items by name"):
         log_predictive_density(fitted, Rankings.from_orderings([[0]], num_items=3))
 
     kernel = PlackettLuceGibbs(num_components=2, alpha=1.5, num_marginal_steps=0)
