@@ -694,8 +694,8 @@ def _mean_log_pool(key: Array, draws: dict[str, Array], codes: Array) -> Array:
     (num_rows, _), number = codes.shape, draws["weights"].shape[-1]
     known, new = (codes >= 0) & (codes < number), codes == number
     columns = jnp.where(known, codes, number)
-    unlisted = jnp.ones((num_rows, number)).at[jnp.arange(num_rows)[:, None], columns]
-    unlisted = unlisted.set(0.0, mode="drop")
+    rows = jnp.arange(num_rows)[:, None]
+    unlisted = jnp.ones((num_rows, number)).at[rows, columns].set(0.0, mode="drop")
 
     def add_draw(total: Array, inputs: tuple[Array, dict[str, Array]]) -> tuple[Array, None]:
         key, draw = inputs
