@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 from numpyro.infer import MCMC
 
+from .infer.base import find_rankings
 from .partitions import partition_entropy
 from .rankings import Rankings
 from .summaries import (
@@ -210,10 +211,10 @@ def _plackett_luce_posterior(
     if "unseen_weight" in samples:
         rankings = rankings.of_listed_items()
     weights = np.asarray(samples["weights"])
-    num_rankings, is_mixture = rankings.num_rankings, "assignments" in samples
-    if is_mixture:
-        num_rankings = samples["assignments"].shape[-1]
-    _check_fitted(num_rankings, weights.shape[-1], rankings)
+    is_mixture = "assignments" in samples
+    # the draws of one population do not tell how many rankings there were
+    fitted = find_rankings(mcmc._args, mcmc._kwargs)
+    _check_fitted(fitted.num_rankings, weights.shape[-1], rankings)
     coords = {
         "item": [str(name) for name in rankings.items],
         "ranking": np.arange(rankings.num_rankings),

@@ -282,6 +282,11 @@ def test_weights_by_name_and_free_of_labels(weighted, tmp_path):
     np.testing.assert_array_equal(again["posterior"]["weights"], posterior["weights"])
     with pytest.raises(ValueError, match="the run was of"):
         to_inference_data(mcmc, Rankings.from_orderings([[0, 1]], num_items=2))
+    lists = [[int(k) for k in row if k >= 0] for row in np.asarray(rankings.orderings)]
+    once = Rankings.from_orderings(lists, items=rankings.items)
+    assert once.num_rankings < rankings.num_rankings
+    with pytest.raises(ValueError, match=f"the run was of {rankings.num_rankings} rankings"):
+        to_inference_data(mcmc, once)
 
 
 def test_log_likelihood_of_weights(weighted):
