@@ -1,0 +1,251 @@
+"""Families of counts and of single symbols."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from numpyro_rankings.components.family import Family, sum_by_label
+from numpyro_rankings.ops.special import log_gamma_ratio
+
+
+class SparseCounts(NamedTuple):
+    """Documents as the words that they have, of a vocabulary that may be large.
+
+    - **words** - (N, L), padded with -1, no word twice in a row.
+    - **counts** - how often each occurs, (N, L), 0 where there is none.
+    """
+
+    words: Any
+    counts: Any
+
+
+class WordCounts(NamedTuple):
+    """Of a cluster: **counts** of each word, (…, V), and their **total**, (…)."""
+
+    counts: Array
+    total: Array
+
+
+class SparsePoint(NamedTuple):
+    """Of a document: **words** and **counts**, (…, L), and their **total**, (…)."""
+
+    words: Array
+    counts: Array
+    total: Array
+
+
+class DirichletMultinomial(Family):
+    r"""
+    Sequences of words, of which only the counts matter.
+
+    .. math:: p \sim \mathrm{Dirichlet}(a), \quad \Pr(\text{words} \mid p) = \prod_v p_v^{x_v}.
+
+    The probability is that of the words in their order: there is no multinomial coefficient, which
+    no clustering depends on. The data are counts, (N, V), or for a large vocabulary
+    :class:`SparseCounts`; a cluster has V numbers in either case.
+
+    :param concentration: a, a number or (V,).
+    :param vocabulary_size: V, which sparse counts ask for.
+
+    .. doctest::
+
+       >>> from numpyro_rankings.components import DirichletMultinomial
+       >>> family = DirichletMultinomial(1.0)
+       >>> document = family.statistics([[2, 0, 1]])
+       >>> round(float(jnp.exp(family.log_marginal(document)[0])), 5)  # 2/60
+       0.03333
+    """
+
+    def __init__(self, concentration: Any, vocabulary_size: int | None = None) -> None:
+        self.concentration = np.asarray(concentration, float)
+        if self.concentration.ndim > 1 or not np.all(
+            (self.concentration > 0) & np.isfinite(self.concentration)
+        ):
+            raise ValueError(f"concentration must be positive numbers, got {concentration!r}")
+        if self.concentration.ndim == 1:
+            if vocabulary_size not in (None, len(self.concentration)):
+                raise ValueError(
+                    f"concentration has {len(self.concentration)} entries, the vocabulary "
+                    f"{vocabulary_size}"
+                )
+            vocabulary_size = len(self.concentration)
+        self.vocabulary_size = vocabulary_size
+
+    def _size(self, num_words: int) -> int:
+        return num_words if self.vocabulary_size is None else self.vocabulary_size
+
+    def statistics(self, data: Any) -> WordCounts | SparsePoint:
+        if isinstance(data, SparseCounts):
+            words, counts = jnp.asarray(data.words, jnp.int32), jnp.asarray(data.counts, float)
+            counts = jnp.where(words >= 0, counts, 0.0)
+            return SparsePoint(words, counts, counts.sum(-1))
+        counts = jnp.asarray(data, float)
+        return WordCounts(counts, counts.sum(-1))
+
+    def of_clusters(
+        self, points: WordCounts | SparsePoint, labels: Array, num_clusters: int
+    ) -> WordCounts:
+        total = sum_by_label(points.total, labels, num_clusters)
+        if isinstance(points, WordCounts):
+            return WordCounts(sum_by_label(points.counts, labels, num_clusters), total)
+        size = self._vocabulary()
+        columns = jnp.where(points.words >= 0, points.words, size)
+        zeros = jnp.zeros((num_clusters, size), points.counts.dtype)
+        return WordCounts(zeros.at[labels[:, None], columns].add(points.counts, mode="drop"), total)
+
+    def add(self, cluster: WordCounts, other: WordCounts | SparsePoint) -> WordCounts:
+        return self._change(cluster, other, 1.0)
+
+    def subtract(self, cluster: WordCounts, other: WordCounts | SparsePoint) -> WordCounts:
+        return self._change(cluster, other, -1.0)
+
+    def _change(
+        self, cluster: WordCounts, other: WordCounts | SparsePoint, sign: float
+    ) -> WordCounts:
+        total = cluster.total + sign * other.total
+        if isinstance(other, WordCounts):
+            return WordCounts(cluster.counts + sign * other.counts, total)
+        size = cluster.counts.shape[-1]
+        columns = jnp.where(other.words >= 0, other.words, size)
+        add = jnp.vectorize(
+            lambda row, columns, counts: row.at[columns].add(sign * counts, mode="drop"),
+            signature="(v),(l),(l)->(v)",
+        )
+        return WordCounts(add(cluster.counts, columns, other.counts), total)
+
+    def _vocabulary(self) -> int:
+        if self.vocabulary_size is None:
+            raise ValueError("sparse counts need vocabulary_size=")
+        return self.vocabulary_size
+
+    def _total_concentration(self, size: int) -> float:
+        return float(np.broadcast_to(self.concentration, (size,)).sum())
+
+    def log_marginal(self, cluster: WordCounts) -> Array:
+        size = cluster.counts.shape[-1]
+        a = jnp.asarray(self.concentration, float)
+        rising = jnp.where(cluster.counts > 0, log_gamma_ratio(a, cluster.counts), 0.0)
+        return rising.sum(-1) - log_gamma_ratio(self._total_concentration(size), cluster.total)
+
+    def log_predictive(self, cluster: WordCounts, point: WordCounts | SparsePoint) -> Array:
+        size = cluster.counts.shape[-1]
+        a = jnp.asarray(self.concentration, float)
+        counts = cluster.counts
+        if isinstance(point, SparsePoint):
+            words = jnp.maximum(point.words, 0)
+            pick = jnp.vectorize(lambda row, words: row[words], signature="(v),(l)->(l)")
+            counts = pick(counts, words)
+            a = a[words] if a.ndim else a
+        rising = jnp.where(point.counts > 0, log_gamma_ratio(a + counts, point.counts), 0.0)
+        total = self._total_concentration(size) + cluster.total
+        return rising.sum(-1) - log_gamma_ratio(total, point.total)
+
+    def check(self, data: Any) -> None:
+        if isinstance(data, SparseCounts):
+            self._check_sparse(np.asarray(data.words), np.asarray(data.counts))
+            return
+        counts = np.asarray(data)
+        if counts.ndim != 2 or counts.dtype.kind not in "iuf":
+            raise ValueError(f"counts must be an array (N, V), got shape {counts.shape}")
+        if counts.shape[1] != self._size(counts.shape[1]):
+            raise ValueError(
+                f"the vocabulary has {self.vocabulary_size} words, the counts {counts.shape[1]}"
+            )
+        _check_counts(counts)
+
+    def _check_sparse(self, words: np.ndarray, counts: np.ndarray) -> None:
+        size = self._vocabulary()
+        if words.ndim != 2 or words.shape != counts.shape or words.dtype.kind not in "iu":
+            raise ValueError(
+                f"words and counts must be arrays (N, L), words of integers: got {words.shape} of "
+                f"{words.dtype} and {counts.shape}"
+            )
+        _check_counts(counts)
+        bad = ((words < -1) | (words >= size)).any(axis=1)
+        if bad.any():
+            raise ValueError(f"row {np.argmax(bad)} has a word that is not from 0 to {size - 1}")
+        ordered = np.sort(words, axis=1)
+        twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
+        if twice.any():
+            raise ValueError(f"row {np.argmax(twice)} has a word twice: add up its counts")
+
+
+class SameSymbol(NamedTuple):
+    """Of a cluster whose points are all one symbol: its **size** and the **symbol**, (…)."""
+
+    size: Array
+    symbol: Array
+
+
+class Atom(Family):
+    r"""
+    Points that are symbols, all of a cluster the same: the fully observed language model.
+
+    A cluster has one symbol, drawn from :math:`G_0`; a point that differs has probability 0
+    (Section 4.1 of [1]).
+
+    :param probs: :math:`G_0`, (V,).
+
+    **References:**
+
+    1. Blei, D. M., Frazier, P. I. (2011), "Distance dependent Chinese restaurant processes", JMLR.
+    """
+
+    def __init__(self, probs: Any) -> None:
+        self.probs = np.asarray(probs, float)
+        if self.probs.ndim != 1 or not np.all(self.probs >= 0):
+            raise ValueError("probs must be an array (V,) of probabilities")
+        if not np.isclose(self.probs.sum(), 1.0, atol=1e-4):
+            raise ValueError(f"probs must add up to 1, not to {self.probs.sum():g}")
+
+    def _log_base(self, symbol: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            log_probs = np.log(self.probs)
+        return jnp.asarray(log_probs, float)[symbol]
+
+    def statistics(self, data: Any) -> SameSymbol:
+        symbols = jnp.asarray(data, jnp.int32)
+        return SameSymbol(jnp.ones(symbols.shape), symbols)
+
+    def of_clusters(self, points: SameSymbol, labels: Array, num_clusters: int) -> SameSymbol:
+        size = sum_by_label(points.size, labels, num_clusters)
+        lowest = jnp.full(num_clusters, len(self.probs)).at[labels].min(points.symbol)
+        highest = jnp.full(num_clusters, -1).at[labels].max(points.symbol)
+        # -1 stands for a cluster of different symbols, which has probability 0
+        symbol = jnp.where(size > 0, jnp.where(lowest == highest, lowest, -1), 0)
+        return SameSymbol(size, symbol)
+
+    def add(self, cluster: SameSymbol, other: SameSymbol) -> SameSymbol:
+        differ = (cluster.size > 0) & (other.size > 0) & (cluster.symbol != other.symbol)
+        symbol = jnp.where(cluster.size > 0, cluster.symbol, other.symbol)
+        return SameSymbol(cluster.size + other.size, jnp.where(differ, -1, symbol))
+
+    def subtract(self, cluster: SameSymbol, other: SameSymbol) -> SameSymbol:
+        size = cluster.size - other.size
+        return SameSymbol(size, jnp.where(size > 0, cluster.symbol, 0))
+
+    def log_marginal(self, cluster: SameSymbol) -> Array:
+        log_base = jnp.where(cluster.symbol >= 0, self._log_base(cluster.symbol), -jnp.inf)
+        return jnp.where(cluster.size > 0, log_base, 0.0)
+
+    def log_predictive(self, cluster: SameSymbol, point: SameSymbol) -> Array:
+        same = jnp.where(cluster.symbol == point.symbol, 0.0, -jnp.inf)
+        return jnp.where(cluster.size > 0, same, self._log_base(point.symbol))
+
+    def check(self, data: Any) -> None:
+        symbols = np.asarray(data)
+        if symbols.ndim != 1 or symbols.dtype.kind not in "iu":
+            raise ValueError(f"symbols must be integers (N,), got {symbols.shape} {symbols.dtype}")
+        bad = (symbols < 0) | (symbols >= len(self.probs))
+        bad |= self.probs[np.where(bad, 0, symbols)] == 0
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise ValueError(f"row {row} has the symbol {symbols[row]}, which has probability 0")
+
+
+def _check_counts(counts: np.ndarray) -> None:
+    bad = ~((counts >= 0) & np.isfinite(counts) & (counts == np.floor(counts))).all(axis=1)
+    if bad.any():
+        raise ValueError(f"row {np.argmax(bad)} has an entry that is not a count")

@@ -1,0 +1,117 @@
+"""What a component family has to say of a cluster.
+
+A conjugate family knows a cluster by its sufficient statistics, which points join and leave, and
+scores it with the parameters integrated out. The samplers of partitions need nothing else, so they
+work for any family.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+
+class Family(ABC):
+    r"""
+    Base of the conjugate families.
+
+    A family of one's own gives :meth:`statistics` and :meth:`log_marginal`; :meth:`log_predictive`
+    is worth giving too, for as a difference of two marginals it loses digits in large clusters.
+    Statistics are trees of arrays of one leading axis per point or cluster, whose sums say all that
+    there is to know of a cluster; a family whose statistics are better kept in another way gives
+    :meth:`add`, :meth:`subtract` and :meth:`of_clusters` as well. Everything has to work under
+    ``jit`` and ``vmap``.
+
+    .. doctest::
+
+       >>> import jax.numpy as jnp
+       >>> from jax.scipy.special import gammaln
+       >>> from numpyro_rankings.components import Family
+       >>> class PoissonGamma(Family):
+       ...     "Counts, Poisson(rate), rate ~ Gamma(a, b)."
+       ...
+       ...     def __init__(self, a, b):
+       ...         self.a, self.b = a, b
+       ...
+       ...     def statistics(self, data):
+       ...         data = jnp.asarray(data, float)
+       ...         return {"size": jnp.ones(len(data)), "sum": data, "base": gammaln(data + 1.0)}
+       ...
+       ...     def log_marginal(self, cluster):
+       ...         a, b = self.a + cluster["sum"], self.b + cluster["size"]
+       ...         ratio = gammaln(a) - gammaln(self.a)
+       ...         return ratio + self.a * jnp.log(self.b) - a * jnp.log(b) - cluster["base"]
+       >>> family = PoissonGamma(2.0, 1.0)
+       >>> points = family.statistics([3, 4, 11])
+       >>> clusters = family.of_clusters(points, jnp.array([0, 0, 1]), 2)
+       >>> [round(float(x), 3) for x in family.log_marginal(clusters)]
+       [-4.253, -6.526]
+    """
+
+    @abstractmethod
+    def statistics(self, data: Any) -> Any:
+        """Statistics of each point by itself, as one that is alone in a cluster: (N, …)."""
+
+    @abstractmethod
+    def log_marginal(self, cluster: Any) -> Array:
+        """Log probability of all points of a cluster, parameters integrated out.
+
+        :param cluster: statistics of any leading axes, those of the result; 0 for an empty one.
+        """
+
+    def log_predictive(self, cluster: Any, point: Any) -> Array:
+        """Log probability of a further point, given those of a cluster.
+
+        The leading axes of the two broadcast.
+        """
+        return self.log_marginal(self.add(cluster, point)) - self.log_marginal(cluster)
+
+    def add(self, cluster: Any, other: Any) -> Any:
+        """Statistics of the two together."""
+        return jax.tree.map(jnp.add, cluster, other)
+
+    def subtract(self, cluster: Any, other: Any) -> Any:
+        """Statistics of a cluster without some of its points."""
+        return jax.tree.map(jnp.subtract, cluster, other)
+
+    def of_clusters(self, points: Any, labels: Array, num_clusters: int) -> Any:
+        """Statistics of all clusters, afresh from those of the points.
+
+        :param points: of :meth:`statistics`, (N, …).
+        :param labels: cluster of each point, (N,).
+        """
+        return jax.tree.map(lambda x: sum_by_label(x, labels, num_clusters), points)
+
+    def check(self, data: Any) -> None:  # noqa: B027 - a family may take any data
+        """Raise ValueError if the family cannot score such data; called before they are traced."""
+
+
+def sum_by_label(values: Array, labels: Array, num_clusters: int) -> Array:
+    """Σ of the values of each cluster, (C, …)."""
+    zeros = jnp.zeros((num_clusters, *values.shape[1:]), values.dtype)
+    return zeros.at[labels].add(values)
+
+
+def check_points(data: Any, dimension: int | None = None) -> np.ndarray:
+    """Points as an array (N, d) of finite numbers.
+
+    :raises ValueError: naming the first row that has others.
+    """
+    points = np.asarray(data)
+    if points.ndim != 2 or points.dtype.kind not in "fiu":
+        raise ValueError(
+            f"points must be numbers in an array (N, d), got shape {points.shape} of "
+            f"{points.dtype}; one number each is (N, 1)"
+        )
+    if dimension is not None and points.shape[1] != dimension:
+        raise ValueError(
+            f"the family is of {dimension} dimensions, the points of {points.shape[1]}"
+        )
+    bad = ~np.isfinite(points).all(axis=1)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"row {row} of the points has an entry that is not finite: {points[row]}")
+    return points

@@ -1,0 +1,275 @@
+"""Gaussian families: known noise, unknown covariance, and unknown variances by dimension."""
+
+import math
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.scipy.linalg import solve_triangular
+
+from numpyro_rankings.components.family import Family, check_points, sum_by_label
+from numpyro_rankings.ops.special import log_gamma_ratio
+
+
+class Moments(NamedTuple):
+    """Of points in d dimensions, taken about their own mean, so that nothing cancels in float32.
+
+    - **size** - number of points, (…).
+    - **mean** - (…, d), 0 if there are none.
+    - **scatter** - Σ of the squares of x - mean: (…), (…, d) or (…, d, d), as the family asks.
+    """
+
+    size: Array
+    mean: Array
+    scatter: Array
+
+
+class _Gaussian(Family):
+    """What the families here share; they differ in what squares they want, and in the scores."""
+
+    _dimension: int | None = None
+
+    @staticmethod
+    @abstractmethod
+    def _squares(x: Array) -> Array:
+        """Squares of differences, (…, d): their sum, each, or the products of all pairs."""
+
+    def statistics(self, data: Any) -> Moments:
+        points = jnp.asarray(data, float)
+        return Moments(jnp.ones(len(points)), points, jnp.zeros_like(self._squares(points)))
+
+    def add(self, cluster: Moments, other: Moments) -> Moments:
+        size = cluster.size + other.size
+        share = other.size / jnp.maximum(size, 1.0)
+        step = other.mean - cluster.mean
+        mean = cluster.mean + share[..., None] * step
+        between = self._times(cluster.size * share, self._squares(step))
+        return Moments(size, mean, cluster.scatter + other.scatter + between)
+
+    def subtract(self, cluster: Moments, other: Moments) -> Moments:
+        size = cluster.size - other.size
+        some, share = size > 0.5, other.size / jnp.maximum(size, 1.0)
+        step = other.mean - cluster.mean
+        mean = jnp.where(some[..., None], cluster.mean - share[..., None] * step, 0.0)
+        between = self._times(cluster.size * share, self._squares(step))
+        scatter = cluster.scatter - other.scatter - between
+        return Moments(jnp.where(some, size, 0.0), mean, self._times(some, scatter))
+
+    def of_clusters(self, points: Moments, labels: Array, num_clusters: int) -> Moments:
+        size = sum_by_label(points.size, labels, num_clusters)
+        some = jnp.maximum(size, 1.0)[:, None]
+        mean = sum_by_label(points.size[:, None] * points.mean, labels, num_clusters) / some
+        # again, about that mean: a sum of 10^5 numbers of one sign has lost digits
+        rest = points.size[:, None] * (points.mean - mean[labels])
+        mean += sum_by_label(rest, labels, num_clusters) / some
+        squares = self._times(points.size, self._squares(points.mean - mean[labels]))
+        return Moments(size, mean, sum_by_label(points.scatter + squares, labels, num_clusters))
+
+    def _times(self, factor: Array, squares: Array) -> Array:
+        """A factor of the leading axes times squares that may have more."""
+        return factor.reshape(factor.shape + (1,) * (squares.ndim - factor.ndim)) * squares
+
+    def check(self, data: Any) -> None:
+        check_points(data, self._dimension)
+
+
+class GaussianMean(_Gaussian):
+    r"""
+    Points in d dimensions with Gaussian noise of known size about an unknown mean.
+
+    .. math:: μ \sim \mathrm{N}(m_0, s_0^2 I), \quad x_i \mid μ \sim \mathrm{N}(μ, s^2 I).
+
+    :param prior_scale: :math:`s_0`, standard deviation of the means of clusters.
+    :param noise_scale: :math:`s`, standard deviation of points about the mean of their cluster.
+    :param prior_mean: :math:`m_0`, a number or (d,).
+
+    .. doctest::
+
+       >>> from numpyro_rankings.components import GaussianMean
+       >>> family = GaussianMean(prior_scale=2.0, noise_scale=1.0)
+       >>> point = family.statistics([[0.5]])
+       >>> round(float(family.log_marginal(point)[0]), 4)  # N(0, 5)
+       -1.7487
+    """
+
+    def __init__(self, prior_scale: float, noise_scale: float, prior_mean: Any = 0.0) -> None:
+        for name, value in (("prior_scale", prior_scale), ("noise_scale", noise_scale)):
+            check_positive(name, value)
+        self.prior_mean = _vector("prior_mean", prior_mean)
+        self._dimension = len(self.prior_mean) if self.prior_mean.ndim else None
+        self.prior_scale, self.noise_scale = float(prior_scale), float(noise_scale)
+
+    @staticmethod
+    def _squares(x: Array) -> Array:
+        return jnp.sum(x * x, axis=-1)
+
+    def log_marginal(self, cluster: Moments) -> Array:
+        d, variance = cluster.mean.shape[-1], self.noise_scale**2
+        spread = 1.0 + cluster.size * (self.prior_scale**2 / variance)
+        off = self._squares(cluster.mean - self.prior_mean)
+        squares = (cluster.scatter + cluster.size / spread * off) / variance
+        log_noise = cluster.size * math.log(2.0 * math.pi * variance)
+        return -0.5 * (d * (log_noise + jnp.log(spread)) + squares)
+
+    def log_predictive(self, cluster: Moments, point: Moments) -> Array:
+        d, variance = point.mean.shape[-1], self.noise_scale**2
+        ratio = self.prior_scale**2 / variance
+        spread = 1.0 + cluster.size * ratio
+        weight = (cluster.size * ratio / spread)[..., None]
+        center = self.prior_mean + weight * (cluster.mean - self.prior_mean)
+        spread = variance * (1.0 + ratio / spread)
+        squares = self._squares(point.mean - center) / spread
+        return -0.5 * (d * jnp.log(2.0 * math.pi * spread) + squares)
+
+
+class NormalGamma(_Gaussian):
+    r"""
+    Points whose dimensions are independent, each with an unknown mean and variance.
+
+    .. math:: λ_k \sim \mathrm{Gamma}(a, b), \quad μ_k \mid λ_k \sim \mathrm{N}(m_k, 1/(κ λ_k)),
+        \quad x_{ik} \mid μ, λ \sim \mathrm{N}(μ_k, 1/λ_k).
+
+    :param prior_mean: m, a number or (d,).
+    :param prior_size: κ, how many points the prior mean counts for.
+    :param shape: a.
+    :param rate: b, a number or (d,).
+    """
+
+    def __init__(
+        self,
+        prior_mean: Any = 0.0,
+        prior_size: float = 1.0,
+        shape: float = 1.0,
+        rate: Any = 1.0,
+    ) -> None:
+        check_positive("prior_size", prior_size)
+        check_positive("shape", shape)
+        self.prior_mean, self.rate = _vector("prior_mean", prior_mean), _vector("rate", rate)
+        if not np.all(self.rate > 0):
+            raise ValueError(f"rate must be positive, got {rate!r}")
+        lengths = {len(x) for x in (self.prior_mean, self.rate) if x.ndim}
+        if len(lengths) > 1:
+            raise ValueError(f"prior_mean and rate are of different lengths: {sorted(lengths)}")
+        self._dimension = lengths.pop() if lengths else None
+        self.prior_size, self.shape = float(prior_size), float(shape)
+
+    @staticmethod
+    def _squares(x: Array) -> Array:
+        return x * x
+
+    def _posterior(self, cluster: Moments) -> tuple[Array, Array, Array, Array]:
+        """κ_n, a_n, b_n and the mean, by cluster and, the last two, by dimension."""
+        size = cluster.size[..., None]
+        number = self.prior_size + size
+        step = cluster.mean - self.prior_mean
+        rate = self.rate + 0.5 * cluster.scatter
+        rate = rate + 0.5 * self.prior_size * size / number * step**2
+        return number, self.shape + 0.5 * size, rate, self.prior_mean + size / number * step
+
+    def log_marginal(self, cluster: Moments) -> Array:
+        number, _, rate, _ = self._posterior(cluster)
+        size = cluster.size[..., None]
+        each = log_gamma_ratio(self.shape, 0.5 * size) - 0.5 * size * math.log(2.0 * math.pi)
+        each = each - self.shape * jnp.log(rate / self.rate) - 0.5 * size * jnp.log(rate)
+        each = each - 0.5 * jnp.log(number / self.prior_size)
+        return jnp.sum(jnp.broadcast_to(each, cluster.mean.shape), axis=-1)
+
+    def log_predictive(self, cluster: Moments, point: Moments) -> Array:
+        number, shape, rate, center = self._posterior(cluster)
+        scale = 2.0 * rate * (number + 1.0) / number
+        each = log_gamma_ratio(shape, 0.5) - 0.5 * jnp.log(math.pi * scale)
+        each = each - (shape + 0.5) * jnp.log1p((point.mean - center) ** 2 / scale)
+        return jnp.sum(each, axis=-1)
+
+
+class NormalInverseWishart(_Gaussian):
+    r"""
+    Points in d dimensions with an unknown mean and covariance.
+
+    .. math:: Σ \sim \mathrm{IW}(ν, Ψ), \quad μ \mid Σ \sim \mathrm{N}(m_0, Σ/κ),
+        \quad x_i \mid μ, Σ \sim \mathrm{N}(μ, Σ).
+
+    :param prior_mean: :math:`m_0`, (d,).
+    :param prior_size: κ, how many points the prior mean counts for.
+    :param df: ν, degrees of freedom, more than d - 1.
+    :param scale: Ψ, (d, d), symmetric and positive definite; the mean of Σ is Ψ/(ν - d - 1).
+
+    **References:**
+
+    1. Murphy, K. P. (2007), "Conjugate Bayesian analysis of the Gaussian distribution", Section 9.
+    """
+
+    def __init__(self, prior_mean: Any, prior_size: float, df: float, scale: Any) -> None:
+        check_positive("prior_size", prior_size)
+        self.prior_mean = _vector("prior_mean", prior_mean)
+        self.scale: Any = np.asarray(scale, float)
+        if self.prior_mean.ndim != 1:
+            raise ValueError(f"prior_mean must be an array (d,), got {prior_mean!r}")
+        d = self._dimension = len(self.prior_mean)
+        if self.scale.shape != (d, d) or not np.allclose(self.scale, self.scale.T):
+            raise ValueError(f"scale must be a symmetric matrix ({d}, {d})")
+        eigenvalues = np.linalg.eigvalsh(self.scale)
+        if not np.all(eigenvalues > 0):
+            raise ValueError(f"scale must be positive definite; its eigenvalues are {eigenvalues}")
+        if not np.isfinite(df) or df <= d - 1:
+            raise ValueError(f"df must be more than d - 1 = {d - 1}, got {df!r}")
+        self.prior_size, self.df = float(prior_size), float(df)
+        self._log_det = float(np.linalg.slogdet(self.scale)[1])
+
+    @staticmethod
+    def _squares(x: Array) -> Array:
+        return x[..., :, None] * x[..., None, :]
+
+    def _posterior(self, cluster: Moments) -> tuple[Array, Array, Array, Array]:
+        """κ_n, ν_n, the mean, and the Cholesky factor of Ψ_n/ν_n."""
+        number, df = self.prior_size + cluster.size, self.df + cluster.size
+        step = cluster.mean - self.prior_mean
+        share = cluster.size / number
+        matrix = self.scale + cluster.scatter
+        matrix = matrix + self._times(self.prior_size * share, self._squares(step))
+        factor = jnp.linalg.cholesky(self._times(1.0 / df, matrix))
+        return number, df, self.prior_mean + share[..., None] * step, factor
+
+    def log_marginal(self, cluster: Moments) -> Array:
+        d, half = len(self.prior_mean), 0.5 * cluster.size
+        number, df, _, factor = self._posterior(cluster)
+        log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
+        # ln Γ_d(ν_n/2) / Γ_d(ν/2), less the part of it that |Ψ_n| cancels
+        start = 0.5 * (self.df - jnp.arange(d))
+        gammas = jnp.sum(log_gamma_ratio(start, half[..., None]), axis=-1)
+        log_marginal = gammas - half * d * (math.log(math.pi) + jnp.log(df))
+        log_marginal -= half * log_det
+        # Ψ_n = ν_n times the matrix whose factor it is
+        log_marginal -= 0.5 * self.df * (log_det + d * jnp.log(df) - self._log_det)
+        return log_marginal - 0.5 * d * jnp.log(number / self.prior_size)
+
+    def log_predictive(self, cluster: Moments, point: Moments) -> Array:
+        d = len(self.prior_mean)
+        number, df, center, factor = self._posterior(cluster)
+        step = jnp.broadcast_to(
+            point.mean - center, (*jnp.broadcast_shapes(df.shape, point.size.shape), d)
+        )
+        factor = jnp.broadcast_to(factor, (*step.shape, d))
+        whitened = solve_triangular(factor, step[..., None], lower=True)[..., 0]
+        weight = number / (number + 1.0)
+        log_det = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
+        log_predictive = log_gamma_ratio(0.5 * (df + 1.0 - d), 0.5 * d) - log_det
+        log_predictive -= 0.5 * d * jnp.log(math.pi * df / weight)
+        square = weight / df * jnp.sum(whitened**2, axis=-1)
+        return log_predictive - 0.5 * (df + 1.0) * jnp.log1p(square)
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Refuse what is not one positive number."""
+    number = np.asarray(value)
+    if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
+        raise ValueError(f"{name} must be a positive number, got {value!r}")
+
+
+def _vector(name: str, value: Any) -> Any:
+    vector = np.asarray(value)
+    if vector.ndim > 1 or vector.dtype.kind not in "iuf" or not np.all(np.isfinite(vector)):
+        raise ValueError(f"{name} must be a number or an array (d,) of numbers, got {value!r}")
+    return vector.astype(float)

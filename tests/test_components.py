@@ -1,0 +1,257 @@
+"""Component families: marginals against SciPy, and clusters that points join and leave."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from numpyro_rankings.components import (
+    Atom,
+    DirichletMultinomial,
+    Family,
+    GaussianMean,
+    NormalGamma,
+    NormalInverseWishart,
+    SparseCounts,
+)
+
+RNG = np.random.default_rng(0)
+POINTS = RNG.normal(size=(7, 2)) + [1.0, -0.5]
+COUNTS = RNG.poisson(1.0, size=(7, 5))
+COUNTS[3] = 0  # an empty document
+WORDS = SparseCounts(
+    np.array([np.append(np.flatnonzero(x), [-1] * (5 - np.count_nonzero(x))) for x in COUNTS], int),
+    np.array([np.append(x[x > 0], [0] * (5 - np.count_nonzero(x))) for x in COUNTS], int),
+)
+SCALE = np.array([[2.0, 0.5], [0.5, 1.0]])
+CONCENTRATION = np.array([0.3, 1.0, 2.0, 0.5, 0.7])
+
+
+def mean_marginal(x):
+    """N(m_0, s_0² + s² on the diagonal), dimension by dimension."""
+    covariance = 1.5**2 * np.ones((len(x), len(x))) + 0.8**2 * np.eye(len(x))
+    return sum(
+        stats.multivariate_normal(np.full(len(x), m), covariance).logpdf(x[:, k])
+        for k, m in enumerate([0.3, -1.0])
+    )
+
+
+def gamma_marginal(x):
+    """A multivariate t in each dimension: x = m + noise of covariance (b/a) (I + 1/κ)."""
+    covariance = np.eye(len(x)) + np.ones((len(x), len(x))) / 0.7
+    return sum(
+        stats.multivariate_t(
+            np.full(len(x), 0.2), covariance * rate / 1.3, df=2 * 1.3, allow_singular=False
+        ).logpdf(x[:, k])
+        for k, rate in enumerate([0.9, 2.0])
+    )
+
+
+def wishart_marginal(x):
+    """One point after the other, each a multivariate t."""
+    mean, kappa, df, scale, total = np.array([0.3, -1.0]), 0.6, 3.5, SCALE, 0.0
+    for point in x:
+        v = df - 1.0
+        shape = scale * (kappa + 1) / (kappa * v)
+        total += stats.multivariate_t(mean, shape, df=v).logpdf(point)
+        step = point - mean
+        scale = scale + kappa / (kappa + 1) * np.outer(step, step)
+        mean, kappa, df = mean + step / (kappa + 1), kappa + 1, df + 1
+    return total
+
+
+def counts_marginal(x):
+    total, a = x.sum(0), CONCENTRATION
+    log_beta = special.gammaln(a + total).sum() - special.gammaln((a + total).sum())
+    return log_beta - special.gammaln(a).sum() + special.gammaln(a.sum())
+
+
+def symbol_marginal(x):
+    return np.log([0.2, 0.5, 0.3])[x[0]] if np.ptp(x) == 0 else -np.inf
+
+
+SYMBOLS = np.array([1, 1, 2, 1, 0, 0, 2])
+# name: family, data, log marginal of some of them by SciPy
+CASES = {
+    "gaussian mean": (GaussianMean(1.5, 0.8, [0.3, -1.0]), POINTS, mean_marginal),
+    "normal-gamma": (NormalGamma(0.2, 0.7, 1.3, [0.9, 2.0]), POINTS, gamma_marginal),
+    "normal-inverse-Wishart": (
+        NormalInverseWishart([0.3, -1.0], 0.6, 3.5, SCALE),
+        POINTS,
+        wishart_marginal,
+    ),
+    "counts": (DirichletMultinomial(CONCENTRATION), COUNTS, counts_marginal),
+    "sparse counts": (DirichletMultinomial(CONCENTRATION), WORDS, counts_marginal),
+    "symbols": (Atom([0.2, 0.5, 0.3]), SYMBOLS, symbol_marginal),
+}
+each_family = pytest.mark.parametrize("name", CASES)
+
+
+def pick(points, which):
+    return jax.tree.map(lambda x: x[jnp.asarray(which)], points)
+
+
+@each_family
+def test_marginals_by_scipy(name):
+    family, data, expected = CASES[name]
+    family.check(data)
+    points = family.statistics(data)
+    labels = np.array([0, 0, 1, 0, 3, 3, 1])
+    clusters = jax.jit(family.of_clusters, static_argnums=2)(points, labels, 5)
+    found = jax.jit(family.log_marginal)(clusters)
+    plain = COUNTS if name == "sparse counts" else data
+    for c in range(5):
+        members = plain[labels == c]
+        log_marginal = expected(members) if len(members) else 0.0
+        assert found[c] == pytest.approx(log_marginal, rel=1e-5, abs=1e-5), c
+
+
+@each_family
+def test_points_join_and_leave(name):
+    """Predictive probabilities add up to the marginal; statistics are those made afresh."""
+    family, data, _ = CASES[name]
+    points = family.statistics(data)
+    members = [0, 1, 3]  # symbols that are equal
+    clusters = family.of_clusters(points, jnp.arange(7), 8)  # 7 is empty
+    cluster, total = pick(clusters, 7), 0.0
+    for i in members:
+        total += family.log_predictive(cluster, pick(points, i))
+        cluster = jax.jit(family.add)(cluster, pick(points, i))
+    fresh = pick(family.of_clusters(points, jnp.array([0, 0, 1, 0, 1, 1, 1]), 2), 0)
+    assert jax.tree.structure(fresh) == jax.tree.structure(cluster)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), cluster, fresh)
+    assert total == pytest.approx(float(family.log_marginal(fresh)), rel=1e-5, abs=1e-5)
+    # out again, and to nothing
+    fewer = jax.jit(family.subtract)(fresh, pick(points, 1))
+    two = family.add(family.add(pick(clusters, 7), pick(points, 0)), pick(points, 3))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), fewer, two)
+    none = family.subtract(family.subtract(fewer, pick(points, 0)), pick(points, 3))
+    assert family.log_marginal(none) == pytest.approx(0.0, abs=1e-5)
+    # all clusters at once, and each by itself
+    both = family.log_predictive(clusters, pick(points, 2))
+    alone = [family.log_predictive(pick(clusters, c), pick(points, 2)) for c in range(8)]
+    np.testing.assert_allclose(both, alone, rtol=1e-4)
+
+
+def test_a_predictive_that_is_not_given():
+    """By default it is the difference of two marginals."""
+    family, data, _ = CASES["gaussian mean"]
+    points = family.statistics(data)
+    cluster = pick(family.of_clusters(points, jnp.array([0, 0, 0, 0, 1, 1, 1]), 2), 0)
+    by_difference = Family.log_predictive(family, cluster, pick(points, 5))
+    given = family.log_predictive(cluster, pick(points, 5))
+    assert by_difference == pytest.approx(float(given), rel=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+def test_large_clusters_in_float32(offset):
+    """10^5 points, far from the prior mean: log weights to 1e-3 of those in float64."""
+    size, d = 100_000, 3
+    x = RNG.normal(size=(size, d)).astype(np.float32) + np.float32(offset)
+    exact, new = x.astype(float), np.full((1, d), offset + 1.5)
+    mean, scatter = exact.mean(0), (exact - exact.mean(0)).T @ (exact - exact.mean(0))
+    labels = jnp.zeros(size, jnp.int32)
+
+    def found(family, other=new):
+        points = family.statistics(x)
+        cluster = family.of_clusters(points, labels, 1)
+        # a thousand leave one by one, and come back
+        thousand = pick(points, np.arange(1000))
+        for change in (family.subtract, family.add):
+            cluster = jax.lax.scan(
+                lambda c, p, change=change: (change(c, jax.tree.map(lambda x: x[None], p)), None),
+                cluster,
+                thousand,
+            )[0]
+        return float(family.log_predictive(cluster, family.statistics(other))[0])
+
+    ratio = 100.0**2
+    variance = 1.0 + ratio / (1 + size * ratio)
+    center = size * ratio / (1 + size * ratio) * mean
+    expected = stats.multivariate_normal(center, variance * np.eye(d)).logpdf(new[0])
+    assert found(GaussianMean(100.0, 1.0)) == pytest.approx(expected, abs=1e-3)
+
+    number, center = 0.1 + size, size / (0.1 + size) * mean
+    rate = 1.0 + 0.5 * np.diag(scatter) + 0.05 * size / number * mean**2
+    shape = 1.0 + 0.5 * size
+    scale = np.sqrt(rate * (number + 1) / (number * shape))
+    expected = stats.t(2 * shape, center, scale).logpdf(new[0]).sum()
+    assert found(NormalGamma(0.0, 0.1, 1.0, 1.0)) == pytest.approx(expected, abs=1e-3)
+
+    df = 5.0 + size
+    matrix = np.eye(d) + scatter + 0.1 * size / number * np.outer(mean, mean)
+    v = df - d + 1
+    expected = stats.multivariate_t(center, matrix * (number + 1) / (number * v), df=v)
+    wishart = NormalInverseWishart(np.zeros(d), 0.1, 5.0, np.eye(d))
+    assert found(wishart) == pytest.approx(expected.logpdf(new[0]), abs=1e-3)
+
+
+@pytest.mark.slow
+def test_large_vocabulary_in_float32():
+    """10^5 documents of a vocabulary of 10^4 words, against float64."""
+    size, vocabulary, length = 100_000, 10_000, 20
+    words = np.sort(RNG.integers(0, vocabulary, (size, length)), axis=1).astype(np.int32)
+    words[:, 1:][words[:, 1:] == words[:, :-1]] = -1
+    data = SparseCounts(words, np.where(words >= 0, 2, 0))
+    family = DirichletMultinomial(0.01, vocabulary)
+    family.check(data)
+    points = family.statistics(data)
+    cluster = jax.jit(family.of_clusters, static_argnums=2)(points, jnp.zeros(size, jnp.int32), 1)
+    totals = np.zeros(vocabulary)
+    np.add.at(totals, words[words >= 0], 2)
+    np.testing.assert_array_equal(cluster.counts[0], totals)
+    here, a = words[0][words[0] >= 0], 0.01
+    expected = np.log((a + totals[here]) * (a + totals[here] + 1)).sum()
+    grand = a * vocabulary + totals.sum() + np.arange(2 * len(here))
+    expected -= np.log(grand).sum()
+    found = family.log_predictive(cluster, pick(points, [0]))[0]
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+BAD = {
+    "no scale": (lambda: GaussianMean(0.0, 1.0), "prior_scale must be a positive number"),
+    "a negative scale": (lambda: GaussianMean(1.0, -1.0), "noise_scale must be a positive number"),
+    "mean of NaN": (lambda: GaussianMean(1.0, 1.0, [np.nan]), "prior_mean must be a number or"),
+    "rate of 0": (lambda: NormalGamma(rate=[1.0, 0.0]), "rate must be positive"),
+    "two lengths": (lambda: NormalGamma([0.0, 1.0], rate=[1.0] * 3), "different lengths"),
+    "few degrees": (lambda: NormalInverseWishart([0, 0], 1, 1.0, np.eye(2)), "more than d - 1 = 1"),
+    "no matrix": (lambda: NormalInverseWishart([0, 0], 1, 3, np.eye(3)), r"symmetric matrix \(2"),
+    "indefinite": (
+        lambda: NormalInverseWishart([0, 0], 1, 3, np.diag([1.0, -1.0])),
+        "positive definite",
+    ),
+    "concentration of 0": (lambda: DirichletMultinomial(0.0), "concentration must be positive"),
+    "two sizes": (lambda: DirichletMultinomial([1.0, 1.0], 3), "2 entries, the vocabulary 3"),
+    "no probabilities": (lambda: Atom([0.5, 0.4]), "add up to 1, not to 0.9"),
+    "points in a line": (
+        lambda: GaussianMean(1, 1).check([1.0, 2.0]),
+        r"array \(N, d\), got shape",
+    ),
+    "points of NaN": (
+        lambda: NormalGamma().check([[1.0], [np.nan]]),
+        "row 1 of the points has an entry that is not finite",
+    ),
+    "three dimensions": (
+        lambda: GaussianMean(1, 1, [0.0, 0.0]).check(np.ones((4, 3))),
+        "of 2 dimensions, the points of 3",
+    ),
+    "half a word": (lambda: DirichletMultinomial(1.0).check([[1, 0.5]]), "row 0 has an entry that"),
+    "other vocabulary": (lambda: DirichletMultinomial(1.0, 3).check([[1, 2]]), "has 3 words"),
+    "no vocabulary": (lambda: DirichletMultinomial(1.0).check(WORDS), "need vocabulary_size="),
+    "a word too far": (lambda: DirichletMultinomial(1.0, 3).check(WORDS), "is not from 0 to 2"),
+    "a word twice": (
+        lambda: DirichletMultinomial(1.0, 3).check(SparseCounts([[0, 1, 0]], [[1, 1, 1]])),
+        "row 0 has a word twice",
+    ),
+    "a symbol of no chance": (lambda: Atom([1.0, 0.0]).check(np.array([0, 1])), "row 1 has the"),
+    "symbols as floats": (lambda: Atom([1.0]).check([0.0]), "symbols must be integers"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(case):
+    call, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        call()
