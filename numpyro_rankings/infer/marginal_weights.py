@@ -208,9 +208,12 @@ class Target(NamedTuple):
         return log_row_likelihoods(self.choices, weights, rest, self.cells)
 
     def slope(self, log_weights: Array, unseen: Array, amounts: Array) -> tuple[Array, Array]:
-        """How often rows that count so much chose each item, and the slope of their log
-        likelihood: that, less the weight of the item times Σ 1/mass over the stages with it in
-        play."""
+        """How often each item was chosen, (K,), and the slope of the log likelihood, (K,).
+
+        That is n_k - w_k Σ 1/mass, over the stages with k in play.
+
+        :param amounts: how much each row counts, (rows,).
+        """
         num_items = len(log_weights)
         if self.design is not None:
             counts = jnp.dot(amounts, self.design, precision="highest")
