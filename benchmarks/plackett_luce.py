@@ -163,13 +163,17 @@ def nuts_mixture(orderings, num_items, truncation):
 
 def mixture(args):
     """Effective draws a CPU second of the log likelihood of a mixture, Gibbs against NUTS."""
+    for name in args.sizes:
+        size, items, length = SIZES[name]
+        compare_mixtures(size // (10 if args.quick else 1), items, length, args)
+
+
+def compare_mixtures(size, items, length, args):
     rng = np.random.default_rng(0)
-    size, items, length = SIZES["small"]
-    size = size // (10 if args.quick else 1)
     weights = np.exp(1.5 * rng.normal(size=(args.clusters, items)))
     truth = simulate_plackett_luce_mixture(jax.random.key(1), size, weights, length)
-    rankings = truth.rankings.unique()
-    orderings = jnp.asarray(truth.rankings.orderings)
+    rankings = truth.rankings.of_listed_items().unique()  # what the DP mixture can be run on
+    orderings, items = jnp.asarray(rankings.orderings[rankings.row_index]), rankings.num_items
     print(f"N = {size}, n = {items}, {args.clusters} clusters; quantity: log likelihood")
     print(f"{'kernel':40s} ESS a CPU second   R-hat  clusters  ms/sweep")
     kernels = {
@@ -333,7 +337,7 @@ def main():
         command.set_defaults(run=function)
         return command
 
-    for function in (population, maximum):
+    for function in (population, maximum, mixture):
         one = add(function)
         one.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     one = commands.choices["population"]
@@ -341,7 +345,7 @@ def main():
     one.add_argument("--draws", type=int, default=2000)
     one.add_argument("--nuts-warmup", type=int, default=500)
     one.add_argument("--nuts-draws", type=int, default=500)
-    one = add(mixture)
+    one = commands.choices["mixture"]
     one.add_argument("--clusters", type=int, default=4)
     one.add_argument("--truncation", type=int, default=10)
     one.add_argument("--warmup", type=int, default=100)

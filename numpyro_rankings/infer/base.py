@@ -154,9 +154,12 @@ def check_prior(name: str, prior: Any) -> None:
 
 
 def check_start_values(params: Any) -> None:
-    """Refuse start values that are negative or no numbers: no site of the kernels has such."""
+    """Refuse start values that are negative or no numbers: no site of the kernels has such.
+
+    A whole draw may be given: its log joint is computed anew, and may be anything.
+    """
     for name, value in (params or {}).items():
-        if isinstance(value, jax.core.Tracer):
+        if isinstance(value, jax.core.Tracer) or name == "log_joint":
             continue
         array = np.asarray(value)
         if array.dtype.kind not in "iuf" or not np.all((array >= 0) & (array < np.inf)):
