@@ -9,6 +9,7 @@ from jax import Array
 from jax.scipy.special import gammaln, i1e
 from numpyro import handlers
 
+from numpyro_rankings.components.family import Family, num_points
 from numpyro_rankings.distributions import (
     ChineseRestaurantProcess,
     FiniteDirichletPartition,
@@ -399,3 +400,39 @@ def log_pitt_walker(
     # the Jacobian of the shares and the total
     jacobian = jnp.sum(weights > 0, axis=1) * jnp.log(total)
     return log_density + jnp.sum(jnp.where(occupied, of_atoms + rest + jacobian, 0.0))
+
+
+def conjugate_mixture(
+    data: Any,
+    *,
+    family: Family,
+    alpha: float | dist.Distribution = 1.0,
+    discount: float = 0.0,
+    max_clusters: int = 64,
+) -> None:
+    r"""
+    Mixture of a conjugate family over the partitions of a Dirichlet or Pitman–Yor process.
+
+    .. math:: c_{1:N} \sim \mathrm{CRP}(α, d), \quad p(x \mid c) = \prod_c p(x_{i: c_i = c}),
+
+    the parameters of the clusters integrated out. Sites: ``alpha`` (if it is a distribution),
+    ``assignments`` (N,), and the factor ``data``.
+
+    :param data: what the family takes.
+    :param family: of the components.
+    :param alpha: concentration, a number or a prior.
+    :param discount: d, 0 for the Dirichlet process.
+    :param max_clusters: slots.
+
+    **References:**
+
+    1. Antoniak, C. E. (1974), "Mixtures of Dirichlet processes with applications to Bayesian
+       nonparametric problems", Annals of Statistics.
+    """
+    points = family.statistics(data)
+    if isinstance(alpha, dist.Distribution):
+        alpha = numpyro.sample("alpha", alpha)
+    prior = ChineseRestaurantProcess(alpha, num_points(points), discount, max_clusters=max_clusters)
+    labels = numpyro.sample("assignments", prior, infer={"event_dims": ["point"]})
+    clusters = family.of_clusters(points, labels, max_clusters)
+    _factor("data", family.log_marginal(clusters).sum())

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, random
 
 from numpyro_rankings.components.family import Family, sum_by_label
 from numpyro_rankings.ops.special import log_gamma_ratio
@@ -141,6 +141,28 @@ class DirichletMultinomial(Family):
         rising = jnp.where(point.counts > 0, log_gamma_ratio(a + counts, point.counts), 0.0)
         total = self._total_concentration(size) + cluster.total
         return rising.sum(-1) - log_gamma_ratio(total, point.total)
+
+    def log_predictive_of_member(
+        self, cluster: WordCounts, point: WordCounts | SparsePoint
+    ) -> Array:
+        if isinstance(point, WordCounts):
+            return super().log_predictive_of_member(cluster, point)
+        # as log_predictive, the counts of the document taken out where they are read
+        size = cluster.counts.shape[-1]
+        a = jnp.asarray(self.concentration, float)
+        words = jnp.maximum(point.words, 0)
+        pick = jnp.vectorize(lambda row, words: row[words], signature="(v),(l)->(l)")
+        others = pick(cluster.counts, words) - point.counts
+        a = a[words] if a.ndim else a
+        rising = jnp.where(point.counts > 0, log_gamma_ratio(a + others, point.counts), 0.0)
+        total = self._total_concentration(size) + cluster.total - point.total
+        return rising.sum(-1) - log_gamma_ratio(total, point.total)
+
+    def project(self, key: Array, points: WordCounts | SparsePoint) -> Array:
+        if isinstance(points, WordCounts):
+            return points.counts @ random.normal(key, points.counts.shape[-1:])
+        direction = random.normal(key, (self._vocabulary(),))
+        return jnp.sum(points.counts * direction[jnp.maximum(points.words, 0)], axis=-1)
 
     def check(self, data: Any) -> None:
         if isinstance(data, SparseCounts):

@@ -21,9 +21,9 @@ class Family(ABC):
     A family of one's own gives :meth:`statistics` and :meth:`log_marginal`; :meth:`log_predictive`
     is worth giving too, for as a difference of two marginals it loses digits in large clusters.
     Statistics are trees of arrays of one leading axis per point or cluster, whose sums say all that
-    there is to know of a cluster; a family whose statistics are better kept in another way gives
-    :meth:`add`, :meth:`subtract` and :meth:`of_clusters` as well. Everything has to work under
-    ``jit`` and ``vmap``.
+    there is to know of a cluster, 0 if it is empty; a family whose statistics are better kept in
+    another way gives :meth:`add`, :meth:`subtract` and :meth:`of_clusters` as well. Everything has
+    to work under ``jit`` and ``vmap``.
 
     .. doctest::
 
@@ -69,6 +69,10 @@ class Family(ABC):
         """
         return self.log_marginal(self.add(cluster, point)) - self.log_marginal(cluster)
 
+    def log_predictive_of_member(self, cluster: Any, point: Any) -> Array:
+        """The same of a point that is in the cluster, given the others there."""
+        return self.log_predictive(self.subtract(cluster, point), point)
+
     def add(self, cluster: Any, other: Any) -> Any:
         """Statistics of the two together."""
         return jax.tree.map(jnp.add, cluster, other)
@@ -85,8 +89,25 @@ class Family(ABC):
         """
         return jax.tree.map(lambda x: sum_by_label(x, labels, num_clusters), points)
 
+    def project(self, key: Array, points: Any) -> Array:
+        """Random projection of the points to a line, (N,), for the orderings that need one.
+
+        :param key: of the direction.
+        """
+        raise ValueError(f"{type(self).__name__} has no vectors that could be projected")
+
     def check(self, data: Any) -> None:  # noqa: B027 - a family may take any data
         """Raise ValueError if the family cannot score such data; called before they are traced."""
+
+
+def num_points(points: Any) -> int:
+    """N."""
+    return jax.tree.leaves(points)[0].shape[0]
+
+
+def take(points: Any, index: Any) -> Any:
+    """Statistics of some of the points, or of some of the clusters."""
+    return jax.tree.map(lambda x: x[index], points)
 
 
 def sum_by_label(values: Array, labels: Array, num_clusters: int) -> Array:

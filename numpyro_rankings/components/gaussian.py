@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, random
 from jax.scipy.linalg import solve_triangular
 
 from numpyro_rankings.components.family import Family, check_points, sum_by_label
@@ -66,6 +66,9 @@ class _Gaussian(Family):
         mean += sum_by_label(rest, labels, num_clusters) / some
         squares = self._times(points.size, self._squares(points.mean - mean[labels]))
         return Moments(size, mean, sum_by_label(points.scatter + squares, labels, num_clusters))
+
+    def project(self, key: Array, points: Moments) -> Array:
+        return points.mean @ random.normal(key, points.mean.shape[-1:])
 
     def _times(self, factor: Array, squares: Array) -> Array:
         """A factor of the leading axes times squares that may have more."""

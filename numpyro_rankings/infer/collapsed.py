@@ -1,0 +1,181 @@
+"""Collapsed Gibbs sampling of a partition, one point at a time (Neal 2000, Algorithm 3)."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, random
+
+from numpyro_rankings.components.family import Family, take
+from numpyro_rankings.infer.partition import (
+    Move,
+    PartitionKernel,
+    PartitionState,
+    Points,
+    RestaurantPrior,
+)
+
+_BLOCK = 32  # points whose labels are drawn at once, as long as none of them changes
+
+
+class CollapsedGibbs(PartitionKernel):
+    r"""
+    Gibbs sampler of the partition of a Dirichlet or Pitman–Yor process mixture.
+
+    Each sweep takes every point out of its cluster and seats it anew [1, Algorithm 3]:
+
+    .. math:: p(c_i = c) \propto (n_{-i,c} - d)\, p(x_i \mid x_{-i,c}), \quad
+        p(c_i \text{ new}) \propto (α + d K_{-i})\, p(x_i).
+
+    Draws are made for 32 points at once, and hold up to the first of them that changes its cluster:
+    the result is that of one at a time.
+
+    Samples: ``assignments`` (D, N), canonical, ``num_clusters`` (D,), ``alpha``, ``log_joint``.
+    Run as ``mcmc.run(key, data)``.
+
+    :param family: component family, see :mod:`numpyro_rankings.components`.
+    :param alpha: concentration, a number or a distribution; with a Gamma prior and no discount it
+        is drawn by the auxiliary variable of Escobar & West, otherwise by slice sampling.
+    :param discount: d of the Pitman–Yor process, 0 for the Dirichlet process.
+    :param max_clusters: slots; where a point wants a new cluster beyond them, it is drawn among
+        those that there are, and ``overflow`` is set.
+    :param init: ``"sequential"`` seats the points in turn by their predictive probability,
+        ``"one"`` is one cluster, ``"singletons"`` as many as points; or give
+        ``init_params={"assignments": labels}``.
+    :param model: a user's model, of which the kernel is then a block in
+        :class:`numpyro.infer.Gibbs`: its site ``assignments`` must be a
+        :class:`~numpyro_rankings.distributions.ChineseRestaurantProcess` with this
+        ``max_clusters``, its first argument the data, and its likelihood that of the family, as in
+        :func:`~numpyro_rankings.models.conjugate_mixture`.
+    :param sites: another name for that site, ``{"assignments": "z"}``.
+
+    **References:**
+
+    1. Neal, R. M. (2000), "Markov chain sampling methods for Dirichlet process mixture models",
+       Journal of Computational and Graphical Statistics.
+
+    .. doctest::
+
+       >>> import jax
+       >>> from numpyro.infer import MCMC
+       >>> from numpyro_rankings.components import GaussianMean
+       >>> from numpyro_rankings.infer import CollapsedGibbs
+       >>> x = jnp.array([[-1.5], [-1.4], [-1.2], [2.1], [2.5], [2.8]])
+       >>> kernel = CollapsedGibbs(GaussianMean(prior_scale=3.0, noise_scale=0.3), max_clusters=6)
+       >>> mcmc = MCMC(kernel, num_warmup=100, num_samples=1000, progress_bar=False)
+       >>> mcmc.run(jax.random.key(0), x)
+       >>> bool((mcmc.get_samples()["num_clusters"] == 2).mean() > 0.5)
+       True
+    """
+
+    def _move(
+        self,
+        key: Array,
+        labels: Array,
+        prior: RestaurantPrior,
+        points: Points,
+        state: PartitionState,
+    ) -> Move:
+        labels, overflow = reseat(key, labels, prior, points, self._family, self._max_clusters)
+        return Move(labels, jnp.ones(()), overflow)
+
+
+class _Seating(NamedTuple):
+    """**position** - of the next point; **labels**, **sizes** and statistics of **clusters**."""
+
+    position: Array
+    labels: Array
+    sizes: Array
+    clusters: Any
+    overflow: Array
+
+
+def reseat(
+    key: Array,
+    labels: Array,
+    prior: RestaurantPrior,
+    points: Points,
+    family: Family,
+    num_slots: int,
+) -> tuple[Array, Array]:
+    """One sweep over all points: labels (N,), and whether more slots would have been needed."""
+    size = points.size
+    block = min(_BLOCK, size)
+    slots = jnp.arange(num_slots)
+    uniforms = random.uniform(key, (2, size))
+    triangle = jnp.triu(jnp.ones((num_slots + 1, num_slots + 1)))
+
+    def draw(seating: _Seating, index: Array) -> tuple[Array, Array]:
+        """Seats of the points of a block, each as if it were the first of them to move."""
+        mine, sizes = seating.labels[index], seating.sizes
+        point = take(points.statistics, index)
+        log_others = family.log_predictive(
+            jax.tree.map(lambda x: x[None], seating.clusters),
+            jax.tree.map(lambda x: x[:, None], point),
+        )
+        log_mine = family.log_predictive_of_member(take(seating.clusters, mine), point)
+        alone = sizes[mine] == 1
+        others = jnp.sum(sizes > 0) - alone
+        log_seats = jnp.where(
+            slots == mine[:, None],
+            (prior.log_join(sizes[mine] - 1) + log_mine)[:, None],
+            prior.log_join(sizes) + log_others,
+        )
+        # a cluster without members scores nothing, whatever was left of its statistics
+        log_seats = jnp.where((sizes - (slots == mine[:, None])) > 0, log_seats, -jnp.inf)
+        log_new = prior.log_open(others) + points.log_alone[index]
+        log_weights = jnp.concatenate([log_seats, log_new[:, None]], axis=1)
+        weights = jnp.exp(log_weights - log_weights.max(1, keepdims=True))
+        # sums from the first seat on, as a product, which CPUs do faster; any rounding does
+        sums = jnp.dot(weights, triangle)
+        is_full = jnp.all(sizes > 0) & ~alone
+        # where there is no seat for a new cluster, its share goes to the others
+        total = jnp.where(is_full, sums[:, -2], sums[:, -1])
+        wanted = is_full & (uniforms[1, index] * sums[:, -1] > sums[:, -2])
+        target = (1.0 - uniforms[0, index]) * total  # positive
+        # of rounding nobody sits where the weight is 0
+        reached = jnp.argmax((sums >= target[:, None]) & (weights > 0), axis=1)
+        possible = jnp.take_along_axis(weights, reached[:, None], axis=1)[:, 0] > 0
+        seat = jnp.where(possible, reached, jnp.argmax(weights[:, :-1], axis=1))
+        free = jnp.where(alone, mine, jnp.argmin(sizes > 0))
+        return jnp.where(seat == num_slots, free, seat).astype(jnp.int32), wanted
+
+    def step(seating: _Seating) -> _Seating:
+        # the last block may reach back to points that have been seated
+        start = jnp.minimum(seating.position, size - block)
+        index = start + jnp.arange(block)
+        seats, wanted = draw(seating, index)
+        mine = seating.labels[index]
+        open_ = index >= seating.position
+        changes = open_ & (seats != mine)
+        any_change = changes.any()
+        first = jnp.where(any_change, jnp.argmax(changes), block - 1)
+        point, old, new = take(points.statistics, index[first]), mine[first], seats[first]
+        sizes = seating.sizes.at[old].add(-1).at[new].add(1)
+        left = family.subtract(take(seating.clusters, old), point)
+        joined = family.add(_at(seating.clusters, new, seating.sizes[new] > 0), point)
+        clusters = jax.tree.map(
+            lambda x, a, b: jnp.where(any_change, x.at[old].set(a).at[new].set(b), x),
+            seating.clusters,
+            left,
+            joined,
+        )
+        valid = open_ & (jnp.arange(block) <= first)
+        return _Seating(
+            index[first] + 1,
+            seating.labels.at[index[first]].set(jnp.where(any_change, new, old)),
+            sizes,
+            clusters,
+            seating.overflow | jnp.any(wanted & valid),
+        )
+
+    clusters = family.of_clusters(points.statistics, labels, num_slots)
+    sizes = jnp.zeros(num_slots, jnp.int32).at[labels].add(1)
+    start = _Seating(jnp.array(0), labels, sizes, clusters, jnp.array(False))
+    seating = jax.lax.while_loop(lambda s: s.position < size, step, start)
+    return seating.labels, seating.overflow
+
+
+def _at(clusters: Any, slot: Array, some: Array) -> Any:
+    """Statistics of a cluster, 0 if it has no members: what subtraction left there is rounding."""
+    return jax.tree.map(lambda x: jnp.where(some, x[slot], jnp.zeros_like(x[slot])), clusters)
