@@ -222,14 +222,21 @@ class PartitionKernel(GibbsKernel):
         given = {} if self._is_block else init_params or {}
         labels = given.get("assignments")
         if labels is not None and not isinstance(labels, jax.core.Tracer):
-            highest = np.max(np.asarray(labels), initial=-1)
-            if np.asarray(labels).dtype.kind not in "iu" or highest >= self._max_clusters:
-                raise ValueError(
-                    f"init_params['assignments'] must be labels below max_clusters = "
-                    f"{self._max_clusters}"
-                )
+            self._check_labels(np.asarray(labels), model_args, dict(model_kwargs or {}))
         state = super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
         return state._replace(warmup_left=jnp.full_like(state.warmup_left, num_warmup))
+
+    def _check_labels(self, labels: np.ndarray, args: tuple, kwargs: dict) -> None:
+        size = num_points(self._family.statistics(self._data(args, kwargs)))
+        if labels.dtype.kind not in "iu" or labels.ndim < 1 or labels.shape[-1] != size:
+            raise ValueError(
+                f"init_params['assignments'] must be one label for each of the {size} points"
+            )
+        if labels.max() >= self._max_clusters:
+            raise ValueError(
+                "init_params['assignments'] must be labels below max_clusters = "
+                f"{self._max_clusters}"
+            )
 
     def _prior(self, z: dict, args: tuple, kwargs: dict) -> RestaurantPrior:
         """α and d; as a block, those of the user's model given the sibling sites."""
