@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from numpyro_rankings import _xla
+
 if TYPE_CHECKING:
     from numpyro_rankings.datasets import list_datasets, load_dataset, read_rankings
     from numpyro_rankings.infer.plackett_luce_map import plackett_luce_map
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     )
 
 __version__ = "0.1.0"
+_xla.set_flag()
 
 # names are imported when first used, so that the command line answers --help at once
 _HOMES = {

@@ -7,6 +7,8 @@ from pathlib import Path
 import jax
 import pytest
 
+import numpyro_rankings  # noqa: F401 - sets what XLA has to be told before it is used
+
 _cache = Path(os.environ.get("NUMPYRO_RANKINGS_TEST_CACHE", Path(tempfile.gettempdir())))
 jax.config.update("jax_compilation_cache_dir", str(_cache / "numpyro_rankings_test_cache"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)

@@ -15,6 +15,7 @@ from numpyro.infer.gibbs import GIBBS_SITES_KWARG
 from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import is_prng_key
 
+from numpyro_rankings._xla import warn_of_wrong_sums
 from numpyro_rankings.rankings import Rankings
 
 _LEAST_START = 1e-6
@@ -82,6 +83,8 @@ class GibbsKernel(MCMCKernel):
     def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
         """Initial state; a batch of keys gives a batch of chains."""
         del num_warmup
+        if jax.default_backend() == "cpu":
+            warn_of_wrong_sums()
         kwargs = dict(model_kwargs or {})
         self._check(model_args, kwargs)
         model_args, kwargs = self._prepare(model_args, kwargs)
