@@ -131,7 +131,7 @@ def expectations(alphas, phis, gammas, weights_of_scales, nodes=60):
     }
 
 
-def run(kernel, draws=600):
+def run(kernel, draws=300):
     mcmc = MCMC(
         kernel,
         num_warmup=100,
@@ -218,7 +218,7 @@ def test_block_of_gibbs():
     mcmc = MCMC(
         kernel,
         num_warmup=200,
-        num_samples=1500,
+        num_samples=600,
         num_chains=40,
         chain_method=jax.vmap,
         progress_bar=False,

@@ -70,7 +70,7 @@ def table():
     return Rankings.from_orderings(LISTS, num_items=6, counts=COUNTS)
 
 
-def run(kernel, rankings, draws=500, seed=0):
+def run(kernel, rankings, draws=300, seed=0):
     mcmc = MCMC(
         kernel,
         num_warmup=30,

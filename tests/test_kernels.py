@@ -140,7 +140,7 @@ def sampler(kernel, chain_method="vectorized", **settings):
 
 def size_of(name):
     """Chains and draws, which for the Mallows kernels serve for their enumeration test too."""
-    return (100, 250) if name in MALLOWS else (4, 6)
+    return (100, 100) if name in MALLOWS else (4, 6)
 
 
 @lru_cache

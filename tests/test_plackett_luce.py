@@ -438,7 +438,7 @@ def test_mixture_by_quadrature():
     mcmc = MCMC(
         kernel,
         num_warmup=50,
-        num_samples=300,
+        num_samples=150,
         num_chains=100,
         chain_method="vectorized",
         progress_bar=False,
@@ -469,8 +469,8 @@ def test_block_of_gibbs_by_quadrature():
     rankings = Rankings.from_orderings(MIXED, num_items=3)
     mcmc = MCMC(
         kernel,
-        num_warmup=200,
-        num_samples=1000,
+        num_warmup=150,
+        num_samples=400,
         num_chains=40,
         chain_method=jax.vmap,
         progress_bar=False,
