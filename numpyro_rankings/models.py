@@ -10,13 +10,16 @@ from jax.scipy.special import gammaln, i1e
 from numpyro import handlers
 
 from numpyro_rankings.components.family import Family, num_points
+from numpyro_rankings.decays import Decay, as_neighbors
 from numpyro_rankings.distributions import (
     ChineseRestaurantProcess,
+    DistanceDependentCRP,
     FiniteDirichletPartition,
     GeneralizedMallows,
     MallowsConcentrationPrior,
     RandomPermutation,
     TopTPlackettLuce,
+    links_to_partition,
 )
 from numpyro_rankings.ops.special import log_bessel_ie
 from numpyro_rankings.ops.stable import log_stable_density
@@ -435,4 +438,44 @@ def conjugate_mixture(
     prior = ChineseRestaurantProcess(alpha, num_points(points), discount, max_clusters=max_clusters)
     labels = numpyro.sample("assignments", prior, infer={"event_dims": ["point"]})
     clusters = family.of_clusters(points, labels, max_clusters)
+    _factor("data", family.log_marginal(clusters).sum())
+
+
+def ddcrp_mixture(
+    data: Any,
+    distances: Any,
+    *,
+    family: Family,
+    alpha: float | dist.Distribution = 1.0,
+    decay: Decay,
+) -> None:
+    r"""
+    Mixture of a conjugate family over the partitions of a distance dependent process.
+
+    .. math:: c_i \sim p(c_i = j) \propto f(d_{ij}), \quad
+        p(x \mid c) = \prod_k p(x_{i: z(c)_i = k}),
+
+    z(c) the connected components of the links. Sites: ``alpha`` and ``decay_scale`` (where they are
+    distributions), ``links`` (N,), and the factor ``data``.
+
+    :param data: what the family takes.
+    :param distances: (N, N), or :class:`~numpyro_rankings.decays.SparseDistances`.
+    :param family: of the components.
+    :param alpha: weight of a link to oneself, a number or a prior.
+    :param decay: of the distances.
+
+    **References:**
+
+    1. Blei, D. M., Frazier, P. I. (2011), "Distance dependent Chinese restaurant processes", JMLR.
+    """
+    points = family.statistics(data)
+    if isinstance(alpha, dist.Distribution):
+        alpha = numpyro.sample("alpha", alpha)
+    scale = decay.scale
+    if isinstance(scale, dist.Distribution):
+        scale = numpyro.sample("decay_scale", scale)
+    neighbors, distances = as_neighbors(distances)
+    prior = DistanceDependentCRP(alpha, decay(distances, scale), neighbors)
+    links = numpyro.sample("links", prior, infer={"event_dims": ["point"]})
+    clusters = family.of_clusters(points, links_to_partition(links), num_points(points))
     _factor("data", family.log_marginal(clusters).sum())

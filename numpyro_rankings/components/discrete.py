@@ -142,6 +142,11 @@ class DirichletMultinomial(Family):
         total = self._total_concentration(size) + cluster.total
         return rising.sum(-1) - log_gamma_ratio(total, point.total)
 
+    def log_union(self, cluster: WordCounts, other: WordCounts) -> Array:
+        # that of the other given the cluster, and by itself
+        empty = WordCounts(jnp.zeros_like(other.counts), jnp.zeros_like(other.total))
+        return self.log_predictive(cluster, other) - self.log_predictive(empty, other)
+
     def log_predictive_of_member(
         self, cluster: WordCounts, point: WordCounts | SparsePoint
     ) -> Array:

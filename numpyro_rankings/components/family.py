@@ -69,6 +69,14 @@ class Family(ABC):
         """
         return self.log_marginal(self.add(cluster, point)) - self.log_marginal(cluster)
 
+    def log_union(self, cluster: Any, other: Any) -> Array:
+        """Log of p(both together) / p(cluster) p(other); leading axes broadcast.
+
+        Worth giving too, for what the marginals have in common loses digits.
+        """
+        together = self.log_marginal(self.add(cluster, other))
+        return together - self.log_marginal(cluster) - self.log_marginal(other)
+
     def log_predictive_of_member(self, cluster: Any, point: Any) -> Array:
         """The same of a point that is in the cluster, given the others there."""
         return self.log_predictive(self.subtract(cluster, point), point)

@@ -116,6 +116,23 @@ class GaussianMean(_Gaussian):
         log_noise = cluster.size * math.log(2.0 * math.pi * variance)
         return -0.5 * (d * (log_noise + jnp.log(spread)) + squares)
 
+    def log_union(self, cluster: Moments, other: Moments) -> Array:
+        d, variance = cluster.mean.shape[-1], self.noise_scale**2
+        ratio = self.prior_scale**2 / variance
+
+        def off(moments: Moments) -> tuple[Array, Array]:
+            spread = 1.0 + moments.size * ratio
+            return jnp.log(spread), moments.size / spread * self._squares(
+                moments.mean - self.prior_mean
+            )
+
+        both = self.add(cluster, other)
+        share = cluster.size * other.size / jnp.maximum(both.size, 1.0)
+        between = share * self._squares(other.mean - cluster.mean)
+        (log_both, of_both), (log_one, of_one), (log_two, of_two) = map(off, (both, cluster, other))
+        squares = between + of_both - of_one - of_two
+        return -0.5 * (d * (log_both - log_one - log_two) + squares / variance)
+
     def log_predictive(self, cluster: Moments, point: Moments) -> Array:
         d, variance = point.mean.shape[-1], self.noise_scale**2
         ratio = self.prior_scale**2 / variance

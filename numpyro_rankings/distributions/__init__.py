@@ -1,6 +1,7 @@
 """NumPyro distributions of rankings, of their parameters, and of partitions."""
 
 from . import constraints as constraints
+from .ddcrp import DistanceDependentCRP, links_to_partition
 from .flat import FlatLog
 from .mallows import (
     GeneralizedMallows,
@@ -16,6 +17,7 @@ from .plackett_luce import TopTPlackettLuce
 
 __all__ = [
     "ChineseRestaurantProcess",
+    "DistanceDependentCRP",
     "FiniteDirichletPartition",
     "FlatLog",
     "GeneralizedMallows",
@@ -28,4 +30,5 @@ __all__ = [
     "concentration_to_dispersion",
     "constraints",
     "dispersion_to_concentration",
+    "links_to_partition",
 ]

@@ -1,7 +1,14 @@
 """Gibbs kernels for models of rankings, and for partitions of anything."""
 
+from numpyro_rankings.decays import (
+    exponential_decay,
+    identity_decay,
+    logistic_decay,
+    window_decay,
+)
 from numpyro_rankings.infer.collapsed import CollapsedGibbs
 from numpyro_rankings.infer.cycle import Cycle
+from numpyro_rankings.infer.ddcrp import DDCRPGibbs
 from numpyro_rankings.infer.dp_plackett_luce import DPPlackettLuceGibbs
 from numpyro_rankings.infer.gamma_process import GammaProcessPlackettLuceGibbs
 from numpyro_rankings.infer.mallows import BetaGibbs, SliceGibbs
@@ -13,10 +20,15 @@ __all__ = [
     "BetaGibbs",
     "CollapsedGibbs",
     "Cycle",
+    "DDCRPGibbs",
     "DPPlackettLuceGibbs",
     "GammaProcessPlackettLuceGibbs",
     "PermutationGibbs",
     "PlackettLuceGibbs",
     "SliceGibbs",
     "SplitMerge",
+    "exponential_decay",
+    "identity_decay",
+    "logistic_decay",
+    "window_decay",
 ]

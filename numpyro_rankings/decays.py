@@ -1,0 +1,140 @@
+"""Decays of the distance dependent Chinese restaurant process (Blei & Frazier 2011, Section 2)."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jax import Array
+from jax.typing import ArrayLike
+
+__all__ = [
+    "Decay",
+    "SparseDistances",
+    "exponential_decay",
+    "identity_decay",
+    "logistic_decay",
+    "window_decay",
+]
+
+
+class Decay(NamedTuple):
+    """A decay f(d) ≥ 0 of distances, 0 at ∞.
+
+    - **name** - of the kind.
+    - **log_function** - log f of distances and scale.
+    - **scale** - a, a number, a distribution where it is to be learned, or None if there is none.
+    """
+
+    name: str
+    log_function: Callable[[Array, Any], Array]
+    scale: Any
+
+    def log(self, distances: ArrayLike, scale: ArrayLike | None = None) -> Array:
+        """log f, of the shape of the distances; -inf where there can be no link.
+
+        :param scale: instead of the decay's own, which may be a distribution.
+        """
+        scale = self.scale if scale is None else scale
+        if isinstance(scale, dist.Distribution):
+            raise ValueError("the scale of this decay is a distribution: give the number to use")
+        d = jnp.asarray(distances, float)
+        finite = d < jnp.inf
+        log_decay = self.log_function(jnp.where(finite, d, 0.0), scale)
+        return jnp.where(finite, log_decay, -jnp.inf)
+
+    def __call__(self, distances: ArrayLike, scale: ArrayLike | None = None) -> Array:
+        """f, of the shape of the distances."""
+        return jnp.exp(self.log(distances, scale))
+
+
+def _check_scale(scale: Any) -> Any:
+    if isinstance(scale, dist.Distribution):
+        return scale
+    number = np.asarray(scale)
+    if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
+        raise ValueError(f"the scale of a decay must be a positive number, got {scale!r}")
+    return float(number)
+
+
+def window_decay(scale: Any) -> Decay:
+    r"""Links to those nearer than a: :math:`f(d) = 1[d < a]`.
+
+    :param scale: a, a positive number or a distribution.
+    """
+    return Decay("window", lambda d, a: jnp.where(d < a, 0.0, -jnp.inf), _check_scale(scale))
+
+
+def exponential_decay(scale: Any) -> Decay:
+    r"""Links of weight :math:`f(d) = e^{-d/a}`.
+
+    :param scale: a, a positive number or a distribution.
+    """
+    return Decay("exponential", lambda d, a: -d / a, _check_scale(scale))
+
+
+def logistic_decay(scale: Any) -> Decay:
+    r"""A window with a smooth edge: :math:`f(d) = 1/(1 + e^{d - a})`.
+
+    :param scale: a, a positive number or a distribution.
+    """
+    return Decay("logistic", lambda d, a: jax.nn.log_sigmoid(a - d), _check_scale(scale))
+
+
+def identity_decay() -> Decay:
+    """Links of weight 1 wherever the distance is finite: the traditional process, if sequential."""
+    return Decay("identity", lambda d, a: jnp.zeros_like(d), None)
+
+
+class SparseDistances(NamedTuple):
+    """Distances to some points only; all others are out of reach, and no N by N array is made.
+
+    - **neighbors** - (N, L), padded with -1, none twice in a row.
+    - **distances** - (N, L).
+    """
+
+    neighbors: Any
+    distances: Any
+
+
+def as_neighbors(distances: Any) -> tuple[Array | None, Array]:
+    """Who the columns are, None for all points, and the distances."""
+    if isinstance(distances, SparseDistances):
+        return jnp.asarray(distances.neighbors, jnp.int32), jnp.asarray(distances.distances, float)
+    return None, jnp.asarray(distances, float)
+
+
+def check_distances(distances: Any, size: int) -> None:
+    """Raise ValueError unless these are distances between so many points."""
+    sparse = isinstance(distances, SparseDistances)
+    values = np.asarray(distances.distances if sparse else distances)
+    if values.dtype.kind not in "iuf" or values.ndim != 2 or len(values) != size:
+        raise ValueError(
+            f"there are {size} points: distances must be numbers in an array "
+            f"({size}, {'L' if sparse else size}), got shape {values.shape} of {values.dtype}"
+        )
+    if not sparse and values.shape[1] != size:
+        raise ValueError(f"distances must have shape ({size}, {size}), got {values.shape}")
+    bad = ~(values >= 0)
+    if sparse:
+        neighbors = np.asarray(distances.neighbors)
+        if neighbors.shape != values.shape or neighbors.dtype.kind not in "iu":
+            raise ValueError(
+                f"neighbors must be integers of the shape of the distances, {values.shape}, got "
+                f"{neighbors.shape} of {neighbors.dtype}"
+            )
+        outside = ((neighbors < -1) | (neighbors >= size)).any(axis=1)
+        if outside.any():
+            raise ValueError(
+                f"row {np.argmax(outside)} has a neighbor that is not from 0 to {size - 1}"
+            )
+        ordered = np.sort(neighbors, axis=1)
+        twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
+        if twice.any():
+            raise ValueError(f"row {np.argmax(twice)} has a neighbor twice")
+        bad &= neighbors >= 0
+    if bad.any():
+        row = int(np.argmax(bad.any(axis=1)))
+        raise ValueError(f"row {row} has a distance that is negative or no number")

@@ -1,0 +1,321 @@
+"""The link sampler: the posterior of all links by enumeration."""
+
+import itertools
+from functools import lru_cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from enumeration import discrepancies
+from jax import random
+from numpyro.infer import MCMC, NUTS, Gibbs
+from numpyro.infer.util import log_density
+from test_ddcrp import components
+from test_partition_kernels import log_marginals
+
+import numpyro_rankings.distributions as rd
+from numpyro_rankings.components import DirichletMultinomial, Family, GaussianMean
+from numpyro_rankings.decays import SparseDistances
+from numpyro_rankings.infer import (
+    DDCRPGibbs,
+    exponential_decay,
+    identity_decay,
+    logistic_decay,
+    window_decay,
+)
+
+
+class Nothing(Family):
+    """Data that say nothing: the posterior is the prior."""
+
+    def statistics(self, data):
+        return {"size": jnp.ones(len(data))}
+
+    def log_marginal(self, cluster):
+        return 0.0 * cluster["size"]
+
+
+GAMMA = dist.Gamma(2.0, 2.0)
+LOG_NORMAL = dist.LogNormal(0.0, 0.5)
+LINE = np.array([[-1.0], [0.2], [-0.7], [0.9]])
+COUNTS = np.array([[2, 0, 1], [0, 2, 2], [3, 1, 0], [0, 3, 1]])
+GAUSS, TEXT = GaussianMean(1.5, 0.6), DirichletMultinomial(0.7)
+TIMES = np.array([0.0, 0.4, 1.3, 2.1])
+GENERAL = np.abs(TIMES[:, None] - TIMES)
+SEQUENTIAL = np.where(np.arange(4)[:, None] > np.arange(4), GENERAL, np.inf)
+SPARSE = SparseDistances(
+    np.array([[1, 2], [0, -1], [3, 0], [2, -1]]),
+    np.array([[0.4, 1.3], [0.4, 9.0], [0.8, 1.3], [0.8, 0.0]]),
+)
+KERNELS = {
+    "window": (lambda: DDCRPGibbs(GAUSS, GAMMA, window_decay(1.5)), LINE, GENERAL),
+    "exponential": (
+        lambda: DDCRPGibbs(TEXT, LOG_NORMAL, exponential_decay(0.8), init="prior"),
+        COUNTS,
+        GENERAL,
+    ),
+    "logistic-sequential": (
+        lambda: DDCRPGibbs(GAUSS, GAMMA, logistic_decay(1.0)),
+        LINE,
+        SEQUENTIAL,
+    ),
+    "identity-sequential": (lambda: DDCRPGibbs(TEXT, 0.9, identity_decay()), COUNTS, SEQUENTIAL),
+    "scale": (lambda: DDCRPGibbs(GAUSS, GAMMA, exponential_decay(LOG_NORMAL)), LINE, GENERAL),
+    "window-scale": (
+        lambda: DDCRPGibbs(GAUSS, 0.7, window_decay(dist.Gamma(3.0, 2.0))),
+        LINE,
+        SEQUENTIAL,
+    ),
+    "prior": (lambda: DDCRPGibbs(Nothing(), GAMMA, logistic_decay(LOG_NORMAL)), LINE, GENERAL),
+    "sparse": (lambda: DDCRPGibbs(GAUSS, GAMMA, exponential_decay(0.8)), LINE, SPARSE),
+    "sparse-scale": (
+        lambda: DDCRPGibbs(TEXT, GAMMA, logistic_decay(LOG_NORMAL), init="prior"),
+        COUNTS,
+        SPARSE,
+    ),
+}
+QUICK = ("window",)
+EVERY = np.array(list(itertools.product(range(4), repeat=4)))
+
+
+def each_kernel(names=None):
+    marks = {name: [] if name in QUICK else [pytest.mark.slow] for name in names or KERNELS}
+    return pytest.mark.parametrize("name", [pytest.param(n, marks=m) for n, m in marks.items()])
+
+
+@lru_cache
+def fitted(name):
+    kernel, data, distances = KERNELS[name]
+    mcmc = MCMC(
+        kernel(),
+        num_warmup=50,
+        num_samples=300,
+        num_chains=100,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    mcmc.run(random.key(1), data, distances)
+    return mcmc
+
+
+def dense(distances):
+    if not isinstance(distances, SparseDistances):
+        return distances
+    full = np.full((4, 4), np.inf)
+    for i, (neighbors, row) in enumerate(zip(*distances, strict=True)):
+        for j, d in zip(neighbors, row, strict=True):
+            if j >= 0:
+                full[i, j] = d
+    return full
+
+
+def grid(prior):
+    """Points and log weights of a prior, or the number that it is."""
+    if not isinstance(prior, dist.Distribution):
+        return np.array([1.0 if prior is None else prior]), np.zeros(1)
+    points = np.exp(np.linspace(-7, 4, 400))
+    log_weight = np.asarray(prior.log_prob(points), float) + np.log(points)
+    return points, log_weight - np.logaddexp.reduce(log_weight)
+
+
+@lru_cache
+def posterior(name):
+    """P(links), E α and E log scale: sums over all links and grids of the two."""
+    kernel, data, distances = KERNELS[name]
+    kernel, distances = kernel(), dense(distances)
+    scores = log_marginals(kernel.family, data)
+    log_likelihood = np.array(
+        [
+            sum(scores[tuple(np.flatnonzero(np.equal(labels, c)))] for c in range(max(labels) + 1))
+            for labels in (components(links) for links in EVERY)
+        ]
+    )
+    (alphas, log_alpha), (scales, log_scale) = grid(kernel._alpha), grid(kernel._decay.scale)
+    joint = np.zeros((len(alphas), len(scales), len(EVERY)))
+    for s, scale in enumerate(scales):
+        decay = np.asarray(kernel._decay(distances, scale), float)
+        np.fill_diagonal(decay, 0.0)
+        with np.errstate(divide="ignore"):
+            weights = np.log(decay)
+        totals = decay.sum(1)
+        chosen = weights[np.arange(4), EVERY]
+        itself = EVERY == np.arange(4)
+        log_links = np.where(itself, 0.0, chosen).sum(1) + log_likelihood + log_scale[s]
+        log_prior = log_alpha - np.log(alphas[:, None] + totals).sum(1)
+        joint[:, s] = log_prior[:, None] + np.log(alphas)[:, None] * itself.sum(1) + log_links
+    probs = np.exp(joint - np.logaddexp.reduce(joint, axis=None))
+    return {
+        "links": probs.sum((0, 1)),
+        "alpha": np.array([probs.sum((1, 2)) @ alphas]),
+        "log_scale": np.array([probs.sum((0, 2)) @ np.log(scales)]),
+    }
+
+
+@each_kernel()
+def test_posterior_by_enumeration(name):
+    samples = fitted(name).get_samples(group_by_chain=True)
+    code = np.asarray(samples["links"]) @ (4 ** np.arange(4))
+    scale = samples.get("decay_scale", np.full(code.shape, posterior_scale(name)))
+    found = {
+        "links": code[..., None] == EVERY @ (4 ** np.arange(4)),
+        "alpha": np.asarray(samples["alpha"])[..., None],
+        "log_scale": np.log(np.asarray(scale))[..., None],
+    }
+    gaps = discrepancies(found, posterior(name))
+    # some 100 quantities with 99 degrees of freedom: P(any |t| > 6) is about 4e-6
+    assert max(gaps.values()) < 6.0, gaps
+
+
+def posterior_scale(name):
+    scale = KERNELS[name][0]()._decay.scale
+    return 1.0 if scale is None or isinstance(scale, dist.Distribution) else scale
+
+
+@each_kernel()
+def test_log_joint_is_the_density_of_the_model(name):
+    mcmc, (_, data, distances) = fitted(name), KERNELS[name]
+    samples = mcmc.get_samples()
+    potential = mcmc.get_extra_fields()["potential_energy"]
+    np.testing.assert_allclose(samples["log_joint"], -potential, rtol=1e-6)
+    labels = np.asarray(samples["assignments"], int)
+    np.testing.assert_array_equal(labels[::300], [components(x) for x in samples["links"][::300]])
+    np.testing.assert_array_equal(samples["num_clusters"], labels.max(1) + 1)
+    for draw in np.linspace(0, len(potential) - 1, 4, dtype=int):
+        z = {site: value[draw] for site, value in samples.items()}
+        expected, _ = log_density(mcmc.sampler.model, (data, distances), {}, z)
+        assert float(z["log_joint"]) == pytest.approx(float(expected), rel=1e-5, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_the_traditional_process_is_a_special_case():
+    """The links of the identity decay, sequential, have the posterior of the restaurant."""
+    from enumeration import partitions
+    from test_partition_kernels import log_restaurant
+
+    samples = fitted("identity-sequential").get_samples(group_by_chain=True)
+    table, scores = list(partitions(4)), log_marginals(TEXT, COUNTS)
+    logs = []
+    for labels in table:
+        blocks = [tuple(np.flatnonzero(np.equal(labels, c))) for c in range(max(labels) + 1)]
+        logs.append(log_restaurant([len(b) for b in blocks], 0.9, 0.0))
+        logs[-1] += sum(scores[b] for b in blocks)
+    expected = np.exp(np.array(logs) - np.logaddexp.reduce(logs))
+    code = np.asarray(samples["assignments"], int) @ (4 ** np.arange(4))
+    found = code[..., None] == np.array(table) @ (4 ** np.arange(4))
+    gaps = discrepancies({"partition": found}, {"partition": expected})
+    assert gaps["partition"] < 6.0
+
+
+@pytest.mark.slow
+def test_links_of_many_points():
+    """200 points, links drawn in turn: components, statistics and lists of children agree."""
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(200, 2)) + 3.0 * rng.integers(3, size=(200, 1))
+    places = rng.uniform(size=(200, 2))
+    distances = np.linalg.norm(places[:, None] - places, axis=-1)
+    nearest = np.argsort(distances + np.eye(200) * 9, axis=1)[:, :6]
+    sparse = SparseDistances(nearest, np.take_along_axis(distances, nearest, axis=1))
+    full = np.full((200, 200), np.inf)
+    np.put_along_axis(full, nearest, sparse.distances, axis=1)
+    kernel = DDCRPGibbs(GaussianMean(3.0, 1.0), 0.1, exponential_decay(0.2))
+    draws = []
+    for given in (sparse, full):
+        mcmc = MCMC(kernel, num_warmup=0, num_samples=8, progress_bar=False)
+        mcmc.run(random.key(3), data, given)
+        draws.append(mcmc.get_samples())
+        for k in range(8):
+            z = {name: value[k] for name, value in draws[-1].items()}
+            assert components(z["links"]) == tuple(np.asarray(z["assignments"], int))
+            expected, _ = log_density(kernel.model, (data, given), {}, z)
+            assert float(z["log_joint"]) == pytest.approx(float(expected), rel=1e-4)
+    assert draws[0]["num_clusters"][-1] < 60
+
+
+@pytest.mark.slow
+def test_block_of_gibbs():
+    """α and the scale of the decay by NUTS: the posterior of the kernel by itself."""
+
+    def model(data, distances):
+        alpha = numpyro.sample("mass", GAMMA)
+        scale = numpyro.sample("range", LOG_NORMAL)
+        prior = rd.DistanceDependentCRP(alpha, exponential_decay(1.0)(distances, scale))
+        links = numpyro.sample("c", prior)
+        points = GAUSS.statistics(data)
+        clusters = GAUSS.of_clusters(points, rd.links_to_partition(links), len(data))
+        numpyro.factor("likelihood", GAUSS.log_marginal(clusters).sum())
+
+    block = DDCRPGibbs(GAUSS, model=model, sites={"links": "c"})
+    mcmc = MCMC(
+        Gibbs([(block, ["c"]), (NUTS(model), None)]),
+        num_warmup=100,
+        num_samples=250,
+        num_chains=60,
+        chain_method=jax.vmap,
+        progress_bar=False,
+    )
+    mcmc.run(random.key(3), LINE, GENERAL)
+    samples = mcmc.get_samples(group_by_chain=True)
+    code = np.asarray(samples["c"]) @ (4 ** np.arange(4))
+    found = {
+        "links": code[..., None] == EVERY @ (4 ** np.arange(4)),
+        "alpha": np.asarray(samples["mass"])[..., None],
+        "log_scale": np.log(np.asarray(samples["range"]))[..., None],
+    }
+    gaps = discrepancies(found, posterior("scale"))
+    assert max(gaps.values()) < 6.0, gaps
+
+
+BAD = {
+    "family": (lambda: DDCRPGibbs("text", 1.0, identity_decay()), "must be a component family"),
+    "decay": (lambda: DDCRPGibbs(GAUSS, 1.0), "decay must be a decay"),
+    "decay function": (lambda: DDCRPGibbs(GAUSS, 1.0, np.exp), "decay must be a decay"),
+    "alpha": (lambda: DDCRPGibbs(GAUSS, -1.0, identity_decay()), "alpha must be a positive"),
+    "scale": (
+        lambda: DDCRPGibbs(GAUSS, 1.0, window_decay(dist.Normal(0.0, 1.0))),
+        "the scale of the decay must give no mass to negative",
+    ),
+    "start": (lambda: DDCRPGibbs(GAUSS, 1.0, identity_decay(), init="one"), "init is one of"),
+    "sites": (
+        lambda: DDCRPGibbs(GAUSS, 1.0, identity_decay(), sites={"labels": "c"}),
+        "sites can name",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_settings(case):
+    construct, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        construct()
+
+
+def test_bad_data():
+    kernel = DDCRPGibbs(GAUSS, 1.0, exponential_decay(1.0))
+
+    def run(*args, given=None):
+        kernel.init(random.key(0), 0, given, args, {})
+
+    with pytest.raises(TypeError, match=r"mcmc\.run\(key, data, distances\)"):
+        run(LINE)
+    with pytest.raises(ValueError, match="there are 4 points"):
+        run(LINE, GENERAL[:3])
+    with pytest.raises(ValueError, match="distances must have shape"):
+        run(LINE, GENERAL[:, :3])
+    with pytest.raises(ValueError, match="row 1 has a distance that is negative"):
+        run(LINE, np.where(np.arange(4)[:, None] == 1, -1.0, GENERAL))
+    with pytest.raises(ValueError, match="row 0 has a distance"):
+        run(LINE, np.full((4, 4), np.nan))
+    with pytest.raises(ValueError, match="row 2 has a neighbor that is not"):
+        run(LINE, SPARSE._replace(neighbors=np.array([[1, 2], [0, -1], [4, 0], [2, -1]])))
+    with pytest.raises(ValueError, match="row 3 has a neighbor twice"):
+        run(LINE, SPARSE._replace(neighbors=np.array([[1, 2], [0, -1], [3, 0], [2, 2]])))
+    with pytest.raises(ValueError, match="neighbors must be integers"):
+        run(LINE, SPARSE._replace(neighbors=np.zeros((4, 3), int)))
+    with pytest.raises(ValueError, match="a point for each of the 4"):
+        run(LINE, GENERAL, given={"links": jnp.array([0, 1, 2, 4])})
+    state = kernel.init(random.key(0), 0, {"links": jnp.array([0, 0, 1, 3])}, (LINE, GENERAL), {})
+    assert state.z["assignments"].tolist() == [0, 0, 0, 1]
+    assert kernel.get_diagnostics_str(state).startswith("2 clusters, log joint -")
