@@ -118,6 +118,14 @@ def take(points: Any, index: Any) -> Any:
     return jax.tree.map(lambda x: x[index], points)
 
 
+def put(clusters: Any, slots: Array, new: Any) -> Any:
+    """Statistics of clusters with those of some, (k, …), replaced.
+
+    As one scatter, which XLA does in place.
+    """
+    return jax.tree.map(lambda x, y: x.at[slots].set(y), clusters, new)
+
+
 def sum_by_label(values: Array, labels: Array, num_clusters: int) -> Array:
     """Σ of the values of each cluster, (C, …)."""
     zeros = jnp.zeros((num_clusters, *values.shape[1:]), values.dtype)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, random
 
-from numpyro_rankings.components.family import Family, take
+from numpyro_rankings.components.family import Family, put, take
 from numpyro_rankings.infer.partition import (
     Move,
     PartitionKernel,
@@ -152,14 +152,14 @@ def reseat(
         first = jnp.where(any_change, jnp.argmax(changes), block - 1)
         point, old, new = take(points.statistics, index[first]), mine[first], seats[first]
         sizes = seating.sizes.at[old].add(-1).at[new].add(1)
-        left = family.subtract(take(seating.clusters, old), point)
-        joined = family.add(_at(seating.clusters, new, seating.sizes[new] > 0), point)
-        clusters = jax.tree.map(
-            lambda x, a, b: jnp.where(any_change, x.at[old].set(a).at[new].set(b), x),
-            seating.clusters,
-            left,
-            joined,
+        both = jnp.stack([old, new])
+        before = take(seating.clusters, both)
+        left = family.subtract(take(before, 0), point)
+        joined = family.add(_unless_empty(take(before, 1), seating.sizes[new]), point)
+        after = jax.tree.map(
+            lambda x, *y: jnp.where(any_change, jnp.stack(y), x), before, left, joined
         )
+        clusters = put(seating.clusters, both, after)
         valid = open_ & (jnp.arange(block) <= first)
         return _Seating(
             index[first] + 1,
@@ -176,6 +176,6 @@ def reseat(
     return seating.labels, seating.overflow
 
 
-def _at(clusters: Any, slot: Array, some: Array) -> Any:
-    """Statistics of a cluster, 0 if it has no members: what subtraction left there is rounding."""
-    return jax.tree.map(lambda x: jnp.where(some, x[slot], jnp.zeros_like(x[slot])), clusters)
+def _unless_empty(cluster: Any, size: Array) -> Any:
+    """Statistics, 0 if there are no members: what subtraction has left there is rounding."""
+    return jax.tree.map(lambda x: jnp.where(size > 0, x, jnp.zeros_like(x)), cluster)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, random
 
-from numpyro_rankings.components.family import Family, take
+from numpyro_rankings.components.family import Family, put, take
 from numpyro_rankings.infer.partition import Points
 from numpyro_rankings.ops.links import representatives
 from numpyro_rankings.ops.loops import shared_bound
@@ -165,24 +165,31 @@ def relink(
     size = reach.size
     uniforms = random.uniform(key, (size,))
 
-    def log_joins(i: Array, parts: _Components, tree: Any, at_home: Any, home: Array) -> Array:
-        """Log likelihood ratio of the tree with each component that it can reach, (N + 1,)."""
+    def log_joins(
+        i: Array, parts: _Components, tree: Any, left: Any, home: Array
+    ) -> tuple[Array, Any]:
+        """Log likelihood ratio of the tree with each component that it can reach, (N + 1,).
 
-        def log_ratio(label: Array, log_ratios: Array) -> Array:
-            cluster = take(parts.clusters, label)
-            cluster = jax.tree.map(lambda x, y: jnp.where(label == home, x, y), at_home, cluster)
-            return log_ratios.at[label].set(family.log_union(cluster, tree))
+        The statistics are handed through: of what is read in an inner loop and changed after it
+        XLA would make a copy.
+        """
 
-        start = jnp.zeros(size + 1)
+        def log_ratio(label: Array, carry: tuple[Array, Any]) -> tuple[Array, Any]:
+            log_ratios, clusters = carry
+            cluster = take(clusters, label)
+            cluster = jax.tree.map(lambda x, y: jnp.where(label == home, x, y), left, cluster)
+            return log_ratios.at[label].set(family.log_union(cluster, tree)), clusters
+
+        start = jnp.zeros(size + 1), parts.clusters
         if reach.neighbors is None:
             return jax.lax.fori_loop(
-                0, shared_bound(parts.number), lambda k, r: log_ratio(parts.ids[k], r), start
+                0, shared_bound(parts.number), lambda k, c: log_ratio(parts.ids[k], c), start
             )
         neighbors = reach.neighbors[i]
 
-        def one(k: Array, log_ratios: Array) -> Array:
+        def one(k: Array, carry: tuple[Array, Any]) -> tuple[Array, Any]:
             neighbor = jnp.where(neighbors[k] < 0, size, neighbors[k])
-            return log_ratio(parts.labels[neighbor], log_ratios)
+            return log_ratio(parts.labels[neighbor], carry)
 
         last = jnp.max(jnp.where(neighbors >= 0, jnp.arange(1, len(neighbors) + 1), 0))
         return jax.lax.fori_loop(0, shared_bound(last), one, start)
@@ -210,7 +217,7 @@ def relink(
             family.subtract(at_home, tree),
         )
         # eq. (6): the decay, times the likelihood ratio where two components join
-        log_ratios = log_joins(i, parts, tree, left, home)
+        log_ratios, clusters = log_joins(i, parts, tree, left, home)
         columns = jnp.arange(size) if reach.neighbors is None else reach.neighbors[i]
         columns = jnp.where(columns < 0, size, columns)
         inside = seen[columns] == i
@@ -227,13 +234,11 @@ def relink(
         free = parts.ids[jnp.minimum(parts.number, size)]
         label = jnp.where(alone, jnp.where(whole, home, free), parts.labels[new])
         stays = label == home
-        joined = family.add(take(parts.clusters, label), tree)
+        joined = family.add(take(clusters, label), tree)
         joined = jax.tree.map(lambda x, y: jnp.where(alone, x, y), tree, joined)
         # what does not change is written to the last place
-        to_home, to_label = jnp.where(stays, size, home), jnp.where(stays, size, label)
-        clusters = jax.tree.map(
-            lambda x, a, b: x.at[to_home].set(a).at[to_label].set(b), parts.clusters, left, joined
-        )
+        places = jnp.where(stays, size, jnp.stack([home, label]))
+        clusters = put(clusters, places, jax.tree.map(lambda *x: jnp.stack(x), left, joined))
         moved = jnp.where(stays, 0, number)
         sizes = parts.sizes.at[home].add(-moved).at[label].add(moved)
 
