@@ -82,6 +82,11 @@ CASES = {
         np.array([[0.5, -1.0, 0.2], [0.0, 0.1, 0.7]]),
         np.array([-0.5, 1.0]),
     ),
+    "ddcrp": (
+        rd.DistanceDependentCRP,
+        0.7,
+        np.array([[1.0, 0.5, 0.1], [0.5, 1.0, 2.0], [0.3, 1.5, 1.0]]),
+    ),
     "dirichlet-partition-batch": (DirichletPartitionOfSix, np.array([0.5, 3.0])),
 }
 GENERIC_TESTS = [

@@ -93,6 +93,13 @@ class DistanceDependentCRP(Distribution):
         batch = np.broadcast_shapes(jnp.shape(self.alpha), shape[:-2])
         super().__init__(batch, shape[-2:-1], validate_args=validate_args)
 
+    @staticmethod
+    def infer_shapes(
+        alpha: tuple, decay_matrix: tuple, neighbors: tuple | None = None
+    ) -> tuple[tuple, tuple]:
+        """Batch and event shapes, given the shapes of the arguments."""
+        return np.broadcast_shapes(alpha, decay_matrix[:-2]), decay_matrix[-2:-1]
+
     @property
     def support(self) -> Any:
         """Links to any of the points."""
