@@ -217,8 +217,8 @@ def test_block_of_gibbs():
     kernel = Gibbs([(block, sites), (NUTS(model), ["alpha"])])
     mcmc = MCMC(
         kernel,
-        num_warmup=200,
-        num_samples=600,
+        num_warmup=100,
+        num_samples=300,
         num_chains=40,
         chain_method=jax.vmap,
         progress_bar=False,
