@@ -433,6 +433,14 @@ def test_starts():
     assert max(sequential) > 0 and sequential[0] == 0
 
 
+def test_to_arviz():
+    import arviz as az
+
+    idata = az.from_numpyro(fitted("collapsed"), log_likelihood=False)
+    assert idata.posterior["assignments"].shape == (100, 250, 5)
+    np.testing.assert_allclose(idata.sample_stats["lp"], idata.posterior["log_joint"], rtol=1e-6)
+
+
 def test_search_leaves_a_bad_start():
     """From one cluster of 300 points in eight far groups, projections find them in warm-up."""
     rng = np.random.default_rng(1)
