@@ -306,7 +306,10 @@ def test_parallel_chains_on_two_devices():
     assert "same draws" in run_script(PARALLEL)
 
 
-@each_kernel(("slice-sequential", "plackett-luce-mixture", "generalised-gamma-process"))
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ("slice-sequential", "plackett-luce-mixture", "generalised-gamma-process")
+)
 def test_resume_is_the_single_long_run(name, capsys, monkeypatch):
     """Warm-up, run and resume are three thirds of one stream, bit for bit; and what is shown."""
     for variable in ("CI", "PYTEST_XDIST_WORKER"):  # where they are set, NumPyro shows no progress

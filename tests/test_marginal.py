@@ -61,9 +61,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n == "process" else pytest.mark.slow) for n in CASES]
-)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) for n in CASES])
 def test_posterior_by_enumeration(name):
     """No other update: splits, merges, shares and parameters alone, m = 1 or 2."""
     prior, log_prior, alpha, num_components, tied = CASES[name]

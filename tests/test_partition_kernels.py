@@ -82,7 +82,7 @@ KERNELS = {
         LINE,
     ),
 }
-QUICK = ("collapsed", "split-merge", "beam-uniform")
+QUICK = ("collapsed",)
 
 
 def each_kernel(names=None):
