@@ -6,6 +6,7 @@ same where the array is large. Seen in jaxlib 0.10.2 and 0.12.0; jax-ml/jax#3910
 """
 
 import os
+import re
 import warnings
 from functools import lru_cache
 from importlib.metadata import version
@@ -16,7 +17,7 @@ _FLAG = "--xla_cpu_experimental_ynn_fusion_type=-reduce"
 
 def set_flag() -> None:
     """Tell XLA to compute reductions itself; of no effect if JAX has computed anything before."""
-    jaxlib = tuple(int(part) for part in version("jaxlib").split(".")[:3])
+    jaxlib = tuple(int(part) for part in re.findall(r"\d+", version("jaxlib"))[:3])
     flags = os.environ.get("XLA_FLAGS", "")
     # an XLA that does not know a flag ends the process
     if _FIRST <= jaxlib and jaxlib[:2] <= _LAST and "ynn_fusion_type" not in flags:

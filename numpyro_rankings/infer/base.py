@@ -125,6 +125,14 @@ class GibbsKernel(MCMCKernel):
         kernel._init_jit = None
         return kernel
 
+    def get_diagnostics_str(self, state):
+        """Clusters and log joint, for the progress bar."""
+        z = state.z
+        if "log_joint" not in z:
+            return ""
+        clusters = f"{int(z['num_clusters'])} clusters, " if "num_clusters" in z else ""
+        return f"{clusters}log joint {float(z['log_joint']):.1f}"
+
     def get_constrain_fn(self, model_args, model_kwargs):
         """Values are kept constrained: the identity."""
         return lambda z: z

@@ -135,13 +135,6 @@ class DDCRPGibbs(GibbsKernel):
         """Of the components."""
         return self._family
 
-    def get_diagnostics_str(self, state: DDCRPState) -> str:
-        """Clusters and log joint, for the progress bar."""
-        z = state.z
-        if "log_joint" not in z:
-            return ""
-        return f"{int(z['num_clusters'])} clusters, log joint {float(z['log_joint']):.1f}"
-
     # -- data ------------------------------------------------------------------------------------
 
     def _arguments(self, args: tuple, kwargs: dict) -> tuple[Any, Any]:

@@ -249,13 +249,6 @@ class DPPlackettLuceGibbs(PoolKernel):
             )
         super().__init__(model)
 
-    def get_diagnostics_str(self, state: DPPlackettLuceState) -> str:
-        """Clusters and log joint, for the progress bar."""
-        z = state.z
-        if "log_joint" not in z:
-            return ""
-        return f"{int(z['num_clusters'])} clusters, log joint {float(z['log_joint']):.1f}"
-
     def _scales(self, z: dict, args: tuple, kwargs: dict) -> Scales:
         if not self._is_block:
             return Scales(*(jnp.asarray(z[name], float) for name in Scales._fields))

@@ -168,13 +168,6 @@ class _MallowsGibbs(GibbsKernel):
         """C, the number of cluster slots."""
         return self._num_slots
 
-    def get_diagnostics_str(self, state: MallowsState) -> str:
-        """Clusters and log joint, for the progress bar."""
-        z = state.z
-        if "num_clusters" not in z:
-            return ""
-        return f"{int(z['num_clusters'])} clusters, log joint {float(z['log_joint']):.1f}"
-
     # -- what the sweep is conditioned on ------------------------------------------------------
 
     def _check(self, args: tuple, kwargs: dict) -> None:

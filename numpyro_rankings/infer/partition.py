@@ -174,13 +174,6 @@ class PartitionKernel(GibbsKernel):
     ) -> Move:
         """New labels given α."""
 
-    def get_diagnostics_str(self, state: PartitionState) -> str:
-        """Clusters and log joint, for the progress bar."""
-        z = state.z
-        if "log_joint" not in z:
-            return ""
-        return f"{int(z['num_clusters'])} clusters, log joint {float(z['log_joint']):.1f}"
-
     # -- data ------------------------------------------------------------------------------------
 
     def _data(self, args: tuple, kwargs: dict) -> Any:

@@ -258,14 +258,6 @@ class PlackettLuceGibbs(GibbsKernel):
         """K."""
         return self._num_components
 
-    def get_diagnostics_str(self, state: PlackettLuceState) -> str:
-        """Clusters and log joint, for the progress bar."""
-        z = state.z
-        if "log_joint" not in z:
-            return ""
-        clusters = f"{int(z['num_clusters'])} clusters, " if "num_clusters" in z else ""
-        return f"{clusters}log joint {float(z['log_joint']):.1f}"
-
     def _check(self, args: tuple, kwargs: dict) -> None:
         self._check_use_as_block()
         rankings = find_rankings(args, kwargs)
