@@ -46,7 +46,7 @@ class PermutationGibbs(PartitionKernel):
     - exact, :math:`O(N^3)`: a draw from :math:`p(C \mid π, x)`, eq. (4);
     - :math:`O(N^2)`: a draw in which :math:`|C|!` is replaced by :math:`β^{|C|}`, eq. (5) and (6),
       accepted or not by Metropolis-Hastings. β is adapted to the number of clusters in warm-up, and
-      fixed to its mean there afterwards;
+      fixed afterwards, by the mean number over its last sweeps;
     - with ``beam=b``, :math:`O(N b)`: at each point only b beginnings of the last segment are kept
       (Section 3.3), the best but for Gumbel noise. They do not depend on the partition of now, so
       that the same Metropolis-Hastings step makes it exact: it is not accepted where the beam could
