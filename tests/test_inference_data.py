@@ -226,6 +226,18 @@ def test_importing_the_package_loads_neither_arviz_nor_matplotlib():
     assert out.stdout.strip() == "[]"
 
 
+def test_arviz_finds_numpyro_whatever_was_imported_first():
+    import subprocess
+    import sys
+
+    code = (
+        "import arviz; from numpyro.infer import MCMC; import numpyro_rankings.inference_data\n"
+        "import numpyro; print(numpyro.infer.initialization.init_to_sample.__name__)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "init_to_sample"
+
+
 # -- Plackett–Luce -------------------------------------------------------------------------------
 
 

@@ -15,8 +15,11 @@ from numpyro.infer.gibbs import GIBBS_SITES_KWARG
 from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import is_prng_key
 
+from numpyro_rankings._lazy import mend_numpyro_infer
 from numpyro_rankings._xla import warn_of_wrong_sums
 from numpyro_rankings.rankings import Rankings
+
+mend_numpyro_infer()
 
 _LEAST_START = 1e-6
 
