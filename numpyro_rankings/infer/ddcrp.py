@@ -1,5 +1,6 @@
 """Gibbs sampling of the distance dependent Chinese restaurant process by links."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ STARTS = ("singletons", "prior")
 class DDCRPState(NamedTuple):
     """
     - **z** - ``links`` (N,), ``assignments`` (N,), ``num_clusters``, ``alpha``, ``decay_scale`` if
-      it is learned, and ``log_joint``.
+      it is learned, ``base`` (V,) of a language model if it is unknown, and ``log_joint``.
     - **potential_energy** - minus the log joint.
     - **accept_prob** - 1: there is nothing to be accepted.
     - **overflow** - False: there is room for as many clusters as points.
@@ -40,7 +41,7 @@ class DDCRPState(NamedTuple):
     rng_key: Array
 
 
-class _Hyper(NamedTuple):
+class Hyper(NamedTuple):
     """What links are drawn given: **alpha**, **scale** of the decay, and the **reach**."""
 
     alpha: Array
@@ -48,7 +49,219 @@ class _Hyper(NamedTuple):
     reach: Reach
 
 
-class DDCRPGibbs(GibbsKernel):
+class LinkGibbs(GibbsKernel):
+    """What samplers of links share: distances, decay, α, state.
+
+    A subclass gives the sweep, the start of its sites, and the likelihood of the data given them.
+    """
+
+    _arguments_named = ("data", "distances")
+    _own_sites: tuple[str, ...] = ("links",)
+
+    def __init__(
+        self,
+        generative: Callable,
+        alpha: float | dist.Distribution,
+        decay: Decay | None,
+        init: str,
+        model: Callable | None,
+        sites: Mapping[str, str] | None,
+    ) -> None:
+        check_scale("alpha", alpha)
+        self._is_block = model is not None
+        if not self._is_block and not isinstance(decay, Decay):
+            raise ValueError(
+                f"decay must be a decay, such as exponential_decay(2.0), got {decay!r}"
+            )
+        if isinstance(decay, Decay) and isinstance(decay.scale, dist.Distribution):
+            check_prior("the scale of the decay", decay.scale)
+        if init not in STARTS:
+            raise ValueError(f"init is one of {STARTS}, got {init!r}")
+        own = {name: name for name in self._own_sites}
+        self._sites = {**own, **(sites or {})}
+        if set(self._sites) != set(own):
+            raise ValueError(f"sites can name {sorted(own)}, got {sorted(self._sites)}")
+        self._alpha, self._decay, self._start = alpha, decay, init
+        super().__init__(model or partial(generative, alpha=alpha, decay=decay))
+
+    @abstractmethod
+    def _check_data(self, data: Any) -> int:
+        """Raise ValueError if the data do not fit the kernel; else how many points there are."""
+
+    @abstractmethod
+    def _points(self, data: Any) -> Any:
+        """The data as sweeps use them."""
+
+    @abstractmethod
+    def _blank(self, points: Any) -> dict[str, Array]:
+        """Some value of each of the kernel's sites."""
+
+    @abstractmethod
+    def _start_sites(
+        self, key: Array, given: dict, hyper: Hyper, points: Any, priors: dict
+    ) -> dict[str, Array]:
+        """The kernel's sites before the first sweep."""
+
+    @abstractmethod
+    def _log_data(self, own: dict, labels: Array, points: Any, priors: dict) -> Array:
+        """log p(data and the kernel's sites other than links | links)."""
+
+    # -- data ------------------------------------------------------------------------------------
+
+    def _arguments(self, args: tuple, kwargs: dict) -> tuple[Any, Any]:
+        names = self._arguments_named[: 1 if self._is_block else 2]
+        given = [*args[: len(names)], *(kwargs[n] for n in names[len(args) :] if n in kwargs)]
+        if len(given) < len(names):
+            raise TypeError(f"the kernel needs mcmc.run(key, {', '.join(names)})")
+        return given[0], given[1] if len(names) > 1 else None
+
+    def _check(self, args: tuple, kwargs: dict) -> None:
+        self._check_use_as_block()
+        data, distances = self._arguments(args, kwargs)
+        if is_traced((data, distances)):
+            return
+        size = self._check_data(data)
+        if size == 0:
+            raise ValueError("there are no points")
+        if distances is not None:
+            check_distances(distances, size)
+
+    def _check_links(self, links: np.ndarray, args: tuple, kwargs: dict) -> None:
+        size = self._check_data(self._arguments(args, kwargs)[0])
+        if links.dtype.kind not in "iu" or links.shape[-1:] != (size,) or links.max() >= size:
+            raise ValueError(
+                f"init_params['links'] must be a point for each of the {size}, from 0 to {size - 1}"
+            )
+
+    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+        """Initial state; a batch of keys gives a batch of chains."""
+        links = None if self._is_block else (init_params or {}).get("links")
+        if links is not None and not is_traced((links, model_args, model_kwargs)):
+            self._check(model_args, dict(model_kwargs or {}))
+            self._check_links(np.asarray(links), model_args, dict(model_kwargs or {}))
+        return super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
+
+    def _has_prior(self, value: Any) -> bool:
+        return isinstance(value, dist.Distribution) and not self._is_block
+
+    # -- what the links are drawn given ----------------------------------------------------------
+
+    def _priors(self, own: dict, args: tuple, kwargs: dict) -> dict[str, Any]:
+        """Of the kernel's sites in a user's model, given the sibling sites; else there is none."""
+        if not self._is_block:
+            return {}
+        own = {self._sites[name]: value for name, value in own.items()}
+        trace = self._sites_of_model(own, args, kwargs)
+        priors = {name: trace[site]["fn"] for name, site in self._sites.items()}
+        links = priors["links"]
+        if not isinstance(links, DistanceDependentCRP) or links.batch_shape:
+            raise ValueError(
+                f"site {self._sites['links']!r} must have one DistanceDependentCRP as its prior, "
+                f"not {links!r}"
+            )
+        return priors
+
+    def _hyper(self, z: dict, priors: dict, args: tuple, kwargs: dict) -> Hyper:
+        """α and the decays; as a block, those of the user's model."""
+        if self._is_block:
+            prior = priors["links"]
+            log_decay = jnp.log(jnp.asarray(prior.decay_matrix, float))
+            neighbors = None if prior.neighbors is None else jnp.asarray(prior.neighbors)
+            return Hyper(jnp.asarray(prior.alpha, float), None, as_reach(neighbors, log_decay))
+        assert self._decay is not None
+        scale = z.get("decay_scale", self._decay.scale)
+        return Hyper(jnp.asarray(z["alpha"], float), scale, self._reach_of(args, kwargs)(scale))
+
+    def _reach_of(self, args: tuple, kwargs: dict) -> Callable[[Any], Reach]:
+        """Whom each can link to, given the scale of the decay."""
+        neighbors, distances = as_neighbors(self._arguments(args, kwargs)[1])
+        decay = self._decay
+        assert decay is not None
+        return lambda scale: as_reach(neighbors, decay.log(distances, scale))
+
+    def _update_hyper(
+        self,
+        key: Array,
+        hyper: Hyper,
+        draw_alpha: Callable[[Array, Hyper, dist.Distribution], Array],
+        log_terms: Callable[[Hyper], Array],
+        args: tuple,
+        kwargs: dict,
+    ) -> Hyper:
+        """Draw what has a prior: α by the function, the scale by the density, a sum of terms."""
+        key_alpha, key_scale = random.split(key)
+        if self._has_prior(self._alpha):
+            assert isinstance(self._alpha, dist.Distribution)
+            hyper = hyper._replace(alpha=draw_alpha(key_alpha, hyper, self._alpha))
+        if self._decay is not None and self._has_prior(self._decay.scale):
+            reach_of = self._reach_of(args, kwargs)
+            hyper = update_decay(key_scale, log_terms, hyper, self._decay.scale, reach_of)
+        return hyper
+
+    # -- state -----------------------------------------------------------------------------------
+
+    def _own(self, z: dict) -> dict[str, Array]:
+        return {name: z[site] for name, site in self._sites.items()}
+
+    def _init(
+        self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict
+    ) -> DDCRPState:
+        key_alpha, key_scale, key_sites, rng_key = random.split(rng_key, 4)
+        points = self._points(self._arguments(args, kwargs)[0])
+        given = {} if self._is_block else dict(init_params or {})
+        z = {}
+        if not self._is_block:
+            assert self._decay is not None
+            z["alpha"] = draw_start(key_alpha, given.get("alpha", self._alpha))
+            if self._has_prior(self._decay.scale):
+                start = given.get("decay_scale", self._decay.scale)
+                z["decay_scale"] = draw_start(key_scale, start)
+        priors = self._priors(self._blank(points), args, kwargs)
+        hyper = self._hyper(z, priors, args, kwargs)
+        own = self._start_sites(key_sites, given, hyper, points, priors)
+        one = jnp.ones(())
+        state = DDCRPState(z, one, one, jnp.array(False), rng_key)
+        return self._with_sites(state, own, hyper, points, priors)
+
+    def _with_sites(
+        self, state: DDCRPState, own: dict, hyper: Hyper, points: Any, priors: dict
+    ) -> DDCRPState:
+        labels = links_to_partition(own["links"])
+        log_joint = self._log_joint(own, labels, hyper, points, priors)
+        z = {self._sites[name]: value for name, value in own.items()}
+        if not self._is_block:
+            z |= {
+                "assignments": labels.astype(label_dtype(labels.shape[0])),
+                "num_clusters": jnp.max(labels) + 1,
+                "alpha": hyper.alpha,
+                "log_joint": log_joint,
+            }
+            if hyper.scale is not None and "decay_scale" in state.z:
+                z["decay_scale"] = hyper.scale
+        return state._replace(z=z, potential_energy=-log_joint)
+
+    def _log_joint(
+        self, own: dict, labels: Array, hyper: Hyper, points: Any, priors: dict
+    ) -> Array:
+        """log p(data, the kernel's sites, α, scale)."""
+        log_joint = self._log_data(own, labels, points, priors)
+        log_joint += jnp.sum(log_links(own["links"], hyper))
+        if self._has_prior(self._alpha):
+            assert isinstance(self._alpha, dist.Distribution)
+            log_joint += self._alpha.log_prob(hyper.alpha)
+        if self._decay is not None and self._has_prior(self._decay.scale):
+            log_joint += self._decay.scale.log_prob(hyper.scale)
+        return log_joint
+
+    def _potential(self, state: DDCRPState, args: tuple, kwargs: dict) -> Array:
+        points = self._points(self._arguments(args, kwargs)[0])
+        own = self._own(state.z)
+        priors = self._priors(own, args, kwargs)
+        hyper = self._hyper(state.z, priors, args, kwargs)
+        return -self._log_joint(own, links_to_partition(own["links"]), hyper, points, priors)
+
+
+class DDCRPGibbs(LinkGibbs):
     r"""
     Gibbs sampler of a distance dependent Chinese restaurant process mixture, by links.
 
@@ -111,171 +324,65 @@ class DDCRPGibbs(GibbsKernel):
     ) -> None:
         if not isinstance(family, Family):
             raise ValueError(f"family must be a component family, got {family!r}")
-        check_scale("alpha", alpha)
-        self._is_block = model is not None
-        if not self._is_block and not isinstance(decay, Decay):
-            raise ValueError(
-                f"decay must be a decay, such as exponential_decay(2.0), got {decay!r}"
-            )
-        if isinstance(decay, Decay) and isinstance(decay.scale, dist.Distribution):
-            check_prior("the scale of the decay", decay.scale)
-        if init not in STARTS:
-            raise ValueError(f"init is one of {STARTS}, got {init!r}")
-        self._sites = {"links": "links", **(sites or {})}
-        if set(self._sites) != {"links"}:
-            raise ValueError(f"sites can name ['links'], got {sorted(self._sites)}")
-        self._family, self._alpha, self._decay, self._start = family, alpha, decay, init
-        if model is None:
-            assert decay is not None
-            model = partial(ddcrp_mixture, family=family, alpha=alpha, decay=decay)
-        super().__init__(model)
+        self._family = family
+        super().__init__(partial(ddcrp_mixture, family=family), alpha, decay, init, model, sites)
 
     @property
     def family(self) -> Family:
         """Of the components."""
         return self._family
 
-    # -- data ------------------------------------------------------------------------------------
-
-    def _arguments(self, args: tuple, kwargs: dict) -> tuple[Any, Any]:
-        names = ("data",) if self._is_block else ("data", "distances")
-        given = [*args[: len(names)], *(kwargs[n] for n in names[len(args) :] if n in kwargs)]
-        if len(given) < len(names):
-            raise TypeError(f"the kernel needs mcmc.run(key, {', '.join(names)})")
-        return given[0], given[1] if len(names) > 1 else None
-
-    def _check(self, args: tuple, kwargs: dict) -> None:
-        self._check_use_as_block()
-        data, distances = self._arguments(args, kwargs)
-        if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((data, distances))):
-            return
+    def _check_data(self, data: Any) -> int:
         self._family.check(data)
-        size = num_points(self._family.statistics(data))
-        if size == 0:
-            raise ValueError("there are no points")
-        if distances is not None:
-            check_distances(distances, size)
+        return num_points(self._family.statistics(data))
 
-    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
-        """Initial state; a batch of keys gives a batch of chains."""
-        links = None if self._is_block else (init_params or {}).get("links")
-        if links is not None and not isinstance(links, jax.core.Tracer):
-            data, _ = self._arguments(model_args, dict(model_kwargs or {}))
-            size, links = num_points(self._family.statistics(data)), np.asarray(links)
-            if links.dtype.kind not in "iu" or links.shape[-1:] != (size,) or links.max() >= size:
-                raise ValueError(
-                    f"init_params['links'] must be a point for each of the {size}, from 0 to "
-                    f"{size - 1}"
-                )
-        return super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
+    def _points(self, data: Any) -> Points:
+        return as_points(self._family, data)
 
-    def _has_prior(self, value: Any) -> bool:
-        return isinstance(value, dist.Distribution) and not self._is_block
+    def _blank(self, points: Points) -> dict[str, Array]:
+        return {"links": jnp.arange(points.size, dtype=jnp.int32)}
 
-    def _hyper(self, z: dict, args: tuple, kwargs: dict) -> _Hyper:
-        """α and the decays; as a block, those of the user's model given the sibling sites."""
-        if self._is_block:
-            site = self._sites["links"]
-            prior = self._sites_of_model({site: z[site]}, args, kwargs)[site]["fn"]
-            if not isinstance(prior, DistanceDependentCRP) or prior.batch_shape:
-                raise ValueError(
-                    f"site {site!r} must have one DistanceDependentCRP as its prior, not {prior!r}"
-                )
-            log_decay = jnp.log(jnp.asarray(prior.decay_matrix, float))
-            neighbors = None if prior.neighbors is None else jnp.asarray(prior.neighbors)
-            return _Hyper(jnp.asarray(prior.alpha, float), None, as_reach(neighbors, log_decay))
-        neighbors, distances = as_neighbors(self._arguments(args, kwargs)[1])
-        assert self._decay is not None
-        scale = z.get("decay_scale", self._decay.scale)
-        reach = as_reach(neighbors, self._decay.log(distances, scale))
-        return _Hyper(jnp.asarray(z["alpha"], float), scale, reach)
-
-    # -- state -----------------------------------------------------------------------------------
-
-    def _init(
-        self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict
-    ) -> DDCRPState:
-        key_alpha, key_scale, key_links, rng_key = random.split(rng_key, 4)
-        points = as_points(self._family, self._arguments(args, kwargs)[0])
-        given = {} if self._is_block else dict(init_params or {})
-        site = self._sites["links"]
-        z = {site: jnp.arange(points.size, dtype=jnp.int32)}
-        if not self._is_block:
-            assert self._decay is not None
-            z["alpha"] = draw_start(key_alpha, given.get("alpha", self._alpha))
-            if self._has_prior(self._decay.scale):
-                start = given.get("decay_scale", self._decay.scale)
-                z["decay_scale"] = draw_start(key_scale, start)
-        hyper = self._hyper(z, args, kwargs)
+    def _start_sites(
+        self, key: Array, given: dict, hyper: Hyper, points: Points, priors: dict
+    ) -> dict[str, Array]:
         if "links" in given:
-            z[site] = jnp.asarray(given["links"], jnp.int32)
-        elif self._start == "prior":
-            z[site] = draw_links(key_links, hyper)
-        one = jnp.ones(())
-        state = DDCRPState(z, one, one, jnp.array(False), rng_key)
-        return self._with_links(state, z[site], hyper, points)
+            return {"links": jnp.asarray(given["links"], jnp.int32)}
+        if self._start == "prior":
+            return {"links": draw_links(key, hyper.alpha, hyper.reach)}
+        return self._blank(points)
+
+    def _log_data(self, own: dict, labels: Array, points: Points, priors: dict) -> Array:
+        clusters = self._family.of_clusters(points.statistics, labels, points.size)
+        return self._family.log_marginal(clusters).sum()
 
     def _sweep(self, state: DDCRPState, args: tuple, kwargs: dict) -> DDCRPState:
-        rng_key, key_links, key_alpha, key_scale = random.split(state.rng_key, 4)
-        points = as_points(self._family, self._arguments(args, kwargs)[0])
-        hyper = self._hyper(state.z, args, kwargs)
-        links = state.z[self._sites["links"]]
+        rng_key, key_links, key_hyper = random.split(state.rng_key, 3)
+        points = self._points(self._arguments(args, kwargs)[0])
+        own = self._own(state.z)
+        priors = self._priors(own, args, kwargs)
+        hyper = self._hyper(state.z, priors, args, kwargs)
         log_alpha = jnp.log(hyper.alpha)
-        links = relink(key_links, links, log_alpha, hyper.reach, points, self._family)
-        if self._has_prior(self._alpha):
-            hyper = hyper._replace(alpha=update_alpha(key_alpha, links, hyper, self._alpha))
-        decay = self._decay
-        if decay is not None and self._has_prior(decay.scale):
-            neighbors, distances = as_neighbors(self._arguments(args, kwargs)[1])
-
-            def reach_of(scale: Array) -> Reach:
-                return as_reach(neighbors, decay.log(distances, scale))
-
-            hyper = update_decay(key_scale, links, hyper, decay.scale, reach_of)
-        return self._with_links(state._replace(rng_key=rng_key), links, hyper, points)
-
-    def _with_links(
-        self, state: DDCRPState, links: Array, hyper: _Hyper, points: Points
-    ) -> DDCRPState:
-        labels = links_to_partition(links)
-        log_joint = self._log_joint(links, labels, hyper, points)
-        z = {self._sites["links"]: links}
-        if not self._is_block:
-            z |= {
-                "assignments": labels.astype(label_dtype(points.size)),
-                "num_clusters": jnp.max(labels) + 1,
-                "alpha": hyper.alpha,
-                "log_joint": log_joint,
-            }
-            if hyper.scale is not None and "decay_scale" in state.z:
-                z["decay_scale"] = hyper.scale
-        return state._replace(z=z, potential_energy=-log_joint)
-
-    def _log_joint(self, links: Array, labels: Array, hyper: _Hyper, points: Points) -> Array:
-        """log p(data, links, α, scale)."""
-        clusters = self._family.of_clusters(points.statistics, labels, points.size)
-        log_joint = self._family.log_marginal(clusters).sum()
-        log_joint += jnp.sum(log_links(links, hyper))
-        if self._has_prior(self._alpha):
-            assert isinstance(self._alpha, dist.Distribution)
-            log_joint += self._alpha.log_prob(hyper.alpha)
-        if self._decay is not None and self._has_prior(self._decay.scale):
-            log_joint += self._decay.scale.log_prob(hyper.scale)
-        return log_joint
-
-    def _potential(self, state: DDCRPState, args: tuple, kwargs: dict) -> Array:
-        links = state.z[self._sites["links"]]
-        points = as_points(self._family, self._arguments(args, kwargs)[0])
-        hyper = self._hyper(state.z, args, kwargs)
-        return -self._log_joint(links, links_to_partition(links), hyper, points)
+        links = relink(key_links, own["links"], log_alpha, hyper.reach, points, self._family)
+        draw_alpha, log_terms = partial(update_alpha, links=links), partial(log_links, links)
+        hyper = self._update_hyper(key_hyper, hyper, draw_alpha, log_terms, args, kwargs)
+        state = state._replace(rng_key=rng_key)
+        return self._with_sites(state, {"links": links}, hyper, points, priors)
 
 
-def log_totals(hyper: _Hyper) -> Array:
+def is_traced(values: Any) -> bool:
+    """Whether any array in there is known to a trace only."""
+    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(values))
+
+
+def log_totals(reach: Reach) -> Array:
     """log Σ_j f_ij of each point, (N,), -inf where nobody is in reach."""
-    return jax.nn.logsumexp(hyper.reach.log_decay, axis=1)
+    some = jnp.any(reach.log_decay > -jnp.inf, axis=1)
+    # of a row of nothing else the slope would be no number
+    log_decay = jnp.where(some[:, None], reach.log_decay, 0.0)
+    return jnp.where(some, jax.nn.logsumexp(log_decay, axis=1), -jnp.inf)
 
 
-def log_links(links: Array, hyper: _Hyper) -> Array:
+def log_links(links: Array, hyper: Hyper) -> Array:
     """Log probability of each link, (N,), eq. (2)."""
     index = jnp.arange(links.shape[0])
     log_alpha = jnp.log(hyper.alpha)
@@ -285,27 +392,29 @@ def log_links(links: Array, hyper: _Hyper) -> Array:
         chosen = hyper.reach.neighbors == links[:, None]
         log_decay = jnp.max(jnp.where(chosen, hyper.reach.log_decay, -jnp.inf), axis=1)
     log_weight = jnp.where(links == index, log_alpha, log_decay)
-    return log_weight - jnp.logaddexp(log_alpha, log_totals(hyper))
+    return log_weight - jnp.logaddexp(log_alpha, log_totals(hyper.reach))
 
 
-def draw_links(key: Array, hyper: _Hyper) -> Array:
-    """Links from their prior, (N,)."""
-    size = hyper.reach.size
-    index = jnp.arange(size)
-    log_alpha = jnp.full((size, 1), jnp.log(hyper.alpha))
-    log_weights = jnp.concatenate([hyper.reach.log_decay, log_alpha], axis=1)
+def draw_links(key: Array, itself: Array, reach: Reach) -> Array:
+    """Each link for itself, (N,).
+
+    :param itself: weights of links to oneself, () or (N,).
+    """
+    index = jnp.arange(reach.size)
+    log_itself = jnp.broadcast_to(jnp.log(itself), (reach.size,))
+    log_weights = jnp.concatenate([reach.log_decay, log_itself[:, None]], axis=1)
     column = random.categorical(key, log_weights)
-    last = column == hyper.reach.log_decay.shape[1]
+    last = column == reach.log_decay.shape[1]
     column = jnp.where(last, 0, column)
-    other = column if hyper.reach.neighbors is None else hyper.reach.neighbors[index, column]
+    other = column if reach.neighbors is None else reach.neighbors[index, column]
     return jnp.where(last, index, other).astype(jnp.int32)
 
 
-def update_alpha(key: Array, links: Array, hyper: _Hyper, alpha_prior: dist.Distribution) -> Array:
+def update_alpha(key: Array, hyper: Hyper, alpha_prior: dist.Distribution, links: Array) -> Array:
     """Draw α given the links: of a Gamma prior exactly, with V_i ~ Exp(α + Σ_j f_ij)."""
     size = links.shape[0]
     itself = jnp.sum(links == jnp.arange(size)).astype(float)
-    totals = jnp.exp(log_totals(hyper))
+    totals = jnp.exp(log_totals(hyper.reach))
     if isinstance(alpha_prior, dist.Gamma):
         key_times, key_alpha = random.split(key)
         times = random.exponential(key_times, (size,)) / (hyper.alpha + totals)
@@ -324,17 +433,20 @@ def update_alpha(key: Array, links: Array, hyper: _Hyper, alpha_prior: dist.Dist
 
 def update_decay(
     key: Array,
-    links: Array,
-    hyper: _Hyper,
+    log_terms: Callable[[Hyper], Array],
+    hyper: Hyper,
     prior: dist.Distribution,
     reach_of: Callable[[Array], Reach],
-) -> _Hyper:
-    """Draw the scale of the decay given the links, by slice sampling of its logarithm."""
-    now = log_links(links, hyper)
+) -> Hyper:
+    """Draw the scale of the decay by slice sampling of its logarithm.
+
+    :param log_terms: whose sum is the log likelihood of α and the scale, (N,).
+    """
+    now = log_terms(hyper)
 
     def difference(log_scale: Array, delta: Array) -> Array:
         scale = jnp.exp(log_scale + delta)
-        other = log_links(links, hyper._replace(scale=scale, reach=reach_of(scale)))
+        other = log_terms(hyper._replace(scale=scale, reach=reach_of(scale)))
         change = jnp.sum(other - now) + delta
         return change + prior.log_prob(scale) - prior.log_prob(jnp.exp(log_scale))
 
