@@ -7,6 +7,7 @@ from numpyro_rankings import _xla
 
 if TYPE_CHECKING:
     from numpyro_rankings.datasets import list_datasets, load_dataset, read_rankings
+    from numpyro_rankings.evidence import log_bayes_factor, log_language_evidence
     from numpyro_rankings.infer.plackett_luce_map import plackett_luce_map
     from numpyro_rankings.inference_data import diagnostics_table, to_inference_data
     from numpyro_rankings.partitions import (
@@ -36,6 +37,8 @@ _HOMES = {
     "diagnostics_table": "inference_data",
     "list_datasets": "datasets",
     "load_dataset": "datasets",
+    "log_bayes_factor": "evidence",
+    "log_language_evidence": "evidence",
     "log_predictive_density": "summaries",
     "map_consensus": "summaries",
     "medoid_partition": "partitions",
@@ -55,6 +58,8 @@ __all__ = [
     "diagnostics_table",
     "list_datasets",
     "load_dataset",
+    "log_bayes_factor",
+    "log_language_evidence",
     "log_predictive_density",
     "map_consensus",
     "medoid_partition",

@@ -49,6 +49,18 @@ class Decay(NamedTuple):
         """f, of the shape of the distances."""
         return jnp.exp(self.log(distances, scale))
 
+    def power(self, exponent: float) -> "Decay":
+        """f to a power, 0 where f is: from 1 wherever there can be a link, at 0, to f, at 1."""
+        if not 0 <= exponent < np.inf:
+            raise ValueError(f"the exponent of a decay must be 0 or more, got {exponent!r}")
+
+        def log_function(distances: Array, scale: Any) -> Array:
+            log_decay = self.log_function(distances, scale)
+            some = log_decay > -jnp.inf
+            return jnp.where(some, exponent * jnp.where(some, log_decay, 0.0), -jnp.inf)
+
+        return Decay(f"{self.name}^{exponent:g}", log_function, self.scale)
+
 
 def _check_scale(scale: Any) -> Any:
     if isinstance(scale, dist.Distribution):

@@ -21,6 +21,7 @@ from numpyro_rankings.distributions import (
     TopTPlackettLuce,
     links_to_partition,
 )
+from numpyro_rankings.ops.links import representatives
 from numpyro_rankings.ops.special import log_bessel_ie
 from numpyro_rankings.ops.stable import log_stable_density
 from numpyro_rankings.rankings import Rankings
@@ -479,3 +480,55 @@ def ddcrp_mixture(
     links = numpyro.sample("links", prior, infer={"event_dims": ["point"]})
     clusters = family.of_clusters(points, links_to_partition(links), num_points(points))
     _factor("data", family.log_marginal(clusters).sum())
+
+
+def ddcrp_language_model(
+    symbols: Array,
+    distances: Any,
+    *,
+    base: Any,
+    alpha: float | dist.Distribution = 1.0,
+    decay: Decay,
+) -> None:
+    r"""
+    Symbols under a distance dependent process, all of a table the same: the fully observed model.
+
+    .. math:: c_i \sim p(c_i = j) \propto f(d_{ij}), \quad w^*_k \sim G_0, \quad
+        w_i = w^*_{z(c)_i},
+
+    z(c) the connected components of the links. Sites: ``alpha`` and ``decay_scale`` (where they are
+    distributions), ``base`` (V,) (where it is unknown), ``links`` (N,), and the factor ``symbols``.
+
+    :param symbols: (N,), from 0 to V - 1.
+    :param distances: (N, N), or :class:`~numpyro_rankings.decays.SparseDistances`.
+    :param base: :math:`G_0`, probabilities (V,), or a Dirichlet distribution.
+    :param alpha: weight of a link to oneself, a number or a prior.
+    :param decay: of the distances.
+
+    **References:**
+
+    1. Blei, D. M., Frazier, P. I. (2011), "Distance dependent Chinese restaurant processes", JMLR.
+    """
+    symbols = jnp.asarray(symbols)
+    if isinstance(alpha, dist.Distribution):
+        alpha = numpyro.sample("alpha", alpha)
+    scale = decay.scale
+    if isinstance(scale, dist.Distribution):
+        scale = numpyro.sample("decay_scale", scale)
+    if isinstance(base, dist.Distribution):
+        base = numpyro.sample("base", base, infer={"event_dims": ["symbol"]})
+    neighbors, distances = as_neighbors(distances)
+    prior = DistanceDependentCRP(alpha, decay(distances, scale), neighbors)
+    links = numpyro.sample("links", prior, infer={"event_dims": ["point"]})
+    _factor("symbols", log_prob_of_symbols(symbols, links, jnp.asarray(base, float)))
+
+
+def log_prob_of_symbols(symbols: Array, links: Array, base: Array) -> Array:
+    """log p(symbols | links, G_0): one draw for each table, -inf where a table has two symbols.
+
+    :param base: :math:`G_0`, (V,).
+    """
+    table = representatives(links)
+    opens = table == jnp.arange(symbols.shape[0])
+    same = jnp.where(symbols == symbols[table], 0.0, -jnp.inf)
+    return jnp.sum(jnp.where(opens, jnp.log(base)[symbols], same))

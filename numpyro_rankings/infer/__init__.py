@@ -11,6 +11,7 @@ from numpyro_rankings.infer.cycle import Cycle
 from numpyro_rankings.infer.ddcrp import DDCRPGibbs
 from numpyro_rankings.infer.dp_plackett_luce import DPPlackettLuceGibbs
 from numpyro_rankings.infer.gamma_process import GammaProcessPlackettLuceGibbs
+from numpyro_rankings.infer.language import DDCRPLanguageGibbs
 from numpyro_rankings.infer.mallows import BetaGibbs, SliceGibbs
 from numpyro_rankings.infer.permutation import PermutationGibbs
 from numpyro_rankings.infer.plackett_luce import PlackettLuceGibbs
@@ -21,6 +22,7 @@ __all__ = [
     "CollapsedGibbs",
     "Cycle",
     "DDCRPGibbs",
+    "DDCRPLanguageGibbs",
     "DPPlackettLuceGibbs",
     "GammaProcessPlackettLuceGibbs",
     "PermutationGibbs",

@@ -348,7 +348,7 @@ class DDCRPGibbs(LinkGibbs):
         if "links" in given:
             return {"links": jnp.asarray(given["links"], jnp.int32)}
         if self._start == "prior":
-            return {"links": draw_links(key, hyper.alpha, hyper.reach)}
+            return {"links": draw_links(key, jnp.log(hyper.alpha), hyper.reach)}
         return self._blank(points)
 
     def _log_data(self, own: dict, labels: Array, points: Points, priors: dict) -> Array:
@@ -384,24 +384,29 @@ def log_totals(reach: Reach) -> Array:
 
 def log_links(links: Array, hyper: Hyper) -> Array:
     """Log probability of each link, (N,), eq. (2)."""
-    index = jnp.arange(links.shape[0])
     log_alpha = jnp.log(hyper.alpha)
-    if hyper.reach.neighbors is None:
-        log_decay = hyper.reach.log_decay[index, links]
-    else:
-        chosen = hyper.reach.neighbors == links[:, None]
-        log_decay = jnp.max(jnp.where(chosen, hyper.reach.log_decay, -jnp.inf), axis=1)
-    log_weight = jnp.where(links == index, log_alpha, log_decay)
+    log_weight = log_weight_of_links(links, log_alpha, hyper.reach)
     return log_weight - jnp.logaddexp(log_alpha, log_totals(hyper.reach))
 
 
-def draw_links(key: Array, itself: Array, reach: Reach) -> Array:
+def log_weight_of_links(links: Array, log_alpha: Array, reach: Reach) -> Array:
+    """log f_ij of each link, log α of those to oneself, (N,)."""
+    index = jnp.arange(links.shape[0])
+    if reach.neighbors is None:
+        log_decay = reach.log_decay[index, links]
+    else:
+        chosen = reach.neighbors == links[:, None]
+        log_decay = jnp.max(jnp.where(chosen, reach.log_decay, -jnp.inf), axis=1)
+    return jnp.where(links == index, log_alpha, log_decay)
+
+
+def draw_links(key: Array, log_itself: Array, reach: Reach) -> Array:
     """Each link for itself, (N,).
 
-    :param itself: weights of links to oneself, () or (N,).
+    :param log_itself: log weight of the link to oneself, () or (N,).
     """
     index = jnp.arange(reach.size)
-    log_itself = jnp.broadcast_to(jnp.log(itself), (reach.size,))
+    log_itself = jnp.broadcast_to(log_itself, (reach.size,))
     log_weights = jnp.concatenate([reach.log_decay, log_itself[:, None]], axis=1)
     column = random.categorical(key, log_weights)
     last = column == reach.log_decay.shape[1]
