@@ -134,6 +134,41 @@ def test_points_join_and_leave(name):
     np.testing.assert_allclose(both, alone, rtol=1e-4)
 
 
+@each_family
+def test_unions(name):
+    """What two clusters gain by being one, each with each at once."""
+    family, data, _ = CASES[name]
+    points = family.statistics(data)
+    labels = jnp.array([0, 0, 1, 0, 2, 2, 1])
+    clusters = family.of_clusters(points, labels, 4)  # 3 is empty
+    other = family.for_union(pick(clusters, [[0], [2]]))
+    found = jax.jit(family.log_union)(pick(clusters, [[0, 1, 3]]), other)
+    for row, second in enumerate((0, 2)):
+        for column, first in enumerate((0, 1, 3)):
+            both = family.add(pick(clusters, first), pick(clusters, second))
+            expected = float(family.log_marginal(both))
+            for one in (first, second):
+                expected -= float(family.log_marginal(pick(clusters, one)))
+            # of symbols that differ, and of a cluster with itself, too
+            assert found[row, column] == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+def test_union_of_many_words():
+    """More words than are looked at at once."""
+    family = DirichletMultinomial(0.5, vocabulary_size=1000)
+    counts = RNG.poisson(1.0, size=(2, 1000))
+    first, second = counts.astype(float)
+    points = family.statistics(counts)
+    found = family.log_union(pick(points, 0), family.for_union(pick(points, 1)))
+
+    def marginal(x):
+        rising = special.gammaln(0.5 + x).sum() - 1000 * special.gammaln(0.5)
+        return rising - special.gammaln(500.0 + x.sum()) + special.gammaln(500.0)
+
+    expected = marginal(first + second) - marginal(first) - marginal(second)
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
 def test_a_predictive_that_is_not_given():
     """By default it is the difference of two marginals."""
     family, data, _ = CASES["gaussian mean"]

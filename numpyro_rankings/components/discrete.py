@@ -2,11 +2,13 @@
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, random
 
 from numpyro_rankings.components.family import Family, sum_by_label
+from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.special import log_gamma_ratio
 
 
@@ -34,6 +36,21 @@ class SparsePoint(NamedTuple):
     words: Array
     counts: Array
     total: Array
+
+
+class ListedCounts(NamedTuple):
+    """Of a cluster: the **words** that it has, first and with V after them, their **counts**.
+
+    - **number** - how many there are; **total** - of the counts.
+    """
+
+    words: Array
+    counts: Array
+    number: Array
+    total: Array
+
+
+_CHUNK = 128  # words looked at at once
 
 
 class DirichletMultinomial(Family):
@@ -142,10 +159,43 @@ class DirichletMultinomial(Family):
         total = self._total_concentration(size) + cluster.total
         return rising.sum(-1) - log_gamma_ratio(total, point.total)
 
-    def log_union(self, cluster: WordCounts, other: WordCounts) -> Array:
-        # that of the other given the cluster, and by itself
-        empty = WordCounts(jnp.zeros_like(other.counts), jnp.zeros_like(other.total))
-        return self.log_predictive(cluster, other) - self.log_predictive(empty, other)
+    def for_union(self, other: WordCounts) -> ListedCounts:
+        size = other.counts.shape[-1]
+
+        def listed(counts: Array) -> tuple[Array, Array]:
+            some = counts > 0
+            place = jnp.where(some, jnp.cumsum(some) - 1, size + _CHUNK)
+            nobody = jnp.full(size + _CHUNK, size)
+            words = nobody.at[place].set(jnp.arange(size), mode="drop")
+            return words, counts.at[words].get(mode="fill", fill_value=0.0)
+
+        words, counts = jnp.vectorize(listed, signature="(v)->(w),(w)")(other.counts)
+        return ListedCounts(words, counts, jnp.sum(other.counts > 0, axis=-1), other.total)
+
+    def log_union(self, cluster: WordCounts, other: ListedCounts) -> Array:
+        # p(other | cluster) / p(other): words that the other has not cancel
+        size = cluster.counts.shape[-1]
+        a = jnp.broadcast_to(jnp.asarray(self.concentration, float), (size,))
+
+        def rising(row: Array, words: Array, counts: Array, number: Array) -> Array:
+            def chunk(k: Array, so_far: Array) -> Array:
+                at, more = (
+                    jax.lax.dynamic_slice(x, (k * _CHUNK,), (_CHUNK,)) for x in (words, counts)
+                )
+                had, prior = row[at], a[at]
+                ratio = log_gamma_ratio(prior + had, more) - log_gamma_ratio(prior, more)
+                return so_far + jnp.where((more > 0) & (had > 0), ratio, 0.0).sum()
+
+            bound = shared_bound((number + _CHUNK - 1) // _CHUNK)
+            return jax.lax.fori_loop(0, bound, chunk, jnp.zeros((), row.dtype))
+
+        rises = jnp.vectorize(rising, signature="(v),(w),(w),()->()")
+        total = self._total_concentration(size)
+        return (
+            rises(cluster.counts, other.words, other.counts, other.number)
+            - log_gamma_ratio(total + cluster.total, other.total)
+            + log_gamma_ratio(total, other.total)
+        )
 
     def log_predictive_of_member(
         self, cluster: WordCounts, point: WordCounts | SparsePoint

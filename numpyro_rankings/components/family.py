@@ -69,10 +69,16 @@ class Family(ABC):
         """
         return self.log_marginal(self.add(cluster, point)) - self.log_marginal(cluster)
 
+    def for_union(self, other: Any) -> Any:
+        """A cluster as :meth:`log_union` reads the other one, made once for many unions."""
+        return other
+
     def log_union(self, cluster: Any, other: Any) -> Array:
         """Log of p(both together) / p(cluster) p(other); leading axes broadcast.
 
         Worth giving too, for what the marginals have in common loses digits.
+
+        :param other: of :meth:`for_union`.
         """
         together = self.log_marginal(self.add(cluster, other))
         return together - self.log_marginal(cluster) - self.log_marginal(other)
