@@ -1,5 +1,6 @@
 """Collapsed Gibbs sampling of a partition, one point at a time (Neal 2000, Algorithm 3)."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,8 +15,11 @@ from numpyro_rankings.infer.partition import (
     Points,
     RestaurantPrior,
 )
+from numpyro_rankings.ops.loops import shared_bound
 
-_BLOCK = 32  # points whose labels are drawn at once, as long as none of them changes
+# points whose labels are drawn at once, as long as none of them changes: where some did, and after
+# as many as the second that did not
+_BLOCKS = (32, 512)
 
 
 class CollapsedGibbs(PartitionKernel):
@@ -27,8 +31,8 @@ class CollapsedGibbs(PartitionKernel):
     .. math:: p(c_i = c) \propto (n_{-i,c} - d)\, p(x_i \mid x_{-i,c}), \quad
         p(c_i \text{ new}) \propto (α + d K_{-i})\, p(x_i).
 
-    Draws are made for 32 points at once, and hold up to the first of them that changes its cluster:
-    the result is that of one at a time.
+    Draws are made for many points at once, and hold up to the first of them that changes its
+    cluster: the result is that of one at a time.
 
     Samples: ``assignments`` (D, N), canonical, ``num_clusters`` (D,), ``alpha``, ``log_joint``.
     Run as ``mcmc.run(key, data)``.
@@ -81,9 +85,13 @@ class CollapsedGibbs(PartitionKernel):
 
 
 class _Seating(NamedTuple):
-    """**position** - of the next point; **labels**, **sizes** and statistics of **clusters**."""
+    """
+    - **position** - of the next point; **quiet** - how many in a row have kept their labels.
+    - **labels**, **sizes** and statistics of **clusters**.
+    """
 
     position: Array
+    quiet: Array
     labels: Array
     sizes: Array
     clusters: Any
@@ -100,7 +108,7 @@ def reseat(
 ) -> tuple[Array, Array]:
     """One sweep over all points: labels (N,), and whether more slots would have been needed."""
     size = points.size
-    block = min(_BLOCK, size)
+    small, large = (min(block, size) for block in _BLOCKS)
     slots = jnp.arange(num_slots)
     uniforms = random.uniform(key, (2, size))
     triangle = jnp.triu(jnp.ones((num_slots + 1, num_slots + 1)))
@@ -140,7 +148,7 @@ def reseat(
         free = jnp.where(alone, mine, jnp.argmin(sizes > 0))
         return jnp.where(seat == num_slots, free, seat).astype(jnp.int32), wanted
 
-    def step(seating: _Seating) -> _Seating:
+    def step(seating: _Seating, block: int) -> _Seating:
         # the last block may reach back to points that have been seated
         start = jnp.minimum(seating.position, size - block)
         index = start + jnp.arange(block)
@@ -150,7 +158,8 @@ def reseat(
         changes = open_ & (seats != mine)
         any_change = changes.any()
         first = jnp.where(any_change, jnp.argmax(changes), block - 1)
-        point, old, new = take(points.statistics, index[first]), mine[first], seats[first]
+        point, old = take(points.statistics, index[first]), mine[first]
+        new = jnp.where(any_change, seats[first], old)
         sizes = seating.sizes.at[old].add(-1).at[new].add(1)
         both = jnp.stack([old, new])
         before = take(seating.clusters, both)
@@ -159,20 +168,37 @@ def reseat(
         after = jax.tree.map(
             lambda x, *y: jnp.where(any_change, jnp.stack(y), x), before, left, joined
         )
-        clusters = put(seating.clusters, both, after)
         valid = open_ & (jnp.arange(block) <= first)
         return _Seating(
             index[first] + 1,
-            seating.labels.at[index[first]].set(jnp.where(any_change, new, old)),
+            jnp.where(any_change, 0, seating.quiet + valid.sum()),
+            seating.labels.at[index[first]].set(new),
             sizes,
-            clusters,
+            put(seating.clusters, both, after),
             seating.overflow | jnp.any(wanted & valid),
+        )
+
+    # what is asked of the loops is the same for all chains: see shared_bound
+    def goes_on(seating: _Seating) -> Array:
+        return shared_bound((seating.position < size).astype(jnp.int32)) > 0
+
+    def is_quiet(seating: _Seating) -> Array:
+        moving = (seating.quiet < large) & (seating.position < size)
+        return shared_bound(moving.astype(jnp.int32)) == 0
+
+    def alternate(seating: _Seating) -> _Seating:
+        seating = jax.lax.while_loop(
+            lambda s: goes_on(s) & is_quiet(s), partial(step, block=large), seating
+        )
+        return jax.lax.while_loop(
+            lambda s: goes_on(s) & ~is_quiet(s), partial(step, block=small), seating
         )
 
     clusters = family.of_clusters(points.statistics, labels, num_slots)
     sizes = jnp.zeros(num_slots, jnp.int32).at[labels].add(1)
-    start = _Seating(jnp.array(0), labels, sizes, clusters, jnp.array(False))
-    seating = jax.lax.while_loop(lambda s: s.position < size, step, start)
+    seating = _Seating(jnp.array(0), jnp.array(large), labels, sizes, clusters, jnp.array(False))
+    body = alternate if small < large else partial(step, block=small)
+    seating = jax.lax.while_loop(goes_on, body, seating)
     return seating.labels, seating.overflow
 
 

@@ -1,0 +1,168 @@
+"""Predictive probability of new points under the partition models."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from numpyro_rankings.components.family import num_points, sum_by_label
+from numpyro_rankings.decays import as_neighbors, check_distances
+from numpyro_rankings.infer.ddcrp import DDCRPGibbs
+from numpyro_rankings.infer.partition import PartitionKernel, RestaurantPrior, as_points
+
+__all__ = ["log_predictive_of_points"]
+
+
+def log_predictive_of_points(
+    kernel: PartitionKernel | DDCRPGibbs,
+    samples: Mapping[str, Any],
+    data: Any,
+    new_data: Any,
+    distances: Any = None,
+) -> Array:
+    r"""
+    Log predictive probability of each new point by itself, ``(M,)``, averaged over the draws.
+
+    Under a Chinese restaurant or Pitman–Yor process, with K clusters in a draw,
+
+    .. math:: p(x_{new} \mid x, c) = \frac{\sum_k (n_k - d)\, p(x_{new} \mid x_k)
+        + (α + d K)\, p(x_{new})}{α + N}.
+
+    Under a distance dependent process new points come after those of the fit, none of which can
+    link to them; then the draws are those that they would be with the new points, and [1, eq. 8]
+
+    .. math:: p(x_{new} \mid x, c) = \frac{\sum_j f(d_{new,j})\, p(x_{new} \mid x_{z(j)})
+        + α\, p(x_{new})}{α + \sum_j f(d_{new,j})}.
+
+    Where the others could link to new points, knowing where these are changes the clusters: fit with
+    their distances, ``mcmc.run(key, data, distances)`` with more distances than data, the last of
+    them those of points whose values are not known. Without ``distances`` these are what is
+    predicted, each from the others of its cluster.
+
+    :param kernel: that was run.
+    :param samples: ``mcmc.get_samples()``.
+    :param data: what was fitted, of N points.
+    :param new_data: of M points, in the same form.
+    :param distances: of a distance dependent process, (M, N), from each new point to those of the
+        fit, or :class:`~numpyro_rankings.decays.SparseDistances` to some of them.
+    :raises ValueError: if the data do not fit the kernel or the draws.
+
+    **References:**
+
+    1. Blei, D. M., Frazier, P. I. (2011), "Distance dependent Chinese restaurant processes", JMLR.
+
+    .. doctest::
+
+       >>> from numpyro.infer import MCMC
+       >>> from numpyro_rankings.components import GaussianMean
+       >>> from numpyro_rankings.infer import CollapsedGibbs
+       >>> x = jnp.array([[-1.5], [-1.4], [-1.2], [2.1], [2.5], [2.8]])
+       >>> kernel = CollapsedGibbs(GaussianMean(prior_scale=3.0, noise_scale=0.3), max_clusters=6)
+       >>> mcmc = MCMC(kernel, num_warmup=100, num_samples=500, progress_bar=False)
+       >>> mcmc.run(jax.random.key(0), x)
+       >>> new = log_predictive_of_points(kernel, mcmc.get_samples(), x, [[-1.3], [0.5]])
+       >>> bool(new[0] > new[1] + 2)
+       True
+    """
+    if not isinstance(kernel, PartitionKernel | DDCRPGibbs):
+        raise ValueError(f"kernel must be a kernel of partitions or DDCRPGibbs, got {kernel!r}")
+    if "alpha" not in samples:
+        raise ValueError("samples have no alpha: those of a block do not say all that is needed")
+    family = kernel.family
+    for part in (data, new_data):
+        family.check(part)
+    labels = np.asarray(samples["assignments"])
+    points, new = as_points(family, data), family.statistics(new_data)
+    draws = {
+        "labels": jnp.asarray(labels.reshape(-1, labels.shape[-1]), jnp.int32),
+        "alpha": jnp.asarray(samples["alpha"], float).reshape(-1),
+    }
+    slots = int(labels.max()) + 1
+    known = points.size
+    log_alone = family.log_predictive(points.empty, new)
+
+    def log_given(draw: dict) -> Array:
+        """Log probability of each point given each cluster, (M, C)."""
+        clusters = family.of_clusters(points.statistics, draw["labels"][:known], slots)
+        return family.log_predictive(
+            jax.tree.map(lambda x: x[None], clusters), jax.tree.map(lambda x: x[:, None], new)
+        )
+
+    if not isinstance(kernel, DDCRPGibbs):
+        if distances is not None:
+            raise ValueError("distances go with DDCRPGibbs")
+        _check_size(labels.shape[-1], known)
+        of_draw = partial(_of_restaurant, discount=kernel._discount, slots=slots)
+    elif distances is None:
+        _check_size(labels.shape[-1], known + num_points(new))
+        of_draw = _of_awaited
+    else:
+        _check_size(labels.shape[-1], known)
+        check_distances(distances, num_points(new), known)
+        decay = kernel._decay
+        if "decay_scale" in samples:
+            draws["scale"] = jnp.asarray(samples["decay_scale"], float).reshape(-1)
+        neighbors, values = as_neighbors(distances)
+
+        def of_draw(draw: dict, log_given: Array, log_alone: Array) -> Array:
+            weights = jnp.exp(decay.log(values, draw.get("scale")))
+            return _of_links(draw, log_given, log_alone, weights, neighbors, slots)
+
+    @jax.jit
+    def each(draws: dict) -> Array:
+        return jax.lax.map(lambda d: of_draw(d, log_given(d), log_alone), draws)
+
+    of_draws = each(draws)
+    return jax.nn.logsumexp(of_draws, axis=0) - jnp.log(len(of_draws))
+
+
+def _check_size(found: int, expected: int) -> None:
+    if found != expected:
+        raise ValueError(f"the draws are of {found} points, and {expected} are given")
+
+
+def _of_restaurant(
+    draw: dict, log_given: Array, log_alone: Array, discount: float, slots: int
+) -> Array:
+    prior = RestaurantPrior(draw["alpha"], jnp.asarray(discount))
+    sizes = jnp.zeros(slots, jnp.int32).at[draw["labels"]].add(1)
+    log_seats = jnp.append(prior.log_join(sizes), prior.log_open(jnp.sum(sizes > 0)))
+    log_densities = jnp.concatenate([log_given, log_alone[:, None]], axis=1)
+    # a cluster without members has weight 0, and may have any density
+    terms = jnp.where(log_seats > -jnp.inf, log_densities + log_seats, -jnp.inf)
+    return jax.nn.logsumexp(terms, axis=1) - jnp.log(draw["alpha"] + draw["labels"].shape[0])
+
+
+def _of_awaited(draw: dict, log_given: Array, log_alone: Array) -> Array:
+    """Of the last points of a draw, given the others of their clusters."""
+    labels = draw["labels"][-len(log_alone) :]
+    return jnp.take_along_axis(log_given, labels[:, None], axis=1)[:, 0]
+
+
+def _of_links(
+    draw: dict,
+    log_given: Array,
+    log_alone: Array,
+    weights: Array,
+    neighbors: Array | None,
+    slots: int,
+) -> Array:
+    """eq. (8): the links of new points to others, summed over."""
+    labels = draw["labels"]
+    if neighbors is None:
+        joins = sum_by_label(weights.T, labels, slots).T
+    else:
+        weights = jnp.where(neighbors >= 0, weights, 0.0)
+        row = jnp.arange(len(weights))[:, None]
+        joins = jnp.zeros((len(weights), slots)).at[row, labels[neighbors]].add(weights)
+    total = draw["alpha"] + weights.sum(1)
+    some = joins > 0
+    log_joins = jnp.where(some, jnp.log(jnp.where(some, joins, 1.0)) + log_given, -jnp.inf)
+    log_opens = jnp.log(draw["alpha"]) + log_alone
+    return jax.nn.logsumexp(jnp.append(log_joins, log_opens[:, None], axis=1), axis=1) - jnp.log(
+        total
+    )
