@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         medoid_partition,
         variation_of_information,
     )
+    from numpyro_rankings.prediction import log_predictive_of_points
     from numpyro_rankings.rankings import Rankings, RankingsError
     from numpyro_rankings.summaries import (
         cluster_profiles,
@@ -40,6 +41,7 @@ _HOMES = {
     "log_bayes_factor": "evidence",
     "log_language_evidence": "evidence",
     "log_predictive_density": "summaries",
+    "log_predictive_of_points": "prediction",
     "map_consensus": "summaries",
     "medoid_partition": "partitions",
     "plackett_luce_map": "infer.plackett_luce_map",
@@ -61,6 +63,7 @@ __all__ = [
     "log_bayes_factor",
     "log_language_evidence",
     "log_predictive_density",
+    "log_predictive_of_points",
     "map_consensus",
     "medoid_partition",
     "plackett_luce_map",

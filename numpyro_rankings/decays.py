@@ -118,17 +118,34 @@ def as_neighbors(distances: Any) -> tuple[Array | None, Array]:
     return None, jnp.asarray(distances, float)
 
 
-def check_distances(distances: Any, size: int) -> None:
-    """Raise ValueError unless these are distances between so many points."""
+def num_distances(distances: Any) -> int:
+    """How many points have distances to others."""
+    return len(distances.distances if isinstance(distances, SparseDistances) else distances)
+
+
+def check_distances(
+    distances: Any, size: int, others: int | None = None, awaits: bool = False
+) -> None:
+    """Raise ValueError unless these are distances between so many points.
+
+    :param others: to so many others instead.
+    :param awaits: whether there may be more points than that.
+    """
     sparse = isinstance(distances, SparseDistances)
     values = np.asarray(distances.distances if sparse else distances)
-    if values.dtype.kind not in "iuf" or values.ndim != 2 or len(values) != size:
+    rows = len(values) if awaits and values.ndim and len(values) > size else size
+    columns = rows if others is None else others
+    size_of_row = "L" if sparse else columns
+    if (
+        values.dtype.kind not in "iuf"
+        or values.ndim != 2
+        or len(values) != rows
+        or (not sparse and values.shape[1] != columns)
+    ):
         raise ValueError(
             f"there are {size} points: distances must be numbers in an array "
-            f"({size}, {'L' if sparse else size}), got shape {values.shape} of {values.dtype}"
+            f"({rows}, {size_of_row}), got shape {values.shape} of {values.dtype}"
         )
-    if not sparse and values.shape[1] != size:
-        raise ValueError(f"distances must have shape ({size}, {size}), got {values.shape}")
     bad = ~(values >= 0)
     if sparse:
         neighbors = np.asarray(distances.neighbors)
@@ -137,10 +154,10 @@ def check_distances(distances: Any, size: int) -> None:
                 f"neighbors must be integers of the shape of the distances, {values.shape}, got "
                 f"{neighbors.shape} of {neighbors.dtype}"
             )
-        outside = ((neighbors < -1) | (neighbors >= size)).any(axis=1)
+        outside = ((neighbors < -1) | (neighbors >= columns)).any(axis=1)
         if outside.any():
             raise ValueError(
-                f"row {np.argmax(outside)} has a neighbor that is not from 0 to {size - 1}"
+                f"row {np.argmax(outside)} has a neighbor that is not from 0 to {columns - 1}"
             )
         ordered = np.sort(neighbors, axis=1)
         twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)

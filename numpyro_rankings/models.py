@@ -9,7 +9,7 @@ from jax import Array
 from jax.scipy.special import gammaln, i1e
 from numpyro import handlers
 
-from numpyro_rankings.components.family import Family, num_points
+from numpyro_rankings.components.family import Family, num_points, with_awaited
 from numpyro_rankings.decays import Decay, as_neighbors
 from numpyro_rankings.distributions import (
     ChineseRestaurantProcess,
@@ -460,7 +460,8 @@ def ddcrp_mixture(
     distributions), ``links`` (N,), and the factor ``data``.
 
     :param data: what the family takes.
-    :param distances: (N, N), or :class:`~numpyro_rankings.decays.SparseDistances`.
+    :param distances: (N, N), or :class:`~numpyro_rankings.decays.SparseDistances`; of more points
+        than there are data if the last are not known.
     :param family: of the components.
     :param alpha: weight of a link to oneself, a number or a prior.
     :param decay: of the distances.
@@ -478,7 +479,8 @@ def ddcrp_mixture(
     neighbors, distances = as_neighbors(distances)
     prior = DistanceDependentCRP(alpha, decay(distances, scale), neighbors)
     links = numpyro.sample("links", prior, infer={"event_dims": ["point"]})
-    clusters = family.of_clusters(points, links_to_partition(links), num_points(points))
+    points = with_awaited(points, links.shape[-1])
+    clusters = family.of_clusters(points, links_to_partition(links), links.shape[-1])
     _factor("data", family.log_marginal(clusters).sum())
 
 

@@ -1,6 +1,6 @@
 """Predictive probability of new points under the partition models."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.components.family import num_points, sum_by_label
-from numpyro_rankings.decays import as_neighbors, check_distances
+from numpyro_rankings.decays import Decay, as_neighbors, check_distances
 from numpyro_rankings.infer.ddcrp import DDCRPGibbs
 from numpyro_rankings.infer.partition import PartitionKernel, RestaurantPrior, as_points
 
@@ -38,9 +38,9 @@ def log_predictive_of_points(
     .. math:: p(x_{new} \mid x, c) = \frac{\sum_j f(d_{new,j})\, p(x_{new} \mid x_{z(j)})
         + α\, p(x_{new})}{α + \sum_j f(d_{new,j})}.
 
-    Where the others could link to new points, knowing where these are changes the clusters: fit with
-    their distances, ``mcmc.run(key, data, distances)`` with more distances than data, the last of
-    them those of points whose values are not known. Without ``distances`` these are what is
+    Where the others could link to new points, knowing where these are changes the clusters: fit
+    with their distances, ``mcmc.run(key, data, distances)`` with more distances than data, the last
+    of them those of points whose values are not known. Without ``distances`` these are what is
     predicted, each from the others of its cluster.
 
     :param kernel: that was run.
@@ -92,6 +92,7 @@ def log_predictive_of_points(
             jax.tree.map(lambda x: x[None], clusters), jax.tree.map(lambda x: x[:, None], new)
         )
 
+    of_draw: Callable[[dict, Array, Array], Array]
     if not isinstance(kernel, DDCRPGibbs):
         if distances is not None:
             raise ValueError("distances go with DDCRPGibbs")
@@ -102,15 +103,11 @@ def log_predictive_of_points(
         of_draw = _of_awaited
     else:
         _check_size(labels.shape[-1], known)
+        assert kernel._decay is not None
         check_distances(distances, num_points(new), known)
-        decay = kernel._decay
         if "decay_scale" in samples:
             draws["scale"] = jnp.asarray(samples["decay_scale"], float).reshape(-1)
-        neighbors, values = as_neighbors(distances)
-
-        def of_draw(draw: dict, log_given: Array, log_alone: Array) -> Array:
-            weights = jnp.exp(decay.log(values, draw.get("scale")))
-            return _of_links(draw, log_given, log_alone, weights, neighbors, slots)
+        of_draw = partial(_of_links, distances=distances, decay=kernel._decay, slots=slots)
 
     @jax.jit
     def each(draws: dict) -> Array:
@@ -144,25 +141,19 @@ def _of_awaited(draw: dict, log_given: Array, log_alone: Array) -> Array:
 
 
 def _of_links(
-    draw: dict,
-    log_given: Array,
-    log_alone: Array,
-    weights: Array,
-    neighbors: Array | None,
-    slots: int,
+    draw: dict, log_given: Array, log_alone: Array, distances: Any, decay: Decay, slots: int
 ) -> Array:
     """eq. (8): the links of new points to others, summed over."""
-    labels = draw["labels"]
+    neighbors, values = as_neighbors(distances)
+    weights, labels = decay(values, draw.get("scale")), draw["labels"]
     if neighbors is None:
         joins = sum_by_label(weights.T, labels, slots).T
     else:
         weights = jnp.where(neighbors >= 0, weights, 0.0)
         row = jnp.arange(len(weights))[:, None]
         joins = jnp.zeros((len(weights), slots)).at[row, labels[neighbors]].add(weights)
-    total = draw["alpha"] + weights.sum(1)
     some = joins > 0
     log_joins = jnp.where(some, jnp.log(jnp.where(some, joins, 1.0)) + log_given, -jnp.inf)
-    log_opens = jnp.log(draw["alpha"]) + log_alone
-    return jax.nn.logsumexp(jnp.append(log_joins, log_opens[:, None], axis=1), axis=1) - jnp.log(
-        total
-    )
+    log_opens = (jnp.log(draw["alpha"]) + log_alone)[:, None]
+    log_sum = jax.nn.logsumexp(jnp.concatenate([log_joins, log_opens], axis=1), axis=1)
+    return log_sum - jnp.log(draw["alpha"] + weights.sum(1))

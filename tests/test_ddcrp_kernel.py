@@ -71,6 +71,8 @@ KERNELS = {
     ),
     "prior": (lambda: DDCRPGibbs(Nothing(), GAMMA, logistic_decay(LOG_NORMAL)), LINE, GENERAL),
     "sparse": (lambda: DDCRPGibbs(GAUSS, GAMMA, exponential_decay(0.8)), LINE, SPARSE),
+    # the last point's value is not known
+    "awaited": (lambda: DDCRPGibbs(TEXT, GAMMA, exponential_decay(0.8)), COUNTS[:3], GENERAL),
     "sparse-scale": (
         lambda: DDCRPGibbs(TEXT, GAMMA, logistic_decay(LOG_NORMAL), init="prior"),
         COUNTS,
@@ -126,10 +128,13 @@ def posterior(name):
     """P(links), E α and E log scale: sums over all links and grids of the two."""
     kernel, data, distances = KERNELS[name]
     kernel, distances = kernel(), dense(distances)
-    scores = log_marginals(kernel.family, data)
+    scores = {(): 0.0, **log_marginals(kernel.family, data)}
     log_likelihood = np.array(
         [
-            sum(scores[tuple(np.flatnonzero(np.equal(labels, c)))] for c in range(max(labels) + 1))
+            sum(
+                scores[tuple(i for i in np.flatnonzero(np.equal(labels, c)) if i < len(data))]
+                for c in range(max(labels) + 1)
+            )
             for labels in (components(links) for links in EVERY)
         ]
     )

@@ -288,8 +288,11 @@ class Atom(Family):
 
     def of_clusters(self, points: SameSymbol, labels: Array, num_clusters: int) -> SameSymbol:
         size = sum_by_label(points.size, labels, num_clusters)
-        lowest = jnp.full(num_clusters, len(self.probs)).at[labels].min(points.symbol)
-        highest = jnp.full(num_clusters, -1).at[labels].max(points.symbol)
+        known = points.size > 0
+        last = len(self.probs)
+        low, high = jnp.where(known, points.symbol, last), jnp.where(known, points.symbol, -1)
+        lowest = jnp.full(num_clusters, last).at[labels].min(low)
+        highest = jnp.full(num_clusters, -1).at[labels].max(high)
         # -1 stands for a cluster of different symbols, which has probability 0
         symbol = jnp.where(size > 0, jnp.where(lowest == highest, lowest, -1), 0)
         return SameSymbol(size, symbol)

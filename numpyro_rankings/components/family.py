@@ -114,6 +114,15 @@ class Family(ABC):
         """Raise ValueError if the family cannot score such data; called before they are traced."""
 
 
+def with_awaited(points: Any, number: int) -> Any:
+    """The statistics with those of points whose values are not known, 0, up to so many."""
+
+    def pad(x: Array) -> Array:
+        return jnp.concatenate([x, jnp.zeros((number - len(x), *x.shape[1:]), x.dtype)])
+
+    return jax.tree.map(pad, points)
+
+
 def num_points(points: Any) -> int:
     """N."""
     return jax.tree.leaves(points)[0].shape[0]

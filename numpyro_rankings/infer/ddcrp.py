@@ -12,7 +12,7 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.components.family import Family, num_points
-from numpyro_rankings.decays import Decay, as_neighbors, check_distances
+from numpyro_rankings.decays import Decay, as_neighbors, check_distances, num_distances
 from numpyro_rankings.distributions import DistanceDependentCRP, links_to_partition
 from numpyro_rankings.infer.base import GibbsKernel, check_prior, check_scale, draw_start
 from numpyro_rankings.infer.links import Reach, as_reach, relink
@@ -57,6 +57,7 @@ class LinkGibbs(GibbsKernel):
 
     _arguments_named = ("data", "distances")
     _own_sites: tuple[str, ...] = ("links",)
+    _awaits = False  # whether there may be points whose values are not known
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class LinkGibbs(GibbsKernel):
         """Raise ValueError if the data do not fit the kernel; else how many points there are."""
 
     @abstractmethod
-    def _points(self, data: Any) -> Any:
+    def _points(self, data: Any, distances: Any) -> Any:
         """The data as sweeps use them."""
 
     @abstractmethod
@@ -124,10 +125,11 @@ class LinkGibbs(GibbsKernel):
         if size == 0:
             raise ValueError("there are no points")
         if distances is not None:
-            check_distances(distances, size)
+            check_distances(distances, size, awaits=self._awaits)
 
     def _check_links(self, links: np.ndarray, args: tuple, kwargs: dict) -> None:
-        size = self._check_data(self._arguments(args, kwargs)[0])
+        data, distances = self._arguments(args, kwargs)
+        size = self._check_data(data) if distances is None else num_distances(distances)
         if links.dtype.kind not in "iu" or links.shape[-1:] != (size,) or links.max() >= size:
             raise ValueError(
                 f"init_params['links'] must be a point for each of the {size}, from 0 to {size - 1}"
@@ -207,7 +209,7 @@ class LinkGibbs(GibbsKernel):
         self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict
     ) -> DDCRPState:
         key_alpha, key_scale, key_sites, rng_key = random.split(rng_key, 4)
-        points = self._points(self._arguments(args, kwargs)[0])
+        points = self._points(*self._arguments(args, kwargs))
         given = {} if self._is_block else dict(init_params or {})
         z = {}
         if not self._is_block:
@@ -254,7 +256,7 @@ class LinkGibbs(GibbsKernel):
         return log_joint
 
     def _potential(self, state: DDCRPState, args: tuple, kwargs: dict) -> Array:
-        points = self._points(self._arguments(args, kwargs)[0])
+        points = self._points(*self._arguments(args, kwargs))
         own = self._own(state.z)
         priors = self._priors(own, args, kwargs)
         hyper = self._hyper(state.z, priors, args, kwargs)
@@ -279,7 +281,9 @@ class DDCRPGibbs(LinkGibbs):
 
     Run as ``mcmc.run(key, data, distances)``, with distances (N, N), of the row's point to the
     column's, ∞ where there can be no link; sequential if all to later points are. For many points
-    with few in reach of each, :class:`~numpyro_rankings.decays.SparseDistances`.
+    with few in reach of each, :class:`~numpyro_rankings.decays.SparseDistances`. Distances of more
+    points than there are data are those of points whose values are not known, the last of them:
+    they have links and a cluster too, see :func:`~numpyro_rankings.log_predictive_of_points`.
 
     :param family: component family, see :mod:`numpyro_rankings.components`.
     :param alpha: weight of a link to oneself, a number or a distribution.
@@ -312,6 +316,8 @@ class DDCRPGibbs(LinkGibbs):
        True
     """
 
+    _awaits = True
+
     def __init__(
         self,
         family: Family,
@@ -336,8 +342,9 @@ class DDCRPGibbs(LinkGibbs):
         self._family.check(data)
         return num_points(self._family.statistics(data))
 
-    def _points(self, data: Any) -> Points:
-        return as_points(self._family, data)
+    def _points(self, data: Any, distances: Any) -> Points:
+        number = None if distances is None else num_distances(distances)
+        return as_points(self._family, data, number)
 
     def _blank(self, points: Points) -> dict[str, Array]:
         return {"links": jnp.arange(points.size, dtype=jnp.int32)}
@@ -357,7 +364,7 @@ class DDCRPGibbs(LinkGibbs):
 
     def _sweep(self, state: DDCRPState, args: tuple, kwargs: dict) -> DDCRPState:
         rng_key, key_links, key_hyper = random.split(state.rng_key, 3)
-        points = self._points(self._arguments(args, kwargs)[0])
+        points = self._points(*self._arguments(args, kwargs))
         own = self._own(state.z)
         priors = self._priors(own, args, kwargs)
         hyper = self._hyper(state.z, priors, args, kwargs)

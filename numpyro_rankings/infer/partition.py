@@ -11,7 +11,7 @@ import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
 
-from numpyro_rankings.components.family import Family, num_points, take
+from numpyro_rankings.components.family import Family, num_points, take, with_awaited
 from numpyro_rankings.distributions import ChineseRestaurantProcess
 from numpyro_rankings.infer.alpha import update_alpha
 from numpyro_rankings.infer.assignments import PartitionPrior, canonical_order
@@ -102,9 +102,14 @@ class Points(NamedTuple):
         return self.log_alone.shape[0]
 
 
-def as_points(family: Family, data: Any) -> Points:
-    """The data as the moves read them."""
+def as_points(family: Family, data: Any, number: int | None = None) -> Points:
+    """The data as the moves read them.
+
+    :param number: of points with those at the end whose values are not known.
+    """
     points = family.statistics(data)
+    if number is not None:
+        points = with_awaited(points, number)
     one = jax.eval_shape(lambda x: family.of_clusters(x, jnp.zeros(num_points(x), int), 1), points)
     empty = jax.tree.map(lambda x: jnp.zeros(x.shape[1:], x.dtype), one)
     return Points(points, family.log_predictive(empty, points), empty)

@@ -1,0 +1,197 @@
+"""Predictive probability of new points: against sums over all partitions and all links."""
+
+import itertools
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from jax import random
+from numpyro.infer import MCMC
+from test_ddcrp import components
+from test_partition_kernels import log_marginals
+
+from numpyro_rankings import log_predictive_of_points
+from numpyro_rankings.components import DirichletMultinomial, GaussianMean, SparseCounts
+from numpyro_rankings.decays import SparseDistances, exponential_decay, window_decay
+from numpyro_rankings.infer import CollapsedGibbs, DDCRPGibbs
+from numpyro_rankings.partitions import canonical_labels
+
+GAUSS, TEXT = GaussianMean(1.5, 0.6), DirichletMultinomial(0.7)
+LINE = np.array([[-1.0], [0.2], [-0.7], [0.9]])
+COUNTS = np.array([[2, 0, 1], [0, 2, 2], [3, 1, 0], [0, 3, 1]])
+TIMES = np.array([0.0, 0.4, 1.3, 2.1])
+GENERAL = np.abs(TIMES[:, None] - TIMES)
+SEQUENTIAL = np.where(np.arange(4)[:, None] > np.arange(4), GENERAL, np.inf)
+ALPHA = 0.8
+
+
+def partitions(size):
+    every = itertools.product(range(size), repeat=size)
+    return sorted({tuple(canonical_labels(np.array(z)).tolist()) for z in every})
+
+
+def log_likelihood(scores, labels, known):
+    """Of the first points of a partition."""
+    blocks = (np.flatnonzero(np.equal(labels[:known], c)) for c in set(labels[:known]))
+    return sum(scores[tuple(block)] for block in blocks)
+
+
+def log_restaurant(labels, discount):
+    """Seat by seat."""
+    total, sizes = 0.0, []
+    for i, c in enumerate(labels):
+        weight = ALPHA + discount * len(sizes) if c == len(sizes) else sizes[c] - discount
+        total += math.log(weight / (ALPHA + i))
+        if c == len(sizes):
+            sizes.append(0)
+        sizes[c] += 1
+    return total
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.3])
+def test_restaurant(discount):
+    """Σ over partitions of p(x_new | x, c) p(c | x) is the ratio of two marginals."""
+    scores = log_marginals(GAUSS, LINE)
+    evidence = {
+        n: [log_restaurant(z, discount) + log_likelihood(scores, z, n) for z in partitions(n)]
+        for n in (3, 4)
+    }
+    expected = np.logaddexp.reduce(evidence[4]) - np.logaddexp.reduce(evidence[3])
+    kernel = CollapsedGibbs(GAUSS, ALPHA, discount=discount, max_clusters=5)
+    total = []
+    for labels, log_weight in zip(partitions(3), evidence[3], strict=True):
+        samples = {"assignments": np.array([labels]), "alpha": np.array([ALPHA])}
+        found = log_predictive_of_points(kernel, samples, LINE[:3], LINE[3:])
+        total.append(float(found[0]) + log_weight - np.logaddexp.reduce(evidence[3]))
+    assert np.logaddexp.reduce(total) == pytest.approx(expected, abs=1e-5)
+
+
+def evidence_of_links(distances, scores, known, decay):
+    """Log weight of each set of links with the data, (S,), and the sets."""
+    size = len(distances)
+    weights = np.array(decay(distances), float)
+    np.fill_diagonal(weights, ALPHA)
+    every = list(itertools.product(range(size), repeat=size))
+    with np.errstate(divide="ignore"):
+        log_prior = np.log(weights / weights.sum(1, keepdims=True))
+    return every, np.array(
+        [
+            log_prior[np.arange(size), links].sum()
+            + log_likelihood(scores, components(links), known)
+            for links in every
+        ]
+    )
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_links_to_earlier_points(form):
+    """eq. (8): the new point is last in time."""
+    decay = exponential_decay(0.8)
+    scores = log_marginals(TEXT, COUNTS)
+    _, after = evidence_of_links(SEQUENTIAL, scores, 4, decay)
+    every, before = evidence_of_links(SEQUENTIAL[:3, :3], scores, 3, decay)
+    expected = np.logaddexp.reduce(after) - np.logaddexp.reduce(before)
+    possible = before > -np.inf
+    distances = SEQUENTIAL[3:, :3]
+    if form == "sparse":
+        distances = SparseDistances(np.array([[2, 0, -1, 1]]), distances[:, [2, 0, 0, 1]])
+    # all that is possible as draws, one of each, and weights as if they were so many
+    total = []
+    for links, log_weight in zip(np.array(every)[possible], before[possible], strict=True):
+        samples = {"assignments": np.array([components(links)]), "alpha": np.array([ALPHA])}
+        kernel = DDCRPGibbs(TEXT, ALPHA, decay)
+        found = log_predictive_of_points(kernel, samples, COUNTS[:3], COUNTS[3:], distances)
+        total.append(float(found[0]) + log_weight - np.logaddexp.reduce(before))
+    assert np.logaddexp.reduce(total) == pytest.approx(expected, abs=1e-5)
+
+
+def test_links_of_a_point_that_is_awaited():
+    """General distances: links go to the new point too, whose value is not known in the fit."""
+    decay = window_decay(1.5)
+    scores = log_marginals(GAUSS, LINE)
+    every, before = evidence_of_links(GENERAL, scores, 3, decay)
+    _, after = evidence_of_links(GENERAL, scores, 4, decay)
+    expected = np.logaddexp.reduce(after) - np.logaddexp.reduce(before)
+    labels = np.array([components(links) for links in every])
+    weights = np.exp(before - np.logaddexp.reduce(before))
+    kernel, total = DDCRPGibbs(GAUSS, ALPHA, decay), 0.0
+    for partition in np.unique(labels, axis=0):
+        samples = {"assignments": partition[None], "alpha": np.array([ALPHA])}
+        found = log_predictive_of_points(kernel, samples, LINE[:3], LINE[3:])
+        total += math.exp(float(found[0])) * weights[(labels == partition).all(1)].sum()
+    assert math.log(total) == pytest.approx(expected, abs=1e-5)
+
+
+def test_draws_are_averaged():
+    """Over chains and draws, each with its own α and scale; sparse counts as dense ones."""
+    samples = {
+        "assignments": np.array([[[0, 0, 1], [0, 1, 2]], [[0, 0, 0], [0, 1, 1]]]),
+        "alpha": np.array([[0.5, 1.0], [2.0, 0.7]]),
+        "decay_scale": np.array([[0.3, 1.0], [0.8, 2.0]]),
+    }
+    kernel = DDCRPGibbs(TEXT, ALPHA, exponential_decay(dist.LogNormal(0.0, 1.0)))
+    new, distances = np.array([[1, 0, 0], [0, 4, 1]]), np.array([[0.2, 1.0, 3.0], [0.1, 0.1, 5.0]])
+    found = log_predictive_of_points(kernel, samples, COUNTS[:3], new, distances)
+    each = [
+        log_predictive_of_points(
+            kernel,
+            {name: x[i : i + 1, j] for name, x in samples.items()},
+            COUNTS[:3],
+            new,
+            distances,
+        )
+        for i in range(2)
+        for j in range(2)
+    ]
+    np.testing.assert_allclose(found, np.logaddexp.reduce(each) - math.log(4), rtol=1e-5)
+    words = np.broadcast_to(np.arange(3), (3, 3))
+    sparse = DDCRPGibbs(DirichletMultinomial(0.7, vocabulary_size=3), ALPHA, exponential_decay(1.0))
+    again = log_predictive_of_points(
+        sparse,
+        samples,
+        SparseCounts(words, COUNTS[:3]),
+        SparseCounts(words[:2], new),
+        distances,
+    )
+    np.testing.assert_allclose(found, again, rtol=1e-5)
+
+
+def test_bad_input():
+    kernel = CollapsedGibbs(GAUSS, max_clusters=5)
+    samples = {"assignments": np.array([[0, 0, 1]]), "alpha": np.array([1.0])}
+    with pytest.raises(ValueError, match="draws are of 3 points, and 4 are given"):
+        log_predictive_of_points(kernel, samples, LINE, LINE)
+    with pytest.raises(ValueError, match="not finite"):
+        log_predictive_of_points(kernel, samples, LINE[:3], [[np.nan]])
+    with pytest.raises(ValueError, match="distances go with DDCRPGibbs"):
+        log_predictive_of_points(kernel, samples, LINE[:3], LINE[3:], GENERAL[3:, :3])
+    with pytest.raises(ValueError, match="samples have no alpha"):
+        log_predictive_of_points(
+            kernel, {"assignments": samples["assignments"]}, LINE[:3], LINE[3:]
+        )
+    links = DDCRPGibbs(GAUSS, 1.0, exponential_decay(1.0))
+    with pytest.raises(ValueError, match=r"array \(1, 3\), got shape \(1, 4\)"):
+        log_predictive_of_points(links, samples, LINE[:3], LINE[3:], GENERAL[3:])
+    with pytest.raises(ValueError, match="draws are of 3 points, and 4 are given"):
+        log_predictive_of_points(links, samples, LINE[:3], LINE[3:])
+    with pytest.raises(ValueError, match="must be a kernel of partitions"):
+        log_predictive_of_points(GAUSS, samples, LINE[:3], LINE[3:])
+
+
+@pytest.mark.slow
+def test_from_a_run():
+    """A new point beside a cluster is likelier than one between two."""
+    mcmc = MCMC(
+        DDCRPGibbs(GaussianMean(3.0, 0.3), 0.5, exponential_decay(2.0)),
+        num_warmup=50,
+        num_samples=200,
+        progress_bar=False,
+    )
+    data = jnp.array([[-1.5], [-1.4], [2.1], [2.5]])
+    distances = np.abs(np.arange(6.0)[:, None] - np.arange(6.0))
+    mcmc.run(random.key(0), data, distances)
+    found = log_predictive_of_points(mcmc.sampler, mcmc.get_samples(), data, [[2.2], [0.3]])
+    assert mcmc.get_samples()["links"].shape == (200, 6)
+    assert found[0] > found[1] + 1.0
