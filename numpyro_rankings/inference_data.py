@@ -5,6 +5,7 @@ are taken here on quantities that do not depend on the labels.
 """
 
 import warnings
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +17,8 @@ from jax import Array
 from numpyro.infer import MCMC
 
 from .infer.base import find_rankings
+from .infer.ddcrp import DDCRPGibbs
+from .infer.partition import PartitionKernel
 from .partitions import partition_entropy
 from .rankings import Rankings
 from .summaries import (
@@ -40,6 +43,7 @@ _LABEL_FREE = (
     "num_clusters",
     "log_joint",
     "alpha",
+    "decay_scale",
     "partition_entropy",
     "kendall_to_reference",
     "largest_sizes",
@@ -57,9 +61,10 @@ _AUTO_LOG_LIKELIHOOD = 10_000_000  # float32 values, 40 MB
 
 def to_inference_data(
     mcmc: MCMC,
-    rankings: Rankings,
+    rankings: Rankings | None = None,
     log_likelihood: bool | Literal["auto"] = "auto",
     include_assignments: bool = True,
+    points: Sequence[Any] | None = None,
 ) -> Any:
     """Convert a run of a kernel of this package to ArviZ.
 
@@ -82,6 +87,11 @@ def to_inference_data(
     five of the former), and of a mixture ``num_clusters``, ``largest_sizes`` and
     ``partition_entropy``. Of ``DPPlackettLuceGibbs`` there is no log likelihood.
 
+    Of the kernels of partitions (:class:`~numpyro_rankings.infer.CollapsedGibbs`, ``SplitMerge``,
+    ``PermutationGibbs``, ``Cycle``, ``DDCRPGibbs``) it has ``assignments`` and ``links`` by
+    ``point``, and free of labels ``num_clusters``, ``log_joint``, ``alpha``, ``decay_scale`` where
+    it is learned, ``largest_sizes`` and ``partition_entropy``; there is no log likelihood.
+
     ``sample_stats`` has ``lp``, ``acceptance_rate`` (of the Metropolis steps) and ``overflow``.
 
     ``log_likelihood`` has a column for each ranking, not each distinct row: leaving one out
@@ -91,11 +101,15 @@ def to_inference_data(
     averages over all variables, and the empty slots make that NaN.
 
     :param mcmc: after ``mcmc.run(key, rankings)``.
-    :param rankings: what was fitted.
+    :param rankings: what was fitted; not with the kernels of partitions, whose draws say all.
     :param log_likelihood: ``"auto"`` computes it if rankings times draws are at most 10^7, and
         else warns that it did not.
-    :param include_assignments: whether to keep the labels, by far the largest array.
+    :param include_assignments: whether to keep the labels (and links), by far the largest arrays.
+    :param points: of the kernels of partitions, names of the points; by default 0, 1, ….
     :return: an :class:`arviz.InferenceData` (ArviZ 0.23) or :class:`xarray.DataTree` (1.x).
+    :raises ValueError: if the rankings or names are not those of the run, or there is no log
+        likelihood to be had.
+    :raises TypeError: without rankings, of a kernel that needs them.
     """
     import xarray as xr
 
@@ -103,38 +117,36 @@ def to_inference_data(
 
     kernel: Any = mcmc.sampler
     samples = mcmc.get_samples(group_by_chain=True)
-    weighted = "weights" in samples
-    convert = _plackett_luce_posterior if weighted else _mallows_posterior
-    data, posterior = convert(mcmc, samples, rankings)
+    name = type(kernel).__name__
+    values = None
+    if isinstance(kernel, PartitionKernel | DDCRPGibbs):
+        if rankings is not None:
+            raise ValueError(f"the draws of {name} are not of rankings: to_inference_data(mcmc)")
+        if log_likelihood is True:
+            raise ValueError(f"there is no log likelihood of {name}: pass False")
+        data, posterior = _partition_posterior(mcmc, samples, points)
+    elif rankings is None:
+        raise TypeError(f"of {name} the rankings are needed: to_inference_data(mcmc, rankings)")
+    elif points is not None:
+        raise ValueError(f"points are named of kernels of partitions, not of {name}")
+    else:
+        convert = _plackett_luce_posterior if "weights" in samples else _mallows_posterior
+        data, posterior = convert(mcmc, samples, rankings)
+        if _wants_log_likelihood(samples, rankings, log_likelihood):
+            if "weights" in samples:
+                values = _pointwise_plackett_luce(samples, rankings)
+            else:
+                values = pointwise_log_likelihood(samples, rankings, kernel._num_components)
     if not include_assignments:
-        posterior = posterior.drop_vars("assignments", errors="ignore")
-    about = {"numpyro_rankings_version": __version__, "kernel": type(kernel).__name__}
+        posterior = posterior.drop_vars(["assignments", "links"], errors="ignore")
+    about = {"numpyro_rankings_version": __version__, "kernel": name}
     posterior.attrs.update(about)
     groups = {"posterior": posterior}
-
-    num_values = posterior.sizes["chain"] * posterior.sizes["draw"] * rankings.num_rankings
-    if "phi" in samples:
-        # the probability of a list in a new cluster has no closed form
-        if log_likelihood is True:
-            raise ValueError("there is no log likelihood of DPPlackettLuceGibbs: pass False")
-        log_likelihood = False
-    if log_likelihood == "auto" and num_values > _AUTO_LOG_LIKELIHOOD:
-        warnings.warn(
-            f"the pointwise log likelihood of {rankings.num_rankings} rankings would be "
-            f"{num_values:.1e} numbers: left out. For leave-one-out pass log_likelihood=True, or "
-            "keep fewer draws",
-            UserWarning,
-            stacklevel=2,
-        )
-    elif log_likelihood:
-        if weighted:
-            values = _pointwise_plackett_luce(samples, rankings)
-        else:
-            values = pointwise_log_likelihood(samples, rankings, kernel._num_components)
+    if values is not None:
         coords = {name: posterior[name] for name in ("chain", "draw")}
         groups["log_likelihood"] = xr.Dataset(
             {"rankings": (("chain", "draw", "ranking"), values)},
-            {**coords, "ranking": np.arange(rankings.num_rankings)},
+            {**coords, "ranking": np.arange(values.shape[-1])},
         )
 
     overflow = np.asarray(mcmc.get_extra_fields().get("overflow", False))
@@ -146,6 +158,28 @@ def to_inference_data(
             stacklevel=2,
         )
     return _with_groups(data, groups, about)
+
+
+def _wants_log_likelihood(
+    samples: dict[str, Any], rankings: Rankings, asked: bool | Literal["auto"]
+) -> bool:
+    """Whether to compute it; warns where it is left out for its size."""
+    if "phi" in samples:
+        # the probability of a list in a new cluster has no closed form
+        if asked is True:
+            raise ValueError("there is no log likelihood of DPPlackettLuceGibbs: pass False")
+        return False
+    num_values = np.size(samples["log_joint"]) * rankings.num_rankings
+    if asked == "auto" and num_values > _AUTO_LOG_LIKELIHOOD:
+        warnings.warn(
+            f"the pointwise log likelihood of {rankings.num_rankings} rankings would be "
+            f"{num_values:.1e} numbers: left out. For leave-one-out pass log_likelihood=True, or "
+            "keep fewer draws",
+            UserWarning,
+            stacklevel=3,
+        )
+        return False
+    return bool(asked)
 
 
 def _check_fitted(num_rankings: int, num_items: int, rankings: Rankings) -> None:
@@ -191,11 +225,8 @@ def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) 
     posterior["rank"] = (*axes, "item"), np.where(empty[..., None], 0, rank)
     posterior["concentration"] = (*axes, "stage"), np.where(empty[..., None], np.nan, theta)
     posterior = posterior.assign_coords(item=coords["item"])
-    for name, (dim, value) in _label_free(clusters, rankings).items():
-        posterior[name] = ("chain", "draw", *dim), value
-    posterior = posterior.assign_coords(
-        size_rank=np.arange(1, posterior.sizes["size_rank"] + 1),
-    )
+    posterior = _with_sizes(posterior, np.asarray(clusters["cluster_sizes"]))
+    posterior["kendall_to_reference"] = ("chain", "draw"), _kendall(clusters, rankings)
     if num_components == 1:
         posterior["population_concentration"] = ("chain", "draw", "stage"), theta[:, :, 0]
         posterior = posterior.drop_vars("alpha", errors="ignore")  # of no consequence
@@ -239,10 +270,7 @@ def _plackett_luce_posterior(
         population = np.einsum("abc,abci->abi", sizes / sizes.sum(-1, keepdims=True), weights)
         weights = np.where(sizes[..., None] > 0, weights, np.nan)
         posterior["weights"] = (*axes, "cluster", "item"), weights
-        largest_first = -np.sort(-sizes, axis=-1)[..., :_SIZES_SHOWN]
-        posterior["largest_sizes"] = (*axes, "size_rank"), largest_first
-        posterior["partition_entropy"] = axes, partition_entropy(sizes)
-        posterior = posterior.assign_coords(size_rank=np.arange(1, largest_first.shape[-1] + 1))
+        posterior = _with_sizes(posterior, sizes)
     posterior["entropy"] = (
         (*axes, *(["cluster"] if is_mixture else [])),
         normalised_entropy(weights),
@@ -253,6 +281,34 @@ def _plackett_luce_posterior(
     posterior["top_weights"] = (*axes, "top_item"), population[..., top]
     names = np.array(coords["item"])
     return data, posterior.assign_coords(item=names, top_item=names[top])
+
+
+def _partition_posterior(
+    mcmc: MCMC, samples: dict[str, Any], points: Sequence[Any] | None
+) -> tuple[Any, Any]:
+    """The same for the kernels whose samples are a partition, or links that make one."""
+    import arviz as az
+
+    labels = np.asarray(samples["assignments"])
+    size = labels.shape[-1]
+    if points is not None and len(points) != size:
+        raise ValueError(f"the run was of {size} points, these are {len(points)} names")
+    coords = {"point": np.arange(size) if points is None else np.asarray(points)}
+    dims = {"assignments": ["point"], "links": ["point"]}
+    data = az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
+    posterior = _dataset(data["posterior"])
+    num_slots = int(labels.max()) + 1
+    # one draw at a time: no D × N × C array
+    sizes = [np.bincount(draw, minlength=num_slots) for draw in labels.reshape(-1, size)]
+    return data, _with_sizes(posterior, np.reshape(sizes, (*labels.shape[:2], num_slots)))
+
+
+def _with_sizes(posterior: Any, sizes: np.ndarray) -> Any:
+    """Add what the sizes of the clusters, (chains, draws, C), say whatever their labels."""
+    largest_first = -np.sort(-sizes, axis=-1)[..., :_SIZES_SHOWN]
+    posterior["largest_sizes"] = ("chain", "draw", "size_rank"), largest_first
+    posterior["partition_entropy"] = ("chain", "draw"), partition_entropy(sizes)
+    return posterior.assign_coords(size_rank=np.arange(1, largest_first.shape[-1] + 1))
 
 
 def _dataset(group: Any) -> Any:
@@ -294,22 +350,15 @@ def save_inference_data(data: Any, path: str | Path) -> None:
     data.to_netcdf(path, engine="h5netcdf", encoding=encoding)
 
 
-def _label_free(
-    clusters: dict[str, Any], rankings: Rankings
-) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-    """Quantities of each draw that do not depend on the labels: their dims and values."""
+def _kendall(clusters: dict[str, Any], rankings: Rankings) -> np.ndarray:
+    """Mean Kendall distance between the center of a ranking and the Borda order of the data."""
     sizes = np.asarray(clusters["cluster_sizes"])
-    largest_first = -np.sort(-sizes, axis=-1)[..., :_SIZES_SHOWN]
     occupied = sizes > 0
     distance = np.zeros(sizes.shape)
     distance[occupied] = kendall_distance(
         np.asarray(clusters["center"])[occupied], borda_ordering(rankings)
     )
-    return {
-        "largest_sizes": (("size_rank",), largest_first),
-        "partition_entropy": ((), partition_entropy(sizes)),
-        "kendall_to_reference": ((), (distance * sizes).sum(-1) / sizes.sum(-1)),
-    }
+    return (distance * sizes).sum(-1) / sizes.sum(-1)
 
 
 def pointwise_log_likelihood(

@@ -31,6 +31,7 @@ _NAMES = {
     "num_clusters": "number of clusters",
     "log_joint": "log joint",
     "alpha": "α",
+    "decay_scale": "scale of the decay",
     "partition_entropy": "entropy of the partition",
     "kendall_to_reference": "Kendall distance to the Borda order",
     "population_concentration": "θ of stage",

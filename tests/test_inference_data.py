@@ -15,7 +15,17 @@ from numpyro.infer import MCMC
 from test_plackett_luce import log_prob_twin
 
 import numpyro_rankings
-from numpyro_rankings.infer import GammaProcessPlackettLuceGibbs, PlackettLuceGibbs, SliceGibbs
+from numpyro_rankings.components import GaussianMean
+from numpyro_rankings.infer import (
+    CollapsedGibbs,
+    Cycle,
+    DDCRPGibbs,
+    GammaProcessPlackettLuceGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
+    SplitMerge,
+    exponential_decay,
+)
 from numpyro_rankings.inference_data import (
     diagnostics_table,
     pointwise_log_likelihood,
@@ -318,3 +328,91 @@ def test_log_likelihood_of_weights(weighted):
         else:
             expected = log_prob_twin(lists[i], z["weights"], z["unseen_weight"])
         assert float(found[chain, draw, i]) == pytest.approx(expected, rel=1e-4)
+
+
+# -- partitions ----------------------------------------------------------------------------------
+
+POINTS = np.array([[-2.0], [-2.2], [-1.8], [2.0], [2.1], [1.9]])
+GAUSS, GAMMA = GaussianMean(2.0, 0.5), dist.Gamma(1.0, 1.0)
+
+
+def _run(kernel, *args):
+    mcmc = MCMC(
+        kernel,
+        num_warmup=10,
+        num_samples=DRAWS,
+        num_chains=CHAINS,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    mcmc.run(jax.random.key(0), *args)
+    return mcmc
+
+
+@pytest.fixture(scope="module", params=["cycle", "links"])
+def partitioned(request):
+    if request.param == "links":
+        apart = np.abs(np.arange(6.0)[:, None] - np.arange(6.0))
+        return _run(DDCRPGibbs(GAUSS, GAMMA, exponential_decay(GAMMA)), POINTS, apart)
+    parts = [kernel(GAUSS, GAMMA, max_clusters=6) for kernel in (CollapsedGibbs, SplitMerge)]
+    return _run(Cycle(parts), POINTS)
+
+
+def test_partitions_by_point_and_free_of_labels(partitioned, tmp_path):
+    samples = partitioned.get_samples(group_by_chain=True)
+    data = to_inference_data(partitioned, points=list("abcdef"))
+    posterior = data["posterior"]
+    for name in {"assignments", "links"} & set(samples):
+        assert posterior[name].dims == ("chain", "draw", "point")
+        np.testing.assert_array_equal(posterior[name], samples[name])
+    assert posterior["point"].values.tolist() == list("abcdef")
+    for chain, draw in ((0, 0), (1, 13)):
+        labels = np.asarray(samples["assignments"])[chain, draw]
+        sizes = np.unique(labels, return_counts=True)[1]
+        shown = np.sort(np.append(sizes, np.zeros(5, int)))[::-1][:5]
+        found = np.asarray(posterior["largest_sizes"])[chain, draw]
+        np.testing.assert_array_equal(found, shown[: len(found)])
+        assert (shown[len(found) :] == 0).all()
+        entropy = -(sizes / 6 * np.log(sizes / 6)).sum()
+        assert float(posterior["partition_entropy"][chain, draw]) == pytest.approx(entropy)
+        assert int(posterior["num_clusters"][chain, draw]) == len(sizes)
+    np.testing.assert_array_equal(data["sample_stats"]["lp"], posterior["log_joint"])
+    assert data.attrs["kernel"] == type(partitioned.sampler).__name__
+    assert not _has_group(data, "log_likelihood")
+
+    table = diagnostics_table(data)
+    watched = {"num_clusters", "log_joint", "alpha", "partition_entropy", "largest_sizes[1]"}
+    assert watched | ({"decay_scale"} & set(samples)) <= set(table.index)
+    assert ("decay_scale" in table.index) == ("links" in samples)
+    assert verdict(data, table).level in ("care", "bad")  # so few draws
+
+    save_inference_data(data, tmp_path / "posterior.nc")
+    again = az.from_netcdf(tmp_path / "posterior.nc")
+    np.testing.assert_array_equal(again["posterior"]["assignments"], samples["assignments"])
+    assert again["posterior"]["point"].values.tolist() == list("abcdef")
+    assert diagnostics_table(again).equals(table)
+
+    short = to_inference_data(partitioned, include_assignments=False)["posterior"]
+    assert not {"assignments", "links"} & set(short.data_vars)
+    assert short["largest_sizes"].equals(posterior["largest_sizes"])
+
+
+def test_what_partitions_do_not_have_is_refused(partitioned, fitted, rankings):
+    name = type(partitioned.sampler).__name__
+    with pytest.raises(ValueError, match=f"no log likelihood of {name}"):
+        to_inference_data(partitioned, log_likelihood=True)
+    with pytest.raises(ValueError, match=f"the draws of {name} are not of rankings"):
+        to_inference_data(partitioned, rankings)
+    with pytest.raises(ValueError, match="of 6 points, these are 2 names"):
+        to_inference_data(partitioned, points=["a", "b"])
+    with pytest.raises(TypeError, match="of SliceGibbs the rankings are needed"):
+        to_inference_data(fitted)
+    with pytest.raises(ValueError, match="not of SliceGibbs"):
+        to_inference_data(fitted, rankings, points=["a"])
+
+
+def test_overflow_of_partitions_names_the_argument():
+    mcmc = _run(CollapsedGibbs(GAUSS, 50.0, max_clusters=2), POINTS)
+    with pytest.warns(UserWarning, match="raise max_clusters"):
+        data = to_inference_data(mcmc)
+    assert data["posterior"]["point"].values.tolist() == list(range(6))
