@@ -5,26 +5,46 @@ before the results are complete.
 """
 
 import argparse
-import contextlib
 import csv
 import io
 import math
-import os
-import re
 import shlex
 import shutil
 import sys
-import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
+
+from .command_line import (
+    PROGRAM,
+    Parser,
+    UserError,
+    add_run_options,
+    as_prior,
+    check_draws,
+    check_file,
+    check_output,
+    check_overflow,
+    choose_thinning,
+    count,
+    describe_run,
+    fit_width,
+    memory_errors,
+    note,
+    notes,
+    positive,
+    print_diagnostics,
+    run_chains,
+    scale,
+    write_at_once,
+)
+from .command_line import use_compilation_cache as _use_compilation_cache
 
 if TYPE_CHECKING:
     from .rankings import Rankings
     from .summaries import ClusterProfile, WeightsProfile
 
-PROGRAM = "numpyro-rankings"
 FILES = ("posterior.nc", "clusters.csv", "report.html")
 _BUNDLED = "apa1980"
 _MAX_CLUSTERS = 64  # by default
@@ -52,7 +72,6 @@ _OF_MODEL: dict[str, dict[str, Any]] = {
 _PROCESS = 0  # components of "dp"
 _MODELS = ("mallows", "plackett-luce", "gamma-process", "dp-plackett-luce")
 _LABEL_BYTES = 2**28  # draws of labels that are kept without asking
-_MIN_DRAWS = 4  # what R-hat needs
 
 _DESCRIPTION = """\
 Find the groups in a file of rankings: each with its consensus order and how sharp it is.
@@ -96,15 +115,6 @@ Exit status: 0 if the results were written, 2 after an error, 130 if interrupted
 """
 
 
-class UserError(Exception):
-    """Something the user can put right; its message is the one line that they see."""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message} (see {PROGRAM} fit --help)")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
@@ -116,11 +126,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # Greek letters on a console that has none
             stream.reconfigure(errors="replace")
     try:
-        args = _parser().parse_args(argv)
-        if args.command is None:
+        args, unknown = _parser().parse_known_args(argv)
+        if args.command is None and not unknown:
             _parser().print_help()
             return 0
-        _fit(args, shlex.join([PROGRAM, *argv]))
+        if unknown:
+            raise UserError(
+                f"unrecognized arguments: {shlex.join(unknown)} (see {PROGRAM} "
+                f"{args.command or ''} --help)".replace("  ", " ")
+            )
+        args.do(args, shlex.join([PROGRAM, *argv]))
     except UserError as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 2
@@ -139,7 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
-    parser = _Parser(prog=PROGRAM, description=_DESCRIPTION, formatter_class=raw)
+    parser = Parser(prog=PROGRAM, description=_DESCRIPTION, formatter_class=raw)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     fit = commands.add_parser(
@@ -170,7 +185,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     model.add_argument(
         "--alpha",
-        type=_scale("--alpha"),
+        type=scale("--alpha"),
         metavar="A",
         help="mallows, plackett-luce: concentration of the partition, larger for more clusters; "
         "gamma-process, dp-plackett-luce: of the pool, larger for more items. A number, or a "
@@ -193,7 +208,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     model.add_argument(
         "--shape",
-        type=lambda text: _positive("--shape", text),
+        type=lambda text: positive("--shape", text),
         metavar="A",
         help="plackett-luce: the weights are Dirichlet(shape) (default: 1)",
     )
@@ -206,14 +221,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     model.add_argument(
         "--phi",
-        type=_scale("--phi"),
+        type=scale("--phi"),
         metavar="F",
         help="dp-plackett-luce: how much clusters resemble one another; like --alpha, but flat "
         "makes the posterior improper (default: gamma(1,0.01))",
     )
     model.add_argument(
         "--gamma",
-        type=_scale("--gamma"),
+        type=scale("--gamma"),
         metavar="G",
         help="dp-plackett-luce: concentration of the Dirichlet process, larger for more clusters; "
         "like --alpha, but flat makes the posterior improper (default: gamma(1,1))",
@@ -241,53 +256,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     sampler.add_argument(
         "--max-clusters",
-        type=_count("--max-clusters", 1, 32767),
+        type=count("--max-clusters", 1, 32767),
         metavar="C",
         help="room for so many clusters of the Dirichlet process, with those that are tried and "
         "not kept, which may be several times as many (default: 64)",
     )
 
-    run = fit.add_argument_group("run")
-    run.add_argument(
-        "--chains", type=_count("--chains", 1), default=4, metavar="M", help="default: 4"
-    )
-    run.add_argument(
-        "--warmup",
-        type=_count("--warmup", 0),
-        default=1000,
-        metavar="W",
-        help="sweeps of each chain before any is kept (default: 1000)",
-    )
-    run.add_argument(
-        "--draws",
-        type=_count("--draws", 1),
-        default=2000,
-        metavar="D",
-        help="sweeps of each chain after that (default: 2000)",
-    )
-    run.add_argument(
-        "--thin",
-        type=_count("--thin", 1),
-        default=None,
-        metavar="S",
-        help="keep every S-th of them (default: about 1000 draws, fewer if memory is short)",
-    )
-    run.add_argument(
-        "--seed", type=_count("--seed", 0, 2**32 - 1), default=0, metavar="N", help="default: 0"
-    )
-
-    output = fit.add_argument_group("output")
-    output.add_argument(
-        "--out",
-        type=Path,
-        default=Path("numpyro-rankings-results"),
-        metavar="DIR",
-        help="default: numpyro-rankings-results",
-    )
-    output.add_argument(
-        "--force", action="store_true", help="replace the three files if DIR exists"
-    )
-    output.add_argument("--no-progress", action="store_true", help="no progress bar")
+    add_run_options(fit, "three")
+    fit.set_defaults(do=_fit)
     return parser
 
 
@@ -299,48 +275,8 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _count(option: str, least: int, most: int | None = None) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            raise UserError(f"{option} must be a whole number, got {text!r}") from None
-        if number < least or (most is not None and number > most):
-            bounds = f"at least {least}" if most is None else f"from {least} to {most}"
-            raise UserError(f"{option} must be {bounds}, got {number}")
-        return number
-
-    return parse
-
-
-def _positive(option: str, text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        raise UserError(f"{option} must be a number, got {text.strip()!r}") from None
-    if not (math.isfinite(number) and number > 0):
-        raise UserError(f"{option} must be a positive number, got {text.strip()}")
-    return number
-
-
 def _positive_list(option: str) -> Callable[[str], list[float]]:
-    return lambda text: [_positive(option, part) for part in text.split(",")]
-
-
-def _scale(option: str) -> Callable[[str], Any]:
-    """A number, the shape and rate of a Gamma prior, or ``"flat"``."""
-
-    def parse(text: str) -> float | tuple[str, float, float] | str:
-        prior = re.fullmatch(r"\s*gamma\s*\(([^,()]*),([^,()]*)\)\s*", text, re.IGNORECASE)
-        if prior:
-            return ("gamma", _positive(option, prior[1]), _positive(option, prior[2]))
-        if text.strip().lower() == "flat":
-            return "flat"
-        if "(" in text:
-            raise UserError(f'{option} must be a number, "gamma(shape,rate)" or flat, got {text!r}')
-        return _positive(option, text)
-
-    return parse
+    return lambda text: [positive(option, part) for part in text.split(",")]
 
 
 def _sigma(text: str) -> float:
@@ -358,7 +294,7 @@ def _sigma(text: str) -> float:
 
 
 def _components(text: str) -> int:
-    return _PROCESS if text.lower() == "dp" else _count("--components", 1, 32767)(text)
+    return _PROCESS if text.lower() == "dp" else count("--components", 1, 32767)(text)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -368,34 +304,27 @@ def _components(text: str) -> int:
 
 def _fit(args: argparse.Namespace, command: str) -> None:
     _check_arguments(args)
-    _check_output(args.out, args.force)
+    check_output(args.out, args.force)
     if args.file is not None:
-        _check_file(args.file)
-    with _notes():
+        check_file(args.file)
+    with notes():
         _use_compilation_cache()
         rankings = _read(args.file)
         _check_rankings(args, rankings)
         thin = _thinning(args, rankings)
-        try:
+        with memory_errors():
             mcmc = _sample(args, rankings, thin)
-            _check_overflow(args, mcmc)
+            if args.components is None:
+                check_overflow(mcmc, args.max_clusters)
             data, profiles, reference = _summarise(mcmc, rankings)
-        except MemoryError:
-            raise UserError(_OUT_OF_MEMORY) from None
-        except RuntimeError as error:
-            if "RESOURCE_EXHAUSTED" not in str(error):
-                raise
-            raise UserError(_OUT_OF_MEMORY) from None
     details = _details(args, rankings, thin, command)
     data.attrs.update({name.replace(" ", "_"): text for name, text in details.items()})
-    try:
-        _write(args, data, rankings, profiles, reference, details)
-    except OSError as error:
-        raise UserError(f"cannot write to {args.out}: {error.strerror or error}") from None
+    write_at_once(
+        args.out,
+        FILES,
+        lambda folder: _write(folder, args, data, rankings, profiles, reference, details),
+    )
     _print_summary(args.out, data, rankings, profiles)
-
-
-_OUT_OF_MEMORY = "memory ran out: lower --draws or --chains, raise --thin, or lower --max-clusters"
 
 
 def _fill_in(args: argparse.Namespace) -> None:
@@ -416,11 +345,10 @@ def _check_arguments(args: argparse.Namespace) -> None:
     args.components = None if args.components == _PROCESS else args.components
     for name in ("phi", "gamma"):
         if getattr(args, name) == "flat":
-            print(
-                f"{PROGRAM}: note: with --{name} flat the posterior is improper: "
+            note(
+                f"with --{name} flat the posterior is improper: "
                 + ("clusters all alike" if name == "phi" else "one single cluster")
-                + ", if the chains end there, means nothing",
-                file=sys.stderr,
+                + ", if the chains end there, means nothing"
             )
     if args.alpha == "flat" and args.model in ("mallows", "plackett-luce"):
         raise UserError("--alpha flat goes with --model gamma-process or dp-plackett-luce")
@@ -434,77 +362,9 @@ def _check_arguments(args: argparse.Namespace) -> None:
         raise UserError(
             "--alpha has no say with --components 1: a single population has no weights"
         )
-    if args.draws // (args.thin or 1) < _MIN_DRAWS:
-        raise UserError(
-            f"--draws {args.draws} with --thin {args.thin or 1} keeps "
-            f"{args.draws // (args.thin or 1)} draws; at least {_MIN_DRAWS} are needed"
-        )
+    check_draws(args)
     if args.components is not None and asked_for_room:
-        print(
-            f"{PROGRAM}: note: --max-clusters has no effect with --components {args.components}",
-            file=sys.stderr,
-        )
-
-
-def _check_output(out: Path, force: bool) -> None:
-    """Complain before an hour of sampling, not after it."""
-    if os.path.lexists(out):
-        if not out.is_dir():
-            raise UserError(f"{out} exists and is not a folder: give another --out")
-        if not force:
-            raise UserError(f"the folder {out} exists: add --force to replace its results")
-        parent = out
-    else:
-        parent = next(p for p in out.absolute().parents if os.path.lexists(p))
-    try:
-        tempfile.TemporaryDirectory(dir=parent).cleanup()
-    except OSError as error:
-        raise UserError(f"cannot write to {out}: {parent}: {error.strerror or error}") from None
-
-
-def _check_file(name: str) -> None:
-    """Answer the commonest slips at once; the reader knows the others."""
-    if not name:
-        raise UserError("the name of the file is empty")
-    if Path(name).is_dir():
-        raise UserError(f"{name}: is a folder, not a file of rankings")
-    if not Path(name).exists():
-        raise UserError(f"{name}: no such file")
-
-
-@contextlib.contextmanager
-def _notes() -> Iterator[None]:
-    """Show the package's warnings as one line each, and leave out those of its libraries."""
-    stream, seen = sys.stderr, set()
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = " ".join(str(message).split())
-        if text not in seen:
-            seen.add(text)
-            print(f"{PROGRAM}: note: {text}", file=stream)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        warnings.filterwarnings("always", category=UserWarning, module=r"numpyro_rankings")
-        warnings.showwarning = show
-        yield
-
-
-def _use_compilation_cache() -> None:
-    """Keep compiled programs between runs, if there is a place to keep them."""
-    import jax
-
-    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
-        return
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = home / "numpyro_rankings" / "jax"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return
-    if os.access(folder, os.W_OK):
-        jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+        note(f"--max-clusters has no effect with --components {args.components}")
 
 
 def _read(name: str | None) -> "Rankings":
@@ -548,99 +408,36 @@ def _check_rankings(args: argparse.Namespace, rankings: "Rankings") -> None:
             )
 
 
-def _available_memory() -> int | None:
-    """Bytes that are free to use, where the system says so."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return None
-
-
 def _thinning(args: argparse.Namespace, rankings: "Rankings") -> int:
-    """How many sweeps to each draw that is kept, if all of them fit in memory.
-
-    :raises UserError: if they do not.
-    """
     slots = args.components or args.max_clusters or 1
     has_labels = slots > 1 or args.model == "mallows"
     label_bytes = args.chains * rankings.num_rankings * (1 if slots <= 127 else 2) * has_labels
     num_stages = min(int(rankings.orderings.shape[1]), rankings.num_items - 1)
     slot_bytes = 4 * args.chains * slots * (rankings.num_items + num_stages)
-    thin = args.thin
-    if thin is None:
-        usual = max(1, args.draws // 1000)
-        thin = max(usual, math.ceil(args.draws * (label_bytes + slot_bytes) / _LABEL_BYTES))
-        thin = min(thin, max(1, args.draws // 100))
-        if thin > usual:
-            print(
-                f"{PROGRAM}: note: keeping every {thin}th sweep, {args.draws // thin} draws of "
-                f"each chain, to save memory (--thin)",
-                file=sys.stderr,
-            )
-    kept = args.draws // thin
-    # Twice while chains are put together; the slots again for the ranks and their means.
-    needed, free = kept * (2 * label_bytes + 6 * slot_bytes), _available_memory()
-    if free is not None and needed > 0.8 * free:
-        raise UserError(
-            f"{args.chains} chains of {kept} draws of {rankings.num_rankings:,} rankings need "
-            f"about {_gigabytes(needed)} of memory, and {_gigabytes(free)} is free: raise --thin "
-            f"to {math.ceil(thin * needed / (0.8 * free))}, or lower --draws"
-        )
-    return thin
-
-
-def _gigabytes(size: float) -> str:
-    return f"{size / 1e9:.1f} GB"
+    what = f"{rankings.num_rankings:,} rankings"
+    return choose_thinning(args, what, label_bytes, slot_bytes, _LABEL_BYTES)
 
 
 def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int) -> Any:
-    import jax
-    from numpyro.infer import MCMC
-
     from . import infer
 
+    def announce(kernel: Any) -> None:
+        if args.model == "mallows" and kernel._search_iterations(rankings) > 0:
+            print(f"{PROGRAM}: looking for a start, which can take minutes", file=sys.stderr)
+
     name, settings = _kernel_settings(args)
-    base = getattr(infer, name)
-    kernel = type(name, (_ShowsAllChains, base), {})(**settings)
-    mcmc = MCMC(
-        kernel,
-        num_warmup=args.warmup,
-        num_samples=args.draws,
-        num_chains=args.chains,
-        chain_method="vectorized",
-        thinning=thin,
-        progress_rate=1,
-        progress_bar=True,  # its loop is in Python, so Ctrl-C is heard between two sweeps
-        jit_model_args=args.model != "mallows",  # as constants, XLA would add up all of them
-    )
     if args.model in ("gamma-process", "dp-plackett-luce"):
         rankings = rankings.of_listed_items()
-    show_bar = sys.stderr.isatty() and not args.no_progress
-    if show_bar and args.model == "mallows" and kernel._search_iterations(rankings) > 0:
-        print(f"{PROGRAM}: looking for a start, which can take minutes", file=sys.stderr)
-    with contextlib.ExitStack() as stack:
-        if not show_bar:
-            stack.enter_context(contextlib.redirect_stderr(stack.enter_context(_nowhere())))
-        mcmc.run(jax.random.key(args.seed), rankings, extra_fields=("overflow",))
-    return mcmc
+    as_arguments = args.model != "mallows"  # as constants, XLA would add up all of them
+    make_kernel = getattr(infer, name)
+    return run_chains(args, thin, make_kernel, ((), settings), (rankings,), as_arguments, announce)
 
 
 def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     """Name of the kernel, and what it is given."""
     import jax.numpy as jnp
-    import numpyro.distributions as dist
 
-    from .distributions import FlatLog
-
-    def scale(value: Any) -> Any:
-        if value == "flat":
-            return FlatLog()
-        return dist.Gamma(*value[1:]) if isinstance(value, tuple) else value
-
-    settings: dict[str, Any] = {"alpha": scale(args.alpha)}
+    settings: dict[str, Any] = {"alpha": as_prior(args.alpha)}
     if args.model == "plackett-luce":
         return "PlackettLuceGibbs", {
             **settings,
@@ -651,7 +448,7 @@ def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         return "GammaProcessPlackettLuceGibbs", {**settings, "sigma": args.sigma}
     settings["max_clusters"] = args.max_clusters
     if args.model == "dp-plackett-luce":
-        settings |= {"phi": scale(args.phi), "gamma": scale(args.gamma)}
+        settings |= {"phi": as_prior(args.phi), "gamma": as_prior(args.gamma)}
         return "DPPlackettLuceGibbs", settings
     settings |= {
         "nu": args.nu[0] if len(args.nu) == 1 else jnp.array(args.nu),
@@ -662,41 +459,6 @@ def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     if args.sampler == "beta":
         return "BetaGibbs", {**settings, "exact": not args.approximate}
     return "SliceGibbs", {**settings, "assignment": args.assignment or "parallel"}
-
-
-def _nowhere() -> Any:
-    return open(os.devnull, "w")
-
-
-class _ShowsAllChains:
-    """Clusters and log joint of every chain in NumPyro's progress bar.
-
-    NumPyro asks kernels of vectorized chains for them only if they call themselves ensembles.
-    What else that changes, the key of a resumed run, does not matter here.
-    """
-
-    is_ensemble_kernel = True
-
-    def get_diagnostics_str(self, state: Any) -> str:
-        import numpy as np
-
-        log_joint = f"log joint {float(np.mean(state.z['log_joint'])):.1f}"
-        if "num_clusters" not in state.z:
-            return log_joint
-        clusters = "/".join(str(k) for k in np.atleast_1d(state.z["num_clusters"]))
-        return f"clusters {clusters}, {log_joint}"
-
-
-def _check_overflow(args: argparse.Namespace, mcmc: Any) -> None:
-    import numpy as np
-
-    share = float(np.mean(mcmc.get_extra_fields()["overflow"]))
-    # a few sweeps that looked for one more slot than there is do not change an answer
-    if args.components is None and share > 0.01:
-        raise UserError(
-            f"{share:.1%} of the draws wanted more than {args.max_clusters} clusters: raise "
-            "--max-clusters"
-        )
 
 
 def _summarise(mcmc: Any, rankings: "Rankings") -> tuple[Any, list[Any], Any]:
@@ -727,12 +489,6 @@ def _summarise(mcmc: Any, rankings: "Rankings") -> tuple[Any, list[Any], Any]:
 def _details(
     args: argparse.Namespace, rankings: "Rankings", thin: int, command: str
 ) -> dict[str, str]:
-    import arviz
-    import jax
-    import numpyro
-
-    from . import __version__
-
     lengths = f"{int(rankings.lengths.min())} to {int(rankings.lengths.max())}"
     what = {
         None: "Dirichlet process mixture",
@@ -751,14 +507,7 @@ def _details(
         "data": f"{args.file or _bundled_citation()}: {rankings.num_rankings:,} rankings, "
         f"{rankings.num_rows:,} distinct, of {rankings.num_items} items, {lengths} listed",
         "model": model,
-        "run": f"{args.chains} chains of {args.warmup} sweeps of warm-up and {args.draws} more, "
-        f"every {thin} kept"
-        if thin > 1
-        else f"{args.chains} chains of {args.warmup} sweeps of warm-up and {args.draws} kept",
-        "seed": str(args.seed),
-        "versions": f"numpyro-rankings {__version__}, numpyro {numpyro.__version__}, "
-        f"jax {jax.__version__}, arviz {arviz.__version__}, "
-        f"Python {sys.version_info.major}.{sys.version_info.minor}",
+        **describe_run(args, thin),
     }
 
 
@@ -771,6 +520,7 @@ def _bundled_citation() -> str:
 
 
 def _write(
+    folder: Path,
     args: argparse.Namespace,
     data: Any,
     rankings: "Rankings",
@@ -778,32 +528,21 @@ def _write(
     reference: Any,
     details: dict[str, str],
 ) -> None:
-    """Write all files beside the output folder, then move them there at once."""
     from .inference_data import save_inference_data
     from .report import write_report
 
-    out = args.out.absolute()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as folder:
-        done = Path(folder) / "results"
-        done.mkdir()
-        save_inference_data(data, done / "posterior.nc")
-        _write_clusters(done / "clusters.csv", profiles, rankings)
-        name = Path(args.file).name if args.file else "APA 1980"
-        write_report(
-            done / "report.html",
-            data,
-            rankings,
-            profiles,
-            reference,
-            title=f"Groups in {name}",
-            details=details,
-        )
-        if out.exists():  # --force: other files that are there stay
-            for name in FILES:
-                os.replace(done / name, out / name)
-        else:
-            shutil.move(done, out)
+    save_inference_data(data, folder / "posterior.nc")
+    _write_clusters(folder / "clusters.csv", profiles, rankings)
+    name = Path(args.file).name if args.file else "APA 1980"
+    write_report(
+        folder / "report.html",
+        data,
+        rankings,
+        profiles,
+        reference,
+        title=f"Groups in {name}",
+        details=details,
+    )
 
 
 def _write_clusters(path: Path, profiles: list[Any], rankings: "Rankings") -> None:
@@ -858,11 +597,9 @@ def _with_interval(name: str, mean: Any, interval: Any) -> dict[str, str]:
 
 
 def _print_summary(out: Path, data: Any, rankings: "Rankings", profiles: list[Any]) -> None:
-    from .inference_data import diagnostics_table
-    from .report import number, plural, verdict
+    from .report import plural
 
     width = shutil.get_terminal_size((100, 24)).columns
-    table = diagnostics_table(data)
     print(
         f"\n{plural(len(profiles), 'group')} in {plural(rankings.num_rankings, 'ranking')} of "
         f"{plural(rankings.num_items, 'item')}\n"
@@ -874,22 +611,5 @@ def _print_summary(out: Path, data: Any, rankings: "Rankings", profiles: list[An
             f"{i:>7} {p.size:>8,.0f}  {f'({low:,.0f}–{high:,.0f})':<15} "
             f"{p.size / rankings.num_rankings:>6.1%}  {p.agreement:>9.0%}  "
         )
-        print(line + _fit_width(" > ".join(p.consensus), max(20, width - len(line))))
-    print(
-        "\nquantity                                  mean         sd  ESS bulk  ESS tail     R-hat"
-    )
-    for name, row in table.iterrows():
-        print(
-            f"{name!s:<34}{row['mean']:>12,.5g}{row['sd']:>11,.3g}"
-            f"{number(row['ess_bulk'], ',.0f'):>10}{number(row['ess_tail'], ',.0f'):>10}"
-            f"{row['note'] or number(row['r_hat'], '.3f'):>10}"
-        )
-    judged = verdict(data, table)
-    print(f"\n{judged.headline}")
-    for reason in judged.reasons:
-        print(f"  {reason}")
-    print(f"\nResults: {out / 'report.html'} (open it in a browser), clusters.csv, posterior.nc")
-
-
-def _fit_width(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+        print(line + fit_width(" > ".join(p.consensus), max(20, width - len(line))))
+    print_diagnostics(data, out, FILES)
