@@ -96,20 +96,27 @@ def variation_of_information(a: ArrayLike, b: ArrayLike) -> float:
        >>> round(variation_of_information([0, 0, 1, 1], [0, 0, 0, 0]), 4)
        0.6931
     """
-    return _vi_of_table(_table(a, b))
+    table = _table(a, b)
+    return _vi(table.sum(1), table.sum(0), table.ravel())
 
 
-def _vi_of_table(table: np.ndarray) -> float:
-    joint = partition_entropy(table.ravel())
-    apart = partition_entropy(table.sum(1)) + partition_entropy(table.sum(0))
-    return max(0.0, float(2 * joint - apart))  # rounding may leave -1e-16
+def _vi(sizes_a: np.ndarray, sizes_b: np.ndarray, joint: np.ndarray) -> float:
+    """Of the sizes of the clusters and of their intersections."""
+    apart = partition_entropy(sizes_a) + partition_entropy(sizes_b)
+    return max(0.0, float(2 * partition_entropy(joint) - apart))  # rounding may leave -1e-16
 
 
-def _binder_of_table(table: np.ndarray) -> float:
+def _binder(sizes_a: np.ndarray, sizes_b: np.ndarray, joint: np.ndarray) -> float:
     """Share of the pairs that one partition joins and the other parts."""
-    total = table.sum()
-    together = [_pairs(x) for x in (table.sum(1), table.sum(0), table)]
-    return float((together[0] + together[1] - 2 * together[2]) / max(_pairs(total), 1))
+    together = [_pairs(x) for x in (sizes_a, sizes_b, joint)]
+    return float((together[0] + together[1] - 2 * together[2]) / max(_pairs(sizes_a.sum()), 1))
+
+
+def _joint_sizes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Sizes of the intersections: of many small clusters without the table, mostly zeros."""
+    if (int(a.max()) + 1) * (int(b.max()) + 1) <= 4 * len(a):
+        return contingency_table(a, b).ravel()
+    return np.unique(a * (int(b.max()) + 1) + b, return_counts=True)[1]
 
 
 def _pairs(counts: np.ndarray) -> float:
@@ -194,16 +201,18 @@ def medoid_partition(
     1. Wade, S. and Ghahramani, Z. (2018), *Bayesian cluster analysis: point estimation and
        credible balls*, Bayesian Analysis.
     """
-    losses = {"vi": _vi_of_table, "binder": _binder_of_table}
+    losses = {"vi": _vi, "binder": _binder}
     if loss not in losses:
         raise ValueError(f"loss must be one of {', '.join(losses)}, got {loss!r}")
     assignments = np.asarray(assignments)
     num_draws = len(assignments)
     kept = np.unique(np.linspace(0, num_draws - 1, min(max_draws, num_draws)).astype(int))
     labels = assignments[kept].astype(np.int64)
+    sizes = [np.bincount(x) for x in labels]
     pairwise = np.zeros((len(kept), len(kept)))
     for i, j in zip(*np.triu_indices(len(kept), 1), strict=True):
-        pairwise[i, j] = pairwise[j, i] = losses[loss](contingency_table(labels[i], labels[j]))
+        joint = _joint_sizes(labels[i], labels[j])
+        pairwise[i, j] = pairwise[j, i] = losses[loss](sizes[i], sizes[j], joint)
     expected = pairwise.mean(1)
     best = int(expected.argmin())
     return MedoidPartition(canonical_labels(labels[best]), int(kept[best]), float(expected[best]))
@@ -225,7 +234,14 @@ def match_clusters(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
     matched = np.full((len(assignments), num_clusters), -1, np.int32)
     for draw, labels in enumerate(assignments):
         overlap = contingency_table(labels, reference)
-        rows, columns = linear_sum_assignment(overlap, maximize=True)
-        shared = overlap[rows, columns] > 0
-        matched[draw, rows[shared]] = columns[shared]
+        # two that overlap with nobody else are a pair, and leave a smaller table to the rest
+        some = overlap > 0
+        rows, columns = np.nonzero(some)
+        alone = (some.sum(1)[rows] == 1) & (some.sum(0)[columns] == 1)
+        matched[draw, rows[alone]] = columns[alone]
+        rest_rows, rest_columns = np.unique(rows[~alone]), np.unique(columns[~alone])
+        rest = overlap[np.ix_(rest_rows, rest_columns)]
+        rows, columns = linear_sum_assignment(rest, maximize=True)
+        shared = rest[rows, columns] > 0
+        matched[draw, rest_rows[rows[shared]]] = rest_columns[columns[shared]]
     return matched
