@@ -87,13 +87,14 @@ def plot_coclustering(
     max_rankings: int = 300,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Heat map of the probability that two rankings share a cluster.
+    """Heat map of the probability that two rankings, or points, share a cluster.
 
     :param data: what :func:`~numpyro_rankings.inference_data.to_inference_data` returned.
     :param reference: labels to order the rankings by, shape ``(N,)``; by default the
         :func:`~numpyro_rankings.partitions.medoid_partition`.
     :param max_rankings: of more rankings, so many are picked evenly over the clusters.
     """
+    noun = f"{data['posterior']['assignments'].dims[-1]}s"  # rankings or points
     labels = np.asarray(data["posterior"]["assignments"])
     labels = labels.reshape(-1, labels.shape[-1])
     if reference is None:
@@ -123,7 +124,7 @@ def plot_coclustering(
     ticks, tick_names = middles[wide], [str(name + 1) for name in names[wide]]
     ax.set_xticks(ticks, tick_names)
     ax.set_yticks(ticks, tick_names)
-    some = f"{len(judges)} of {len(order):,} rankings" if len(judges) < len(order) else "rankings"
+    some = f"{len(judges)} of {len(order):,} {noun}" if len(judges) < len(order) else noun
     ax.set_xlabel(f"{some}, by cluster")
     ax.set_ylabel("cluster")
     ax.figure.colorbar(image, ax=ax, label="probability of one cluster", shrink=0.85)

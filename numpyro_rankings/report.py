@@ -14,13 +14,13 @@ from . import plots
 from .inference_data import diagnostics_table
 from .partitions import medoid_partition
 from .rankings import Rankings
-from .summaries import ClusterProfile, WeightsProfile, cluster_profiles
+from .summaries import ClusterProfile, PartitionProfile, WeightsProfile, cluster_profiles
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Verdict", "verdict", "write_report"]
+__all__ = ["Verdict", "verdict", "write_partition_report", "write_report"]
 
 R_HAT_GOOD, R_HAT_BAD = 1.01, 1.05
 ESS_GOOD, ESS_BAD = 400, 100
@@ -28,6 +28,7 @@ OVERFLOW_BAD = 0.01
 _ITEMS_SHOWN = 12
 _CLUSTERS_SHOWN = 6
 _ITEMS_IN_TABLE = 40
+_CLUSTERS_IN_TABLE = 50
 
 
 class Verdict(NamedTuple):
@@ -190,8 +191,12 @@ def write_report(
     if profiles is None:
         profiles = cluster_profiles(samples, rankings, reference)
     table = diagnostics_table(data)
+    what = (
+        f"{plural(rankings.num_rankings, 'ranking')} ({rankings.num_rows:,} distinct) of "
+        f"{plural(rankings.num_items, 'item')}"
+    )
     parts = [
-        _heading(title, data, rankings, profiles),
+        _heading(title, data, what, profiles),
         _verdict_box(verdict(data, table)),
         _groups(profiles, rankings),
     ]
@@ -204,6 +209,45 @@ def write_report(
         _traces(data, table),
         _details(details or {}),
     ]
+    _write_page(path, title, parts)
+
+
+def write_partition_report(
+    path: str | Path,
+    data: Any,
+    profiles: Sequence[PartitionProfile],
+    reference: ArrayLike,
+    columns: Mapping[str, Sequence[str]],
+    *,
+    what: str,
+    title: str = "Groups of points",
+    details: Mapping[str, str] | None = None,
+) -> None:
+    """Write one such page about a partition of any points.
+
+    :param path: where to.
+    :param data: what :func:`~numpyro_rankings.inference_data.to_inference_data` returned, with
+        the assignments.
+    :param profiles: its :func:`~numpyro_rankings.summaries.partition_profiles`.
+    :param reference: the partition they describe, labels of shape ``(N,)``.
+    :param columns: what else the table of clusters shows: a heading, and a text for each.
+    :param what: was clustered, such as ``"20 points"``.
+    :param title: heading of the page.
+    :param details: how the run was made.
+    """
+    table = diagnostics_table(data)
+    parts = [
+        _heading(title, data, what, profiles),
+        _verdict_box(verdict(data, table)),
+        _clusters(profiles, columns, len(np.asarray(reference))),
+        _partition_figures(data, profiles, reference),
+        _traces(data, table),
+        _details(details or {}),
+    ]
+    _write_page(path, title, parts)
+
+
+def _write_page(path: str | Path, title: str, parts: Sequence[str]) -> None:
     page = (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -213,7 +257,7 @@ def write_report(
     Path(path).write_text(page, encoding="utf-8")
 
 
-def _heading(title: str, data: Any, rankings: Rankings, profiles: Sequence[Any]) -> str:
+def _heading(title: str, data: Any, what: str, profiles: Sequence[Any]) -> str:
     posterior, found = data["posterior"], ""
     if "num_clusters" in posterior:
         numbers = np.asarray(posterior["num_clusters"]).ravel()
@@ -222,9 +266,7 @@ def _heading(title: str, data: Any, rankings: Rankings, profiles: Sequence[Any])
         found = f" The posterior has {spread} (90% interval)."
     return (
         f"<h1>{html.escape(title)}</h1>\n"
-        f"<p><strong>{plural(len(profiles), 'group')}</strong> in "
-        f"{plural(rankings.num_rankings, 'ranking')} ({rankings.num_rows:,} distinct) of "
-        f"{plural(rankings.num_items, 'item')}.{found}</p>\n"
+        f"<p><strong>{plural(len(profiles), 'group')}</strong> in {html.escape(what)}.{found}</p>\n"
     )
 
 
@@ -274,6 +316,38 @@ def _groups(profiles: Sequence[Any], rankings: Rankings) -> str:
     return (
         f'<h2>Who is in the groups</h2>\n<p class="soft">{order} Sizes are means over the draws '
         "that have the cluster.</p>\n" + "".join(cards)
+    )
+
+
+def _clusters(
+    profiles: Sequence[PartitionProfile], columns: Mapping[str, Sequence[str]], total: int
+) -> str:
+    """The table of the clusters of a partition."""
+    head = "".join(
+        f"<th>{html.escape(name)}</th>"
+        for name in ("cluster", "size", "90% interval", "share", "presence", "cohesion", *columns)
+    )
+    rows = ""
+    for i, p in enumerate(profiles[:_CLUSTERS_IN_TABLE]):
+        low, high = p.size_interval
+        cells = (
+            f"{i + 1}",
+            f"{p.size:,.1f}",
+            f"{low:,.0f}–{high:,.0f}",
+            f"{p.size / total:.1%}",
+            f"{p.presence:.0%}",
+            f"{p.cohesion:.0%}",
+            *(texts[i] for texts in columns.values()),
+        )
+        rows += "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+    rest = len(profiles) - _CLUSTERS_IN_TABLE
+    more = f'<p class="soft">{plural(rest, "smaller cluster")} not shown.</p>' if rest > 0 else ""
+    return (
+        '<h2>What the groups are</h2>\n<p class="soft">Sizes are means over the draws that have '
+        "the cluster, and presence is the share of these. Cohesion is how often two of its members "
+        "are together. Who is in which cluster is in assignments.csv.</p>\n"
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>{more}\n"
     )
 
 
@@ -360,11 +434,12 @@ def _short_order(names: Sequence[str]) -> str:
 def _partition_figures(data: Any, profiles: Sequence[Any], reference: ArrayLike) -> str:
     if len(profiles) == 1 and float(np.max(data["posterior"]["num_clusters"])) == 1:
         return ""
+    noun = data["posterior"]["assignments"].dims[-1]
     return (
         '<h2>Who goes with whom</h2>\n<div class="grid">'
         + _figure(
             plots.plot_coclustering(data, reference),
-            "How often two rankings share a cluster. Sharp blocks are groups that the draws "
+            f"How often two {noun}s share a cluster. Sharp blocks are groups that the draws "
             "agree on.",
         )
         + _figure(plots.plot_num_clusters(data), "How many clusters the draws have.")

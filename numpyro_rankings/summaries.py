@@ -24,6 +24,7 @@ from .rankings import Rankings
 
 __all__ = [
     "ClusterProfile",
+    "PartitionProfile",
     "PredictedItems",
     "WeightsProfile",
     "borda_ordering",
@@ -32,6 +33,8 @@ __all__ = [
     "kendall_distance",
     "log_predictive_density",
     "map_consensus",
+    "membership_probability",
+    "partition_profiles",
     "predict_items",
     "rank_probabilities",
 ]
@@ -234,6 +237,92 @@ def cluster_profiles(
     describe = _weights_profile if weighted else _profile
     profiles = [describe(int(k), draws, matched, rankings) for k in np.flatnonzero(in_reference)]
     return sorted(profiles, key=lambda profile: -profile.size)
+
+
+class PartitionProfile(NamedTuple):
+    """What the draws say about one cluster of points. Intervals hold 90% of the posterior.
+
+    :param label: label of the cluster in the reference partition.
+    :param presence: share of the draws in which the cluster is found.
+    :param size: mean number of points.
+    :param size_interval: ``(low, high)``.
+    :param members: the points that it has in the reference partition.
+    :param cohesion: mean probability that two of these share a cluster; of a single one, that it
+        is alone.
+    """
+
+    label: int
+    presence: float
+    size: float
+    size_interval: tuple[float, float]
+    members: np.ndarray
+    cohesion: float
+
+
+def partition_profiles(
+    assignments: ArrayLike, reference: ArrayLike | None = None
+) -> list[PartitionProfile]:
+    """Describe the clusters of a reference partition over all draws, whatever was clustered.
+
+    Clusters of the draws are found as in :func:`cluster_profiles`.
+
+    :param assignments: labels ``0..C-1``, shape ``(D, N)``.
+    :param reference: labels ``0..K-1``, shape ``(N,)``; by default the
+        :func:`~numpyro_rankings.partitions.medoid_partition` of the draws.
+    :return: one for each cluster, the largest (on average) first.
+    """
+    assignments = np.asarray(assignments)
+    if reference is None:
+        reference = medoid_partition(assignments).labels
+    reference = np.asarray(reference)
+    matched = match_clusters(assignments, reference)
+    number = int(reference.max()) + 1
+    sizes_by_draw = np.zeros((len(matched), number), np.int32)  # 0 where it is not found
+    for draw, (labels, names) in enumerate(zip(assignments, matched, strict=True)):
+        found = np.flatnonzero(names >= 0)
+        sizes = np.bincount(labels, minlength=len(names))
+        sizes_by_draw[draw, names[found]] = sizes[found]
+    probability = membership_probability(assignments, reference)
+    profiles = []
+    for k, sizes in enumerate(sizes_by_draw.T):
+        members, found = np.flatnonzero(reference == k), sizes[sizes > 0]
+        profiles.append(
+            PartitionProfile(
+                label=k,
+                presence=len(found) / len(sizes),
+                size=float(found.mean()),
+                size_interval=_interval(found),
+                members=members,
+                cohesion=float(probability[members].mean()),
+            )
+        )
+    return sorted(profiles, key=lambda profile: -profile.size)
+
+
+def membership_probability(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
+    """How surely each point belongs with the others of its cluster in a reference partition.
+
+    The mean, over the draws and over these others, of sharing a cluster with them; of a point that
+    has no others there, the share of the draws in which it is alone.
+
+    :param assignments: labels ``0..C-1``, shape ``(D, N)``.
+    :param reference: labels ``0..K-1``, shape ``(N,)``.
+    :return: shape ``(N,)``.
+
+    .. doctest::
+
+       >>> membership_probability([[0, 0, 1], [0, 1, 1]], [0, 0, 1]).tolist()
+       [0.5, 0.5, 0.5]
+    """
+    assignments, reference = np.asarray(assignments), np.asarray(reference, np.int64)
+    others = np.bincount(reference)[reference] - 1
+    together = np.zeros(assignments.shape[1])
+    for labels in assignments:  # one draw at a time: no N × N array
+        pairs = labels.astype(np.int64) * (int(reference.max()) + 1) + reference
+        _, where, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+        alone = np.bincount(labels)[labels] == 1
+        together += np.where(others > 0, (counts[where] - 1) / np.maximum(others, 1), alone)
+    return together / len(assignments)
 
 
 def _profile(
