@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .cluster_command import add_command
 from .command_line import (
     PROGRAM,
     Parser,
@@ -79,6 +80,8 @@ Find the groups in a file of rankings: each with its consensus order and how sha
 A Dirichlet process mixture of generalized Mallows models (Meilă & Chen, UAI 2010), or a
 Plackett–Luce model or mixture (Caron, Teh & Murphy, AoAS 2014), is fitted by Markov chain Monte
 Carlo; lists may be of any length. See '%(prog)s fit --help'.
+
+Groups of points or documents: see '%(prog)s cluster --help'.
 """
 
 _FIT = """\
@@ -264,6 +267,7 @@ def _parser() -> argparse.ArgumentParser:
 
     add_run_options(fit, "three")
     fit.set_defaults(do=_fit)
+    add_command(commands)
     return parser
 
 

@@ -1,0 +1,379 @@
+"""Files that ``numpyro-rankings cluster`` reads: points, and how far they are from one another."""
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from .command_line import UserError
+
+if TYPE_CHECKING:
+    from .decays import SparseDistances
+
+MOST_POINTS = 10_000  # of which all distances are kept
+_MOST_NEIGHBORS = 100_000_000
+_LARGEST = 1e15  # whose squares single precision can add up
+_MOST_COUNT = 2**24  # beyond which single precision has no odd numbers
+_DOCUMENT = re.compile(r"\d+(\s+\d+:\d+)*\s*")
+
+
+class Table(NamedTuple):
+    """Numbers in named columns.
+
+    - **columns** - their names.
+    - **values** - (N, d), float64.
+    - **names** - of the points, or None.
+    - **times** - (N,), of the column that was asked for, or None.
+    - **lines** - of the file, where each point is.
+    """
+
+    columns: list[str]
+    values: np.ndarray
+    names: list[str] | None
+    times: np.ndarray | None
+    lines: list[int]
+
+
+class Documents(NamedTuple):
+    """How often each document has each word.
+
+    - **vocabulary** - the words.
+    - **words**, **counts** - (N, L), padded with -1 and 0.
+    - **names** - of the documents, or None.
+    - **times** - (N,), or None.
+    """
+
+    vocabulary: list[str]
+    words: np.ndarray
+    counts: np.ndarray
+    names: list[str] | None
+    times: np.ndarray | None
+
+
+def read_lines(path: str) -> list[str]:
+    """Lines of a text file, without their ends."""
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: is not a text file in UTF-8") from None
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}") from None
+    if "\0" in text:
+        raise UserError(f"{path}: is not a text file in UTF-8")
+    if not text.strip():
+        raise UserError(f"{path}: is empty")
+    return text.rstrip().splitlines()
+
+
+def is_ldac(path: str) -> bool:
+    """Whether a file is in the LDA-C format, by its name or else by its first line."""
+    suffix = Path(path).suffix.lower()
+    if suffix in (".ldac", ".dat", ".csv"):
+        return suffix != ".csv"
+    return _DOCUMENT.fullmatch(read_lines(path)[0]) is not None
+
+
+# ---------------------------------------------------------------------------------------------
+# Tables
+# ---------------------------------------------------------------------------------------------
+
+
+def read_table(path: str, name_column: str | None, time_column: str | None) -> Table:
+    """A CSV file whose first line names the columns.
+
+    The first column names the points where it has no name or no numbers.
+
+    :param name_column: another one that does.
+    :param time_column: is no part of the values either.
+    """
+    (_, header), *table = _csv_rows(path)
+    _check_header(path, header)
+    lines, rows = [], []
+    for line, row in table:
+        if len(row) != len(header):
+            raise UserError(
+                f"{path}:{line}: has {len(row)} values, expected {len(header)}, one for each "
+                "column that the first line names"
+            )
+        lines.append(line)
+        rows.append(row)
+    if not rows:
+        raise UserError(f"{path}: has no points below the line that names the columns")
+    for option, name in (("--names", name_column), ("--time", time_column)):
+        if name is not None and name not in header:
+            raise UserError(
+                f"{path}: there is no column {name!r} for {option}; its columns are "
+                f"{', '.join(header)}"
+            )
+    if name_column is None and header[0] != time_column:
+        no_numbers = not any(_is_number(row[0]) for row in rows)
+        name_column = header[0] if header[0] == "" or no_numbers else None
+    used = [k for k, name in enumerate(header) if name not in (name_column, time_column, "")]
+    if not used:
+        raise UserError(f"{path}: has no column of numbers; columns are separated by commas")
+
+    def column(k: int, hint: str = "") -> list[float]:
+        return [
+            _number(f"{path}:{line}: column {header[k]!r}", row[k], hint)
+            for line, row in zip(lines, rows, strict=True)
+        ]
+
+    hint = " (--names COLUMN if the column names the points)" if name_column is None else ""
+    values = np.array([column(k, hint) for k in used]).T
+    times = None if time_column is None else np.array(column(header.index(time_column)))
+    names = None
+    if name_column is not None:
+        names = [row[header.index(name_column)] for row in rows]
+    return Table([header[k] for k in used], values, names, times, lines)
+
+
+def _csv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not blank, each with the number of its line."""
+    reader = csv.reader(read_lines(path), skipinitialspace=True)
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                yield reader.line_num, [cell.strip() for cell in row]
+    except csv.Error as error:
+        raise UserError(f"{path}:{reader.line_num}: {error}") from None
+
+
+def _check_header(path: str, header: Sequence[str]) -> None:
+    if all(_is_number(name) for name in header):
+        raise UserError(
+            f"{path}:1: the first line must name the columns, got numbers: {', '.join(header)}"
+        )
+    for k, name in enumerate(header):
+        if name == "" and k > 0:
+            raise UserError(f"{path}:1: column {k + 1} has no name")
+        if name in header[:k]:
+            raise UserError(f"{path}:1: two columns have the name {name!r}")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _number(where: str, text: str, hint: str = "") -> float:
+    if not _is_number(text) or "_" in text:
+        got = repr(text[:40]) if text else "nothing"
+        raise UserError(f"{where}: expected a number, got {got}{hint}")
+    number = float(text)
+    if abs(number) > _LARGEST:
+        raise UserError(f"{where}: {text} is too large: take another unit")
+    return number
+
+
+def counts_of(path: str, table: Table) -> Documents:
+    """A table whose columns are words, and its entries how often they occur."""
+    counts = table.values
+    bad = (counts < 0) | (counts != np.floor(counts)) | (counts > _MOST_COUNT)
+    if bad.any():
+        row, k = (int(x[0]) for x in np.nonzero(bad))
+        raise UserError(
+            f"{path}:{table.lines[row]}: column {table.columns[k]!r}: expected a count, a whole "
+            f"number from 0 to {_MOST_COUNT:,}, got {counts[row, k]:g}"
+        )
+    lists = [[(int(v), int(row[v])) for v in np.flatnonzero(row)] for row in counts]
+    return Documents(table.columns, *_padded(lists), table.names, table.times)
+
+
+# ---------------------------------------------------------------------------------------------
+# Documents
+# ---------------------------------------------------------------------------------------------
+
+
+def read_ldac(path: str, vocab: str | None, times: str | None) -> Documents:
+    """Lines ``M word:count word:count …``, words numbered from 0; ``0`` is an empty document.
+
+    :param vocab: file of the words, one a line.
+    :param times: file of one number a line.
+    """
+    vocabulary = None
+    if vocab is not None:
+        vocabulary = [line.strip() for line in read_lines(vocab)]
+    lists = []
+    for number, line in enumerate(read_lines(path), 1):
+        where = f"{path}:{number}"
+        if not _DOCUMENT.fullmatch(line.strip()):
+            got = repr(_first_bad(line)[:40]) if line.strip() else "nothing (an empty one is 0)"
+            raise UserError(f"{where}: expected a document 'M word:count word:count …', got {got}")
+        size, *pairs = line.split()
+        entries = [tuple(int(x) for x in pair.split(":")) for pair in pairs]
+        if len(entries) != int(size):
+            raise UserError(f"{where}: says {size} words and lists {len(entries)}")
+        seen = set()
+        for word, times_used in entries:
+            if word in seen:
+                raise UserError(f"{where}: lists word {word} twice")
+            seen.add(word)
+            if vocabulary is not None and word >= len(vocabulary):
+                raise UserError(
+                    f"{where}: word {word} is not in {vocab}, which has words 0 to "
+                    f"{len(vocabulary) - 1}"
+                )
+            if times_used > _MOST_COUNT:
+                raise UserError(f"{where}: word {word} has a count above {_MOST_COUNT:,}")
+        lists.append([(word, used) for word, used in entries if used])
+    if vocabulary is None:
+        most = max((word for entries in lists for word, _ in entries), default=-1)
+        vocabulary = [f"word {k}" for k in range(most + 1)]
+    when = None
+    if times is not None:
+        when = np.array(
+            [_number(f"{times}:{k}", line.strip()) for k, line in enumerate(read_lines(times), 1)]
+        )
+        if len(when) != len(lists):
+            raise UserError(f"{times}: has {len(when)} numbers, but {path} {len(lists)} documents")
+    return Documents(vocabulary, *_padded(lists), None, when)
+
+
+def _first_bad(line: str) -> str:
+    size, *pairs = line.split()
+    if not size.isdecimal():
+        return size
+    return next(pair for pair in pairs if not re.fullmatch(r"\d+:\d+", pair))
+
+
+def _padded(lists: Sequence[Sequence[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray]:
+    longest = max(1, max(len(entries) for entries in lists))
+    words = np.full((len(lists), longest), -1, np.int32)
+    counts = np.zeros((len(lists), longest), np.float32)
+    for row, entries in enumerate(lists):
+        if entries:
+            words[row, : len(entries)], counts[row, : len(entries)] = zip(*entries, strict=True)
+    return words, counts
+
+
+# ---------------------------------------------------------------------------------------------
+# Distances
+# ---------------------------------------------------------------------------------------------
+
+
+def _check_size(option: str, size: int) -> None:
+    if size > MOST_POINTS:
+        raise UserError(
+            f"{option} keeps the distances of all pairs, and can do so of at most {MOST_POINTS:,} "
+            f"points, not {size:,}; --graph has no such limit"
+        )
+
+
+def read_distances(path: str, size: int) -> np.ndarray:
+    """A matrix without a header: row i has the distances from point i to each, ``inf`` for never.
+
+    :return: float32, (N, N).
+    """
+    _check_size("--distances", size)
+    matrix = np.zeros((size, size), np.float32)
+    rows = list(_csv_rows(path))
+    if len(rows) != size:
+        raise UserError(
+            f"{path}: has {len(rows)} rows, expected {size}, one for each point, and no header"
+        )
+    for i, (line, row) in enumerate(rows):
+        if len(row) != size:
+            raise UserError(f"{path}:{line}: has {len(row)} distances, expected {size}")
+        for k, text in enumerate(row):
+            try:
+                distance = float(text)
+            except ValueError:
+                distance = math.nan
+            if not distance >= 0:
+                raise UserError(
+                    f"{path}:{line}: column {k + 1}: expected a distance, 0 or more or inf, got "
+                    f"{text.strip()[:40]!r}"
+                )
+            matrix[i, k] = distance
+    return matrix
+
+
+def distances_in_time(times: np.ndarray) -> np.ndarray:
+    """From each point back to those before it; of the same time, to those above it in the file."""
+    _check_size("--time", len(times))
+    order = np.lexsort((np.arange(len(times)), times))
+    place = np.argsort(order)
+    earlier = place[None, :] < place[:, None]
+    return np.where(earlier, times[:, None] - times[None, :], np.inf).astype(np.float32)
+
+
+def read_graph(
+    path: str, size: int, names: Sequence[str] | None, num_hops: int
+) -> "SparseDistances":
+    """Hops between the points that edges connect, to those within so many.
+
+    :param path: two points a line, by their names or else numbers from 0.
+    """
+    from .decays import SparseDistances
+
+    neighbors: list[set[int]] = [set() for _ in range(size)]
+    edges = list(_edges(path))
+    numbers = _numbers_of_points(path, edges, size, names)
+    for line, *ends in edges:
+        for end in ends:
+            if end not in numbers:
+                raise UserError(f"{path}:{line}: there is no point {end!r}{_known(size, names)}")
+        one, other = (numbers[end] for end in ends)
+        if one != other:
+            neighbors[one].add(other)
+            neighbors[other].add(one)
+    reached = [_within(neighbors, i, num_hops) for i in range(size)]
+    longest = max(1, max(len(found) for found in reached))
+    if longest * size > _MOST_NEIGHBORS:
+        raise UserError(
+            f"{path}: one point reaches {longest:,} others within --hops {num_hops}, too many for "
+            f"{size:,} points"
+        )
+    columns = np.full((size, longest), -1, np.int32)
+    hops = np.zeros((size, longest), np.float32)
+    for i, found in enumerate(reached):
+        columns[i, : len(found)] = list(found)
+        hops[i, : len(found)] = list(found.values())
+    return SparseDistances(columns, hops)
+
+
+def _edges(path: str) -> Iterator[tuple[int, str, str]]:
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        # names may have blanks in them where something else separates the two
+        mark = next((mark for mark in ("\t", ",") if mark in line), None)
+        ends = [end.strip() for end in line.strip().split(mark)]
+        if len(ends) != 2 or not all(ends):
+            raise UserError(f"{path}:{number}: expected two points, got {line.strip()[:40]!r}")
+        yield number, ends[0], ends[1]
+
+
+def _numbers_of_points(
+    path: str, edges: Sequence[tuple[int, str, str]], size: int, names: Sequence[str] | None
+) -> dict[str, int]:
+    """By name where the points have names and the file uses any; otherwise by number."""
+    if names is None or not {end for _, *ends in edges for end in ends} & set(names):
+        return {str(k): k for k in range(size)}
+    numbers = {name: k for k, name in enumerate(names)}
+    if len(numbers) < size:
+        twice = next(name for k, name in enumerate(names) if numbers[name] != k)
+        raise UserError(f"{path}: two points have the name {twice!r}: use numbers from 0")
+    return numbers
+
+
+def _known(size: int, names: Sequence[str] | None) -> str:
+    by_name = "" if names is None else f"names such as {names[0]!r}, or "
+    return f"; expected {by_name}numbers from 0 to {size - 1}"
+
+
+def _within(neighbors: Sequence[set[int]], start: int, num_hops: int) -> dict[int, int]:
+    """Hops to each point that so many reach, the start left out."""
+    hops, frontier = {start: 0}, [start]
+    for k in range(1, num_hops + 1):
+        frontier = [j for i in frontier for j in sorted(neighbors[i])]
+        frontier = [j for j in dict.fromkeys(frontier) if j not in hops]
+        hops |= dict.fromkeys(frontier, k)
+    del hops[start]
+    return hops
