@@ -279,17 +279,17 @@ def partition_profiles(
     number = int(reference.max()) + 1
     sizes_by_draw = np.zeros((len(matched), number), np.int32)  # 0 where it is not found
     for draw, (labels, names) in enumerate(zip(assignments, matched, strict=True)):
-        found = np.flatnonzero(names >= 0)
+        known = np.flatnonzero(names >= 0)
         sizes = np.bincount(labels, minlength=len(names))
-        sizes_by_draw[draw, names[found]] = sizes[found]
+        sizes_by_draw[draw, names[known]] = sizes[known]
     probability = membership_probability(assignments, reference)
     profiles = []
-    for k, sizes in enumerate(sizes_by_draw.T):
-        members, found = np.flatnonzero(reference == k), sizes[sizes > 0]
+    for k, column in enumerate(sizes_by_draw.T):
+        members, found = np.flatnonzero(reference == k), column[column > 0]
         profiles.append(
             PartitionProfile(
                 label=k,
-                presence=len(found) / len(sizes),
+                presence=len(found) / len(column),
                 size=float(found.mean()),
                 size_interval=_interval(found),
                 members=members,

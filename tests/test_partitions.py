@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 from numpyro_rankings.partitions import (
     adjusted_rand_index,
@@ -122,3 +123,35 @@ def test_clusters_are_matched_by_greatest_overlap():
     split = np.repeat([0, 3, 1, 2], [4, 1, 4, 3])
     matched = match_clusters(np.array([reference, swapped, merged, split]), reference)
     assert matched.tolist() == [[0, 1, 2, -1], [0, 2, 1, -1], [0, 2, -1, -1], [0, 1, 2, -1]]
+
+
+@pytest.mark.parametrize("loss", ["vi", "binder"])
+def test_medoid_of_many_small_clusters_needs_no_table(loss):
+    rng = np.random.default_rng(2)
+    draws = canonical_labels(rng.integers(0, 40, (6, 60)))
+    assert (draws.max(1) + 1).min() ** 2 > 4 * 60
+    measure = variation_of_information
+    if loss == "binder":
+
+        def measure(a, b):
+            apart = (a[:, None] == a) != (b[:, None] == b)
+            return apart[np.triu_indices(60, 1)].mean()
+
+    expected = np.array([[measure(a, b) for b in draws] for a in draws]).mean(1)
+    best = medoid_partition(draws, loss=loss)
+    assert best.draw == expected.argmin()
+    assert best.expected_loss == pytest.approx(expected.min())
+
+
+def test_matching_pairs_as_many_as_the_whole_table_would():
+    rng = np.random.default_rng(3)
+    reference = canonical_labels(np.repeat(np.arange(12), 4))
+    noise = rng.random((30, 48)) < np.linspace(0, 0.6, 30)[:, None]
+    draws = canonical_labels(np.where(noise, rng.integers(0, 20, (30, 48)), reference))
+    for labels, matched in zip(draws, match_clusters(draws, reference), strict=True):
+        table = contingency_table(labels, reference)
+        best = table[linear_sum_assignment(table, maximize=True)].sum()
+        found = np.flatnonzero(matched >= 0)
+        assert len(set(matched[found])) == len(found)
+        assert table[found, matched[found]].sum() == best
+        assert (table[found, matched[found]] > 0).all()

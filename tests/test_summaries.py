@@ -14,6 +14,8 @@ from numpyro_rankings.summaries import (
     kendall_distance,
     log_predictive_density,
     map_consensus,
+    membership_probability,
+    partition_profiles,
     rank_probabilities,
 )
 
@@ -185,3 +187,31 @@ def test_profiles_of_weights():
     (only,) = cluster_profiles(population, rankings.of_listed_items())
     assert only.size == 3 and only.unseen_weight is None and only.presence == 1.0
     np.testing.assert_allclose(only.weights, weights[:, 0].mean(0))
+
+
+def test_profiles_of_a_partition_against_all_pairs():
+    rng = np.random.default_rng(4)
+    reference = np.repeat([0, 1, 2, 3], [9, 6, 4, 1])
+    noise = rng.random((50, 20)) < 0.2
+    draws = np.where(noise, rng.integers(0, 5, (50, 20)), reference)
+    together = (draws[:, :, None] == draws[:, None, :]).mean(0)
+    found = membership_probability(draws, reference)
+    for i in range(19):
+        others = [j for j in range(20) if j != i and reference[j] == reference[i]]
+        assert found[i] == pytest.approx(together[i, others].mean())
+    alone = [np.sum(labels == labels[19]) == 1 for labels in draws]
+    assert found[19] == pytest.approx(np.mean(alone)) and 0 < found[19] < 1
+
+    profiles = partition_profiles(draws, reference)
+    assert [p.label for p in profiles] == [0, 1, 2, 3]
+    for p in profiles:
+        assert p.members.tolist() == np.flatnonzero(reference == p.label).tolist()
+        assert p.cohesion == pytest.approx(found[p.members].mean())
+        low, high = p.size_interval
+        assert low <= p.size <= high
+    # label 0 is mostly the first cluster whatever the noise, so its size is that of the label
+    sizes = (draws == 0).sum(1)
+    assert profiles[0].presence == 1
+    assert profiles[0].size == pytest.approx(sizes.mean())
+    assert profiles[0].size_interval == tuple(np.quantile(sizes, [0.05, 0.95]))
+    assert profiles[3].presence < 1
