@@ -11,6 +11,7 @@ from .command_line import (
     UserError,
     add_run_options,
     as_prior,
+    available_memory,
     check_draws,
     check_file,
     check_output,
@@ -19,6 +20,7 @@ from .command_line import (
     count,
     describe_run,
     fit_width,
+    gigabytes,
     memory_errors,
     note,
     notes,
@@ -40,6 +42,7 @@ FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
 _MAX_CLUSTERS = 64  # by default
 _DRAW_BYTES = 2**28  # draws of labels and links that are kept without asking
 _WORDS_SHOWN = 10
+_CLUSTERS_SHOWN = 20
 _LEAST_EIGENVALUE = 1e-5  # of a correlation matrix that single precision can factor
 _DECAYS = {"window": True, "exponential": True, "logistic": True, "identity": False}  # has a scale
 _DECAYS_IN_WORDS = "window:A, exponential:A, logistic:A or identity"
@@ -158,7 +161,7 @@ def add_command(commands: Any) -> None:
     prior = parser.add_argument_group("prior")
     prior.add_argument(
         "--alpha",
-        type=scale("--alpha"),
+        type=scale("--alpha", can_be_flat=False),
         default=1.0,
         metavar="A",
         help='concentration, larger for more clusters: a number, or a prior "gamma(shape,rate)" '
@@ -181,8 +184,9 @@ def add_command(commands: Any) -> None:
     distances.add_argument(
         "--time",
         metavar="COLUMN",
-        help="column of a .csv with a number for the time, or for LDA-C a file of one number a "
-        "line: a point can link to those before it (of the same time, above it in the file)",
+        help="column of a .csv with a number for the time, then no part of the data, or for LDA-C "
+        "a file of one number a line: a point can link to those before it (of the same time, above "
+        "it in the file)",
     )
     distances.add_argument(
         "--graph",
@@ -241,9 +245,9 @@ def _decay(text: str) -> tuple[str, Any]:
         if colon:
             raise UserError(f"--decay {name} takes no scale, got {text!r}")
         return name, None
-    if not rest.strip() or rest.strip().lower() == "flat":
+    if not rest.strip():
         raise UserError(f'--decay {name} needs a scale: {name}:A, a number or "gamma(shape,rate)"')
-    return name, scale(f"the scale of --decay {name}")(rest)
+    return name, scale(f"the scale of --decay {name}", can_be_flat=False)(rest)
 
 
 def _check_arguments(args: argparse.Namespace) -> None:
@@ -253,8 +257,6 @@ def _check_arguments(args: argparse.Namespace) -> None:
     if (args.noise is None) != (args.spread is None):
         given, missing = ("noise", "spread") if args.spread is None else ("spread", "noise")
         raise UserError(f"--{given} goes with --{missing}: give both, or neither")
-    if args.alpha == "flat":
-        raise UserError('--alpha must be a number or "gamma(shape,rate)"')
     linked = [name for name in _DISTANCES if getattr(args, name) is not None]
     for name in ("discount", "sampler", "max_clusters") if linked else ("decay", "hops"):
         if getattr(args, name) is not None:
@@ -291,6 +293,7 @@ def _cluster(args: argparse.Namespace, command: str) -> None:
         use_compilation_cache()
         points = _read(args)
         distances = _read_distances(args, points)
+        _check_memory(args, points, distances)
         thin = _thinning(args, points)
         with memory_errors():
             mcmc = _sample(args, points, distances, thin)
@@ -375,7 +378,8 @@ def _coordinates(args: argparse.Namespace, table: "Table") -> _Points:
                 f"{args.file}: column {table.columns[int(np.argmax(same))]!r} has the same number "
                 "in all lines: leave it out"
             )
-        # the prior follows the units of the columns, so this changes nothing but the rounding
+        # the prior follows the units of the columns: this changes rounding, and the log joint by a
+        # constant, but no probability of a partition
         data = data / deviation
         correlation = data.T @ data / (size - 1)
         if np.linalg.eigvalsh(correlation)[0] < _LEAST_EIGENVALUE:
@@ -471,6 +475,24 @@ def _read_distances(args: argparse.Namespace, points: _Points) -> Any:
     return None
 
 
+def _check_memory(args: argparse.Namespace, points: _Points, distances: Any) -> None:
+    """What the sampler of links needs beside the draws; roughly, from below."""
+    if distances is None:
+        return
+    number = points.family.vocabulary_size if args.family == "multinomial" else 1
+    needed = 3 * 4 * args.chains * points.size * number  # statistics of all clusters
+    if args.graph is None:
+        is_learned = isinstance(args.decay[1], tuple)
+        needed += 4 * points.size**2 * (3 + 2 * args.chains * is_learned)
+    free = available_memory()
+    if free is not None and needed > 0.8 * free:
+        raise UserError(
+            f"links of {points.size:,} points in {args.chains} chains need about "
+            f"{gigabytes(needed)} of memory, and {gigabytes(free)} is free: lower --chains, or "
+            "take fewer points or words"
+        )
+
+
 def _thinning(args: argparse.Namespace, points: _Points) -> int:
     slots = points.size if args.decay else args.max_clusters or _MAX_CLUSTERS
     label = 1 if slots <= 127 else 2 if slots <= 32767 else 4
@@ -489,7 +511,7 @@ def _sample(args: argparse.Namespace, points: _Points, distances: Any, thin: int
         decay = make_decay() if size is None else make_decay(as_prior(size))
         settings: tuple = (points.family, alpha, decay)
         return run_chains(args, thin, infer.DDCRPGibbs, (settings, {}), (points.data, distances))
-    shared = {
+    shared: dict[str, Any] = {
         "discount": args.discount or 0.0,
         # there cannot be more than points
         "max_clusters": args.max_clusters or min(_MAX_CLUSTERS, points.size),
@@ -595,7 +617,7 @@ def _print_summary(
     width = shutil.get_terminal_size((100, 24)).columns
     print(f"\n{_plural(len(profiles), 'group')} in {points.what}\n")
     print("cluster     size  (90% interval)   share  presence  cohesion  what it has")
-    for i, p in enumerate(profiles[:_MAX_CLUSTERS], 1):
+    for i, p in enumerate(profiles[:_CLUSTERS_SHOWN], 1):
         low, high = p.size_interval
         line = (
             f"{i:>7} {p.size:>8,.0f}  {f'({low:,.0f}–{high:,.0f})':<15} "
@@ -606,6 +628,7 @@ def _print_summary(
             value if name == "words" else f"{name} {value}" for name, value in shown.items()
         )
         print(line + fit_width(text, max(20, width - len(line))))
-    if len(profiles) > _MAX_CLUSTERS:
-        print(f"    and {_plural(len(profiles) - _MAX_CLUSTERS, 'smaller one')}")
+    if len(profiles) > _CLUSTERS_SHOWN:
+        rest = len(profiles) - _CLUSTERS_SHOWN
+        print(f"    and {_plural(rest, 'smaller one')}, in clusters.csv")
     print_diagnostics(data, out, FILES)

@@ -116,14 +116,15 @@ def read_table(path: str, name_column: str | None, time_column: str | None) -> T
     if not used:
         raise UserError(f"{path}: has no column of numbers; columns are separated by commas")
 
-    def column(k: int, hint: str = "") -> list[float]:
+    def column(k: int) -> list[float]:
+        is_text = name_column is None and not any(_is_number(row[k]) for row in rows)
+        hint = f" (--names {header[k]} if it names the points)" if is_text else ""
         return [
             _number(f"{path}:{line}: column {header[k]!r}", row[k], hint)
             for line, row in zip(lines, rows, strict=True)
         ]
 
-    hint = " (--names COLUMN if the column names the points)" if name_column is None else ""
-    values = np.array([column(k, hint) for k in used]).T
+    values = np.array([column(k) for k in used]).T
     times = None if time_column is None else np.array(column(header.index(time_column)))
     names = None
     if name_column is not None:

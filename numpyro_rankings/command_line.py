@@ -104,17 +104,19 @@ def positive(option: str, text: str) -> float:
     return number
 
 
-def scale(option: str) -> Callable[[str], Any]:
+def scale(option: str, can_be_flat: bool = True) -> Callable[[str], Any]:
     """A number, the shape and rate of a Gamma prior, or ``"flat"``."""
 
     def parse(text: str) -> float | tuple[str, float, float] | str:
         prior = re.fullmatch(r"\s*gamma\s*\(([^,()]*),([^,()]*)\)\s*", text, re.IGNORECASE)
         if prior:
             return ("gamma", positive(option, prior[1]), positive(option, prior[2]))
-        if text.strip().lower() == "flat":
+        if can_be_flat and text.strip().lower() == "flat":
             return "flat"
         if "(" in text:
-            raise UserError(f'{option} must be a number, "gamma(shape,rate)" or flat, got {text!r}')
+            flat = '"gamma(shape,rate)" or flat' if can_be_flat else 'or "gamma(shape,rate)"'
+            comma = ", " if can_be_flat else " "
+            raise UserError(f"{option} must be a number{comma}{flat}, got {text!r}")
         return positive(option, text)
 
     return parse
