@@ -225,7 +225,8 @@ def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) 
     posterior["rank"] = (*axes, "item"), np.where(empty[..., None], 0, rank)
     posterior["concentration"] = (*axes, "stage"), np.where(empty[..., None], np.nan, theta)
     posterior = posterior.assign_coords(item=coords["item"])
-    posterior = _with_sizes(posterior, np.asarray(clusters["cluster_sizes"]))
+    sizes = np.asarray(clusters["cluster_sizes"])
+    posterior = _with_sizes(posterior, _largest_first(sizes), partition_entropy(sizes))
     posterior["kendall_to_reference"] = ("chain", "draw"), _kendall(clusters, rankings)
     if num_components == 1:
         posterior["population_concentration"] = ("chain", "draw", "stage"), theta[:, :, 0]
@@ -270,7 +271,7 @@ def _plackett_luce_posterior(
         population = np.einsum("abc,abci->abi", sizes / sizes.sum(-1, keepdims=True), weights)
         weights = np.where(sizes[..., None] > 0, weights, np.nan)
         posterior["weights"] = (*axes, "cluster", "item"), weights
-        posterior = _with_sizes(posterior, sizes)
+        posterior = _with_sizes(posterior, _largest_first(sizes), partition_entropy(sizes))
     posterior["entropy"] = (
         (*axes, *(["cluster"] if is_mixture else [])),
         normalised_entropy(weights),
@@ -297,18 +298,27 @@ def _partition_posterior(
     dims = {"assignments": ["point"], "links": ["point"]}
     data = az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
     posterior = _dataset(data["posterior"])
-    num_slots = int(labels.max()) + 1
-    # one draw at a time: no D × N × C array
-    sizes = [np.bincount(draw, minlength=num_slots) for draw in labels.reshape(-1, size)]
-    return data, _with_sizes(posterior, np.reshape(sizes, (*labels.shape[:2], num_slots)))
+    most = min(_SIZES_SHOWN, int(labels.max()) + 1)
+    largest_first = np.zeros((*labels.shape[:2], most), np.int64)
+    entropy = np.zeros(labels.shape[:2])
+    for k in np.ndindex(entropy.shape):  # one draw at a time: no D × N × C array
+        sizes = np.bincount(labels[k])
+        largest = _largest_first(sizes)
+        largest_first[k][: len(largest)] = largest
+        entropy[k] = partition_entropy(sizes)
+    return data, _with_sizes(posterior, largest_first, entropy)
 
 
-def _with_sizes(posterior: Any, sizes: np.ndarray) -> Any:
-    """Add what the sizes of the clusters, (chains, draws, C), say whatever their labels."""
-    largest_first = -np.sort(-sizes, axis=-1)[..., :_SIZES_SHOWN]
+def _with_sizes(posterior: Any, largest_first: np.ndarray, entropy: np.ndarray) -> Any:
+    """Add what the sizes of the clusters say whatever their labels."""
     posterior["largest_sizes"] = ("chain", "draw", "size_rank"), largest_first
-    posterior["partition_entropy"] = ("chain", "draw"), partition_entropy(sizes)
+    posterior["partition_entropy"] = ("chain", "draw"), entropy
     return posterior.assign_coords(size_rank=np.arange(1, largest_first.shape[-1] + 1))
+
+
+def _largest_first(sizes: np.ndarray) -> np.ndarray:
+    """The largest few of the sizes of clusters, (…, C)."""
+    return -np.sort(-sizes, axis=-1)[..., :_SIZES_SHOWN]
 
 
 def _dataset(group: Any) -> Any:

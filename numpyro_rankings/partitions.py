@@ -230,18 +230,28 @@ def match_clusters(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
         ``(D, C)`` with ``C`` the largest number of clusters.
     """
     assignments, reference = np.asarray(assignments), np.asarray(reference)
+    if assignments.shape[1:] != reference.shape:
+        raise ValueError(
+            f"partitions of the same rankings are needed, got labels of shape {assignments.shape} "
+            f"and {reference.shape}"
+        )
+    reference, num_names = reference.astype(np.int64), int(reference.max()) + 1
     num_clusters = int(assignments.max()) + 1
     matched = np.full((len(assignments), num_clusters), -1, np.int32)
     for draw, labels in enumerate(assignments):
-        overlap = contingency_table(labels, reference)
-        # two that overlap with nobody else are a pair, and leave a smaller table to the rest
-        some = overlap > 0
-        rows, columns = np.nonzero(some)
-        alone = (some.sum(1)[rows] == 1) & (some.sum(0)[columns] == 1)
+        # overlaps that are not 0: many small clusters would make a large table
+        pairs, overlap = np.unique(
+            labels.astype(np.int64) * num_names + reference, return_counts=True
+        )
+        rows, columns = np.divmod(pairs, num_names)
+        # two that overlap with nobody else are a pair, and leave a small table to the rest
+        alone = (np.bincount(rows)[rows] == 1) & (np.bincount(columns)[columns] == 1)
         matched[draw, rows[alone]] = columns[alone]
-        rest_rows, rest_columns = np.unique(rows[~alone]), np.unique(columns[~alone])
-        rest = overlap[np.ix_(rest_rows, rest_columns)]
-        rows, columns = linear_sum_assignment(rest, maximize=True)
-        shared = rest[rows, columns] > 0
-        matched[draw, rest_rows[rows[shared]]] = rest_columns[columns[shared]]
+        some_rows, at_row = np.unique(rows[~alone], return_inverse=True)
+        some_columns, at_column = np.unique(columns[~alone], return_inverse=True)
+        table = np.zeros((len(some_rows), len(some_columns)), np.int64)
+        table[at_row, at_column] = overlap[~alone]
+        rows, columns = linear_sum_assignment(table, maximize=True)
+        shared = table[rows, columns] > 0
+        matched[draw, some_rows[rows[shared]]] = some_columns[columns[shared]]
     return matched
