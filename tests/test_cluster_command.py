@@ -32,6 +32,7 @@ VOCAB = "cat\ndog\n<owl>\nbond\nloan\nrate\n"
 GRAPH = "0\t2\n2\t4\n1 3\n# the other kind\n3,5\n"
 QUICK = ["--warmup", "20", "--draws", "40", "--chains", "2", "--no-progress", "--out", "out"]
 GAUSSIAN = ["cluster", "points.csv", "--family", "gaussian"]
+FEW = ["--alpha", "gamma(2,20)"]  # clusters
 TEXTS = ["cluster", "texts.ldac", "--family", "multinomial"]
 
 
@@ -71,7 +72,7 @@ def clustered(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as out:
         patch.chdir(folder)
         patch.setattr(cluster_command, "use_compilation_cache", lambda: None)
-        assert _run(*GAUSSIAN, *QUICK, "--seed", 3) == 0
+        assert _run(*GAUSSIAN, *FEW, *QUICK, "--seed", 3) == 0
     return folder, out.getvalue()
 
 
@@ -122,7 +123,7 @@ def test_cluster_finds_the_groups_and_writes_its_four_files(clustered, monkeypat
 
 
 def test_same_seed_same_results(clustered, small):
-    assert _run(*GAUSSIAN, *QUICK, "--seed", 3) == 0
+    assert _run(*GAUSSIAN, *FEW, *QUICK, "--seed", 3) == 0
     for name in ("clusters.csv", "assignments.csv"):
         assert (clustered[0] / "out" / name).read_text() == (small / "out" / name).read_text()
 
@@ -211,8 +212,8 @@ def test_options_reach_the_kernel(small, sampled):
     # the prior is that of the data, in whatever units
     (data,) = made.data
     np.testing.assert_allclose(data, (PLANE - PLANE.mean(0)) / PLANE.std(0, ddof=1), atol=1e-3)
-    np.testing.assert_allclose(family.scale, np.corrcoef(PLANE.T), atol=1e-5)
-    assert (family.prior_size, family.df) == (1, 4)
+    np.testing.assert_allclose(family.scale, 0.1 * np.corrcoef(PLANE.T), atol=1e-5)
+    assert (family.prior_size, family.df) == (0.1, 4)
 
     made = sampled(*GAUSSIAN, "--sampler", "collapsed", "--noise", "0.5", "--spread", "7")
     assert isinstance(made.kernel, CollapsedGibbs) and made.kernel.num_slots == 20
@@ -331,7 +332,8 @@ BAD_FILES = {
     "ldac blank": ("texts.ldac", "1 0:1\n\n1 1:1\n", ["texts.ldac:2", "an empty one is 0"]),
     "ldac one": ("texts.ldac", "2 0:1 1:1\n", ["one document"]),
     "ldac one word": ("texts.ldac", "1 0:1\n1 0:2\n", ["nothing to tell apart"]),
-    "ldac nothing": ("texts.ldac", "0\n1 5:0\n0\n", ["texts.ldac"]),
+    "ldac count": ("texts.ldac", "1 0:1\n1 1:99999999\n", [":2", "word 1 has a count above"]),
+    "ldac nothing": ("texts.ldac", "0\n2 5:0 6:0\n0\n", ["texts.ldac: has 0 words"]),
 }  # fmt: skip
 
 
@@ -366,6 +368,10 @@ BAD_ARGUMENTS = {
     "counts": (
         ["cluster", "points.csv", "--family", "multinomial"],
         ["points.csv:2", "column 'x'", "expected a count"],
+    ),
+    "no counts": (
+        ["cluster", "zeros.csv", "--family", "multinomial"],
+        ["zeros.csv: all documents are empty"],
     ),
     "names": ([*GAUSSIAN, "--names", "z"], ["no column 'z' for --names", "who, x, y"]),
     "names of ldac": ([*TEXTS, "--names", "z"], ["--names goes with a table"]),
@@ -414,6 +420,7 @@ def test_bad_arguments_end_in_one_line(small, capsys, name):
     matrix = [["1"] * 7 for _ in range(7)]
     matrix[2][1] = "-1"
     (small / "bad.csv").write_text("\n".join(",".join(row) for row in matrix))
+    (small / "zeros.csv").write_text("cat,dog\n0,0\n0,0\n")
     (small / "far.txt").write_text("0 1\n2 7\n")
     (small / "who.txt").write_text("ann <p1>\n")
     arguments, fragments = BAD_ARGUMENTS[name]
@@ -439,6 +446,12 @@ def test_too_many_points_for_all_distances(small, capsys, monkeypatch):
     monkeypatch.setattr(cluster_data, "MOST_POINTS", 20)
     monkeypatch.setattr(cluster_command, "available_memory", lambda: 1000)
     _expect_error(capsys, command, ["links of 20 points", "lower --chains"])
+
+
+def test_a_graph_that_reaches_too_many(small, capsys, monkeypatch):
+    monkeypatch.setattr(cluster_data, "_MOST_NEIGHBORS", 13)
+    fragments = ["graph.tsv", "reaches 2 others within --hops 1", "too many for 7 points"]
+    _expect_error(capsys, [*TEXTS, "--graph", "graph.tsv"], fragments)
 
 
 def test_two_points_of_one_name_have_numbers(small, capsys):
