@@ -11,6 +11,8 @@ from numpyro_rankings.components.family import Family, sum_by_label
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.special import log_gamma_ratio
 
+_CHUNK = 128  # words looked at at once
+
 
 class SparseCounts(NamedTuple):
     """Documents as the words that they have, of a vocabulary that may be large.
@@ -48,9 +50,6 @@ class ListedCounts(NamedTuple):
     counts: Array
     number: Array
     total: Array
-
-
-_CHUNK = 128  # words looked at at once
 
 
 class DirichletMultinomial(Family):
@@ -97,6 +96,10 @@ class DirichletMultinomial(Family):
         if isinstance(data, SparseCounts):
             words, counts = jnp.asarray(data.words, jnp.int32), jnp.asarray(data.counts, float)
             counts = jnp.where(words >= 0, counts, 0.0)
+            if words.shape[-1] > _CHUNK:
+                more = [(0, 0)] * (words.ndim - 1) + [(0, -words.shape[-1] % _CHUNK)]
+                words = jnp.pad(words, more, constant_values=-1)
+                counts = jnp.pad(counts, more)
             return SparsePoint(words, counts, counts.sum(-1))
         counts = jnp.asarray(data, float)
         return WordCounts(counts, counts.sum(-1))
@@ -148,16 +151,44 @@ class DirichletMultinomial(Family):
 
     def log_predictive(self, cluster: WordCounts, point: WordCounts | SparsePoint) -> Array:
         size = cluster.counts.shape[-1]
-        a = jnp.asarray(self.concentration, float)
-        counts = cluster.counts
         if isinstance(point, SparsePoint):
-            words = jnp.maximum(point.words, 0)
-            pick = jnp.vectorize(lambda row, words: row[words], signature="(v),(l)->(l)")
-            counts = pick(counts, words)
-            a = a[words] if a.ndim else a
-        rising = jnp.where(point.counts > 0, log_gamma_ratio(a + counts, point.counts), 0.0)
+            rising = self._rising(cluster, point, 0.0)
+        else:
+            a = jnp.asarray(self.concentration, float)
+            ratio = log_gamma_ratio(a + cluster.counts, point.counts)
+            rising = jnp.where(point.counts > 0, ratio, 0.0).sum(-1)
         total = self._total_concentration(size) + cluster.total
-        return rising.sum(-1) - log_gamma_ratio(total, point.total)
+        return rising - log_gamma_ratio(total, point.total)
+
+    def _rising(self, cluster: WordCounts, point: SparsePoint, taken_out: float) -> Array:
+        """Σ over the words of a document of log (a + n)(a + n + 1)…, n those of the cluster.
+
+        :param taken_out: times the document's own counts, which n is without.
+        """
+        a = jnp.asarray(self.concentration, float)
+        pick = jnp.vectorize(lambda row, words: row[words], signature="(v),(l)->(l)")
+
+        def sum_over(words: Array, counts: Array) -> Array:
+            words = jnp.maximum(words, 0)
+            had = pick(cluster.counts, words) - taken_out * counts
+            ratio = log_gamma_ratio((a[words] if a.ndim else a) + had, counts)
+            return jnp.where(counts > 0, ratio, 0.0).sum(-1)
+
+        length = point.words.shape[-1]
+        if length <= _CHUNK:
+            return sum_over(point.words, point.counts)
+
+        def chunk(k: Array, so_far: Array) -> Array:
+            parts = (
+                jax.lax.dynamic_slice_in_dim(x, k * _CHUNK, _CHUNK, axis=-1)
+                for x in (point.words, point.counts)
+            )
+            return so_far + sum_over(*parts)
+
+        # documents are padded to the length of the longest
+        last = jnp.max(jnp.where(point.counts > 0, jnp.arange(length) // _CHUNK + 1, 0))
+        shape = np.broadcast_shapes(cluster.total.shape, point.total.shape)
+        return jax.lax.fori_loop(0, shared_bound(last), chunk, jnp.zeros(shape))
 
     def for_union(self, other: WordCounts) -> ListedCounts:
         size = other.counts.shape[-1]
@@ -203,15 +234,8 @@ class DirichletMultinomial(Family):
         if isinstance(point, WordCounts):
             return super().log_predictive_of_member(cluster, point)
         # as log_predictive, the counts of the document taken out where they are read
-        size = cluster.counts.shape[-1]
-        a = jnp.asarray(self.concentration, float)
-        words = jnp.maximum(point.words, 0)
-        pick = jnp.vectorize(lambda row, words: row[words], signature="(v),(l)->(l)")
-        others = pick(cluster.counts, words) - point.counts
-        a = a[words] if a.ndim else a
-        rising = jnp.where(point.counts > 0, log_gamma_ratio(a + others, point.counts), 0.0)
-        total = self._total_concentration(size) + cluster.total - point.total
-        return rising.sum(-1) - log_gamma_ratio(total, point.total)
+        total = self._total_concentration(cluster.counts.shape[-1]) + cluster.total - point.total
+        return self._rising(cluster, point, 1.0) - log_gamma_ratio(total, point.total)
 
     def project(self, key: Array, points: WordCounts | SparsePoint) -> Array:
         if isinstance(points, WordCounts):

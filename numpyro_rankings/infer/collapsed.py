@@ -1,5 +1,6 @@
 """Collapsed Gibbs sampling of a partition, one point at a time (Neal 2000, Algorithm 3)."""
 
+import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,6 +21,9 @@ from numpyro_rankings.ops.loops import shared_bound
 # points whose labels are drawn at once, as long as none of them changes: where some did, and after
 # as many as the second that did not
 _BLOCKS = (32, 512)
+_WIDE_BLOCKS = (2, 32)  # the same where a cluster is more than so many numbers
+_WIDE = 256
+_SLOTS = 8  # of such clusters that are scored at once
 
 
 class CollapsedGibbs(PartitionKernel):
@@ -108,20 +112,43 @@ def reseat(
 ) -> tuple[Array, Array]:
     """One sweep over all points: labels (N,), and whether more slots would have been needed."""
     size = points.size
-    small, large = (min(block, size) for block in _BLOCKS)
+    width = sum(math.prod(x.shape) for x in jax.tree.leaves(points.empty))
+    small, large = (min(block, size) for block in (_WIDE_BLOCKS if width > _WIDE else _BLOCKS))
     slots = jnp.arange(num_slots)
     uniforms = random.uniform(key, (2, size))
     triangle = jnp.triu(jnp.ones((num_slots + 1, num_slots + 1)))
 
-    def draw(seating: _Seating, index: Array) -> tuple[Array, Array]:
+    def log_given(clusters: Any, sizes: Array, point: Any) -> tuple[Array, Any]:
+        """Log probability of each point given each cluster, (B, C); and the clusters again.
+
+        Of wide clusters only those that are used are scored. They are handed through: of what is
+        read in a loop and changed after it XLA would make a copy.
+        """
+        point = jax.tree.map(lambda x: x[:, None], point)
+        if width <= _WIDE or num_slots <= _SLOTS:
+            return family.log_predictive(jax.tree.map(lambda x: x[None], clusters), point), clusters
+
+        def some(k: Array, carry: tuple[Array, Any]) -> tuple[Array, Any]:
+            log_others, clusters = carry
+            # the last may begin earlier, and is then in part the same again
+            first = jnp.minimum(k * _SLOTS, num_slots - _SLOTS)
+            part = jax.tree.map(
+                lambda x: jax.lax.dynamic_slice_in_dim(x, first, _SLOTS)[None], clusters
+            )
+            found = family.log_predictive(part, point)
+            return jax.lax.dynamic_update_slice_in_dim(log_others, found, first, 1), clusters
+
+        used = jnp.max(jnp.where(sizes > 0, slots // _SLOTS + 1, 0))
+        size_of_block = jax.tree.leaves(point)[0].shape[0]
+        start = jnp.zeros((size_of_block, num_slots)), clusters
+        return jax.lax.fori_loop(0, shared_bound(used), some, start)
+
+    def draw(seating: _Seating, index: Array) -> tuple[Array, Array, Any]:
         """Seats of the points of a block, each as if it were the first of them to move."""
         mine, sizes = seating.labels[index], seating.sizes
         point = take(points.statistics, index)
-        log_others = family.log_predictive(
-            jax.tree.map(lambda x: x[None], seating.clusters),
-            jax.tree.map(lambda x: x[:, None], point),
-        )
-        log_mine = family.log_predictive_of_member(take(seating.clusters, mine), point)
+        log_others, clusters = log_given(seating.clusters, sizes, point)
+        log_mine = family.log_predictive_of_member(take(clusters, mine), point)
         alone = sizes[mine] == 1
         others = jnp.sum(sizes > 0) - alone
         log_seats = jnp.where(
@@ -146,13 +173,13 @@ def reseat(
         possible = jnp.take_along_axis(weights, reached[:, None], axis=1)[:, 0] > 0
         seat = jnp.where(possible, reached, jnp.argmax(weights[:, :-1], axis=1))
         free = jnp.where(alone, mine, jnp.argmin(sizes > 0))
-        return jnp.where(seat == num_slots, free, seat).astype(jnp.int32), wanted
+        return jnp.where(seat == num_slots, free, seat).astype(jnp.int32), wanted, clusters
 
     def step(seating: _Seating, block: int) -> _Seating:
         # the last block may reach back to points that have been seated
         start = jnp.minimum(seating.position, size - block)
         index = start + jnp.arange(block)
-        seats, wanted = draw(seating, index)
+        seats, wanted, clusters = draw(seating, index)
         mine = seating.labels[index]
         open_ = index >= seating.position
         changes = open_ & (seats != mine)
@@ -162,7 +189,7 @@ def reseat(
         new = jnp.where(any_change, seats[first], old)
         sizes = seating.sizes.at[old].add(-1).at[new].add(1)
         both = jnp.stack([old, new])
-        before = take(seating.clusters, both)
+        before = take(clusters, both)
         left = family.subtract(take(before, 0), point)
         joined = family.add(_unless_empty(take(before, 1), seating.sizes[new]), point)
         after = jax.tree.map(
@@ -174,7 +201,7 @@ def reseat(
             jnp.where(any_change, 0, seating.quiet + valid.sum()),
             seating.labels.at[index[first]].set(new),
             sizes,
-            put(seating.clusters, both, after),
+            put(clusters, both, after),
             seating.overflow | jnp.any(wanted & valid),
         )
 
