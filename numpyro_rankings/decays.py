@@ -1,6 +1,7 @@
 """Decays of the distance dependent Chinese restaurant process (Blei & Frazier 2011, Section 2)."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -53,13 +54,33 @@ class Decay(NamedTuple):
         """f to a power, 0 where f is: from 1 wherever there can be a link, at 0, to f, at 1."""
         if not 0 <= exponent < np.inf:
             raise ValueError(f"the exponent of a decay must be 0 or more, got {exponent!r}")
-
-        def log_function(distances: Array, scale: Any) -> Array:
-            log_decay = self.log_function(distances, scale)
-            some = log_decay > -jnp.inf
-            return jnp.where(some, exponent * jnp.where(some, log_decay, 0.0), -jnp.inf)
-
+        log_function = partial(_log_power, log_function=self.log_function, exponent=exponent)
         return Decay(f"{self.name}^{exponent:g}", log_function, self.scale)
+
+
+# functions of the module, for a kernel is pickled with its decay
+
+
+def _log_window(distances: Array, scale: Any) -> Array:
+    return jnp.where(distances < scale, 0.0, -jnp.inf)
+
+
+def _log_exponential(distances: Array, scale: Any) -> Array:
+    return -distances / scale
+
+
+def _log_logistic(distances: Array, scale: Any) -> Array:
+    return jax.nn.log_sigmoid(scale - distances)
+
+
+def _log_identity(distances: Array, scale: Any) -> Array:
+    return jnp.zeros_like(distances)
+
+
+def _log_power(distances: Array, scale: Any, log_function: Callable, exponent: float) -> Array:
+    log_decay = log_function(distances, scale)
+    some = log_decay > -jnp.inf
+    return jnp.where(some, exponent * jnp.where(some, log_decay, 0.0), -jnp.inf)
 
 
 def _check_scale(scale: Any) -> Any:
@@ -76,7 +97,7 @@ def window_decay(scale: Any) -> Decay:
 
     :param scale: a, a positive number or a distribution.
     """
-    return Decay("window", lambda d, a: jnp.where(d < a, 0.0, -jnp.inf), _check_scale(scale))
+    return Decay("window", _log_window, _check_scale(scale))
 
 
 def exponential_decay(scale: Any) -> Decay:
@@ -84,7 +105,7 @@ def exponential_decay(scale: Any) -> Decay:
 
     :param scale: a, a positive number or a distribution.
     """
-    return Decay("exponential", lambda d, a: -d / a, _check_scale(scale))
+    return Decay("exponential", _log_exponential, _check_scale(scale))
 
 
 def logistic_decay(scale: Any) -> Decay:
@@ -92,12 +113,12 @@ def logistic_decay(scale: Any) -> Decay:
 
     :param scale: a, a positive number or a distribution.
     """
-    return Decay("logistic", lambda d, a: jax.nn.log_sigmoid(a - d), _check_scale(scale))
+    return Decay("logistic", _log_logistic, _check_scale(scale))
 
 
 def identity_decay() -> Decay:
     """Links of weight 1 wherever the distance is finite: the traditional process, if sequential."""
-    return Decay("identity", lambda d, a: jnp.zeros_like(d), None)
+    return Decay("identity", _log_identity, None)
 
 
 class SparseDistances(NamedTuple):

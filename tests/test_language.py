@@ -688,6 +688,16 @@ def test_powers_of_decays():
             np.testing.assert_allclose(decay.power(exponent)(distances), expected, rtol=1e-5)
 
 
+def test_kernels_are_pickled():
+    for decay in [*DECAYS.values(), logistic_decay(LOG_NORMAL).power(0.5)]:
+        for kernel in (
+            DDCRPLanguageGibbs(DIRICHLET, GAMMA, decay),
+            DDCRPGibbs(Atom(PROBS), GAMMA, decay),
+        ):
+            again = pickle.loads(pickle.dumps(kernel))
+            np.testing.assert_array_equal(again._decay(ONE, 0.7), decay(ONE, 0.7))
+
+
 # -- joint distribution tests ---------------------------------------------------------------------
 
 SIZE = 7
