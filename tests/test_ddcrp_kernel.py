@@ -239,6 +239,17 @@ def test_links_of_many_points():
     assert draws[0]["num_clusters"][-1] < 60
 
 
+@pytest.mark.parametrize(
+    ("distances", "expected"),
+    [(SEQUENTIAL, [0, 0, 1, 2]), (GENERAL, [0, 0, 1, 2]), (SPARSE, [0, 0, 0, 2])],
+)
+def test_start_as_one_cluster(distances, expected):
+    """Each by its nearest point before it, among those in reach."""
+    kernel = DDCRPGibbs(GAUSS, 1.0, exponential_decay(0.8), init="one")
+    state = kernel.init(random.key(0), 0, None, (LINE, distances), {})
+    assert state.z["links"].tolist() == expected
+
+
 @pytest.mark.slow
 def test_block_of_gibbs():
     """α and the scale of the decay by NUTS: the posterior of the kernel by itself."""
@@ -282,7 +293,7 @@ BAD = {
         lambda: DDCRPGibbs(GAUSS, 1.0, window_decay(dist.Normal(0.0, 1.0))),
         "the scale of the decay must give no mass to negative",
     ),
-    "start": (lambda: DDCRPGibbs(GAUSS, 1.0, identity_decay(), init="one"), "init is one of"),
+    "start": (lambda: DDCRPGibbs(GAUSS, 1.0, identity_decay(), init="far"), "init is one of"),
     "sites": (
         lambda: DDCRPGibbs(GAUSS, 1.0, identity_decay(), sites={"labels": "c"}),
         "sites can name",
@@ -307,7 +318,7 @@ def test_bad_data():
         run(LINE)
     with pytest.raises(ValueError, match="there are 4 points"):
         run(LINE, GENERAL[:3])
-    with pytest.raises(ValueError, match="distances must have shape"):
+    with pytest.raises(ValueError, match=r"got shape \(4, 3\)"):
         run(LINE, GENERAL[:, :3])
     with pytest.raises(ValueError, match="row 1 has a distance that is negative"):
         run(LINE, np.where(np.arange(4)[:, None] == 1, -1.0, GENERAL))

@@ -21,8 +21,6 @@ from numpyro_rankings.infer.partition import Points, as_points
 from numpyro_rankings.models import ddcrp_mixture
 from numpyro_rankings.ops.sampling import slice_sample
 
-STARTS = ("singletons", "prior")
-
 
 class DDCRPState(NamedTuple):
     """
@@ -57,6 +55,7 @@ class LinkGibbs(GibbsKernel):
 
     _arguments_named = ("data", "distances")
     _own_sites: tuple[str, ...] = ("links",)
+    _starts: tuple[str, ...] = ("singletons", "prior")
     _awaits = False  # whether there may be points whose values are not known
 
     def __init__(
@@ -76,8 +75,8 @@ class LinkGibbs(GibbsKernel):
             )
         if isinstance(decay, Decay) and isinstance(decay.scale, dist.Distribution):
             check_prior("the scale of the decay", decay.scale)
-        if init not in STARTS:
-            raise ValueError(f"init is one of {STARTS}, got {init!r}")
+        if init not in self._starts:
+            raise ValueError(f"init is one of {self._starts}, got {init!r}")
         own = {name: name for name in self._own_sites}
         self._sites = {**own, **(sites or {})}
         if set(self._sites) != set(own):
@@ -289,8 +288,9 @@ class DDCRPGibbs(LinkGibbs):
     :param alpha: weight of a link to oneself, a number or a distribution.
     :param decay: of the distances, for instance ``exponential_decay(2.0)``; its scale may be a
         distribution.
-    :param init: ``"singletons"``, or ``"prior"`` for links drawn from it; or give
-        ``init_params={"links": links}``.
+    :param init: ``"singletons"``, after which the first sweep seats one point after the other;
+        ``"one"``, all in one cluster, as far as links to points before can have it; ``"prior"`` for
+        links drawn from it; or give ``init_params={"links": links}``.
     :param model: a user's model, of which the kernel is then a block in
         :class:`numpyro.infer.Gibbs`: its site ``links`` must be a
         :class:`~numpyro_rankings.distributions.DistanceDependentCRP`, its first argument the data,
@@ -316,6 +316,7 @@ class DDCRPGibbs(LinkGibbs):
        True
     """
 
+    _starts = ("singletons", "one", "prior")
     _awaits = True
 
     def __init__(
@@ -356,6 +357,8 @@ class DDCRPGibbs(LinkGibbs):
             return {"links": jnp.asarray(given["links"], jnp.int32)}
         if self._start == "prior":
             return {"links": draw_links(key, jnp.log(hyper.alpha), hyper.reach)}
+        if self._start == "one":
+            return {"links": link_backward(hyper.reach)}
         return self._blank(points)
 
     def _log_data(self, own: dict, labels: Array, points: Points, priors: dict) -> Array:
@@ -405,6 +408,16 @@ def log_weight_of_links(links: Array, log_alpha: Array, reach: Reach) -> Array:
         chosen = reach.neighbors == links[:, None]
         log_decay = jnp.max(jnp.where(chosen, reach.log_decay, -jnp.inf), axis=1)
     return jnp.where(links == index, log_alpha, log_decay)
+
+
+def link_backward(reach: Reach) -> Array:
+    """Each to its likeliest point before it, to itself if it has none in reach: (N,)."""
+    index = jnp.arange(reach.size)
+    columns = index if reach.neighbors is None else reach.neighbors
+    before = jnp.where(columns < index[:, None], reach.log_decay, -jnp.inf)
+    best = jnp.argmax(before, axis=1)
+    other = best if reach.neighbors is None else reach.neighbors[index, best]
+    return jnp.where(before.max(axis=1) > -jnp.inf, other, index).astype(jnp.int32)
 
 
 def draw_links(key: Array, log_itself: Array, reach: Reach) -> Array:
