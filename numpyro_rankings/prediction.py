@@ -68,6 +68,18 @@ def log_predictive_of_points(
        >>> bool(new[0] > new[1] + 2)
        True
     """
+    by_draw = _by_draw(kernel, samples, data, new_data, distances)
+    return jax.nn.logsumexp(by_draw, axis=0) - jnp.log(len(by_draw))
+
+
+def _by_draw(
+    kernel: PartitionKernel | DDCRPGibbs,
+    samples: Mapping[str, Any],
+    data: Any,
+    new_data: Any,
+    distances: Any,
+) -> Array:
+    """The same for each draw, (D, M)."""
     if not isinstance(kernel, PartitionKernel | DDCRPGibbs):
         raise ValueError(f"kernel must be a kernel of partitions or DDCRPGibbs, got {kernel!r}")
     if "alpha" not in samples:
@@ -113,8 +125,7 @@ def log_predictive_of_points(
     def each(draws: dict) -> Array:
         return jax.lax.map(lambda d: of_draw(d, log_given(d), log_alone), draws)
 
-    of_draws = each(draws)
-    return jax.nn.logsumexp(of_draws, axis=0) - jnp.log(len(of_draws))
+    return each(draws)
 
 
 def _check_size(found: int, expected: int) -> None:

@@ -17,6 +17,7 @@ from numpyro_rankings.components import DirichletMultinomial, GaussianMean, Spar
 from numpyro_rankings.decays import SparseDistances, exponential_decay, window_decay
 from numpyro_rankings.infer import CollapsedGibbs, DDCRPGibbs
 from numpyro_rankings.partitions import canonical_labels
+from numpyro_rankings.prediction import _by_draw
 
 GAUSS, TEXT = GaussianMean(1.5, 0.6), DirichletMultinomial(0.7)
 LINE = np.array([[-1.0], [0.2], [-0.7], [0.9]])
@@ -60,12 +61,14 @@ def test_restaurant(discount):
     }
     expected = np.logaddexp.reduce(evidence[4]) - np.logaddexp.reduce(evidence[3])
     kernel = CollapsedGibbs(GAUSS, ALPHA, discount=discount, max_clusters=5)
-    total = []
-    for labels, log_weight in zip(partitions(3), evidence[3], strict=True):
-        samples = {"assignments": np.array([labels]), "alpha": np.array([ALPHA])}
-        found = log_predictive_of_points(kernel, samples, LINE[:3], LINE[3:])
-        total.append(float(found[0]) + log_weight - np.logaddexp.reduce(evidence[3]))
-    assert np.logaddexp.reduce(total) == pytest.approx(expected, abs=1e-5)
+    found = _by_draw(kernel, draws_of(partitions(3)), LINE[:3], LINE[3:], None)
+    total = np.logaddexp.reduce(found[:, 0] + np.array(evidence[3])) - np.logaddexp.reduce(evidence[3])
+    assert total == pytest.approx(expected, abs=1e-5)
+
+
+def draws_of(labels):
+    """As if a run had drawn each of these partitions once."""
+    return {"assignments": np.array(labels), "alpha": np.full(len(labels), ALPHA)}
 
 
 def evidence_of_links(distances, scores, known, decay):
@@ -97,14 +100,11 @@ def test_links_to_earlier_points(form):
     distances = SEQUENTIAL[3:, :3]
     if form == "sparse":
         distances = SparseDistances(np.array([[2, 0, -1, 1]]), distances[:, [2, 0, 0, 1]])
-    # all that is possible as draws, one of each, and weights as if they were so many
-    total = []
-    for links, log_weight in zip(np.array(every)[possible], before[possible], strict=True):
-        samples = {"assignments": np.array([components(links)]), "alpha": np.array([ALPHA])}
-        kernel = DDCRPGibbs(TEXT, ALPHA, decay)
-        found = log_predictive_of_points(kernel, samples, COUNTS[:3], COUNTS[3:], distances)
-        total.append(float(found[0]) + log_weight - np.logaddexp.reduce(before))
-    assert np.logaddexp.reduce(total) == pytest.approx(expected, abs=1e-5)
+    samples = draws_of([components(links) for links in np.array(every)[possible]])
+    kernel = DDCRPGibbs(TEXT, ALPHA, decay)
+    found = _by_draw(kernel, samples, COUNTS[:3], COUNTS[3:], distances)
+    total = np.logaddexp.reduce(found[:, 0] + before[possible]) - np.logaddexp.reduce(before)
+    assert total == pytest.approx(expected, abs=1e-5)
 
 
 def test_links_of_a_point_that_is_awaited():
@@ -114,14 +114,10 @@ def test_links_of_a_point_that_is_awaited():
     every, before = evidence_of_links(GENERAL, scores, 3, decay)
     _, after = evidence_of_links(GENERAL, scores, 4, decay)
     expected = np.logaddexp.reduce(after) - np.logaddexp.reduce(before)
-    labels = np.array([components(links) for links in every])
-    weights = np.exp(before - np.logaddexp.reduce(before))
-    kernel, total = DDCRPGibbs(GAUSS, ALPHA, decay), 0.0
-    for partition in np.unique(labels, axis=0):
-        samples = {"assignments": partition[None], "alpha": np.array([ALPHA])}
-        found = log_predictive_of_points(kernel, samples, LINE[:3], LINE[3:])
-        total += math.exp(float(found[0])) * weights[(labels == partition).all(1)].sum()
-    assert math.log(total) == pytest.approx(expected, abs=1e-5)
+    samples = draws_of([components(links) for links in every])
+    found = _by_draw(DDCRPGibbs(GAUSS, ALPHA, decay), samples, LINE[:3], LINE[3:], None)
+    total = np.logaddexp.reduce(found[:, 0] + before) - np.logaddexp.reduce(before)
+    assert total == pytest.approx(expected, abs=1e-5)
 
 
 def test_draws_are_averaged():
