@@ -208,6 +208,15 @@ def flatten_chains(samples: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
 
 
+def _check_samples(samples: Mapping[str, Any]) -> None:
+    needed = ("assignments", "center", "concentration", "cluster_sizes")
+    if "weights" not in samples and not set(needed) <= set(samples):
+        raise ValueError(
+            "samples must be those of a Mallows or Plackett–Luce kernel, mcmc.get_samples(): "
+            f"these have {', '.join(map(str, samples)) or 'nothing'}"
+        )
+
+
 def cluster_profiles(
     samples: Mapping[str, Any], rankings: Rankings, reference: ArrayLike | None = None
 ) -> list[Any]:
@@ -223,6 +232,7 @@ def cluster_profiles(
     :return: one :class:`ClusterProfile` for each cluster, the largest (on average) first; of the
         Plackett–Luce kernels a :class:`WeightsProfile`, and only one if they fit one population.
     """
+    _check_samples(samples)
     draws = flatten_chains(samples)
     weighted = "weights" in draws
     if "unseen_weight" in draws:
@@ -904,6 +914,7 @@ def log_predictive_density(
         return _log_plackett_luce(samples, new_rankings, key, num_new_clusters, fitted)
     if fitted is not None:
         raise ValueError("fitted is for draws of a Plackett–Luce kernel")
+    _check_samples(samples)
     draws = flatten_chains(samples)
     clusters = occupied_slots(draws)
     num_items, num_stages = clusters["center"].shape[-1], clusters["concentration"].shape[-1]

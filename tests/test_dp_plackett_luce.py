@@ -157,7 +157,7 @@ def summary(samples):
 
 @pytest.mark.slow
 def test_partition_with_fixed_scales():
-    found, samples = run(DPPlackettLuceGibbs(1.3, 2.0, 1.5, TAU, max_clusters=40), 250)
+    found, samples = run(DPPlackettLuceGibbs(1.3, 2.0, 1.5, TAU, max_clusters=40), 180)
     expected = expectations([1.3], [2.0], [1.5], 1.0)
     z = discrepancies(found, expected)
     assert max(z.values()) < 6.0, (z, found["partition"].mean((0, 1)), expected["partition"])
@@ -194,9 +194,9 @@ def test_partition_with_priors_of_the_scales():
         * prior(gammas, 6.0, 6.0)
     )
     kernel = DPPlackettLuceGibbs(
-        dist.Gamma(3.0, 2.0), dist.Gamma(2.0, 1.0), dist.Gamma(6.0, 6.0), TAU, max_clusters=80
+        dist.Gamma(3.0, 2.0), dist.Gamma(2.0, 1.0), dist.Gamma(6.0, 6.0), TAU, max_clusters=60
     )
-    found, _ = run(kernel, 300)
+    found, _ = run(kernel, 200)
     z = discrepancies(found, expectations(alphas, phis, gammas, weights, 40))
     assert max(z.values()) < 6.0, z
 
@@ -218,7 +218,7 @@ def test_block_of_gibbs():
     mcmc = MCMC(
         kernel,
         num_warmup=100,
-        num_samples=300,
+        num_samples=200,
         num_chains=40,
         chain_method=jax.vmap,
         progress_bar=False,

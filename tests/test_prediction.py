@@ -62,7 +62,9 @@ def test_restaurant(discount):
     expected = np.logaddexp.reduce(evidence[4]) - np.logaddexp.reduce(evidence[3])
     kernel = CollapsedGibbs(GAUSS, ALPHA, discount=discount, max_clusters=5)
     found = _by_draw(kernel, draws_of(partitions(3)), LINE[:3], LINE[3:], None)
-    total = np.logaddexp.reduce(found[:, 0] + np.array(evidence[3])) - np.logaddexp.reduce(evidence[3])
+    total = np.logaddexp.reduce(found[:, 0] + np.array(evidence[3])) - np.logaddexp.reduce(
+        evidence[3]
+    )
     assert total == pytest.approx(expected, abs=1e-5)
 
 

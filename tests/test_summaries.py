@@ -215,3 +215,11 @@ def test_profiles_of_a_partition_against_all_pairs():
     assert profiles[0].size == pytest.approx(sizes.mean())
     assert profiles[0].size_interval == tuple(np.quantile(sizes, [0.05, 0.95]))
     assert profiles[3].presence < 1
+
+
+@pytest.mark.parametrize("samples", [{}, {"assignments": np.zeros((2, 3), int)}])
+def test_samples_of_something_else(samples):
+    rankings = Rankings.from_orderings([[0, 1], [1]], num_items=3)
+    for function in (cluster_profiles, log_predictive_density):
+        with pytest.raises(ValueError, match="samples must be those of a Mallows or Plackett"):
+            function(samples, rankings)
