@@ -482,18 +482,17 @@ def _read_distances(args: argparse.Namespace, points: _Points) -> Any:
 
 
 def _check_memory(args: argparse.Namespace, points: _Points, distances: Any) -> None:
-    """What the sampler of links needs beside the draws; roughly, from below."""
-    if distances is None:
-        return
+    """What a sampler needs beside the draws; roughly, from below."""
     number = points.family.vocabulary_size if args.family == "multinomial" else 1
-    needed = 3 * 4 * args.chains * points.size * number  # statistics of all clusters
-    if args.graph is None:
+    slots = args.max_clusters or _MAX_CLUSTERS if distances is None else points.size
+    needed = 3 * 4 * args.chains * slots * number  # statistics of all clusters
+    if distances is not None and args.graph is None:
         is_learned = isinstance(args.decay[1], tuple)
         needed += 4 * points.size**2 * (3 + 2 * args.chains * is_learned)
     free = available_memory()
     if free is not None and needed > 0.8 * free:
         raise UserError(
-            f"links of {points.size:,} points in {args.chains} chains need about "
+            f"clusters of {points.size:,} points in {args.chains} chains need about "
             f"{gigabytes(needed)} of memory, and {gigabytes(free)} is free: lower --chains, or "
             "take fewer points or words"
         )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 10_000  # of which all distances are kept
 _MOST_NEIGHBORS = 100_000_000
+_MOST_WORDS = 10_000_000
 _LARGEST = 1e15  # whose squares single precision can add up
 _MOST_COUNT = 2**24  # beyond which single precision has no odd numbers
 _DOCUMENT = re.compile(r"\d+(\s+\d+:\d+)*\s*")
@@ -215,6 +216,8 @@ def read_ldac(path: str, vocab: str | None, times: str | None) -> Documents:
             if word in seen:
                 raise UserError(f"{where}: lists word {word} twice")
             seen.add(word)
+            if word >= _MOST_WORDS:
+                raise UserError(f"{where}: word {word} is above the {_MOST_WORDS:,} there can be")
             if vocabulary is not None and word >= len(vocabulary):
                 raise UserError(
                     f"{where}: word {word} is not in {vocab}, which has words 0 to "

@@ -161,6 +161,7 @@ def check_distances(
         values.dtype.kind not in "iuf"
         or values.ndim != 2
         or len(values) != rows
+        or values.shape[1] == 0
         or (not sparse and values.shape[1] != columns)
     ):
         raise ValueError(

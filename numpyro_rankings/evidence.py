@@ -188,6 +188,10 @@ def log_bayes_factor(
 
 
 def _reach(distances: Any, decay: Decay, scale: Any = None) -> Reach:
+    if not isinstance(decay, Decay):
+        raise ValueError(f"decay must be a decay, such as exponential_decay(2.0), got {decay!r}")
+    if scale is not None and not is_traced(scale):
+        check_scale("scale", scale, learnt=False)
     neighbors, distances = as_neighbors(distances)
     return as_reach(neighbors, decay.log(distances, scale))
 
@@ -269,8 +273,8 @@ def _mean_of_weights(log_weights: np.ndarray) -> BayesFactor:
     weights = np.exp(log_weights - highest)
     total, mean = weights.size, weights.mean()
     spread = weights.std(ddof=1) / mean
-    if spread == 0.0:  # the two are the same
-        return BayesFactor(float(highest), 0.0, float(total))
+    if spread == 0.0:  # the two are the same, or the draws are
+        return BayesFactor(float(highest), 0.0, float(total) if highest == 0.0 else 1.0)
     # no more than there are, though chains may do better than independent draws
     independent = np.clip(float(effective_sample_size(weights)), 1.0, total)
     equal = weights.sum() ** 2 / np.sum(weights**2)

@@ -17,7 +17,7 @@ from jax import Array
 from numpyro.infer import MCMC
 
 from .infer.base import find_rankings
-from .infer.ddcrp import DDCRPGibbs
+from .infer.ddcrp import LinkGibbs
 from .infer.partition import PartitionKernel
 from .partitions import partition_entropy
 from .rankings import Rankings
@@ -88,7 +88,8 @@ def to_inference_data(
     ``partition_entropy``. Of ``DPPlackettLuceGibbs`` there is no log likelihood.
 
     Of the kernels of partitions (:class:`~numpyro_rankings.infer.CollapsedGibbs`, ``SplitMerge``,
-    ``PermutationGibbs``, ``Cycle``, ``DDCRPGibbs``) it has ``assignments`` and ``links`` by
+    ``PermutationGibbs``, ``Cycle``, ``DDCRPGibbs``,
+    ``DDCRPLanguageGibbs``) it has ``assignments`` and ``links`` by
     ``point``, and free of labels ``num_clusters``, ``log_joint``, ``alpha``, ``decay_scale`` where
     it is learned, ``largest_sizes`` and ``partition_entropy``; there is no log likelihood.
 
@@ -119,7 +120,7 @@ def to_inference_data(
     samples = mcmc.get_samples(group_by_chain=True)
     name = type(kernel).__name__
     values = None
-    if isinstance(kernel, PartitionKernel | DDCRPGibbs):
+    if isinstance(kernel, PartitionKernel | LinkGibbs):
         if rankings is not None:
             raise ValueError(f"the draws of {name} are not of rankings: to_inference_data(mcmc)")
         if log_likelihood is True:

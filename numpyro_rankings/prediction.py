@@ -82,13 +82,16 @@ def _by_draw(
     """The same for each draw, (D, M)."""
     if not isinstance(kernel, PartitionKernel | DDCRPGibbs):
         raise ValueError(f"kernel must be a kernel of partitions or DDCRPGibbs, got {kernel!r}")
-    if "alpha" not in samples:
-        raise ValueError("samples have no alpha: those of a block do not say all that is needed")
+    if kernel._is_block:
+        raise ValueError("of a kernel that is a block, the model is not known here")
+    _check_samples(samples, isinstance(kernel, DDCRPGibbs))
     family = kernel.family
     for part in (data, new_data):
         family.check(part)
     labels = np.asarray(samples["assignments"])
     points, new = as_points(family, data), family.statistics(new_data)
+    for part in (points.statistics, new):
+        _check_form(points.empty, part)
     draws = {
         "labels": jnp.asarray(labels.reshape(-1, labels.shape[-1]), jnp.int32),
         "alpha": jnp.asarray(samples["alpha"], float).reshape(-1),
@@ -126,6 +129,33 @@ def _by_draw(
         return jax.lax.map(lambda d: of_draw(d, log_given(d), log_alone), draws)
 
     return each(draws)
+
+
+def _check_samples(samples: Mapping[str, Any], linked: bool) -> None:
+    needed = ["assignments", "alpha", *(["links"] if linked else [])]
+    if not isinstance(samples, Mapping) or not set(needed) <= set(samples):
+        raise ValueError(f"samples must be those of the kernel, with {', '.join(needed)}")
+    if not linked and "links" in samples:
+        raise ValueError("samples with links are those of DDCRPGibbs")
+    labels, alpha = np.asarray(samples["assignments"]), np.asarray(samples["alpha"])
+    if labels.dtype.kind not in "iu" or labels.shape[:-1] != alpha.shape or labels.min() < 0:
+        raise ValueError(
+            f"assignments must be labels from 0, (…, N), and alpha (…), got {labels.shape} of "
+            f"{labels.dtype} and {alpha.shape}"
+        )
+    if not np.all((alpha > 0) & (alpha < np.inf)):
+        raise ValueError("alpha must be positive in all draws")
+
+
+def _check_form(cluster: Any, points: Any) -> None:
+    """Data of another dimension would be spread over that of the cluster."""
+    if isinstance(points, type(cluster)):  # not documents as lists of words
+        shapes = [
+            (np.shape(x), np.shape(y)[1:])
+            for x, y in zip(jax.tree.leaves(cluster), jax.tree.leaves(points), strict=True)
+        ]
+        if any(x != y for x, y in shapes):
+            raise ValueError(f"the data and the new points differ in their dimension: {shapes}")
 
 
 def _check_size(found: int, expected: int) -> None:

@@ -153,6 +153,21 @@ def test_unions(name):
             assert found[row, column] == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
+def test_what_is_left_of_a_pair():
+    """Far apart, and one of them leaves: the other is a single point again."""
+    points = jnp.array([[100.0, -90.0], [-80.0, 70.0]])
+    for family in (
+        NormalInverseWishart([0.0, 0.0], 0.5, 4.0, 0.01 * np.eye(2)),
+        NormalGamma(0.0, 0.5, 1.0, 0.01 * np.ones(2)),
+    ):
+        each = family.statistics(points)
+        pair = family.add(pick(each, 0), pick(each, 1))
+        found = family.log_predictive_of_member(pair, pick(each, 0))
+        assert found == pytest.approx(
+            float(family.log_predictive(pick(each, 1), pick(each, 0))), 1e-4
+        )
+
+
 def test_union_of_many_words():
     """More words than are looked at at once."""
     family = DirichletMultinomial(0.5, vocabulary_size=1000)

@@ -17,7 +17,7 @@ from test_ddcrp import components
 from test_partition_kernels import log_marginals
 
 import numpyro_rankings.distributions as rd
-from numpyro_rankings.components import DirichletMultinomial, Family, GaussianMean
+from numpyro_rankings.components import Atom, DirichletMultinomial, Family, GaussianMean
 from numpyro_rankings.decays import SparseDistances
 from numpyro_rankings.infer import (
     DDCRPGibbs,
@@ -332,6 +332,17 @@ def test_bad_data():
         run(LINE, SPARSE._replace(neighbors=np.zeros((4, 3), int)))
     with pytest.raises(ValueError, match="a point for each of the 4"):
         run(LINE, GENERAL, given={"links": jnp.array([0, 1, 2, 4])})
+    with pytest.raises(TypeError, match=r"mcmc\.run\(key, data, distances\)"):
+        run(LINE, None)
+    with pytest.raises(ValueError, match=r"array \(4, L\), got shape \(4, 0\)"):
+        run(LINE, SparseDistances(np.zeros((4, 0), int), np.zeros((4, 0))))
+    with pytest.raises(ValueError, match="starts from links"):
+        run(LINE, GENERAL, given={"assignments": jnp.array([0, 0, 1, 1])})
+    mixed = DDCRPGibbs(Atom([0.5, 0.5]), 1.0, exponential_decay(1.0), init="one")
+    with pytest.raises(ValueError, match="start has probability 0"):
+        mixed.init(random.key(0), 0, None, (np.array([0, 1, 0, 1]), GENERAL), {})
+    with pytest.raises(ValueError, match="must be a scalar distribution"):
+        DDCRPGibbs(GAUSS, 1.0, exponential_decay(dist.Gamma(1.0, np.ones(3))))
     state = kernel.init(random.key(0), 0, {"links": jnp.array([0, 0, 1, 3])}, (LINE, GENERAL), {})
     assert state.z["assignments"].tolist() == [0, 0, 0, 1]
     assert kernel.get_diagnostics_str(state).startswith("2 clusters, log joint -")

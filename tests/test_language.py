@@ -20,7 +20,7 @@ from test_ddcrp_kernel import GAMMA, LOG_NORMAL, grid
 from test_partition_kernels import log_marginals
 
 import numpyro_rankings.distributions as rd
-from numpyro_rankings import log_bayes_factor, log_language_evidence
+from numpyro_rankings import log_bayes_factor, log_language_evidence, to_inference_data
 from numpyro_rankings.components import Atom, GaussianMean
 from numpyro_rankings.decays import SparseDistances
 from numpyro_rankings.infer import (
@@ -294,6 +294,8 @@ def test_chain_methods_resume_and_pickling():
 def test_to_arviz():
     import arviz as az
 
+    posterior = to_inference_data(fitted("dirichlet"))["posterior"]
+    assert posterior["partition_entropy"].shape == (100, 300)
     idata = az.from_numpyro(fitted("dirichlet"), log_likelihood=False)
     assert idata.posterior["links"].shape == (100, 300, 5)
     assert idata.posterior["base"].dims[2:] == ("symbol",)

@@ -18,7 +18,9 @@ from scipy.special import gammaln
 
 import numpyro_rankings.distributions as rd
 from numpyro_rankings.components import (
+    Atom,
     DirichletMultinomial,
+    Family,
     GaussianMean,
     NormalInverseWishart,
     SparseCounts,
@@ -38,6 +40,7 @@ GAUSS = GaussianMean(prior_scale=1.5, noise_scale=0.6)
 WISHART = NormalInverseWishart([0.0, 0.0], 0.5, 4.0, np.eye(2))
 TEXT = DirichletMultinomial(0.7)
 SPARSE_TEXT = DirichletMultinomial(0.7, vocabulary_size=3)
+ATOM, SYMBOLS = Atom([0.4, 0.6]), np.array([0, 1, 0, 1, 0])
 
 # name: constructor, data
 KERNELS = {
@@ -71,6 +74,12 @@ KERNELS = {
     "beam-uniform": (lambda: PermutationGibbs(GAUSS, GAMMA, beam=2), LINE),
     "beam-markov": (lambda: PermutationGibbs(GAUSS, 1.0, ordering="markov", beam=1), LINE),
     "beam-projection": (lambda: PermutationGibbs(TEXT, 0.8, ordering="projection", beam=2), COUNTS),
+    # points that cannot be together at all
+    "exact-markov-atoms": (lambda: PermutationGibbs(ATOM, 1.0, ordering="markov"), SYMBOLS),
+    "slope-markov-atoms": (
+        lambda: PermutationGibbs(ATOM, GAMMA, ordering="markov", exact=False),
+        SYMBOLS,
+    ),
     "cycle": (
         lambda: Cycle(
             [
@@ -358,6 +367,17 @@ def test_bad_blocks():
         run({"assignments": "z"}, finite=True)
     with pytest.raises(ValueError, match="sites can name"):
         run({"labels": "z"})
+    Cycle(
+        [
+            CollapsedGibbs(WISHART, GAMMA),
+            SplitMerge(NormalInverseWishart([0.0, 0.0], 0.5, 4.0, np.eye(2)), dist.Gamma(3.0, 2.0)),
+        ]
+    )
+    for alpha in (dist.Gamma(3.0, 2.1), dist.LogNormal(0.0, 0.5), 1.0):
+        with pytest.raises(ValueError, match="must have the same alpha"):
+            Cycle([CollapsedGibbs(GAUSS, GAMMA), SplitMerge(GAUSS, alpha)])
+    with pytest.raises(ValueError, match="must have the same family"):
+        Cycle([CollapsedGibbs(GAUSS), SplitMerge(GaussianMean(1.5, 0.7))])
     other = CollapsedGibbs(GAUSS, max_clusters=6)
     with pytest.raises(ValueError, match="must have the same"):
         Cycle([kernel, other])
@@ -532,6 +552,52 @@ def test_bad_settings(case):
         construct()
 
 
+class Parity(Family):
+    """Numbers that only even ones, or only odd ones, can share a cluster: a family of one's own."""
+
+    def statistics(self, data):
+        return {"size": jnp.ones(len(data)), "odd": jnp.asarray(data, float) % 2}
+
+    def log_marginal(self, cluster):
+        alike = (cluster["odd"] == 0) | (cluster["odd"] == cluster["size"])
+        return jnp.where(alike, -cluster["size"] * jnp.log(2.0), -jnp.inf)
+
+
+def test_what_is_impossible():
+    """A family of whose marginals some are 0: draws are possible; such a start is refused."""
+    mcmc = MCMC(
+        Cycle([CollapsedGibbs(Parity()), SplitMerge(Parity()), PermutationGibbs(Parity())]),
+        num_warmup=10,
+        num_samples=200,
+        progress_bar=False,
+    )
+    mcmc.run(random.key(0), np.arange(5))
+    samples = mcmc.get_samples()
+    assert np.isfinite(samples["log_joint"]).all()
+    assert len(np.unique(samples["num_clusters"])) > 1
+    for kernel in (CollapsedGibbs(Parity(), init="one"), SplitMerge(ATOM, init="one")):
+        with pytest.raises(ValueError, match="start has probability 0"):
+            kernel.init(random.key(0), 0, None, (np.arange(2),), {})
+
+
+def test_scales_that_are_fixed_stay_so():
+    """Also where a whole draw of another run is given as a start."""
+    state = CollapsedGibbs(GAUSS, 1.5).init(random.key(0), 0, {"alpha": 7.0}, (LINE,), {})
+    assert float(state.z["alpha"]) == 1.5
+    state = CollapsedGibbs(GAUSS, GAMMA).init(random.key(0), 0, {"alpha": 7.0}, (LINE,), {})
+    assert float(state.z["alpha"]) == 7.0
+
+
+def test_vague_prior_of_alpha():
+    """Draws that are too small for single precision: not 0."""
+    kernel = CollapsedGibbs(GAUSS, dist.Gamma(0.001, 0.001), init="one")
+    mcmc = MCMC(kernel, num_warmup=0, num_samples=300, progress_bar=False)
+    mcmc.run(random.key(0), LINE[:2] * 0.01)
+    samples = mcmc.get_samples()
+    assert np.min(samples["alpha"]) > 0 and np.min(samples["alpha"]) < 1e-30
+    assert np.isfinite(samples["log_joint"]).all()
+
+
 def test_bad_data():
     def run(kernel, *args, num_warmup=0, given=None):
         kernel.init(random.key(0), num_warmup, given, args, {})
@@ -544,6 +610,12 @@ def test_bad_data():
         run(CollapsedGibbs(GAUSS), LINE[:0])
     with pytest.raises(TypeError, match="needs the data"):
         run(CollapsedGibbs(GAUSS))
+    with pytest.raises(TypeError, match="the data and nothing else"):
+        run(CollapsedGibbs(GAUSS), LINE, np.zeros((5, 5)))
+    with pytest.raises(ValueError, match="must have coordinates"):
+        run(CollapsedGibbs(GAUSS), np.zeros((3, 0)))
+    with pytest.raises(ValueError, match="of some words"):
+        run(CollapsedGibbs(TEXT), np.zeros((3, 0)))
     with pytest.raises(ValueError, match="max_clusters=5, not 3"):
         run(CollapsedGibbs(GAUSS, max_clusters=3, init="singletons"), LINE)
     with pytest.raises(ValueError, match="num_warmup must not be 0"):

@@ -68,9 +68,10 @@ def test_restaurant(discount):
     assert total == pytest.approx(expected, abs=1e-5)
 
 
-def draws_of(labels):
+def draws_of(labels, linked=False):
     """As if a run had drawn each of these partitions once."""
-    return {"assignments": np.array(labels), "alpha": np.full(len(labels), ALPHA)}
+    samples = {"assignments": np.array(labels), "alpha": np.full(len(labels), ALPHA)}
+    return samples | ({"links": samples["assignments"]} if linked else {})
 
 
 def evidence_of_links(distances, scores, known, decay):
@@ -102,7 +103,7 @@ def test_links_to_earlier_points(form):
     distances = SEQUENTIAL[3:, :3]
     if form == "sparse":
         distances = SparseDistances(np.array([[2, 0, -1, 1]]), distances[:, [2, 0, 0, 1]])
-    samples = draws_of([components(links) for links in np.array(every)[possible]])
+    samples = draws_of([components(links) for links in np.array(every)[possible]], linked=True)
     kernel = DDCRPGibbs(TEXT, ALPHA, decay)
     found = _by_draw(kernel, samples, COUNTS[:3], COUNTS[3:], distances)
     total = np.logaddexp.reduce(found[:, 0] + before[possible]) - np.logaddexp.reduce(before)
@@ -116,7 +117,7 @@ def test_links_of_a_point_that_is_awaited():
     every, before = evidence_of_links(GENERAL, scores, 3, decay)
     _, after = evidence_of_links(GENERAL, scores, 4, decay)
     expected = np.logaddexp.reduce(after) - np.logaddexp.reduce(before)
-    samples = draws_of([components(links) for links in every])
+    samples = draws_of([components(links) for links in every], linked=True)
     found = _by_draw(DDCRPGibbs(GAUSS, ALPHA, decay), samples, LINE[:3], LINE[3:], None)
     total = np.logaddexp.reduce(found[:, 0] + before) - np.logaddexp.reduce(before)
     assert total == pytest.approx(expected, abs=1e-5)
@@ -129,6 +130,7 @@ def test_draws_are_averaged():
         "alpha": np.array([[0.5, 1.0], [2.0, 0.7]]),
         "decay_scale": np.array([[0.3, 1.0], [0.8, 2.0]]),
     }
+    samples["links"] = samples["assignments"]
     kernel = DDCRPGibbs(TEXT, ALPHA, exponential_decay(dist.LogNormal(0.0, 1.0)))
     new, distances = np.array([[1, 0, 0], [0, 4, 1]]), np.array([[0.2, 1.0, 3.0], [0.1, 0.1, 5.0]])
     found = log_predictive_of_points(kernel, samples, COUNTS[:3], new, distances)
@@ -165,11 +167,31 @@ def test_bad_input():
         log_predictive_of_points(kernel, samples, LINE[:3], [[np.nan]])
     with pytest.raises(ValueError, match="distances go with DDCRPGibbs"):
         log_predictive_of_points(kernel, samples, LINE[:3], LINE[3:], GENERAL[3:, :3])
-    with pytest.raises(ValueError, match="samples have no alpha"):
+    for wrong in ({"assignments": samples["assignments"]}, None, {}):
+        with pytest.raises(ValueError, match="samples must be those of the kernel"):
+            log_predictive_of_points(kernel, wrong, LINE[:3], LINE[3:])
+    with pytest.raises(ValueError, match="labels from 0"):
+        wrong = samples | {"assignments": np.array([[0, 0, -1]])}
+        log_predictive_of_points(kernel, wrong, LINE[:3], LINE[3:])
+    with pytest.raises(ValueError, match="alpha must be positive"):
         log_predictive_of_points(
-            kernel, {"assignments": samples["assignments"]}, LINE[:3], LINE[3:]
+            kernel, samples | {"alpha": np.array([np.nan])}, LINE[:3], LINE[3:]
         )
+    with pytest.raises(ValueError, match="those of DDCRPGibbs"):
+        log_predictive_of_points(
+            kernel, samples | {"links": samples["assignments"]}, LINE[:3], LINE[3:]
+        )
+    with pytest.raises(ValueError, match="differ in their dimension"):
+        log_predictive_of_points(kernel, samples, LINE[:3], [[0.1, 0.2]])
+    with pytest.raises(ValueError, match="differ in their dimension"):
+        log_predictive_of_points(CollapsedGibbs(TEXT), samples, COUNTS[:3], [[3]])
+    with pytest.raises(ValueError, match="a kernel that is a block"):
+        block = CollapsedGibbs(GAUSS, model=lambda x: None)
+        log_predictive_of_points(block, samples, LINE[:3], LINE[3:])
     links = DDCRPGibbs(GAUSS, 1.0, exponential_decay(1.0))
+    with pytest.raises(ValueError, match="with assignments, alpha, links"):
+        log_predictive_of_points(links, samples, LINE[:3], LINE[3:])
+    samples["links"] = samples["assignments"]
     with pytest.raises(ValueError, match=r"array \(1, 3\), got shape \(1, 4\)"):
         log_predictive_of_points(links, samples, LINE[:3], LINE[3:], GENERAL[3:])
     with pytest.raises(ValueError, match="draws are of 3 points, and 4 are given"):

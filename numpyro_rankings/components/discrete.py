@@ -250,6 +250,8 @@ class DirichletMultinomial(Family):
         counts = np.asarray(data)
         if counts.ndim != 2 or counts.dtype.kind not in "iuf":
             raise ValueError(f"counts must be an array (N, V), got shape {counts.shape}")
+        if counts.shape[1] == 0:
+            raise ValueError(f"counts must be of some words, got shape {counts.shape}")
         if counts.shape[1] != self._size(counts.shape[1]):
             raise ValueError(
                 f"the vocabulary has {self.vocabulary_size} words, the counts {counts.shape[1]}"

@@ -67,7 +67,9 @@ class Family(ABC):
 
         The leading axes of the two broadcast.
         """
-        return self.log_marginal(self.add(cluster, point)) - self.log_marginal(cluster)
+        together = self.log_marginal(self.add(cluster, point))
+        # of what cannot be together neither may be possible alone
+        return jnp.where(together > -jnp.inf, together - self.log_marginal(cluster), -jnp.inf)
 
     def for_union(self, other: Any) -> Any:
         """A cluster as :meth:`log_union` reads the other one, made once for many unions."""
@@ -81,7 +83,8 @@ class Family(ABC):
         :param other: of :meth:`for_union`.
         """
         together = self.log_marginal(self.add(cluster, other))
-        return together - self.log_marginal(cluster) - self.log_marginal(other)
+        change = together - self.log_marginal(cluster) - self.log_marginal(other)
+        return jnp.where(together > -jnp.inf, change, -jnp.inf)
 
     def log_predictive_of_member(self, cluster: Any, point: Any) -> Array:
         """The same of a point that is in the cluster, given the others there."""
@@ -158,6 +161,8 @@ def check_points(data: Any, dimension: int | None = None) -> np.ndarray:
             f"points must be numbers in an array (N, d), got shape {points.shape} of "
             f"{points.dtype}; one number each is (N, 1)"
         )
+    if points.shape[1] == 0:
+        raise ValueError(f"points must have coordinates, got shape {points.shape}")
     if dimension is not None and points.shape[1] != dimension:
         raise ValueError(
             f"the family is of {dimension} dimensions, the points of {points.shape[1]}"

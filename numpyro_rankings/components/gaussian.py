@@ -55,7 +55,8 @@ class _Gaussian(Family):
         mean = jnp.where(some[..., None], cluster.mean - share[..., None] * step, 0.0)
         between = self._times(cluster.size * share, self._squares(step))
         scatter = cluster.scatter - other.scatter - between
-        return Moments(jnp.where(some, size, 0.0), mean, self._times(some, scatter))
+        # a single point has none, whatever rounding leaves
+        return Moments(jnp.where(some, size, 0.0), mean, self._times(size > 1.5, scatter))
 
     def of_clusters(self, points: Moments, labels: Array, num_clusters: int) -> Moments:
         size = sum_by_label(points.size, labels, num_clusters)

@@ -71,4 +71,10 @@ def _escobar_west(
     shape = prior.concentration + num_clusters
     odds = (shape - 1.0) / (num_rankings * rate)
     first = random.uniform(key_mixture) * (1.0 + odds) < odds
-    return jnp.exp(random.loggamma(key_gamma, jnp.where(first, shape, shape - 1.0))) / rate
+    log_gamma = random.loggamma(key_gamma, jnp.where(first, shape, shape - 1.0))
+    return positive(jnp.exp(log_gamma) / rate)
+
+
+def positive(alpha: Array) -> Array:
+    """What is too small for the format, with a vague prior, as the smallest number."""
+    return jnp.maximum(alpha, jnp.finfo(alpha.dtype).tiny)

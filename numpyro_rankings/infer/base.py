@@ -22,6 +22,7 @@ from numpyro_rankings.rankings import Rankings
 mend_numpyro_infer()
 
 _LEAST_START = 1e-6
+_SCALES = ("alpha", "phi", "gamma")
 
 
 class GibbsKernel(MCMCKernel):
@@ -94,13 +95,21 @@ class GibbsKernel(MCMCKernel):
         if self._init_jit is None:
             self._init_jit = jax.jit(self._init)
         init = self._init_jit
+        params = init_params
         if not self._is_block:
-            check_start_values(init_params)
+            check_start_values(params)
+            # scales that are fixed stay so, whatever a draw that is given says
+            params = {
+                name: value
+                for name, value in (params or {}).items()
+                if name not in _SCALES
+                or isinstance(getattr(self, f"_{name}", None), dist.Distribution)
+            } or None
         if is_prng_key(rng_key):
-            state = init(rng_key, init_params, model_args, kwargs)
+            state = init(rng_key, params, model_args, kwargs)
         else:
             state = jax.vmap(lambda key, params: init(key, params, model_args, kwargs))(
-                rng_key, init_params
+                rng_key, params
             )
         unknown = set(init_params or {}) - set(state.z)
         if unknown and not self._is_block:
@@ -199,6 +208,16 @@ def check_scale(name: str, value: Any, learnt: bool = True) -> None:
     if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
         kind = "a positive number or a distribution" if learnt else "a positive number"
         raise ValueError(f"{name} must be {kind}, got {value!r}")
+
+
+def check_possible(potential_energy: Array) -> None:
+    """Refuse a start of probability 0, from which a sampler may never come away."""
+    if isinstance(potential_energy, jax.core.Tracer):
+        return
+    if not np.all(np.asarray(potential_energy) < np.inf):
+        raise ValueError(
+            "the start has probability 0 under the model: take another init, or other init_params"
+        )
 
 
 def draw_start(key: Array, value: Any) -> Array:

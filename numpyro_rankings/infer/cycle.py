@@ -3,9 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
 from jax import Array, random
 
+from numpyro_rankings.components.family import Family
 from numpyro_rankings.infer.partition import (
     Move,
     PartitionKernel,
@@ -13,6 +17,21 @@ from numpyro_rankings.infer.partition import (
     Points,
     RestaurantPrior,
 )
+
+
+def _is_like(value: Any, other: Any) -> bool:
+    """Whether two settings say the same; of families and priors, if they are made alike."""
+    if value is other:
+        return True
+    if isinstance(value, dist.Distribution) and type(value) is type(other):
+        leaves, structure = jax.tree.flatten(value)
+        others, other_structure = jax.tree.flatten(other)
+        same = structure == other_structure  # type: ignore[operator]
+        return bool(same) and all(map(np.array_equal, leaves, others))
+    if isinstance(value, Family) and type(value) is type(other):
+        mine, its = vars(value), vars(other)
+        return mine.keys() == its.keys() and all(np.array_equal(mine[k], its[k]) for k in mine)
+    return bool(value == other)
 
 
 class Cycle(PartitionKernel):
@@ -34,13 +53,14 @@ class Cycle(PartitionKernel):
         first = kernels[0]
         for name in ("family", "alpha", "discount", "max_clusters", "sites"):
             values = [getattr(kernel, f"_{name}") for kernel in kernels]
-            if any(value is not values[0] and value != values[0] for value in values):
+            if not all(_is_like(value, values[0]) for value in values):
                 raise ValueError(f"the kernels of a Cycle must have the same {name}: {values}")
         if len({kernel._is_block for kernel in kernels}) > 1 or (
             first._is_block and any(kernel.model != first.model for kernel in kernels)
         ):
             raise ValueError("the kernels of a Cycle must have the same model")
         self._kernels = kernels
+        self.has_decisions = any(kernel.has_decisions for kernel in kernels)
         super().__init__(
             first._family,
             first._alpha,

@@ -14,7 +14,8 @@ from jax import Array, random
 from numpyro_rankings.components.family import Family, num_points
 from numpyro_rankings.decays import Decay, as_neighbors, check_distances, num_distances
 from numpyro_rankings.distributions import DistanceDependentCRP, links_to_partition
-from numpyro_rankings.infer.base import GibbsKernel, check_prior, check_scale, draw_start
+from numpyro_rankings.infer.alpha import positive
+from numpyro_rankings.infer.base import GibbsKernel, check_possible, check_scale, draw_start
 from numpyro_rankings.infer.links import Reach, as_reach, relink
 from numpyro_rankings.infer.members import label_dtype
 from numpyro_rankings.infer.partition import Points, as_points
@@ -74,7 +75,7 @@ class LinkGibbs(GibbsKernel):
                 f"decay must be a decay, such as exponential_decay(2.0), got {decay!r}"
             )
         if isinstance(decay, Decay) and isinstance(decay.scale, dist.Distribution):
-            check_prior("the scale of the decay", decay.scale)
+            check_scale("the scale of the decay", decay.scale)
         if init not in self._starts:
             raise ValueError(f"init is one of {self._starts}, got {init!r}")
         own = {name: name for name in self._own_sites}
@@ -111,7 +112,7 @@ class LinkGibbs(GibbsKernel):
     def _arguments(self, args: tuple, kwargs: dict) -> tuple[Any, Any]:
         names = self._arguments_named[: 1 if self._is_block else 2]
         given = [*args[: len(names)], *(kwargs[n] for n in names[len(args) :] if n in kwargs)]
-        if len(given) < len(names):
+        if len(given) < len(names) or given[-1] is None:
             raise TypeError(f"the kernel needs mcmc.run(key, {', '.join(names)})")
         return given[0], given[1] if len(names) > 1 else None
 
@@ -136,11 +137,17 @@ class LinkGibbs(GibbsKernel):
 
     def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
         """Initial state; a batch of keys gives a batch of chains."""
-        links = None if self._is_block else (init_params or {}).get("links")
+        given = {} if self._is_block else init_params or {}
+        links = given.get("links")
+        if "assignments" in given and links is None:
+            raise ValueError("the kernel starts from links: give init_params={'links': links}")
         if links is not None and not is_traced((links, model_args, model_kwargs)):
             self._check(model_args, dict(model_kwargs or {}))
             self._check_links(np.asarray(links), model_args, dict(model_kwargs or {}))
-        return super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
+        state = super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
+        if not self._is_block:
+            check_possible(state.potential_energy)
+        return state
 
     def _has_prior(self, value: Any) -> bool:
         return isinstance(value, dist.Distribution) and not self._is_block
@@ -283,6 +290,7 @@ class DDCRPGibbs(LinkGibbs):
     with few in reach of each, :class:`~numpyro_rankings.decays.SparseDistances`. Distances of more
     points than there are data are those of points whose values are not known, the last of them:
     they have links and a cluster too, see :func:`~numpyro_rankings.log_predictive_of_points`.
+    Statistics are kept for as many clusters as points: N V numbers of documents of V words.
 
     :param family: component family, see :mod:`numpyro_rankings.components`.
     :param alpha: weight of a link to oneself, a number or a distribution.
@@ -444,7 +452,7 @@ def update_alpha(key: Array, hyper: Hyper, alpha_prior: dist.Distribution, links
         key_times, key_alpha = random.split(key)
         times = random.exponential(key_times, (size,)) / (hyper.alpha + totals)
         log_gamma = random.loggamma(key_alpha, alpha_prior.concentration + itself)
-        return jnp.exp(log_gamma) / (alpha_prior.rate + times.sum())
+        return positive(jnp.exp(log_gamma) / (alpha_prior.rate + times.sum()))
 
     def difference(log_alpha: Array, delta: Array) -> Array:
         alpha = jnp.exp(log_alpha)
@@ -453,7 +461,7 @@ def update_alpha(key: Array, hyper: Hyper, alpha_prior: dist.Distribution, links
         return change + alpha_prior.log_prob(alpha + step) - alpha_prior.log_prob(alpha) + delta
 
     log_alpha = slice_sample(key, jnp.log(hyper.alpha), difference, 2.0, lower=-jnp.inf)
-    return jnp.exp(log_alpha)
+    return positive(jnp.exp(log_alpha))
 
 
 def update_decay(

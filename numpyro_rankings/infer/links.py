@@ -163,12 +163,16 @@ def _tree(forest: _Forest, i: Array, found: Array) -> tuple[Array, Array]:
         number = number + some
         at = at + ~some
         parent = jnp.where(at < number, found[jnp.minimum(at, size), _MEMBER], size)
-        child = jnp.where(some, forest.nodes[child, _NEXT], forest.nodes[parent, _FIRST])
+        first = jnp.where(at < number, forest.nodes[parent, _FIRST], size)
+        child = jnp.where(some, forest.nodes[child, _NEXT], first)
         return at, child, number, found
+
+    def goes_on(state: tuple) -> Array:
+        return shared_bound((state[0] < state[2]).astype(jnp.int32)) > 0
 
     found = _set(found, (0, _MEMBER, i), (i, _SEEN, i))
     start = jnp.array(0), forest.nodes[i, _FIRST], jnp.array(1), found
-    _, _, number, found = jax.lax.while_loop(lambda s: s[0] < s[2], look, start)
+    _, _, number, found = jax.lax.while_loop(goes_on, look, start)
     return number, found
 
 

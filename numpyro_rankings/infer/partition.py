@@ -15,7 +15,13 @@ from numpyro_rankings.components.family import Family, num_points, take, with_aw
 from numpyro_rankings.distributions import ChineseRestaurantProcess
 from numpyro_rankings.infer.alpha import update_alpha
 from numpyro_rankings.infer.assignments import PartitionPrior, canonical_order
-from numpyro_rankings.infer.base import GibbsKernel, check_scale, check_whole, draw_start
+from numpyro_rankings.infer.base import (
+    GibbsKernel,
+    check_possible,
+    check_scale,
+    check_whole,
+    draw_start,
+)
 from numpyro_rankings.infer.members import label_dtype
 from numpyro_rankings.models import conjugate_mixture
 from numpyro_rankings.ops.sampling import slice_sample
@@ -182,6 +188,8 @@ class PartitionKernel(GibbsKernel):
     # -- data ------------------------------------------------------------------------------------
 
     def _data(self, args: tuple, kwargs: dict) -> Any:
+        if not self._is_block and len(args) + len(kwargs) > 1:
+            raise TypeError("the kernel takes the data and nothing else: mcmc.run(key, data)")
         if args:
             return args[0]
         if "data" in kwargs:
@@ -222,6 +230,8 @@ class PartitionKernel(GibbsKernel):
         if labels is not None and not isinstance(labels, jax.core.Tracer):
             self._check_labels(np.asarray(labels), model_args, dict(model_kwargs or {}))
         state = super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
+        if not self._is_block:
+            check_possible(state.potential_energy)
         return state._replace(warmup_left=jnp.full_like(state.warmup_left, num_warmup))
 
     def _check_labels(self, labels: np.ndarray, args: tuple, kwargs: dict) -> None:

@@ -86,6 +86,8 @@ class PermutationGibbs(PartitionKernel):
             raise ValueError(f"ordering is one of {ORDERINGS}, got {ordering!r}")
         if beam is not None:
             check_whole("beam", beam, 1)
+        if exact not in (None, True, False):
+            raise ValueError(f"exact is True, False or None, got {exact!r}")
         if exact and beam is not None:
             raise ValueError("the exact form has no beam")
         if ordering == "projection" and type(family).project is Family.project:
@@ -276,7 +278,9 @@ def log_chain_table(pairs: Array) -> Array:
     index = jnp.arange(len(pairs))
     after = jnp.where(index[None, :] > index[:, None], pairs, -jnp.inf)
     log_totals = jax.lax.cumlogsumexp(after, axis=1)[:-1]  # [i - 1, e]: over i, …, e
-    steps = jnp.diagonal(pairs, 1)[:, None] - log_totals
+    step = jnp.diagonal(pairs, 1)[:, None]
+    # where nobody that is left can be next, the total is 0 too
+    steps = jnp.where(step > -jnp.inf, step - log_totals, -jnp.inf)
     steps = jnp.where(index[None, :] > index[:-1, None], steps, 0.0)
     # the sum over i from s + 1 to e
     sums = jnp.cumsum(steps[::-1], axis=0)[::-1]
