@@ -267,10 +267,7 @@ def plot_traces(traces, path, xlabel, title):
         for i, rows in enumerate(runs):
             label = name if i == 0 else None
             axes.plot(rows[1:, 0], rows[1:, 1], color=f"C{k}", lw=1, alpha=0.8, label=label)
-    last = np.concatenate([r[len(r) // 2 :, 1] for runs in traces.values() for r in runs])
-    low, high = last.min(), last.max()
     axes.set(xlabel=xlabel, ylabel="log joint", title=title)
-    axes.set_ylim(low - 2 * (high - low) - 1, high + 0.1 * (high - low) + 1)
     axes.legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=120)
