@@ -128,6 +128,7 @@ def test_same_seed_same_results(clustered, small):
         assert (clustered[0] / "out" / name).read_text() == (small / "out" / name).read_text()
 
 
+@pytest.mark.slow
 def test_documents_on_a_graph(small, capsys):
     options = ["--vocab", "vocab.txt", "--graph", "graph.tsv", "--alpha", "gamma(1,1)"]
     assert _run(*TEXTS, *options, *QUICK) == 0

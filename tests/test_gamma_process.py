@@ -116,6 +116,7 @@ def gamma_process_expectations(alphas, prior):
     }
 
 
+@pytest.mark.slow
 def test_gamma_process_by_quadrature():
     alphas = np.exp(np.linspace(-6, 3, 60))
     prior = alphas**2 * np.exp(-1.5 * alphas)  # Gamma(2, 1.5), in log α

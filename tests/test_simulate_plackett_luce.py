@@ -209,6 +209,7 @@ def test_log_predictive_density_of_lists_with_new_items():
         log_predictive_density(samples, new, fitted=Rankings.from_orderings([[0]], num_items=2))
 
 
+@pytest.mark.slow
 def test_log_predictive_density(fitted):
     new = Rankings.from_orderings([[0], [1, 0]], num_items=2, counts=[1, 4])
     found = log_predictive_density(fitted, new)
