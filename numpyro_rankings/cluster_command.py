@@ -492,7 +492,8 @@ def _check_memory(args: argparse.Namespace, points: _Points, distances: Any) -> 
     free = available_memory()
     if free is not None and needed > 0.8 * free:
         raise UserError(
-            f"clusters of {points.size:,} points in {args.chains} chains need about "
+            f"{'clusters' if distances is None else 'links'} of {points.size:,} points in "
+            f"{args.chains} chains need about "
             f"{gigabytes(needed)} of memory, and {gigabytes(free)} is free: lower --chains, or "
             "take fewer points or words"
         )

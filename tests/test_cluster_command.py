@@ -334,6 +334,7 @@ BAD_FILES = {
     "ldac one": ("texts.ldac", "2 0:1 1:1\n", ["one document"]),
     "ldac one word": ("texts.ldac", "1 0:1\n1 0:2\n", ["nothing to tell apart"]),
     "ldac count": ("texts.ldac", "1 0:1\n1 1:99999999\n", [":2", "word 1 has a count above"]),
+    "ldac word": ("texts.ldac", "1 0:1\n1 9999999999:1\n", [":2", "word 9999999999 is above"]),
     "ldac nothing": ("texts.ldac", "0\n2 5:0 6:0\n0\n", ["texts.ldac: has 0 words"]),
 }  # fmt: skip
 

@@ -563,6 +563,7 @@ class Parity(Family):
         return jnp.where(alike, -cluster["size"] * jnp.log(2.0), -jnp.inf)
 
 
+@pytest.mark.slow
 def test_what_is_impossible():
     """A family of whose marginals some are 0: draws are possible; such a start is refused."""
     mcmc = MCMC(
