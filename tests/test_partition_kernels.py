@@ -52,6 +52,11 @@ KERNELS = {
         lambda: CollapsedGibbs(SPARSE_TEXT, 1.3, max_clusters=6, init="singletons"),
         WORDS,
     ),
+    "batches": (lambda: CollapsedGibbs(GAUSS, GAMMA, discount=0.2, batch_size=2), LINE),
+    "batches-full": (
+        lambda: CollapsedGibbs(SPARSE_TEXT, 1.4, max_clusters=3, batch_size=64),
+        WORDS,
+    ),
     "split-merge": (lambda: SplitMerge(GAUSS, GAMMA, num_moves=4, init="one"), LINE),
     "split-merge-full": (
         lambda: SplitMerge(TEXT, 0.9, num_moves=4, discount=0.3, max_clusters=3),
@@ -204,7 +209,7 @@ def test_log_joint_is_the_density_of_the_model(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["split-merge-full", "slope-uniform", "slope-markov", "beam-markov"]
+    "name", ["batches-full", "split-merge-full", "slope-uniform", "slope-markov", "beam-markov"]
 )
 def test_detailed_balance(name):
     """From each partition, one sweep 20,000 times over: flows balance between any two of them."""

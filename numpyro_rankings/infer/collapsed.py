@@ -6,9 +6,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.components.family import Family, put, take
+from numpyro_rankings.infer.base import check_whole
+from numpyro_rankings.infer.batches import propose_in_batches
 from numpyro_rankings.infer.partition import (
     Move,
     PartitionKernel,
@@ -36,7 +39,9 @@ class CollapsedGibbs(PartitionKernel):
         p(c_i \text{ new}) \propto (α + d K_{-i})\, p(x_i).
 
     Draws are made for many points at once, and hold up to the first of them that changes its
-    cluster: the result is that of one at a time.
+    cluster: the result is that of one at a time. Where clusters are large and many points change,
+    ``batch_size`` makes sweeps several times faster: then the labels of so many points are
+    proposed together, and accepted or not together.
 
     Samples: ``assignments`` (D, N), canonical, ``num_clusters`` (D,), ``alpha``, ``log_joint``.
     Run as ``mcmc.run(key, data)``.
@@ -47,6 +52,10 @@ class CollapsedGibbs(PartitionKernel):
     :param discount: d of the Pitman–Yor process, 0 for the Dirichlet process.
     :param max_clusters: slots; where a point wants a new cluster beyond them, it is drawn among
         those that there are, and ``overflow`` is set.
+    :param batch_size: 1, or a number of points small beside the clusters, such as 64: each batch of
+        a random order of the points is taken out, all of its points are seated given the others
+        alone, and a Metropolis–Hastings step, reported as ``accept_prob``, corrects for what they
+        say of each other. No more than half of the points.
     :param init: ``"sequential"`` seats the points in turn by their predictive probability,
         ``"one"`` is one cluster, ``"singletons"`` as many as points; or give
         ``init_params={"assignments": labels}``.
@@ -76,6 +85,19 @@ class CollapsedGibbs(PartitionKernel):
        True
     """
 
+    def __init__(
+        self,
+        family: Family,
+        alpha: float | dist.Distribution = 1.0,
+        *,
+        batch_size: int = 1,
+        **settings: Any,
+    ) -> None:
+        check_whole("batch_size", batch_size, 1)
+        self._batch_size = batch_size
+        self.has_decisions = batch_size > 1
+        super().__init__(family, alpha, **settings)
+
     def _move(
         self,
         key: Array,
@@ -84,6 +106,9 @@ class CollapsedGibbs(PartitionKernel):
         points: Points,
         state: PartitionState,
     ) -> Move:
+        if self._batch_size > 1:
+            of_batches = points, self._family, self._max_clusters, self._batch_size
+            return propose_in_batches(key, labels, prior, *of_batches)
         labels, overflow = reseat(key, labels, prior, points, self._family, self._max_clusters)
         return Move(labels, jnp.ones(()), overflow)
 

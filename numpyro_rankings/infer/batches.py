@@ -1,0 +1,113 @@
+"""Labels of many points proposed at once: the collapsed sampler where clusters are large."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, random
+
+from numpyro_rankings.components.family import Family, take
+from numpyro_rankings.infer.partition import Move, Points, RestaurantPrior
+from numpyro_rankings.ops.special import log_gamma_ratio
+
+
+def propose_in_batches(
+    key: Array,
+    labels: Array,
+    prior: RestaurantPrior,
+    points: Points,
+    family: Family,
+    num_slots: int,
+    batch_size: int,
+) -> Move:
+    r"""
+    One sweep in batches of points, in random order, each by Metropolis–Hastings.
+
+    All points of a batch B are taken out, and each is seated as if it were the only one to return,
+    with the weights of Neal's Algorithm 3 given the others,
+
+    .. math:: q_i(c) \propto (n_{-B,c} - d)\, p(x_i \mid x_{-B,c}), \quad
+        q_i(\text{new}) \propto (α + d K_{-B})\, p(x_i);
+
+    those that want a new cluster share one. The new labels of the batch are accepted together with
+    probability min(1, p(c') Π q(c_i) / p(c) Π q(c'_i)), where p is their posterior given the
+    others; that is near 1 if the clusters are large beside the batch. A batch whose points make up
+    two clusters of their own could not have been proposed, and stays.
+    """
+    size, slots = points.size, jnp.arange(num_slots)
+    batch_size = min(batch_size, max(size // 2, 1))
+    number = -(-size // batch_size)
+    key_order, key_seats, key_accept = random.split(key, 3)
+    order = random.permutation(key_order, size)
+    # as many are left over in the last batch as the first lends it
+    order = jnp.concatenate([order, order[: number * batch_size - size]])
+    order = order.reshape(number, batch_size)
+    uniforms = random.uniform(key_seats, (number, 2, batch_size))
+    log_uniforms = jnp.log(random.uniform(key_accept, (number,)))
+
+    triangle = jnp.triu(jnp.ones((num_slots, num_slots)))
+
+    def only_where(some: Array, clusters: Any) -> Any:
+        return jax.tree.map(
+            lambda x: jnp.where(some.reshape(-1, *[1] * (x.ndim - 1)), x, jnp.zeros_like(x)),
+            clusters,
+        )
+
+    def log_posterior(rest: Any, sizes: Array, mine: Any, counts: Array) -> Array:
+        """Of the batch, seated by cluster with these counts and statistics, given the rest."""
+        log_prob = family.log_marginal(mine)
+        log_prob += jnp.where(sizes > 0, family.log_union(rest, family.for_union(mine)), 0.0)
+        log_prior = jnp.where(
+            sizes > 0,
+            log_gamma_ratio(jnp.maximum(sizes, 1) - prior.discount, counts.astype(float)),
+            prior.log_open(jnp.sum(sizes > 0))
+            + log_gamma_ratio(1.0 - prior.discount, jnp.maximum(counts, 1) - 1.0),
+        )
+        return jnp.where(counts > 0, log_prob + log_prior, 0.0).sum()
+
+    def step(carry: tuple, inputs: tuple) -> tuple[tuple, tuple[Array, Array]]:
+        labels, clusters, sizes = carry
+        index, uniform, log_uniform = inputs
+        batch, old = take(points.statistics, index), labels[index]
+        of_old = family.of_clusters(batch, old, num_slots)
+        old_counts = jnp.zeros_like(sizes).at[old].add(1)
+        left = sizes - old_counts
+        # of a cluster that nobody is left in, subtraction leaves rounding
+        rest = only_where(left > 0, family.subtract(clusters, of_old))
+        # a new cluster takes the slot of the one that the batch had to itself
+        own = (left == 0) & (old_counts > 0)
+        new = jnp.where(own.any(), jnp.argmax(own), jnp.argmin(left > 0))
+        is_full = jnp.all(left > 0)
+        log_weights = prior.log_join(left) + family.log_predictive(
+            jax.tree.map(lambda x: x[None], rest), jax.tree.map(lambda x: x[:, None], batch)
+        )
+        log_new = prior.log_open(jnp.sum(left > 0)) + points.log_alone[index]
+        log_weights = jnp.where(left > 0, log_weights, -jnp.inf)
+        log_weights = jnp.where((slots == new) & ~is_full, log_new[:, None], log_weights)
+
+        weights = jnp.exp(log_weights - log_weights.max(1, keepdims=True))
+        sums = jnp.dot(weights, triangle)  # from the first seat on
+        target = (1.0 - uniform[0]) * sums[:, -1]  # positive
+        seats = jnp.argmax((sums >= target[:, None]) & (weights > 0), axis=1).astype(old.dtype)
+        share_of_new = jnp.exp(log_new - jax.nn.logsumexp(log_weights, axis=1))
+        wanted = is_full & jnp.any(uniform[1] * (1.0 + share_of_new) > 1.0)
+
+        of_new = family.of_clusters(batch, seats, num_slots)
+        new_counts = jnp.zeros_like(sizes).at[seats].add(1)
+        log_accept = log_posterior(rest, left, of_new, new_counts)
+        log_accept -= log_posterior(rest, left, of_old, old_counts)
+        every = jnp.arange(batch_size)
+        log_accept += jnp.sum(log_weights[every, old] - log_weights[every, seats])
+        accepted = log_uniform < log_accept
+        joined = family.add(rest, of_new)
+        clusters = jax.tree.map(lambda x, y: jnp.where(accepted, x, y), joined, clusters)
+        sizes = jnp.where(accepted, left + new_counts, sizes)
+        labels = labels.at[index].set(jnp.where(accepted, seats, old))
+        return (labels, clusters, sizes), (jnp.exp(jnp.minimum(log_accept, 0.0)), wanted)
+
+    clusters = family.of_clusters(points.statistics, labels, num_slots)
+    sizes = jnp.zeros(num_slots, jnp.int32).at[labels].add(1)
+    carry, (accept_prob, wanted) = jax.lax.scan(
+        step, (labels, clusters, sizes), (order, uniforms, log_uniforms)
+    )
+    return Move(carry[0], accept_prob.mean(), wanted.any())
