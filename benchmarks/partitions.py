@@ -65,6 +65,17 @@ def seconds_a_sweep(kernel, args, params=None, warmup=3, sweeps=10):
     return (time.perf_counter() - start) / sweeps, state
 
 
+def effective_a_sweep(kernel, state, args, sweeps):
+    """Effective draws of the log joint from so many sweeps, for each of them."""
+
+    def sweep(state, _):
+        state = kernel.sample(state, args, {})
+        return state, state.z["log_joint"]
+
+    _, draws = jax.jit(lambda state: jax.lax.scan(sweep, state, None, sweeps))(state)
+    return effective_sample_size(np.asarray(draws)[None]) / sweeps
+
+
 def nearby(points, number):
     """The nearest points of each, and their distances."""
     distances, neighbors = cKDTree(points).query(points, number + 1)
@@ -101,15 +112,26 @@ def speed(args):
     print(f"10 clusters on a line, N = {size}: seconds a sweep")
     for spread in (10.0, 40.0):
         points, labels = clusters_of_points(size, 10, 1, spread)
-        kernel = CollapsedGibbs(GaussianMean(spread, 1.0), 1.0, max_clusters=32)
-        start = {"assignments": jnp.asarray(labels)}
-        ours, state = seconds_a_sweep(kernel, (points,), start, sweeps=100)
-        print(f"CollapsedGibbs, means N(0, {spread:g}²): {ours:.6f}", end="", flush=True)
-        print(f", {int(state.z['num_clusters'])} clusters", end="")
         if spread == 10.0 and args.draws > 0:
             stock = stock_numpyro(points, 10, args.draws)
-            print(f"; Gibbs of NumPyro: {stock:.4f}, {stock / ours:.0f} times", end="")
-        print(flush=True)
+            print(f"Gibbs of NumPyro, means N(0, {spread:g}²): {stock:.4f}", flush=True)
+        for batch_size in (1, 64, 256):
+            kernel = CollapsedGibbs(
+                GaussianMean(spread, 1.0), 1.0, max_clusters=32, batch_size=batch_size
+            )
+            start = {"assignments": jnp.asarray(labels)}
+            ours, state = seconds_a_sweep(kernel, (points,), start, sweeps=100)
+            effective = effective_a_sweep(kernel, state, (points,), 2000 // scale)
+            print(
+                f"CollapsedGibbs, means N(0, {spread:g}²), batches of {batch_size}: {ours:.6f}, "
+                f"{int(state.z['num_clusters'])} clusters, "
+                f"accepted {float(state.accept_prob):.3f}, "
+                f"{effective:.3f} effective draws of the log joint a sweep",
+                end="",
+            )
+            if spread == 10.0 and args.draws > 0:
+                print(f"; {stock / ours:.0f} times NumPyro's", end="")
+            print(flush=True)
     family = GaussianMean(10.0, 1.0)
     print("CollapsedGibbs in 10 dimensions, 20 clusters, seconds a sweep by N:", end=" ")
     for size in (10_000 // scale, 30_000 // scale, 100_000 // scale):
