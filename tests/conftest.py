@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import zlib
 from pathlib import Path
 
 import jax
@@ -12,6 +13,24 @@ import numpyro_rankings  # noqa: F401 - sets what XLA has to be told before it i
 _cache = Path(os.environ.get("NUMPYRO_RANKINGS_TEST_CACHE", Path(tempfile.gettempdir())))
 jax.config.update("jax_compilation_cache_dir", str(_cache / "numpyro_rankings_test_cache"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--part", metavar="K/N", help="of the tests the Kth of N parts, 1/2 or 2/2")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Keep one part of the tests; those of one kernel, which share a run, stay together."""
+    if not config.getoption("--part"):
+        return
+    part, parts = map(int, config.getoption("--part").split("/"))
+
+    def is_in(item):
+        name = item.callspec.id if hasattr(item, "callspec") else item.name
+        return zlib.crc32(f"{item.path.name} {name}".encode()) % parts == part - 1
+
+    config.hook.pytest_deselected(items=[item for item in items if not is_in(item)])
+    items[:] = [item for item in items if is_in(item)]
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from numpyro_rankings.infer import BetaGibbs, DPPlackettLuceGibbs, SliceGibbs
 pytestmark = pytest.mark.slow
 
 SIZE, NUM_ITEMS, STAGES = 12, 5, 3
-REPLICATES, DROPPED, KEPT, THIN = 160, 8, 19, 8
+REPLICATES, DROPPED, KEPT, THIN = 80, 8, 9, 8
 ALPHA = dist.Gamma(2.0, 1.0)
 KERNELS = {
     "beta-exact": BetaGibbs(ALPHA, max_clusters=SIZE),
@@ -122,7 +122,7 @@ def data_of_the_kernels_model(number):
 
 
 def test_ranks_of_the_mixture_of_weights():
-    truths, lists = data_of_the_kernels_model(100)
+    truths, lists = data_of_the_kernels_model(80)
     kernel = DPPlackettLuceGibbs(**PRIORS, max_clusters=80)
     leaves, structure = jax.tree.flatten(Rankings.from_orderings(lists[0], num_items=LISTED))
 

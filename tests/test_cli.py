@@ -157,8 +157,7 @@ def test_nested_output_folder_and_bundled_data(small, no_sampling):
     "options",
     [
         ["--components", "1", "--nu", "1,2,0.5", "--r", "1,1,1"],
-        ["--sampler", "beta", "--chains", "1"],
-        ["--sampler", "beta", "--approximate", "--init", "random"],
+        ["--sampler", "beta", "--approximate", "--init", "random", "--chains", "1"],
         ["--assignment", "sequential", "--alpha", "2.5", "--thin", "4"],
     ],
     ids=lambda options: " ".join(options),

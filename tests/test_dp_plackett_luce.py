@@ -134,9 +134,9 @@ def expectations(alphas, phis, gammas, weights_of_scales, nodes=60):
 def run(kernel, draws=300):
     mcmc = MCMC(
         kernel,
-        num_warmup=100,
+        num_warmup=60,
         num_samples=draws,
-        num_chains=100,
+        num_chains=50,
         chain_method="vectorized",
         progress_bar=False,
     )
@@ -217,9 +217,9 @@ def test_block_of_gibbs():
     kernel = Gibbs([(block, sites), (NUTS(model), ["alpha"])])
     mcmc = MCMC(
         kernel,
-        num_warmup=100,
-        num_samples=200,
-        num_chains=40,
+        num_warmup=60,
+        num_samples=150,
+        num_chains=24,
         chain_method=jax.vmap,
         progress_bar=False,
     )

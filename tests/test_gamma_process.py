@@ -219,9 +219,9 @@ def test_block_of_gibbs_by_quadrature():
     kernel = Gibbs([(GammaProcessPlackettLuceGibbs(model=model), sites), (NUTS(model), ["alpha"])])
     mcmc = MCMC(
         kernel,
-        num_warmup=200,
-        num_samples=1000,
-        num_chains=40,
+        num_warmup=100,
+        num_samples=500,
+        num_chains=24,
         chain_method=jax.vmap,
         progress_bar=False,
     )

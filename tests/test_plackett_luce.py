@@ -469,9 +469,9 @@ def test_block_of_gibbs_by_quadrature():
     rankings = Rankings.from_orderings(MIXED, num_items=3)
     mcmc = MCMC(
         kernel,
-        num_warmup=150,
-        num_samples=400,
-        num_chains=40,
+        num_warmup=100,
+        num_samples=300,
+        num_chains=24,
         chain_method=jax.vmap,
         progress_bar=False,
     )
