@@ -27,6 +27,7 @@ from numpyro_rankings.components import (
     SparseCounts,
 )
 from numpyro_rankings.infer import CollapsedGibbs, Cycle, PermutationGibbs, SplitMerge
+from numpyro_rankings.infer.batches import random_batches
 
 GAMMA = dist.Gamma(3.0, 2.0)
 LOG_NORMAL = dist.LogNormal(0.0, 0.5)
@@ -54,9 +55,10 @@ KERNELS = {
     ),
     "batches": (lambda: CollapsedGibbs(GAUSS, GAMMA, discount=0.2, batch_size=2), LINE),
     "batches-full": (
-        lambda: CollapsedGibbs(SPARSE_TEXT, 1.4, max_clusters=3, batch_size=64),
-        WORDS,
+        lambda: CollapsedGibbs(TEXT, 1.4, max_clusters=3, batch_size=64),
+        COUNTS,
     ),
+    "batches-atoms": (lambda: CollapsedGibbs(ATOM, GAMMA, batch_size=2), SYMBOLS),
     "split-merge": (lambda: SplitMerge(GAUSS, GAMMA, num_moves=4, init="one"), LINE),
     "split-merge-full": (
         lambda: SplitMerge(TEXT, 0.9, num_moves=4, discount=0.3, max_clusters=3),
@@ -445,6 +447,18 @@ def test_chain_methods_and_resume():
         np.testing.assert_array_equal(joined, value, err_msg=site)
 
 
+@pytest.mark.parametrize("size", [1, 2, 5, 17, 24])
+def test_batches_are_of_different_points(size):
+    seen = set()
+    for seed in range(20):
+        batches = np.asarray(random_batches(random.key(seed), size, 8)).tolist()
+        assert len(batches[0]) == min(8, max(size // 2, 1))
+        assert all(len(set(batch)) == len(batch) for batch in batches)
+        assert {point for batch in batches for point in batch} == set(range(size))
+        seen |= {frozenset(batch) for batch in batches}
+    assert size < 5 or len(seen) > 4
+
+
 def test_starts():
     def start(init, **given):
         kernel = CollapsedGibbs(GAUSS, 1.0, max_clusters=5, init=init)
@@ -534,6 +548,7 @@ BAD = {
     "discount in words": (lambda: CollapsedGibbs(GAUSS, discount="some"), "discount must be"),
     "slots": (lambda: SplitMerge(GAUSS, max_clusters=0), "max_clusters must be"),
     "start": (lambda: CollapsedGibbs(GAUSS, init="best"), "init is one of"),
+    "batch": (lambda: CollapsedGibbs(GAUSS, batch_size=0), "batch_size must be"),
     "moves": (lambda: SplitMerge(GAUSS, num_moves=0), "num_moves must be"),
     "ordering": (lambda: PermutationGibbs(GAUSS, ordering="random"), "ordering is one of"),
     "beam": (lambda: PermutationGibbs(GAUSS, beam=0), "beam must be"),

@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, random
 
 from numpyro_rankings.components.family import Family, take
@@ -21,7 +22,7 @@ def propose_in_batches(
     batch_size: int,
 ) -> Move:
     r"""
-    One sweep in batches of points, in random order, each by Metropolis–Hastings.
+    One sweep over random batches of points, each by Metropolis–Hastings.
 
     All points of a batch B are taken out, and each is seated as if it were the only one to return,
     with the weights of Neal's Algorithm 3 given the others,
@@ -34,17 +35,13 @@ def propose_in_batches(
     others; that is near 1 if the clusters are large beside the batch. A batch whose points make up
     two clusters of their own could not have been proposed, and stays.
     """
-    size, slots = points.size, jnp.arange(num_slots)
-    batch_size = min(batch_size, max(size // 2, 1))
-    number = -(-size // batch_size)
+    slots = jnp.arange(num_slots)
     key_order, key_seats, key_accept = random.split(key, 3)
-    order = random.permutation(key_order, size)
-    # as many are left over in the last batch as the first lends it
-    order = jnp.concatenate([order, order[: number * batch_size - size]])
-    order = order.reshape(number, batch_size)
-    uniforms = random.uniform(key_seats, (number, 2, batch_size))
-    log_uniforms = jnp.log(random.uniform(key_accept, (number,)))
-
+    order = random_batches(key_order, points.size, batch_size)
+    number, batch_size = order.shape
+    uniforms = random.uniform(key_seats, (number, batch_size))
+    # whether more slots would have been wanted, and whether the labels are accepted
+    of_batch = random.uniform(key_accept, (number, 2))
     triangle = jnp.triu(jnp.ones((num_slots, num_slots)))
 
     def only_where(some: Array, clusters: Any) -> Any:
@@ -67,7 +64,7 @@ def propose_in_batches(
 
     def step(carry: tuple, inputs: tuple) -> tuple[tuple, tuple[Array, Array]]:
         labels, clusters, sizes = carry
-        index, uniform, log_uniform = inputs
+        index, uniform, (uniform_new, uniform_accept) = inputs
         batch, old = take(points.statistics, index), labels[index]
         of_old = family.of_clusters(batch, old, num_slots)
         old_counts = jnp.zeros_like(sizes).at[old].add(1)
@@ -87,10 +84,14 @@ def propose_in_batches(
 
         weights = jnp.exp(log_weights - log_weights.max(1, keepdims=True))
         sums = jnp.dot(weights, triangle)  # from the first seat on
-        target = (1.0 - uniform[0]) * sums[:, -1]  # positive
-        seats = jnp.argmax((sums >= target[:, None]) & (weights > 0), axis=1).astype(old.dtype)
-        share_of_new = jnp.exp(log_new - jax.nn.logsumexp(log_weights, axis=1))
-        wanted = is_full & jnp.any(uniform[1] * (1.0 + share_of_new) > 1.0)
+        target = (1.0 - uniform) * sums[:, -1]  # positive
+        # of rounding nobody sits where the weight is 0
+        reached = (sums >= target[:, None]) & (weights > 0)
+        seats = jnp.where(reached.any(1), jnp.argmax(reached, 1), jnp.argmax(weights, 1))
+        seats = seats.astype(old.dtype)
+        # log(1 + new / others): that a point had not wanted a new one
+        log_content = jax.nn.softplus(log_new - jax.nn.logsumexp(log_weights, axis=1)).sum()
+        wanted = is_full & (jnp.log(uniform_new) > -log_content)
 
         of_new = family.of_clusters(batch, seats, num_slots)
         new_counts = jnp.zeros_like(sizes).at[seats].add(1)
@@ -98,7 +99,9 @@ def propose_in_batches(
         log_accept -= log_posterior(rest, left, of_old, old_counts)
         every = jnp.arange(batch_size)
         log_accept += jnp.sum(log_weights[every, old] - log_weights[every, seats])
-        accepted = log_uniform < log_accept
+        # points that cannot be together
+        log_accept = jnp.where(jnp.isnan(log_accept), -jnp.inf, log_accept)
+        accepted = jnp.log(uniform_accept) < log_accept
         joined = family.add(rest, of_new)
         clusters = jax.tree.map(lambda x, y: jnp.where(accepted, x, y), joined, clusters)
         sizes = jnp.where(accepted, left + new_counts, sizes)
@@ -108,6 +111,24 @@ def propose_in_batches(
     clusters = family.of_clusters(points.statistics, labels, num_slots)
     sizes = jnp.zeros(num_slots, jnp.int32).at[labels].add(1)
     carry, (accept_prob, wanted) = jax.lax.scan(
-        step, (labels, clusters, sizes), (order, uniforms, log_uniforms)
+        step, (labels, clusters, sizes), (order, uniforms, (of_batch[:, 0], of_batch[:, 1]))
     )
     return Move(carry[0], accept_prob.mean(), wanted.any())
+
+
+def random_batches(key: Array, size: int, batch_size: int) -> Array:
+    """Numbers of the points in batches, no point twice in one: (number of batches, batch size).
+
+    Random rotations of the columns of a fixed table, for XLA sorts slowly on CPUs. Where the size
+    is no multiple, the last row ends as the first does, and the columns keep the two apart.
+    """
+    batch_size = min(batch_size, max(size // 2, 1))
+    number = -(-size // batch_size)
+    fixed = np.random.default_rng(0).permutation(size).astype(np.int32)
+    left = size - (number - 1) * batch_size
+    table = np.concatenate([fixed, fixed[left:batch_size]]).reshape(number, batch_size)
+    key_shift, key_sign = random.split(key)
+    shifts = random.randint(key_shift, (batch_size,), 0, number)
+    sign = random.rademacher(key_sign, (), jnp.int32)  # so that a sweep is reversible
+    rows = (sign * jnp.arange(number)[:, None] + shifts) % number
+    return jnp.asarray(table)[rows, jnp.arange(batch_size)]
