@@ -21,12 +21,11 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.diagnostics import autocorrelation, effective_sample_size
 from numpyro.infer import MCMC, NUTS, DiscreteGibbs, Gibbs
-from scipy.spatial import cKDTree
 
 import numpyro_rankings
 from numpyro_rankings import log_language_evidence, log_predictive_of_points
 from numpyro_rankings.components import DirichletMultinomial, Family, GaussianMean, SparseCounts
-from numpyro_rankings.decays import SparseDistances
+from numpyro_rankings.distances import SparseDistances, nearest_distances
 from numpyro_rankings.distributions import DistanceDependentCRP, links_to_partition
 from numpyro_rankings.infer import (
     CollapsedGibbs,
@@ -74,12 +73,6 @@ def effective_a_sweep(kernel, state, args, sweeps):
 
     _, draws = jax.jit(lambda state: jax.lax.scan(sweep, state, None, sweeps))(state)
     return effective_sample_size(np.asarray(draws)[None]) / sweeps
-
-
-def nearby(points, number):
-    """The nearest points of each, and their distances."""
-    distances, neighbors = cKDTree(points).query(points, number + 1)
-    return SparseDistances(neighbors[:, 1:], distances[:, 1:])
 
 
 def stock_numpyro(points, clusters, draws):
@@ -184,7 +177,7 @@ def links(args):
     for size in (10_000 // scale, 30_000 // scale, 100_000 // scale):
         rng = np.random.default_rng(0)
         places = rng.uniform(size=(size, 2)) * np.sqrt(size)
-        near = nearby(places, 20)
+        near = nearest_distances(places, 20)
         group = np.floor(places / 10) @ [1, 1000]  # squares of a hundred places
         points = 5.0 * np.cos(7.0 * group)[:, None] + rng.normal(size=(size, 1))
         kernel = DDCRPGibbs(GaussianMean(5.0, 1.0), 0.01, exponential_decay(1.0))

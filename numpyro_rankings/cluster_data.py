@@ -12,10 +12,9 @@ import numpy as np
 from .command_line import UserError
 
 if TYPE_CHECKING:
-    from .decays import SparseDistances
+    from .distances import SparseDistances
 
 MOST_POINTS = 10_000  # of which all distances are kept
-_MOST_NEIGHBORS = 100_000_000
 _MOST_WORDS = 10_000_000
 _LARGEST = 1e15  # whose squares single precision can add up
 _MOST_COUNT = 2**24  # beyond which single precision has no odd numbers
@@ -300,11 +299,10 @@ def read_distances(path: str, size: int) -> np.ndarray:
 
 def distances_in_time(times: np.ndarray) -> np.ndarray:
     """From each point back to those before it; of the same time, to those above it in the file."""
+    from .distances import sequential_distances
+
     _check_size("--time", len(times))
-    order = np.lexsort((np.arange(len(times)), times))
-    place = np.argsort(order)
-    earlier = place[None, :] < place[:, None]
-    return np.where(earlier, times[:, None] - times[None, :], np.inf).astype(np.float32)
+    return np.asarray(sequential_distances(times))
 
 
 def read_graph(
@@ -314,32 +312,19 @@ def read_graph(
 
     :param path: two points a line, by their names or else numbers from 0.
     """
-    from .decays import SparseDistances
+    from .distances import graph_distances
 
-    neighbors: list[set[int]] = [set() for _ in range(size)]
     edges = list(_edges(path))
     numbers = _numbers_of_points(path, edges, size, names)
     for line, *ends in edges:
         for end in ends:
             if end not in numbers:
                 raise UserError(f"{path}:{line}: there is no point {end!r}{_known(size, names)}")
-        one, other = (numbers[end] for end in ends)
-        if one != other:
-            neighbors[one].add(other)
-            neighbors[other].add(one)
-    reached = [_within(neighbors, i, num_hops) for i in range(size)]
-    longest = max(1, max(len(found) for found in reached))
-    if longest * size > _MOST_NEIGHBORS:
-        raise UserError(
-            f"{path}: one point reaches {longest:,} others within --hops {num_hops}, too many for "
-            f"{size:,} points"
-        )
-    columns = np.full((size, longest), -1, np.int32)
-    hops = np.zeros((size, longest), np.float32)
-    for i, found in enumerate(reached):
-        columns[i, : len(found)] = list(found)
-        hops[i, : len(found)] = list(found.values())
-    return SparseDistances(columns, hops)
+    pairs = [(numbers[one], numbers[other]) for _, one, other in edges]
+    try:
+        return graph_distances(pairs, size, num_hops)
+    except ValueError as error:
+        raise UserError(f"{path}: {error}: lower --hops") from None
 
 
 def _edges(path: str) -> Iterator[tuple[int, str, str]]:
@@ -370,14 +355,3 @@ def _numbers_of_points(
 def _known(size: int, names: Sequence[str] | None) -> str:
     by_name = "" if names is None else f"names such as {names[0]!r}, or "
     return f"; expected {by_name}numbers from 0 to {size - 1}"
-
-
-def _within(neighbors: Sequence[set[int]], start: int, num_hops: int) -> dict[int, int]:
-    """Hops to each point that so many reach, the start left out."""
-    hops, frontier = {start: 0}, [start]
-    for k in range(1, num_hops + 1):
-        frontier = [j for i in frontier for j in sorted(neighbors[i])]
-        frontier = [j for j in dict.fromkeys(frontier) if j not in hops]
-        hops |= dict.fromkeys(frontier, k)
-    del hops[start]
-    return hops

@@ -13,7 +13,6 @@ from jax.typing import ArrayLike
 
 __all__ = [
     "Decay",
-    "SparseDistances",
     "exponential_decay",
     "identity_decay",
     "logistic_decay",
@@ -119,73 +118,3 @@ def logistic_decay(scale: Any) -> Decay:
 def identity_decay() -> Decay:
     """Links of weight 1 wherever the distance is finite: the traditional process, if sequential."""
     return Decay("identity", _log_identity, None)
-
-
-class SparseDistances(NamedTuple):
-    """Distances to some points only; all others are out of reach, and no N by N array is made.
-
-    - **neighbors** - (N, L), padded with -1, none twice in a row.
-    - **distances** - (N, L).
-    """
-
-    neighbors: Any
-    distances: Any
-
-
-def as_neighbors(distances: Any) -> tuple[Array | None, Array]:
-    """Who the columns are, None for all points, and the distances."""
-    if isinstance(distances, SparseDistances):
-        return jnp.asarray(distances.neighbors, jnp.int32), jnp.asarray(distances.distances, float)
-    return None, jnp.asarray(distances, float)
-
-
-def num_distances(distances: Any) -> int:
-    """How many points have distances to others."""
-    return len(distances.distances if isinstance(distances, SparseDistances) else distances)
-
-
-def check_distances(
-    distances: Any, size: int, others: int | None = None, awaits: bool = False
-) -> None:
-    """Raise ValueError unless these are distances between so many points.
-
-    :param others: to so many others instead.
-    :param awaits: whether there may be more points than that.
-    """
-    sparse = isinstance(distances, SparseDistances)
-    values = np.asarray(distances.distances if sparse else distances)
-    rows = len(values) if awaits and values.ndim and len(values) > size else size
-    columns = rows if others is None else others
-    size_of_row = "L" if sparse else columns
-    if (
-        values.dtype.kind not in "iuf"
-        or values.ndim != 2
-        or len(values) != rows
-        or values.shape[1] == 0
-        or (not sparse and values.shape[1] != columns)
-    ):
-        raise ValueError(
-            f"there are {size} points: distances must be numbers in an array "
-            f"({rows}, {size_of_row}), got shape {values.shape} of {values.dtype}"
-        )
-    bad = ~(values >= 0)
-    if sparse:
-        neighbors = np.asarray(distances.neighbors)
-        if neighbors.shape != values.shape or neighbors.dtype.kind not in "iu":
-            raise ValueError(
-                f"neighbors must be integers of the shape of the distances, {values.shape}, got "
-                f"{neighbors.shape} of {neighbors.dtype}"
-            )
-        outside = ((neighbors < -1) | (neighbors >= columns)).any(axis=1)
-        if outside.any():
-            raise ValueError(
-                f"row {np.argmax(outside)} has a neighbor that is not from 0 to {columns - 1}"
-            )
-        ordered = np.sort(neighbors, axis=1)
-        twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
-        if twice.any():
-            raise ValueError(f"row {np.argmax(twice)} has a neighbor twice")
-        bad &= neighbors >= 0
-    if bad.any():
-        row = int(np.argmax(bad.any(axis=1)))
-        raise ValueError(f"row {row} has a distance that is negative or no number")

@@ -11,7 +11,8 @@ from jax.typing import ArrayLike
 from numpyro.diagnostics import effective_sample_size
 
 from numpyro_rankings.components import Atom
-from numpyro_rankings.decays import Decay, as_neighbors, check_distances, identity_decay
+from numpyro_rankings.decays import Decay, identity_decay
+from numpyro_rankings.distances import as_neighbors, check_distances
 from numpyro_rankings.infer.base import check_scale
 from numpyro_rankings.infer.ddcrp import Hyper, is_traced, log_totals, log_weight_of_links
 from numpyro_rankings.infer.language import check_sequential, log_next_symbols
@@ -45,7 +46,7 @@ def log_language_evidence(
 
     :param symbols: (N,), from 0 to V - 1.
     :param distances: (N, N), ∞ to all later points, or
-        :class:`~numpyro_rankings.decays.SparseDistances`.
+        :class:`~numpyro_rankings.distances.SparseDistances`.
     :param probs: :math:`G_0`, (V,).
     :param alpha: weight of a link to oneself.
     :param decay: f.

@@ -10,7 +10,8 @@ from jax.scipy.special import gammaln, i1e
 from numpyro import handlers
 
 from numpyro_rankings.components.family import Family, num_points, with_awaited
-from numpyro_rankings.decays import Decay, as_neighbors
+from numpyro_rankings.decays import Decay
+from numpyro_rankings.distances import as_neighbors
 from numpyro_rankings.distributions import (
     ChineseRestaurantProcess,
     DistanceDependentCRP,
@@ -460,8 +461,8 @@ def ddcrp_mixture(
     distributions), ``links`` (N,), and the factor ``data``.
 
     :param data: what the family takes.
-    :param distances: (N, N), or :class:`~numpyro_rankings.decays.SparseDistances`; of more points
-        than there are data if the last are not known.
+    :param distances: (N, N), or :class:`~numpyro_rankings.distances.SparseDistances`; of more
+        points than there are data if the last are not known.
     :param family: of the components.
     :param alpha: weight of a link to oneself, a number or a prior.
     :param decay: of the distances.
@@ -502,7 +503,7 @@ def ddcrp_language_model(
     distributions), ``base`` (V,) (where it is unknown), ``links`` (N,), and the factor ``symbols``.
 
     :param symbols: (N,), from 0 to V - 1.
-    :param distances: (N, N), or :class:`~numpyro_rankings.decays.SparseDistances`.
+    :param distances: (N, N), or :class:`~numpyro_rankings.distances.SparseDistances`.
     :param base: :math:`G_0`, probabilities (V,), or a Dirichlet distribution.
     :param alpha: weight of a link to oneself, a number or a prior.
     :param decay: of the distances.

@@ -10,7 +10,8 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.components.family import num_points, sum_by_label
-from numpyro_rankings.decays import Decay, as_neighbors, check_distances
+from numpyro_rankings.decays import Decay
+from numpyro_rankings.distances import as_neighbors, check_distances
 from numpyro_rankings.infer.ddcrp import DDCRPGibbs
 from numpyro_rankings.infer.partition import PartitionKernel, RestaurantPrior, as_points
 
@@ -48,7 +49,7 @@ def log_predictive_of_points(
     :param data: what was fitted, of N points.
     :param new_data: of M points, in the same form.
     :param distances: of a distance dependent process, (M, N), from each new point to those of the
-        fit, or :class:`~numpyro_rankings.decays.SparseDistances` to some of them.
+        fit, or :class:`~numpyro_rankings.distances.SparseDistances` to some of them.
     :raises ValueError: if the data do not fit the kernel or the draws.
 
     **References:**

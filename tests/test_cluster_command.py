@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpyro.infer import MCMC
 
-from numpyro_rankings import cli, cluster_command, cluster_data
+from numpyro_rankings import cli, cluster_command, cluster_data, distances
 from numpyro_rankings.infer import CollapsedGibbs, DDCRPGibbs, window_decay
 
 # two groups, by turns: around (-5, -50) and (5, 50)
@@ -451,8 +451,8 @@ def test_too_many_points_for_all_distances(small, capsys, monkeypatch):
 
 
 def test_a_graph_that_reaches_too_many(small, capsys, monkeypatch):
-    monkeypatch.setattr(cluster_data, "_MOST_NEIGHBORS", 13)
-    fragments = ["graph.tsv", "reaches 2 others within --hops 1", "too many for 7 points"]
+    monkeypatch.setattr(distances, "_MOST_NEIGHBORS", 13)
+    fragments = ["graph.tsv", "reaches 2 others within 1 hops", "7 points: lower --hops"]
     _expect_error(capsys, [*TEXTS, "--graph", "graph.tsv"], fragments)
 
 

@@ -18,7 +18,7 @@ from test_partition_kernels import log_marginals
 
 import numpyro_rankings.distributions as rd
 from numpyro_rankings.components import Atom, DirichletMultinomial, Family, GaussianMean
-from numpyro_rankings.decays import SparseDistances
+from numpyro_rankings.distances import SparseDistances
 from numpyro_rankings.infer import (
     DDCRPGibbs,
     exponential_decay,

@@ -22,7 +22,7 @@ from test_partition_kernels import log_marginals
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import log_bayes_factor, log_language_evidence, to_inference_data
 from numpyro_rankings.components import Atom, GaussianMean
-from numpyro_rankings.decays import SparseDistances
+from numpyro_rankings.distances import SparseDistances
 from numpyro_rankings.infer import (
     DDCRPGibbs,
     DDCRPLanguageGibbs,

@@ -14,7 +14,8 @@ from test_partition_kernels import log_marginals
 
 from numpyro_rankings import log_predictive_of_points
 from numpyro_rankings.components import DirichletMultinomial, GaussianMean, SparseCounts
-from numpyro_rankings.decays import SparseDistances, exponential_decay, window_decay
+from numpyro_rankings.decays import exponential_decay, window_decay
+from numpyro_rankings.distances import SparseDistances
 from numpyro_rankings.infer import CollapsedGibbs, DDCRPGibbs
 from numpyro_rankings.partitions import canonical_labels
 from numpyro_rankings.prediction import _by_draw

@@ -12,7 +12,8 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.components.family import Family, num_points
-from numpyro_rankings.decays import Decay, as_neighbors, check_distances, num_distances
+from numpyro_rankings.decays import Decay
+from numpyro_rankings.distances import as_neighbors, check_distances, num_distances
 from numpyro_rankings.distributions import DistanceDependentCRP, links_to_partition
 from numpyro_rankings.infer.alpha import positive
 from numpyro_rankings.infer.base import GibbsKernel, check_possible, check_scale, draw_start
@@ -287,9 +288,10 @@ class DDCRPGibbs(LinkGibbs):
 
     Run as ``mcmc.run(key, data, distances)``, with distances (N, N), of the row's point to the
     column's, ∞ where there can be no link; sequential if all to later points are. For many points
-    with few in reach of each, :class:`~numpyro_rankings.decays.SparseDistances`. Distances of more
-    points than there are data are those of points whose values are not known, the last of them:
-    they have links and a cluster too, see :func:`~numpyro_rankings.log_predictive_of_points`.
+    with few in reach of each, :class:`~numpyro_rankings.distances.SparseDistances`; that module
+    makes distances of times, places and graphs. Distances of more points than there are data are
+    those of points whose values are not known, the last of them: they have links and a cluster
+    too, see :func:`~numpyro_rankings.log_predictive_of_points`.
     Statistics are kept for as many clusters as points: N V numbers of documents of V words.
 
     :param family: component family, see :mod:`numpyro_rankings.components`.

@@ -11,7 +11,8 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.components import Atom
-from numpyro_rankings.decays import Decay, SparseDistances
+from numpyro_rankings.decays import Decay
+from numpyro_rankings.distances import SparseDistances
 from numpyro_rankings.infer.ddcrp import (
     DDCRPState,
     Hyper,
@@ -52,7 +53,7 @@ class DDCRPLanguageGibbs(LinkGibbs):
 
     Run as ``mcmc.run(key, symbols, distances)``, with symbols (N,), from 0 to V - 1, and distances
     (N, N), ∞ to all later points and between documents if there are several, or
-    :class:`~numpyro_rankings.decays.SparseDistances`. For other distances there is
+    :class:`~numpyro_rankings.distances.SparseDistances`. For other distances there is
     ``DDCRPGibbs(Atom(probs), …)``.
 
     :param base: :math:`G_0`, probabilities (V,), or ``dist.Dirichlet(a)`` where it is unknown.

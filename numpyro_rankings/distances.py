@@ -1,0 +1,205 @@
+"""How far points are from one another, as the distance dependent restaurant process reads it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from scipy.spatial import cKDTree
+
+__all__ = [
+    "SparseDistances",
+    "graph_distances",
+    "nearest_distances",
+    "sequential_distances",
+]
+
+_MOST_NEIGHBORS = 100_000_000  # places for distances in a graph
+
+
+class SparseDistances(NamedTuple):
+    """Distances to some points only; all others are out of reach, and no N by N array is made.
+
+    - **neighbors** - (N, L), padded with -1, none twice in a row.
+    - **distances** - (N, L).
+    """
+
+    neighbors: Any
+    distances: Any
+
+
+def sequential_distances(
+    times: ArrayLike, num_neighbors: int | None = None
+) -> "np.ndarray | SparseDistances":
+    """From each point back to those before it, so that links go back in time only.
+
+    Of points at the same time those above in the array are before the others.
+
+    :param times: (N,).
+    :param num_neighbors: how many of the points just before it each may link to; all, as an array
+        (N, N) with inf for those that come after, if it is None.
+
+    .. doctest::
+
+       >>> sequential_distances([0.0, 1.0, 3.0])
+       array([[inf, inf, inf],
+              [ 1., inf, inf],
+              [ 3.,  2., inf]], dtype=float32)
+    """
+    times = np.asarray(times)
+    if times.ndim != 1 or times.dtype.kind not in "iuf" or not np.isfinite(times).all():
+        raise ValueError("times must be finite numbers in an array (N,)")
+    size, order = len(times), np.argsort(times, kind="stable")
+    place = np.argsort(order)
+    if num_neighbors is None:
+        earlier = place[None, :] < place[:, None]
+        return np.where(earlier, times[:, None] - times[None, :], np.inf).astype(np.float32)
+    _check_number("num_neighbors", num_neighbors)
+    places = place[:, None] - np.arange(1, min(num_neighbors, max(size - 1, 1)) + 1)
+    neighbors = np.where(places >= 0, order[places], -1).astype(np.int32)
+    back = np.where(places >= 0, times[:, None] - times[neighbors], 0.0)
+    return SparseDistances(neighbors, back.astype(np.float32))
+
+
+def nearest_distances(points: ArrayLike, num_neighbors: int) -> SparseDistances:
+    """Euclidean distances to the nearest points of each, which need not be mutual.
+
+    :param points: (N, d).
+    :param num_neighbors: how many, L; fewer if there are not as many.
+    """
+    points = np.asarray(points)
+    if points.ndim != 2 or points.dtype.kind not in "iuf" or not np.isfinite(points).all():
+        raise ValueError("points must be finite numbers in an array (N, d)")
+    _check_number("num_neighbors", num_neighbors)
+    size, number = len(points), min(num_neighbors, len(points) - 1)
+    if number < 1:
+        raise ValueError(f"{size} points have no neighbors")
+    distances, neighbors = cKDTree(points).query(points, number + 1)
+    # of points in the same place the point itself may be any, or none
+    itself = neighbors == np.arange(size)[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    kept = (size, number)
+    return SparseDistances(
+        neighbors[~itself].reshape(kept).astype(np.int32),
+        distances[~itself].reshape(kept).astype(np.float32),
+    )
+
+
+def graph_distances(
+    edges: Iterable[tuple[int, int]], num_points: int, num_hops: int = 1
+) -> SparseDistances:
+    """Hops along the edges of a graph without directions; a point farther away is out of reach.
+
+    :param edges: pairs of points, numbers from 0.
+    :param num_hops: the longest distance that is kept.
+
+    .. doctest::
+
+       >>> graph_distances([(0, 1), (1, 2)], num_points=3, num_hops=2).distances
+       array([[1., 2.],
+              [1., 1.],
+              [1., 2.]], dtype=float32)
+    """
+    _check_number("num_points", num_points)
+    _check_number("num_hops", num_hops)
+    adjacent: list[set[int]] = [set() for _ in range(num_points)]
+    for edge in edges:
+        ends = [int(end) for end in edge if float(end).is_integer() and 0 <= end < num_points]
+        if len(ends) != 2 or len(list(edge)) != 2:
+            raise ValueError(f"an edge must be two points from 0 to {num_points - 1}, got {edge!r}")
+        one, other = ends
+        if one != other:
+            adjacent[one].add(other)
+            adjacent[other].add(one)
+    reached = [_within(adjacent, i, num_hops) for i in range(num_points)]
+    longest = max(1, max(map(len, reached)))
+    if longest * num_points > _MOST_NEIGHBORS:
+        raise ValueError(
+            f"one point reaches {longest:,} others within {num_hops} hops, too many for "
+            f"{num_points:,} points"
+        )
+    neighbors = np.full((num_points, longest), -1, np.int32)
+    hops = np.zeros((num_points, longest), np.float32)
+    for i, found in enumerate(reached):
+        neighbors[i, : len(found)] = list(found)
+        hops[i, : len(found)] = list(found.values())
+    return SparseDistances(neighbors, hops)
+
+
+def _within(adjacent: Sequence[set[int]], start: int, num_hops: int) -> dict[int, int]:
+    """Hops to each point that so many reach, the start left out."""
+    hops, frontier = {start: 0}, [start]
+    for k in range(1, num_hops + 1):
+        frontier = [j for i in frontier for j in sorted(adjacent[i])]
+        frontier = [j for j in dict.fromkeys(frontier) if j not in hops]
+        if not frontier:
+            break
+        hops |= dict.fromkeys(frontier, k)
+    del hops[start]
+    return hops
+
+
+def _check_number(name: str, number: Any) -> None:
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
+        raise ValueError(f"{name} must be a positive whole number, got {number!r}")
+
+
+def as_neighbors(distances: Any) -> tuple[Array | None, Array]:
+    """Who the columns are, None for all points, and the distances."""
+    if isinstance(distances, SparseDistances):
+        return jnp.asarray(distances.neighbors, jnp.int32), jnp.asarray(distances.distances, float)
+    return None, jnp.asarray(distances, float)
+
+
+def num_distances(distances: Any) -> int:
+    """How many points have distances to others."""
+    return len(distances.distances if isinstance(distances, SparseDistances) else distances)
+
+
+def check_distances(
+    distances: Any, size: int, others: int | None = None, awaits: bool = False
+) -> None:
+    """Raise ValueError unless these are distances between so many points.
+
+    :param others: to so many others instead.
+    :param awaits: whether there may be more points than that.
+    """
+    sparse = isinstance(distances, SparseDistances)
+    values = np.asarray(distances.distances if sparse else distances)
+    rows = len(values) if awaits and values.ndim and len(values) > size else size
+    columns = rows if others is None else others
+    size_of_row = "L" if sparse else columns
+    if (
+        values.dtype.kind not in "iuf"
+        or values.ndim != 2
+        or len(values) != rows
+        or values.shape[1] == 0
+        or (not sparse and values.shape[1] != columns)
+    ):
+        raise ValueError(
+            f"there are {size} points: distances must be numbers in an array "
+            f"({rows}, {size_of_row}), got shape {values.shape} of {values.dtype}"
+        )
+    bad = ~(values >= 0)
+    if sparse:
+        neighbors = np.asarray(distances.neighbors)
+        if neighbors.shape != values.shape or neighbors.dtype.kind not in "iu":
+            raise ValueError(
+                f"neighbors must be integers of the shape of the distances, {values.shape}, got "
+                f"{neighbors.shape} of {neighbors.dtype}"
+            )
+        outside = ((neighbors < -1) | (neighbors >= columns)).any(axis=1)
+        if outside.any():
+            raise ValueError(
+                f"row {np.argmax(outside)} has a neighbor that is not from 0 to {columns - 1}"
+            )
+        ordered = np.sort(neighbors, axis=1)
+        twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
+        if twice.any():
+            raise ValueError(f"row {np.argmax(twice)} has a neighbor twice")
+        bad &= neighbors >= 0
+    if bad.any():
+        row = int(np.argmax(bad.any(axis=1)))
+        raise ValueError(f"row {row} has a distance that is negative or no number")
