@@ -295,6 +295,14 @@ BAD = {
         lambda: DirichletMultinomial(1.0, 3).check(SparseCounts([[0, 1, 0]], [[1, 1, 1]])),
         "row 0 has a word twice",
     ),
+    "a count of no word": (
+        lambda: DirichletMultinomial(1.0, 3).check(SparseCounts([[0, -1]], [[1, 2]])),
+        "row 0 has a count where there is no word",
+    ),
+    "a count too large": (
+        lambda: DirichletMultinomial(1.0).check([[1, 0], [0, 2**25]]),
+        "row 1 has a count above 16,777,216",
+    ),
     "a symbol of no chance": (lambda: Atom([1.0, 0.0]).check(np.array([0, 1])), "row 1 has the"),
     "symbols as floats": (lambda: Atom([1.0]).check([0.0]), "symbols must be integers"),
 }

@@ -385,7 +385,7 @@ def test_bad_blocks():
     process = rd.DistanceDependentCRP(1.0, identity_decay()(ONE))
     with pytest.raises(ValueError, match="'links' must have one DistanceDependentCRP"):
         run(rd.ChineseRestaurantProcess(1.0, 5), DIRICHLET)
-    with pytest.raises(ValueError, match="'base' must have one Dirichlet"):
+    with pytest.raises(ValueError, match=r"'base' must have one Dirichlet"):
         run(process, dist.LogNormal(jnp.zeros(2), 1.0).to_event(1))
     kernel = DDCRPLanguageGibbs(DIRICHLET, model=lambda symbols: None)
     with pytest.raises(ValueError, match=r"block of numpyro\.infer\.Gibbs"):
@@ -456,6 +456,30 @@ def test_bad_data():
         run(WORDS, ONE, given={"links": jnp.array([2, 1, 2, 3, 1])})
     with pytest.raises(ValueError, match="a point for each of the 5"):
         run(WORDS, ONE, given={"links": jnp.array([0, 1, 2, 5, 1])})
+
+
+def test_bad_starts():
+    alpha, scale = dist.Gamma(2.0, 1.0), dist.Uniform(0.5, 2.0)
+    kernel = DDCRPLanguageGibbs(dist.Dirichlet(jnp.ones(2)), alpha, exponential_decay(scale))
+
+    def start(keys=None, **given):
+        keys = random.key(0) if keys is None else keys
+        return kernel.init(keys, 0, given, (WORDS, ONE), {}).z
+
+    with pytest.raises(ValueError, match=r"'decay_scale'.* is outside the support"):
+        start(decay_scale=3.0)
+    with pytest.raises(ValueError, match=r"'alpha'.* is outside the support"):
+        start(alpha=0.0)
+    with pytest.raises(ValueError, match=r"'alpha'.* must be one number, got .* shape \(2,\)"):
+        start(alpha=np.ones(2))
+    two = random.split(random.key(0), 2)
+    with pytest.raises(ValueError, match="one number for each of the 2 chains"):
+        start(two, alpha=np.ones(3))
+    assert start(two, alpha=jnp.array([1.0, 2.0]))["alpha"].tolist() == [1.0, 2.0]
+    for base in ([0.5, 0.3, 0.2], [0.5, 0.4], [1.0, 0.0], 0.5):
+        with pytest.raises(ValueError, match=r"'base'.* must be 2 positive probabilities"):
+            start(base=np.array(base))
+    assert start(base=jnp.array([0.3, 0.7]))["base"].tolist() == pytest.approx([0.3, 0.7])
 
 
 # -- the evidence ---------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.special import log_gamma_ratio
 
 _CHUNK = 128  # words looked at at once
+_MOST_COUNT = 2**24  # beyond which single precision has no odd numbers
 
 
 class SparseCounts(NamedTuple):
@@ -269,6 +270,9 @@ class DirichletMultinomial(Family):
         bad = ((words < -1) | (words >= size)).any(axis=1)
         if bad.any():
             raise ValueError(f"row {np.argmax(bad)} has a word that is not from 0 to {size - 1}")
+        bad = ((words < 0) & (counts > 0)).any(axis=1)
+        if bad.any():
+            raise ValueError(f"row {np.argmax(bad)} has a count where there is no word")
         ordered = np.sort(words, axis=1)
         twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
         if twice.any():
@@ -355,3 +359,6 @@ def _check_counts(counts: np.ndarray) -> None:
     bad = ~((counts >= 0) & np.isfinite(counts) & (counts == np.floor(counts))).all(axis=1)
     if bad.any():
         raise ValueError(f"row {np.argmax(bad)} has an entry that is not a count")
+    if counts.size and counts.max() > _MOST_COUNT:
+        row = int(np.argmax(counts.max(axis=1)))
+        raise ValueError(f"row {row} has a count above {_MOST_COUNT:,}, too many for float32")

@@ -22,7 +22,7 @@ from numpyro_rankings.rankings import Rankings
 mend_numpyro_infer()
 
 _LEAST_START = 1e-6
-_SCALES = ("alpha", "phi", "gamma")
+_SCALES = ("alpha", "phi", "gamma", "decay_scale")
 
 
 class GibbsKernel(MCMCKernel):
@@ -64,6 +64,10 @@ class GibbsKernel(MCMCKernel):
     def _check(self, args: tuple, kwargs: dict) -> None:
         """Raise ValueError if the data do not fit the kernel."""
 
+    def _prior_of(self, scale: str) -> Any:
+        """What the constructor was given for a scale."""
+        return getattr(self, f"_{scale}", None)
+
     def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """What can be said of the data only before they are traced."""
         return args, kwargs
@@ -102,9 +106,12 @@ class GibbsKernel(MCMCKernel):
             params = {
                 name: value
                 for name, value in (params or {}).items()
-                if name not in _SCALES
-                or isinstance(getattr(self, f"_{name}", None), dist.Distribution)
-            } or None
+                if name not in _SCALES or isinstance(self._prior_of(name), dist.Distribution)
+            }
+            for name in set(params) & set(_SCALES):
+                chains = () if is_prng_key(rng_key) else rng_key.shape[:1]
+                check_start_scale(name, params[name], self._prior_of(name), chains)
+            params = params or None
         if is_prng_key(rng_key):
             state = init(rng_key, params, model_args, kwargs)
         else:
@@ -187,6 +194,19 @@ def check_start_values(params: Any) -> None:
         array = np.asarray(value)
         if array.dtype.kind not in "iuf" or not np.all((array >= 0) & (array < np.inf)):
             raise ValueError(f"init_params[{name!r}] must be numbers, 0 or more, and finite")
+
+
+def check_start_scale(name: str, value: Any, prior: Any, chains: tuple[int, ...]) -> None:
+    """Refuse a start that is not one number for each chain, or that its prior excludes."""
+    if isinstance(value, jax.core.Tracer):
+        return
+    if np.shape(value) != chains:
+        expected = f"one number for each of the {chains[0]} chains" if chains else "one number"
+        raise ValueError(
+            f"init_params[{name!r}] must be {expected}, got an array of shape {np.shape(value)}"
+        )
+    if not np.all(np.asarray(value) > 0) or not np.all(prior.support(jnp.asarray(value, float))):
+        raise ValueError(f"init_params[{name!r}] is outside the support of its prior: {value!r}")
 
 
 def check_whole(name: str, number: Any, least: int) -> None:

@@ -153,6 +153,11 @@ class LinkGibbs(GibbsKernel):
     def _has_prior(self, value: Any) -> bool:
         return isinstance(value, dist.Distribution) and not self._is_block
 
+    def _prior_of(self, scale: str) -> Any:
+        if scale == "decay_scale":
+            return None if self._decay is None else self._decay.scale
+        return super()._prior_of(scale)
+
     # -- what the links are drawn given ----------------------------------------------------------
 
     def _priors(self, own: dict, args: tuple, kwargs: dict) -> dict[str, Any]:

@@ -135,6 +135,18 @@ class DDCRPLanguageGibbs(LinkGibbs):
         if distances is not None and not is_traced(distances):
             check_sequential(distances)
 
+    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+        """Initial state; a batch of keys gives a batch of chains."""
+        base = None if self._is_block or not self._is_unknown else (init_params or {}).get("base")
+        if base is not None and not is_traced(base):
+            size, base = self._concentration({}).shape[0], np.asarray(base)
+            is_one = base.shape[-1:] == (size,) and base.dtype.kind in "iuf"
+            if not is_one or not np.all(base > 0) or not np.allclose(base.sum(-1), 1.0, atol=1e-4):
+                raise ValueError(
+                    f"init_params['base'] must be {size} positive probabilities whose sum is 1"
+                )
+        return super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
+
     def _check_links(self, links: np.ndarray, args: tuple, kwargs: dict) -> None:
         super()._check_links(links, args, kwargs)
         symbols = np.asarray(self._arguments(args, kwargs)[0])
