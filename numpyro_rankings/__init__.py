@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         medoid_partition,
         variation_of_information,
     )
+    from numpyro_rankings.point_estimates import credible_ball, point_estimate
     from numpyro_rankings.prediction import log_predictive_of_points
     from numpyro_rankings.rankings import Rankings, RankingsError
     from numpyro_rankings.summaries import (
@@ -35,6 +36,7 @@ _HOMES = {
     "adjusted_rand_index": "partitions",
     "cluster_profiles": "summaries",
     "cp_consensus": "summaries",
+    "credible_ball": "point_estimates",
     "diagnostics_table": "inference_data",
     "list_datasets": "datasets",
     "load_dataset": "datasets",
@@ -45,6 +47,7 @@ _HOMES = {
     "map_consensus": "summaries",
     "medoid_partition": "partitions",
     "plackett_luce_map": "infer.plackett_luce_map",
+    "point_estimate": "point_estimates",
     "predict_items": "summaries",
     "read_rankings": "datasets",
     "to_inference_data": "inference_data",
@@ -57,6 +60,7 @@ __all__ = [
     "adjusted_rand_index",
     "cluster_profiles",
     "cp_consensus",
+    "credible_ball",
     "diagnostics_table",
     "list_datasets",
     "load_dataset",
@@ -67,6 +71,7 @@ __all__ = [
     "map_consensus",
     "medoid_partition",
     "plackett_luce_map",
+    "point_estimate",
     "predict_items",
     "read_rankings",
     "to_inference_data",

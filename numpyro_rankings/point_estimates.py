@@ -1,0 +1,335 @@
+"""Which clustering to report: the partition of least expected loss, and how far around it to look.
+
+Both losses here are, of the numbers of points in the clusters of one partition, of the other, and
+in both, Σ f(n_c) + Σ f(n_k) - 2 Σ f(n_ck): f(n) = n ln n / N is the variation of information, and
+f(n) = n (n - 1)/2 over the number of pairs is Binder's loss. So the search keeps the counts n_ck of
+its partition against every draw, and no matrix of pairs.
+"""
+
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import ArrayLike
+
+from numpyro_rankings.partitions import canonical_labels
+
+__all__ = ["CredibleBall", "PointEstimate", "credible_ball", "point_estimate"]
+
+_MOST_COUNTS = 2**27  # cells of the table of counts against all draws
+_MOST_TERMS = 2**27  # terms of the sums over all pairs of clusters that could be merged
+_MOST_SWEEPS = 100
+_MORE_CLUSTERS = 8  # than any draw has
+_MOST_STARTS = 64  # draws that are looked at for a start
+_MOST_ROUNDS = 10  # of seating clusters anew, and clusters in each
+Loss = Literal["vi", "binder"]
+
+
+class PointEstimate(NamedTuple):
+    """The partition to report.
+
+    :param labels: canonical, int32, shape ``(N,)``.
+    :param expected_loss: its mean loss against all draws: for ``"vi"`` in nats, for ``"binder"``
+        the share of the pairs of points that one partition joins and the other parts.
+    """
+
+    labels: np.ndarray
+    expected_loss: float
+
+
+class CredibleBall(NamedTuple):
+    """The draws nearest to a partition that together have a given probability.
+
+    :param radius: the largest loss among them.
+    :param fewest: of those in the ball with the fewest clusters, the farthest (the vertical upper
+        bound of [1]), canonical, shape ``(N,)``.
+    :param most: the same of those with the most clusters (the vertical lower bound).
+    :param farthest: the farthest of all (the horizontal bound).
+    """
+
+    radius: float
+    fewest: np.ndarray
+    most: np.ndarray
+    farthest: np.ndarray
+
+
+def point_estimate(
+    assignments: ArrayLike,
+    loss: Loss = "vi",
+    *,
+    search: bool = True,
+    max_clusters: int | None = None,
+    num_starts: int = 10,
+    seed: int = 0,
+) -> PointEstimate:
+    """The partition of least expected loss, sought among all partitions [1, 2].
+
+    A start is one cluster, as many as there can be, one of the best draws, or a sequential
+    allocation of the points in random order. From it points are moved one at a time, each to the
+    cluster, or the new one, where the expected loss is least; where none moves, the two clusters
+    are merged whose union helps most. From the best end of all starts clusters are taken apart and
+    their points seated anew, as long as that helps. That the result is the best of all partitions
+    cannot be promised.
+
+    :param assignments: labels of the draws, whole numbers from 0, shape ``(D, N)``.
+    :param loss: ``"vi"``, the variation of information [1], or ``"binder"``, whose best partition
+        is also that of least squares from the co-clustering matrix [3].
+    :param search: whether partitions that are no draw may be returned; if not, with ``"binder"``,
+        this is the least-squares clustering of [3]. Each draw is then compared with each.
+    :param max_clusters: of the partition sought; if it is None, eight more than any draw has.
+    :param num_starts: half of them draws; the first two are one cluster and many.
+    :param seed: of the sequential allocations.
+    :raises ValueError: if ``assignments`` are no labels or an argument is out of range.
+
+    **References:**
+
+    1. Wade, S., Ghahramani, Z. (2018), "Bayesian cluster analysis: point estimation and credible
+       balls", Bayesian Analysis.
+    2. Dahl, D. B., Johnson, D. J., Müller, P. (2022), "Search algorithms and loss functions for
+       Bayesian clustering", Journal of Computational and Graphical Statistics.
+    3. Dahl, D. B. (2006), "Model-based clustering for expression data via a Dirichlet process
+       mixture model", in Bayesian Inference for Gene Expression and Proteomics.
+
+    .. doctest::
+
+       >>> draws = [[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 1, 1]]
+       >>> point_estimate(draws).labels
+       array([0, 0, 1, 1], dtype=int32)
+    """
+    draws = _as_draws(assignments)
+    for name, number in (("num_starts", num_starts), ("max_clusters", max_clusters)):
+        is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+        if number is not None and (not is_whole or number < 1):
+            raise ValueError(f"{name} must be a positive whole number, got {number!r}")
+    f = _terms(loss, draws.shape[1])
+    if not search:
+        few = draws if max_clusters is None else draws[draws.max(axis=1) < max_clusters]
+        if len(few) == 0:
+            raise ValueError(f"no draw has as few as {max_clusters} clusters")
+        return _best(few, draws, f)
+    num_slots = max_clusters or int(draws.max()) + 1 + _MORE_CLUSTERS
+    num_slots = min(num_slots, draws.shape[1])
+    kept = _thin(draws, num_slots)
+    rng = np.random.default_rng(seed)
+    # the draws among which the best of some of them are
+    some = kept[_evenly(len(kept), _MOST_STARTS)]
+    some = np.unique(some[some.max(axis=1) < num_slots], axis=0)
+    order = np.argsort(_expected_losses(some, kept[_evenly(len(kept), _MOST_STARTS)], f))
+    size = draws.shape[1]
+    starts: list[np.ndarray | None] = [np.zeros(size, np.int32)]
+    starts.append(np.arange(size, dtype=np.int32) % num_slots)
+    starts += list(some[order[: num_starts // 2]])
+    starts += [None] * max(num_starts - len(starts), 0)
+    ends = [_descend(start, kept, f, num_slots, rng) for start in starts[:num_starts]]
+    best = _best(np.stack([*some[order[:1]], *ends]), kept, f).labels
+    for _ in range(_MOST_ROUNDS):
+        better = _reseat_clusters(best, kept, f, num_slots, rng)
+        if better is None:
+            break
+        best = better
+    return _best(best[None], draws, f)
+
+
+def _reseat_clusters(
+    labels: np.ndarray, draws: np.ndarray, f: np.ndarray, num_slots: int, rng: np.random.Generator
+) -> np.ndarray | None:
+    """A better partition found by seating the points of one cluster anew, if there is one."""
+    least = _losses(labels, draws, f).mean() - 1e-6 * np.diff(f).max()
+    clusters = rng.permutation(int(labels.max()) + 1)[:_MOST_ROUNDS]
+    for cluster in clusters:
+        start = np.where(labels == cluster, -1, labels)
+        # the others keep their order of use, so that the slots in use are the first
+        start[start > cluster] -= 1
+        end = _descend(start, draws, f, num_slots, rng)
+        if _losses(end, draws, f).mean() < least:
+            return end
+    return None
+
+
+def _best(candidates: np.ndarray, draws: np.ndarray, f: np.ndarray) -> PointEstimate:
+    expected = _expected_losses(candidates, draws, f)
+    best = int(np.argmin(expected))
+    return PointEstimate(canonical_labels(candidates[best]), float(expected[best]))
+
+
+def _evenly(number: int, most: int) -> np.ndarray:
+    """Indices of so many, evenly spaced."""
+    return np.linspace(0, number - 1, min(most, number)).astype(int)
+
+
+def credible_ball(
+    assignments: ArrayLike, center: ArrayLike, loss: Loss = "vi", prob: float = 0.95
+) -> CredibleBall:
+    """The draws nearest to a partition that have a given posterior probability together [1].
+
+    :param assignments: labels of the draws, shape ``(D, N)``.
+    :param center: labels, shape ``(N,)``, such as those of :func:`point_estimate`.
+    :param prob: between 0 and 1.
+
+    **References:**
+
+    1. Wade, S., Ghahramani, Z. (2018), "Bayesian cluster analysis: point estimation and credible
+       balls", Bayesian Analysis.
+    """
+    draws = _as_draws(assignments)
+    labels = _as_draws(np.asarray(center)[None])[0]
+    if labels.shape != draws.shape[1:]:
+        raise ValueError(
+            f"partitions of the same points are needed, got labels of shape {draws.shape} and "
+            f"{labels.shape}"
+        )
+    if not 0 < prob <= 1:
+        raise ValueError(f"prob must be above 0 and at most 1, got {prob!r}")
+    losses = _losses(labels, draws, _terms(loss, draws.shape[1]))
+    # rounding of prob times D must not ask for one draw more
+    radius = float(np.sort(losses)[int(np.ceil(prob * len(draws) - 1e-9)) - 1])
+    inside = np.flatnonzero(losses <= radius)
+    number = np.array([len(np.unique(draws[draw])) for draw in inside])
+
+    def farthest(some: np.ndarray) -> np.ndarray:
+        return canonical_labels(draws[some[np.argmax(losses[some])]])
+
+    return CredibleBall(
+        radius,
+        farthest(inside[number == number.min()]),
+        farthest(inside[number == number.max()]),
+        farthest(inside),
+    )
+
+
+def _as_draws(assignments: ArrayLike) -> np.ndarray:
+    """Labels from 0, none left out, (D, N)."""
+    draws = np.asarray(assignments)
+    if draws.ndim != 2 or draws.size == 0 or draws.dtype.kind not in "iu" or draws.min() < 0:
+        raise ValueError(
+            f"assignments must be whole numbers from 0, (D, N), got shape {draws.shape} of "
+            f"{draws.dtype}"
+        )
+    return canonical_labels(draws)
+
+
+def _terms(loss: str, size: int) -> np.ndarray:
+    """f(0), …, f(N)."""
+    n = np.arange(size + 1, dtype=float)
+    if loss == "vi":
+        return n * np.log(np.maximum(n, 1.0)) / size
+    if loss == "binder":
+        return n * (n - 1) / max(size * (size - 1), 1)
+    raise ValueError(f"loss must be one of vi, binder, got {loss!r}")
+
+
+def _losses(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Loss of one partition against each draw, (D,)."""
+    own = f[np.bincount(labels)].sum()
+    width = int(draws.max()) + 1
+    found = np.empty(len(draws))
+    for d, draw in enumerate(draws):
+        both = np.bincount(labels.astype(np.int64) * width + draw)
+        found[d] = own + f[np.bincount(draw)].sum() - 2.0 * f[both].sum()
+    return np.maximum(found, 0.0)  # rounding may leave -1e-16
+
+
+def _expected_losses(candidates: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Mean loss of each candidate, equal ones counted once, (number of candidates,)."""
+    different, index = np.unique(candidates, axis=0, return_inverse=True)
+    of_each, weights = np.unique(draws, axis=0, return_counts=True)
+    weights = weights / weights.sum()
+    found = [float(_losses(labels, of_each, f) @ weights) for labels in different]
+    return np.array(found)[index.ravel()]
+
+
+def _thin(draws: np.ndarray, num_slots: int) -> np.ndarray:
+    """As many of the draws, evenly spaced, as the search has memory for."""
+    most = max(_MOST_COUNTS // (num_slots * (int(draws.max()) + 1)), 1)
+    return draws[_evenly(len(draws), most)]
+
+
+def _descend(
+    start: np.ndarray | None,
+    draws: np.ndarray,
+    f: np.ndarray,
+    num_slots: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Labels where neither moving a point nor merging two clusters lowers the expected loss."""
+    steps, columns = jnp.asarray(np.diff(f), float), jnp.asarray(draws.T)
+    order = jnp.asarray(rng.permutation(draws.shape[1]), jnp.int32)
+    labels = np.full(draws.shape[1], -1, np.int32) if start is None else start
+    while True:
+        counts = jnp.asarray(_count(labels, draws, num_slots))
+        labels = canonical_labels(_move_points(jnp.asarray(labels), counts, columns, steps, order))
+        merged = _best_merge(labels, draws, f)
+        if merged is None:
+            return labels
+        labels = merged
+
+
+def _count(labels: np.ndarray, draws: np.ndarray, num_slots: int) -> np.ndarray:
+    """Points of each cluster of each draw by cluster, -1 being none, (D, K, C)."""
+    width, seated = int(draws.max()) + 1, labels >= 0
+    both = draws[:, seated].astype(np.int64) * num_slots + labels[seated]
+    counts = [np.bincount(row, minlength=width * num_slots) for row in both]
+    return np.stack(counts).astype(np.int32).reshape(len(draws), width, num_slots)
+
+
+@jax.jit
+def _move_points(labels: Array, counts: Array, columns: Array, steps: Array, order: Array) -> Array:
+    """Sweep over the points until none of them moves; those without a cluster are given one.
+
+    :param counts: of :func:`_count`; **columns** - cluster of each point in each draw, (N, D).
+    :param steps: f(n + 1) - f(n).
+    """
+    every, slots = jnp.arange(counts.shape[0]), jnp.arange(counts.shape[2])
+    least = 1e-6 * steps.max()  # beyond rounding
+
+    def move(k: Array, carry: tuple) -> tuple:
+        labels, counts, sizes, moved = carry
+        point = order[k]
+        old, column = labels[point], columns[point]
+        mine = slots == old  # nowhere if the point has no cluster
+        left = sizes - mine
+        # what the point adds to Σ f(n_c) - 2 Σ f(n_ck)
+        cost = steps[left] - 2.0 * steps[counts[every, column] - mine].mean(axis=0)
+        new = jnp.where(jnp.any(mine & (left == 0)), old, jnp.argmin(left > 0))
+        cost = jnp.where((left > 0) | (slots == new), cost, jnp.inf)
+        # with all slots in use and none empty argmin is 0, which is then no new one
+        best = jnp.argmin(cost).astype(labels.dtype)
+        stays = (old >= 0) & (cost[old] <= cost[best] + least)
+        best, moves = jnp.where(stays, old, best), jnp.where(stays, 0, 1)
+        leaves = jnp.where(old >= 0, moves, 0)
+        counts = counts.at[every, column, old].add(-leaves).at[every, column, best].add(moves)
+        sizes = sizes.at[old].add(-leaves).at[best].add(moves)
+        return labels.at[point].set(best), counts, sizes, moved | ~stays
+
+    def sweep(carry: tuple) -> tuple:
+        labels, counts, sizes, _, number = carry
+        start = labels, counts, sizes, jnp.array(False)
+        return *jax.lax.fori_loop(0, len(order), move, start), number + 1
+
+    sizes = jnp.zeros(len(slots), jnp.int32).at[labels].add(labels >= 0)
+    carry = labels, counts, sizes, jnp.array(True), jnp.array(0)
+    return jax.lax.while_loop(lambda c: c[3] & (c[4] < _MOST_SWEEPS), sweep, carry)[0]
+
+
+def _best_merge(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray | None:
+    """The partition with the two clusters merged whose union lowers the expected loss most."""
+    number = int(labels.max()) + 1
+    if number == 1:
+        return None
+    width = int(draws.max()) + 1
+    most = max(_MOST_TERMS // (number**2 * width), 1)
+    some = draws[_evenly(len(draws), most)]
+    counts, sizes = _count(labels, some, number), np.bincount(labels)
+    apart = f[counts].sum(axis=1).mean(axis=0)
+    gains = np.full((number, number), np.inf)
+    for c in range(number - 1):
+        together = f[counts[:, :, c, None] + counts[:, :, c + 1 :]].sum(axis=1).mean(axis=0)
+        gains[c, c + 1 :] = f[sizes[c] + sizes[c + 1 :]] - f[sizes[c]] - f[sizes[c + 1 :]]
+        gains[c, c + 1 :] -= 2.0 * (together - apart[c] - apart[c + 1 :])
+    one, other = np.unravel_index(np.argmin(gains), gains.shape)
+    merged = canonical_labels(np.where(labels == other, one, labels))
+    # of all draws, and beyond rounding: so that it comes to an end
+    change = _losses(merged, draws, f).mean() - _losses(labels, draws, f).mean()
+    return merged if change < -1e-6 * np.diff(f).max() else None
