@@ -20,13 +20,18 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Keep one part of the tests; those of one kernel, which share a run, stay together."""
+    """Keep one part of the tests.
+
+    Those of one kernel, which share a run, stay together, and all of a file with IN_ONE_PART.
+    """
     if not config.getoption("--part"):
         return
     part, parts = map(int, config.getoption("--part").split("/"))
 
     def is_in(item):
         name = item.callspec.id if hasattr(item, "callspec") else item.name
+        if getattr(item.module, "IN_ONE_PART", False):
+            name = ""
         return zlib.crc32(f"{item.path.name} {name}".encode()) % parts == part - 1
 
     config.hook.pytest_deselected(items=[item for item in items if not is_in(item)])

@@ -107,6 +107,7 @@ GENERIC_TESTS = [
 # A number of items is static, and so cannot be an argument of a jitted function.
 NOT_APPLICABLE = {("test_jit_log_likelihood", "permutation")}
 CASE_ARGUMENTS = {"jax_dist", "jax_dist_cls", "sp_dist", "params"}
+IN_ONE_PART = True  # the last test sees what the others did
 passed_on: dict[tuple[str, str], int] = {}
 
 
