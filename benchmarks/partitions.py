@@ -115,7 +115,7 @@ def speed(args):
         if spread == 10.0 and args.draws > 0:
             stock = stock_numpyro(points, 10, args.draws)
             print(f"Gibbs of NumPyro, means N(0, {spread:g}²): {stock:.4f}", flush=True)
-        for batch_size in (1, 64, 256):
+        for batch_size in (1, 64, 256, 512):
             kernel = CollapsedGibbs(
                 GaussianMean(spread, 1.0), 1.0, max_clusters=32, batch_size=batch_size
             )

@@ -42,7 +42,6 @@ def propose_in_batches(
     uniforms = random.uniform(key_seats, (number, batch_size))
     # whether more slots would have been wanted, and whether the labels are accepted
     of_batch = random.uniform(key_accept, (number, 2))
-    triangle = jnp.triu(jnp.ones((num_slots, num_slots)))
 
     def only_where(some: Array, clusters: Any) -> Any:
         return jax.tree.map(
@@ -75,22 +74,18 @@ def propose_in_batches(
         own = (left == 0) & (old_counts > 0)
         new = jnp.where(own.any(), jnp.argmax(own), jnp.argmin(left > 0))
         is_full = jnp.all(left > 0)
-        log_weights = prior.log_join(left) + family.log_predictive(
-            jax.tree.map(lambda x: x[None], rest), jax.tree.map(lambda x: x[:, None], batch)
+        # (slots, batch): sums over the first axis are what CPUs do fast
+        log_weights = prior.log_join(left)[:, None] + family.log_predictive(
+            jax.tree.map(lambda x: x[:, None], rest), jax.tree.map(lambda x: x[None], batch)
         )
         log_new = prior.log_open(jnp.sum(left > 0)) + points.log_alone[index]
-        log_weights = jnp.where(left > 0, log_weights, -jnp.inf)
-        log_weights = jnp.where((slots == new) & ~is_full, log_new[:, None], log_weights)
+        log_weights = jnp.where((left > 0)[:, None], log_weights, -jnp.inf)
+        log_weights = jnp.where(((slots == new) & ~is_full)[:, None], log_new, log_weights)
 
-        weights = jnp.exp(log_weights - log_weights.max(1, keepdims=True))
-        sums = jnp.dot(weights, triangle)  # from the first seat on
-        target = (1.0 - uniform) * sums[:, -1]  # positive
-        # of rounding nobody sits where the weight is 0
-        reached = (sums >= target[:, None]) & (weights > 0)
-        seats = jnp.where(reached.any(1), jnp.argmax(reached, 1), jnp.argmax(weights, 1))
-        seats = seats.astype(old.dtype)
+        largest = log_weights.max(0)
+        seats, total = choose(jnp.exp(log_weights - largest), uniform)
         # log(1 + new / others): that a point had not wanted a new one
-        log_content = jax.nn.softplus(log_new - jax.nn.logsumexp(log_weights, axis=1)).sum()
+        log_content = jax.nn.softplus(log_new - largest - jnp.log(total)).sum()
         wanted = is_full & (jnp.log(uniform_new) > -log_content)
 
         of_new = family.of_clusters(batch, seats, num_slots)
@@ -98,7 +93,7 @@ def propose_in_batches(
         log_accept = log_posterior(rest, left, of_new, new_counts)
         log_accept -= log_posterior(rest, left, of_old, old_counts)
         every = jnp.arange(batch_size)
-        log_accept += jnp.sum(log_weights[every, old] - log_weights[every, seats])
+        log_accept += jnp.sum(log_weights[old, every] - log_weights[seats, every])
         # points that cannot be together
         log_accept = jnp.where(jnp.isnan(log_accept), -jnp.inf, log_accept)
         accepted = jnp.log(uniform_accept) < log_accept
@@ -114,6 +109,25 @@ def propose_in_batches(
         step, (labels, clusters, sizes), (order, uniforms, (of_batch[:, 0], of_batch[:, 1]))
     )
     return Move(carry[0], accept_prob.mean(), wanted.any())
+
+
+def choose(weights: Array, uniform: Array) -> tuple[Array, Array]:
+    """One seat for each column with probability ∝ its weights, (C, B), and their sums, (B,).
+
+    Never a seat of weight 0: the target is positive, and at most the sum that is reached last.
+    """
+    none = jnp.zeros_like(uniform)
+    total, _ = jax.lax.scan(lambda so_far, row: (so_far + row, None), none, weights)
+    target = (1.0 - uniform) * total
+
+    def step(carry: tuple[Array, Array], row: Array) -> tuple[tuple[Array, Array], None]:
+        so_far, seat = carry
+        so_far = so_far + row
+        return (so_far, seat + (so_far < target)), None
+
+    seats = jnp.zeros(uniform.shape, jnp.int32)
+    (_, seats), _ = jax.lax.scan(step, (none, seats), weights)
+    return seats, total
 
 
 def random_batches(key: Array, size: int, batch_size: int) -> Array:
