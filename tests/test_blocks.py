@@ -8,6 +8,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+import scipy.stats
 from enumeration import MallowsPosterior, discrepancies, log_partition, partitions
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
@@ -15,31 +16,44 @@ from numpyro.infer import MCMC, NUTS, Gibbs
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import Rankings
 from numpyro_rankings.infer import SliceGibbs
+from numpyro_rankings.partitions import canonical_labels
 
 BLOCK_LISTS = [[0, 1], [0, 2], [2, 1]]
+OUTCOME, OUTCOME_SPREAD, OUTCOME_NOISE = np.array([0.9, -1.1, 0.6]), 1.5, 0.5
 
 
-def block_model(rankings, num_components=None):
-    """α and the rate of θ for NUTS, the rest for the kernel."""
+def block_model(rankings, num_components=None, slots=4, outcome=None):
+    """α, the rate of θ and means of an outcome for NUTS, the rest for the kernel."""
     alpha = numpyro.sample("mass", dist.Gamma(3.0, 2.0))
     rate = numpyro.sample("rate", dist.LogNormal(0.0, 0.6))
     size, n = len(rankings), rankings.num_items
-    partition = rd.ChineseRestaurantProcess(alpha, size, max_clusters=4)
+    partition = rd.ChineseRestaurantProcess(alpha, size, max_clusters=slots)
     if num_components is not None:
         partition = rd.FiniteDirichletPartition(alpha, num_components, size)
     labels = numpyro.sample("z", partition)
-    with numpyro.plate("cluster", 4, dim=-1):
+    with numpyro.plate("cluster", slots, dim=-1):
         center = numpyro.sample("sigma", rd.RandomPermutation(n))
         theta = numpyro.sample("theta", dist.Exponential(rate).expand((2,)).to_event(1))
+        mean = 0.0 if outcome is None else numpyro.sample("mean", dist.Normal(0.0, OUTCOME_SPREAD))
     lists = jnp.asarray(rankings.orderings)
     with numpyro.plate("ranking", size, dim=-1):
         numpyro.sample("pi", rd.GeneralizedMallows(center[labels], theta[labels]), obs=lists)
+        if outcome is not None:
+            numpyro.sample("y", dist.Normal(mean[labels], OUTCOME_NOISE), obs=outcome)
 
 
 SITES = {"assignments": "z", "center": "sigma", "concentration": "theta"}
 
 
-def block_expectations(num_components):
+def outcome_of(block):
+    """Log marginal of the outcomes of a cluster, and the mean of its mean."""
+    y, noise, spread = OUTCOME[list(block)], OUTCOME_NOISE**2, OUTCOME_SPREAD**2
+    covariance = noise * np.eye(len(y)) + spread
+    log_marginal = scipy.stats.multivariate_normal(np.zeros(len(y)), covariance).logpdf(y)
+    return log_marginal, y.sum() * spread / (noise + len(y) * spread)
+
+
+def block_expectations(num_components, with_outcome=False):
     """By enumeration, and quadrature over α and log rate."""
     table = list(partitions(3))
     alpha = np.exp(np.linspace(-9, 4, 1500))
@@ -49,12 +63,16 @@ def block_expectations(num_components):
     )
     nodes, node_weights = np.polynomial.hermite_e.hermegauss(15)
     joint, theta = np.zeros((15, len(table))), np.zeros((15, len(table), 2))
+    mean = np.zeros(len(table))
     for k, rate in enumerate(np.exp(0.6 * nodes)):
         twin = MallowsPosterior(BLOCK_LISTS, 3, lambda x, left, rate=rate: -rate * x)
         for p, labels in enumerate(table):
             blocks = [tuple(np.flatnonzero(np.equal(labels, c))) for c in range(max(labels) + 1)]
             joint[k, p] = sum(twin.clusters[block][0] for block in blocks)
             theta[k, p] = twin.clusters[blocks[0]][2]
+            if with_outcome:
+                joint[k, p] += sum(outcome_of(block)[0] for block in blocks)
+                mean[p] = outcome_of(blocks[0])[1]
     weight = node_weights[:, None] * np.exp(joint - joint.max())
     weight = weight * (np.exp(by_partition) @ prior_alpha)
     weight /= weight.sum()
@@ -64,18 +82,25 @@ def block_expectations(num_components):
         "theta": np.einsum("kp,kpj->j", weight, theta),
         "mass": np.array([weight.sum(0) @ mean_alpha]),
         "rate": np.array([weight.sum(1) @ np.exp(0.6 * nodes)]),
+        **({"mean": np.array([weight.sum(0) @ mean])} if with_outcome else {}),
     }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_components", [None, 4])
-def test_block_of_gibbs_by_enumeration(num_components):
-    model = partial(block_model, num_components=num_components)
-    settings = {"max_clusters": 4, "init": "given"}
+@pytest.mark.parametrize(
+    "num_components, with_outcome", [(None, False), (4, False), (None, True), (3, True)]
+)
+def test_block_of_gibbs_by_enumeration(num_components, with_outcome):
+    slots = num_components or (32 if with_outcome else 4)  # sticks that hold nobody
+    outcome = OUTCOME if with_outcome else None
+    model = partial(block_model, num_components=num_components, slots=slots, outcome=outcome)
+    settings = {"max_clusters": slots, "init": "given"}
     if num_components is not None:
         settings = {"num_components": num_components, "init": "nearest"}
+    if with_outcome:
+        settings |= {"assignment": "parallel", "judge_sites": ["y"]}
     block = SliceGibbs(model=model, sites=SITES, **settings)
-    kernel = Gibbs([(block, ["z", "sigma", "theta"]), (NUTS(model), ["mass", "rate"])])
+    kernel = Gibbs([(block, ["z", "sigma", "theta"]), (NUTS(model), None)])
     data = Rankings.from_orderings(BLOCK_LISTS, num_items=3)
     mcmc = MCMC(
         kernel,
@@ -87,15 +112,26 @@ def test_block_of_gibbs_by_enumeration(num_components):
     )
     mcmc.run(random.key(10), data)
     samples = {k: np.asarray(v) for k, v in mcmc.get_samples(group_by_chain=True).items()}
-    code = samples["z"] @ 3 ** np.arange(3)
+    labels = samples["z"].astype(int)
+    code = canonical_labels(labels) @ 3 ** np.arange(3)
+
+    def of_first(values):
+        """What the cluster of the first judge has."""
+        first = labels[:, :, :1].reshape(*labels.shape[:2], *[1] * (values.ndim - 2))
+        return np.take_along_axis(values, first, axis=2)[:, :, 0]
+
     found = {
         "partition": code[..., None] == np.array(list(partitions(3))) @ 3 ** np.arange(3),
-        "theta": samples["theta"][:, :, 0],
+        "theta": of_first(samples["theta"]),
         "mass": samples["mass"][..., None],
         "rate": samples["rate"][..., None],
     }
-    z = discrepancies(found, block_expectations(num_components))
-    assert max(z.values()) < 6.0, z  # 9 quantities, 23 degrees of freedom: about 4e-5
+    if with_outcome:
+        found["mean"] = of_first(samples["mean"])[..., None]
+    else:
+        np.testing.assert_array_equal(labels, canonical_labels(labels))
+    z = discrepancies(found, block_expectations(num_components, with_outcome))
+    assert max(z.values()) < 6.0, z  # at most 10 quantities, 23 degrees of freedom: about 4e-5
 
 
 def test_blocks_refuse_what_they_cannot_own():

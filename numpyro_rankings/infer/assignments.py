@@ -206,19 +206,25 @@ def update_assignments_parallel(
     concentration: Array,
     prior: PartitionPrior,
     data: MallowsData,
+    log_outcomes: Array | None = None,
 ) -> tuple[Array, Array]:
     """All labels at once given explicit weights; no loop over rankings.
 
     Unoccupied slots must hold independent draws from the prior.
 
+    :param log_outcomes: what else is known of each ranking's judge in each cluster, (C, N).
     :return: labels (N,) and the overflow flag.
     """
     num_items = places.shape[1]
+    row_index = data.row_index
+    if log_outcomes is not None:  # equal rankings are no longer alike
+        row_index = jnp.arange(data.num_rankings, dtype=jnp.int32)
 
     def log_table(order: Array, num_active: Array) -> Array:
-        return log_likelihoods(data, places[order], concentration[order], num_active, num_items)
+        table = log_likelihoods(data, places[order], concentration[order], num_active, num_items)
+        return table if log_outcomes is None else table[:, data.row_index] + log_outcomes[order]
 
-    return draw_labels_in_slices(key, assignments, sizes, prior, data.row_index, log_table)
+    return draw_labels_in_slices(key, assignments, sizes, prior, row_index, log_table)
 
 
 def draw_labels_in_slices(

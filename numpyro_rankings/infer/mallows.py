@@ -1,6 +1,6 @@
 """Slice-Gibbs and Beta-Gibbs: mixtures of generalized Mallows models (Meilă & Chen 2010)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -57,6 +57,7 @@ from numpyro_rankings.infer.concentrations import (
 from numpyro_rankings.infer.marginal import number_of_moves
 from numpyro_rankings.infer.marginal_mallows import update_marginally
 from numpyro_rankings.infer.members import Members, label_dtype
+from numpyro_rankings.infer.outcomes import check_judge_sites, log_of_own, sum_of_judges
 from numpyro_rankings.infer.search import log_table, num_iterations, search_mixture
 from numpyro_rankings.models import mallows_mixture, num_stages
 from numpyro_rankings.ops.codes import inverse_ordering, max_codes
@@ -114,6 +115,7 @@ class _MallowsGibbs(GibbsKernel):
         num_marginal_steps: int | None,
         model: Callable | None,
         sites: Mapping[str, str] | None,
+        judge_sites: Sequence[str] = (),
     ) -> None:
         _check_settings(alpha, nu, r, num_components, max_clusters, init)
         if tied and concentration_prior is None:
@@ -145,6 +147,7 @@ class _MallowsGibbs(GibbsKernel):
         self._sites = {**names, **(sites or {})}
         if set(self._sites) != set(names):
             raise ValueError(f"sites can name {sorted(names)}, got {sorted(self._sites)}")
+        self._judge_sites = check_judge_sites(judge_sites, self._is_block)
         if model is None:
             model = partial(
                 mallows_mixture,
@@ -286,7 +289,9 @@ class _MallowsGibbs(GibbsKernel):
             drawn = hyper.concentration.draw(key_theta, slots, max_codes(n, stages))
             possible = jnp.isfinite(hyper.concentration.log_prob(theta, n))
             start["concentration"] = jnp.where(possible[:, None], theta, drawn)
-        return self._state(start, hyper, data, n, rng_key, jnp.ones(()), jnp.array(False))
+        outcomes = self._log_outcomes({names[k]: start[k] for k in names}, args, kwargs)
+        yes, no = jnp.ones(()), jnp.array(False)
+        return self._state(start, hyper, data, n, rng_key, yes, no, outcomes)
 
     def _search_iterations(self, rankings: Rankings) -> int:
         """Iterations of the search for a start, 0 where there is none."""
@@ -317,7 +322,14 @@ class _MallowsGibbs(GibbsKernel):
 
         accept_label = jnp.ones(())
         overflow = jnp.array(False)
-        if hyper.partition.num_components != 1:
+        log_outcomes = self._log_outcomes(z, args, kwargs)
+        if log_outcomes is not None:
+            labels, overflow = self._update_assignments_with_outcomes(
+                key_labels, now, sizes, hyper, data, log_outcomes
+            )
+            now["assignments"] = labels
+            sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+        elif hyper.partition.num_components != 1:
             now, overflow, accept_label = self._update_assignments(
                 key_labels, now, sizes, hyper, data, limits
             )
@@ -337,7 +349,45 @@ class _MallowsGibbs(GibbsKernel):
             alpha = update_alpha(key_alpha, hyper.partition, self._alpha, sizes)
             hyper = hyper._replace(partition=hyper.partition._replace(alpha=alpha))
         accept_prob = jnp.minimum(accept_label, accept_center)
-        return self._state(now, hyper, data, n, rng_key, accept_prob, overflow)
+        return self._state(now, hyper, data, n, rng_key, accept_prob, overflow, log_outcomes)
+
+    def _log_outcomes(self, z: dict, args: tuple, kwargs: dict) -> Array | None:
+        """Log likelihood of each judge's outcomes in each slot, (C, N), if there are any."""
+        if not self._judge_sites:
+            return None
+        site = self._sites["assignments"]
+        own = {name: z[name] for name in self._sites.values()}
+        size = z[site].shape[-1]
+
+        def in_slot(slot: Array) -> Array:
+            values = {**own, site: jnp.full(size, slot, jnp.int32)}
+            trace = self._sites_of_model(values, args, kwargs)
+            return sum_of_judges(trace, self._judge_sites, size)
+
+        return jax.vmap(in_slot)(jnp.arange(self._num_slots))
+
+    def _update_assignments_with_outcomes(
+        self,
+        key: Array,
+        now: dict[str, Array],
+        sizes: Array,
+        hyper: Hyper,
+        data: MallowsData,
+        log_outcomes: Array,
+    ) -> tuple[Array, Array]:
+        """All labels at once, outcomes included; slots keep their names, which others know."""
+        order = jnp.argsort(sizes == 0, stable=True).astype(jnp.int32)  # occupied slots first
+        labels, overflow = update_assignments_parallel(
+            key,
+            inverse_ordering(order)[now["assignments"]],
+            sizes[order],
+            inverse_ordering(now["center"][order]),
+            now["concentration"][order],
+            hyper.partition,
+            data,
+            log_outcomes[order],
+        )
+        return order[labels], overflow
 
     def _update_assignments(
         self,
@@ -446,13 +496,17 @@ class _MallowsGibbs(GibbsKernel):
         rng_key: Array,
         accept_prob: Array,
         overflow: Array,
+        log_outcomes: Array | None = None,
     ) -> MallowsState:
         """Labels in order of first use, everything else after them, and the log joint."""
         slots = self._num_slots
-        labels, order = canonical_order(now["assignments"], slots)
-        center, theta = now["center"][order], now["concentration"][order]
+        labels, center, theta = (now[k] for k in ("assignments", "center", "concentration"))
+        if log_outcomes is None:
+            labels, order = canonical_order(labels, slots)
+            center, theta = center[order], theta[order]
         sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
         log_joint = self._log_joint(labels, center, theta, sizes, hyper, data, num_items)
+        log_joint += log_of_own(labels, log_outcomes)
         names = self._sites
         z = {
             names["assignments"]: labels.astype(label_dtype(slots)),
@@ -504,7 +558,8 @@ class _MallowsGibbs(GibbsKernel):
         sizes = jnp.zeros(self._num_slots, jnp.int32).at[labels].add(1)
         center, theta = z[names["center"]], z[names["concentration"]]
         data = self._data(rankings)
-        return -self._log_joint(labels, center, theta, sizes, hyper, data, rankings.num_items)
+        log_joint = self._log_joint(labels, center, theta, sizes, hyper, data, rankings.num_items)
+        return -log_joint - log_of_own(labels, self._log_outcomes(z, args, kwargs))
 
     def _reseat(
         self,
@@ -594,9 +649,16 @@ class SliceGibbs(_MallowsGibbs):
         (or ``FiniteDirichletPartition``) site, a ``RandomPermutation`` site and a concentration
         site in a plate of ``max_clusters``. α and the prior of θ are read from the model at the
         present values of its other sites; its likelihood is taken to be GM(π | σ_c, θ_c), and
-        further factors on the owned sites are not seen.
+        further factors on the owned sites are not seen, but for ``judge_sites``.
     :param sites: names of the sites owned as a block, for instance
         ``{"assignments": "z", "center": "sigma", "concentration": "theta"}``.
+    :param judge_sites: as a block with ``assignment="parallel"``: observed sites of the model of
+        batch shape (N,) that say something of each judge besides the ranking, such as an outcome
+        whose mean is that of the judge's cluster, ``dist.Normal(mean[assignments], scale)``. Entry
+        i may depend on the label of judge i and on sites that other blocks own, not on the centers
+        or concentrations; what a cluster has of such sites must have the same prior in all slots.
+        Labels are then names of slots, not in order of first use, for other sites are indexed by
+        them, and there are no steps with the labels integrated out.
 
     **References:**
 
@@ -639,6 +701,7 @@ class SliceGibbs(_MallowsGibbs):
         num_marginal_steps: int | None = None,
         model: Callable | None = None,
         sites: Mapping[str, str] | None = None,
+        judge_sites: Sequence[str] = (),
     ) -> None:
         if assignment not in ("sequential", "parallel"):
             raise ValueError(f"assignment is 'sequential' or 'parallel', not {assignment!r}")
@@ -659,7 +722,10 @@ class SliceGibbs(_MallowsGibbs):
             num_marginal_steps=num_marginal_steps,
             model=model,
             sites=sites,
+            judge_sites=judge_sites,
         )
+        if self._judge_sites and assignment != "parallel":
+            raise ValueError('judge_sites needs assignment="parallel"')
 
     def _update_assignments(
         self,
