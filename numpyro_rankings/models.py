@@ -9,7 +9,13 @@ from jax import Array
 from jax.scipy.special import gammaln, i1e
 from numpyro import handlers
 
-from numpyro_rankings.components.family import Family, num_points, with_awaited
+from numpyro_rankings.components.family import (
+    Augmented,
+    AugmentedFamily,
+    Family,
+    num_points,
+    with_awaited,
+)
 from numpyro_rankings.decays import Decay
 from numpyro_rankings.distances import as_neighbors
 from numpyro_rankings.distributions import (
@@ -434,13 +440,24 @@ def conjugate_mixture(
     1. Antoniak, C. E. (1974), "Mixtures of Dirichlet processes with applications to Bayesian
        nonparametric problems", Annals of Statistics.
     """
+    data, log_rest = _augment(family, data)
     points = family.statistics(data)
     if isinstance(alpha, dist.Distribution):
         alpha = numpyro.sample("alpha", alpha)
     prior = ChineseRestaurantProcess(alpha, num_points(points), discount, max_clusters=max_clusters)
     labels = numpyro.sample("assignments", prior, infer={"event_dims": ["point"]})
     clusters = family.of_clusters(points, labels, max_clusters)
-    _factor("data", family.log_marginal(clusters).sum())
+    _factor("data", family.log_marginal(clusters).sum() + log_rest)
+
+
+def _augment(family: Family, data: Any) -> tuple[Any, Array | float]:
+    """The data with the family's auxiliary variables, and what their prior has too much."""
+    if not isinstance(family, AugmentedFamily):
+        return data, 0.0
+    prior = family.auxiliary_prior(data)
+    auxiliary = numpyro.sample(family.site, prior)
+    data = Augmented(data, auxiliary)
+    return data, family.log_base(data) - prior.log_prob(auxiliary)
 
 
 def ddcrp_mixture(
@@ -471,6 +488,7 @@ def ddcrp_mixture(
 
     1. Blei, D. M., Frazier, P. I. (2011), "Distance dependent Chinese restaurant processes", JMLR.
     """
+    data, log_rest = _augment(family, data)
     points = family.statistics(data)
     if isinstance(alpha, dist.Distribution):
         alpha = numpyro.sample("alpha", alpha)
@@ -482,7 +500,7 @@ def ddcrp_mixture(
     links = numpyro.sample("links", prior, infer={"event_dims": ["point"]})
     points = with_awaited(points, links.shape[-1])
     clusters = family.of_clusters(points, links_to_partition(links), links.shape[-1])
-    _factor("data", family.log_marginal(clusters).sum())
+    _factor("data", family.log_marginal(clusters).sum() + log_rest)
 
 
 def ddcrp_language_model(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from numpyro_rankings.components.family import num_points, sum_by_label
+from numpyro_rankings.components.family import AugmentedFamily, num_points, sum_by_label
 from numpyro_rankings.decays import Decay
 from numpyro_rankings.distances import as_neighbors, check_distances
 from numpyro_rankings.infer.ddcrp import DDCRPGibbs
@@ -87,6 +87,11 @@ def _by_draw(
         raise ValueError("of a kernel that is a block, the model is not known here")
     _check_samples(samples, isinstance(kernel, DDCRPGibbs))
     family = kernel.family
+    if isinstance(family, AugmentedFamily):
+        raise ValueError(
+            f"{type(family).__name__} knows new points only with their auxiliary variables: there "
+            "is no such probability in closed form"
+        )
     for part in (data, new_data):
         family.check(part)
     labels = np.asarray(samples["assignments"])

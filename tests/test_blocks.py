@@ -155,3 +155,19 @@ def test_blocks_refuse_what_they_cannot_own():
     others = [(NUTS(block_model), ["mass", "rate"])]
     with pytest.raises(ValueError, match="9 cluster slots"):
         run(block_model, others, max_clusters=9, sites=SITES)
+
+    def shared_outcome(rankings):
+        block_model(rankings)
+        numpyro.sample("all", dist.Normal(0.0, 1.0), obs=0.3)
+
+    parallel = {"max_clusters": 4, "assignment": "parallel", "sites": SITES}
+    with pytest.raises(ValueError, match=r"'mass'; the observed sites are \['all', 'pi'\]"):
+        run(shared_outcome, [(NUTS(shared_outcome), None)], judge_sites=["mass"], **parallel)
+    with pytest.raises(ValueError, match="each of the 3 judges"):
+        run(shared_outcome, [(NUTS(shared_outcome), None)], judge_sites=["all"], **parallel)
+    with pytest.raises(ValueError, match='needs assignment="parallel"'):
+        SliceGibbs(model=block_model, sites=SITES, judge_sites=["y"])
+    with pytest.raises(ValueError, match="give model= too"):
+        SliceGibbs(assignment="parallel", judge_sites=["y"])
+    with pytest.raises(ValueError, match="a list of names"):
+        SliceGibbs(assignment="parallel", judge_sites="y", model=block_model)

@@ -1,18 +1,25 @@
 """Component families: marginals against SciPy, and clusters that points join and leave."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import special, stats
+from enumeration import codes_of
+from scipy import integrate, special, stats
 
+from numpyro_rankings import Rankings
 from numpyro_rankings.components import (
     Atom,
+    Augmented,
     DirichletMultinomial,
     Family,
     GaussianMean,
+    MallowsCenter,
     NormalGamma,
     NormalInverseWishart,
+    PlackettLuceWeights,
     SparseCounts,
 )
 
@@ -71,6 +78,52 @@ def symbol_marginal(x):
     return np.log([0.2, 0.5, 0.3])[x[0]] if np.ptp(x) == 0 else -np.inf
 
 
+ORDERINGS = [[0, 1, 2, 3], [1, 0], [3], [0, 2, 1], [2, 3, 0], [3, 2], [1, 3, 2, 0]]
+LISTS = Rankings.from_orderings(ORDERINGS, num_items=4)
+THETAS = np.array([[0.3, 0.3, 0.3], [1.5, 0.7, 0.2]])
+TIMES = RNG.exponential(size=(7, 4))
+TIMED = np.empty(7, object)
+TIMED[:] = list(zip(ORDERINGS, TIMES, strict=True))
+
+
+def center_marginal(lists):
+    """Over all centers and both θ, stage by stage."""
+    total = []
+    for share, theta in zip([0.4, 0.6], THETAS, strict=True):
+        for center in itertools.permutations(range(4)):
+            log_prob = np.log(share / 24)
+            for ranking in lists:
+                for j, code in enumerate(codes_of(ranking, center)[:3]):
+                    psi = np.sum(np.exp(-theta[j] * np.arange(4 - j)))
+                    log_prob += -theta[j] * code - np.log(psi)
+            total.append(log_prob)
+    return np.logaddexp.reduce(total)
+
+
+def weights_marginal(timed):
+    """Of choices and waiting times, Π w exp(-Z W): an integral for each item."""
+    chosen, in_play = np.zeros(4), np.zeros(4)
+    for ranking, times in timed:
+        left = [0, 1, 2, 3]
+        for item, time in zip(ranking, times, strict=False):
+            if len(left) > 1:
+                chosen[item] += 1
+                in_play[left] += time
+            left.remove(item)
+    total = 0.0
+    for n, time, a in zip(chosen, in_play, [0.7, 1.0, 2.0, 1.3], strict=True):
+        log_norm = special.gammaln(a)
+        value, _ = integrate.quad(
+            lambda w, n=n, time=time, a=a, log_norm=log_norm: (
+                w ** (a - 1 + n) * np.exp(-w * (1 + time) - log_norm)
+            ),
+            0,
+            np.inf,
+        )
+        total += np.log(value)
+    return total
+
+
 SYMBOLS = np.array([1, 1, 2, 1, 0, 0, 2])
 # name: family, data, log marginal of some of them by SciPy
 CASES = {
@@ -84,6 +137,18 @@ CASES = {
     "counts": (DirichletMultinomial(CONCENTRATION), COUNTS, counts_marginal),
     "sparse counts": (DirichletMultinomial(CONCENTRATION), WORDS, counts_marginal),
     "symbols": (Atom([0.2, 0.5, 0.3]), SYMBOLS, symbol_marginal),
+    "Mallows center": (MallowsCenter(THETAS, [0.4, 0.6]), LISTS, center_marginal),
+    "Plackett–Luce weights": (
+        PlackettLuceWeights([0.7, 1.0, 2.0, 1.3]),
+        Augmented(LISTS, TIMES),
+        weights_marginal,
+    ),
+}
+# the data one by one, where they are no array
+PLAIN = {
+    "sparse counts": COUNTS,
+    "Mallows center": np.array(ORDERINGS, object),
+    "Plackett–Luce weights": TIMED,
 }
 each_family = pytest.mark.parametrize("name", CASES)
 
@@ -95,12 +160,12 @@ def pick(points, which):
 @each_family
 def test_marginals_by_scipy(name):
     family, data, expected = CASES[name]
-    family.check(data)
+    family.check(data.data if isinstance(data, Augmented) else data)
     points = family.statistics(data)
     labels = np.array([0, 0, 1, 0, 3, 3, 1])
     clusters = jax.jit(family.of_clusters, static_argnums=2)(points, labels, 5)
     found = jax.jit(family.log_marginal)(clusters)
-    plain = COUNTS if name == "sparse counts" else data
+    plain = PLAIN.get(name, data)
     for c in range(5):
         members = plain[labels == c]
         log_marginal = expected(members) if len(members) else 0.0
@@ -305,6 +370,23 @@ BAD = {
     ),
     "a symbol of no chance": (lambda: Atom([1.0, 0.0]).check(np.array([0, 1])), "row 1 has the"),
     "symbols as floats": (lambda: Atom([1.0]).check([0.0]), "symbols must be integers"),
+    "a negative concentration": (lambda: MallowsCenter([1.0, -1.0]), "numbers, 0 or more"),
+    "two of three shares": (lambda: MallowsCenter([1.0, 2.0, 3.0], [0.5, 0.5]), "must be 3 posit"),
+    "shares of 2": (lambda: MallowsCenter([1.0, 2.0], [1.0, 1.0]), "add up to 1"),
+    "lists as arrays": (lambda: MallowsCenter(1.0).check([[0, 1]]), "one of a Rankings, got list"),
+    "other stages": (lambda: MallowsCenter([[1.0, 2.0]]).check(LISTS), "2 stages, the rankings"),
+    "ten items": (
+        lambda: MallowsCenter(1.0).check(Rankings.from_orderings([[0]], num_items=10)),
+        "up to 7 items, and these are 10",
+    ),
+    "choice sets": (
+        lambda: MallowsCenter(1.0).check(
+            Rankings.from_orderings([[0]], num_items=3, choice_sets=np.ones((1, 3), bool))
+        ),
+        "not of choice sets",
+    ),
+    "shape of 0": (lambda: PlackettLuceWeights(0.0), "shape must be positive"),
+    "shapes of others": (lambda: PlackettLuceWeights([1.0, 1.0]).check(LISTS), "each of the 4"),
 }
 
 

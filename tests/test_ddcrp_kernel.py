@@ -17,7 +17,14 @@ from test_ddcrp import components
 from test_partition_kernels import log_marginals
 
 import numpyro_rankings.distributions as rd
-from numpyro_rankings.components import Atom, DirichletMultinomial, Family, GaussianMean
+from numpyro_rankings import Rankings
+from numpyro_rankings.components import (
+    Atom,
+    DirichletMultinomial,
+    Family,
+    GaussianMean,
+    PlackettLuceWeights,
+)
 from numpyro_rankings.distances import SparseDistances
 from numpyro_rankings.infer import (
     DDCRPGibbs,
@@ -73,6 +80,12 @@ KERNELS = {
     "sparse": (lambda: DDCRPGibbs(GAUSS, GAMMA, exponential_decay(0.8)), LINE, SPARSE),
     # the last point's value is not known
     "awaited": (lambda: DDCRPGibbs(TEXT, GAMMA, exponential_decay(0.8)), COUNTS[:3], GENERAL),
+    # the same, and times of the choices are drawn as well
+    "weights": (
+        lambda: DDCRPGibbs(PlackettLuceWeights(), GAMMA, exponential_decay(0.8)),
+        Rankings.from_orderings([[0, 1], [2], [2, 1]], num_items=3),
+        GENERAL,
+    ),
     "sparse-scale": (
         lambda: DDCRPGibbs(TEXT, GAMMA, logistic_decay(LOG_NORMAL), init="prior"),
         COUNTS,

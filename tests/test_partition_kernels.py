@@ -14,16 +14,19 @@ from enumeration import discrepancies, partitions
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
 from numpyro.infer.util import log_density
-from scipy.special import gammaln
+from scipy.special import gammaln, roots_jacobi
 from scipy.stats import binom
 
 import numpyro_rankings.distributions as rd
+from numpyro_rankings import Rankings, log_predictive_of_points
 from numpyro_rankings.components import (
     Atom,
     DirichletMultinomial,
     Family,
     GaussianMean,
+    MallowsCenter,
     NormalInverseWishart,
+    PlackettLuceWeights,
     SparseCounts,
 )
 from numpyro_rankings.infer import CollapsedGibbs, Cycle, PermutationGibbs, SplitMerge
@@ -43,6 +46,8 @@ WISHART = NormalInverseWishart([0.0, 0.0], 0.5, 4.0, np.eye(2))
 TEXT = DirichletMultinomial(0.7)
 SPARSE_TEXT = DirichletMultinomial(0.7, vocabulary_size=3)
 ATOM, SYMBOLS = Atom([0.4, 0.6]), np.array([0, 1, 0, 1, 0])
+LISTS = Rankings.from_orderings([[0, 1], [2, 0], [0], [2, 1], [0, 1]], num_items=3)
+CENTER, WEIGHTS = MallowsCenter([0.3, 2.0], [0.3, 0.7]), PlackettLuceWeights([0.5, 1.0, 0.8])
 
 # name: constructor, data
 KERNELS = {
@@ -87,6 +92,13 @@ KERNELS = {
     "slope-markov-atoms": (
         lambda: PermutationGibbs(ATOM, GAMMA, ordering="markov", exact=False),
         SYMBOLS,
+    ),
+    "mallows": (lambda: CollapsedGibbs(CENTER, GAMMA), LISTS),
+    # the times of the choices are drawn as well
+    "weights": (lambda: Cycle([CollapsedGibbs(WEIGHTS, GAMMA), SplitMerge(WEIGHTS, GAMMA)]), LISTS),
+    "weights-full": (
+        lambda: PermutationGibbs(WEIGHTS, 1.2, discount=0.3, max_clusters=3),
+        LISTS,
     ),
     "cycle": (
         lambda: Cycle(
@@ -135,6 +147,8 @@ def log_restaurant(sizes, alpha, discount):
 
 def log_marginals(family, data):
     """Of each set of points, by the family itself, whose tests are elsewhere."""
+    if isinstance(family, PlackettLuceWeights):
+        return log_marginals_of_weights(family, data)
     points = family.statistics(data)
     size = len(jax.tree.leaves(points)[0])
     subsets = [[i for i in range(size) if code >> i & 1] for code in range(2**size)]
@@ -144,6 +158,28 @@ def log_marginals(family, data):
         cluster = family.of_clusters(points, labels, 2)
         found[tuple(subset)] = float(family.log_marginal(cluster)[0])
     return found
+
+
+def log_marginals_of_weights(family, data):
+    """Of each set of lists of three items: a sum over Gauss-Jacobi nodes of the weights."""
+    a = np.broadcast_to(family.shape, (3,))
+    # the first weight is Beta, and the second's part of the rest
+    x, of_x = roots_jacobi(40, a[1] + a[2] - 1, a[0] - 1)
+    y, of_y = roots_jacobi(40, a[2] - 1, a[1] - 1)
+    x, y = (grid.ravel() for grid in np.meshgrid((1 + x) / 2, (1 + y) / 2, indexing="ij"))
+    weights = np.stack([x, (1 - x) * y, (1 - x) * (1 - y)])
+    nodes = np.outer(of_x / of_x.sum(), of_y / of_y.sum()).ravel()
+    likelihoods = []
+    for ranking in np.asarray(data.expand().orderings):
+        value, left = np.ones(len(nodes)), [0, 1, 2]
+        for item in ranking[ranking >= 0]:
+            value = value * weights[item] / weights[left].sum(0)
+            left.remove(item)
+        likelihoods.append(value)
+    subsets = [[i for i in range(len(data)) if code >> i & 1] for code in range(2 ** len(data))]
+    return {
+        tuple(s): np.log(nodes @ np.prod([likelihoods[i] for i in s], axis=0)) for s in subsets[1:]
+    }
 
 
 @lru_cache
@@ -351,6 +387,18 @@ def test_block_of_gibbs():
     }
     gaps = discrepancies(found, posterior("collapsed"))
     assert max(gaps.values()) < 6.0, gaps
+
+
+def test_times_of_choices_belong_to_the_kernel():
+    with pytest.raises(ValueError, match="PlackettLuceWeights has auxiliary variables"):
+        CollapsedGibbs(WEIGHTS, model=block_model)
+    samples = {"assignments": np.zeros((1, 5), int), "alpha": np.ones(1)}
+    with pytest.raises(ValueError, match="knows new points only with"):
+        log_predictive_of_points(CollapsedGibbs(WEIGHTS), samples, LISTS, LISTS)
+    state = CollapsedGibbs(WEIGHTS).init(
+        random.key(0), 0, {"times": np.full((5, 2), 0.5, np.float32)}, (LISTS,), {}
+    )
+    np.testing.assert_array_equal(state.z["times"], np.full((5, 2), 0.5))
 
 
 def test_bad_blocks():

@@ -6,12 +6,15 @@ work for any family.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 from jax import Array
+
+from numpyro_rankings.rankings import Rankings
 
 
 class Family(ABC):
@@ -113,8 +116,67 @@ class Family(ABC):
         """
         raise ValueError(f"{type(self).__name__} has no vectors that could be projected")
 
+    def size(self, data: Any) -> int:
+        """N, the number of points."""
+        return num_points(self.statistics(data))
+
     def check(self, data: Any) -> None:  # noqa: B027 - a family may take any data
         """Raise ValueError if the family cannot score such data; called before they are traced."""
+
+
+class Augmented(NamedTuple):
+    """The **data** of an :class:`AugmentedFamily`, and its **auxiliary** variables, (N, …)."""
+
+    data: Any
+    auxiliary: Array
+
+
+class AugmentedFamily(Family):
+    """
+    Base of the families that are conjugate given auxiliary variables of the points.
+
+    A kernel draws these as well: after the labels, all at once, by :meth:`refresh`.
+    :meth:`statistics` reads an :class:`Augmented`, and the marginal of a cluster is that of its
+    points and of their auxiliary variables.
+    """
+
+    site: str  # name of the auxiliary variables among the samples
+
+    @abstractmethod
+    def size(self, data: Any) -> int:
+        """N, the number of points."""
+
+    @abstractmethod
+    def auxiliary_prior(self, data: Any) -> dist.Distribution:
+        """Any distribution with the support of the auxiliary variables and of their shape.
+
+        The model samples them from it, and takes its density out again.
+        """
+
+    @abstractmethod
+    def start(self, key: Array, data: Any) -> Array:
+        """Auxiliary variables to begin with."""
+
+    @abstractmethod
+    def refresh(self, key: Array, data: Augmented, labels: Array, num_clusters: int) -> Array:
+        """New auxiliary variables, by an update that leaves their conditional as it is."""
+
+    def log_base(self, data: Augmented) -> Array:
+        """Log density of auxiliary variables that no cluster scores."""
+        return jnp.zeros(())
+
+
+def with_auxiliary(family: Family, data: Any, values: Any) -> Any:
+    """The data as :meth:`Family.statistics` reads them.
+
+    :param values: of the sites of a model or a state.
+    """
+    return Augmented(data, values[family.site]) if isinstance(family, AugmentedFamily) else data
+
+
+def log_base(family: Family, data: Any) -> Array:
+    """Of :meth:`AugmentedFamily.log_base`; 0 of other families."""
+    return family.log_base(data) if isinstance(family, AugmentedFamily) else jnp.zeros(())
 
 
 def with_awaited(points: Any, number: int) -> Any:
@@ -148,6 +210,15 @@ def sum_by_label(values: Array, labels: Array, num_clusters: int) -> Array:
     """Σ of the values of each cluster, (C, …)."""
     zeros = jnp.zeros((num_clusters, *values.shape[1:]), values.dtype)
     return zeros.at[labels].add(values)
+
+
+def check_rankings(data: Any) -> Rankings:
+    """Refuse what is no :class:`Rankings`, or of one item."""
+    if not isinstance(data, Rankings):
+        raise ValueError(f"the family is one of a Rankings, got {type(data).__name__}")
+    if data.num_items < 2:
+        raise ValueError("a ranking needs at least 2 items")
+    return data
 
 
 def check_points(data: Any, dimension: int | None = None) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
 
-from numpyro_rankings.components.family import Family, num_points
+from numpyro_rankings.components.family import AugmentedFamily, Family, with_auxiliary
 from numpyro_rankings.decays import Decay
 from numpyro_rankings.distances import as_neighbors, check_distances, num_distances
 from numpyro_rankings.distributions import DistanceDependentCRP, links_to_partition
@@ -19,7 +19,13 @@ from numpyro_rankings.infer.alpha import positive
 from numpyro_rankings.infer.base import GibbsKernel, check_possible, check_scale, draw_start
 from numpyro_rankings.infer.links import Reach, as_reach, relink
 from numpyro_rankings.infer.members import label_dtype
-from numpyro_rankings.infer.partition import Points, as_points
+from numpyro_rankings.infer.partition import (
+    Points,
+    as_points,
+    check_block_family,
+    start_auxiliary,
+    update_auxiliary,
+)
 from numpyro_rankings.models import ddcrp_mixture
 from numpyro_rankings.ops.sampling import slice_sample
 
@@ -91,8 +97,17 @@ class LinkGibbs(GibbsKernel):
         """Raise ValueError if the data do not fit the kernel; else how many points there are."""
 
     @abstractmethod
-    def _points(self, data: Any, distances: Any) -> Any:
-        """The data as sweeps use them."""
+    def _points(self, data: Any, distances: Any, own: dict) -> Any:
+        """The data as sweeps use them.
+
+        :param own: the kernel's sites, of which auxiliary variables of the data are read.
+        """
+
+    def _start_auxiliary(
+        self, key: Array, args: tuple, kwargs: dict, given: dict
+    ) -> dict[str, Array]:
+        """Those of the kernel's sites that are auxiliary variables of the data, at the start."""
+        return {}
 
     @abstractmethod
     def _blank(self, points: Any) -> dict[str, Array]:
@@ -220,9 +235,10 @@ class LinkGibbs(GibbsKernel):
     def _init(
         self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict
     ) -> DDCRPState:
-        key_alpha, key_scale, key_sites, rng_key = random.split(rng_key, 4)
-        points = self._points(*self._arguments(args, kwargs))
+        key_alpha, key_scale, key_sites, rng_key, key_auxiliary = random.split(rng_key, 5)
         given = {} if self._is_block else dict(init_params or {})
+        auxiliary = self._start_auxiliary(key_auxiliary, args, kwargs, given)
+        points = self._points(*self._arguments(args, kwargs), auxiliary)
         z = {}
         if not self._is_block:
             assert self._decay is not None
@@ -232,7 +248,7 @@ class LinkGibbs(GibbsKernel):
                 z["decay_scale"] = draw_start(key_scale, start)
         priors = self._priors(self._blank(points), args, kwargs)
         hyper = self._hyper(z, priors, args, kwargs)
-        own = self._start_sites(key_sites, given, hyper, points, priors)
+        own = self._start_sites(key_sites, given, hyper, points, priors) | auxiliary
         one = jnp.ones(())
         state = DDCRPState(z, one, one, jnp.array(False), rng_key)
         return self._with_sites(state, own, hyper, points, priors)
@@ -268,8 +284,8 @@ class LinkGibbs(GibbsKernel):
         return log_joint
 
     def _potential(self, state: DDCRPState, args: tuple, kwargs: dict) -> Array:
-        points = self._points(*self._arguments(args, kwargs))
         own = self._own(state.z)
+        points = self._points(*self._arguments(args, kwargs), own)
         priors = self._priors(own, args, kwargs)
         hyper = self._hyper(state.z, priors, args, kwargs)
         return -self._log_joint(own, links_to_partition(own["links"]), hyper, points, priors)
@@ -347,6 +363,9 @@ class DDCRPGibbs(LinkGibbs):
         if not isinstance(family, Family):
             raise ValueError(f"family must be a component family, got {family!r}")
         self._family = family
+        check_block_family(family, model is not None)
+        if isinstance(family, AugmentedFamily):
+            self._own_sites = (*self._own_sites, family.site)
         super().__init__(partial(ddcrp_mixture, family=family), alpha, decay, init, model, sites)
 
     @property
@@ -356,11 +375,16 @@ class DDCRPGibbs(LinkGibbs):
 
     def _check_data(self, data: Any) -> int:
         self._family.check(data)
-        return num_points(self._family.statistics(data))
+        return self._family.size(data)
 
-    def _points(self, data: Any, distances: Any) -> Points:
+    def _points(self, data: Any, distances: Any, own: dict) -> Points:
         number = None if distances is None else num_distances(distances)
-        return as_points(self._family, data, number)
+        return as_points(self._family, with_auxiliary(self._family, data, own), number)
+
+    def _start_auxiliary(
+        self, key: Array, args: tuple, kwargs: dict, given: dict
+    ) -> dict[str, Array]:
+        return start_auxiliary(key, self._family, self._arguments(args, kwargs)[0], given)
 
     def _blank(self, points: Points) -> dict[str, Array]:
         return {"links": jnp.arange(points.size, dtype=jnp.int32)}
@@ -378,12 +402,13 @@ class DDCRPGibbs(LinkGibbs):
 
     def _log_data(self, own: dict, labels: Array, points: Points, priors: dict) -> Array:
         clusters = self._family.of_clusters(points.statistics, labels, points.size)
-        return self._family.log_marginal(clusters).sum()
+        return self._family.log_marginal(clusters).sum() + points.log_base
 
     def _sweep(self, state: DDCRPState, args: tuple, kwargs: dict) -> DDCRPState:
-        rng_key, key_links, key_hyper = random.split(state.rng_key, 3)
-        points = self._points(*self._arguments(args, kwargs))
+        rng_key, key_links, key_hyper, key_auxiliary = random.split(state.rng_key, 4)
+        data, distances = self._arguments(args, kwargs)
         own = self._own(state.z)
+        points = self._points(data, distances, own)
         priors = self._priors(own, args, kwargs)
         hyper = self._hyper(state.z, priors, args, kwargs)
         log_alpha = jnp.log(hyper.alpha)
@@ -391,7 +416,11 @@ class DDCRPGibbs(LinkGibbs):
         draw_alpha, log_terms = partial(update_alpha, links=links), partial(log_links, links)
         hyper = self._update_hyper(key_hyper, hyper, draw_alpha, log_terms, args, kwargs)
         state = state._replace(rng_key=rng_key)
-        return self._with_sites(state, {"links": links}, hyper, points, priors)
+        labels = links_to_partition(links)
+        auxiliary = update_auxiliary(key_auxiliary, self._family, data, own, labels, points.size)
+        if auxiliary:
+            points = self._points(data, distances, auxiliary)
+        return self._with_sites(state, {"links": links, **auxiliary}, hyper, points, priors)
 
 
 def is_traced(values: Any) -> bool:

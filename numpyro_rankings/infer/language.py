@@ -158,7 +158,7 @@ class DDCRPLanguageGibbs(LinkGibbs):
                 f"{row} does not"
             )
 
-    def _points(self, data: Any, distances: Any) -> Array:
+    def _points(self, data: Any, distances: Any, own: dict) -> Array:
         return jnp.asarray(data, jnp.int32)
 
     # -- state -----------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ class DDCRPLanguageGibbs(LinkGibbs):
 
     def _sweep(self, state: DDCRPState, args: tuple, kwargs: dict) -> DDCRPState:
         rng_key, key_hyper, key_links, key_base = random.split(state.rng_key, 4)
-        points = self._points(*self._arguments(args, kwargs))
+        points = self._points(*self._arguments(args, kwargs), {})
         own = self._own(state.z)
         priors = self._priors(own, args, kwargs)
         hyper = self._hyper(state.z, priors, args, kwargs)

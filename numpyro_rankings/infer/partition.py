@@ -11,7 +11,16 @@ import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
 
-from numpyro_rankings.components.family import Family, num_points, take, with_awaited
+from numpyro_rankings.components.family import (
+    Augmented,
+    AugmentedFamily,
+    Family,
+    log_base,
+    num_points,
+    take,
+    with_auxiliary,
+    with_awaited,
+)
 from numpyro_rankings.distributions import ChineseRestaurantProcess
 from numpyro_rankings.infer.alpha import update_alpha
 from numpyro_rankings.infer.assignments import PartitionPrior, canonical_order
@@ -33,7 +42,8 @@ STARTS = ("sequential", "one", "singletons")
 
 class PartitionState(NamedTuple):
     """
-    - **z** - ``assignments`` (N,), ``num_clusters``, ``alpha`` and ``log_joint``.
+    - **z** - ``assignments`` (N,), ``num_clusters``, ``alpha`` and ``log_joint``; auxiliary
+      variables of the family, if it has any.
     - **potential_energy** - minus the log joint.
     - **accept_prob** - of the Metropolis-Hastings moves of the sweep, on average; 1 without any.
     - **overflow** - whether a move wanted more clusters than there are slots.
@@ -96,11 +106,13 @@ class Points(NamedTuple):
 
     - **statistics** - of the points, (N, …); **log_alone** - log probability of each, (N,).
     - **empty** - statistics of a cluster without points.
+    - **log_base** - log density of what no cluster scores.
     """
 
     statistics: Any
     log_alone: Array
     empty: Any
+    log_base: Array
 
     @property
     def size(self) -> int:
@@ -118,7 +130,7 @@ def as_points(family: Family, data: Any, number: int | None = None) -> Points:
         points = with_awaited(points, number)
     one = jax.eval_shape(lambda x: family.of_clusters(x, jnp.zeros(num_points(x), int), 1), points)
     empty = jax.tree.map(lambda x: jnp.zeros(x.shape[1:], x.dtype), one)
-    return Points(points, family.log_predictive(empty, points), empty)
+    return Points(points, family.log_predictive(empty, points), empty, log_base(family, data))
 
 
 def repeat(cluster: Any, number: int) -> Any:
@@ -157,6 +169,7 @@ class PartitionKernel(GibbsKernel):
         self._sites = {"assignments": "assignments", **(sites or {})}
         if set(self._sites) != {"assignments"}:
             raise ValueError(f"sites can name ['assignments'], got {sorted(self._sites)}")
+        check_block_family(family, self._is_block)
         if model is None:
             model = partial(
                 conjugate_mixture,
@@ -196,15 +209,15 @@ class PartitionKernel(GibbsKernel):
             return kwargs["data"]
         raise TypeError("the kernel needs the data as the first argument of mcmc.run(key, …)")
 
-    def _points(self, args: tuple, kwargs: dict) -> Points:
-        return as_points(self._family, self._data(args, kwargs))
+    def _points(self, args: tuple, kwargs: dict, z: dict) -> Points:
+        return as_points(self._family, with_auxiliary(self._family, self._data(args, kwargs), z))
 
     def _check(self, args: tuple, kwargs: dict) -> None:
         self._check_use_as_block()
         data = self._data(args, kwargs)
         if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(data)):
             self._family.check(data)
-        size = num_points(self._family.statistics(data))
+        size = self._family.size(data)
         if size == 0:
             raise ValueError("there are no points")
         if self._start == "singletons" and size > self._max_clusters:
@@ -235,7 +248,7 @@ class PartitionKernel(GibbsKernel):
         return state._replace(warmup_left=jnp.full_like(state.warmup_left, num_warmup))
 
     def _check_labels(self, labels: np.ndarray, args: tuple, kwargs: dict) -> None:
-        size = num_points(self._family.statistics(self._data(args, kwargs)))
+        size = self._family.size(self._data(args, kwargs))
         if labels.dtype.kind not in "iu" or labels.ndim < 1 or labels.shape[-1] != size:
             raise ValueError(
                 f"init_params['assignments'] must be one label for each of the {size} points"
@@ -268,10 +281,11 @@ class PartitionKernel(GibbsKernel):
     def _init(
         self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict
     ) -> PartitionState:
-        key_alpha, key_labels, rng_key = random.split(rng_key, 3)
-        points, site = self._points(args, kwargs), self._sites["assignments"]
-        size = points.size
+        key_alpha, key_labels, rng_key, key_auxiliary = random.split(rng_key, 4)
         given = {} if self._is_block else dict(init_params or {})
+        auxiliary = start_auxiliary(key_auxiliary, self._family, self._data(args, kwargs), given)
+        points, site = self._points(args, kwargs, auxiliary), self._sites["assignments"]
+        size = points.size
         z = {site: jnp.zeros(size, jnp.int32)}
         if not self._is_block:
             z["alpha"] = jnp.asarray(draw_start(key_alpha, given.get("alpha", self._alpha)), float)
@@ -288,11 +302,11 @@ class PartitionKernel(GibbsKernel):
         state = PartitionState(
             z, zero, zero + 1.0, jnp.array(False), rng_key, jnp.array(0), zero, jnp.array(0)
         )
-        return self._with_labels(state, labels, prior, points)
+        return self._with_labels(state, labels, prior, points, auxiliary)
 
     def _sweep(self, state: PartitionState, args: tuple, kwargs: dict) -> PartitionState:
-        rng_key, key_move, key_alpha = random.split(state.rng_key, 3)
-        points = self._points(args, kwargs)
+        rng_key, key_move, key_alpha, key_auxiliary = random.split(state.rng_key, 4)
+        points = self._points(args, kwargs, state.z)
         prior = self._prior(state.z, args, kwargs)
         labels = state.z[self._sites["assignments"]].astype(jnp.int32)
         move = self._move(key_move, labels, prior, points, state)
@@ -302,7 +316,12 @@ class PartitionKernel(GibbsKernel):
         state = state._replace(
             accept_prob=move.accept_prob, overflow=move.overflow, rng_key=rng_key
         )
-        return self._with_labels(adapt(state, jnp.sum(sizes > 0)), move.labels, prior, points)
+        state = adapt(state, jnp.sum(sizes > 0))
+        data, slots = self._data(args, kwargs), self._max_clusters
+        auxiliary = update_auxiliary(key_auxiliary, self._family, data, state.z, move.labels, slots)
+        if auxiliary:
+            points = self._points(args, kwargs, auxiliary)
+        return self._with_labels(state, move.labels, prior, points, auxiliary)
 
     def _update_alpha(self, key: Array, prior: RestaurantPrior, sizes: Array) -> Array:
         if self._discount == 0.0:
@@ -310,14 +329,19 @@ class PartitionKernel(GibbsKernel):
         return update_alpha_with_discount(key, prior, self._alpha, sizes)
 
     def _with_labels(
-        self, state: PartitionState, labels: Array, prior: RestaurantPrior, points: Points
+        self,
+        state: PartitionState,
+        labels: Array,
+        prior: RestaurantPrior,
+        points: Points,
+        auxiliary: dict[str, Array],
     ) -> PartitionState:
         """The state with labels in order of first use, and their log joint."""
         slots = self._max_clusters
         labels, _ = canonical_order(labels, slots)
         sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
         log_joint = self._log_joint(labels, sizes, prior, points)
-        z = {self._sites["assignments"]: labels.astype(label_dtype(slots))}
+        z = {self._sites["assignments"]: labels.astype(label_dtype(slots)), **auxiliary}
         if not self._is_block:
             z |= {"num_clusters": jnp.sum(sizes > 0), "alpha": prior.alpha, "log_joint": log_joint}
         return state._replace(z=z, potential_energy=-log_joint)
@@ -328,6 +352,7 @@ class PartitionKernel(GibbsKernel):
         """log p(data, labels, α)."""
         clusters = self._family.of_clusters(points.statistics, labels, self._max_clusters)
         log_joint = prior.log_prob(sizes) + self._family.log_marginal(clusters).sum()
+        log_joint += points.log_base
         if isinstance(self._alpha, dist.Distribution) and not self._is_block:
             log_joint += self._alpha.log_prob(prior.alpha)
         return log_joint
@@ -336,7 +361,35 @@ class PartitionKernel(GibbsKernel):
         labels = state.z[self._sites["assignments"]].astype(jnp.int32)
         sizes = jnp.zeros(self._max_clusters, jnp.int32).at[labels].add(1)
         prior = self._prior(state.z, args, kwargs)
-        return -self._log_joint(labels, sizes, prior, self._points(args, kwargs))
+        return -self._log_joint(labels, sizes, prior, self._points(args, kwargs, state.z))
+
+
+def check_block_family(family: Family, is_block: bool) -> None:
+    if is_block and isinstance(family, AugmentedFamily):
+        raise ValueError(
+            f"{type(family).__name__} has auxiliary variables, which a kernel draws only if it is "
+            "no block of a model"
+        )
+
+
+def start_auxiliary(key: Array, family: Family, data: Any, given: dict) -> dict[str, Array]:
+    """Auxiliary variables of the family before the first sweep, if it has any."""
+    if not isinstance(family, AugmentedFamily):
+        return {}
+    if family.site in given:
+        return {family.site: jnp.asarray(given[family.site], float)}
+    return {family.site: family.start(key, data)}
+
+
+def update_auxiliary(
+    key: Array, family: Family, data: Any, z: dict, labels: Array, num_clusters: int
+) -> dict[str, Array]:
+    """Auxiliary variables of the family given the labels, if it has any."""
+    if not isinstance(family, AugmentedFamily):
+        return {}
+    known = Augmented(data, z[family.site])
+    labels = labels[: family.size(data)]  # not those of points whose values are not known
+    return {family.site: family.refresh(key, known, labels, num_clusters)}
 
 
 def adapt(state: PartitionState, num_clusters: Array) -> PartitionState:

@@ -1,0 +1,150 @@
+"""Generalized Mallows components of few items: the center is summed out."""
+
+import itertools
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from numpyro_rankings.components.family import Family, check_rankings
+from numpyro_rankings.ops.codes import stage_codes
+from numpyro_rankings.ops.special import log_psi
+from numpyro_rankings.rankings import Rankings
+
+MOST_ITEMS = 7  # of whose centers, 5040, every one is looked at
+
+
+class CenterCodes(NamedTuple):
+    """Of a cluster: sums of **codes** to each center, (…, n!, T), and **counts** by stage, (…, T).
+
+    Whole numbers, which float32 adds exactly up to 2^24.
+    """
+
+    codes: Array
+    counts: Array
+
+
+class MallowsCenter(Family):
+    r"""
+    Complete or top-t rankings of up to 7 items with known concentrations about an unknown center.
+
+    .. math:: σ \sim \mathrm{Uniform}, \quad θ \sim \text{some given values}, \quad
+        π_i \mid σ, θ \sim \mathrm{GM}(σ, θ).
+
+    All n! centers are summed over, and the concentrations that are given, so that nothing of the
+    cluster is left but the sums of its codes. Rankings of more items, and concentrations of any
+    value, are clustered by :class:`~numpyro_rankings.infer.SliceGibbs`, under the Chinese
+    restaurant process.
+
+    Data: :class:`~numpyro_rankings.Rankings`; each of its N rankings is a point, in the order of
+    :meth:`~numpyro_rankings.Rankings.expand`.
+
+    :param concentration: θ, a number; or several values that a cluster may have, (G,), each the
+        same in all stages, or (G, T).
+    :param probs: prior probabilities of the G values, equal by default.
+
+    .. doctest::
+
+       >>> from numpyro_rankings import Rankings
+       >>> from numpyro_rankings.components import MallowsCenter
+       >>> family = MallowsCenter(1.0)
+       >>> lists = Rankings.from_orderings([[0, 1, 2], [0, 1, 2], [2, 1, 0]], num_items=3)
+       >>> points = family.statistics(lists)
+       >>> pairs = family.of_clusters(points, jnp.array([0, 0, 1]), 2)
+       >>> both = family.log_predictive(pairs, jax.tree.map(lambda x: x[0], points))
+       >>> bool(both[0] > both[1])  # a third of the same, and one unlike the only other
+       True
+    """
+
+    def __init__(self, concentration: Any, probs: Any = None) -> None:
+        theta = np.atleast_1d(np.asarray(concentration, float))
+        if theta.ndim > 2 or theta.size == 0 or not np.all((theta >= 0) & np.isfinite(theta)):
+            raise ValueError(
+                f"concentration must be numbers, 0 or more, (), (G,) or (G, T): {concentration!r}"
+            )
+        self.concentration = theta if theta.ndim == 2 else theta[:, None]
+        number = len(self.concentration)
+        weights = np.full(number, 1.0 / number) if probs is None else np.asarray(probs, float)
+        if weights.shape != (number,) or not np.all(weights > 0) or abs(weights.sum() - 1) > 1e-5:
+            raise ValueError(f"probs must be {number} positive numbers that add up to 1: {probs!r}")
+        self.probs = weights
+
+    def statistics(self, data: Rankings) -> CenterCodes:
+        n, stages = data.num_items, min(data.orderings.shape[1], data.num_items - 1)
+        orderings = jnp.asarray(data.orderings)[:, :stages]
+        # permutations are the inverses of permutations
+        places = jnp.asarray(list(itertools.permutations(range(n))), jnp.int32)
+        codes = stage_codes(orderings[:, None], places).astype(float)
+        rows = jnp.asarray(data.row_index, jnp.int32)
+        return CenterCodes(codes[rows], (orderings >= 0).astype(float)[rows])
+
+    def _theta(self, stages: int) -> Array:
+        if self.concentration.shape[1] not in (1, stages):
+            raise ValueError(
+                f"concentration is of {self.concentration.shape[1]} stages, the rankings have "
+                f"{stages}"
+            )
+        theta = jnp.asarray(self.concentration, float)
+        return jnp.broadcast_to(theta, (len(theta), stages))
+
+    def _log_likelihoods(self, cluster: CenterCodes) -> tuple[Array, Array]:
+        """At every center and θ relative to the first center, (…, n!, G), and at that, (…, G)."""
+        stages = cluster.counts.shape[-1]
+        theta = self._theta(stages)
+        num_items = _items_of(cluster.codes.shape[-2])
+        limits = jnp.maximum(num_items - 1 - jnp.arange(stages), 0)
+        first = cluster.codes[..., :1, :]
+        # differences of whole numbers lose nothing
+        relative = -_times(cluster.codes - first, theta)
+        here = -_times(first[..., 0, :], theta) - _times(cluster.counts, log_psi(theta, limits))
+        return relative, here
+
+    def log_marginal(self, cluster: CenterCodes) -> Array:
+        relative, here = self._log_likelihoods(cluster)
+        log_sums = jax.nn.logsumexp(relative, axis=-2) - math.lgamma(
+            _items_of(relative.shape[-2]) + 1
+        )
+        return jax.nn.logsumexp(jnp.log(self.probs) + here + log_sums, axis=-1)
+
+    def log_predictive(self, cluster: CenterCodes, point: CenterCodes) -> Array:
+        return self.log_union(cluster, point) + self.log_marginal(point)
+
+    def log_union(self, cluster: CenterCodes, other: CenterCodes) -> Array:
+        of_cluster, of_other = self._weights(cluster), self._weights(other)
+        # p(both) / p(one) p(other) = Σ p(center, θ | one) p(center, θ | other) / p(center, θ)
+        log_prior = jnp.log(self.probs) - math.lgamma(_items_of(of_cluster.shape[-2]) + 1)
+        return jax.nn.logsumexp(of_cluster + of_other - log_prior, axis=(-2, -1))
+
+    def _weights(self, cluster: CenterCodes) -> Array:
+        """log p(center, θ | cluster), (…, n!, G)."""
+        relative, here = self._log_likelihoods(cluster)
+        log_weights = relative + (here - here.max(-1, keepdims=True))[..., None, :]
+        log_weights = log_weights + jnp.log(self.probs)
+        return log_weights - jax.nn.logsumexp(log_weights, axis=(-2, -1), keepdims=True)
+
+    def check(self, data: Any) -> None:
+        rankings = check_rankings(data)
+        if rankings.choice_sets is not None:
+            raise ValueError("a Mallows model is one of rankings of all items, not of choice sets")
+        if rankings.num_items > MOST_ITEMS:
+            raise ValueError(
+                f"MallowsCenter looks at all orders of up to {MOST_ITEMS} items, and these are "
+                f"{rankings.num_items}: take PlackettLuceWeights, or SliceGibbs"
+            )
+        self._theta(min(rankings.orderings.shape[1], rankings.num_items - 1))
+
+
+def _times(x: Array, theta: Array) -> Array:
+    """Σ_j x_j θ_gj, (…, T) and (G, T) to (…, G), in full precision."""
+    return jnp.einsum("...t,gt->...g", x, theta, precision="highest")
+
+
+def _items_of(num_centers: int) -> int:
+    """n of n!."""
+    number = 1
+    while math.factorial(number) < num_centers:
+        number += 1
+    return number
