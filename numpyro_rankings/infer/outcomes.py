@@ -28,7 +28,7 @@ def sum_of_judges(trace: Mapping[str, Any], sites: Sequence[str], size: int) -> 
             observed = sorted(
                 k for k, v in trace.items() if v["type"] == "sample" and v["is_observed"]
             )
-            raise ValueError(f"judge_sites has {name!r}; the observed sites are {observed}")
+            raise ValueError(f"judge_sites has {name!r}; the sites with a value are {observed}")
         log_prob = site["fn"].log_prob(site["value"])
         if jnp.shape(log_prob) != (size,):
             raise ValueError(
