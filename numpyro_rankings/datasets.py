@@ -25,6 +25,24 @@ from numpyro_rankings.ops.sampling import sample_truncated_geometric
 from numpyro_rankings.preflib import check_writable_names, read_lines, read_preflib
 from numpyro_rankings.rankings import Rankings, RankingsError
 
+__all__ = [
+    "DPPlackettLuceSample",
+    "GammaProcessSample",
+    "MallowsMixtureSample",
+    "PlackettLuceMixtureSample",
+    "list_datasets",
+    "load_dataset",
+    "read_rankings",
+    "read_table",
+    "simulate_dp_plackett_luce",
+    "simulate_gamma_process",
+    "simulate_mallows",
+    "simulate_mallows_mixture",
+    "simulate_plackett_luce",
+    "simulate_plackett_luce_mixture",
+    "write_table",
+]
+
 _ITEM = re.compile(r"#\s*item\s+([^\s,>:={}]+)\s*:(.*)")
 _draw_codes = jax.jit(sample_truncated_geometric)  # one compilation, not one per operation
 _COLUMNS = ("count,ordering", "count,ordering,offered")
@@ -65,7 +83,7 @@ def read_rankings(path: str | os.PathLike) -> Rankings:
 
     :param path: a PrefLib file ``.soc`` or ``.soi``, read by
         :func:`~numpyro_rankings.preflib.read_preflib`, or a table ``.csv``, read by
-        :func:`read_table`.
+        :func:`~numpyro_rankings.datasets.read_table`.
     :return: the rankings.
     :raises RankingsError: beginning with ``FILE:LINE:``, for a file that is not what it says.
     """

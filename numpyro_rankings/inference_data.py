@@ -346,7 +346,7 @@ def _with_groups(data: Any, groups: dict[str, Any], attrs: dict[str, str]) -> An
 def save_inference_data(data: Any, path: str | Path) -> None:
     """Write to a compressed netCDF file; ``arviz.from_netcdf`` reads it back.
 
-    :param data: what :func:`to_inference_data` returned.
+    :param data: what :func:`~numpyro_rankings.to_inference_data` returned.
     :param path: where to.
     """
     if not hasattr(data, "to_dataset"):

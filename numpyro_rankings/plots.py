@@ -89,9 +89,9 @@ def plot_coclustering(
 ) -> "Axes":
     """Heat map of the probability that two rankings, or points, share a cluster.
 
-    :param data: what :func:`~numpyro_rankings.inference_data.to_inference_data` returned.
+    :param data: what :func:`~numpyro_rankings.to_inference_data` returned.
     :param reference: labels to order the rankings by, shape ``(N,)``; by default the
-        :func:`~numpyro_rankings.partitions.medoid_partition`.
+        :func:`~numpyro_rankings.medoid_partition`.
     :param max_rankings: of more rankings, so many are picked evenly over the clusters.
     """
     noun = f"{data['posterior']['assignments'].dims[-1]}s"  # rankings or points
@@ -153,7 +153,7 @@ def plot_consensus(
 ) -> "Axes":
     """Mean rank of each item with its 90% interval, in the order of the consensus.
 
-    :param profile: one of :func:`~numpyro_rankings.summaries.cluster_profiles`.
+    :param profile: one of :func:`~numpyro_rankings.cluster_profiles`.
     :param items: names of all items, in item order.
     :param max_items: only the first so many of the consensus are shown.
     """
@@ -175,7 +175,7 @@ def plot_weights(
 ) -> "Axes":
     """Weight of each item with its 90% interval, the largest first.
 
-    :param profile: one of :func:`~numpyro_rankings.summaries.cluster_profiles`.
+    :param profile: one of :func:`~numpyro_rankings.cluster_profiles`.
     :param items: names of the items that have weights, in their order.
     :param max_items: only the first so many are shown.
     """
@@ -199,7 +199,7 @@ def plot_concentration(
 ) -> "Axes":
     """Concentration θ of each stage with its 90% interval, a line for each cluster.
 
-    :param profiles: :func:`~numpyro_rankings.summaries.cluster_profiles`.
+    :param profiles: :func:`~numpyro_rankings.cluster_profiles`.
     :param max_clusters: only the first so many are shown.
     """
     ax = _axes(ax, 5.2, 3.2)
@@ -238,7 +238,7 @@ def plot_trace(
 ) -> "Axes":
     """Trace of a quantity free of labels, a line for each chain.
 
-    :param data: what :func:`~numpyro_rankings.inference_data.to_inference_data` returned.
+    :param data: what :func:`~numpyro_rankings.to_inference_data` returned.
     :param name: a variable of its posterior, such as ``"log_joint"``, or an entry of one,
         counted from 1: ``"largest_sizes[1]"``, or by its item: ``"top_weights[Ann]"``.
     :param max_draws: of longer chains so many draws, evenly spaced, are shown.
@@ -266,7 +266,7 @@ def plot_trace(
 def plot_num_clusters(data: Any, ax: "Axes | None" = None) -> "Axes":
     """Posterior probability of each number of occupied clusters.
 
-    :param data: what :func:`~numpyro_rankings.inference_data.to_inference_data` returned.
+    :param data: what :func:`~numpyro_rankings.to_inference_data` returned.
     """
     numbers = np.asarray(data["posterior"]["num_clusters"]).ravel().astype(int)
     low, high = numbers.min(), numbers.max()

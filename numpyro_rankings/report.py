@@ -47,8 +47,8 @@ class Verdict(NamedTuple):
 def verdict(data: Any, table: "pd.DataFrame | None" = None) -> Verdict:
     """Judge a run by R-hat, ESS, overflow and acceptance.
 
-    :param data: what :func:`~numpyro_rankings.inference_data.to_inference_data` returned.
-    :param table: its :func:`~numpyro_rankings.inference_data.diagnostics_table`, if at hand.
+    :param data: what :func:`~numpyro_rankings.to_inference_data` returned.
+    :param table: its :func:`~numpyro_rankings.diagnostics_table`, if at hand.
     """
     table = diagnostics_table(data) if table is None else table
     bad: list[str] = []
@@ -168,12 +168,12 @@ def write_report(
     """Write one HTML page with everything in it: no other files, no links to follow.
 
     :param path: where to.
-    :param data: what :func:`~numpyro_rankings.inference_data.to_inference_data` returned, with
+    :param data: what :func:`~numpyro_rankings.to_inference_data` returned, with
         the assignments.
     :param rankings: what was fitted.
-    :param profiles: its :func:`~numpyro_rankings.summaries.cluster_profiles`, if at hand.
+    :param profiles: its :func:`~numpyro_rankings.cluster_profiles`, if at hand.
     :param reference: the partition they describe, labels of shape ``(N,)``; by default the
-        :func:`~numpyro_rankings.partitions.medoid_partition`.
+        :func:`~numpyro_rankings.medoid_partition`.
     :param title: heading of the page.
     :param details: how the run was made, as the last section lists it: the command, the seed,
         where the data come from.
@@ -226,7 +226,7 @@ def write_partition_report(
     """Write one such page about a partition of any points.
 
     :param path: where to.
-    :param data: what :func:`~numpyro_rankings.inference_data.to_inference_data` returned, with
+    :param data: what :func:`~numpyro_rankings.to_inference_data` returned, with
         the assignments.
     :param profiles: its :func:`~numpyro_rankings.summaries.partition_profiles`.
     :param reference: the partition they describe, labels of shape ``(N,)``.

@@ -228,9 +228,11 @@ def cluster_profiles(
     :param samples: ``mcmc.get_samples()`` of a kernel of this package, grouped by chain or not.
     :param rankings: what was fitted.
     :param reference: labels ``0..K-1``, shape ``(N,)``; by default the
-        :func:`~numpyro_rankings.partitions.medoid_partition` of the draws.
-    :return: one :class:`ClusterProfile` for each cluster, the largest (on average) first; of the
-        Plackett–Luce kernels a :class:`WeightsProfile`, and only one if they fit one population.
+        :func:`~numpyro_rankings.medoid_partition` of the draws.
+    :return: one :class:`~numpyro_rankings.summaries.ClusterProfile` for each cluster, the largest
+        (on average) first; of the Plackett–Luce kernels a
+        :class:`~numpyro_rankings.summaries.WeightsProfile`, and only one if they fit one
+        population.
     """
     _check_samples(samples)
     draws = flatten_chains(samples)
@@ -274,11 +276,11 @@ def partition_profiles(
 ) -> list[PartitionProfile]:
     """Describe the clusters of a reference partition over all draws, whatever was clustered.
 
-    Clusters of the draws are found as in :func:`cluster_profiles`.
+    Clusters of the draws are found as in :func:`~numpyro_rankings.cluster_profiles`.
 
     :param assignments: labels ``0..C-1``, shape ``(D, N)``.
     :param reference: labels ``0..K-1``, shape ``(N,)``; by default the
-        :func:`~numpyro_rankings.partitions.medoid_partition` of the draws.
+        :func:`~numpyro_rankings.medoid_partition` of the draws.
     :return: one for each cluster, the largest (on average) first.
     """
     assignments = np.asarray(assignments)

@@ -136,8 +136,8 @@ class AugmentedFamily(Family):
     Base of the families that are conjugate given auxiliary variables of the points.
 
     A kernel draws these as well: after the labels, all at once, by :meth:`refresh`.
-    :meth:`statistics` reads an :class:`Augmented`, and the marginal of a cluster is that of its
-    points and of their auxiliary variables.
+    :meth:`~Family.statistics` reads an :class:`Augmented`, and the marginal of a cluster is that of
+    its points and of their auxiliary variables.
     """
 
     site: str  # name of the auxiliary variables among the samples
