@@ -27,9 +27,10 @@ def block_model(rankings, num_components=None, slots=4, outcome=None):
     alpha = numpyro.sample("mass", dist.Gamma(3.0, 2.0))
     rate = numpyro.sample("rate", dist.LogNormal(0.0, 0.6))
     size, n = len(rankings), rankings.num_items
-    partition = rd.ChineseRestaurantProcess(alpha, size, max_clusters=slots)
+    validate = outcome is None  # else labels are names of slots
+    partition = rd.ChineseRestaurantProcess(alpha, size, max_clusters=slots, validate_args=validate)
     if num_components is not None:
-        partition = rd.FiniteDirichletPartition(alpha, num_components, size)
+        partition = rd.FiniteDirichletPartition(alpha, num_components, size, validate_args=validate)
     labels = numpyro.sample("z", partition)
     with numpyro.plate("cluster", slots, dim=-1):
         center = numpyro.sample("sigma", rd.RandomPermutation(n))
@@ -156,8 +157,8 @@ def test_blocks_refuse_what_they_cannot_own():
     with pytest.raises(ValueError, match="9 cluster slots"):
         run(block_model, others, max_clusters=9, sites=SITES)
 
-    def shared_outcome(rankings):
-        block_model(rankings)
+    def shared_outcome(rankings, validate=False):
+        block_model(rankings, outcome=None if validate else OUTCOME)
         numpyro.sample("all", dist.Normal(0.0, 1.0), obs=0.3)
 
     parallel = {"max_clusters": 4, "assignment": "parallel", "sites": SITES}
@@ -165,6 +166,9 @@ def test_blocks_refuse_what_they_cannot_own():
         run(shared_outcome, [(NUTS(shared_outcome), None)], judge_sites=["other"], **parallel)
     with pytest.raises(ValueError, match="each of the 3 judges"):
         run(shared_outcome, [(NUTS(shared_outcome), None)], judge_sites=["all"], **parallel)
+    validated = partial(shared_outcome, validate=True)
+    with pytest.raises(ValueError, match="prior of site 'z' validate_args=False"):
+        run(validated, [(NUTS(validated), None)], judge_sites=["pi"], **parallel)
     with pytest.raises(ValueError, match='needs assignment="parallel"'):
         SliceGibbs(model=block_model, sites=SITES, judge_sites=["y"])
     with pytest.raises(ValueError, match="give model= too"):

@@ -97,8 +97,16 @@ class GibbsKernel(MCMCKernel):
         self._check(model_args, kwargs)
         model_args, kwargs = self._prepare(model_args, kwargs)
         if self._init_jit is None:
-            self._init_jit = jax.jit(self._init)
-        init = self._init_jit
+            self._init_jit = jax.jit(self._init_of_leaves, static_argnums=(3, 4))
+        of_leaves = self._init_jit
+        leaves, structure = jax.tree.flatten((model_args, kwargs))
+        # a model may need the value of a number of components, say: such are not traced
+        static = tuple(x if isinstance(x, int | str) else None for x in leaves)
+        arrays = [x if one is None else None for x, one in zip(leaves, static, strict=True)]
+
+        def init(key: Array, params: dict | None) -> Any:
+            return of_leaves(key, params, arrays, static, structure)
+
         params = init_params
         if not self._is_block:
             check_start_values(params)
@@ -113,15 +121,19 @@ class GibbsKernel(MCMCKernel):
                 check_start_scale(name, params[name], self._prior_of(name), chains)
             params = params or None
         if is_prng_key(rng_key):
-            state = init(rng_key, params, model_args, kwargs)
+            state = init(rng_key, params)
         else:
-            state = jax.vmap(lambda key, params: init(key, params, model_args, kwargs))(
-                rng_key, params
-            )
+            state = jax.vmap(init)(rng_key, params)
         unknown = set(init_params or {}) - set(state.z)
         if unknown and not self._is_block:
             raise ValueError(f"init_params has {sorted(unknown)}, the sites are {sorted(state.z)}")
         return state
+
+    def _init_of_leaves(
+        self, key: Array, params: dict | None, arrays: list, static: tuple, structure: Any
+    ) -> Any:
+        leaves = [x if one is None else one for x, one in zip(arrays, static, strict=True)]
+        return self._init(key, params, *jax.tree.unflatten(structure, leaves))
 
     def sample(self, state, model_args, model_kwargs):
         """One sweep, of one chain or of a batch of chains."""

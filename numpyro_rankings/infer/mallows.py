@@ -235,6 +235,11 @@ class _MallowsGibbs(GibbsKernel):
                 f"site {self._sites['assignments']!r} must have a ChineseRestaurantProcess or a "
                 f"FiniteDirichletPartition as its prior, not {type(partition).__name__}"
             )
+        if self._judge_sites and partition._validate_args:
+            raise ValueError(
+                f"with judge_sites labels are names of slots, not in order of first use: give the "
+                f"prior of site {self._sites['assignments']!r} validate_args=False"
+            )
         alpha = jnp.asarray(partition.concentration, float)
         prior = trace[self._sites["concentration"]]["fn"]
         if prior.batch_shape not in ((), (self._num_slots,)):
@@ -658,7 +663,8 @@ class SliceGibbs(_MallowsGibbs):
         i may depend on the label of judge i and on sites that other blocks own, not on the centers
         or concentrations; what a cluster has of such sites must have the same prior in all slots.
         Labels are then names of slots, not in order of first use, for other sites are indexed by
-        them, and there are no steps with the labels integrated out.
+        them: give their prior ``validate_args=False``. There are no steps with the labels
+        integrated out.
 
     **References:**
 
