@@ -16,7 +16,7 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
 def pytest_addoption(parser):
-    parser.addoption("--part", metavar="K/N", help="of the tests the Kth of N parts, 1/2 or 2/2")
+    parser.addoption("--part", metavar="K/N", help="of the tests the Kth of N parts, such as 1/3")
 
 
 def pytest_collection_modifyitems(config, items):
