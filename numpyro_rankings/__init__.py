@@ -15,7 +15,11 @@ if TYPE_CHECKING:
         medoid_partition,
         variation_of_information,
     )
-    from numpyro_rankings.point_estimates import credible_ball, point_estimate
+    from numpyro_rankings.point_estimates import (
+        credible_ball,
+        point_estimate,
+        reference_partition,
+    )
     from numpyro_rankings.prediction import log_predictive_of_points
     from numpyro_rankings.rankings import Rankings, RankingsError
     from numpyro_rankings.summaries import (
@@ -50,6 +54,7 @@ _HOMES = {
     "point_estimate": "point_estimates",
     "predict_items": "summaries",
     "read_rankings": "datasets",
+    "reference_partition": "point_estimates",
     "to_inference_data": "inference_data",
     "variation_of_information": "partitions",
 }
@@ -74,6 +79,7 @@ __all__ = [
     "point_estimate",
     "predict_items",
     "read_rankings",
+    "reference_partition",
     "to_inference_data",
     "variation_of_information",
 ]

@@ -36,8 +36,13 @@ def canonical_labels(labels: ArrayLike) -> np.ndarray:
 
 
 def _in_order_of_use(labels: np.ndarray) -> np.ndarray:
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first)).astype(np.int32)[inverse]
+    codes = labels
+    if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() > 4 * len(labels):
+        codes = np.unique(labels, return_inverse=True)[1].ravel()
+    size = len(codes)
+    first = np.full(int(codes.max()) + 1, size)
+    first[codes[::-1]] = np.arange(size)[::-1]  # of equal indices the last value stays
+    return np.argsort(np.argsort(first, kind="stable")).astype(np.int32)[codes]
 
 
 def contingency_table(a: ArrayLike, b: ArrayLike) -> np.ndarray:
@@ -240,9 +245,13 @@ def match_clusters(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
     matched = np.full((len(assignments), num_clusters), -1, np.int32)
     for draw, labels in enumerate(assignments):
         # overlaps that are not 0: many small clusters would make a large table
-        pairs, overlap = np.unique(
-            labels.astype(np.int64) * num_names + reference, return_counts=True
-        )
+        both = labels.astype(np.int64) * num_names + reference
+        if num_clusters * num_names <= 4 * len(both):
+            counts = np.bincount(both)
+            pairs = np.flatnonzero(counts)
+            overlap = counts[pairs]
+        else:
+            pairs, overlap = np.unique(both, return_counts=True)
         rows, columns = np.divmod(pairs, num_names)
         # two that overlap with nobody else are a pair, and leave a small table to the rest
         alone = (np.bincount(rows)[rows] == 1) & (np.bincount(columns)[columns] == 1)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .partitions import coclustering, medoid_partition
+from .partitions import coclustering
+from .point_estimates import reference_partition
 from .summaries import ClusterProfile, WeightsProfile
 
 if TYPE_CHECKING:
@@ -83,23 +83,22 @@ def _whole_numbers(axis: Any) -> None:
 
 def plot_coclustering(
     data: Any,
-    reference: ArrayLike | None = None,
+    reference: Any = None,
     max_rankings: int = 300,
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Heat map of the probability that two rankings, or points, share a cluster.
 
     :param data: what :func:`~numpyro_rankings.inference_data.to_inference_data` returned.
-    :param reference: labels to order the rankings by, shape ``(N,)``; by default the
-        :func:`~numpyro_rankings.partitions.medoid_partition`.
+    :param reference: labels to order the rankings by, shape ``(N,)``; by default those of
+        :func:`~numpyro_rankings.point_estimates.reference_partition`, of least expected variation
+        of information.
     :param max_rankings: of more rankings, so many are picked evenly over the clusters.
     """
     noun = f"{data['posterior']['assignments'].dims[-1]}s"  # rankings or points
     labels = np.asarray(data["posterior"]["assignments"])
     labels = labels.reshape(-1, labels.shape[-1])
-    if reference is None:
-        reference = medoid_partition(labels).labels
-    reference = np.asarray(reference)
+    reference = reference_partition(labels, reference).labels
     by_size = np.argsort(np.argsort(-np.bincount(reference), kind="stable"))[reference]
     order = np.argsort(by_size, kind="stable")
     picks = np.linspace(0, len(order) - 1, min(max_rankings, len(order))).astype(int)

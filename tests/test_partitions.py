@@ -70,6 +70,8 @@ def test_canonical_labels_count_up_in_order_of_first_use():
     assert canonical_labels([7, 7, 2, 9, 2]).tolist() == [0, 0, 1, 2, 1]
     labels = canonical_labels(np.array([[[1, 0], [0, 0]]], np.int8))
     assert labels.tolist() == [[[0, 1], [0, 0]]]
+    assert canonical_labels([-3, 1000, -3, 0]).tolist() == [0, 1, 0, 2]
+    assert canonical_labels(["b", "a", "b"]).tolist() == [0, 1, 0]
     for a in _partitions(4):
         assert tuple(canonical_labels(a)) == a
 
