@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from numpyro_rankings.inference_data import diagnostics_table, to_inference_data
     from numpyro_rankings.partitions import (
         adjusted_rand_index,
+        coclustering,
+        coclustering_blocks,
         medoid_partition,
         variation_of_information,
     )
@@ -39,6 +41,8 @@ _HOMES = {
     "RankingsError": "rankings",
     "adjusted_rand_index": "partitions",
     "cluster_profiles": "summaries",
+    "coclustering": "partitions",
+    "coclustering_blocks": "partitions",
     "cp_consensus": "summaries",
     "credible_ball": "point_estimates",
     "diagnostics_table": "inference_data",
@@ -64,6 +68,8 @@ __all__ = [
     "RankingsError",
     "adjusted_rand_index",
     "cluster_profiles",
+    "coclustering",
+    "coclustering_blocks",
     "cp_consensus",
     "credible_ball",
     "diagnostics_table",
