@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from numpyro_rankings.prediction import log_predictive_of_points
     from numpyro_rankings.rankings import Rankings, RankingsError
+    from numpyro_rankings.relabeling import relabel_samples
     from numpyro_rankings.summaries import (
         cluster_profiles,
         cp_consensus,
@@ -59,6 +60,7 @@ _HOMES = {
     "predict_items": "summaries",
     "read_rankings": "datasets",
     "reference_partition": "point_estimates",
+    "relabel_samples": "relabeling",
     "to_inference_data": "inference_data",
     "variation_of_information": "partitions",
 }
@@ -86,6 +88,7 @@ __all__ = [
     "predict_items",
     "read_rankings",
     "reference_partition",
+    "relabel_samples",
     "to_inference_data",
     "variation_of_information",
 ]
