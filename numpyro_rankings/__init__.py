@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         reference_partition,
     )
     from numpyro_rankings.prediction import log_predictive_of_points
+    from numpyro_rankings.predictive_checks import posterior_predictive_checks
     from numpyro_rankings.rankings import Rankings, RankingsError
     from numpyro_rankings.relabeling import relabel_samples
     from numpyro_rankings.summaries import (
@@ -57,6 +58,7 @@ _HOMES = {
     "medoid_partition": "partitions",
     "plackett_luce_map": "infer.plackett_luce_map",
     "point_estimate": "point_estimates",
+    "posterior_predictive_checks": "predictive_checks",
     "predict_items": "summaries",
     "read_rankings": "datasets",
     "reference_partition": "point_estimates",
@@ -85,6 +87,7 @@ __all__ = [
     "medoid_partition",
     "plackett_luce_map",
     "point_estimate",
+    "posterior_predictive_checks",
     "predict_items",
     "read_rankings",
     "reference_partition",

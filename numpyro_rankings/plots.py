@@ -11,6 +11,7 @@ import numpy as np
 
 from .partitions import coclustering
 from .point_estimates import reference_partition
+from .predictive_checks import PredictiveCheck
 from .summaries import ClusterProfile, WeightsProfile
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ __all__ = [
     "plot_concentration",
     "plot_consensus",
     "plot_num_clusters",
+    "plot_predictive_check",
     "plot_trace",
     "plot_weights",
 ]
@@ -135,12 +137,18 @@ def _intervals(
 ) -> "Axes":
     """A mean and its interval for each name, one below the other."""
     ax = _axes(ax, 4.8, 1.0 + 0.26 * len(names))
-    rows = np.arange(len(names))
+    rows = _rows(names, ax)
     ax.hlines(rows, interval[:, 0], interval[:, 1], color=color, linewidth=3, alpha=0.45)
     ax.plot(mean, rows, "o", color=color, markersize=6)
+    return ax
+
+
+def _rows(names: Sequence[str], ax: "Axes") -> np.ndarray:
+    """A row for each name, one below the other."""
+    rows = np.arange(len(names))
     ax.set_yticks(rows, [shorten(str(name)) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
-    return ax
+    return rows
 
 
 def plot_consensus(
@@ -183,6 +191,31 @@ def plot_weights(
     ax = _intervals([items[i] for i in shown], mean, interval, color, ax)
     ax.set_xlim(0.0, max(1.05 * interval.max(), 1.05 * mean.max(), 1e-6))
     ax.set_xlabel("weight, mean and 90% interval")
+    return _tidy(ax, "x")
+
+
+def plot_predictive_check(
+    check: PredictiveCheck,
+    items: Sequence[str],
+    max_items: int = 30,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Share of the rankings with each item first, observed and in replicated rankings.
+
+    :param check: ``top`` of
+        :func:`~numpyro_rankings.predictive_checks.posterior_predictive_checks`.
+    :param items: names of the items, in their order.
+    :param max_items: only the so many with the largest observed shares are shown.
+    """
+    shown = np.argsort(-check.observed, kind="stable")[:max_items]
+    ax = _axes(ax, 4.8, 1.4 + 0.26 * len(shown))
+    rows = _rows([items[i] for i in shown], ax)
+    low, high = check.interval[shown].T
+    ax.hlines(rows, low, high, color=COLORS[0], linewidth=5, alpha=0.4, label="90% of replications")
+    ax.plot(check.observed[shown], rows, "D", color=COLORS[1], markersize=5, label="observed")
+    ax.set_xlim(left=0)
+    ax.set_xlabel("share of the rankings that have it first")
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize="small", ncols=2)
     return _tidy(ax, "x")
 
 

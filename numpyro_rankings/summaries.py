@@ -209,7 +209,8 @@ def flatten_chains(samples: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
 
 
-def _check_samples(samples: Mapping[str, Any]) -> None:
+def check_samples(samples: Mapping[str, Any]) -> None:
+    """Whether they are of a kernel of rankings."""
     needed = ("assignments", "center", "concentration", "cluster_sizes")
     if "weights" not in samples and not set(needed) <= set(samples):
         raise ValueError(
@@ -236,7 +237,7 @@ def cluster_profiles(
         Plackett–Luce kernels a :class:`WeightsProfile`, and only one if they fit one population.
     :raises ValueError: if a cluster of ``reference`` is found in no draw.
     """
-    _check_samples(samples)
+    check_samples(samples)
     draws = flatten_chains(samples)
     weighted = "weights" in draws
     if "unseen_weight" in draws:
@@ -918,7 +919,7 @@ def log_predictive_density(
         return _log_plackett_luce(samples, new_rankings, key, num_new_clusters, fitted)
     if fitted is not None:
         raise ValueError("fitted is for draws of a Plackett–Luce kernel")
-    _check_samples(samples)
+    check_samples(samples)
     draws = flatten_chains(samples)
     clusters = occupied_slots(draws)
     num_items, num_stages = clusters["center"].shape[-1], clusters["concentration"].shape[-1]
