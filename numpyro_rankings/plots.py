@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
+from numpyro.distributions import Distribution
 
+from .decays import Decay
 from .partitions import coclustering
 from .point_estimates import reference_partition
 from .predictive_checks import PredictiveCheck
-from .summaries import ClusterProfile, WeightsProfile
+from .summaries import ClusterProfile, WeightsProfile, cp_consensus, rank_probabilities
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,8 +24,11 @@ __all__ = [
     "plot_coclustering",
     "plot_concentration",
     "plot_consensus",
+    "plot_decay",
     "plot_num_clusters",
+    "plot_partition_in_time",
     "plot_predictive_check",
+    "plot_rank_probabilities",
     "plot_trace",
     "plot_weights",
 ]
@@ -216,6 +222,119 @@ def plot_predictive_check(
     ax.set_xlim(left=0)
     ax.set_xlabel("share of the rankings that have it first")
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize="small", ncols=2)
+    return _tidy(ax, "x")
+
+
+def plot_rank_probabilities(
+    orderings: ArrayLike, items: Sequence[str], max_items: int = 30, ax: "Axes | None" = None
+) -> "Axes":
+    """Heat map of the probability of each rank of each item, in the order of the CP consensus.
+
+    :param orderings: draws of a full ordering, shape ``(D, n)``: ``center`` of one cluster, that of
+        :func:`~numpyro_rankings.relabeling.relabel_samples` in the draws that have it.
+    :param items: names of all items, in item order.
+    :param max_items: only the first so many of the consensus are shown, and so many ranks.
+    """
+    orderings = np.asarray(orderings)
+    if orderings.ndim != 2 or orderings.size == 0 or orderings.min() < 0:
+        raise ValueError(
+            "orderings must be draws of a full ordering, (D, n), of a cluster that they all have; "
+            f"got shape {orderings.shape}"
+        )
+    shown = cp_consensus(orderings)[:max_items]
+    probability = rank_probabilities(orderings)[shown, :max_items]
+    size = len(shown)
+    ax = _axes(ax, 2.6 + 0.26 * size, 1.6 + 0.26 * size)
+    shape = (0.5, probability.shape[1] + 0.5, size - 0.5, -0.5)
+    image = ax.imshow(
+        probability, cmap="cividis", vmin=0, vmax=1, extent=shape, interpolation="nearest"
+    )
+    _rows([items[i] for i in shown], ax)
+    _whole_numbers(ax.xaxis)
+    ax.set_xlabel("rank (1 = best)")
+    ax.figure.colorbar(image, ax=ax, label="probability", shrink=0.85)
+    return ax
+
+
+def plot_decay(
+    decay: Decay,
+    scales: ArrayLike | None = None,
+    max_distance: float | None = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """How much rarer links become with the distance: f(d) of a decay.
+
+    :param decay: one of :mod:`numpyro_rankings.decays`.
+    :param scales: draws of its scale, ``mcmc.get_samples()["decay_scale"]``, of any shape: the mean
+        of f over them with its 90% interval. Needed where the decay's own is a distribution.
+    :param max_distance: the largest distance shown; by default four times the (median) scale.
+    """
+    own = [] if decay.scale is None else [decay.scale]
+    if scales is None and own and isinstance(own[0], Distribution):
+        raise ValueError("the scale of this decay is a distribution: give draws of it as scales")
+    values = np.ravel(own if scales is None else np.asarray(scales, float))
+    values = values[_evenly(len(values), 1000)] if len(values) else values
+    if max_distance is None:
+        max_distance = 4.0 * float(np.median(values)) if len(values) else 1.0
+    distances = np.linspace(0.0, max_distance, 400)
+    curves = np.array([decay(distances, scale) for scale in values.tolist() or [None]])
+    ax = _axes(ax, 4.8, 2.8)
+    if len(curves) > 1:
+        low, high = np.quantile(curves, (0.05, 0.95), axis=0)
+        ax.fill_between(
+            distances, low, high, color=COLORS[0], alpha=0.25, linewidth=0, label="90% interval"
+        )
+    label = "mean over the draws" if len(curves) > 1 else f"{decay.name} decay"
+    ax.plot(distances, curves.mean(0), color=COLORS[0], label=label)
+    ax.set_xlim(0, max_distance)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("distance d")
+    ax.set_ylabel("decay f(d)")
+    ax.legend(frameon=False, fontsize="small")
+    return _tidy(ax, "y")
+
+
+def _evenly(number: int, most: int) -> np.ndarray:
+    return np.unique(np.linspace(0, number - 1, min(most, number)).astype(int))
+
+
+def plot_partition_in_time(
+    times: ArrayLike,
+    reference: Any,
+    max_clusters: int = 40,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """When each cluster has its points: a mark for each, clusters one below the other.
+
+    Clusters are numbered and ordered by the time of their first point.
+
+    :param times: of the points, shape ``(N,)``.
+    :param reference: labels, shape ``(N,)``, or what
+        :func:`~numpyro_rankings.point_estimates.reference_partition` has returned.
+    :param max_clusters: only so many of the largest are shown.
+    """
+    times, labels = np.asarray(times, float), np.asarray(getattr(reference, "labels", reference))
+    if times.shape != labels.shape or times.ndim != 1 or times.size == 0:
+        raise ValueError(
+            f"a time and a label for each point are needed, got shapes {times.shape} and "
+            f"{labels.shape}"
+        )
+    _, labels = np.unique(labels, return_inverse=True)
+    first = np.full(int(labels.max()) + 1, np.inf)
+    np.minimum.at(first, labels, times)
+    place = np.argsort(np.argsort(first, kind="stable"))[labels]
+    sizes = np.bincount(place)
+    shown = np.sort(np.argsort(-sizes, kind="stable")[:max_clusters])
+    ax = _axes(ax, 6.4, 1.0 + 0.22 * len(shown))
+    for row, cluster in enumerate(shown):
+        when, color = times[place == cluster], COLORS[row % len(COLORS)]
+        ax.hlines(row, when.min(), when.max(), color=color, linewidth=1, alpha=0.4)
+        marker = _MARKERS[row % len(_MARKERS)]
+        ax.plot(when, np.full(len(when), row), marker, color=color, markersize=4, alpha=0.8)
+    _rows([f"{k + 1} ({sizes[k]:,})" for k in shown], ax)
+    ax.set_xlabel("time")
+    rest = len(sizes) - len(shown)
+    ax.set_ylabel("cluster (points)" + (f", {rest} smaller not shown" if rest else ""))
     return _tidy(ax, "x")
 
 
