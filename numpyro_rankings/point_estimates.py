@@ -14,7 +14,12 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
-from numpyro_rankings.partitions import canonical_labels, match_clusters, medoid_partition
+from numpyro_rankings.partitions import (
+    canonical_labels,
+    match_clusters,
+    medoid_partition,
+    partition_entropy,
+)
 
 __all__ = [
     "CredibleBall",
@@ -38,6 +43,7 @@ _FULL_CLUSTERS = 64  # and slots, above which a full search tries too many union
 _SHORT_CLUSTERS = 512
 _FEW_DRAWS, _FEWEST_DRAWS = 100, 20  # that a full and a short search look at
 _SHORT_SWEEPS = 12
+_LEAST_ENTROPY = 0.75  # of the draws' mean, below which a partition has lost some of their groups
 Loss = Literal["vi", "binder"]
 Method = Literal["search", "short search", "medoid", "given"]
 
@@ -61,22 +67,33 @@ class ReferencePartition(NamedTuple):
     :param expected_loss: its mean variation of information from all draws, in nats.
     :param method: how it was found: ``"search"`` among all partitions, ``"short search"``,
         ``"medoid"``, the draw nearest to the others, or ``"given"``.
+    :param set_aside: a partition of less expected loss that was found and not taken, for it joins
+        clusters that the draws keep apart; None if there is none.
     """
 
     labels: np.ndarray
     expected_loss: float
     method: Method
+    set_aside: PointEstimate | None = None
 
     @property
     def in_words(self) -> str:
         """What it is, as a report says it."""
         least = "the partition of least expected variation of information from the draws"
+        nearest = "the draw of least expected variation of information from the others"
+        if self.set_aside is not None:
+            number = int(self.set_aside.labels.max()) + 1
+            clusters = "one single cluster" if number == 1 else f"{number} clusters"
+            loss = self.set_aside.expected_loss
+            return (
+                f"{nearest} (the groups overlap so much that {clusters} would come nearer, "
+                f"{loss:.3g} nats: who is in which is unsure, but the draws keep them apart)"
+            )
         return {
             "search": f"{least}, sought among all partitions",
             "short search": f"{least} that a short search found (with so many, it looked at some "
             "of the draws)",
-            "medoid": "the draw of least expected variation of information from the others (to "
-            "search among all partitions would take too long here)",
+            "medoid": f"{nearest} (to search among all partitions would take too long here)",
             "given": "the partition that was given",
         }[self.method]
 
@@ -184,8 +201,15 @@ def reference_partition(
     from one cluster, a dozen sweeps each, looking at 20 draws or more. Where even that would take
     long (more than 7 million points times clusters, or more than 500 clusters), the draw of
     :func:`~numpyro_rankings.partitions.medoid_partition`. ``method`` says which. The work does not
-    depend on the clock, so the same draws give the same partition; none of the three is worse, over
-    all draws, than the medoid. A cluster that is found in no draw, in the sense of
+    depend on the clock, so the same draws give the same partition; none is worse, over all draws,
+    than the medoid.
+
+    Where groups overlap so much that nobody's is sure, as in mixtures of most real ballots, the
+    partition of least expected loss can be a single cluster, although no draw is: it then says who
+    is surely together, and nothing of the groups. A partition with less than three quarters of the
+    draws' mean entropy is therefore ``set_aside``, and the medoid taken.
+
+    A cluster that is found in no draw, in the sense of
     :func:`~numpyro_rankings.partitions.match_clusters`, is merged with another: nothing could be
     said of it.
 
@@ -231,7 +255,14 @@ def reference_partition(
         method = "short search"
     found[1:] = [_of_found_clusters(labels, draws, f) for labels in found[1:]]
     best = _best(np.stack(found), draws, f)
+    if _entropy(best.labels) < _LEAST_ENTROPY * np.mean([_entropy(x) for x in draws]):
+        one = _best(medoid[None], draws, f)
+        return ReferencePartition(one.labels, one.expected_loss, "medoid", best)
     return ReferencePartition(best.labels, best.expected_loss, method)
+
+
+def _entropy(labels: np.ndarray) -> float:
+    return float(partition_entropy(np.bincount(labels)))
 
 
 def _of_found_clusters(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray:

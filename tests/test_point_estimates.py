@@ -167,6 +167,17 @@ def test_reference_partition_searches_as_far_as_time_allows(monkeypatch):
     )  # all the draws, where there is time
 
 
+def test_reference_partition_keeps_groups_that_overlap():
+    """With two points in five astray, one cluster is nearest to draws that all have three."""
+    _, draws = noisy_draws(60, 100, 3, 0.6)
+    found, medoid = reference_partition(draws), medoid_partition(draws)
+    assert found.method == "medoid" and found.set_aside is not None
+    np.testing.assert_array_equal(found.labels, medoid.labels)
+    assert found.set_aside.labels.max() == 0
+    assert found.set_aside.expected_loss < found.expected_loss
+    assert "one single cluster would come nearer" in found.in_words
+
+
 def test_reference_partition_with_many_clusters(monkeypatch):
     """Unions of many clusters are not tried."""
     monkeypatch.setattr(point_estimates, "_FULL_CLUSTERS", 3)
