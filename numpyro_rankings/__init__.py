@@ -12,12 +12,20 @@ if TYPE_CHECKING:
     from numpyro_rankings.inference_data import diagnostics_table, to_inference_data
     from numpyro_rankings.partitions import (
         adjusted_rand_index,
+        coclustering,
+        coclustering_blocks,
         medoid_partition,
         variation_of_information,
     )
-    from numpyro_rankings.point_estimates import credible_ball, point_estimate
+    from numpyro_rankings.point_estimates import (
+        credible_ball,
+        point_estimate,
+        reference_partition,
+    )
     from numpyro_rankings.prediction import log_predictive_of_points
+    from numpyro_rankings.predictive_checks import posterior_predictive_checks
     from numpyro_rankings.rankings import Rankings, RankingsError
+    from numpyro_rankings.relabeling import relabel_samples
     from numpyro_rankings.summaries import (
         cluster_profiles,
         cp_consensus,
@@ -35,6 +43,8 @@ _HOMES = {
     "RankingsError": "rankings",
     "adjusted_rand_index": "partitions",
     "cluster_profiles": "summaries",
+    "coclustering": "partitions",
+    "coclustering_blocks": "partitions",
     "cp_consensus": "summaries",
     "credible_ball": "point_estimates",
     "diagnostics_table": "inference_data",
@@ -48,8 +58,11 @@ _HOMES = {
     "medoid_partition": "partitions",
     "plackett_luce_map": "infer.plackett_luce_map",
     "point_estimate": "point_estimates",
+    "posterior_predictive_checks": "predictive_checks",
     "predict_items": "summaries",
     "read_rankings": "datasets",
+    "reference_partition": "point_estimates",
+    "relabel_samples": "relabeling",
     "to_inference_data": "inference_data",
     "variation_of_information": "partitions",
 }
@@ -59,6 +72,8 @@ __all__ = [
     "RankingsError",
     "adjusted_rand_index",
     "cluster_profiles",
+    "coclustering",
+    "coclustering_blocks",
     "cp_consensus",
     "credible_ball",
     "diagnostics_table",
@@ -72,8 +87,11 @@ __all__ = [
     "medoid_partition",
     "plackett_luce_map",
     "point_estimate",
+    "posterior_predictive_checks",
     "predict_items",
     "read_rankings",
+    "reference_partition",
+    "relabel_samples",
     "to_inference_data",
     "variation_of_information",
 ]

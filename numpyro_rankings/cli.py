@@ -36,6 +36,7 @@ from .command_line import (
     notes,
     positive,
     print_diagnostics,
+    print_reference,
     run_chains,
     scale,
     write_at_once,
@@ -328,7 +329,7 @@ def _fit(args: argparse.Namespace, command: str) -> None:
         FILES,
         lambda folder: _write(folder, args, data, rankings, profiles, reference, details),
     )
-    _print_summary(args.out, data, rankings, profiles)
+    _print_summary(args.out, data, rankings, profiles, reference)
 
 
 def _fill_in(args: argparse.Namespace) -> None:
@@ -471,13 +472,13 @@ def _summarise(mcmc: Any, rankings: "Rankings") -> tuple[Any, list[Any], Any]:
     One population has none.
     """
     from .inference_data import to_inference_data
-    from .partitions import medoid_partition
+    from .point_estimates import reference_partition
     from .summaries import cluster_profiles, flatten_chains
 
     samples = flatten_chains(mcmc.get_samples(group_by_chain=True))
     reference = None
     if "assignments" in samples:
-        reference = medoid_partition(samples["assignments"]).labels
+        reference = reference_partition(samples["assignments"])
     profiles = cluster_profiles(samples, rankings, reference)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that many rankings get no pointwise log likelihood
@@ -600,7 +601,9 @@ def _with_interval(name: str, mean: Any, interval: Any) -> dict[str, str]:
     return {name: f"{mean:.6g}", f"{name}_low": f"{low:.6g}", f"{name}_high": f"{high:.6g}"}
 
 
-def _print_summary(out: Path, data: Any, rankings: "Rankings", profiles: list[Any]) -> None:
+def _print_summary(
+    out: Path, data: Any, rankings: "Rankings", profiles: list[Any], reference: Any
+) -> None:
     from .report import plural
 
     width = shutil.get_terminal_size((100, 24)).columns
@@ -616,4 +619,6 @@ def _print_summary(out: Path, data: Any, rankings: "Rankings", profiles: list[An
             f"{p.size / rankings.num_rankings:>6.1%}  {p.agreement:>9.0%}  "
         )
         print(line + fit_width(" > ".join(p.consensus), max(20, width - len(line))))
+    if reference is not None:
+        print_reference(reference)
     print_diagnostics(data, out, FILES)

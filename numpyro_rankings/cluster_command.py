@@ -26,6 +26,7 @@ from .command_line import (
     notes,
     positive,
     print_diagnostics,
+    print_reference,
     run_chains,
     scale,
     use_compilation_cache,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .cluster_data import Documents, Table
+    from .point_estimates import ReferencePartition
     from .summaries import PartitionProfile
 
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
@@ -325,7 +327,7 @@ def _cluster(args: argparse.Namespace, command: str) -> None:
         )
 
     write_at_once(args.out, FILES, write)
-    _print_summary(args.out, data, points, profiles)
+    _print_summary(args.out, data, points, profiles, reference)
 
 
 def _read(args: argparse.Namespace) -> _Points:
@@ -534,18 +536,18 @@ def _sample(args: argparse.Namespace, points: _Points, distances: Any, thin: int
 
 def _summarise(
     mcmc: Any, points: _Points
-) -> tuple[Any, list["PartitionProfile"], "np.ndarray", "np.ndarray"]:
+) -> tuple[Any, list["PartitionProfile"], "ReferencePartition", "np.ndarray"]:
     """For ArviZ, a profile of each cluster, the partition that they describe, and who is in it."""
     import numpy as np
 
     from .inference_data import to_inference_data
-    from .partitions import medoid_partition
+    from .point_estimates import reference_partition
     from .summaries import membership_probability, partition_profiles
 
     labels = np.asarray(mcmc.get_samples()["assignments"])
-    reference = medoid_partition(labels).labels
+    reference = reference_partition(labels)
     profiles = partition_profiles(labels, reference)
-    probability = membership_probability(labels, reference)
+    probability = membership_probability(labels, reference.labels)
     return to_inference_data(mcmc, points=points.names), profiles, reference, probability
 
 
@@ -618,7 +620,11 @@ def _write_assignments(
 
 
 def _print_summary(
-    out: Path, data: Any, points: _Points, profiles: Sequence["PartitionProfile"]
+    out: Path,
+    data: Any,
+    points: _Points,
+    profiles: Sequence["PartitionProfile"],
+    reference: "ReferencePartition",
 ) -> None:
     width = shutil.get_terminal_size((100, 24)).columns
     print(f"\n{_plural(len(profiles), 'group')} in {points.what}\n")
@@ -637,4 +643,5 @@ def _print_summary(
     if len(profiles) > _CLUSTERS_SHOWN:
         rest = len(profiles) - _CLUSTERS_SHOWN
         print(f"    and {_plural(rest, 'smaller one')}, in clusters.csv")
+    print_reference(reference)
     print_diagnostics(data, out, FILES)

@@ -393,6 +393,13 @@ def write_at_once(out: Path, files: Sequence[str], write: Callable[[Path], None]
         raise UserError(f"cannot write to {out}: {error.strerror or error}") from None
 
 
+def print_reference(reference: Any) -> None:
+    """Which partition the groups are those of."""
+    print(f"\nThe groups are those of {reference.in_words}:")
+    most = math.log(len(reference.labels))
+    print(f"  {reference.expected_loss:.3g} nats on average, of {most:.3g} at most.")
+
+
 def print_diagnostics(data: Any, out: Path, files: Sequence[str]) -> None:
     """Whether the run can be trusted, and where its results are."""
     from .inference_data import diagnostics_table

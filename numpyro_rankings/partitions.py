@@ -4,7 +4,7 @@ Everything here is NumPy on label vectors: integers, shape ``(N,)`` for one part
 rankings and ``(D, N)`` for draws. Only which labels are equal matters, unless said otherwise.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ __all__ = [
     "adjusted_rand_index",
     "canonical_labels",
     "coclustering",
+    "coclustering_blocks",
     "contingency_table",
     "match_clusters",
     "medoid_partition",
@@ -36,8 +37,13 @@ def canonical_labels(labels: ArrayLike) -> np.ndarray:
 
 
 def _in_order_of_use(labels: np.ndarray) -> np.ndarray:
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first)).astype(np.int32)[inverse]
+    codes = labels
+    if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() > 4 * len(labels):
+        codes = np.unique(labels, return_inverse=True)[1].ravel()
+    size = len(codes)
+    first = np.full(int(codes.max()) + 1, size)
+    first[codes[::-1]] = np.arange(size)[::-1]  # of equal indices the last value stays
+    return np.argsort(np.argsort(first, kind="stable")).astype(np.int32)[codes]
 
 
 def contingency_table(a: ArrayLike, b: ArrayLike) -> np.ndarray:
@@ -143,29 +149,82 @@ def adjusted_rand_index(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def coclustering(
-    assignments: ArrayLike, judges: Sequence[int] | np.ndarray | None = None
+    assignments: ArrayLike,
+    judges: Sequence[int] | np.ndarray | None = None,
+    others: Sequence[int] | np.ndarray | None = None,
 ) -> np.ndarray:
     """Posterior probability that two rankings share a cluster.
 
-    The full matrix of many rankings does not fit in memory: name the ``judges`` to compare.
+    The full matrix of many rankings does not fit in memory: name the ``judges`` to compare, or go
+    through its rows with :func:`coclustering_blocks`.
 
     :param assignments: labels, shape ``(D, N)``.
-    :param judges: indices of ``J`` rankings; all ``N`` by default.
-    :return: shape ``(J, J)``.
-    :raises ValueError: if more than 5000 rankings are to be compared.
+    :param judges: indices of ``J`` rankings, the rows; all ``N`` by default.
+    :param others: indices of ``K`` rankings, the columns; by default the ``judges``.
+    :return: shape ``(J, K)``.
+    :raises ValueError: if the matrix would have more than 5000² entries.
+
+    .. doctest::
+
+       >>> coclustering([[0, 0, 1], [0, 1, 1]], judges=[0], others=[1, 2]).tolist()
+       [[0.5, 0.0]]
     """
     assignments = np.asarray(assignments)
-    picked = assignments if judges is None else assignments[:, np.asarray(judges)]
-    num_draws, num_judges = picked.shape
-    if num_judges > MAX_COCLUSTERED:
+    rows = assignments if judges is None else assignments[:, np.asarray(judges)]
+    columns = rows if others is None else assignments[:, np.asarray(others)]
+    if rows.shape[1] * columns.shape[1] > MAX_COCLUSTERED**2:
         raise ValueError(
-            f"coclustering of {num_judges} rankings needs a matrix of {num_judges}²: name at "
-            f"most {MAX_COCLUSTERED} judges"
+            f"coclustering needs a matrix of {rows.shape[1]} × {columns.shape[1]}: name at most "
+            f"{MAX_COCLUSTERED} judges, or go through coclustering_blocks"
         )
-    together = np.zeros((num_judges, num_judges), np.int32)
-    for labels in picked:  # one draw at a time: no D × J × J array
-        together += labels[:, None] == labels
-    return together / num_draws
+    return _share_of_draws_together(rows, columns)
+
+
+def _share_of_draws_together(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    together = np.zeros((rows.shape[1], columns.shape[1]), np.int32)
+    for row, column in zip(rows, columns, strict=True):  # no array of draws × rows × columns
+        together += row[:, None] == column
+    return together / len(rows)
+
+
+def coclustering_blocks(
+    assignments: ArrayLike, block_size: int = 256
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The matrix of :func:`coclustering`, some rows at a time, of any number of rankings.
+
+    Memory is that of one block, some ``12 · block_size · N`` bytes; the time of all blocks grows
+    with ``D · N²``. Rankings that share a cluster with each other in all draws, as those of one
+    sharp cluster may, are compared once.
+
+    :param assignments: labels, shape ``(D, N)``.
+    :param block_size: rows of a block, but of the last.
+    :return: an iterator over pairs: indices of the rows, shape ``(B,)``, and their probabilities
+        against all rankings, shape ``(B, N)``.
+    :raises ValueError: if ``block_size`` is no positive number or the labels have another shape.
+
+    .. doctest::
+
+       >>> for rows, block in coclustering_blocks([[0, 0, 1], [0, 1, 1]], block_size=2):
+       ...     print(rows.tolist(), block.tolist())
+       [0, 1] [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5]]
+       [2] [[0.0, 0.5, 1.0]]
+    """
+    assignments = np.asarray(assignments)
+    if assignments.ndim != 2 or assignments.size == 0:
+        raise ValueError(f"assignments must be (D, N), got shape {assignments.shape}")
+    if block_size < 1:
+        raise ValueError(f"block_size must be a positive whole number, got {block_size!r}")
+    return _blocks(assignments, block_size)
+
+
+def _blocks(assignments: np.ndarray, block_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    different, kind = np.unique(assignments, axis=1, return_inverse=True)
+    kind = kind.ravel()
+    for start in range(0, assignments.shape[1], block_size):
+        rows = np.arange(start, min(start + block_size, assignments.shape[1]))
+        own, place = np.unique(kind[rows], return_inverse=True)
+        block = _share_of_draws_together(different[:, own], different)
+        yield rows, block[place.ravel()][:, kind]
 
 
 MAX_COCLUSTERED = 5000
@@ -240,9 +299,13 @@ def match_clusters(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
     matched = np.full((len(assignments), num_clusters), -1, np.int32)
     for draw, labels in enumerate(assignments):
         # overlaps that are not 0: many small clusters would make a large table
-        pairs, overlap = np.unique(
-            labels.astype(np.int64) * num_names + reference, return_counts=True
-        )
+        both = labels.astype(np.int64) * num_names + reference
+        if num_clusters * num_names <= 4 * len(both):
+            counts = np.bincount(both)
+            pairs = np.flatnonzero(counts)
+            overlap = counts[pairs]
+        else:
+            pairs, overlap = np.unique(both, return_counts=True)
         rows, columns = np.divmod(pairs, num_names)
         # two that overlap with nobody else are a pair, and leave a small table to the rest
         alone = (np.bincount(rows)[rows] == 1) & (np.bincount(columns)[columns] == 1)

@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from numpyro.distributions import Distribution
 
-from .partitions import coclustering, medoid_partition
-from .summaries import ClusterProfile, WeightsProfile
+from .decays import Decay
+from .partitions import coclustering
+from .point_estimates import reference_partition
+from .predictive_checks import PredictiveCheck
+from .summaries import ClusterProfile, WeightsProfile, cp_consensus, rank_probabilities
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +24,11 @@ __all__ = [
     "plot_coclustering",
     "plot_concentration",
     "plot_consensus",
+    "plot_decay",
     "plot_num_clusters",
+    "plot_partition_in_time",
+    "plot_predictive_check",
+    "plot_rank_probabilities",
     "plot_trace",
     "plot_weights",
 ]
@@ -83,23 +91,22 @@ def _whole_numbers(axis: Any) -> None:
 
 def plot_coclustering(
     data: Any,
-    reference: ArrayLike | None = None,
+    reference: Any = None,
     max_rankings: int = 300,
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Heat map of the probability that two rankings, or points, share a cluster.
 
     :param data: what :func:`~numpyro_rankings.to_inference_data` returned.
-    :param reference: labels to order the rankings by, shape ``(N,)``; by default the
-        :func:`~numpyro_rankings.medoid_partition`.
+    :param reference: labels to order the rankings by, shape ``(N,)``; by default those of
+        :func:`~numpyro_rankings.reference_partition`, of least expected variation
+        of information.
     :param max_rankings: of more rankings, so many are picked evenly over the clusters.
     """
     noun = f"{data['posterior']['assignments'].dims[-1]}s"  # rankings or points
     labels = np.asarray(data["posterior"]["assignments"])
     labels = labels.reshape(-1, labels.shape[-1])
-    if reference is None:
-        reference = medoid_partition(labels).labels
-    reference = np.asarray(reference)
+    reference = reference_partition(labels, reference).labels
     by_size = np.argsort(np.argsort(-np.bincount(reference), kind="stable"))[reference]
     order = np.argsort(by_size, kind="stable")
     picks = np.linspace(0, len(order) - 1, min(max_rankings, len(order))).astype(int)
@@ -136,12 +143,18 @@ def _intervals(
 ) -> "Axes":
     """A mean and its interval for each name, one below the other."""
     ax = _axes(ax, 4.8, 1.0 + 0.26 * len(names))
-    rows = np.arange(len(names))
+    rows = _rows(names, ax)
     ax.hlines(rows, interval[:, 0], interval[:, 1], color=color, linewidth=3, alpha=0.45)
     ax.plot(mean, rows, "o", color=color, markersize=6)
+    return ax
+
+
+def _rows(names: Sequence[str], ax: "Axes") -> np.ndarray:
+    """A row for each name, one below the other."""
+    rows = np.arange(len(names))
     ax.set_yticks(rows, [shorten(str(name)) for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
-    return ax
+    return rows
 
 
 def plot_consensus(
@@ -184,6 +197,144 @@ def plot_weights(
     ax = _intervals([items[i] for i in shown], mean, interval, color, ax)
     ax.set_xlim(0.0, max(1.05 * interval.max(), 1.05 * mean.max(), 1e-6))
     ax.set_xlabel("weight, mean and 90% interval")
+    return _tidy(ax, "x")
+
+
+def plot_predictive_check(
+    check: PredictiveCheck,
+    items: Sequence[str],
+    max_items: int = 30,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Share of the rankings with each item first, observed and in replicated rankings.
+
+    :param check: ``top`` of
+        :func:`~numpyro_rankings.posterior_predictive_checks`.
+    :param items: names of the items, in their order.
+    :param max_items: only the so many with the largest observed shares are shown.
+    """
+    shown = np.argsort(-check.observed, kind="stable")[:max_items]
+    ax = _axes(ax, 4.8, 1.4 + 0.26 * len(shown))
+    rows = _rows([items[i] for i in shown], ax)
+    low, high = check.interval[shown].T
+    ax.hlines(rows, low, high, color=COLORS[0], linewidth=5, alpha=0.4, label="90% of replications")
+    ax.plot(check.observed[shown], rows, "D", color=COLORS[1], markersize=5, label="observed")
+    ax.set_xlim(left=0)
+    ax.set_xlabel("share of the rankings that have it first")
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize="small", ncols=2)
+    return _tidy(ax, "x")
+
+
+def plot_rank_probabilities(
+    orderings: ArrayLike, items: Sequence[str], max_items: int = 30, ax: "Axes | None" = None
+) -> "Axes":
+    """Heat map of the probability of each rank of each item, in the order of the CP consensus.
+
+    :param orderings: draws of a full ordering, shape ``(D, n)``: ``center`` of one cluster, that of
+        :func:`~numpyro_rankings.relabel_samples` in the draws that have it.
+    :param items: names of all items, in item order.
+    :param max_items: only the first so many of the consensus are shown, and so many ranks.
+    """
+    orderings = np.asarray(orderings)
+    if orderings.ndim != 2 or orderings.size == 0 or orderings.min() < 0:
+        raise ValueError(
+            "orderings must be draws of a full ordering, (D, n), of a cluster that they all have; "
+            f"got shape {orderings.shape}"
+        )
+    shown = cp_consensus(orderings)[:max_items]
+    probability = rank_probabilities(orderings)[shown, :max_items]
+    size = len(shown)
+    ax = _axes(ax, 2.6 + 0.26 * size, 1.6 + 0.26 * size)
+    shape = (0.5, probability.shape[1] + 0.5, size - 0.5, -0.5)
+    image = ax.imshow(
+        probability, cmap="cividis", vmin=0, vmax=1, extent=shape, interpolation="nearest"
+    )
+    _rows([items[i] for i in shown], ax)
+    _whole_numbers(ax.xaxis)
+    ax.set_xlabel("rank (1 = best)")
+    ax.figure.colorbar(image, ax=ax, label="probability", shrink=0.85)
+    return ax
+
+
+def plot_decay(
+    decay: Decay,
+    scales: ArrayLike | None = None,
+    max_distance: float | None = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """How much rarer links become with the distance: f(d) of a decay.
+
+    :param decay: such as ``exponential_decay(2.0)``.
+    :param scales: draws of its scale, ``mcmc.get_samples()["decay_scale"]``, of any shape: the mean
+        of f over them with its 90% interval. Needed where the decay's own is a distribution.
+    :param max_distance: the largest distance shown; by default four times the (median) scale.
+    """
+    own = [] if decay.scale is None else [decay.scale]
+    if scales is None and own and isinstance(own[0], Distribution):
+        raise ValueError("the scale of this decay is a distribution: give draws of it as scales")
+    values = np.ravel(own if scales is None else np.asarray(scales, float))
+    values = values[_evenly(len(values), 1000)] if len(values) else values
+    if max_distance is None:
+        max_distance = 4.0 * float(np.median(values)) if len(values) else 1.0
+    distances = np.linspace(0.0, max_distance, 400)
+    curves = np.array([decay(distances, scale) for scale in values.tolist() or [None]])
+    ax = _axes(ax, 4.8, 2.8)
+    if len(curves) > 1:
+        low, high = np.quantile(curves, (0.05, 0.95), axis=0)
+        ax.fill_between(
+            distances, low, high, color=COLORS[0], alpha=0.25, linewidth=0, label="90% interval"
+        )
+    label = "mean over the draws" if len(curves) > 1 else f"{decay.name} decay"
+    ax.plot(distances, curves.mean(0), color=COLORS[0], label=label)
+    ax.set_xlim(0, max_distance)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("distance d")
+    ax.set_ylabel("decay f(d)")
+    ax.legend(frameon=False, fontsize="small")
+    return _tidy(ax, "y")
+
+
+def _evenly(number: int, most: int) -> np.ndarray:
+    return np.unique(np.linspace(0, number - 1, min(most, number)).astype(int))
+
+
+def plot_partition_in_time(
+    times: ArrayLike,
+    reference: Any,
+    max_clusters: int = 40,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """When each cluster has its points: a mark for each, clusters one below the other.
+
+    Clusters are numbered and ordered by the time of their first point.
+
+    :param times: of the points, shape ``(N,)``.
+    :param reference: labels, shape ``(N,)``, or what
+        :func:`~numpyro_rankings.reference_partition` has returned.
+    :param max_clusters: only so many of the largest are shown.
+    """
+    times, labels = np.asarray(times, float), np.asarray(getattr(reference, "labels", reference))
+    if times.shape != labels.shape or times.ndim != 1 or times.size == 0:
+        raise ValueError(
+            f"a time and a label for each point are needed, got shapes {times.shape} and "
+            f"{labels.shape}"
+        )
+    _, labels = np.unique(labels, return_inverse=True)
+    first = np.full(int(labels.max()) + 1, np.inf)
+    np.minimum.at(first, labels, times)
+    place = np.argsort(np.argsort(first, kind="stable"))[labels]
+    sizes = np.bincount(place)
+    shown = np.sort(np.argsort(-sizes, kind="stable")[:max_clusters])
+    ax = _axes(ax, 6.4, 1.0 + 0.22 * len(shown))
+    for row, cluster in enumerate(shown):
+        when, color = times[place == cluster], COLORS[row % len(COLORS)]
+        ax.hlines(row, when.min(), when.max(), color=color, linewidth=1, alpha=0.4)
+        marker = _MARKERS[row % len(_MARKERS)]
+        ax.plot(when, np.full(len(when), row), marker, color=color, markersize=4, alpha=0.8)
+    _rows([f"{k + 1} ({sizes[k]:,})" for k in shown], ax)
+    ax.set_xlabel("time")
+    rest = len(sizes) - len(shown)
+    ax.set_ylabel("cluster (points)" + (f", {rest} smaller not shown" if rest else ""))
     return _tidy(ax, "x")
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from . import plots
 from .inference_data import diagnostics_table
-from .partitions import medoid_partition
+from .point_estimates import ReferencePartition, credible_ball, reference_partition
 from .rankings import Rankings
 from .summaries import ClusterProfile, PartitionProfile, WeightsProfile, cluster_profiles
 
@@ -160,7 +159,7 @@ def write_report(
     data: Any,
     rankings: Rankings,
     profiles: Sequence[ClusterProfile] | Sequence[WeightsProfile] | None = None,
-    reference: ArrayLike | None = None,
+    reference: Any = None,
     *,
     title: str = "Groups of rankings",
     details: Mapping[str, str] | None = None,
@@ -172,8 +171,9 @@ def write_report(
         the assignments.
     :param rankings: what was fitted.
     :param profiles: its :func:`~numpyro_rankings.cluster_profiles`, if at hand.
-    :param reference: the partition they describe, labels of shape ``(N,)``; by default the
-        :func:`~numpyro_rankings.medoid_partition`.
+    :param reference: the partition they describe: labels of shape ``(N,)``, or, so that the page
+        says how it was found, what
+        :func:`~numpyro_rankings.reference_partition` has returned; by default that.
     :param title: heading of the page.
     :param details: how the run was made, as the last section lists it: the command, the seed,
         where the data come from.
@@ -185,9 +185,9 @@ def write_report(
         raise ValueError("the report needs the labels: to_inference_data(include_assignments=True)")
     names = ("assignments", "center", "concentration", "weights", "unseen_weight", "cluster_sizes")
     samples = {name: np.asarray(posterior[name]) for name in names if name in posterior}
-    if reference is None and is_mixture:
-        labels = samples["assignments"]
-        reference = medoid_partition(labels.reshape(-1, labels.shape[-1])).labels
+    labels = _draws_of_labels(posterior)
+    if labels is not None:
+        reference = reference_partition(labels, reference)
     if profiles is None:
         profiles = cluster_profiles(samples, rankings, reference)
     table = diagnostics_table(data)
@@ -205,7 +205,7 @@ def write_report(
     else:
         parts += [_concentrations(profiles), _consensus_figures(profiles, rankings)]
     parts += [
-        _partition_figures(data, profiles, reference) if reference is not None else "",
+        _partition_figures(data, profiles, reference, labels) if labels is not None else "",
         _traces(data, table),
         _details(details or {}),
     ]
@@ -216,7 +216,7 @@ def write_partition_report(
     path: str | Path,
     data: Any,
     profiles: Sequence[PartitionProfile],
-    reference: ArrayLike,
+    reference: Any,
     columns: Mapping[str, Sequence[str]],
     *,
     what: str,
@@ -229,22 +229,32 @@ def write_partition_report(
     :param data: what :func:`~numpyro_rankings.to_inference_data` returned, with
         the assignments.
     :param profiles: its :func:`~numpyro_rankings.summaries.partition_profiles`.
-    :param reference: the partition they describe, labels of shape ``(N,)``.
+    :param reference: the partition they describe, as in :func:`write_report`.
     :param columns: what else the table of clusters shows: a heading, and a text for each.
     :param what: was clustered, such as ``"20 points"``.
     :param title: heading of the page.
     :param details: how the run was made.
     """
     table = diagnostics_table(data)
+    labels = _draws_of_labels(data["posterior"])
+    reference = reference_partition(labels, reference)
     parts = [
         _heading(title, data, what, profiles),
         _verdict_box(verdict(data, table)),
-        _clusters(profiles, columns, len(np.asarray(reference))),
-        _partition_figures(data, profiles, reference),
+        _clusters(profiles, columns, len(reference.labels)),
+        _partition_figures(data, profiles, reference, labels),
         _traces(data, table),
         _details(details or {}),
     ]
     _write_page(path, title, parts)
+
+
+def _draws_of_labels(posterior: Any) -> Any:
+    """Labels of all draws, (D, N), or None of one population."""
+    if "assignments" not in posterior:
+        return None
+    labels = np.asarray(posterior["assignments"])
+    return labels.reshape(-1, labels.shape[-1])
 
 
 def _write_page(path: str | Path, title: str, parts: Sequence[str]) -> None:
@@ -431,12 +441,28 @@ def _short_order(names: Sequence[str]) -> str:
     return " > ".join(names[:_ITEMS_SHOWN]) + (" > …" if len(names) > _ITEMS_SHOWN else "")
 
 
-def _partition_figures(data: Any, profiles: Sequence[Any], reference: ArrayLike) -> str:
+def _which_partition(reference: ReferencePartition, labels: np.ndarray, noun: str) -> str:
+    """What the groups are those of, and how far the draws lie from it."""
+    ball = credible_ball(labels, reference.labels)
+    fewest, most = (len(np.unique(x)) for x in (ball.fewest, ball.most))
+    spread = plural(fewest, "cluster") if fewest == most else f"{fewest} to {most} clusters"
+    return (
+        f"The groups are those of {reference.in_words}. Expected loss: "
+        f"{reference.expected_loss:.3g} nats, where 0 is agreement with every draw and "
+        f"{np.log(len(reference.labels)):.3g}, the log of the number of {noun}s, is the most there "
+        f"can be. Credible ball: 95% of the draws are within {ball.radius:.3g} nats, with {spread}."
+    )
+
+
+def _partition_figures(
+    data: Any, profiles: Sequence[Any], reference: ReferencePartition, labels: np.ndarray
+) -> str:
     if len(profiles) == 1 and float(np.max(data["posterior"]["num_clusters"])) == 1:
         return ""
     noun = data["posterior"]["assignments"].dims[-1]
     return (
-        '<h2>Who goes with whom</h2>\n<div class="grid">'
+        f'<h2>Who goes with whom</h2>\n<p class="soft">'
+        f'{_which_partition(reference, labels, noun)}</p>\n<div class="grid">'
         + _figure(
             plots.plot_coclustering(data, reference),
             f"How often two {noun}s share a cluster. Sharp blocks are groups that the draws "

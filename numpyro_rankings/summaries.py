@@ -19,7 +19,8 @@ from .datasets import Pool, seat_tokens
 from .distributions import GeneralizedMallows, TopTPlackettLuce
 from .ops.codes import inverse_ordering, max_codes, stage_codes
 from .ops.special import log_psi
-from .partitions import match_clusters, medoid_partition
+from .partitions import match_clusters
+from .point_estimates import reference_partition
 from .rankings import Rankings
 
 __all__ = [
@@ -208,7 +209,8 @@ def flatten_chains(samples: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
 
 
-def _check_samples(samples: Mapping[str, Any]) -> None:
+def check_samples(samples: Mapping[str, Any]) -> None:
+    """Whether they are of a kernel of rankings."""
     needed = ("assignments", "center", "concentration", "cluster_sizes")
     if "weights" not in samples and not set(needed) <= set(samples):
         raise ValueError(
@@ -218,7 +220,7 @@ def _check_samples(samples: Mapping[str, Any]) -> None:
 
 
 def cluster_profiles(
-    samples: Mapping[str, Any], rankings: Rankings, reference: ArrayLike | None = None
+    samples: Mapping[str, Any], rankings: Rankings, reference: Any = None
 ) -> list[Any]:
     """Describe the clusters of a reference partition over all draws.
 
@@ -227,27 +229,34 @@ def cluster_profiles(
 
     :param samples: ``mcmc.get_samples()`` of a kernel of this package, grouped by chain or not.
     :param rankings: what was fitted.
-    :param reference: labels ``0..K-1``, shape ``(N,)``; by default the
-        :func:`~numpyro_rankings.medoid_partition` of the draws.
+    :param reference: labels ``0..K-1``, shape ``(N,)``, or what
+        :func:`~numpyro_rankings.reference_partition` has returned; by default that,
+        the partition of least expected variation of information or, of very many rankings, the
+        medoid draw.
     :return: one :class:`~numpyro_rankings.summaries.ClusterProfile` for each cluster, the largest
         (on average) first; of the Plackett–Luce kernels a
         :class:`~numpyro_rankings.summaries.WeightsProfile`, and only one if they fit one
         population.
+    :raises ValueError: if a cluster of ``reference`` is found in no draw.
     """
-    _check_samples(samples)
+    check_samples(samples)
     draws = flatten_chains(samples)
     weighted = "weights" in draws
     if "unseen_weight" in draws:
         rankings = rankings.of_listed_items()
     if "assignments" not in draws:
         return [_weights_profile(0, draws, None, rankings)]
-    if reference is None:
-        reference = medoid_partition(draws["assignments"]).labels
-    reference = np.asarray(reference)
-    matched = match_clusters(draws["assignments"], reference)
-    in_reference = np.bincount(reference)
+    labels = reference_partition(draws["assignments"], reference).labels
+    matched = match_clusters(draws["assignments"], labels)
     describe = _weights_profile if weighted else _profile
-    profiles = [describe(int(k), draws, matched, rankings) for k in np.flatnonzero(in_reference)]
+    profiles = []
+    for k in np.unique(labels).tolist():
+        if not np.any(matched == k):
+            raise ValueError(
+                f"cluster {k} of the reference partition is found in no draw: leave the reference "
+                "out, or merge this cluster with another"
+            )
+        profiles.append(describe(k, draws, matched, rankings))
     return sorted(profiles, key=lambda profile: -profile.size)
 
 
@@ -271,22 +280,18 @@ class PartitionProfile(NamedTuple):
     cohesion: float
 
 
-def partition_profiles(
-    assignments: ArrayLike, reference: ArrayLike | None = None
-) -> list[PartitionProfile]:
+def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[PartitionProfile]:
     """Describe the clusters of a reference partition over all draws, whatever was clustered.
 
     Clusters of the draws are found as in :func:`~numpyro_rankings.cluster_profiles`.
 
     :param assignments: labels ``0..C-1``, shape ``(D, N)``.
-    :param reference: labels ``0..K-1``, shape ``(N,)``; by default the
-        :func:`~numpyro_rankings.medoid_partition` of the draws.
-    :return: one for each cluster, the largest (on average) first.
+    :param reference: as there, and by default the same.
+    :return: one for each cluster, the largest (on average) first; one that is found in no draw has
+        size 0.
     """
     assignments = np.asarray(assignments)
-    if reference is None:
-        reference = medoid_partition(assignments).labels
-    reference = np.asarray(reference)
+    reference = reference_partition(assignments, reference).labels
     matched = match_clusters(assignments, reference)
     number = int(reference.max()) + 1
     sizes_by_draw = np.zeros((len(matched), number), np.int32)  # 0 where it is not found
@@ -302,8 +307,8 @@ def partition_profiles(
             PartitionProfile(
                 label=k,
                 presence=len(found) / len(column),
-                size=float(found.mean()),
-                size_interval=_interval(found),
+                size=float(found.mean()) if len(found) else 0.0,
+                size_interval=_interval(found) if len(found) else (0.0, 0.0),
                 members=members,
                 cohesion=float(probability[members].mean()),
             )
@@ -916,7 +921,7 @@ def log_predictive_density(
         return _log_plackett_luce(samples, new_rankings, key, num_new_clusters, fitted)
     if fitted is not None:
         raise ValueError("fitted is for draws of a Plackett–Luce kernel")
-    _check_samples(samples)
+    check_samples(samples)
     draws = flatten_chains(samples)
     clusters = occupied_slots(draws)
     num_items, num_stages = clusters["center"].shape[-1], clusters["concentration"].shape[-1]

@@ -91,6 +91,7 @@ def test_fit_writes_its_three_files(fitted, monkeypatch):
     assert sorted(os.listdir()) == ["out", "small.soi"]
     assert "40 rankings of 4 items" in printed
     assert "R-hat" in printed and "report.html" in printed
+    assert "of least expected variation of information" in printed
 
     with open("out/clusters.csv", newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
@@ -114,6 +115,8 @@ def test_fit_writes_its_three_files(fitted, monkeypatch):
         "Ann &lt;A&gt;",
         "R-hat",
         "--seed 3",
+        "of least expected variation of information",
+        "95% of the draws are within",
     ):
         assert expected in page
     assert page.count("data:image/svg+xml;base64,") >= 6

@@ -115,7 +115,14 @@ def test_cluster_finds_the_groups_and_writes_its_four_files(clustered, monkeypat
     assert data.attrs["kernel"] == "Cycle" and "points.csv" in data.attrs["command"]
 
     page = open("out/report.html", encoding="utf-8").read()
-    for expected in ("Can I trust it?", "What the groups are", "mean of x", "two points share"):
+    for expected in (
+        "Can I trust it?",
+        "What the groups are",
+        "mean of x",
+        "two points share",
+        "partition of least expected variation of information",
+        "95% of the draws are within",
+    ):
         assert expected in page
     assert page.count("data:image/svg+xml;base64,") >= 4
     for forbidden in ("http://", "https://", "<script", "<link", "rankings</p>"):

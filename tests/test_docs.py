@@ -26,6 +26,8 @@ PUBLIC = (
     "numpyro_rankings.plots",
     "numpyro_rankings.point_estimates",
     "numpyro_rankings.prediction",
+    "numpyro_rankings.predictive_checks",
+    "numpyro_rankings.relabeling",
     "numpyro_rankings.report",
     "numpyro_rankings.summaries",
 )

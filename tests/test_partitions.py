@@ -10,6 +10,7 @@ from numpyro_rankings.partitions import (
     adjusted_rand_index,
     canonical_labels,
     coclustering,
+    coclustering_blocks,
     contingency_table,
     match_clusters,
     medoid_partition,
@@ -70,6 +71,8 @@ def test_canonical_labels_count_up_in_order_of_first_use():
     assert canonical_labels([7, 7, 2, 9, 2]).tolist() == [0, 0, 1, 2, 1]
     labels = canonical_labels(np.array([[[1, 0], [0, 0]]], np.int8))
     assert labels.tolist() == [[[0, 1], [0, 0]]]
+    assert canonical_labels([-3, 1000, -3, 0]).tolist() == [0, 1, 0, 2]
+    assert canonical_labels(["b", "a", "b"]).tolist() == [0, 1, 0]
     for a in _partitions(4):
         assert tuple(canonical_labels(a)) == a
 
@@ -86,6 +89,42 @@ def test_coclustering_of_all_and_of_a_few():
     np.testing.assert_allclose(coclustering(draws, [2, 0]), expected[np.ix_([2, 0], [2, 0])])
     with pytest.raises(ValueError, match="judges"):
         coclustering(np.zeros((1, 6000), np.int8))
+
+
+def test_coclustering_of_some_with_others():
+    draws = np.random.default_rng(2).integers(0, 4, (30, 25))
+    full = (draws[:, :, None] == draws[:, None]).mean(0)
+    found = coclustering(draws, [3, 0, 8], [1, 3])
+    np.testing.assert_allclose(found, full[np.ix_([3, 0, 8], [1, 3])])
+    np.testing.assert_allclose(coclustering(draws, others=[7]), full[:, [7]])
+    many = np.zeros((2, 6000), np.int8)
+    assert coclustering(many, [5]).shape == (1, 1)
+    assert coclustering(many, [5], range(6000)).shape == (1, 6000)
+
+
+@pytest.mark.parametrize("block_size", [1, 7, 25, 100])
+def test_coclustering_in_blocks(block_size):
+    rng = np.random.default_rng(3)
+    draws = rng.integers(0, 3, (12, 10))[:, rng.integers(0, 10, 25)]  # with equal columns
+    rows, blocks = zip(*coclustering_blocks(draws, block_size), strict=True)
+    assert [len(x) for x in rows[:-1]] == [block_size] * (len(rows) - 1)
+    np.testing.assert_array_equal(np.concatenate(rows), np.arange(25))
+    np.testing.assert_array_equal(np.concatenate(blocks), coclustering(draws))
+
+
+def test_one_block_of_very_many_rankings():
+    """Their matrix would take 80 GB."""
+    labels = np.tile(np.arange(100_000) % 5, (3, 1)).astype(np.int8)
+    rows, block = next(coclustering_blocks(labels, 4))
+    assert rows.tolist() == [0, 1, 2, 3] and block.shape == (4, 100_000)
+    assert block.sum(1).tolist() == [20_000] * 4 and block[2, 7] == 1
+
+
+def test_blocks_are_checked_at_once():
+    with pytest.raises(ValueError, match="block_size must be"):
+        coclustering_blocks([[0, 1]], 0)
+    with pytest.raises(ValueError, match=r"must be \(D, N\)"):
+        coclustering_blocks([0, 1])
 
 
 @pytest.mark.parametrize("loss", ["vi", "binder"])

@@ -5,8 +5,18 @@ import pytest
 from enumeration import partitions
 
 import numpyro_rankings.point_estimates as point_estimates
-from numpyro_rankings.partitions import contingency_table, variation_of_information
-from numpyro_rankings.point_estimates import credible_ball, point_estimate
+from numpyro_rankings.partitions import (
+    contingency_table,
+    match_clusters,
+    medoid_partition,
+    variation_of_information,
+)
+from numpyro_rankings.point_estimates import (
+    PointEstimate,
+    credible_ball,
+    point_estimate,
+    reference_partition,
+)
 
 EVERY = np.array(list(partitions(6)))
 
@@ -129,6 +139,76 @@ def test_credible_ball(loss):
     assert one_of(ball.fewest, inside[number[inside] == number[inside].min()])
     assert one_of(ball.most, inside[number[inside] == number[inside].max()])
     assert credible_ball(np.tile(center, (5, 1)), center, loss).radius == 0.0
+
+
+def test_reference_partition_searches_as_far_as_time_allows(monkeypatch):
+    """In full, in short, or not at all: never worse than the medoid over all draws."""
+    _, draws = noisy_draws(120, 200, 4, 0.2)
+    losses = {}
+    for method, cells in (
+        ("search", {}),
+        ("short search", {"_CELLS": 0, "_SHORT_CELLS": 120 * 12 * 30}),
+        ("medoid", {"_CELLS": 0, "_SHORT_CELLS": 120 * 12 * 19}),
+    ):
+        for name, number in cells.items():
+            monkeypatch.setattr(point_estimates, name, number)
+        found = reference_partition(draws)
+        assert found.method == method
+        losses[method] = found.expected_loss
+        by_draw = [variation_of_information(found.labels, draw) for draw in draws]
+        assert found.expected_loss == pytest.approx(np.mean(by_draw))
+        again = reference_partition(draws)
+        np.testing.assert_array_equal(again.labels, found.labels)
+    np.testing.assert_array_equal(found.labels, medoid_partition(draws).labels)
+    assert losses["search"] <= losses["short search"] < losses["medoid"]
+    monkeypatch.undo()
+    np.testing.assert_array_equal(
+        reference_partition(draws).labels, point_estimate(draws).labels
+    )  # all the draws, where there is time
+
+
+def test_reference_partition_keeps_groups_that_overlap():
+    """With two points in five astray, one cluster is nearest to draws that all have three."""
+    _, draws = noisy_draws(60, 100, 3, 0.6)
+    found, medoid = reference_partition(draws), medoid_partition(draws)
+    assert found.method == "medoid" and found.set_aside is not None
+    np.testing.assert_array_equal(found.labels, medoid.labels)
+    assert found.set_aside.labels.max() == 0
+    assert found.set_aside.expected_loss < found.expected_loss
+    assert "one single cluster would come nearer" in found.in_words
+
+
+def test_reference_partition_with_many_clusters(monkeypatch):
+    """Unions of many clusters are not tried."""
+    monkeypatch.setattr(point_estimates, "_FULL_CLUSTERS", 3)
+    _, draws = noisy_draws(40, 30, 5, 0.3)
+    assert reference_partition(draws).method == "short search"
+    monkeypatch.setattr(point_estimates, "_SHORT_CLUSTERS", 12)
+    assert reference_partition(draws).method == "medoid"
+
+
+def test_reference_partition_has_no_cluster_that_is_in_no_draw():
+    """Halves of a cluster in each draw: one of them takes its name every time."""
+    draws = np.tile(np.repeat([0, 1], 10), (5, 1))
+    labels = np.repeat([0, 1, 2], [4, 6, 10])
+    assert not np.any(match_clusters(draws, labels) == 0)
+    f = point_estimates._terms("vi", 20)
+    merged = point_estimates._of_found_clusters(labels, draws, f)
+    np.testing.assert_array_equal(merged, np.repeat([0, 1], 10))
+
+
+def test_a_given_reference_partition():
+    draws = np.array([[0, 0, 1, 1], [0, 1, 1, 1]])
+    given = reference_partition(draws, [2, 2, 0, 0])
+    assert given.method == "given" and given.labels.tolist() == [2, 2, 0, 0]
+    other = variation_of_information(draws[0], draws[1])
+    assert given.expected_loss == pytest.approx(other / 2)
+    assert reference_partition(draws, given) is given
+    estimate = PointEstimate(draws[1].astype(np.int32), 0.0)
+    assert reference_partition(draws, estimate).labels.tolist() == [0, 1, 1, 1]
+    for bad in ([0, 0, 1], [0, 0, -1, 1], [0.0, 0.5, 1.0, 1.0]):
+        with pytest.raises(ValueError, match="a partition of the same 4 points is needed"):
+            reference_partition(draws, bad)
 
 
 @pytest.mark.parametrize(

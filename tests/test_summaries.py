@@ -160,6 +160,27 @@ def test_profiles_follow_a_cluster_through_label_switches():
     assert large.agreement > small.agreement
 
 
+def test_profiles_are_of_the_partition_of_least_expected_loss():
+    """Which is no draw here: in each of them two of the rankings stray."""
+    labels, each = np.tile(np.repeat([0, 1], 12), (12, 1)), np.arange(12)
+    labels[each, each], labels[each, 12 + each] = 1, 0
+    samples = _samples(np.random.default_rng(6), 12, 4, 3, labels)
+    rankings = Rankings.from_orderings([[0, 1, 2]] * 24, num_items=4)
+    assert [p.presence for p in cluster_profiles(samples, rankings)] == [1, 1]
+    found = [p.members.tolist() for p in partition_profiles(labels)]
+    assert found == [list(range(12)), list(range(12, 24))]
+
+
+def test_profile_of_a_cluster_that_is_in_no_draw():
+    labels, lone = np.repeat([[0, 0, 0, 1, 1, 1]], 2, axis=0), np.array([0, 0, 2, 1, 1, 1])
+    samples = _samples(np.random.default_rng(6), 2, 4, 3, labels)
+    rankings = Rankings.from_orderings([[0, 1, 2]] * 6, num_items=4)
+    with pytest.raises(ValueError, match="cluster 2 of the reference partition is found in no"):
+        cluster_profiles(samples, rankings, lone)
+    last = partition_profiles(labels, lone)[-1]
+    assert (last.size, last.presence, last.members.tolist()) == (0, 0, [2])
+
+
 def test_profiles_of_weights():
     """Two clusters whose labels switch between the draws; numbers by hand."""
     rankings = Rankings.from_orderings([[0, 1], [1], [3]], num_items=5, items=list("abcde"))

@@ -67,13 +67,18 @@ def ordering_from_codes(codes: Array, center: Array) -> Array:
     codes = jnp.broadcast_to(codes, (*batch, codes.shape[-1]))
     center = jnp.broadcast_to(center, (*batch, center.shape[-1]))
 
-    def choose(free: Array, code: Array) -> tuple[Array, Array]:
-        """Strike out the ``code``-th of the places that are still free."""
-        place = jnp.argmax(jnp.cumsum(free, axis=-1) > code[..., None], axis=-1)
-        return free & (jnp.arange(free.shape[-1]) != place[..., None]), place
+    nowhere = jnp.int32(2**30)
 
-    free = jnp.ones(center.shape, bool)
-    _, places = jax.lax.scan(choose, free, jnp.moveaxis(codes, -1, 0))
+    def choose(taken: Array, code: Array) -> tuple[Array, Array]:
+        """The ``code``-th of the places that are still free; ``taken`` are sorted."""
+        # the k-th taken place is passed if fewer free ones than the code lie before it
+        passed = jnp.sum(taken - jnp.arange(taken.shape[-1]) <= code[..., None], axis=-1)
+        place = (code + passed).astype(jnp.int32)
+        before = jnp.roll(taken, 1, axis=-1).at[..., 0].set(-1)
+        return jnp.maximum(jnp.minimum(taken, place[..., None]), before), place
+
+    taken = jnp.full(codes.shape, nowhere)
+    _, places = jax.lax.scan(choose, taken, jnp.moveaxis(codes, -1, 0))
     return jnp.take_along_axis(center, jnp.moveaxis(places, 0, -1), axis=-1).astype(jnp.int32)
 
 

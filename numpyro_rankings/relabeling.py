@@ -1,0 +1,109 @@
+"""Draws whose clusters have the same numbers throughout, so that cluster k has a posterior."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .partitions import canonical_labels, match_clusters
+from .point_estimates import reference_partition
+
+__all__ = ["RelabeledSamples", "relabel_samples"]
+
+_OF_CLUSTERS = (
+    "center",
+    "concentration",
+    "weights",
+    "unseen_weight",
+    "total_weight",
+    "cluster_sizes",
+)
+
+
+class RelabeledSamples(NamedTuple):
+    """Draws in which the clusters of a reference partition come first, in its order.
+
+    :param samples: all that was given, the cluster axes permuted and of ``K + U`` slots: the ``K``
+        clusters of the reference partition, then those that a draw has besides, in order of first
+        use, of which the draw with most has ``U``. Where a draw has no such cluster there is NaN,
+        -1 in ``center`` and 0 in ``cluster_sizes``.
+    :param found: whether a draw has the cluster, shape ``(D, K + U)``, or
+        ``(chains, draws, K + U)`` of samples by chain.
+    :param num_clusters: ``K``.
+    """
+
+    samples: dict[str, np.ndarray]
+    found: np.ndarray
+    num_clusters: int
+
+
+def relabel_samples(samples: Mapping[str, Any], reference: Any = None) -> RelabeledSamples:
+    """Number the clusters of every draw after those of one partition.
+
+    Labels switch between draws and chains, so the mean of ``concentration[k]`` as it was drawn
+    means nothing. Here cluster ``k`` of each draw is the one that
+    :func:`~numpyro_rankings.partitions.match_clusters` pairs with cluster ``k`` of the reference
+    partition: by greatest overlap, over all clusters at once. The means over the draws that have
+    the cluster, ``found``, are those of the cluster profiles; ArviZ skips no NaN, so take the
+    draws where it is found, or a cluster that all have. Two clusters that overlap so much that
+    draws mix them up still are two names, not two things: see ``found`` and the profiles'
+    ``presence`` before trusting them.
+
+    :param samples: ``mcmc.get_samples()`` of a kernel of this package with ``assignments``, grouped
+        by chain or not.
+    :param reference: labels ``0..K-1``, shape ``(N,)``, or a result of
+        :func:`~numpyro_rankings.reference_partition`; by default that of all draws.
+    :raises ValueError: if there are no ``assignments``, or ``reference`` is of other points.
+
+    .. doctest::
+
+       >>> draws = {"assignments": [[0, 0, 1], [0, 1, 1]], "cluster_sizes": [[2, 1], [1, 2]]}
+       >>> found = relabel_samples(draws, reference=[1, 1, 0])
+       >>> found.samples["assignments"].tolist(), found.samples["cluster_sizes"].tolist()
+       ([[1, 1, 0], [1, 0, 0]], [[1, 2], [2, 1]])
+    """
+    arrays = {name: np.asarray(value) for name, value in samples.items()}
+    if "assignments" not in arrays:
+        raise ValueError("the samples have no assignments: one population has nothing to relabel")
+    lead = arrays["assignments"].shape[:-1]
+    labels = arrays["assignments"].reshape(-1, arrays["assignments"].shape[-1])
+    canonical = canonical_labels(labels)  # so that ties are broken alike whatever the labels
+    chosen = reference_partition(canonical, reference).labels
+    num_clusters = int(chosen.max()) + 1
+    new_slot = _new_slots(canonical, chosen, num_clusters)
+    old_slot = _old_slots(labels, canonical, new_slot, num_clusters)
+    for name in _OF_CLUSTERS:
+        if name in arrays:
+            by_draw = arrays[name].reshape(len(labels), *arrays[name].shape[len(lead) :])
+            moved = _permute(by_draw, old_slot, 0 if name == "cluster_sizes" else -1)
+            arrays[name] = moved.reshape(*lead, *moved.shape[1:])
+    relabeled = np.take_along_axis(new_slot, canonical, axis=1)
+    arrays["assignments"] = relabeled.reshape(*lead, -1).astype(np.int32)
+    return RelabeledSamples(arrays, (old_slot >= 0).reshape(*lead, -1), num_clusters)
+
+
+def _new_slots(canonical: np.ndarray, reference: np.ndarray, num_clusters: int) -> np.ndarray:
+    """Slot of each cluster, numbered by first use, of each draw, (D, C); -1 where it is none."""
+    matched = match_clusters(canonical, reference)
+    is_cluster = np.arange(matched.shape[1]) <= canonical.max(axis=1, keepdims=True)
+    is_other = is_cluster & (matched < 0)
+    return np.where(is_other, num_clusters + np.cumsum(is_other, axis=1) - 1, matched)
+
+
+def _old_slots(
+    labels: np.ndarray, canonical: np.ndarray, new_slot: np.ndarray, num_clusters: int
+) -> np.ndarray:
+    """Where each new slot was, -1 where a draw has no such cluster, (D, K + U)."""
+    draw = np.arange(len(labels))[:, None]
+    before = np.full((len(labels), max(int(new_slot.max()) + 1, num_clusters)), -1)
+    before[draw, np.take_along_axis(new_slot, canonical, axis=1)] = labels
+    return before
+
+
+def _permute(values: np.ndarray, old_slot: np.ndarray, missing: int) -> np.ndarray:
+    """Along the cluster axis, the second."""
+    index = old_slot.reshape(*old_slot.shape, *[1] * (values.ndim - 2))
+    moved = np.take_along_axis(values, np.maximum(index, 0), axis=1)
+    return np.where(index >= 0, moved, np.nan if values.dtype.kind == "f" else missing).astype(
+        values.dtype
+    )
