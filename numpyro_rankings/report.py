@@ -25,6 +25,7 @@ R_HAT_GOOD, R_HAT_BAD = 1.01, 1.05
 ESS_GOOD, ESS_BAD = 400, 100
 OVERFLOW_BAD = 0.01
 _ITEMS_SHOWN = 12
+_ITEMS_AT_TOP = 5
 _CLUSTERS_SHOWN = 6
 _ITEMS_IN_TABLE = 40
 _CLUSTERS_IN_TABLE = 50
@@ -111,6 +112,9 @@ h1 { font-size: 1.75rem; line-height: 1.25; margin: 8px 0 4px; }
 h2 { font-size: 1.2rem; margin: 40px 0 8px; }
 p { margin: 6px 0; max-width: 84ch; }
 .soft { color: var(--soft); }
+.answers { border: 1px solid var(--line); border-radius: 8px; background: var(--fill);
+  padding: 10px 16px; margin: 16px 0; }
+.answers dt { color: var(--ink); font-weight: 600; }
 .verdict { border-left: 6px solid; border-radius: 4px; padding: 12px 16px; margin: 20px 0; }
 .verdict strong { font-size: 1.1rem; }
 .verdict ul { margin: 6px 0 0; padding-left: 20px; }
@@ -195,9 +199,21 @@ def write_report(
         f"{plural(rankings.num_rankings, 'ranking')} ({rankings.num_rows:,} distinct) of "
         f"{plural(rankings.num_items, 'item')}"
     )
+    judged, details = verdict(data, table), details or {}
+    wants = [_short_order(p.consensus, _ITEMS_AT_TOP) for p in profiles]
     parts = [
-        _heading(title, data, what, profiles),
-        _verdict_box(verdict(data, table)),
+        _heading(title, what),
+        _answers(
+            data,
+            profiles,
+            rankings.num_rankings,
+            "What do they want?",
+            wants,
+            judged,
+            reference,
+            details,
+        ),
+        _verdict_box(judged),
         _groups(profiles, rankings),
     ]
     if isinstance(profiles[0], WeightsProfile):
@@ -207,7 +223,7 @@ def write_report(
     parts += [
         _partition_figures(data, profiles, reference, labels) if labels is not None else "",
         _traces(data, table),
-        _details(details or {}),
+        _details(details),
     ]
     _write_page(path, title, parts)
 
@@ -238,13 +254,19 @@ def write_partition_report(
     table = diagnostics_table(data)
     labels = _draws_of_labels(data["posterior"])
     reference = reference_partition(labels, reference)
+    judged, details, size = verdict(data, table), details or {}, len(reference.labels)
+    what_they_are = [
+        ", ".join(f"{name} {texts[i]}".removeprefix("words ") for name, texts in columns.items())
+        for i in range(len(profiles))
+    ]
     parts = [
-        _heading(title, data, what, profiles),
-        _verdict_box(verdict(data, table)),
-        _clusters(profiles, columns, len(reference.labels)),
+        _heading(title, what),
+        _answers(data, profiles, size, "What are they?", what_they_are, judged, reference, details),
+        _verdict_box(judged),
+        _clusters(profiles, columns, size),
         _partition_figures(data, profiles, reference, labels),
         _traces(data, table),
-        _details(details or {}),
+        _details(details),
     ]
     _write_page(path, title, parts)
 
@@ -267,17 +289,53 @@ def _write_page(path: str | Path, title: str, parts: Sequence[str]) -> None:
     Path(path).write_text(page, encoding="utf-8")
 
 
-def _heading(title: str, data: Any, what: str, profiles: Sequence[Any]) -> str:
-    posterior, found = data["posterior"], ""
-    if "num_clusters" in posterior:
-        numbers = np.asarray(posterior["num_clusters"]).ravel()
-        low, high = np.quantile(numbers, (0.05, 0.95)).astype(int)
-        spread = plural(low, "cluster") if low == high else f"{low} to {high} clusters"
-        found = f" The posterior has {spread} (90% interval)."
-    return (
-        f"<h1>{html.escape(title)}</h1>\n"
-        f"<p><strong>{plural(len(profiles), 'group')}</strong> in {html.escape(what)}.{found}</p>\n"
+def _heading(title: str, what: str) -> str:
+    return f"<h1>{html.escape(title)}</h1>\n<p>In {html.escape(what)}.</p>\n"
+
+
+def _answers(
+    data: Any,
+    profiles: Sequence[Any],
+    total: int,
+    what_question: str,
+    what_they_are: Sequence[str],
+    judged: Verdict,
+    reference: ReferencePartition | None,
+    details: Mapping[str, str],
+) -> str:
+    """The questions that everybody has, and short answers, before anything else."""
+    shown = profiles[:_CLUSTERS_SHOWN]
+    rest = len(profiles) - len(shown)
+    more = [f"and {plural(rest, 'smaller one')}, see below"] if rest else []
+    shares = [f"cluster {i}: {p.size / total:.0%} of all" for i, p in enumerate(shown, 1)]
+    are = [f"cluster {i}: {text}" for i, text in enumerate(what_they_are[: len(shown)], 1)]
+    answers = {
+        "How many groups?": [_how_many(data, profiles, reference)],
+        "Who is in them?": [*shares, *more],
+        what_question: [*are, *more],
+        "Can I trust it?": [judged.headline],
+    }
+    rows = "".join(
+        f"<dt>{question}</dt><dd>{'<br>'.join(html.escape(line) for line in lines)}</dd>"
+        for question, lines in answers.items()
     )
+    if "command" in details:
+        versions = html.escape(details.get("versions", ""))
+        rows += (
+            f"<dt>How do I repeat it?</dt><dd><code>{html.escape(details['command'])}</code>"
+            f'<br><span class="soft">{versions}</span></dd>'
+        )
+    return f'<section class="answers"><dl>{rows}</dl></section>\n'
+
+
+def _how_many(data: Any, profiles: Sequence[Any], reference: ReferencePartition | None) -> str:
+    number = plural(len(profiles), "group")
+    if reference is None:
+        return f"{number}: one population was fitted."
+    numbers = np.asarray(data["posterior"]["num_clusters"]).ravel()
+    low, high = np.quantile(numbers, (0.05, 0.95)).astype(int)
+    spread = plural(low, "cluster") if low == high else f"{low} to {high} clusters"
+    return f"{number}, those of {reference.in_words}. The draws have {spread} (90% interval)."
 
 
 def plural(number: int, noun: str) -> str:
@@ -288,7 +346,7 @@ def plural(number: int, noun: str) -> str:
 def _verdict_box(judged: Verdict) -> str:
     reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in judged.reasons)
     return (
-        f'<section class="verdict {judged.level}"><strong>Can I trust it? '
+        f'<section class="verdict {judged.level}"><strong>'
         f"{html.escape(judged.headline)}</strong><ul>{reasons}</ul></section>\n"
     )
 
@@ -437,8 +495,8 @@ def _consensus_figures(profiles: Sequence[Any], rankings: Rankings) -> str:
     return f'<h2>How sure each order is</h2>\n<div class="grid">{figures}</div>{more}\n'
 
 
-def _short_order(names: Sequence[str]) -> str:
-    return " > ".join(names[:_ITEMS_SHOWN]) + (" > …" if len(names) > _ITEMS_SHOWN else "")
+def _short_order(names: Sequence[str], most: int = _ITEMS_SHOWN) -> str:
+    return " > ".join(names[:most]) + (" > …" if len(names) > most else "")
 
 
 def _which_partition(reference: ReferencePartition, labels: np.ndarray, noun: str) -> str:
@@ -447,7 +505,7 @@ def _which_partition(reference: ReferencePartition, labels: np.ndarray, noun: st
     fewest, most = (len(np.unique(x)) for x in (ball.fewest, ball.most))
     spread = plural(fewest, "cluster") if fewest == most else f"{fewest} to {most} clusters"
     return (
-        f"The groups are those of {reference.in_words}. Expected loss: "
+        f"The groups are those of {html.escape(reference.in_words)}. Expected loss: "
         f"{reference.expected_loss:.3g} nats, where 0 is agreement with every draw and "
         f"{np.log(len(reference.labels)):.3g}, the log of the number of {noun}s, is the most there "
         f"can be. Credible ball: 95% of the draws are within {ball.radius:.3g} nats, with {spread}."

@@ -4,7 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.infer import MCMC
 
-from numpyro_rankings.infer import SliceGibbs
+from numpyro_rankings.components import GaussianMean
+from numpyro_rankings.infer import CollapsedGibbs, SliceGibbs
 from numpyro_rankings.partitions import canonical_labels
 
 
@@ -44,4 +45,34 @@ def fabricated_mcmc(
         "overflow": jnp.asarray(rng.random(shape) < overflow),
     }
     mcmc._args, mcmc._kwargs = (rankings,), {}
+    return mcmc
+
+
+def fabricated_partition_mcmc(groups, chains=2, draws=30, seed=0):
+    """The same of points: labels around those ``groups``, of which a tenth stray."""
+    rng, groups = np.random.default_rng(seed), np.asarray(groups)
+    shape = (chains, draws, len(groups))
+    strays = rng.random(shape) < 0.1
+    labels = canonical_labels(np.where(strays, rng.integers(0, groups.max() + 1, shape), groups))
+    log_joint = rng.normal(-100, 1, shape[:2])
+    z = {
+        "assignments": labels.astype(np.int8),
+        "num_clusters": labels.max(-1) + 1,
+        "alpha": rng.gamma(2.0, 1.0, shape[:2]).astype(np.float32),
+        "log_joint": log_joint,
+    }
+    mcmc = MCMC(
+        CollapsedGibbs(GaussianMean(1.0, 1.0)),
+        num_warmup=0,
+        num_samples=draws,
+        num_chains=chains,
+        chain_method="vectorized",
+    )
+    mcmc._states = {
+        "z": {name: jnp.asarray(x) for name, x in z.items()},
+        "potential_energy": jnp.asarray(-log_joint),
+        "accept_prob": jnp.ones(shape[:2]),
+        "overflow": jnp.zeros(shape[:2], bool),
+    }
+    mcmc._args, mcmc._kwargs = (np.zeros((len(groups), 1)),), {}
     return mcmc
