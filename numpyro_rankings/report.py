@@ -190,8 +190,7 @@ def write_report(
     names = ("assignments", "center", "concentration", "weights", "unseen_weight", "cluster_sizes")
     samples = {name: np.asarray(posterior[name]) for name in names if name in posterior}
     labels = _draws_of_labels(posterior)
-    if labels is not None:
-        reference = reference_partition(labels, reference)
+    reference = None if labels is None else reference_partition(labels, reference)
     if profiles is None:
         profiles = cluster_profiles(samples, rankings, reference)
     table = diagnostics_table(data)
