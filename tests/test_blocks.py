@@ -1,5 +1,6 @@
 """Mallows kernels as blocks of ``numpyro.infer.Gibbs``."""
 
+from collections import namedtuple
 from functools import partial
 
 import jax
@@ -16,6 +17,7 @@ from numpyro.infer import MCMC, NUTS, Gibbs
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import Rankings
 from numpyro_rankings.infer import SliceGibbs
+from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.partitions import canonical_labels
 
 BLOCK_LISTS = [[0, 1], [0, 2], [2, 1]]
@@ -133,6 +135,29 @@ def test_block_of_gibbs_by_enumeration(num_components, with_outcome):
         np.testing.assert_array_equal(labels, canonical_labels(labels))
     z = discrepancies(found, block_expectations(num_components, with_outcome))
     assert max(z.values()) < 6.0, z  # at most 10 quantities, 23 degrees of freedom: about 4e-5
+
+
+def test_numbers_among_the_arguments_are_known_at_the_start():
+    """A model may be called with its number of components; arrays are traced as ever."""
+
+    class Counter(GibbsKernel):
+        def _init(self, rng_key, init_params, args, kwargs):
+            number, values = args
+            assert not isinstance(number, jax.core.Tracer) and kwargs["name"] == "x"
+            assert isinstance(values, jax.core.Tracer)
+            return SimpleState({"x": jnp.ones(number) * values.sum()})
+
+        def _sweep(self, state, args, kwargs):
+            return state
+
+        def _potential(self, state, args, kwargs):
+            return jnp.zeros(())
+
+    SimpleState = namedtuple("SimpleState", "z")
+    kernel = Counter(block_model)
+    for number in (3, 2):
+        state = kernel.init(random.key(0), 0, None, (number, np.ones(4)), {"name": "x"})
+        np.testing.assert_array_equal(state.z["x"], np.full(number, 4.0))
 
 
 def test_blocks_refuse_what_they_cannot_own():

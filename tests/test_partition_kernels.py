@@ -399,6 +399,8 @@ def test_times_of_choices_belong_to_the_kernel():
         random.key(0), 0, {"times": np.full((5, 2), 0.5, np.float32)}, (LISTS,), {}
     )
     np.testing.assert_array_equal(state.z["times"], np.full((5, 2), 0.5))
+    with pytest.raises(ValueError, match=r"init_params\['times'\] must have shape \(5, 2\)"):
+        CollapsedGibbs(WEIGHTS).init(random.key(0), 0, {"times": np.ones((5, 3))}, (LISTS,), {})
 
 
 def test_bad_blocks():

@@ -376,9 +376,15 @@ def start_auxiliary(key: Array, family: Family, data: Any, given: dict) -> dict[
     """Auxiliary variables of the family before the first sweep, if it has any."""
     if not isinstance(family, AugmentedFamily):
         return {}
+    start = family.start(key, data)
     if family.site in given:
-        return {family.site: jnp.asarray(given[family.site], float)}
-    return {family.site: family.start(key, data)}
+        value = jnp.asarray(given[family.site], float)
+        if value.shape != start.shape:
+            raise ValueError(
+                f"init_params[{family.site!r}] must have shape {start.shape}, got {value.shape}"
+            )
+        return {family.site: value}
+    return {family.site: start}
 
 
 def update_auxiliary(
