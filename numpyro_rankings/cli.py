@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .cluster_command import add_command
 from .command_line import (
@@ -44,12 +44,15 @@ from .command_line import (
 from .command_line import use_compilation_cache as _use_compilation_cache
 
 if TYPE_CHECKING:
+    from .point_estimates import ReferencePartition
+    from .predictive_checks import PredictiveChecks
     from .rankings import Rankings
     from .summaries import ClusterProfile, WeightsProfile
 
 FILES = ("posterior.nc", "clusters.csv", "report.html")
 _BUNDLED = "apa1980"
 _MAX_CLUSTERS = 64  # by default
+_CHECK_DRAWS, _CHECK_ENTRIES = 50, 2**26  # replicated, and of their tables of pairs
 # Options that not every model has: for which, and what each takes by default there.
 _OF_MODEL: dict[str, dict[str, Any]] = {
     "components": {"mallows": None, "plackett-luce": 1},
@@ -321,15 +324,11 @@ def _fit(args: argparse.Namespace, command: str) -> None:
             mcmc = _sample(args, rankings, thin)
             if args.components is None:
                 check_overflow(mcmc, args.max_clusters)
-            data, profiles, reference = _summarise(mcmc, rankings)
+            found = _summarise(mcmc, rankings, args.seed)
     details = _details(args, rankings, thin, command)
-    data.attrs.update({name.replace(" ", "_"): text for name, text in details.items()})
-    write_at_once(
-        args.out,
-        FILES,
-        lambda folder: _write(folder, args, data, rankings, profiles, reference, details),
-    )
-    _print_summary(args.out, data, rankings, profiles, reference)
+    found.data.attrs.update({name.replace(" ", "_"): text for name, text in details.items()})
+    write_at_once(args.out, FILES, lambda folder: _write(folder, args, rankings, found, details))
+    _print_summary(args.out, rankings, found)
 
 
 def _fill_in(args: argparse.Namespace) -> None:
@@ -466,13 +465,22 @@ def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     return "SliceGibbs", {**settings, "assignment": args.assignment or "parallel"}
 
 
-def _summarise(mcmc: Any, rankings: "Rankings") -> tuple[Any, list[Any], Any]:
-    """For ArviZ, a profile of each cluster, and the partition that they describe, if there is one.
+class _Summary(NamedTuple):
+    """What a run says: its draws for ArviZ, a profile of each cluster, the partition that these
+    describe (one population has none), and its predictive checks (none of very many items)."""
 
-    One population has none.
-    """
+    data: Any
+    profiles: list[Any]
+    reference: "ReferencePartition | None"
+    checks: "PredictiveChecks | None"
+
+
+def _summarise(mcmc: Any, rankings: "Rankings", seed: int) -> _Summary:
+    import jax
+
     from .inference_data import to_inference_data
     from .point_estimates import reference_partition
+    from .predictive_checks import posterior_predictive_checks
     from .summaries import cluster_profiles, flatten_chains
 
     samples = flatten_chains(mcmc.get_samples(group_by_chain=True))
@@ -483,7 +491,11 @@ def _summarise(mcmc: Any, rankings: "Rankings") -> tuple[Any, list[Any], Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that many rankings get no pointwise log likelihood
         data = to_inference_data(mcmc, rankings)
-    return data, profiles, reference
+    checks, num_draws = None, min(_CHECK_DRAWS, _CHECK_ENTRIES // rankings.num_items**2)
+    if num_draws >= 10:
+        key = jax.random.fold_in(jax.random.key(seed), 1)
+        checks = posterior_predictive_checks(key, samples, rankings, num_draws)
+    return _Summary(data, profiles, reference, checks)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -527,25 +539,24 @@ def _bundled_citation() -> str:
 def _write(
     folder: Path,
     args: argparse.Namespace,
-    data: Any,
     rankings: "Rankings",
-    profiles: list[Any],
-    reference: Any,
+    found: _Summary,
     details: dict[str, str],
 ) -> None:
     from .inference_data import save_inference_data
     from .report import write_report
 
-    save_inference_data(data, folder / "posterior.nc")
-    _write_clusters(folder / "clusters.csv", profiles, rankings)
+    save_inference_data(found.data, folder / "posterior.nc")
+    _write_clusters(folder / "clusters.csv", found.profiles, rankings)
     name = Path(args.file).name if args.file else "APA 1980"
     write_report(
         folder / "report.html",
-        data,
+        found.data,
         rankings,
-        profiles,
-        reference,
+        found.profiles,
+        found.reference,
         title=f"Groups in {name}",
+        checks=found.checks,
         details=details,
     )
 
@@ -601,11 +612,10 @@ def _with_interval(name: str, mean: Any, interval: Any) -> dict[str, str]:
     return {name: f"{mean:.6g}", f"{name}_low": f"{low:.6g}", f"{name}_high": f"{high:.6g}"}
 
 
-def _print_summary(
-    out: Path, data: Any, rankings: "Rankings", profiles: list[Any], reference: Any
-) -> None:
+def _print_summary(out: Path, rankings: "Rankings", found: _Summary) -> None:
     from .report import plural
 
+    profiles = found.profiles
     width = shutil.get_terminal_size((100, 24)).columns
     print(
         f"\n{plural(len(profiles), 'group')} in {plural(rankings.num_rankings, 'ranking')} of "
@@ -619,6 +629,6 @@ def _print_summary(
             f"{p.size / rankings.num_rankings:>6.1%}  {p.agreement:>9.0%}  "
         )
         print(line + fit_width(" > ".join(p.consensus), max(20, width - len(line))))
-    if reference is not None:
-        print_reference(reference)
-    print_diagnostics(data, out, FILES)
+    if found.reference is not None:
+        print_reference(found.reference)
+    print_diagnostics(found.data, out, FILES)

@@ -323,6 +323,7 @@ def _cluster(args: argparse.Namespace, command: str) -> None:
             {name: [shown[name] for _, shown in described] for name in described[0][1]},
             what=points.what,
             title=f"Groups in {Path(args.file).name}",
+            figures=_figures(args, points, data, reference),
             details=details,
         )
 
@@ -577,6 +578,25 @@ def _details(args: argparse.Namespace, points: _Points, thin: int, command: str)
         "model": f"{points.model}; {prior}",
         **describe_run(args, thin),
     }
+
+
+def _figures(
+    args: argparse.Namespace, points: _Points, data: Any, reference: "ReferencePartition"
+) -> list[tuple[Any, str]]:
+    """Of clusters in time, and of a decay whose scale was learned; the captions."""
+    from . import decays, plots
+
+    figures = []
+    if points.times is not None:
+        caption = "When each cluster has its points; clusters by the time of their first."
+        figures.append((plots.plot_partition_in_time(points.times, reference, 20), caption))
+    if "decay_scale" in data["posterior"]:
+        name, size = args.decay
+        decay = getattr(decays, f"{name}_decay")(as_prior(size))
+        caption = "How much rarer links become with the distance, as learned."
+        scales = data["posterior"]["decay_scale"].values
+        figures.append((plots.plot_decay(decay, scales), caption))
+    return figures
 
 
 def _write_clusters(

@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 import tempfile
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -395,9 +396,17 @@ def write_at_once(out: Path, files: Sequence[str], write: Callable[[Path], None]
 
 def print_reference(reference: Any) -> None:
     """Which partition the groups are those of."""
-    print(f"\nThe groups are those of {reference.in_words}:")
     most = math.log(len(reference.labels))
-    print(f"  {reference.expected_loss:.3g} nats on average, of {most:.3g} at most.")
+    print()
+    _print_wrapped(
+        f"The groups are those of {reference.in_words}: {reference.expected_loss:.3g} nats on "
+        f"average, of {most:.3g} at most."
+    )
+
+
+def _print_wrapped(text: str, indent: str = "") -> None:
+    width = shutil.get_terminal_size((100, 24)).columns
+    print(textwrap.fill(text, max(40, width), initial_indent=indent, subsequent_indent=indent))
 
 
 def print_diagnostics(data: Any, out: Path, files: Sequence[str]) -> None:
@@ -418,7 +427,7 @@ def print_diagnostics(data: Any, out: Path, files: Sequence[str]) -> None:
     judged = verdict(data, table)
     print(f"\n{judged.headline}")
     for reason in judged.reasons:
-        print(f"  {reason}")
+        _print_wrapped(reason, "  ")
     others = ", ".join(name for name in files if name != "report.html")
     print(f"\nResults: {out / 'report.html'} (open it in a browser), {others}")
 

@@ -35,6 +35,7 @@ __all__ = [
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C6BB1", "#444444")
 _MARKERS = "osD^vPX*"
+_WIDTH = 4.0  # inches, so that on a phone, 400 px wide, text of 10 points still has 12 px
 _NAMES = {
     "num_clusters": "number of clusters",
     "log_joint": "log joint",
@@ -113,7 +114,7 @@ def plot_coclustering(
     judges = order[picks]
     probability = coclustering(labels, judges)
 
-    ax = _axes(ax, 4.8, 4.2)
+    ax = _axes(ax, _WIDTH, 3.6)
     shape = (-0.5, len(judges) - 0.5, len(judges) - 0.5, -0.5)
     image = ax.imshow(
         probability, cmap="cividis", vmin=0, vmax=1, extent=shape, interpolation="nearest"
@@ -142,7 +143,7 @@ def _intervals(
     names: Sequence[str], mean: np.ndarray, interval: np.ndarray, color: str, ax: "Axes | None"
 ) -> "Axes":
     """A mean and its interval for each name, one below the other."""
-    ax = _axes(ax, 4.8, 1.0 + 0.26 * len(names))
+    ax = _axes(ax, _WIDTH, 1.0 + 0.26 * len(names))
     rows = _rows(names, ax)
     ax.hlines(rows, interval[:, 0], interval[:, 1], color=color, linewidth=3, alpha=0.45)
     ax.plot(mean, rows, "o", color=color, markersize=6)
@@ -214,14 +215,14 @@ def plot_predictive_check(
     :param max_items: only the so many with the largest observed shares are shown.
     """
     shown = np.argsort(-check.observed, kind="stable")[:max_items]
-    ax = _axes(ax, 4.8, 1.4 + 0.26 * len(shown))
+    ax = _axes(ax, _WIDTH, 1.4 + 0.26 * len(shown))
     rows = _rows([items[i] for i in shown], ax)
     low, high = check.interval[shown].T
     ax.hlines(rows, low, high, color=COLORS[0], linewidth=5, alpha=0.4, label="90% of replications")
     ax.plot(check.observed[shown], rows, "D", color=COLORS[1], markersize=5, label="observed")
     ax.set_xlim(left=0)
     ax.set_xlabel("share of the rankings that have it first")
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, fontsize="small", ncols=2)
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=2)
     return _tidy(ax, "x")
 
 
@@ -278,7 +279,7 @@ def plot_decay(
         max_distance = 4.0 * float(np.median(values)) if len(values) else 1.0
     distances = np.linspace(0.0, max_distance, 400)
     curves = np.array([decay(distances, scale) for scale in values.tolist() or [None]])
-    ax = _axes(ax, 4.8, 2.8)
+    ax = _axes(ax, _WIDTH, 2.8)
     if len(curves) > 1:
         low, high = np.quantile(curves, (0.05, 0.95), axis=0)
         ax.fill_between(
@@ -290,7 +291,7 @@ def plot_decay(
     ax.set_ylim(bottom=0)
     ax.set_xlabel("distance d")
     ax.set_ylabel("decay f(d)")
-    ax.legend(frameon=False, fontsize="small")
+    ax.legend(frameon=False)
     return _tidy(ax, "y")
 
 
@@ -325,7 +326,7 @@ def plot_partition_in_time(
     place = np.argsort(np.argsort(first, kind="stable"))[labels]
     sizes = np.bincount(place)
     shown = np.sort(np.argsort(-sizes, kind="stable")[:max_clusters])
-    ax = _axes(ax, 6.4, 1.0 + 0.22 * len(shown))
+    ax = _axes(ax, _WIDTH, 1.0 + 0.22 * len(shown))
     for row, cluster in enumerate(shown):
         when, color = times[place == cluster], COLORS[row % len(COLORS)]
         ax.hlines(row, when.min(), when.max(), color=color, linewidth=1, alpha=0.4)
@@ -338,7 +339,7 @@ def plot_partition_in_time(
     return _tidy(ax, "x")
 
 
-def shorten(name: str, length: int = 28) -> str:
+def shorten(name: str, length: int = 24) -> str:
     """A name that fits beside an axis."""
     return name if len(name) <= length else name[: length - 1] + "…"
 
@@ -353,7 +354,7 @@ def plot_concentration(
     :param profiles: :func:`~numpyro_rankings.cluster_profiles`.
     :param max_clusters: only the first so many are shown.
     """
-    ax = _axes(ax, 5.2, 3.2)
+    ax = _axes(ax, _WIDTH, 3.0)
     shown = profiles[:max_clusters]
     num_stages = len(shown[0].concentration)
     for i, profile in enumerate(shown):
@@ -378,9 +379,7 @@ def plot_concentration(
     ax.set_ylabel("concentration θ")
     if len(shown) > 1:
         place = (0.5, -0.17)  # below the axis, where no interval can be
-        ax.legend(
-            loc="upper center", bbox_to_anchor=place, frameon=False, fontsize="small", ncols=4
-        )
+        ax.legend(loc="upper center", bbox_to_anchor=place, frameon=False, ncols=3)
     return _tidy(ax, "y")
 
 
@@ -401,7 +400,7 @@ def plot_trace(
         by_name = base == "top_weights"
         place = list(variable["top_item"].values).index(index) if by_name else int(index) - 1
         values = values[..., place]
-    ax = _axes(ax, 4.8, 2.0)
+    ax = _axes(ax, _WIDTH, 2.0)
     kept = np.unique(np.linspace(0, values.shape[1] - 1, max_draws).astype(int))
     for chain, line in enumerate(values[:, kept]):
         color = COLORS[chain % len(COLORS)]
@@ -422,7 +421,7 @@ def plot_num_clusters(data: Any, ax: "Axes | None" = None) -> "Axes":
     numbers = np.asarray(data["posterior"]["num_clusters"]).ravel().astype(int)
     low, high = numbers.min(), numbers.max()
     probability = np.bincount(numbers - low) / len(numbers)
-    ax = _axes(ax, 4.8, 2.8)
+    ax = _axes(ax, _WIDTH, 2.8)
     ax.bar(np.arange(low, high + 1), probability, color=COLORS[0], width=0.8)
     ax.set_xlim(low - 1.5, high + 1.5)
     _whole_numbers(ax.xaxis)

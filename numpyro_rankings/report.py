@@ -12,6 +12,7 @@ import numpy as np
 from . import plots
 from .inference_data import diagnostics_table
 from .point_estimates import ReferencePartition, credible_ball, reference_partition
+from .predictive_checks import PredictiveCheck, PredictiveChecks
 from .rankings import Rankings
 from .summaries import ClusterProfile, PartitionProfile, WeightsProfile, cluster_profiles
 
@@ -102,6 +103,7 @@ def verdict(data: Any, table: "pd.DataFrame | None" = None) -> Verdict:
     return Verdict("good", "The chains agree; the posterior can be used.", fine)
 
 
+_CHECK_CAPTION = "Shares of first places, observed and in replications."
 _STYLE = """
 :root { --ink: #1b1f24; --soft: #57606a; --line: #d8dee4; --fill: #f6f8fa; }
 * { box-sizing: border-box; }
@@ -166,6 +168,7 @@ def write_report(
     reference: Any = None,
     *,
     title: str = "Groups of rankings",
+    checks: PredictiveChecks | None = None,
     details: Mapping[str, str] | None = None,
 ) -> None:
     """Write one HTML page with everything in it: no other files, no links to follow.
@@ -179,6 +182,7 @@ def write_report(
         says how it was found, what
         :func:`~numpyro_rankings.reference_partition` has returned; by default that.
     :param title: heading of the page.
+    :param checks: :func:`~numpyro_rankings.posterior_predictive_checks`, to be shown too.
     :param details: how the run was made, as the last section lists it: the command, the seed,
         where the data come from.
     :raises ValueError: if the assignments were left out of ``data``.
@@ -221,6 +225,7 @@ def write_report(
         parts += [_concentrations(profiles), _consensus_figures(profiles, rankings)]
     parts += [
         _partition_figures(data, profiles, reference, labels) if labels is not None else "",
+        _predictive_checks(checks) if checks is not None else "",
         _traces(data, table),
         _details(details),
     ]
@@ -236,6 +241,7 @@ def write_partition_report(
     *,
     what: str,
     title: str = "Groups of points",
+    figures: Sequence[tuple["Axes", str]] = (),
     details: Mapping[str, str] | None = None,
 ) -> None:
     """Write one such page about a partition of any points.
@@ -248,6 +254,7 @@ def write_partition_report(
     :param columns: what else the table of clusters shows: a heading, and a text for each.
     :param what: was clustered, such as ``"20 points"``.
     :param title: heading of the page.
+    :param figures: more to show with the partition, each with its caption.
     :param details: how the run was made.
     """
     table = diagnostics_table(data)
@@ -263,7 +270,7 @@ def write_partition_report(
         _answers(data, profiles, size, "What are they?", what_they_are, judged, reference, details),
         _verdict_box(judged),
         _clusters(profiles, columns, size),
-        _partition_figures(data, profiles, reference, labels),
+        _partition_figures(data, profiles, reference, labels, figures),
         _traces(data, table),
         _details(details),
     ]
@@ -512,7 +519,11 @@ def _which_partition(reference: ReferencePartition, labels: np.ndarray, noun: st
 
 
 def _partition_figures(
-    data: Any, profiles: Sequence[Any], reference: ReferencePartition, labels: np.ndarray
+    data: Any,
+    profiles: Sequence[Any],
+    reference: ReferencePartition,
+    labels: np.ndarray,
+    more: Sequence[tuple["Axes", str]] = (),
 ) -> str:
     if len(profiles) == 1 and float(np.max(data["posterior"]["num_clusters"])) == 1:
         return ""
@@ -526,8 +537,47 @@ def _partition_figures(
             "agree on.",
         )
         + _figure(plots.plot_num_clusters(data), "How many clusters the draws have.")
+        + "".join(_figure(ax, caption) for ax, caption in more)
         + "</div>\n"
     )
+
+
+def _predictive_checks(checks: PredictiveChecks) -> str:
+    """Whether the model would produce such rankings; the extreme pairs in words."""
+    number, outside = _outside(checks.top)
+    above = np.triu(np.ones(checks.pairs.observed.shape, bool), 1)
+    pairs = PredictiveCheck(*(x[above] for x in checks.pairs))
+    num_pairs, outside_pairs = _outside(pairs)
+    low, high = checks.pairs.interval[..., 0], checks.pairs.interval[..., 1]
+    seen = checks.pairs.observed
+    far = np.nan_to_num(np.maximum(seen - high, low - seen), nan=-1.0)
+    first, second = np.unravel_index(int(np.argmax(far)), far.shape)
+    worst = ""
+    if far[first, second] > 0:
+        worst = (
+            f" The pair that is furthest off: {seen[first, second]:.1%} have "
+            f"{html.escape(checks.items[first])} above {html.escape(checks.items[second])}, "
+            f"against {low[first, second]:.1%} to {high[first, second]:.1%} in replications."
+        )
+    return (
+        "<h2>Does the model fit</h2>\n"
+        '<p class="soft">Rankings drawn anew from the fitted model, each from its own cluster, '
+        f"should look like those observed. Outside the 90% of the replications are {outside} of "
+        f"{plural(number, 'share')} of first places, where one in ten would be by chance, and "
+        f"{outside_pairs:,} of {plural(num_pairs, 'preference')} between pairs of items."
+        f"{worst}</p>\n"
+        '<div class="grid">'
+        + _figure(plots.plot_predictive_check(checks.top, checks.items, 20), _CHECK_CAPTION)
+        + "</div>\n"
+    )
+
+
+def _outside(check: PredictiveCheck) -> tuple[int, int]:
+    """How many are compared, and how many of them are outside their interval."""
+    known = ~np.isnan(check.mean) & ~np.isnan(check.observed)
+    low, high = check.interval[known].T
+    seen = check.observed[known]
+    return int(known.sum()), int(((seen < low) | (seen > high)).sum())
 
 
 def _traces(data: Any, table: "pd.DataFrame") -> str:

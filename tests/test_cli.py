@@ -112,6 +112,7 @@ def test_fit_writes_its_three_files(fitted, monkeypatch):
     for expected in (
         "Can I trust it?",
         "Who is in the groups",
+        "Does the model fit",
         "Ann &lt;A&gt;",
         "R-hat",
         "--seed 3",
@@ -279,7 +280,13 @@ def test_plackett_luce(small, capsys, model):
     posterior = az.from_netcdf("out/posterior.nc")["posterior"]
     assert ("unseen_weight" in posterior) == (model != "plackett-luce")
     page = open("out/report.html", encoding="utf-8").read()
-    for expected in ("Can I trust it?", "What each item weighs", "Ann &lt;A&gt;", "R-hat"):
+    for expected in (
+        "Can I trust it?",
+        "Does the model fit",
+        "What each item weighs",
+        "Ann &lt;A&gt;",
+        "R-hat",
+    ):
         assert expected in page
     assert ("Who goes with whom" in page) == ("cluster_sizes" in posterior)
     assert "Metropolis" not in page and "Ann <A>" not in page

@@ -178,6 +178,8 @@ def test_points_in_time(small):
     assert "mean of day" not in rows[0]
     labels = [row["cluster"] for row in _rows("out/assignments.csv")]
     assert not set(labels[::2]) & set(labels[1::2])
+    page = open("out/report.html", encoding="utf-8").read()
+    assert "When each cluster has its points" in page and "as learned" in page
 
 
 @pytest.mark.slow

@@ -1,11 +1,13 @@
 """Replicated rankings: counts against brute force, shares against the models' probabilities."""
 
+import html
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from numpyro_rankings import predictive_checks
+from numpyro_rankings import predictive_checks, report
 from numpyro_rankings.datasets import simulate_mallows
 from numpyro_rankings.distributions import GeneralizedMallows
 from numpyro_rankings.plots import plot_predictive_check
@@ -100,6 +102,11 @@ def test_a_model_that_fits_and_one_that_does_not():
     checks = posterior_predictive_checks(KEY, flat, rankings, num_draws=60)
     assert checks.top.p_value[0] == 0 and checks.top.p_value[4] == 1
     assert checks.pairs.p_value[0, 4] == 0
+    said = html.unescape(report._predictive_checks(checks))  # the report of it, in words
+    assert "are 5 of 5 shares" in said or "are 4 of 5 shares" in said
+    share, low, high = checks.pairs.observed[0, 4], *checks.pairs.interval[0, 4]
+    assert " of 10 preferences between pairs of items. The pair that is furthest off: " in said
+    assert f"{share:.1%} have item 1 above item 5, against {low:.1%} to {high:.1%}" in said
 
 
 def test_plackett_luce_with_choice_sets(small_batches):

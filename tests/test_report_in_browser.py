@@ -9,16 +9,18 @@ import subprocess
 import numpy as np
 import pytest
 from fabricated import fabricated_mcmc, fabricated_partition_mcmc
+from matplotlib.text import Text
 from test_cli import QUICK, SOI
 from test_cluster_command import FEW, GAUSSIAN, POINTS
 from test_cluster_command import QUICK as QUICK_CLUSTER
 
-from numpyro_rankings import cli, cluster_command
+from numpyro_rankings import cli, cluster_command, report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
 
 WIDTHS = [1280, 400]
+TEXT_OF_FIGURES = 10  # points, 96 / 72 px where a figure is not scaled
 # what the page is like once it is laid out; the frame has the width, for windows have a least one
 MEASURE = """
 const page = frame.contentDocument, root = page.documentElement;
@@ -81,6 +83,7 @@ def check(found, width, num_tables, num_images):
     assert len(found["images"]) >= num_images
     for natural, shown in found["images"]:
         assert natural > 0 and shown >= min(300, 0.8 * width)
+        assert shown / natural * TEXT_OF_FIGURES * 96 / 72 >= 12
     assert len(found["rows"]) == num_tables and min(found["rows"]) > 0
     assert found["first"][0] == "How many groups?" and found["firstTop"] < 400
     assert found["first"][3:] == ["Can I trust it?", "How do I repeat it?"]
@@ -101,10 +104,17 @@ def reports(tmp_path_factory):
         ):
             patch.setattr(module, name, lambda: None)
         patch.setattr(cli, "_sample", lambda args, rankings, thin: fabricated_mcmc(rankings))
-        assert cli.main(["fit", "small.soi", *QUICK, "--out", "fitted"]) == 0
+        figures = []
+        make = report._figure
+        patch.setattr(
+            report, "_figure", lambda ax, *text: figures.append(ax.figure) or make(ax, *text)
+        )
         groups = np.arange(20) % 2
         patch.setattr(cluster_command, "_sample", lambda *_: fabricated_partition_mcmc(groups))
+        assert cli.main(["fit", "small.soi", *QUICK, "--out", "fitted"]) == 0
         assert cli.main([*GAUSSIAN, *FEW, *QUICK_CLUSTER]) == 0
+    texts = [text for figure in figures for text in figure.findobj(Text) if text.get_text()]
+    assert texts and min(text.get_fontsize() for text in texts) >= TEXT_OF_FIGURES
     return {"fit": folder / "fitted" / "report.html", "cluster": folder / "out" / "report.html"}
 
 
