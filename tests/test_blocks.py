@@ -13,11 +13,12 @@ import scipy.stats
 from enumeration import MallowsPosterior, discrepancies, log_partition, partitions
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
+from numpyro.infer.util import log_density
 
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import Rankings
 from numpyro_rankings.infer import SliceGibbs
-from numpyro_rankings.infer.base import GibbsKernel
+from numpyro_rankings.infer.base import GIBBS_SITES_KWARG, GibbsKernel
 from numpyro_rankings.partitions import canonical_labels
 
 BLOCK_LISTS = [[0, 1], [0, 2], [2, 1]]
@@ -135,6 +136,35 @@ def test_block_of_gibbs_by_enumeration(num_components, with_outcome):
         np.testing.assert_array_equal(labels, canonical_labels(labels))
     z = discrepancies(found, block_expectations(num_components, with_outcome))
     assert max(z.values()) < 6.0, z  # at most 10 quantities, 23 degrees of freedom: about 4e-5
+
+
+@pytest.mark.parametrize("num_components", [None, 4])
+def test_potential_of_a_block_with_outcomes(num_components):
+    """Differences of it between labels are those of the log density of the user's model."""
+
+    def wrap(model):
+        def given_siblings(*args, **kwargs):
+            with numpyro.handlers.condition(data=kwargs.pop(GIBBS_SITES_KWARG)):
+                model(*args, **kwargs)
+
+        return given_siblings
+
+    model = partial(block_model, num_components=num_components, outcome=OUTCOME)
+    settings = {"max_clusters": 4} if num_components is None else {"num_components": 4}
+    settings |= {"assignment": "parallel", "judge_sites": ["y"], "sites": SITES}
+    block = SliceGibbs(model=model, **settings).wrap_model(wrap)
+    data = Rankings.from_orderings(BLOCK_LISTS, num_items=3)
+    siblings = {"mass": 1.3, "rate": 0.8, "mean": jnp.array([0.4, -1.0, 2.0, 0.1])}
+    centers = jnp.array([[0, 1, 2], [2, 0, 1], [1, 0, 2], [0, 2, 1]])
+    theta = jnp.array([[0.5, 1.0], [0.2, 0.3], [1.5, 0.1], [0.7, 0.9]])
+    potentials, densities = [], []
+    for labels in ([0, 1, 1], [0, 1, 0], [1, 0, 0], [1, 1, 0]):  # of the same slots
+        own = {"z": jnp.array(labels), "sigma": centers, "theta": theta}
+        state = namedtuple("SimpleState", "z")(own)
+        potentials.append(block._potential(state, (data,), {GIBBS_SITES_KWARG: siblings}))
+        densities.append(log_density(model, (data,), {}, {**own, **siblings})[0])
+    potentials, densities = np.array(potentials), np.array(densities)
+    np.testing.assert_allclose(potentials - potentials[0], densities[0] - densities, atol=1e-4)
 
 
 def test_numbers_among_the_arguments_are_known_at_the_start():

@@ -58,7 +58,14 @@ KERNELS = {
         lambda: CollapsedGibbs(SPARSE_TEXT, 1.3, max_clusters=6, init="singletons"),
         WORDS,
     ),
-    "batches": (lambda: CollapsedGibbs(GAUSS, GAMMA, discount=0.2, batch_size=2), LINE),
+    "batches": (
+        lambda: CollapsedGibbs(GAUSS, GAMMA, discount=0.2, batch_size=2, init="one"),
+        LINE,
+    ),
+    "batches-singletons": (
+        lambda: CollapsedGibbs(GAUSS, 0.8, batch_size=2, init="singletons"),
+        LINE,
+    ),
     "batches-full": (
         lambda: CollapsedGibbs(TEXT, 1.4, max_clusters=3, batch_size=64),
         COUNTS,

@@ -32,16 +32,20 @@ def propose_in_batches(
 
     those that want a new cluster share one. The new labels of the batch are accepted together with
     probability min(1, p(c') Π q(c_i) / p(c) Π q(c'_i)), where p is their posterior given the
-    others; that is near 1 if the clusters are large beside the batch. A batch whose points make up
-    two clusters of their own could not have been proposed, and stays.
+    others; that is near 1 if the clusters are large beside the batch. Two clusters of a batch's own
+    could not have been proposed: where there are, their points stay, and the others of the batch
+    go to clusters outside it. Before, between and after the batches a random point is seated alone,
+    by Algorithm 3, so that every partition can be left and reached.
     """
     slots = jnp.arange(num_slots)
-    key_order, key_seats, key_accept = random.split(key, 3)
+    key_order, key_seats, key_accept, key_one, key_seat_one = random.split(key, 5)
     order = random_batches(key_order, points.size, batch_size)
     number, batch_size = order.shape
     uniforms = random.uniform(key_seats, (number, batch_size))
     # whether more slots would have been wanted, and whether the labels are accepted
     of_batch = random.uniform(key_accept, (number, 2))
+    ones = random.randint(key_one, (number + 1, 1), 0, points.size)
+    of_one = random.uniform(key_seat_one, (number + 1, 3))
 
     def only_where(some: Array, clusters: Any) -> Any:
         return jax.tree.map(
@@ -61,9 +65,11 @@ def propose_in_batches(
         )
         return jnp.where(counts > 0, log_prob + log_prior, 0.0).sum()
 
-    def step(carry: tuple, inputs: tuple) -> tuple[tuple, tuple[Array, Array]]:
+    def seat(
+        carry: tuple, index: Array, uniform: Array, uniform_new: Array, uniform_accept: Array
+    ) -> tuple[tuple, Array, Array]:
+        """Points proposed and accepted together; of a single one that is a draw."""
         labels, clusters, sizes = carry
-        index, uniform, (uniform_new, uniform_accept) = inputs
         batch, old = take(points.statistics, index), labels[index]
         of_old = family.of_clusters(batch, old, num_slots)
         old_counts = jnp.zeros_like(sizes).at[old].add(1)
@@ -74,16 +80,19 @@ def propose_in_batches(
         own = (left == 0) & (old_counts > 0)
         new = jnp.where(own.any(), jnp.argmax(own), jnp.argmin(left > 0))
         is_full = jnp.all(left > 0)
+        stays = own[old] & (own.sum() > 1)
+        can_open = ~is_full & (own.sum() < 2)
         # (slots, batch): sums over the first axis are what CPUs do fast
         log_weights = prior.log_join(left)[:, None] + family.log_predictive(
             jax.tree.map(lambda x: x[:, None], rest), jax.tree.map(lambda x: x[None], batch)
         )
         log_new = prior.log_open(jnp.sum(left > 0)) + points.log_alone[index]
         log_weights = jnp.where((left > 0)[:, None], log_weights, -jnp.inf)
-        log_weights = jnp.where(((slots == new) & ~is_full)[:, None], log_new, log_weights)
+        log_weights = jnp.where(((slots == new) & can_open)[:, None], log_new, log_weights)
 
         largest = log_weights.max(0)
         seats, total = choose(jnp.exp(log_weights - largest), uniform)
+        seats = jnp.where(stays, old, seats)
         # log(1 + new / others): that a point had not wanted a new one
         log_content = jax.nn.softplus(log_new - largest - jnp.log(total)).sum()
         wanted = is_full & (jnp.log(uniform_new) > -log_content)
@@ -92,8 +101,9 @@ def propose_in_batches(
         new_counts = jnp.zeros_like(sizes).at[seats].add(1)
         log_accept = log_posterior(rest, left, of_new, new_counts)
         log_accept -= log_posterior(rest, left, of_old, old_counts)
-        every = jnp.arange(batch_size)
-        log_accept += jnp.sum(log_weights[old, every] - log_weights[seats, every])
+        every = jnp.arange(index.shape[0])
+        log_backward = log_weights[old, every] - log_weights[seats, every]
+        log_accept += jnp.sum(jnp.where(stays, 0.0, log_backward))
         # points that cannot be together
         log_accept = jnp.where(jnp.isnan(log_accept), -jnp.inf, log_accept)
         accepted = jnp.log(uniform_accept) < log_accept
@@ -101,14 +111,27 @@ def propose_in_batches(
         clusters = jax.tree.map(lambda x, y: jnp.where(accepted, x, y), joined, clusters)
         sizes = jnp.where(accepted, left + new_counts, sizes)
         labels = labels.at[index].set(jnp.where(accepted, seats, old))
-        return (labels, clusters, sizes), (jnp.exp(jnp.minimum(log_accept, 0.0)), wanted)
+        return (labels, clusters, sizes), jnp.exp(jnp.minimum(log_accept, 0.0)), wanted
+
+    def step(carry: tuple, inputs: tuple) -> tuple[tuple, tuple[Array, Array]]:
+        index, uniform, (new, accept), of_one = inputs
+        carry, accept_prob, wanted = seat(carry, index, uniform, new, accept)
+        carry, wanted_one = seat_one(carry, of_one)
+        return carry, (accept_prob, wanted | wanted_one)
+
+    def seat_one(carry: tuple, inputs: tuple) -> tuple[tuple, Array]:
+        index, (uniform, new, accept) = inputs
+        carry, _, wanted = seat(carry, index, uniform[None], new, accept)
+        return carry, wanted
 
     clusters = family.of_clusters(points.statistics, labels, num_slots)
     sizes = jnp.zeros(num_slots, jnp.int32).at[labels].add(1)
-    carry, (accept_prob, wanted) = jax.lax.scan(
-        step, (labels, clusters, sizes), (order, uniforms, (of_batch[:, 0], of_batch[:, 1]))
-    )
-    return Move(carry[0], accept_prob.mean(), wanted.any())
+    singles = ones, tuple(of_one.T)
+    start, wanted_first = seat_one((labels, clusters, sizes), jax.tree.map(lambda x: x[0], singles))
+    singles = jax.tree.map(lambda x: x[1:], singles)
+    inputs = order, uniforms, tuple(of_batch.T), singles
+    carry, (accept_prob, wanted) = jax.lax.scan(step, start, inputs)
+    return Move(carry[0], accept_prob.mean(), wanted.any() | wanted_first)
 
 
 def choose(weights: Array, uniform: Array) -> tuple[Array, Array]:

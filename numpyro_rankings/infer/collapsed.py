@@ -55,7 +55,8 @@ class CollapsedGibbs(PartitionKernel):
     :param batch_size: 1, or a number of points small beside the clusters, such as 64: each batch of
         a random order of the points is taken out, all of its points are seated given the others
         alone, and a Metropolis–Hastings step, reported as ``accept_prob``, corrects for what they
-        say of each other. No more than half of the points.
+        say of each other; a single point is seated after each. No more than half of the points.
+        Clusters smaller than a batch are mostly left to those: where there are many, 1 is better.
     :param init: ``"sequential"`` seats the points in turn by their predictive probability,
         ``"one"`` is one cluster, ``"singletons"`` as many as points; or give
         ``init_params={"assignments": labels}``.

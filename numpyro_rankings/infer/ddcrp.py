@@ -29,6 +29,8 @@ from numpyro_rankings.infer.partition import (
 from numpyro_rankings.models import ddcrp_mixture
 from numpyro_rankings.ops.sampling import slice_sample
 
+_STARTS, _LOG_TOTAL = 16, np.log(0.1)  # draws of a scale; of Σ_j f_ij where a point can link
+
 
 class DDCRPState(NamedTuple):
     """
@@ -244,8 +246,11 @@ class LinkGibbs(GibbsKernel):
             assert self._decay is not None
             z["alpha"] = draw_start(key_alpha, given.get("alpha", self._alpha))
             if self._has_prior(self._decay.scale):
-                start = given.get("decay_scale", self._decay.scale)
-                z["decay_scale"] = draw_start(key_scale, start)
+                z["decay_scale"] = (
+                    draw_start(key_scale, given["decay_scale"])
+                    if "decay_scale" in given
+                    else start_scale(key_scale, self._decay.scale, self._reach_of(args, kwargs))
+                )
         priors = self._priors(self._blank(points), args, kwargs)
         hyper = self._hyper(z, priors, args, kwargs)
         own = self._start_sites(key_sites, given, hyper, points, priors) | auxiliary
@@ -302,7 +307,8 @@ class DDCRPGibbs(LinkGibbs):
 
     so that one draw may move whole groups. α is drawn by an auxiliary variable,
     :math:`V_i \sim \mathrm{Exp}(α + \sum_j f_{ij})`, given which it is Gamma if its prior is, else
-    by slice sampling, as is the scale of the decay.
+    by slice sampling, as is the scale of the decay: where links go back in time only, given the
+    partition, with all links summed over that make it, and these are drawn after it.
 
     Samples: ``links`` (D, N), ``assignments`` (D, N), canonical, ``num_clusters``, ``alpha``,
     ``decay_scale`` if it is learned, ``log_joint``.
@@ -405,7 +411,7 @@ class DDCRPGibbs(LinkGibbs):
         return self._family.log_marginal(clusters).sum() + points.log_base
 
     def _sweep(self, state: DDCRPState, args: tuple, kwargs: dict) -> DDCRPState:
-        rng_key, key_links, key_hyper, key_auxiliary = random.split(state.rng_key, 4)
+        rng_key, key_links, key_hyper, key_auxiliary, key_within = random.split(state.rng_key, 5)
         data, distances = self._arguments(args, kwargs)
         own = self._own(state.z)
         points = self._points(data, distances, own)
@@ -413,10 +419,16 @@ class DDCRPGibbs(LinkGibbs):
         hyper = self._hyper(state.z, priors, args, kwargs)
         log_alpha = jnp.log(hyper.alpha)
         links = relink(key_links, own["links"], log_alpha, hyper.reach, points, self._family)
-        draw_alpha, log_terms = partial(update_alpha, links=links), partial(log_links, links)
-        hyper = self._update_hyper(key_hyper, hyper, draw_alpha, log_terms, args, kwargs)
-        state = state._replace(rng_key=rng_key)
         labels = links_to_partition(links)
+        draw_alpha, log_terms = partial(update_alpha, links=links), partial(log_links, links)
+        if hyper.scale is not None and "decay_scale" in state.z:
+            goes_back = links_go_back(*as_neighbors(distances))
+            log_terms = partial(log_terms_of_scale, goes_back, links, labels)
+            hyper = self._update_hyper(key_hyper, hyper, draw_alpha, log_terms, args, kwargs)
+            links = update_links_within(key_within, goes_back, links, labels, hyper.reach)
+        else:
+            hyper = self._update_hyper(key_hyper, hyper, draw_alpha, log_terms, args, kwargs)
+        state = state._replace(rng_key=rng_key)
         auxiliary = update_auxiliary(key_auxiliary, self._family, data, own, labels, points.size)
         if auxiliary:
             points = self._points(data, distances, auxiliary)
@@ -436,6 +448,16 @@ def log_totals(reach: Reach) -> Array:
     return jnp.where(some, jax.nn.logsumexp(log_decay, axis=1), -jnp.inf)
 
 
+def start_scale(key: Array, prior: dist.Distribution, reach_of: Callable[[Array], Reach]) -> Array:
+    """A draw of the scale from its prior, of several one at which points can link.
+
+    With nobody in reach all links are to oneself, and given those no scale is likelier.
+    """
+    draws = jax.vmap(draw_start, (0, None))(random.split(key, _STARTS), prior)
+    linking = jax.lax.map(lambda a: jnp.sum(log_totals(reach_of(a)) > _LOG_TOTAL), draws)
+    return draws[jnp.argmax(2 * linking >= linking.max())]
+
+
 def log_links(links: Array, hyper: Hyper) -> Array:
     """Log probability of each link, (N,), eq. (2)."""
     log_alpha = jnp.log(hyper.alpha)
@@ -452,6 +474,61 @@ def log_weight_of_links(links: Array, log_alpha: Array, reach: Reach) -> Array:
         chosen = reach.neighbors == links[:, None]
         log_decay = jnp.max(jnp.where(chosen, reach.log_decay, -jnp.inf), axis=1)
     return jnp.where(links == index, log_alpha, log_decay)
+
+
+def links_go_back(neighbors: Array | None, distances: Array) -> Array:
+    """Whether links, in whatever direction, never come back to where they started.
+
+    They do not if all go to earlier points in the order of the points, or in that of how many
+    others each can link to, as in time. There are more such distances, which are not recognised.
+    """
+    reach = as_reach(neighbors, jnp.where(distances < jnp.inf, 0.0, -jnp.inf))
+    can_link = reach.log_decay > -jnp.inf
+    columns = jnp.arange(reach.size) if neighbors is None else neighbors
+
+    def all_earlier(place: Array) -> Array:
+        return jnp.all(~can_link | (place[columns] < place[:, None]))
+
+    return all_earlier(jnp.arange(reach.size)) | all_earlier(jnp.sum(can_link, axis=1))
+
+
+def among_equals(labels: Array, reach: Reach) -> Reach:
+    """Links to points of the same label only, all others of weight 0."""
+    others = labels if reach.neighbors is None else labels[reach.neighbors]
+    same = others == labels[:, None]
+    return reach._replace(log_decay=jnp.where(same, reach.log_decay, -jnp.inf))
+
+
+def log_terms_of_scale(goes_back: Array, links: Array, labels: Array, hyper: Hyper) -> Array:
+    r"""Terms whose sum is the log likelihood of the scale: given the partition if links go back.
+
+    Then each cluster has one link to itself, of the point that can link to none of the others, and
+    the rest of them are free: the sum over all links that make the partition is a product of
+    :math:`\sum_{j: z_j = z_i} f_{ij}`. Given the links, a window could not get below the longest.
+    """
+
+    def given_partition() -> Array:
+        log_alpha = jnp.log(hyper.alpha)
+        log_within = log_totals(among_equals(labels, hyper.reach))
+        opens = log_within == -jnp.inf
+        log_prob = jnp.where(opens, log_alpha, log_within)
+        log_prob -= jnp.logaddexp(log_alpha, log_totals(hyper.reach))
+        return jnp.where(jnp.sum(opens) == labels.max() + 1, log_prob, -jnp.inf)
+
+    return jax.lax.cond(goes_back, given_partition, lambda: log_links(links, hyper))
+
+
+def update_links_within(
+    key: Array, goes_back: Array, links: Array, labels: Array, reach: Reach
+) -> Array:
+    """Draw all links given the partition, as the scale was drawn, if links go back."""
+
+    def draw() -> Array:
+        within = among_equals(labels, reach)
+        opens = log_totals(within) == -jnp.inf
+        return draw_links(key, jnp.where(opens, 0.0, -jnp.inf), within)
+
+    return jax.lax.cond(goes_back, draw, lambda: links)
 
 
 def link_backward(reach: Reach) -> Array:

@@ -17,11 +17,11 @@ from numpyro_rankings.infer.ddcrp import (
     DDCRPState,
     Hyper,
     LinkGibbs,
+    among_equals,
     draw_links,
     is_traced,
     log_totals,
 )
-from numpyro_rankings.infer.links import Reach
 from numpyro_rankings.models import ddcrp_language_model
 from numpyro_rankings.ops.sampling import slice_sample
 
@@ -244,20 +244,13 @@ def check_sequential(distances: Any) -> None:
         )
 
 
-def with_same_symbol(symbols: Array, reach: Reach) -> Reach:
-    """Links to the same symbol only, all others of weight 0."""
-    others = symbols if reach.neighbors is None else symbols[reach.neighbors]
-    same = others == symbols[:, None]
-    return reach._replace(log_decay=jnp.where(same, reach.log_decay, -jnp.inf))
-
-
 def log_next_symbols(symbols: Array, log_base: Array, hyper: Hyper) -> Array:
     """log p(w_i | w_<i) of each symbol, the links summed over, (N,).
 
     :param log_base: log G_0(w_i), (N,).
     """
     log_alpha = jnp.log(hyper.alpha)
-    log_copied = log_totals(with_same_symbol(symbols, hyper.reach))
+    log_copied = log_totals(among_equals(symbols, hyper.reach))
     log_weight = jnp.logaddexp(log_alpha + log_base, log_copied)
     return log_weight - jnp.logaddexp(log_alpha, log_totals(hyper.reach))
 
@@ -265,7 +258,7 @@ def log_next_symbols(symbols: Array, log_base: Array, hyper: Hyper) -> Array:
 def update_links(key: Array, symbols: Array, log_base: Array, hyper: Hyper) -> Array:
     """Draw all links: to j of weight f_ij 1[w_j = w_i], to oneself α G_0(w_i)."""
     log_itself = jnp.log(hyper.alpha) + log_base
-    return draw_links(key, log_itself, with_same_symbol(symbols, hyper.reach))
+    return draw_links(key, log_itself, among_equals(symbols, hyper.reach))
 
 
 def log_growth(log_odds: Array, delta: Array) -> Array:
@@ -284,7 +277,7 @@ def update_alpha_without_links(
     the share of α in it: in the numerator that of a link to oneself a posteriori, in the
     denominator a priori.
     """
-    log_copied = log_totals(with_same_symbol(symbols, hyper.reach))
+    log_copied = log_totals(among_equals(symbols, hyper.reach))
     log_total = log_totals(hyper.reach)
 
     def difference(log_alpha: Array, delta: Array) -> Array:
