@@ -9,6 +9,8 @@ from jax import Array
 from jax.typing import ArrayLike
 from scipy.spatial import cKDTree
 
+from .ops.links import check_neighbors
+
 __all__ = [
     "SparseDistances",
     "graph_distances",
@@ -185,20 +187,12 @@ def check_distances(
     bad = ~(values >= 0)
     if sparse:
         neighbors = np.asarray(distances.neighbors)
-        if neighbors.shape != values.shape or neighbors.dtype.kind not in "iu":
+        if neighbors.shape != values.shape:
             raise ValueError(
-                f"neighbors must be integers of the shape of the distances, {values.shape}, got "
-                f"{neighbors.shape} of {neighbors.dtype}"
+                f"neighbors must have the shape of the distances, {values.shape}, got "
+                f"{neighbors.shape}"
             )
-        outside = ((neighbors < -1) | (neighbors >= columns)).any(axis=1)
-        if outside.any():
-            raise ValueError(
-                f"row {np.argmax(outside)} has a neighbor that is not from 0 to {columns - 1}"
-            )
-        ordered = np.sort(neighbors, axis=1)
-        twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
-        if twice.any():
-            raise ValueError(f"row {np.argmax(twice)} has a neighbor twice")
+        check_neighbors(neighbors, columns)
         bad &= neighbors >= 0
     if bad.any():
         row = int(np.argmax(bad.any(axis=1)))

@@ -120,6 +120,10 @@ def _by_draw(
         _check_size(labels.shape[-1], known)
         of_draw = partial(_of_restaurant, discount=kernel._discount, slots=slots)
     elif distances is None:
+        if labels.shape[-1] == known:
+            raise ValueError(
+                "the new points' distances to those of the draws are needed: distances=, (M, N)"
+            )
         _check_size(labels.shape[-1], known + num_points(new))
         of_draw = _of_awaited
     else:

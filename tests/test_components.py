@@ -370,6 +370,11 @@ BAD = {
     ),
     "a symbol of no chance": (lambda: Atom([1.0, 0.0]).check(np.array([0, 1])), "row 1 has the"),
     "symbols as floats": (lambda: Atom([1.0]).check([0.0]), "symbols must be integers"),
+    "a concentration in words": (lambda: DirichletMultinomial("a"), "positive numbers, got 'a'"),
+    "degrees of freedom in words": (
+        lambda: NormalInverseWishart(np.zeros(1), 1.0, "3", np.eye(1)),
+        "df must be more than d - 1 = 0, got '3'",
+    ),
     "a negative concentration": (lambda: MallowsCenter([1.0, -1.0]), "numbers, 0 or more"),
     "two of three shares": (lambda: MallowsCenter([1.0, 2.0, 3.0], [0.5, 0.5]), "must be 3 posit"),
     "shares of 2": (lambda: MallowsCenter([1.0, 2.0], [1.0, 1.0]), "add up to 1"),

@@ -147,6 +147,12 @@ def test_batches_and_gradients():
 def test_bad_input():
     with pytest.raises(ValueError, match="must have shape"):
         rd.DistanceDependentCRP(1.0, np.ones((3, 4)))
+    with pytest.raises(ValueError, match="row 0 has a neighbor twice"):
+        rd.DistanceDependentCRP(1.0, np.ones((2, 2)), np.array([[1, 1], [0, -1]]))
+    with pytest.raises(ValueError, match="row 0 has a neighbor that is not from 0 to 2"):
+        rd.DistanceDependentCRP(1.0, np.ones((3, 2)), np.full((3, 2), 7))
+    with pytest.raises(ValueError, match="neighbors must be integers"):
+        rd.DistanceDependentCRP(1.0, np.ones((3, 1)), np.full((3, 1), 1.0))
     with pytest.raises(ValueError, match="decay_matrix"):
         rd.DistanceDependentCRP(1.0, -np.ones((3, 3)), validate_args=True)
     with pytest.raises(ValueError, match="alpha"):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import pandas as pd
 import pytest
 from enumeration import discrepancies
 from jax import random
@@ -25,7 +26,8 @@ from numpyro_rankings.components import (
     GaussianMean,
     PlackettLuceWeights,
 )
-from numpyro_rankings.distances import SparseDistances
+from numpyro_rankings.distances import SparseDistances, as_neighbors
+from numpyro_rankings.distributions import links_to_partition
 from numpyro_rankings.infer import (
     DDCRPGibbs,
     exponential_decay,
@@ -33,6 +35,15 @@ from numpyro_rankings.infer import (
     logistic_decay,
     window_decay,
 )
+from numpyro_rankings.infer.ddcrp import (
+    Hyper,
+    links_go_back,
+    log_links,
+    log_terms_of_scale,
+    start_scale,
+    update_links_within,
+)
+from numpyro_rankings.infer.links import as_reach
 
 
 class Nothing(Family):
@@ -65,7 +76,7 @@ KERNELS = {
         GENERAL,
     ),
     "logistic-sequential": (
-        lambda: DDCRPGibbs(GAUSS, GAMMA, logistic_decay(1.0)),
+        lambda: DDCRPGibbs(GAUSS, GAMMA, logistic_decay(LOG_NORMAL)),
         LINE,
         SEQUENTIAL,
     ),
@@ -114,6 +125,74 @@ def fitted(name):
     )
     mcmc.run(random.key(1), data, distances)
     return mcmc
+
+
+BACKWARD = SparseDistances(  # to earlier points, in the order of the points
+    np.array([[-1, -1], [0, -1], [1, 0], [2, 0]]),
+    np.array([[0, 0], [0.4, 0], [0.9, 1.3], [0.8, 2.1]]),
+)
+TURNED = np.where(np.isin(np.arange(4), [0, 2])[:, None], np.inf, GENERAL)  # to 0 and 2 only
+TURNED[:, [1, 3]] = np.inf
+
+
+@pytest.mark.parametrize("distances", [SEQUENTIAL, SEQUENTIAL[::-1, ::-1], BACKWARD, TURNED])
+@pytest.mark.parametrize("decay, scale", [(window_decay, 1.4), (exponential_decay, 0.7)])
+def test_links_summed_over_given_the_partition(distances, decay, scale):
+    """The sum over all links that make a partition is a product; they are drawn in proportion."""
+    neighbors, values = as_neighbors(distances)
+    goes_back = links_go_back(neighbors, values)
+    assert goes_back
+    reach = as_reach(neighbors, decay(scale).log(values))
+    hyper = Hyper(jnp.asarray(0.6), jnp.asarray(scale), reach)
+    log_probs = np.array(jax.vmap(lambda c: log_links(c, hyper).sum())(jnp.asarray(EVERY)))
+    labels = np.array(jax.vmap(links_to_partition)(jnp.asarray(EVERY)))
+    code = labels @ 4 ** np.arange(4)
+    keys = random.split(random.key(0), 4000)
+    for chosen in np.unique(code):
+        mine = code == chosen
+        total = np.logaddexp.reduce(log_probs[mine])
+        example = jnp.asarray(EVERY[mine][np.argmax(log_probs[mine])])
+        given = jnp.asarray(labels[mine][0])
+        found = float(log_terms_of_scale(goes_back, example, given, hyper).sum())
+        if total == -np.inf:
+            assert found == -np.inf
+            continue
+        assert found == pytest.approx(total, abs=1e-5)
+        drawn = jax.vmap(
+            lambda key, c=example, z=given: update_links_within(key, True, c, z, reach)
+        )
+        places = np.asarray(drawn(keys)) @ 4 ** np.arange(3, -1, -1)
+        counts = np.bincount(places, minlength=256)[mine]
+        assert counts.sum() == 4000
+        expected = 4000 * np.exp(log_probs[mine] - total)
+        error = np.sqrt(expected + 1.0)
+        assert np.all(np.abs(counts - expected) < 6 * error)
+
+
+def test_links_that_may_come_back():
+    for distances in (GENERAL, SPARSE, np.array([[0, 1, np.inf], [np.inf, 0, 1], [1, np.inf, 0]])):
+        assert not links_go_back(*as_neighbors(distances))
+    alone = Hyper(jnp.asarray(1.0), None, as_reach(None, jnp.zeros((4, 4))))
+    links = jnp.array([0, 0, 1, 1])
+    given_links = log_terms_of_scale(jnp.array(False), links, jnp.zeros(4, int), alone)
+    np.testing.assert_allclose(given_links, log_links(links, alone))
+
+
+def test_chains_start_where_points_can_link():
+    """A window that reaches nobody makes all links to oneself, which keep it so."""
+    times = jnp.arange(40.0)
+    distances = jnp.where(times[:, None] > times, times[:, None] - times, jnp.inf)
+    vague = dist.LogNormal(0.0, 2.0)
+    keys = random.split(random.key(0), 200)
+
+    def reach_of(scale):
+        return as_reach(None, window_decay(1.0).log(distances, scale))
+
+    starts = np.asarray(jax.vmap(lambda key: start_scale(key, vague, reach_of))(keys))
+    assert np.mean(np.asarray(vague.sample(random.key(1), (200,))) <= 1) > 0.3
+    assert starts.min() > 1.0 and len(np.unique(starts)) > 150
+    never = jax.vmap(lambda key: start_scale(key, dist.Uniform(0.1, 0.2), reach_of))(keys)
+    assert np.all((never > 0.1) & (never < 0.2))
 
 
 def dense(distances):
@@ -341,7 +420,7 @@ def test_bad_data():
         run(LINE, SPARSE._replace(neighbors=np.array([[1, 2], [0, -1], [4, 0], [2, -1]])))
     with pytest.raises(ValueError, match="row 3 has a neighbor twice"):
         run(LINE, SPARSE._replace(neighbors=np.array([[1, 2], [0, -1], [3, 0], [2, 2]])))
-    with pytest.raises(ValueError, match="neighbors must be integers"):
+    with pytest.raises(ValueError, match="neighbors must have the shape of the distances"):
         run(LINE, SPARSE._replace(neighbors=np.zeros((4, 3), int)))
     with pytest.raises(ValueError, match="a point for each of the 4"):
         run(LINE, GENERAL, given={"links": jnp.array([0, 1, 2, 4])})
@@ -349,8 +428,16 @@ def test_bad_data():
         run(LINE, None)
     with pytest.raises(ValueError, match=r"array \(4, L\), got shape \(4, 0\)"):
         run(LINE, SparseDistances(np.zeros((4, 0), int), np.zeros((4, 0))))
-    with pytest.raises(ValueError, match="starts from links"):
-        run(LINE, GENERAL, given={"assignments": jnp.array([0, 0, 1, 1])})
+    with pytest.raises(ValueError, match=r"shape \(4,\), got \(2, 4\)"):
+        run(LINE, GENERAL, given={"links": jnp.zeros((2, 4), int)})
+    with pytest.raises(ValueError, match="a label for each of the 4"):
+        run(LINE, GENERAL, given={"assignments": jnp.zeros(3, int)})
+    with pytest.raises(TypeError, match="and nothing else"):
+        run(LINE, GENERAL, 3)
+    with pytest.raises(TypeError, match=r"of the DataFrame give \.to_numpy\(\)"):
+        run(LINE, pd.DataFrame(GENERAL))
+    with pytest.raises(ValueError, match="a dictionary by site, got list"):
+        run(LINE, GENERAL, given=[1, 2])
     mixed = DDCRPGibbs(Atom([0.5, 0.5]), 1.0, exponential_decay(1.0), init="one")
     with pytest.raises(ValueError, match="start has probability 0"):
         mixed.init(random.key(0), 0, None, (np.array([0, 1, 0, 1]), GENERAL), {})
@@ -359,3 +446,9 @@ def test_bad_data():
     state = kernel.init(random.key(0), 0, {"links": jnp.array([0, 0, 1, 3])}, (LINE, GENERAL), {})
     assert state.z["assignments"].tolist() == [0, 0, 0, 1]
     assert kernel.get_diagnostics_str(state).startswith("2 clusters, log joint -")
+    state = kernel.init(
+        random.key(0), 0, {"assignments": jnp.array([3, 1, 3, 1])}, (LINE, GENERAL), {}
+    )
+    assert state.z["assignments"].tolist() == [0, 1, 0, 1]
+    with pytest.warns(UserWarning, match="the values of the last 1 are taken as not known"):
+        run(LINE[:3], GENERAL)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import pandas as pd
 import pytest
 from enumeration import discrepancies, partitions
 from jax import random
@@ -703,3 +704,9 @@ def test_bad_data():
         run(CollapsedGibbs(GAUSS, max_clusters=3), LINE, given={"assignments": labels})
     with pytest.raises(ValueError, match="one label for each of the 5 points"):
         run(CollapsedGibbs(GAUSS), LINE, given={"assignments": jnp.zeros(4, int)})
+    with pytest.raises(ValueError, match=r"of shape \(5,\), got \(2, 5\)"):
+        run(CollapsedGibbs(GAUSS), LINE, given={"assignments": jnp.zeros((2, 5), int)})
+    with pytest.raises(TypeError, match=r"of the DataFrame give \.to_numpy\(\)"):
+        run(CollapsedGibbs(GAUSS), pd.DataFrame(LINE))
+    with pytest.raises(ValueError, match="a dictionary by site"):
+        run(CollapsedGibbs(GAUSS), LINE, given=jnp.zeros(5, int))

@@ -195,8 +195,10 @@ def test_bad_input():
     samples["links"] = samples["assignments"]
     with pytest.raises(ValueError, match=r"array \(1, 3\), got shape \(1, 4\)"):
         log_predictive_of_points(links, samples, LINE[:3], LINE[3:], GENERAL[3:])
-    with pytest.raises(ValueError, match="draws are of 3 points, and 4 are given"):
+    with pytest.raises(ValueError, match="distances to those of the draws are needed"):
         log_predictive_of_points(links, samples, LINE[:3], LINE[3:])
+    with pytest.raises(ValueError, match="draws are of 3 points, and 4 are given"):
+        log_predictive_of_points(links, samples, LINE[:2], LINE[2:])
     with pytest.raises(ValueError, match="must be a kernel of partitions"):
         log_predictive_of_points(GAUSS, samples, LINE[:3], LINE[3:])
 

@@ -76,6 +76,8 @@ class DirichletMultinomial(Family):
     """
 
     def __init__(self, concentration: Any, vocabulary_size: int | None = None) -> None:
+        if np.asarray(concentration).dtype.kind not in "iuf":
+            raise ValueError(f"concentration must be positive numbers, got {concentration!r}")
         self.concentration = np.asarray(concentration, float)
         if self.concentration.ndim > 1 or not np.all(
             (self.concentration > 0) & np.isfinite(self.concentration)

@@ -234,7 +234,7 @@ class NormalInverseWishart(_Gaussian):
         eigenvalues = np.linalg.eigvalsh(self.scale)
         if not np.all(eigenvalues > 0):
             raise ValueError(f"scale must be positive definite; its eigenvalues are {eigenvalues}")
-        if not np.isfinite(df) or df <= d - 1:
+        if not isinstance(df, int | float | np.number) or not d - 1 < df < np.inf:
             raise ValueError(f"df must be more than d - 1 = {d - 1}, got {df!r}")
         self.prior_size, self.df = float(prior_size), float(df)
         self._log_det = float(np.linalg.slogdet(self.scale)[1])

@@ -13,7 +13,7 @@ from numpyro.distributions.batch_util import vmap_over
 from numpyro.distributions.util import validate_sample
 from numpyro.util import is_prng_key
 
-from numpyro_rankings.ops.links import representatives
+from numpyro_rankings.ops.links import check_neighbors, representatives
 
 from .partition import _canonical
 from .permutation import as_real, check_event, keep
@@ -89,6 +89,8 @@ class DistanceDependentCRP(Distribution):
             raise ValueError(
                 f"neighbors must have shape (N, L), that of the decays, got {jnp.shape(neighbors)}"
             )
+        if neighbors is not None and not isinstance(neighbors, jax.core.Tracer):
+            check_neighbors(np.asarray(neighbors), shape[-2])
         self.alpha = keep(alpha)
         batch = np.broadcast_shapes(jnp.shape(self.alpha), shape[:-2])
         super().__init__(batch, shape[-2:-1], validate_args=validate_args)

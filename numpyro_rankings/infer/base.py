@@ -2,7 +2,7 @@
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -94,6 +94,7 @@ class GibbsKernel(MCMCKernel):
         if jax.default_backend() == "cpu":
             warn_of_wrong_sums()
         kwargs = dict(model_kwargs or {})
+        check_arguments(model_args, kwargs)
         self._check(model_args, kwargs)
         model_args, kwargs = self._prepare(model_args, kwargs)
         if self._init_jit is None:
@@ -195,11 +196,23 @@ def check_prior(name: str, prior: Any) -> None:
         )
 
 
+def check_arguments(args: tuple, kwargs: dict) -> None:
+    """Refuse data frames, which JAX cannot trace."""
+    for value in jax.tree.leaves((args, kwargs)):
+        if hasattr(value, "to_numpy"):
+            raise TypeError(
+                f"the arguments of mcmc.run must be arrays or Rankings: of the "
+                f"{type(value).__name__} give .to_numpy(), or see Rankings.from_dataframe"
+            )
+
+
 def check_start_values(params: Any) -> None:
     """Refuse start values that are negative or no numbers: no site of the kernels has such.
 
     A whole draw may be given: its log joint is computed anew, and may be anything.
     """
+    if params is not None and not isinstance(params, Mapping):
+        raise ValueError(f"init_params must be a dictionary by site, got {type(params).__name__}")
     for name, value in (params or {}).items():
         if isinstance(value, jax.core.Tracer) or name == "log_joint":
             continue
@@ -248,7 +261,8 @@ def check_possible(potential_energy: Array) -> None:
         return
     if not np.all(np.asarray(potential_energy) < np.inf):
         raise ValueError(
-            "the start has probability 0 under the model: take another init, or other init_params"
+            "the start has probability 0 under the model: take another init, or other init_params; "
+            "or the numbers are too large for the precision, or a family's scores no numbers"
         )
 
 

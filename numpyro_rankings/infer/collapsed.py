@@ -51,7 +51,7 @@ class CollapsedGibbs(PartitionKernel):
         is drawn by the auxiliary variable of Escobar & West, otherwise by slice sampling.
     :param discount: d of the Pitman–Yor process, 0 for the Dirichlet process.
     :param max_clusters: slots; where a point wants a new cluster beyond them, it is drawn among
-        those that there are, and ``overflow`` is set.
+        those that there are, and ``mcmc.get_extra_fields()["overflow"]`` is true of that draw.
     :param batch_size: 1, or a number of points small beside the clusters, such as 64: each batch of
         a random order of the points is taken out, all of its points are seated given the others
         alone, and a Metropolis–Hastings step, reported as ``accept_prob``, corrects for what they

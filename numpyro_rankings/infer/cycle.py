@@ -47,7 +47,7 @@ class Cycle(PartitionKernel):
     """
 
     def __init__(self, kernels: Sequence[PartitionKernel]) -> None:
-        kernels = list(kernels)
+        kernels = [kernels] if isinstance(kernels, PartitionKernel) else list(kernels)
         if not kernels or not all(isinstance(kernel, PartitionKernel) for kernel in kernels):
             raise ValueError(f"Cycle takes a list of kernels of partitions, got {kernels!r}")
         first = kernels[0]

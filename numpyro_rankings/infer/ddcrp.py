@@ -1,5 +1,6 @@
 """Gibbs sampling of the distance dependent Chinese restaurant process by links."""
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -10,13 +11,21 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
+from numpyro.util import is_prng_key
 
 from numpyro_rankings.components.family import AugmentedFamily, Family, with_auxiliary
 from numpyro_rankings.decays import Decay
 from numpyro_rankings.distances import as_neighbors, check_distances, num_distances
 from numpyro_rankings.distributions import DistanceDependentCRP, links_to_partition
 from numpyro_rankings.infer.alpha import positive
-from numpyro_rankings.infer.base import GibbsKernel, check_possible, check_scale, draw_start
+from numpyro_rankings.infer.base import (
+    GibbsKernel,
+    check_arguments,
+    check_possible,
+    check_scale,
+    check_start_values,
+    draw_start,
+)
 from numpyro_rankings.infer.links import Reach, as_reach, relink
 from numpyro_rankings.infer.members import label_dtype
 from numpyro_rankings.infer.partition import (
@@ -67,6 +76,7 @@ class LinkGibbs(GibbsKernel):
     _own_sites: tuple[str, ...] = ("links",)
     _starts: tuple[str, ...] = ("singletons", "prior")
     _awaits = False  # whether there may be points whose values are not known
+    _takes_labels = False  # whether it can start from labels instead of links
 
     def __init__(
         self,
@@ -129,6 +139,8 @@ class LinkGibbs(GibbsKernel):
 
     def _arguments(self, args: tuple, kwargs: dict) -> tuple[Any, Any]:
         names = self._arguments_named[: 1 if self._is_block else 2]
+        if not self._is_block and (len(args) > len(names) or set(kwargs) - set(names)):
+            raise TypeError(f"the kernel takes mcmc.run(key, {', '.join(names)}) and nothing else")
         given = [*args[: len(names)], *(kwargs[n] for n in names[len(args) :] if n in kwargs)]
         if len(given) < len(names) or given[-1] is None:
             raise TypeError(f"the kernel needs mcmc.run(key, {', '.join(names)})")
@@ -144,24 +156,43 @@ class LinkGibbs(GibbsKernel):
             raise ValueError("there are no points")
         if distances is not None:
             check_distances(distances, size, awaits=self._awaits)
+            awaited = num_distances(distances) - size
+            if awaited > 0:
+                warnings.warn(
+                    f"the distances are of {size + awaited} points and the data of {size}: the "
+                    f"values of the last {awaited} are taken as not known",
+                    stacklevel=4,
+                )
 
-    def _check_links(self, links: np.ndarray, args: tuple, kwargs: dict) -> None:
+    def _check_start(
+        self, name: str, value: np.ndarray, chains: tuple[int, ...], args: tuple, kwargs: dict
+    ) -> None:
         data, distances = self._arguments(args, kwargs)
         size = self._check_data(data) if distances is None else num_distances(distances)
-        if links.dtype.kind not in "iu" or links.shape[-1:] != (size,) or links.max() >= size:
+        shape = (*chains, size)
+        if value.dtype.kind not in "iu" or value.shape != shape or value.max() >= size:
+            what = "a point" if name == "links" else "a label"
             raise ValueError(
-                f"init_params['links'] must be a point for each of the {size}, from 0 to {size - 1}"
+                f"init_params[{name!r}] must be {what} for each of the {size}, from 0 to "
+                f"{size - 1}, an integer array of shape {shape}, got {value.shape} of {value.dtype}"
             )
 
     def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
         """Initial state; a batch of keys gives a batch of chains."""
+        check_arguments(model_args, dict(model_kwargs or {}))
+        if not self._is_block:
+            check_start_values(init_params)
         given = {} if self._is_block else init_params or {}
-        links = given.get("links")
-        if "assignments" in given and links is None:
+        if "assignments" in given and "links" not in given and not self._takes_labels:
             raise ValueError("the kernel starts from links: give init_params={'links': links}")
-        if links is not None and not is_traced((links, model_args, model_kwargs)):
-            self._check(model_args, dict(model_kwargs or {}))
-            self._check_links(np.asarray(links), model_args, dict(model_kwargs or {}))
+        for name in ("links", "assignments"):
+            value = given.get(name)
+            if value is not None and not is_traced((value, model_args, model_kwargs)):
+                self._check(model_args, dict(model_kwargs or {}))
+                chains = () if is_prng_key(rng_key) else rng_key.shape[:1]
+                self._check_start(
+                    name, np.asarray(value), chains, model_args, dict(model_kwargs or {})
+                )
         state = super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
         if not self._is_block:
             check_possible(state.potential_energy)
@@ -327,7 +358,8 @@ class DDCRPGibbs(LinkGibbs):
         distribution.
     :param init: ``"singletons"``, after which the first sweep seats one point after the other;
         ``"one"``, all in one cluster, as far as links to points before can have it; ``"prior"`` for
-        links drawn from it; or give ``init_params={"links": links}``.
+        links drawn from it; or give ``init_params={"links": links}``, or
+        ``{"assignments": labels}``, whose clusters are linked as all are by ``"one"``.
     :param model: a user's model, of which the kernel is then a block in
         :class:`numpyro.infer.Gibbs`: its site ``links`` must be a
         :class:`~numpyro_rankings.distributions.DistanceDependentCRP`, its first argument the data,
@@ -354,7 +386,7 @@ class DDCRPGibbs(LinkGibbs):
     """
 
     _starts = ("singletons", "one", "prior")
-    _awaits = True
+    _awaits = _takes_labels = True
 
     def __init__(
         self,
@@ -400,6 +432,9 @@ class DDCRPGibbs(LinkGibbs):
     ) -> dict[str, Array]:
         if "links" in given:
             return {"links": jnp.asarray(given["links"], jnp.int32)}
+        if "assignments" in given:
+            labels = jnp.asarray(given["assignments"], jnp.int32)
+            return {"links": link_backward(among_equals(labels, hyper.reach))}
         if self._start == "prior":
             return {"links": draw_links(key, jnp.log(hyper.alpha), hyper.reach)}
         if self._start == "one":

@@ -147,8 +147,13 @@ class DDCRPLanguageGibbs(LinkGibbs):
                 )
         return super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
 
-    def _check_links(self, links: np.ndarray, args: tuple, kwargs: dict) -> None:
-        super()._check_links(links, args, kwargs)
+    def _check_start(
+        self, name: str, value: np.ndarray, chains: tuple[int, ...], args: tuple, kwargs: dict
+    ) -> None:
+        super()._check_start(name, value, chains, args, kwargs)
+        if name != "links":
+            return
+        links = value
         symbols = np.asarray(self._arguments(args, kwargs)[0])
         bad = (symbols[links] != symbols) | (links > np.arange(len(symbols))) | (links < 0)
         if bad.any():

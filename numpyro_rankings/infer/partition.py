@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
+from numpyro.util import is_prng_key
 
 from numpyro_rankings.components.family import (
     Augmented,
@@ -26,8 +27,10 @@ from numpyro_rankings.infer.alpha import update_alpha
 from numpyro_rankings.infer.assignments import PartitionPrior, canonical_order
 from numpyro_rankings.infer.base import (
     GibbsKernel,
+    check_arguments,
     check_possible,
     check_scale,
+    check_start_values,
     check_whole,
     draw_start,
 )
@@ -238,20 +241,27 @@ class PartitionKernel(GibbsKernel):
     def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
         """Initial state; a batch of keys gives a batch of chains."""
         self._check_warmup(num_warmup)
+        check_arguments(model_args, dict(model_kwargs or {}))
+        if not self._is_block:
+            check_start_values(init_params)
         given = {} if self._is_block else init_params or {}
         labels = given.get("assignments")
         if labels is not None and not isinstance(labels, jax.core.Tracer):
-            self._check_labels(np.asarray(labels), model_args, dict(model_kwargs or {}))
+            chains = () if is_prng_key(rng_key) else rng_key.shape[:1]
+            self._check_labels(np.asarray(labels), chains, model_args, dict(model_kwargs or {}))
         state = super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
         if not self._is_block:
             check_possible(state.potential_energy)
         return state._replace(warmup_left=jnp.full_like(state.warmup_left, num_warmup))
 
-    def _check_labels(self, labels: np.ndarray, args: tuple, kwargs: dict) -> None:
+    def _check_labels(
+        self, labels: np.ndarray, chains: tuple[int, ...], args: tuple, kwargs: dict
+    ) -> None:
         size = self._family.size(self._data(args, kwargs))
-        if labels.dtype.kind not in "iu" or labels.ndim < 1 or labels.shape[-1] != size:
+        if labels.dtype.kind not in "iu" or labels.shape != (*chains, size):
             raise ValueError(
-                f"init_params['assignments'] must be one label for each of the {size} points"
+                f"init_params['assignments'] must be one label for each of the {size} points, "
+                f"an integer array of shape {(*chains, size)}, got {labels.shape} of {labels.dtype}"
             )
         if labels.max() >= self._max_clusters:
             raise ValueError(

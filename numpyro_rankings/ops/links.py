@@ -2,7 +2,23 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+
+
+def check_neighbors(neighbors: np.ndarray, size: int) -> None:
+    """Refuse lists (N, L) of other than numbers below ``size``, no number twice, or -1 for none."""
+    if neighbors.dtype.kind not in "iu":
+        raise ValueError(f"neighbors must be integers, got {neighbors.dtype}")
+    outside = ((neighbors < -1) | (neighbors >= size)).any(axis=1)
+    if outside.any():
+        raise ValueError(
+            f"row {np.argmax(outside)} has a neighbor that is not from 0 to {size - 1}"
+        )
+    ordered = np.sort(neighbors, axis=1)
+    twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(axis=1)
+    if twice.any():
+        raise ValueError(f"row {np.argmax(twice)} has a neighbor twice")
 
 
 def representatives(links: Array) -> Array:
