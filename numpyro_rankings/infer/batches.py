@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, random
 
-from numpyro_rankings.components.family import Family, take
-from numpyro_rankings.infer.partition import Move, Points, RestaurantPrior
+from numpyro_rankings.components.family import Family, put, take
+from numpyro_rankings.infer.partition import Move, Points, RestaurantPrior, repeat
 from numpyro_rankings.ops.special import log_gamma_ratio
 
 
@@ -44,8 +44,10 @@ def propose_in_batches(
     uniforms = random.uniform(key_seats, (number, batch_size))
     # whether more slots would have been wanted, and whether the labels are accepted
     of_batch = random.uniform(key_accept, (number, 2))
-    ones = random.randint(key_one, (number + 1, 1), 0, points.size)
-    of_one = random.uniform(key_seat_one, (number + 1, 3))
+    # the points that are seated alone, and two numbers for each as above
+    singles = random.randint(key_one, (number + 1,), 0, points.size)
+    of_single = random.uniform(key_seat_one, (number + 1, 2))
+    triangle = jnp.triu(jnp.ones((num_slots, num_slots)))
 
     def only_where(some: Array, clusters: Any) -> Any:
         return jax.tree.map(
@@ -65,11 +67,9 @@ def propose_in_batches(
         )
         return jnp.where(counts > 0, log_prob + log_prior, 0.0).sum()
 
-    def seat(
-        carry: tuple, index: Array, uniform: Array, uniform_new: Array, uniform_accept: Array
-    ) -> tuple[tuple, Array, Array]:
-        """Points proposed and accepted together; of a single one that is a draw."""
+    def step(carry: tuple, inputs: tuple) -> tuple[tuple, tuple[Array, Array]]:
         labels, clusters, sizes = carry
+        index, uniform, (uniform_new, uniform_accept), single = inputs
         batch, old = take(points.statistics, index), labels[index]
         of_old = family.of_clusters(batch, old, num_slots)
         old_counts = jnp.zeros_like(sizes).at[old].add(1)
@@ -101,7 +101,7 @@ def propose_in_batches(
         new_counts = jnp.zeros_like(sizes).at[seats].add(1)
         log_accept = log_posterior(rest, left, of_new, new_counts)
         log_accept -= log_posterior(rest, left, of_old, old_counts)
-        every = jnp.arange(index.shape[0])
+        every = jnp.arange(batch_size)
         log_backward = log_weights[old, every] - log_weights[seats, every]
         log_accept += jnp.sum(jnp.where(stays, 0.0, log_backward))
         # points that cannot be together
@@ -111,25 +111,39 @@ def propose_in_batches(
         clusters = jax.tree.map(lambda x, y: jnp.where(accepted, x, y), joined, clusters)
         sizes = jnp.where(accepted, left + new_counts, sizes)
         labels = labels.at[index].set(jnp.where(accepted, seats, old))
-        return (labels, clusters, sizes), jnp.exp(jnp.minimum(log_accept, 0.0)), wanted
+        carry, wanted_alone = seat_alone((labels, clusters, sizes), single)
+        return carry, (jnp.exp(jnp.minimum(log_accept, 0.0)), wanted | wanted_alone)
 
-    def step(carry: tuple, inputs: tuple) -> tuple[tuple, tuple[Array, Array]]:
-        index, uniform, (new, accept), of_one = inputs
-        carry, accept_prob, wanted = seat(carry, index, uniform, new, accept)
-        carry, wanted_one = seat_one(carry, of_one)
-        return carry, (accept_prob, wanted | wanted_one)
-
-    def seat_one(carry: tuple, inputs: tuple) -> tuple[tuple, Array]:
-        index, (uniform, new, accept) = inputs
-        carry, _, wanted = seat(carry, index, uniform[None], new, accept)
-        return carry, wanted
+    def seat_alone(carry: tuple, single: tuple) -> tuple[tuple, Array]:
+        """A point by Algorithm 3, given all others."""
+        labels, clusters, sizes = carry
+        index, (uniform, uniform_new) = single
+        point, old = take(points.statistics, index), labels[index]
+        left = sizes.at[old].add(-1)
+        rest = family.subtract(take(clusters, old), point)
+        rest = jax.tree.map(lambda x: jnp.where(left[old] > 0, x, jnp.zeros_like(x)), rest)
+        clusters = put(clusters, old, rest)
+        log_weights = prior.log_join(left) + family.log_predictive(clusters, repeat(point, 1))
+        log_weights = jnp.where(left > 0, log_weights, -jnp.inf)
+        is_full = jnp.all(left > 0)
+        new = jnp.where(left[old] > 0, jnp.argmin(left > 0), old)
+        log_new = prior.log_open(jnp.sum(left > 0)) + points.log_alone[index]
+        wanted_new = jax.nn.sigmoid(log_new - jax.nn.logsumexp(log_weights)) > uniform_new
+        log_weights = jnp.where((slots == new) & ~is_full, log_new, log_weights)
+        weights = jnp.exp(log_weights - log_weights.max())
+        sums = weights @ triangle
+        target = (1.0 - uniform) * sums[-1]
+        seat = jnp.argmax((sums >= target) & (weights > 0)).astype(labels.dtype)
+        joined = family.add(take(clusters, seat), point)
+        carry = labels.at[index].set(seat), put(clusters, seat, joined), left.at[seat].add(1)
+        return carry, is_full & wanted_new
 
     clusters = family.of_clusters(points.statistics, labels, num_slots)
     sizes = jnp.zeros(num_slots, jnp.int32).at[labels].add(1)
-    singles = ones, tuple(of_one.T)
-    start, wanted_first = seat_one((labels, clusters, sizes), jax.tree.map(lambda x: x[0], singles))
-    singles = jax.tree.map(lambda x: x[1:], singles)
-    inputs = order, uniforms, tuple(of_batch.T), singles
+    alone = singles, tuple(of_single.T)
+    start = labels, clusters, sizes
+    start, wanted_first = seat_alone(start, jax.tree.map(lambda x: x[0], alone))
+    inputs = order, uniforms, tuple(of_batch.T), jax.tree.map(lambda x: x[1:], alone)
     carry, (accept_prob, wanted) = jax.lax.scan(step, start, inputs)
     return Move(carry[0], accept_prob.mean(), wanted.any() | wanted_first)
 
