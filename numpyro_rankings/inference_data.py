@@ -20,10 +20,11 @@ from .infer.base import find_rankings
 from .infer.ddcrp import LinkGibbs
 from .infer.partition import PartitionKernel
 from .partitions import partition_entropy
-from .rankings import Rankings
+from .rankings import Rankings, check_rankings
 from .summaries import (
     batch_of_rows,
     borda_ordering,
+    check_fitted,
     kendall_distance,
     log_cluster_likelihood,
     log_one_ranking,
@@ -110,12 +111,14 @@ def to_inference_data(
     :return: an :class:`arviz.InferenceData` (ArviZ 0.23) or :class:`xarray.DataTree` (1.x).
     :raises ValueError: if the rankings or names are not those of the run, or there is no log
         likelihood to be had.
-    :raises TypeError: without rankings, of a kernel that needs them.
+    :raises TypeError: without rankings, of a kernel that needs them, or of what is no MCMC.
     """
     import xarray as xr
 
     from . import __version__
 
+    if not isinstance(mcmc, MCMC):
+        raise TypeError(f"mcmc must be a numpyro.infer.MCMC, got {type(mcmc).__name__}")
     kernel: Any = mcmc.sampler
     samples = mcmc.get_samples(group_by_chain=True)
     name = type(kernel).__name__
@@ -131,6 +134,7 @@ def to_inference_data(
     elif points is not None:
         raise ValueError(f"points are named of kernels of partitions, not of {name}")
     else:
+        check_rankings(rankings)
         convert = _plackett_luce_posterior if "weights" in samples else _mallows_posterior
         data, posterior = convert(mcmc, samples, rankings)
         if _wants_log_likelihood(samples, rankings, log_likelihood):
@@ -183,19 +187,11 @@ def _wants_log_likelihood(
     return bool(asked)
 
 
-def _check_fitted(num_rankings: int, num_items: int, rankings: Rankings) -> None:
-    if (num_rankings, num_items) != (rankings.num_rankings, rankings.num_items):
-        raise ValueError(
-            f"the run was of {num_rankings} rankings of {num_items} items; these are "
-            f"{rankings.num_rankings} of {rankings.num_items}"
-        )
-
-
 def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) -> tuple[Any, Any]:
     """What ArviZ makes of the run, and the posterior to put in its place."""
     import arviz as az
 
-    _check_fitted(samples["assignments"].shape[-1], samples["center"].shape[-1], rankings)
+    check_fitted(samples["assignments"].shape[-1], samples["center"].shape[-1], rankings)
     kernel: Any = mcmc.sampler
     num_components = kernel._num_components
     clusters = occupied_slots(samples)
@@ -247,7 +243,7 @@ def _plackett_luce_posterior(
     is_mixture = "assignments" in samples
     # the draws of one population do not tell how many rankings there were
     fitted = find_rankings(mcmc._args, mcmc._kwargs)
-    _check_fitted(fitted.num_rankings, weights.shape[-1], rankings)
+    check_fitted(fitted.num_rankings, weights.shape[-1], rankings)
     coords = {
         "item": [str(name) for name in rankings.items],
         "ranking": np.arange(rankings.num_rankings),
@@ -489,11 +485,14 @@ def diagnostics_table(data: Any) -> "pd.DataFrame":
         ``r_hat`` and ``note``. R-hat and ESS are NaN where they are not defined, and ``note``
         says why: ``"constant"`` in all draws, ``"stuck"`` at a different value in each chain
         (R-hat is then infinite), or ``"one chain"``.
+    :raises TypeError: of the MCMC itself.
     """
     import arviz as az
     import pandas as pd
     import xarray as xr
 
+    if isinstance(data, MCMC):
+        raise TypeError("the table is of what to_inference_data(mcmc, …) returns, not of the MCMC")
     posterior = _dataset(data["posterior"])
     scalars: dict[str, np.ndarray] = {}
     for name in _LABEL_FREE:

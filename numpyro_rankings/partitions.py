@@ -1,11 +1,12 @@
 """Comparing and summarising partitions: distances, co-clustering, a point estimate, matching.
 
-Everything here is NumPy on label vectors: integers, shape ``(N,)`` for one partition of ``N``
-rankings and ``(D, N)`` for draws. Only which labels are equal matters, unless said otherwise.
+Everything here is NumPy on label vectors: shape ``(N,)`` for one partition of ``N`` rankings and
+``(D, N)`` for draws; draws by chain, ``(chains, draws, N)``, are taken one chain after the other.
+Labels of draws are whole numbers from 0. Only which are equal matters, unless said otherwise.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,13 +26,50 @@ __all__ = [
 ]
 
 
+def as_draws(assignments: ArrayLike) -> np.ndarray:
+    """Labels of the draws, checked, (D, N).
+
+    :param assignments: whole numbers from 0, shape ``(D, N)`` or ``(chains, draws, N)``.
+    :raises ValueError: if they are anything else, or there are none.
+    """
+    draws = np.asarray(assignments)
+    are_labels = draws.ndim in (2, 3) and draws.size > 0 and draws.dtype.kind in "iu"
+    if not are_labels or draws.min() < 0:
+        raise ValueError(
+            "assignments must be whole numbers from 0, (D, N), or (chains, draws, N); got shape "
+            f"{draws.shape} of {draws.dtype}"
+        )
+    return draws.reshape(-1, draws.shape[-1])
+
+
+def as_partition(labels: ArrayLike, size: int | None = None) -> np.ndarray:
+    """Labels of one partition, checked, (N,).
+
+    :param labels: whole numbers from 0, shape ``(N,)``.
+    :param size: N, if it is known.
+    :raises ValueError: if they are anything else, or of other points.
+    """
+    found = np.asarray(labels)
+    are_labels = found.ndim == 1 and found.size > 0 and found.dtype.kind in "iu"
+    if not are_labels or found.min() < 0 or size not in (None, found.size):
+        points = "the points" if size is None else f"the same {size} points"
+        raise ValueError(
+            f"a partition of {points} is needed, whole numbers from 0; got shape {found.shape} of "
+            f"{found.dtype}"
+        )
+    return found
+
+
 def canonical_labels(labels: ArrayLike) -> np.ndarray:
     """Number the clusters of each partition ``0, 1, …`` in order of first use.
 
     :param labels: any labels, shape ``(…, N)``.
     :return: int32, the same shape.
+    :raises ValueError: if there are none.
     """
     labels = np.asarray(labels)
+    if labels.size == 0:
+        raise ValueError(f"labels are needed, got shape {labels.shape}")
     flat = labels.reshape(-1, labels.shape[-1])
     return np.stack([_in_order_of_use(row) for row in flat]).reshape(labels.shape)
 
@@ -54,8 +92,8 @@ def contingency_table(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     :return: counts, int64, shape ``(A, B)``.
     :raises ValueError: if the two do not label the same number of rankings.
     """
-    a, b = np.asarray(a, np.int64), np.asarray(b, np.int64)
-    if a.shape != b.shape or a.ndim != 1 or a.size == 0:
+    a, b = as_partition(a).astype(np.int64), as_partition(b).astype(np.int64)
+    if a.shape != b.shape:
         raise ValueError(
             f"partitions of the same rankings are needed, got labels of shape {a.shape} "
             f"and {b.shape}"
@@ -65,8 +103,16 @@ def contingency_table(a: ArrayLike, b: ArrayLike) -> np.ndarray:
 
 
 def _table(a: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """Contingency table of labels that need not be small or start at 0."""
-    return contingency_table(*(np.unique(x, return_inverse=True)[1].ravel() for x in (a, b)))
+    """Contingency table of labels that need not be small, start at 0 or be numbers."""
+    codes = []
+    for labels in (np.asarray(a), np.asarray(b)):
+        if labels.ndim != 1 or (labels != labels).any():
+            raise ValueError(
+                f"labels of one partition are needed, none missing; got shape {labels.shape} of "
+                f"{labels.dtype}"
+            )
+        codes.append(np.unique(labels, return_inverse=True)[1].ravel())
+    return contingency_table(*codes)
 
 
 def partition_entropy(sizes: ArrayLike) -> np.ndarray:
@@ -87,8 +133,9 @@ def variation_of_information(a: ArrayLike, b: ArrayLike) -> float:
     :math:`H(A \mid B) + H(B \mid A)`: a metric, 0 for equal partitions and at most
     :math:`\ln N`.
 
-    :param a: labels, shape ``(N,)``.
+    :param a: labels of any kind, names too, shape ``(N,)``.
     :param b: labels, shape ``(N,)``.
+    :raises ValueError: if the two do not label the same number of rankings, or labels are missing.
 
     **References:**
 
@@ -133,8 +180,9 @@ def _pairs(counts: np.ndarray) -> float:
 def adjusted_rand_index(a: ArrayLike, b: ArrayLike) -> float:
     """Adjusted Rand index of two partitions: 1 if equal, 0 on average if unrelated [1].
 
-    :param a: labels, shape ``(N,)``.
+    :param a: labels of any kind, names too, shape ``(N,)``.
     :param b: labels, shape ``(N,)``.
+    :raises ValueError: if the two do not label the same number of rankings, or labels are missing.
 
     **References:**
 
@@ -162,22 +210,31 @@ def coclustering(
     :param judges: indices of ``J`` rankings, the rows; all ``N`` by default.
     :param others: indices of ``K`` rankings, the columns; by default the ``judges``.
     :return: shape ``(J, K)``.
-    :raises ValueError: if the matrix would have more than 5000² entries.
+    :raises ValueError: if the matrix would have more than 5000² entries, the labels are none, or a
+        judge is none of 0..N-1.
 
     .. doctest::
 
        >>> coclustering([[0, 0, 1], [0, 1, 1]], judges=[0], others=[1, 2]).tolist()
        [[0.5, 0.0]]
     """
-    assignments = np.asarray(assignments)
-    rows = assignments if judges is None else assignments[:, np.asarray(judges)]
-    columns = rows if others is None else assignments[:, np.asarray(others)]
+    draws = as_draws(assignments)
+    rows = draws if judges is None else draws[:, _places(judges, draws.shape[1])]
+    columns = rows if others is None else draws[:, _places(others, draws.shape[1])]
     if rows.shape[1] * columns.shape[1] > MAX_COCLUSTERED**2:
         raise ValueError(
             f"coclustering needs a matrix of {rows.shape[1]} × {columns.shape[1]}: name at most "
             f"{MAX_COCLUSTERED} judges, or go through coclustering_blocks"
         )
     return _share_of_draws_together(rows, columns)
+
+
+def _places(judges: ArrayLike, size: int) -> np.ndarray:
+    places = np.asarray(judges)
+    are_whole = places.ndim == 1 and places.size > 0 and places.dtype.kind in "iu"
+    if not are_whole or places.min() < 0 or places.max() >= size:
+        raise ValueError(f"judges must be whole numbers from 0 to {size - 1}, got {judges!r}")
+    return places
 
 
 def _share_of_draws_together(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -209,12 +266,15 @@ def coclustering_blocks(
        [0, 1] [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5]]
        [2] [[0.0, 0.5, 1.0]]
     """
-    assignments = np.asarray(assignments)
-    if assignments.ndim != 2 or assignments.size == 0:
-        raise ValueError(f"assignments must be (D, N), got shape {assignments.shape}")
-    if block_size < 1:
-        raise ValueError(f"block_size must be a positive whole number, got {block_size!r}")
-    return _blocks(assignments, block_size)
+    check_positive("block_size", block_size)
+    return _blocks(as_draws(assignments), block_size)
+
+
+def check_positive(name: str, number: Any) -> None:
+    """That it is a whole number from 1."""
+    is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+    if not is_whole or number < 1:
+        raise ValueError(f"{name} must be a positive whole number, got {number!r}")
 
 
 def _blocks(assignments: np.ndarray, block_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -254,6 +314,7 @@ def medoid_partition(
     :param max_draws: at most so many draws, evenly spaced, are compared, each with each.
     :param loss: ``"vi"``, the variation of information, or ``"binder"``, the share of the pairs
         of rankings that one partition joins and the other parts.
+    :raises ValueError: if the labels are none or an argument is out of range.
 
     **References:**
 
@@ -263,10 +324,11 @@ def medoid_partition(
     losses = {"vi": _vi, "binder": _binder}
     if loss not in losses:
         raise ValueError(f"loss must be one of {', '.join(losses)}, got {loss!r}")
-    assignments = np.asarray(assignments)
-    num_draws = len(assignments)
+    check_positive("max_draws", max_draws)
+    draws = as_draws(assignments)
+    num_draws = len(draws)
     kept = np.unique(np.linspace(0, num_draws - 1, min(max_draws, num_draws)).astype(int))
-    labels = assignments[kept].astype(np.int64)
+    labels = draws[kept].astype(np.int64)
     sizes = [np.bincount(x) for x in labels]
     pairwise = np.zeros((len(kept), len(kept)))
     for i, j in zip(*np.triu_indices(len(kept), 1), strict=True):
@@ -287,17 +349,14 @@ def match_clusters(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
     :param reference: labels ``0..K-1``, shape ``(N,)``.
     :return: reference label of each cluster of each draw, -1 where it has none, int32, shape
         ``(D, C)`` with ``C`` the largest number of clusters.
+    :raises ValueError: if the labels are none, or of other rankings than the reference.
     """
-    assignments, reference = np.asarray(assignments), np.asarray(reference)
-    if assignments.shape[1:] != reference.shape:
-        raise ValueError(
-            f"partitions of the same rankings are needed, got labels of shape {assignments.shape} "
-            f"and {reference.shape}"
-        )
+    draws = as_draws(assignments)
+    reference = as_partition(reference, draws.shape[1])
     reference, num_names = reference.astype(np.int64), int(reference.max()) + 1
-    num_clusters = int(assignments.max()) + 1
-    matched = np.full((len(assignments), num_clusters), -1, np.int32)
-    for draw, labels in enumerate(assignments):
+    num_clusters = int(draws.max()) + 1
+    matched = np.full((len(draws), num_clusters), -1, np.int32)
+    for draw, labels in enumerate(draws):
         # overlaps that are not 0: many small clusters would make a large table
         both = labels.astype(np.int64) * num_names + reference
         if num_clusters * num_names <= 4 * len(both):

@@ -15,7 +15,13 @@ from .decays import Decay
 from .partitions import coclustering
 from .point_estimates import reference_partition
 from .predictive_checks import PredictiveCheck
-from .summaries import ClusterProfile, WeightsProfile, cp_consensus, rank_probabilities
+from .summaries import (
+    ClusterProfile,
+    WeightsProfile,
+    as_orderings,
+    cp_consensus,
+    rank_probabilities,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -236,12 +242,7 @@ def plot_rank_probabilities(
     :param items: names of all items, in item order.
     :param max_items: only the first so many of the consensus are shown, and so many ranks.
     """
-    orderings = np.asarray(orderings)
-    if orderings.ndim != 2 or orderings.size == 0 or orderings.min() < 0:
-        raise ValueError(
-            "orderings must be draws of a full ordering, (D, n), of a cluster that they all have; "
-            f"got shape {orderings.shape}"
-        )
+    orderings = as_orderings(orderings)
     shown = cp_consensus(orderings)[:max_items]
     probability = rank_probabilities(orderings)[shown, :max_items]
     size = len(shown)

@@ -15,7 +15,10 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 from numpyro_rankings.partitions import (
+    as_draws,
+    as_partition,
     canonical_labels,
+    check_positive,
     match_clusters,
     medoid_partition,
     partition_entropy,
@@ -157,11 +160,10 @@ def point_estimate(
        >>> point_estimate(draws).labels
        array([0, 0, 1, 1], dtype=int32)
     """
-    draws = _as_draws(assignments)
-    for name, number in (("num_starts", num_starts), ("max_clusters", max_clusters)):
-        is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-        if number is not None and (not is_whole or number < 1):
-            raise ValueError(f"{name} must be a positive whole number, got {number!r}")
+    draws = canonical_labels(as_draws(assignments))
+    check_positive("num_starts", num_starts)
+    if max_clusters is not None:
+        check_positive("max_clusters", max_clusters)
     f = _terms(loss, draws.shape[1])
     if not search:
         few = draws if max_clusters is None else draws[draws.max(axis=1) < max_clusters]
@@ -225,19 +227,13 @@ def reference_partition(
        >>> found.labels, found.method
        (array([0, 0, 1, 1], dtype=int32), 'search')
     """
-    if isinstance(reference, ReferencePartition):
-        return reference
-    draws = _as_draws(assignments)
+    draws = canonical_labels(as_draws(assignments))
     size = draws.shape[1]
     f = _terms("vi", size)
     if reference is not None:
-        labels = np.asarray(getattr(reference, "labels", reference))
-        if labels.shape != (size,) or labels.dtype.kind not in "iu" or labels.min() < 0:
-            raise ValueError(
-                f"a partition of the same {size} points is needed, whole numbers from 0; got "
-                f"shape {labels.shape} of {labels.dtype}"
-            )
-        labels = labels.astype(np.int32)
+        labels = as_partition(getattr(reference, "labels", reference), size).astype(np.int32)
+        if isinstance(reference, ReferencePartition):
+            return reference
         return ReferencePartition(labels, float(_losses(labels, draws, f).mean()), "given")
     medoid = medoid_partition(draws).labels
     num_slots = min(int(draws.max()) + 1 + _MORE_CLUSTERS, size)
@@ -310,21 +306,18 @@ def credible_ball(
     """The draws nearest to a partition that have a given posterior probability together [1].
 
     :param assignments: labels of the draws, shape ``(D, N)``.
-    :param center: labels, shape ``(N,)``, such as those of :func:`point_estimate`.
+    :param center: labels, whole numbers from 0, shape ``(N,)``, or what :func:`point_estimate` has
+        returned.
     :param prob: between 0 and 1.
+    :raises ValueError: if the labels are none or of other points, or an argument is out of range.
 
     **References:**
 
     1. Wade, S., Ghahramani, Z. (2018), "Bayesian cluster analysis: point estimation and credible
        balls", Bayesian Analysis.
     """
-    draws = _as_draws(assignments)
-    labels = _as_draws(np.asarray(center)[None])[0]
-    if labels.shape != draws.shape[1:]:
-        raise ValueError(
-            f"partitions of the same points are needed, got labels of shape {draws.shape} and "
-            f"{labels.shape}"
-        )
+    draws = canonical_labels(as_draws(assignments))
+    labels = canonical_labels(as_partition(getattr(center, "labels", center), draws.shape[1]))
     if not 0 < prob <= 1:
         raise ValueError(f"prob must be above 0 and at most 1, got {prob!r}")
     losses = _losses(labels, draws, _terms(loss, draws.shape[1]))
@@ -342,17 +335,6 @@ def credible_ball(
         farthest(inside[number == number.max()]),
         farthest(inside),
     )
-
-
-def _as_draws(assignments: ArrayLike) -> np.ndarray:
-    """Labels from 0, none left out, (D, N)."""
-    draws = np.asarray(assignments)
-    if draws.ndim != 2 or draws.size == 0 or draws.dtype.kind not in "iu" or draws.min() < 0:
-        raise ValueError(
-            f"assignments must be whole numbers from 0, (D, N), got shape {draws.shape} of "
-            f"{draws.dtype}"
-        )
-    return canonical_labels(draws)
 
 
 def _terms(loss: str, size: int) -> np.ndarray:

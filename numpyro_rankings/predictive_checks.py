@@ -10,8 +10,9 @@ import numpy as np
 from jax import Array
 
 from .distributions import GeneralizedMallows, TopTPlackettLuce
+from .partitions import check_positive
 from .rankings import Rankings
-from .summaries import check_samples, flatten_chains
+from .summaries import check_samples, fitted_items, flatten_chains
 
 __all__ = ["PredictiveCheck", "PredictiveChecks", "posterior_predictive_checks"]
 
@@ -77,12 +78,9 @@ def posterior_predictive_checks(
        via realized discrepancies*, Statistica Sinica.
     """
     check_samples(samples)
-    if num_draws < 1:
-        raise ValueError(f"num_draws must be a positive whole number, got {num_draws!r}")
+    check_positive("num_draws", num_draws)
     draws = flatten_chains(samples)
-    if "unseen_weight" in draws:
-        rankings = rankings.of_listed_items()
-    _check_fitted(draws, rankings)
+    rankings = fitted_items(draws, rankings)
     total = len(next(iter(draws.values())))
     kept = np.linspace(0, total - 1, min(num_draws, total)).astype(int)
     names = ("center", "concentration", "weights", "unseen_weight", "assignments")
@@ -101,16 +99,6 @@ def posterior_predictive_checks(
         _check(_shares(np.asarray(seen_wins)), _shares(np.asarray(wins))),
         rankings.items,
     )
-
-
-def _check_fitted(draws: Mapping[str, np.ndarray], rankings: Rankings) -> None:
-    of_items = draws["weights" if "weights" in draws else "center"].shape[-1]
-    size = draws["assignments"].shape[-1] if "assignments" in draws else rankings.num_rankings
-    if (size, of_items) != (rankings.num_rankings, rankings.num_items):
-        raise ValueError(
-            f"the run was of {size} rankings of {of_items} items; these are "
-            f"{rankings.num_rankings} of {rankings.num_items}"
-        )
 
 
 def _shares(wins: np.ndarray) -> np.ndarray:

@@ -591,3 +591,12 @@ def _check_choice_sets(
         name = names[items[row, place]]
         raise RankingsError(f"{where(row)}: item {name!r} is listed but not in the choice set")
     return offered
+
+
+def check_rankings(rankings: Any) -> None:
+    """Refuse what is no :class:`Rankings`, and say how to make one."""
+    if not isinstance(rankings, Rankings):
+        raise TypeError(
+            f"rankings must be a Rankings, got {type(rankings).__name__}: "
+            "Rankings.from_orderings, from_ranks, from_dataframe or from_preflib makes one"
+        )

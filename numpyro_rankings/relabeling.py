@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .partitions import canonical_labels, match_clusters
+from .partitions import as_draws, canonical_labels, match_clusters
 from .point_estimates import reference_partition
+from .summaries import check_draws
 
 __all__ = ["RelabeledSamples", "relabel_samples"]
 
@@ -62,11 +63,12 @@ def relabel_samples(samples: Mapping[str, Any], reference: Any = None) -> Relabe
        >>> found.samples["assignments"].tolist(), found.samples["cluster_sizes"].tolist()
        ([[1, 1, 0], [1, 0, 0]], [[1, 2], [2, 1]])
     """
+    check_draws(samples)
     arrays = {name: np.asarray(value) for name, value in samples.items()}
     if "assignments" not in arrays:
         raise ValueError("the samples have no assignments: one population has nothing to relabel")
     lead = arrays["assignments"].shape[:-1]
-    labels = arrays["assignments"].reshape(-1, arrays["assignments"].shape[-1])
+    labels = as_draws(arrays["assignments"])
     canonical = canonical_labels(labels)  # so that ties are broken alike whatever the labels
     chosen = reference_partition(canonical, reference).labels
     num_clusters = int(chosen.max()) + 1

@@ -19,9 +19,9 @@ from .datasets import Pool, seat_tokens
 from .distributions import GeneralizedMallows, TopTPlackettLuce
 from .ops.codes import inverse_ordering, max_codes, stage_codes
 from .ops.special import log_psi
-from .partitions import match_clusters
+from .partitions import as_draws, as_partition, check_positive, match_clusters
 from .point_estimates import reference_partition
-from .rankings import Rankings
+from .rankings import Rankings, check_rankings
 
 __all__ = [
     "ClusterProfile",
@@ -44,19 +44,47 @@ _CODES_AT_ONCE = 2**24  # entries of the largest array made at once, where T² c
 _INTERVAL = (0.05, 0.95)
 
 
+def as_orderings(orderings: ArrayLike) -> np.ndarray:
+    """Draws of a full ordering, checked, (D, n).
+
+    :param orderings: permutations of 0..n-1, shape ``(D, n)`` or ``(chains, draws, n)``.
+    :raises ValueError: if they are anything else, or there are none.
+    """
+    found = np.asarray(orderings)
+    if found.ndim not in (2, 3) or found.size == 0 or found.dtype.kind not in "iu":
+        wrong = f"shape {found.shape} of {found.dtype}"
+    else:
+        found = found.reshape(-1, found.shape[-1])
+        is_ordering = (np.sort(found, axis=1) == np.arange(found.shape[1])).all(1)
+        if is_ordering.all():
+            return found
+        wrong = str(found[int(is_ordering.argmin())].tolist())
+    raise ValueError(
+        "orderings must be draws of a full ordering, (D, n), each a permutation of 0..n-1 (of a "
+        f"cluster that they all have); got {wrong}"
+    )
+
+
 def kendall_distance(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """Kendall distance: number of pairs of items that two orderings put the other way round.
 
     :param a: full orderings, shape ``(…, n)``.
     :param b: full orderings, shape ``(…, n)``; leading axes broadcast.
     :return: int64, shape ``(…)``.
+    :raises ValueError: if they are not of the same items, each once.
 
     .. doctest::
 
        >>> int(kendall_distance([0, 1, 2], [2, 1, 0]))
        3
     """
-    a, places = np.broadcast_arrays(np.asarray(a), np.argsort(b, axis=-1))
+    a, b = np.asarray(a), np.asarray(b)
+    n = a.shape[-1] if a.ndim else 0
+    if any(x.shape[-1:] != (n,) or (np.sort(x) != np.arange(n)).any() for x in (a, b)):
+        raise ValueError(
+            f"full orderings of the same items are needed, got shape {a.shape} and {b.shape}"
+        )
+    a, places = np.broadcast_arrays(a, np.argsort(b, axis=-1))
     places = np.take_along_axis(places, a, axis=-1)
     # One item at a time: no n × n array for each of many draws.
     inverted = [(places[..., i + 1 :] < places[..., i, None]).sum(-1) for i in range(a.shape[-1])]
@@ -81,10 +109,11 @@ def borda_ordering(rankings: Rankings) -> np.ndarray:
 def rank_probabilities(orderings: ArrayLike) -> np.ndarray:
     """Probability of each place for each item.
 
-    :param orderings: draws of a full ordering, shape ``(D, n)``.
+    :param orderings: draws of a full ordering, shape ``(D, n)`` or ``(chains, draws, n)``.
     :return: row ``i`` is item ``i``, column ``r`` is rank ``r + 1``; shape ``(n, n)``.
+    :raises ValueError: if an ordering is none, such as that of a slot that is empty in a draw.
     """
-    orderings = np.asarray(orderings)
+    orderings = as_orderings(orderings)
     num_draws, n = orderings.shape
     cells = orderings.astype(np.int64) * n + np.arange(n)
     return np.bincount(cells.ravel(), minlength=n * n).reshape(n, n) / num_draws
@@ -96,8 +125,9 @@ def cp_consensus(orderings: ArrayLike) -> np.ndarray:
     First comes the item that is most often first, then, of the others, the one most often among
     the first two, and so on. Ties go to the better mean rank, then to the lower index.
 
-    :param orderings: draws of a full ordering, shape ``(D, n)``.
+    :param orderings: draws of a full ordering, shape ``(D, n)`` or ``(chains, draws, n)``.
     :return: an ordering, int32, shape ``(n,)``.
+    :raises ValueError: as :func:`rank_probabilities`.
 
     **References:**
 
@@ -124,10 +154,11 @@ def cp_consensus(orderings: ArrayLike) -> np.ndarray:
 def map_consensus(orderings: ArrayLike) -> tuple[np.ndarray, float]:
     """The ordering drawn most often, and how often.
 
-    :param orderings: draws of a full ordering, shape ``(D, n)``.
+    :param orderings: draws of a full ordering, shape ``(D, n)`` or ``(chains, draws, n)``.
     :return: an ordering, int32, shape ``(n,)``, and its share of the draws.
+    :raises ValueError: as :func:`rank_probabilities`.
     """
-    distinct, times = np.unique(np.asarray(orderings), axis=0, return_counts=True)
+    distinct, times = np.unique(as_orderings(orderings), axis=0, return_counts=True)
     best = int(times.argmax())
     return distinct[best].astype(np.int32), float(times[best] / times.sum())
 
@@ -209,14 +240,54 @@ def flatten_chains(samples: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
 
 
+def check_draws(samples: Any) -> None:
+    """Refuse what is no dictionary of draws, or of none."""
+    if not isinstance(samples, Mapping):
+        raise TypeError(
+            "samples must be a dictionary, what mcmc.get_samples() returns; got "
+            f"{type(samples).__name__}"
+        )
+    if any(np.size(value) == 0 for value in samples.values()):
+        raise ValueError("there are no draws in the samples")
+
+
 def check_samples(samples: Mapping[str, Any]) -> None:
-    """Whether they are of a kernel of rankings."""
+    """Refuse what is not of a kernel of rankings."""
+    check_draws(samples)
     needed = ("assignments", "center", "concentration", "cluster_sizes")
     if "weights" not in samples and not set(needed) <= set(samples):
         raise ValueError(
             "samples must be those of a Mallows or Plackett–Luce kernel, mcmc.get_samples(): "
             f"these have {', '.join(map(str, samples)) or 'nothing'}"
         )
+
+
+def check_fitted(num_rankings: int | None, num_items: int, rankings: Any) -> None:
+    """Refuse other rankings than were fitted, as far as their numbers tell.
+
+    :param num_rankings: None if the draws do not tell.
+    """
+    check_rankings(rankings)
+    fitted = rankings.num_rankings if num_rankings is None else num_rankings
+    if (fitted, num_items) != (rankings.num_rankings, rankings.num_items):
+        raise ValueError(
+            f"the run was of {fitted} rankings of {num_items} items; these are "
+            f"{rankings.num_rankings} of {rankings.num_items}"
+        )
+
+
+def fitted_items(draws: Mapping[str, np.ndarray], rankings: Rankings) -> Rankings:
+    """The rankings with the items that the draws are of.
+
+    :raises ValueError: if they are others than were fitted, as far as their numbers tell.
+    """
+    check_rankings(rankings)
+    if "unseen_weight" in draws:
+        rankings = rankings.of_listed_items()
+    of_items = draws["weights" if "weights" in draws else "center"].shape[-1]
+    size = draws["assignments"].shape[-1] if "assignments" in draws else None
+    check_fitted(size, of_items, rankings)
+    return rankings
 
 
 def cluster_profiles(
@@ -237,13 +308,13 @@ def cluster_profiles(
         (on average) first; of the Plackett–Luce kernels a
         :class:`~numpyro_rankings.summaries.WeightsProfile`, and only one if they fit one
         population.
-    :raises ValueError: if a cluster of ``reference`` is found in no draw.
+    :raises ValueError: if a cluster of ``reference`` is found in no draw, or the draws are of
+        other rankings or of another kernel.
     """
     check_samples(samples)
     draws = flatten_chains(samples)
     weighted = "weights" in draws
-    if "unseen_weight" in draws:
-        rankings = rankings.of_listed_items()
+    rankings = fitted_items(draws, rankings)
     if "assignments" not in draws:
         return [_weights_profile(0, draws, None, rankings)]
     labels = reference_partition(draws["assignments"], reference).labels
@@ -290,7 +361,7 @@ def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[Pa
     :return: one for each cluster, the largest (on average) first; one that is found in no draw has
         size 0.
     """
-    assignments = np.asarray(assignments)
+    assignments = as_draws(assignments)
     reference = reference_partition(assignments, reference).labels
     matched = match_clusters(assignments, reference)
     number = int(reference.max()) + 1
@@ -331,7 +402,8 @@ def membership_probability(assignments: ArrayLike, reference: ArrayLike) -> np.n
        >>> membership_probability([[0, 0, 1], [0, 1, 1]], [0, 0, 1]).tolist()
        [0.5, 0.5, 0.5]
     """
-    assignments, reference = np.asarray(assignments), np.asarray(reference, np.int64)
+    assignments = as_draws(assignments)
+    reference = as_partition(reference, assignments.shape[1]).astype(np.int64)
     others = np.bincount(reference)[reference] - 1
     together = np.zeros(assignments.shape[1])
     for labels in assignments:  # one draw at a time: no N × N array
@@ -550,8 +622,9 @@ def predict_items(
     :param sigma: what ``GammaProcessPlackettLuceGibbs`` was given; the samples do not tell.
     :param tau: what ``DPPlackettLuceGibbs`` was given; the samples do not tell.
     """
-    for name, number in (("num_lists", num_lists), ("length", length)):
-        _check_count(name, number)
+    check_draws(samples)
+    check_positive("num_lists", num_lists)
+    check_positive("length", length)
     if not (np.isfinite(tau) and tau > 0):
         raise ValueError(f"tau must be a positive number, got {tau!r}")
     rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
@@ -575,11 +648,6 @@ def predict_items(
     every = list(further)
     distinct = [_growth(lists, 0) for lists in every]
     return PredictedItems(np.array(distinct), np.array([_growth(one, number) for one in every]))
-
-
-def _check_count(name: str, number: Any) -> None:
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-        raise ValueError(f"{name} must be a positive whole number, got {number!r}")
 
 
 def _growth(lists: list[list[int]], first: int) -> list[int]:
@@ -828,7 +896,7 @@ def _log_plackett_luce(
     num_new_clusters: int,
     fitted: Rankings | None,
 ) -> np.ndarray:
-    _check_count("num_new_clusters", num_new_clusters)
+    check_positive("num_new_clusters", num_new_clusters)
     num_items = np.shape(samples["weights"])[-1]
     orderings: Any = new_rankings.orderings
     offered: Any = new_rankings.choice_sets
@@ -915,6 +983,9 @@ def log_predictive_density(
     :raises ValueError: if the items do not match, a list is longer than the fitted stages, or
         ``num_components`` is given with draws of a Plackett–Luce kernel.
     """
+    check_draws(samples)
+    for given in (new_rankings, *(() if fitted is None else (fitted,))):
+        check_rankings(given)
     if "weights" in samples:
         if num_components is not None:
             raise ValueError("num_components is for draws of a Mallows kernel; these tell theirs")

@@ -409,6 +409,12 @@ def test_what_partitions_do_not_have_is_refused(partitioned, fitted, rankings):
         to_inference_data(fitted)
     with pytest.raises(ValueError, match="not of SliceGibbs"):
         to_inference_data(fitted, rankings, points=["a"])
+    with pytest.raises(TypeError, match=r"must be a numpyro\.infer\.MCMC, got"):
+        to_inference_data(rankings, fitted)
+    with pytest.raises(TypeError, match="must be a Rankings, got list"):
+        to_inference_data(fitted, [[0, 1]])
+    with pytest.raises(TypeError, match="not of the MCMC"):
+        diagnostics_table(fitted)
 
 
 def test_overflow_of_partitions_names_the_argument():

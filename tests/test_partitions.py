@@ -77,9 +77,53 @@ def test_canonical_labels_count_up_in_order_of_first_use():
         assert tuple(canonical_labels(a)) == a
 
 
-def test_partitions_of_different_rankings_are_refused():
-    with pytest.raises(ValueError, match="same rankings"):
-        contingency_table([0, 1], [0, 1, 1])
+_DRAWS = np.array([[0, 0, 1], [0, 1, 1]])
+_MISSING = np.array([[0.0, 0.0, np.nan], [0.0, 1.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: contingency_table([0, 1], [0, 1, 1]), "same rankings"),
+        (lambda: contingency_table([0.2, 1.7], [0, 1]), "whole numbers from 0"),
+        (lambda: canonical_labels([]), "labels are needed"),
+        (lambda: variation_of_information([0, 1], [0, 1, 1]), "same rankings"),
+        (lambda: variation_of_information([0, np.nan, 1], [0, 1, 1]), "none missing"),
+        (lambda: variation_of_information(_DRAWS, _DRAWS), "labels of one partition"),
+        (lambda: adjusted_rand_index([0, 1, 1], _MISSING[0]), "none missing"),
+        (lambda: adjusted_rand_index([], []), "whole numbers from 0"),
+        (lambda: coclustering(_DRAWS[0]), r"\(D, N\), or \(chains, draws, N\); got shape \(3,\)"),
+        (lambda: coclustering(_MISSING), "whole numbers from 0"),
+        (lambda: coclustering(np.zeros((0, 3), int)), "whole numbers from 0"),
+        (lambda: coclustering(_DRAWS, [3]), "judges must be whole numbers from 0 to 2"),
+        (lambda: coclustering(_DRAWS, [0], [-1]), "judges must be"),
+        (lambda: coclustering(_DRAWS, [0.5]), "judges must be"),
+        (lambda: coclustering_blocks(_DRAWS, 0), "block_size must be"),
+        (lambda: coclustering_blocks(_DRAWS, 1.5), "block_size must be"),
+        (lambda: coclustering_blocks([0, 1]), r"must be whole numbers from 0, \(D, N\)"),
+        (lambda: medoid_partition(_DRAWS + 0.5), "whole numbers from 0"),
+        (lambda: medoid_partition(_DRAWS - 1), "whole numbers from 0"),
+        (lambda: medoid_partition(_DRAWS, max_draws=0), "max_draws must be"),
+        (lambda: medoid_partition(_DRAWS, loss="rand"), "loss must be one of vi, binder"),
+        (lambda: match_clusters(_DRAWS, [0, 1]), "the same 3 points"),
+        (lambda: match_clusters(_DRAWS, [0, -1, 1]), "whole numbers from 0"),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_names_as_labels_and_draws_by_chain():
+    assert adjusted_rand_index(["b", "b", "a"], [0, 0, 1]) == 1.0
+    assert variation_of_information(["b", "b", "a"], [0, 0, 1]) == 0.0
+    by_chain = np.random.default_rng(4).integers(0, 3, (2, 5, 7))
+    draws = by_chain.reshape(10, 7)
+    np.testing.assert_array_equal(coclustering(by_chain), coclustering(draws))
+    medoid, other = medoid_partition(by_chain), medoid_partition(draws)
+    assert medoid.labels.tolist() == other.labels.tolist() and medoid.draw == other.draw
+    matched = match_clusters(by_chain, draws[0])
+    np.testing.assert_array_equal(matched, match_clusters(draws, draws[0]))
 
 
 def test_coclustering_of_all_and_of_a_few():
@@ -118,13 +162,6 @@ def test_one_block_of_very_many_rankings():
     rows, block = next(coclustering_blocks(labels, 4))
     assert rows.tolist() == [0, 1, 2, 3] and block.shape == (4, 100_000)
     assert block.sum(1).tolist() == [20_000] * 4 and block[2, 7] == 1
-
-
-def test_blocks_are_checked_at_once():
-    with pytest.raises(ValueError, match="block_size must be"):
-        coclustering_blocks([[0, 1]], 0)
-    with pytest.raises(ValueError, match=r"must be \(D, N\)"):
-        coclustering_blocks([0, 1])
 
 
 @pytest.mark.parametrize("loss", ["vi", "binder"])

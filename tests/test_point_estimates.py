@@ -204,6 +204,10 @@ def test_a_given_reference_partition():
     other = variation_of_information(draws[0], draws[1])
     assert given.expected_loss == pytest.approx(other / 2)
     assert reference_partition(draws, given) is given
+    with pytest.raises(ValueError, match="a partition of the same 3 points is needed"):
+        reference_partition(draws[:, :3], given)
+    ball = credible_ball(draws, point_estimate(draws))
+    assert ball.radius == credible_ball(draws[None], point_estimate(draws[None]).labels).radius
     estimate = PointEstimate(draws[1].astype(np.int32), 0.0)
     assert reference_partition(draws, estimate).labels.tolist() == [0, 1, 1, 1]
     for bad in ([0, 0, 1], [0, 0, -1, 1], [0.0, 0.5, 1.0, 1.0]):
@@ -214,7 +218,7 @@ def test_a_given_reference_partition():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: point_estimate([0, 1]), r"\(D, N\), got shape \(2,\)"),
+        (lambda: point_estimate([0, 1]), r"\(D, N\), or .* got shape \(2,\)"),
         (lambda: point_estimate([[0.5, 1.0]]), "whole numbers from 0"),
         (lambda: point_estimate([[0, -1]]), "whole numbers from 0"),
         (lambda: point_estimate(np.zeros((0, 3), int)), "whole numbers from 0"),
@@ -222,7 +226,8 @@ def test_a_given_reference_partition():
         (lambda: point_estimate([[0, 1]], num_starts=0), "num_starts must be"),
         (lambda: point_estimate([[0, 1]], max_clusters=0), "max_clusters must be"),
         (lambda: point_estimate([[0, 1]], max_clusters=1, search=False), "no draw has as few"),
-        (lambda: credible_ball([[0, 1]], [0, 1, 2]), "of the same points"),
+        (lambda: credible_ball([[0, 1]], [0, 1, 2]), "of the same 2 points"),
+        (lambda: credible_ball([[0, 1]], [0.0, 1.0]), "a partition of the same 2 points"),
         (lambda: credible_ball([[0, 1]], [0, 1], prob=0.0), "prob must be above 0"),
     ],
 )

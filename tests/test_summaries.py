@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.relabeling import relabel_samples
 from numpyro_rankings.summaries import (
     borda_ordering,
     cluster_profiles,
@@ -244,3 +245,48 @@ def test_samples_of_something_else(samples):
     for function in (cluster_profiles, log_predictive_density):
         with pytest.raises(ValueError, match="samples must be those of a Mallows or Plackett"):
             function(samples, rankings)
+
+
+@pytest.mark.parametrize("consensus", [cp_consensus, map_consensus, rank_probabilities])
+def test_orderings_that_are_none(consensus):
+    bad = [[0, 1, 2]], [[0, 0, 1]], [[0, -1, 1]], [[1, 2, 3]], [[0.0, np.nan, 1.0]]
+    consensus(bad[0])
+    consensus([bad[0], bad[0]])  # by chain
+    for orderings in (*bad[1:], [0, 1, 2], np.zeros((0, 3), int)):
+        with pytest.raises(ValueError, match="draws of a full ordering"):
+            consensus(orderings)
+
+
+def test_kendall_distance_of_other_items():
+    for other in ([0, 1], [0, 0, 1], [1, 2, 3], 0):
+        with pytest.raises(ValueError, match="of the same items are needed"):
+            kendall_distance([0, 1, 2], other)
+
+
+def test_what_is_no_draws_and_no_rankings():
+    rankings = Rankings.from_orderings([[0, 1], [1]], num_items=3)
+    draws = {
+        "assignments": np.zeros((4, 2), int),
+        "center": np.tile(np.arange(3), (4, 1, 1)),
+        "concentration": np.ones((4, 1, 2)),
+        "cluster_sizes": np.full((4, 1), 2),
+    }
+    assert len(cluster_profiles(draws, rankings)) == 1
+    others = Rankings.from_orderings([[0, 1], [1], [2]], num_items=3)
+    with pytest.raises(ValueError, match="was of 2 rankings of 3 items; these are 3 of 3"):
+        cluster_profiles(draws, others)
+    with pytest.raises(TypeError, match="rankings must be a Rankings, got list"):
+        cluster_profiles(draws, [[0, 1], [1]])
+    none = {name: value[:0] for name, value in draws.items()}
+    with pytest.raises(ValueError, match="there are no draws"):
+        cluster_profiles(none, rankings)
+    with pytest.raises(TypeError, match="rankings must be a Rankings, got list"):
+        log_predictive_density(draws, [[0, 1]])
+    for function in (cluster_profiles, log_predictive_density):
+        with pytest.raises(TypeError, match=r"must be a dictionary.* got Rankings"):
+            function(rankings, draws)
+    with pytest.raises(TypeError, match=r"must be a dictionary.* got list"):
+        relabel_samples([draws])
+    missing = {"assignments": [[0.0, np.nan]]}
+    with pytest.raises(ValueError, match="whole numbers from 0"):
+        relabel_samples(missing)

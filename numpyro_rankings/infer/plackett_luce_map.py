@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from numpyro_rankings.rankings import Rankings, RankingsError
+from numpyro_rankings.rankings import Rankings, RankingsError, check_rankings
 
 _MOST_ITERATIONS = 100_000
 _TOLERANCE = 1e-9  # change of a log weight in one iteration
@@ -58,8 +58,7 @@ def plackett_luce_map(rankings: Rankings, shape: float = 1.0, rate: float = 0.0)
        >>> plackett_luce_map(rankings).weights.round(3).tolist()
        [0.75, 0.25]
     """
-    if not isinstance(rankings, Rankings):
-        raise TypeError(f"plackett_luce_map needs a Rankings, got {type(rankings).__name__}")
+    check_rankings(rankings)
     for name, value in (("shape", shape), ("rate", rate)):
         if np.ndim(value) > 0 or np.asarray(value).dtype.kind not in "iuf":
             raise ValueError(f"{name} must be a number, got {value!r}")
