@@ -14,7 +14,7 @@ import numpy as np
 import numpyro.distributions as dist
 from jax import Array
 
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import Rankings, check_rankings
 
 
 class Family(ABC):
@@ -212,10 +212,9 @@ def sum_by_label(values: Array, labels: Array, num_clusters: int) -> Array:
     return zeros.at[labels].add(values)
 
 
-def check_rankings(data: Any) -> Rankings:
+def as_rankings(data: Any) -> Rankings:
     """Refuse what is no :class:`Rankings`, or of one item."""
-    if not isinstance(data, Rankings):
-        raise ValueError(f"the family is one of a Rankings, got {type(data).__name__}")
+    check_rankings(data)
     if data.num_items < 2:
         raise ValueError("a ranking needs at least 2 items")
     return data

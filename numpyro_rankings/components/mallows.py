@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from numpyro_rankings.components.family import Family, check_rankings
+from numpyro_rankings.components.family import Family, as_rankings
 from numpyro_rankings.ops.codes import stage_codes
 from numpyro_rankings.ops.special import log_psi
 from numpyro_rankings.rankings import Rankings
@@ -126,7 +126,7 @@ class MallowsCenter(Family):
         return log_weights - jax.nn.logsumexp(log_weights, axis=(-2, -1), keepdims=True)
 
     def check(self, data: Any) -> None:
-        rankings = check_rankings(data)
+        rankings = as_rankings(data)
         if rankings.choice_sets is not None:
             raise ValueError("a Mallows model is one of rankings of all items, not of choice sets")
         if rankings.num_items > MOST_ITEMS:

@@ -11,7 +11,7 @@ from jax import Array, random
 from numpyro_rankings.components.family import (
     Augmented,
     AugmentedFamily,
-    check_rankings,
+    as_rankings,
     sum_by_label,
 )
 from numpyro_rankings.ops.sampling import sample_log_gamma
@@ -152,7 +152,7 @@ class PlackettLuceWeights(AugmentedFamily):
         return jnp.sum(chosen + times, axis=-1)
 
     def check(self, data: Any) -> None:
-        rankings = check_rankings(data)
+        rankings = as_rankings(data)
         if self.shape.shape not in ((), (rankings.num_items,)):
             raise ValueError(
                 f"shape must be a number or one for each of the {rankings.num_items} items, got "
