@@ -477,6 +477,18 @@ def _all_but_one(x: Array) -> Array:
     )
 
 
+def posterior_of(data: Any) -> Any:
+    """The posterior of what :func:`to_inference_data` returned, an :class:`xarray.Dataset`.
+
+    :raises TypeError: of anything else.
+    """
+    if not hasattr(data, "groups"):  # as both InferenceData and DataTree have
+        raise TypeError(
+            f"data must be what to_inference_data(mcmc, …) returns, got {type(data).__name__}"
+        )
+    return _dataset(data["posterior"])
+
+
 def diagnostics_table(data: Any) -> "pd.DataFrame":
     """Mean, spread, effective sample size and R-hat of the quantities free of labels.
 
@@ -485,15 +497,13 @@ def diagnostics_table(data: Any) -> "pd.DataFrame":
         ``r_hat`` and ``note``. R-hat and ESS are NaN where they are not defined, and ``note``
         says why: ``"constant"`` in all draws, ``"stuck"`` at a different value in each chain
         (R-hat is then infinite), or ``"one chain"``.
-    :raises TypeError: of the MCMC itself.
+    :raises TypeError: of anything else, such as the MCMC itself.
     """
     import arviz as az
     import pandas as pd
     import xarray as xr
 
-    if isinstance(data, MCMC):
-        raise TypeError("the table is of what to_inference_data(mcmc, …) returns, not of the MCMC")
-    posterior = _dataset(data["posterior"])
+    posterior = posterior_of(data)
     scalars: dict[str, np.ndarray] = {}
     for name in _LABEL_FREE:
         if name not in posterior:

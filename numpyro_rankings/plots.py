@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from numpyro.distributions import Distribution
 
 from .decays import Decay
-from .partitions import coclustering
+from .inference_data import posterior_of
+from .partitions import check_positive, coclustering
 from .point_estimates import reference_partition
 from .predictive_checks import PredictiveCheck
 from .summaries import (
@@ -90,6 +91,21 @@ def _tidy(ax: "Axes", grid: Literal["x", "y"] | None = None) -> "Axes":
     return ax
 
 
+def _variable(data: Any, name: str) -> Any:
+    posterior = posterior_of(data)
+    if name not in posterior:
+        raise ValueError(f"the posterior has no {name!r}, but {', '.join(posterior.data_vars)}")
+    return posterior[name]
+
+
+def _check_profile(profile: Any, kind: Any, max_items: int, items: Sequence[str]) -> None:
+    check_positive("max_items", max_items)
+    if not isinstance(profile, kind):
+        raise TypeError(f"profile must be one {kind.__name__}, got {type(profile).__name__}")
+    if len(items) != len(profile.consensus):
+        raise ValueError(f"{len(profile.consensus)} names of items are needed, got {len(items)}")
+
+
 def _whole_numbers(axis: Any) -> None:
     from matplotlib.ticker import MaxNLocator
 
@@ -110,8 +126,10 @@ def plot_coclustering(
         of information.
     :param max_rankings: of more rankings, so many are picked evenly over the clusters.
     """
-    noun = f"{data['posterior']['assignments'].dims[-1]}s"  # rankings or points
-    labels = np.asarray(data["posterior"]["assignments"])
+    check_positive("max_rankings", max_rankings)
+    assignments = _variable(data, "assignments")
+    noun = f"{assignments.dims[-1]}s"  # rankings or points
+    labels = np.asarray(assignments)
     labels = labels.reshape(-1, labels.shape[-1])
     reference = reference_partition(labels, reference).labels
     by_size = np.argsort(np.argsort(-np.bincount(reference), kind="stable"))[reference]
@@ -159,7 +177,8 @@ def _intervals(
 def _rows(names: Sequence[str], ax: "Axes") -> np.ndarray:
     """A row for each name, one below the other."""
     rows = np.arange(len(names))
-    ax.set_yticks(rows, [shorten(str(name)) for name in names])
+    # a name like "$199 or $299" is no formula
+    ax.set_yticks(rows, [shorten(str(name)) for name in names], parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     return rows
 
@@ -177,6 +196,7 @@ def plot_consensus(
     :param items: names of all items, in item order.
     :param max_items: only the first so many of the consensus are shown.
     """
+    _check_profile(profile, ClusterProfile, max_items, items)
     shown = profile.consensus_ordering[:max_items]
     mean, interval = profile.rank_mean[shown], profile.rank_interval[shown]
     ax = _intervals([items[i] for i in shown], mean, interval, color, ax)
@@ -199,6 +219,7 @@ def plot_weights(
     :param items: names of the items that have weights, in their order.
     :param max_items: only the first so many are shown.
     """
+    _check_profile(profile, WeightsProfile, max_items, items)
     shown = profile.consensus_ordering[:max_items]
     mean, interval = profile.weights[shown], profile.weights_interval[shown]
     ax = _intervals([items[i] for i in shown], mean, interval, color, ax)
@@ -355,6 +376,11 @@ def plot_concentration(
     :param profiles: :func:`~numpyro_rankings.cluster_profiles`.
     :param max_clusters: only the first so many are shown.
     """
+    check_positive("max_clusters", max_clusters)
+    if len(profiles) == 0 or not all(isinstance(one, ClusterProfile) for one in profiles):
+        raise TypeError(
+            "profiles must be what cluster_profiles returns of draws of a Mallows kernel"
+        )
     ax = _axes(ax, _WIDTH, 3.0)
     shown = profiles[:max_clusters]
     num_stages = len(shown[0].concentration)
@@ -393,21 +419,27 @@ def plot_trace(
     :param name: a variable of its posterior, such as ``"log_joint"``, or an entry of one,
         counted from 1: ``"largest_sizes[1]"``, or by its item: ``"top_weights[Ann]"``.
     :param max_draws: of longer chains so many draws, evenly spaced, are shown.
+    :raises ValueError: if there is no such variable or entry, or it is no single number.
     """
     base, index = _base_and_index(name)
-    variable = data["posterior"][base]
+    variable = _variable(data, base)
     values = np.asarray(variable, np.float64)
     if index:
-        by_name = base == "top_weights"
-        place = list(variable["top_item"].values).index(index) if by_name else int(index) - 1
-        values = values[..., place]
+        entries = range(1, values.shape[-1] + 1)
+        names = variable["top_item"].values if base == "top_weights" else entries
+        places = [str(entry) for entry in names] if values.ndim == 3 else []
+        if index not in places:
+            raise ValueError(f"{base} has no entry {index!r}, but {', '.join(places) or 'none'}")
+        values = values[..., places.index(index)]
+    if values.ndim != 2:
+        raise ValueError(f"{base} is not one number in each draw: name an entry, as {base}[1]")
     ax = _axes(ax, _WIDTH, 2.0)
     kept = np.unique(np.linspace(0, values.shape[1] - 1, max_draws).astype(int))
     for chain, line in enumerate(values[:, kept]):
         color = COLORS[chain % len(COLORS)]
         ax.plot(kept + 1, line, color=color, linewidth=0.7, alpha=0.8, label=f"chain {chain + 1}")
     ax.set_xlabel("draw")
-    ax.set_title(quantity_name(name), loc="left", fontsize="medium")
+    ax.set_title(quantity_name(name), loc="left", fontsize="medium", parse_math=False)
     ax.ticklabel_format(axis="y", useOffset=False, style="plain")
     if np.all(values == np.round(values)) and np.ptp(values) < 20:
         _whole_numbers(ax.yaxis)
@@ -419,7 +451,7 @@ def plot_num_clusters(data: Any, ax: "Axes | None" = None) -> "Axes":
 
     :param data: what :func:`~numpyro_rankings.to_inference_data` returned.
     """
-    numbers = np.asarray(data["posterior"]["num_clusters"]).ravel().astype(int)
+    numbers = np.asarray(_variable(data, "num_clusters")).ravel().astype(int)
     low, high = numbers.min(), numbers.max()
     probability = np.bincount(numbers - low) / len(numbers)
     ax = _axes(ax, _WIDTH, 2.8)

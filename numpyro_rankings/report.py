@@ -3,6 +3,7 @@
 import base64
 import html
 import io
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -625,8 +626,11 @@ def _figure(ax: "Axes", caption: str = "") -> str:
 
     figure: Any = ax.figure
     stream = io.StringIO()
-    # A fixed salt and no date: the same fit gives the same page.
-    with matplotlib.rc_context({"svg.hashsalt": "numpyro_rankings"}):
+    # A fixed salt and no date: the same fit gives the same page. Text stays text, which the browser
+    # has fonts for where matplotlib has not.
+    settings: Any = {"svg.hashsalt": "numpyro_rankings", "svg.fonttype": "none"}
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         figure.savefig(stream, format="svg", metadata={"Date": None})
     encoded = base64.b64encode(stream.getvalue().encode()).decode()
     alt = caption or ax.get_title(loc="left")

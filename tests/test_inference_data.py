@@ -413,7 +413,7 @@ def test_what_partitions_do_not_have_is_refused(partitioned, fitted, rankings):
         to_inference_data(rankings, fitted)
     with pytest.raises(TypeError, match="must be a Rankings, got list"):
         to_inference_data(fitted, [[0, 1]])
-    with pytest.raises(TypeError, match="not of the MCMC"):
+    with pytest.raises(TypeError, match=r"to_inference_data\(mcmc, …\) returns, got MCMC"):
         diagnostics_table(fitted)
 
 

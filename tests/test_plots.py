@@ -1,12 +1,68 @@
 """What the figures show, read back from their axes."""
 
+import arviz as az
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 
 from numpyro_rankings.decays import exponential_decay, identity_decay, window_decay
-from numpyro_rankings.plots import plot_decay, plot_partition_in_time, plot_rank_probabilities
+from numpyro_rankings.plots import (
+    plot_coclustering,
+    plot_concentration,
+    plot_consensus,
+    plot_decay,
+    plot_num_clusters,
+    plot_partition_in_time,
+    plot_predictive_check,
+    plot_rank_probabilities,
+    plot_trace,
+    plot_weights,
+)
+from numpyro_rankings.predictive_checks import PredictiveCheck
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.summaries import cluster_profiles
+
+NAMES = ("Phone $199 or $299", "<b>a_1^2</b>", r"$\nonsense$", "a name as long as this is cut off")
+LABELS = np.array([[0, 0, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 1, 1, 1], [0, 0, 0, 1, 1]])
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Two chains of two draws, in which two points are with two others in one draw only."""
+    variables = {
+        "assignments": (("chain", "draw", "ranking"), LABELS.reshape(2, 2, 5)),
+        "num_clusters": (("chain", "draw"), np.array([[2, 2], [2, 3]])),
+        "largest_sizes": (("chain", "draw", "largest"), np.arange(8).reshape(2, 2, 2)),
+        "top_weights": (("chain", "draw", "top_item"), np.arange(8).reshape(2, 2, 2) / 9),
+    }
+    posterior = xr.Dataset(variables, {"top_item": ["Ann [A]", "Bob"], "draw": [0, 1]})
+    if hasattr(az, "InferenceData"):
+        return az.InferenceData(posterior=posterior)
+    return xr.DataTree.from_dict({"posterior": posterior})  # ArviZ 1.x
+
+
+@pytest.fixture(scope="module")
+def profiles():
+    rankings = Rankings.from_orderings([[0, 1, 2, 3]] * 5, num_items=4, items=NAMES)
+    sizes = np.array([np.bincount(labels, minlength=2) for labels in LABELS])
+    centers = np.array([[2, 0, 1, 3], [3, 2, 1, 0]])
+    swapped = (LABELS[:, 0] == 1)[:, None, None]
+    draws = {
+        "assignments": LABELS,
+        "cluster_sizes": sizes,
+        "center": np.where(swapped, centers[::-1], centers),
+        "concentration": np.where(swapped, [[1.0], [2.0]], [[2.0], [1.0]]) * np.ones(3),
+    }
+    return cluster_profiles(draws, rankings, LABELS[0])
+
+
+@pytest.fixture(scope="module")
+def weights_profile():
+    rankings = Rankings.from_orderings([[0, 1, 2, 3]], num_items=4, items=NAMES)
+    draws = {"weights": np.array([[0.1, 0.2, 0.3, 0.4], [0.1, 0.4, 0.2, 0.3]]), "log_joint": [0, 0]}
+    return cluster_profiles(draws, rankings)[0]
 
 
 def names_of(axis):
@@ -62,8 +118,113 @@ def test_partition_in_time_by_first_point():
         plot_partition_in_time(times, labels[:3])
 
 
-def test_axes_that_are_given():
-    ax = Figure().subplots()
-    assert plot_decay(exponential_decay(1.0), ax=ax) is ax
-    assert plot_partition_in_time([0.0, 1.0], [0, 1], ax=ax) is ax
-    assert plot_rank_probabilities([[0, 1]], ["a", "b"], ax=ax) is ax
+def test_consensus_and_its_names(profiles):
+    large, small = profiles  # of the labels 1 and 0 of the first draw
+    assert (large.label, small.label) == (1, 0)
+    ax = plot_consensus(small, NAMES)
+    assert names_of(ax.yaxis) == [NAMES[2], NAMES[0], NAMES[1], "a name as long as this …"]
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), [1, 2, 3, 4])
+    ax = plot_consensus(large, NAMES, max_items=2)
+    assert len(ax.get_yticks()) == 2 and names_of(ax.yaxis)[1] == NAMES[2]
+    # a formula would hide the dollars, or be none and fail to be drawn
+    assert not any(text.get_parse_math() for text in ax.get_yticklabels())
+    ax.figure.canvas.draw()
+
+
+def test_concentrations_of_two_clusters(profiles):
+    ax = plot_concentration(profiles)
+    lines = [container.lines[0] for container in ax.containers]
+    np.testing.assert_allclose([line.get_ydata() for line in lines], [[1.0] * 3, [2.0] * 3])
+    assert len({line.get_marker() for line in lines}) == 2  # not told apart by colour alone
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["cluster 1", "cluster 2"]
+    assert len(plot_concentration(profiles, max_clusters=1).containers) == 1
+
+
+def test_weights_the_largest_first(weights_profile):
+    ax = plot_weights(weights_profile, NAMES)
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), [0.35, 0.3, 0.25, 0.1])
+    assert names_of(ax.yaxis)[1:] == [NAMES[1], NAMES[2], NAMES[0]]
+
+
+def test_predictive_check_the_largest_shares_first():
+    observed, interval = np.array([0.2, 0.5, 0.3]), np.array([[0.1, 0.3], [0.4, 0.6], [0.2, 0.4]])
+    ax = plot_predictive_check(PredictiveCheck(observed, observed, interval, observed), "abc", 2)
+    assert names_of(ax.yaxis) == ["b", "c"]
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), [0.5, 0.3])
+
+
+def test_coclustering_in_the_order_of_the_clusters(data):
+    ax = plot_coclustering(data, LABELS[0])
+    shown = ax.images[0].get_array()  # the largest cluster first: points 2, 3, 4, 0, 1
+    np.testing.assert_allclose(shown[0], [1, 0.75, 0.75, 0.25, 0.25])
+    np.testing.assert_allclose(shown, shown.T)
+    assert names_of(ax.yaxis) == ["1", "2"] and ax.get_xlabel() == "rankings, by cluster"
+    few = plot_coclustering(data, LABELS[0], max_rankings=2)
+    assert few.images[0].get_array().shape == (2, 2) and "2 of 5 rankings" in few.get_xlabel()
+
+
+def test_number_of_clusters(data):
+    bars = plot_num_clusters(data).patches
+    assert [(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in bars] == [
+        (pytest.approx(2), 0.75),
+        (pytest.approx(3), 0.25),
+    ]
+
+
+def test_trace_of_each_chain(data):
+    lines = plot_trace(data).lines
+    assert [line.get_ydata().tolist() for line in lines] == [[2, 2], [2, 3]]
+    ax = plot_trace(data, "largest_sizes[2]")
+    assert ax.lines[1].get_ydata().tolist() == [5, 7]
+    assert ax.get_title(loc="left") == "size of the 2nd largest cluster"
+    np.testing.assert_allclose(
+        plot_trace(data, "top_weights[Ann [A]]").lines[0].get_ydata()[1], 2 / 9
+    )
+    assert len(plot_trace(data, max_draws=1).lines[0].get_ydata()) == 1
+    for name, message in {
+        "foo": "has no 'foo', but assignments, num_clusters",
+        "largest_sizes[3]": "no entry '3', but 1, 2",
+        "num_clusters[1]": "no entry '1', but none",
+        "top_weights[Cid]": r"no entry 'Cid', but Ann \[A\], Bob",
+        "largest_sizes": r"name an entry, as largest_sizes\[1\]",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            plot_trace(data, name)
+
+
+def test_what_is_no_draws_and_no_profile(data, profiles, weights_profile):
+    for plot in (plot_coclustering, plot_num_clusters, plot_trace):
+        with pytest.raises(TypeError, match=r"must be what to_inference_data.* got dict"):
+            plot({"assignments": LABELS})
+    with pytest.raises(TypeError, match="must be one ClusterProfile, got WeightsProfile"):
+        plot_consensus(weights_profile, NAMES)
+    with pytest.raises(TypeError, match="must be one WeightsProfile, got list"):
+        plot_weights(profiles, NAMES)
+    for none in ([], [weights_profile]):
+        with pytest.raises(TypeError, match="returns of draws of a Mallows kernel"):
+            plot_concentration(none)
+    with pytest.raises(ValueError, match="4 names of items are needed, got 3"):
+        plot_consensus(profiles[0], NAMES[:3])
+    with pytest.raises(ValueError, match="max_items must be"):
+        plot_consensus(profiles[0], NAMES, max_items=0)
+    with pytest.raises(ValueError, match="max_rankings must be"):
+        plot_coclustering(data, max_rankings=0)
+
+
+def test_axes_that_are_given(data, profiles, weights_profile):
+    observed, interval = np.array([0.5, 0.5]), np.array([[0.4, 0.6]] * 2)
+    check = PredictiveCheck(observed, observed, interval, observed)
+    for plot in (
+        lambda ax: plot_coclustering(data, ax=ax),
+        lambda ax: plot_concentration(profiles, ax=ax),
+        lambda ax: plot_consensus(profiles[0], NAMES, ax=ax),
+        lambda ax: plot_decay(exponential_decay(1.0), ax=ax),
+        lambda ax: plot_num_clusters(data, ax=ax),
+        lambda ax: plot_partition_in_time([0.0, 1.0], [0, 1], ax=ax),
+        lambda ax: plot_predictive_check(check, "ab", ax=ax),
+        lambda ax: plot_rank_probabilities([[0, 1]], ["a", "b"], ax=ax),
+        lambda ax: plot_trace(data, ax=ax),
+        lambda ax: plot_weights(weights_profile, NAMES, ax=ax),
+    ):
+        ax = Figure().subplots()
+        assert plot(ax) is ax
