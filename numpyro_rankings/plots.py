@@ -202,7 +202,9 @@ def plot_consensus(
     ax = _intervals([items[i] for i in shown], mean, interval, color, ax)
     ax.set_xlim(0.5, max(interval.max(), len(shown)) + 0.5)
     _whole_numbers(ax.xaxis)
-    ax.set_xlabel("rank (1 = best), mean and 90% interval")
+    ax.set_xlabel(
+        "rank (1 = best), mean and 90% interval", loc="right"
+    )  # and to the left as far as it needs
     return _tidy(ax, "x")
 
 
@@ -224,7 +226,7 @@ def plot_weights(
     mean, interval = profile.weights[shown], profile.weights_interval[shown]
     ax = _intervals([items[i] for i in shown], mean, interval, color, ax)
     ax.set_xlim(0.0, max(1.05 * interval.max(), 1.05 * mean.max(), 1e-6))
-    ax.set_xlabel("weight, mean and 90% interval")
+    ax.set_xlabel("weight, mean and 90% interval", loc="right")
     return _tidy(ax, "x")
 
 
@@ -248,8 +250,8 @@ def plot_predictive_check(
     ax.hlines(rows, low, high, color=COLORS[0], linewidth=5, alpha=0.4, label="90% of replications")
     ax.plot(check.observed[shown], rows, "D", color=COLORS[1], markersize=5, label="observed")
     ax.set_xlim(left=0)
-    ax.set_xlabel("share of the rankings that have it first")
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=2)
+    ax.set_xlabel("share of the rankings that have it first", loc="right")
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, ncols=2)
     return _tidy(ax, "x")
 
 
@@ -274,7 +276,7 @@ def plot_rank_probabilities(
     )
     _rows([items[i] for i in shown], ax)
     _whole_numbers(ax.xaxis)
-    ax.set_xlabel("rank (1 = best)")
+    ax.set_xlabel("rank (1 = best)", loc="right")
     ax.figure.colorbar(image, ax=ax, label="probability", shrink=0.85)
     return ax
 
@@ -348,7 +350,7 @@ def plot_partition_in_time(
     place = np.argsort(np.argsort(first, kind="stable"))[labels]
     sizes = np.bincount(place)
     shown = np.sort(np.argsort(-sizes, kind="stable")[:max_clusters])
-    ax = _axes(ax, _WIDTH, 1.0 + 0.22 * len(shown))
+    ax = _axes(ax, _WIDTH, 1.4 + 0.22 * len(shown))
     for row, cluster in enumerate(shown):
         when, color = times[place == cluster], COLORS[row % len(COLORS)]
         ax.hlines(row, when.min(), when.max(), color=color, linewidth=1, alpha=0.4)

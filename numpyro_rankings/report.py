@@ -631,6 +631,10 @@ def _figure(ax: "Axes", caption: str = "") -> str:
     settings: Any = {"svg.hashsalt": "numpyro_rankings", "svg.fonttype": "none"}
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        for _ in range(
+            2
+        ):  # ticks, and with them the room for them, are settled by the layout before
+            figure.draw_without_rendering()
         figure.savefig(stream, format="svg", metadata={"Date": None})
     encoded = base64.b64encode(stream.getvalue().encode()).decode()
     alt = caption or ax.get_title(loc="left")

@@ -65,6 +65,12 @@ def weights_profile():
     return cluster_profiles(draws, rankings)[0]
 
 
+def assert_inside(figure):
+    """That all that is drawn, labels too, is in the figure, but for a point that rounding takes."""
+    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    assert min(box.x0, box.y0, width - box.x1, height - box.y1) > -1 / 72
+
+
 def names_of(axis):
     return [text.get_text() for text in axis.get_ticklabels()]
 
@@ -211,20 +217,34 @@ def test_what_is_no_draws_and_no_profile(data, profiles, weights_profile):
         plot_coclustering(data, max_rankings=0)
 
 
-def test_axes_that_are_given(data, profiles, weights_profile):
-    observed, interval = np.array([0.5, 0.5]), np.array([[0.4, 0.6]] * 2)
-    check = PredictiveCheck(observed, observed, interval, observed)
-    for plot in (
+def figures(data, profiles, weights_profile):
+    """Each plot, a function of its axes."""
+    observed = np.array([0.5, 0.3, 0.1, 0.1])
+    check = PredictiveCheck(observed, observed, observed[:, None] + [-0.1, 0.1], observed)
+    orderings = np.random.default_rng(0).permuted(np.tile(np.arange(4), (9, 1)), axis=1)
+    return (
         lambda ax: plot_coclustering(data, ax=ax),
         lambda ax: plot_concentration(profiles, ax=ax),
         lambda ax: plot_consensus(profiles[0], NAMES, ax=ax),
         lambda ax: plot_decay(exponential_decay(1.0), ax=ax),
         lambda ax: plot_num_clusters(data, ax=ax),
         lambda ax: plot_partition_in_time([0.0, 1.0], [0, 1], ax=ax),
-        lambda ax: plot_predictive_check(check, "ab", ax=ax),
-        lambda ax: plot_rank_probabilities([[0, 1]], ["a", "b"], ax=ax),
-        lambda ax: plot_trace(data, ax=ax),
+        lambda ax: plot_predictive_check(check, NAMES, ax=ax),
+        lambda ax: plot_rank_probabilities(orderings, NAMES, ax=ax),
+        lambda ax: plot_trace(data, "largest_sizes[2]", ax=ax),
         lambda ax: plot_weights(weights_profile, NAMES, ax=ax),
-    ):
+    )
+
+
+def test_axes_that_are_given(data, profiles, weights_profile):
+    for plot in figures(data, profiles, weights_profile):
         ax = Figure().subplots()
         assert plot(ax) is ax
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_nothing_is_cut_off(data, profiles, weights_profile, number):
+    ax = figures(data, profiles, weights_profile)[number](None)
+    for _ in range(2):
+        ax.figure.draw_without_rendering()
+    assert_inside(ax.figure)

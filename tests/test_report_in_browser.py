@@ -13,6 +13,7 @@ from matplotlib.text import Text
 from test_cli import QUICK, SOI
 from test_cluster_command import FEW, GAUSSIAN, POINTS
 from test_cluster_command import QUICK as QUICK_CLUSTER
+from test_plots import assert_inside
 
 from numpyro_rankings import cli, cluster_command, report
 
@@ -115,6 +116,8 @@ def reports(tmp_path_factory):
         assert cli.main([*GAUSSIAN, *FEW, *QUICK_CLUSTER]) == 0
     texts = [text for figure in figures for text in figure.findobj(Text) if text.get_text()]
     assert texts and min(text.get_fontsize() for text in texts) >= TEXT_OF_FIGURES
+    for figure in figures:
+        assert_inside(figure)
     return {"fit": folder / "fitted" / "report.html", "cluster": folder / "out" / "report.html"}
 
 
