@@ -282,7 +282,8 @@ def dp_plackett_luce(
     gamma: Any = 1.0,
     tau: float = 1.0,
     max_clusters: int = 64,
-) -> None:
+    validate_args: bool | None = None,
+) -> Array:
     r"""
     Dirichlet process mixture of nonparametric Plackett–Luce models that share their items.
 
@@ -299,6 +300,17 @@ def dp_plackett_luce(
     ``unseen_weight`` (C,) normalised, ``total_weight`` (C,), and the observed ``rankings``. There
     is no sampling from the prior.
 
+    :param rankings: top-t rankings; items that none of them lists count as unseen.
+    :param alpha: concentration of the root process and of the clusters'; like **phi** and **gamma**
+        a number or a prior.
+    :param phi: how much the clusters resemble the root.
+    :param gamma: concentration of the Dirichlet process.
+    :param tau: inverse scale τ.
+    :param max_clusters: slots.
+    :param validate_args: of the prior of the labels; False where they are names of slots, as in a
+        model with ``judge_sites``, although NumPyro is to validate.
+    :return: the labels, (N,).
+
     **References:**
 
     1. Caron, F., Teh, Y. W., Murphy, T. B. (2014), "Bayesian nonparametric Plackett–Luce models
@@ -313,7 +325,9 @@ def dp_plackett_luce(
     size, number = rankings.num_rankings, rankings.num_items
     assignments = numpyro.sample(
         "assignments",
-        ChineseRestaurantProcess(values["gamma"], size, max_clusters=max_clusters),
+        ChineseRestaurantProcess(
+            values["gamma"], size, max_clusters=max_clusters, validate_args=validate_args
+        ),
         infer={"event_dims": ["ranking"]},
     )
     cluster_sizes = jnp.zeros(max_clusters, jnp.int32).at[assignments].add(1)
@@ -354,6 +368,7 @@ def dp_plackett_luce(
             obs=rankings.orderings[rankings.row_index],
             infer={"event_dims": ["stage"]},
         )
+    return assignments
 
 
 def log_atoms(weights: Array, root: Array, phi: Array, tau: Any) -> Array:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
+import scipy.stats
 from scipy.special import gammaln
 
 _RARE = 0.005
@@ -201,3 +202,16 @@ def lah(n, k):
     if k == 0:
         return float(n == 0)
     return math.comb(n - 1, k - 1) * math.factorial(n) / math.factorial(k)
+
+
+# -- what else is known of the judges of a cluster ------------------------------------------------
+
+OUTCOME_SPREAD, OUTCOME_NOISE = 1.5, 0.5
+
+
+def outcome_of(y):
+    """Log marginal of the outcomes of a cluster, with a mean of their own, and the mean of that."""
+    noise, spread = OUTCOME_NOISE**2, OUTCOME_SPREAD**2
+    covariance = noise * np.eye(len(y)) + spread
+    log_marginal = scipy.stats.multivariate_normal(np.zeros(len(y)), covariance).logpdf(y)
+    return log_marginal, y.sum() * spread / (noise + len(y) * spread)

@@ -9,20 +9,27 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-import scipy.stats
-from enumeration import MallowsPosterior, discrepancies, log_partition, partitions
+from enumeration import (
+    OUTCOME_NOISE,
+    OUTCOME_SPREAD,
+    MallowsPosterior,
+    discrepancies,
+    log_partition,
+    outcome_of,
+    partitions,
+)
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
 from numpyro.infer.util import log_density
 
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import Rankings
-from numpyro_rankings.infer import SliceGibbs
+from numpyro_rankings.infer import DPPlackettLuceGibbs, PlackettLuceGibbs, SliceGibbs
 from numpyro_rankings.infer.base import GIBBS_SITES_KWARG, GibbsKernel
 from numpyro_rankings.partitions import canonical_labels
 
 BLOCK_LISTS = [[0, 1], [0, 2], [2, 1]]
-OUTCOME, OUTCOME_SPREAD, OUTCOME_NOISE = np.array([0.9, -1.1, 0.6]), 1.5, 0.5
+OUTCOME = np.array([0.9, -1.1, 0.6])
 
 
 def block_model(rankings, num_components=None, slots=4, outcome=None):
@@ -49,14 +56,6 @@ def block_model(rankings, num_components=None, slots=4, outcome=None):
 SITES = {"assignments": "z", "center": "sigma", "concentration": "theta"}
 
 
-def outcome_of(block):
-    """Log marginal of the outcomes of a cluster, and the mean of its mean."""
-    y, noise, spread = OUTCOME[list(block)], OUTCOME_NOISE**2, OUTCOME_SPREAD**2
-    covariance = noise * np.eye(len(y)) + spread
-    log_marginal = scipy.stats.multivariate_normal(np.zeros(len(y)), covariance).logpdf(y)
-    return log_marginal, y.sum() * spread / (noise + len(y) * spread)
-
-
 def block_expectations(num_components, with_outcome=False):
     """By enumeration, and quadrature over α and log rate."""
     table = list(partitions(3))
@@ -75,8 +74,8 @@ def block_expectations(num_components, with_outcome=False):
             joint[k, p] = sum(twin.clusters[block][0] for block in blocks)
             theta[k, p] = twin.clusters[blocks[0]][2]
             if with_outcome:
-                joint[k, p] += sum(outcome_of(block)[0] for block in blocks)
-                mean[p] = outcome_of(blocks[0])[1]
+                joint[k, p] += sum(outcome_of(OUTCOME[list(block)])[0] for block in blocks)
+                mean[p] = outcome_of(OUTCOME[list(blocks[0])])[1]
     weight = node_weights[:, None] * np.exp(joint - joint.max())
     weight = weight * (np.exp(by_partition) @ prior_alpha)
     weight /= weight.sum()
@@ -230,3 +229,8 @@ def test_blocks_refuse_what_they_cannot_own():
         SliceGibbs(assignment="parallel", judge_sites=["y"])
     with pytest.raises(ValueError, match="a list of names"):
         SliceGibbs(assignment="parallel", judge_sites="y", model=block_model)
+    for kernel in (DPPlackettLuceGibbs, partial(PlackettLuceGibbs, num_components=2)):
+        with pytest.raises(ValueError, match="give model= too"):
+            kernel(judge_sites=["y"])
+    with pytest.raises(ValueError, match="judges in clusters"):
+        PlackettLuceGibbs(judge_sites=["y"], model=block_model)

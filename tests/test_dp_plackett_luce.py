@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,15 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from enumeration import discrepancies, lah, log_partition, partitions
+from enumeration import (
+    OUTCOME_NOISE,
+    OUTCOME_SPREAD,
+    discrepancies,
+    lah,
+    log_partition,
+    outcome_of,
+    partitions,
+)
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
 from scipy import special, stats
@@ -28,6 +37,7 @@ from numpyro_rankings.infer.dp_plackett_luce import Measures, Scales, draw_clust
 from numpyro_rankings.models import dp_plackett_luce
 from numpyro_rankings.ops.sampling import sample_atom_counts
 from numpyro_rankings.ops.special import log_bessel_ie
+from numpyro_rankings.partitions import canonical_labels
 
 
 def test_lah_numbers_are_the_sum_over_counts():
@@ -74,6 +84,7 @@ def test_bessel():
 # -- lists of length one: all but one integral for each cluster in closed form ---------------------
 
 ITEMS = [0, 0, 1]
+OUTCOME = np.array([0.9, -1.1, 0.6])  # of each judge
 TAU = 0.8
 
 
@@ -108,14 +119,19 @@ def log_marginal(blocks, alpha, phi, nodes, lists=ITEMS):
     return np.log(value.sum()) + len(blocks) * np.log(log_s[1] - log_s[0]), new
 
 
-def expectations(alphas, phis, gammas, weights_of_scales, nodes=60):
+def expectations(alphas, phis, gammas, weights_of_scales, nodes=60, with_outcome=False):
     """Partition, and mean of each scale, over grids of these with their prior weights."""
     table = list(partitions(len(ITEMS)))
+    of_outcome = np.zeros(len(table))
     joint = np.zeros((len(table), len(alphas), len(phis), len(gammas)))
     new = np.zeros((len(table), len(alphas), len(phis), 1))
     for p, labels in enumerate(table):
         blocks = [np.flatnonzero(np.equal(labels, c)) for c in range(max(labels) + 1)]
         log_p = log_partition(list(np.bincount(labels)), np.asarray(gammas), None)
+        if with_outcome:
+            outcomes = [outcome_of(OUTCOME[block]) for block in blocks]
+            log_p = log_p + sum(log_marginal for log_marginal, _ in outcomes)
+            of_outcome[p] = outcomes[0][1]
         for a, alpha in enumerate(alphas):
             for f, phi in enumerate(phis):
                 log_likelihood, new[p, a, f] = log_marginal(blocks, alpha, phi, nodes)
@@ -128,6 +144,7 @@ def expectations(alphas, phis, gammas, weights_of_scales, nodes=60):
         "alpha": np.array([joint.sum((0, 2, 3)) @ alphas]),
         "phi": np.array([joint.sum((0, 1, 3)) @ phis]),
         "gamma": np.array([joint.sum((0, 1, 2)) @ gammas]),
+        **({"mean": np.array([joint.sum((1, 2, 3)) @ of_outcome])} if with_outcome else {}),
     }
 
 
@@ -202,38 +219,53 @@ def test_partition_with_priors_of_the_scales():
 
 
 @pytest.mark.slow
-def test_block_of_gibbs():
-    """α from NUTS, the rest from the kernel."""
+@pytest.mark.parametrize("with_outcome", [False, True])
+def test_block_of_gibbs(with_outcome):
+    """α, and the means of an outcome, from NUTS, the rest from the kernel."""
     alphas = np.exp(np.linspace(-4, 2.6, 30))
     prior = (alphas**3 * np.exp(-2 * alphas))[:, None, None]
-
-    def model(rankings):
-        alpha = numpyro.sample("alpha", dist.Gamma(3.0, 2.0))
-        dp_plackett_luce(rankings, alpha=alpha, phi=2.0, gamma=1.5, tau=TAU, max_clusters=40)
-
-    sites = ["assignments", "weights", "unseen_weight", "total_weight", "root_weights"]
-    sites.append("root_unseen_weight")
-    block = DPPlackettLuceGibbs(tau=TAU, max_clusters=40, model=model)
-    kernel = Gibbs([(block, sites), (NUTS(model), ["alpha"])])
+    block = DPPlackettLuceGibbs(
+        tau=TAU,
+        max_clusters=40,
+        model=partial(block_model, with_outcome=with_outcome),
+        judge_sites=["y"] if with_outcome else (),
+    )
+    kernel = Gibbs([(block, SITES), (NUTS(block.model), None)])
     mcmc = MCMC(
         kernel,
         num_warmup=60,
-        num_samples=150,
+        num_samples=300 if with_outcome else 150,
         num_chains=24,
         chain_method=jax.vmap,
         progress_bar=False,
     )
     mcmc.run(random.key(0), Rankings.from_orderings([[item] for item in ITEMS], num_items=2))
-    samples = mcmc.get_samples(group_by_chain=True)
-    code = np.asarray(samples["assignments"], int) @ 3 ** np.arange(3)
+    samples = {k: np.asarray(v) for k, v in mcmc.get_samples(group_by_chain=True).items()}
+    labels = samples["assignments"].astype(int)
+    code = canonical_labels(labels) @ 3 ** np.arange(3)
     table = np.array(list(partitions(3))) @ 3 ** np.arange(3)
-    found = {
-        "partition": code[..., None] == table,
-        "alpha": np.asarray(samples["alpha"])[..., None],
-    }
-    expected = expectations(alphas, [2.0], [1.5], prior)
+    found = {"partition": code[..., None] == table, "alpha": samples["alpha"][..., None]}
+    if with_outcome:
+        found["mean"] = np.take_along_axis(samples["mean"], labels[..., :1], axis=2)
+    expected = expectations(alphas, [2.0], [1.5], prior, with_outcome=with_outcome)
     z = discrepancies(found, {name: expected[name] for name in found})
     assert max(z.values()) < 6.0, z
+
+
+SITES = ["assignments", "weights", "unseen_weight", "total_weight", "root_weights"]
+SITES.append("root_unseen_weight")
+
+
+def block_model(rankings, with_outcome=False):
+    alpha = numpyro.sample("alpha", dist.Gamma(3.0, 2.0))
+    settings = {"phi": 2.0, "gamma": 1.5, "tau": TAU, "max_clusters": 40}
+    validate = not with_outcome  # else labels are names of slots
+    labels = dp_plackett_luce(rankings, alpha=alpha, validate_args=validate, **settings)
+    if with_outcome:
+        with numpyro.plate("slot", 40):
+            mean = numpyro.sample("mean", dist.Normal(0.0, OUTCOME_SPREAD))
+        with numpyro.plate("judge", len(OUTCOME)):
+            numpyro.sample("y", dist.Normal(mean[labels], OUTCOME_NOISE), obs=OUTCOME)
 
 
 @pytest.mark.slow

@@ -9,7 +9,14 @@ import numpyro
 import numpyro.distributions as dist
 import optax
 import pytest
-from enumeration import discrepancies, log_partition, partitions
+from enumeration import (
+    OUTCOME_NOISE,
+    OUTCOME_SPREAD,
+    discrepancies,
+    log_partition,
+    outcome_of,
+    partitions,
+)
 from jax import random
 from numpyro.infer import MCMC, NUTS, SVI, Gibbs, Trace_ELBO
 from numpyro.infer.autoguide import AutoNormal
@@ -24,6 +31,7 @@ from numpyro_rankings.datasets import simulate_plackett_luce_mixture
 from numpyro_rankings.infer import PlackettLuceGibbs, plackett_luce
 from numpyro_rankings.infer.plackett_luce import as_data, log_likelihood_of, sum_times_in_play
 from numpyro_rankings.ops import choices as ops
+from numpyro_rankings.partitions import canonical_labels
 
 WEIGHTS = np.array([0.35, 0.3, 0.2, 0.1, 0.05])
 
@@ -339,7 +347,7 @@ def test_no_maximum():
     for bad in ({"shape": 0.5}, {"shape": np.nan}, {"rate": -1.0}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             plackett_luce_map(load_dataset(), **bad)
-    with pytest.raises(TypeError, match="needs a Rankings, got list"):
+    with pytest.raises(TypeError, match="must be a Rankings, got list"):
         plackett_luce_map([[0, 1]])
 
 
@@ -399,35 +407,51 @@ def test_one_population_by_quadrature(subsets):
 MIXED = [[0], [1, 0], [2, 1, 0], [0, 2]]
 
 
-def mixture_expectations(num_components, shape, alpha, log_prior_alpha):
+OUTCOME = np.array([0.9, -1.1, 0.6, 1.2])  # of each judge
+
+
+def mixture_expectations(num_components, shape, alpha, log_prior_alpha, with_outcome=False):
     table = list(partitions(len(MIXED)))
     blocks = {}
     for size in range(1, 5):
         for block in itertools.combinations(range(4), size):
             blocks[block] = block_twin([MIXED[i] for i in block], shape)
-    joint, means = [], []
+    joint, means, of_outcome = [], [], []
     for labels in table:
         parts = [tuple(np.flatnonzero(np.equal(labels, c))) for c in range(max(labels) + 1)]
         log_p = log_partition(list(np.bincount(labels)), alpha, num_components)
         prior = np.exp(log_p + log_prior_alpha)
         joint.append(prior * np.prod([blocks[part][0] for part in parts]))
         means.append(blocks[parts[0]][1])
+        if with_outcome:
+            outcomes = [outcome_of(OUTCOME[list(part)]) for part in parts]
+            joint[-1] = joint[-1] * np.exp(sum(log_marginal for log_marginal, _ in outcomes))
+            of_outcome.append(outcomes[0][1])
     joint = np.array(joint)
     weight = joint.sum(1) / joint.sum()
     return {
         "partition": weight,
         "weights": weight @ np.array(means),
         "alpha": np.array([joint.sum(0) @ alpha / joint.sum()]),
+        **({"mean": np.array([weight @ of_outcome])} if with_outcome else {}),
     }
 
 
 def mixture_indicators(samples):
-    code = np.asarray(samples["assignments"], int) @ 4 ** np.arange(4)
-    return {
+    labels = np.asarray(samples["assignments"], int)
+    code = canonical_labels(labels) @ 4 ** np.arange(4)
+
+    def of_first(values):
+        """What the component of the first judge has."""
+        first = labels[:, :, :1].reshape(*labels.shape[:2], *[1] * (np.ndim(values) - 2))
+        return np.take_along_axis(np.asarray(values), first, axis=2)[:, :, 0]
+
+    found = {
         "partition": code[..., None] == np.array(list(partitions(4))) @ 4 ** np.arange(4),
-        "weights": np.asarray(samples["weights"])[..., 0, :],
+        "weights": of_first(samples["weights"]),
         "alpha": np.asarray(samples["alpha"])[..., None],
     }
+    return found | ({"mean": of_first(samples["mean"])[..., None]} if "mean" in samples else {})
 
 
 @pytest.mark.slow
@@ -450,22 +474,29 @@ def test_mixture_by_quadrature():
 
 
 @pytest.mark.slow
-def test_block_of_gibbs_by_quadrature():
-    """α from NUTS, the labels and weights from the kernel."""
+@pytest.mark.parametrize("with_outcome", [False, True])
+def test_block_of_gibbs_by_quadrature(with_outcome):
+    """α, and the means of an outcome, from NUTS, the labels and weights from the kernel."""
     alpha = np.exp(np.linspace(-9, 4, 1500))
     shape = np.array([0.8, 1.0, 1.4])
 
     def model(rankings):
         mass = numpyro.sample("alpha", dist.Gamma(2.0, 1.5))
-        labels = numpyro.sample("assignments", rd.FiniteDirichletPartition(mass, 3, 4))
+        partition = rd.FiniteDirichletPartition(mass, 3, 4, validate_args=not with_outcome)
+        labels = numpyro.sample("assignments", partition)
         with numpyro.plate("cluster", 3):
             weights = numpyro.sample("w", dist.Dirichlet(jnp.asarray(shape)))
+            if with_outcome:
+                mean = numpyro.sample("mean", dist.Normal(0.0, OUTCOME_SPREAD))
         with numpyro.plate("ranking", 4):
             d = rd.TopTPlackettLuce(jnp.log(weights[labels]), rankings.orderings.shape[1])
             numpyro.sample("rankings", d, obs=rankings.orderings)
+            if with_outcome:
+                numpyro.sample("y", dist.Normal(mean[labels], OUTCOME_NOISE), obs=OUTCOME)
 
-    block = PlackettLuceGibbs(num_components=3, model=model, sites={"weights": "w"})
-    kernel = Gibbs([(block, ["assignments", "w"]), (NUTS(model), ["alpha"])])
+    settings = {"judge_sites": ["y"]} if with_outcome else {}
+    block = PlackettLuceGibbs(num_components=3, model=model, sites={"weights": "w"}, **settings)
+    kernel = Gibbs([(block, ["assignments", "w"]), (NUTS(model), None)])
     rankings = Rankings.from_orderings(MIXED, num_items=3)
     mcmc = MCMC(
         kernel,
@@ -478,7 +509,8 @@ def test_block_of_gibbs_by_quadrature():
     mcmc.run(random.key(0), rankings)
     samples = mcmc.get_samples(group_by_chain=True)
     found = mixture_indicators({**samples, "weights": samples["w"]})
-    expected = mixture_expectations(3, shape, alpha, 2.0 * np.log(alpha) - 1.5 * alpha)
+    log_prior = 2.0 * np.log(alpha) - 1.5 * alpha
+    expected = mixture_expectations(3, shape, alpha, log_prior, with_outcome)
     z = discrepancies(found, expected)
     assert max(z.values()) < 6.0, z
 

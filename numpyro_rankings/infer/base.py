@@ -17,6 +17,7 @@ from numpyro.util import is_prng_key
 
 from numpyro_rankings._lazy import mend_numpyro_infer
 from numpyro_rankings._xla import warn_of_wrong_sums
+from numpyro_rankings.infer.outcomes import sum_of_judges
 from numpyro_rankings.rankings import Rankings
 
 mend_numpyro_infer()
@@ -38,6 +39,7 @@ class GibbsKernel(MCMCKernel):
     _sample_fn = True  # tells MCMC.run that a state in hand needs no second init
 
     _is_block = False  # whether the model is a user's
+    _judge_sites: tuple[str, ...] = ()  # of that model, see ``outcomes``
 
     def __init__(self, model: Callable) -> None:
         self._model = model
@@ -87,6 +89,24 @@ class GibbsKernel(MCMCKernel):
         with handlers.block(), handlers.trace() as trace, handlers.seed(rng_seed=0):
             self._model(*args, **kwargs)
         return trace
+
+    def _log_outcomes(
+        self, own: dict[str, Array], site: str, num_slots: int, args: tuple, kwargs: dict
+    ) -> Array | None:
+        """Log likelihood of each judge's outcomes in each slot, (C, N), if there are any.
+
+        :param own: values of the sites that the kernel owns; those of **site** are the labels.
+        """
+        if not self._judge_sites:
+            return None
+        size = own[site].shape[-1]
+
+        def in_slot(slot: Array) -> Array:
+            values = {**own, site: jnp.full(size, slot, jnp.int32)}
+            trace = self._sites_of_model(values, args, kwargs)
+            return sum_of_judges(trace, self._judge_sites, size)
+
+        return jax.vmap(in_slot)(jnp.arange(num_slots))
 
     def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
         """Initial state; a batch of keys gives a batch of chains."""

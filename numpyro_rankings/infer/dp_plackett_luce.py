@@ -1,6 +1,6 @@
 """Gibbs kernel for the Dirichlet process mixture of nonparametric Plackett–Luce models."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from numpyro_rankings.infer.marginal_weights import (
     update_weights_marginally,
 )
 from numpyro_rankings.infer.members import label_dtype
+from numpyro_rankings.infer.outcomes import check_judge_sites, check_prior_of_slots, log_of_own
 from numpyro_rankings.infer.plackett_luce import (
     PlackettLuceData,
     log_likelihood_of,
@@ -31,11 +32,22 @@ from numpyro_rankings.infer.plackett_luce import (
 )
 from numpyro_rankings.models import dp_plackett_luce, log_atoms, log_pitt_walker, log_unseen
 from numpyro_rankings.ops.choices import log_likelihoods, times_chosen
+from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.sampling import sample_atom_counts, sample_log_gamma, slice_sample
 
 # With a small α what is unseen has next to no weight; less than this counts as this, so that
 # float32 can hold its logarithm and products.
 _LEAST_UNSEEN = 1e-30
+
+
+_SITES = (
+    "assignments",
+    "weights",
+    "unseen_weight",
+    "total_weight",
+    "root_weights",
+    "root_unseen_weight",
+)
 
 
 class Measures(NamedTuple):
@@ -194,6 +206,12 @@ class DPPlackettLuceGibbs(PoolKernel):
         ``unseen_weight``, ``total_weight``, ``root_weights`` and ``root_unseen_weight``. It calls
         :func:`~numpyro_rankings.models.dp_plackett_luce` with the same ``tau`` and
         ``max_clusters``, and scales of its own.
+    :param judge_sites: as a block, observed sites of the model of batch shape (N,) that say
+        something of each judge besides the ranking, as of
+        :class:`~numpyro_rankings.infer.SliceGibbs`: entry i may depend on the label of judge i,
+        which ``dp_plackett_luce`` returns, and on sites that other blocks own, in all slots of the
+        same prior. Labels are then names of slots, not in order of first use, and there are no
+        steps with the labels integrated out.
 
     **References:**
 
@@ -225,6 +243,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         *,
         num_marginal_steps: int | None = None,
         model: Callable | None = None,
+        judge_sites: Sequence[str] = (),
     ) -> None:
         for name, value in (("alpha", alpha), ("phi", phi), ("gamma", gamma)):
             check_scale(name, value)
@@ -238,6 +257,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         self._alpha, self._phi, self._gamma = alpha, phi, gamma
         self._tau, self._num_slots = float(tau), max_clusters
         self._is_block = model is not None
+        self._judge_sites = check_judge_sites(judge_sites, self._is_block)
         if model is None:
             model = partial(
                 dp_plackett_luce,
@@ -252,15 +272,9 @@ class DPPlackettLuceGibbs(PoolKernel):
     def _scales(self, z: dict, args: tuple, kwargs: dict) -> Scales:
         if not self._is_block:
             return Scales(*(jnp.asarray(z[name], float) for name in Scales._fields))
-        names = (
-            "assignments",
-            "weights",
-            "unseen_weight",
-            "total_weight",
-            "root_weights",
-            "root_unseen_weight",
-        )
-        trace = self._sites_of_model({name: z[name] for name in names}, args, kwargs)
+        trace = self._sites_of_model({name: z[name] for name in _SITES}, args, kwargs)
+        if self._judge_sites:
+            check_prior_of_slots(trace["assignments"]["fn"], "assignments")
         values = (trace[f"process_{name}"]["value"] for name in Scales._fields)
         return Scales(*(jnp.asarray(value, float) for value in values))
 
@@ -302,7 +316,13 @@ class DPPlackettLuceGibbs(PoolKernel):
             z["weights"] * total,
             z["unseen_weight"] * total[:, 0],
         )
-        return self._state(z["assignments"], measures, scales, data, rng_key, jnp.array(False))
+        outcomes = self._log_outcomes_at(z, args, kwargs)
+        no = jnp.array(False)
+        return self._state(z["assignments"], measures, scales, data, rng_key, no, outcomes)
+
+    def _log_outcomes_at(self, z: dict, args: tuple, kwargs: dict) -> Array | None:
+        own = {name: z[name] for name in _SITES}
+        return self._log_outcomes(own, "assignments", self._num_slots, args, kwargs)
 
     def _sweep(self, state: DPPlackettLuceState, args: tuple, kwargs: dict) -> DPPlackettLuceState:
         rankings, data = self._data(args, kwargs, state.z)
@@ -328,18 +348,28 @@ class DPPlackettLuceGibbs(PoolKernel):
         mass = measures.atoms.sum(1) + measures.unseen
         shares, pool = measures.atoms / mass[:, None], measures.unseen / mass
 
+        # occupied slots first, as they are but where outcomes need the names of slots to stay
+        first = jnp.argsort(empty, stable=True).astype(jnp.int32)
+        outcomes, row_index = self._log_outcomes_at(z, args, kwargs), data.row_index
+        if outcomes is not None:  # equal rankings are no longer alike
+            row_index = jnp.arange(data.num_rankings, dtype=jnp.int32)
+
         def log_table(order: Array, num_active: Array) -> Array:
-            return log_likelihoods(data.choices, shares[order], pool[order], num_active)
+            order = first[order]
+            table = log_likelihoods(data.choices, shares[order], pool[order], num_active)
+            return table if outcomes is None else table[:, data.row_index] + outcomes[order]
 
         partition = PartitionPrior(scales.gamma, None)
+        place = inverse_ordering(first)
         labels, overflow = draw_labels_in_slices(
-            key_labels, labels, sizes, partition, data.row_index, log_table
+            key_labels, place[labels], sizes[first], partition, row_index, log_table
         )
+        labels = first[labels]
         # labels, clusters and their number again, with the labels integrated out
         num_steps, glides = number_of_steps(
             self._num_marginal_steps, data.choices, data.num_rankings, slots, rankings.num_items
         )
-        if num_steps > 0:
+        if num_steps > 0 and outcomes is None:
             labels, log_weights = update_weights_marginally(
                 key_steps,
                 labels,
@@ -387,7 +417,7 @@ class DPPlackettLuceGibbs(PoolKernel):
             measures, scales = update_common_scale(
                 key_scale, measures, scales, self._phi, occupied, tau
             )
-        return self._state(labels, measures, scales, data, rng_key, overflow)
+        return self._state(labels, measures, scales, data, rng_key, overflow, outcomes)
 
     def _has_prior(self, name: str) -> bool:
         return isinstance(getattr(self, f"_{name}"), dist.Distribution) and not self._is_block
@@ -400,11 +430,14 @@ class DPPlackettLuceGibbs(PoolKernel):
         data: PlackettLuceData,
         rng_key: Array,
         overflow: Array,
+        log_outcomes: Array | None = None,
     ) -> DPPlackettLuceState:
         """Labels in order of first use, the clusters after them, and the log joint."""
         slots = self._num_slots
-        labels, order = canonical_order(labels, slots)
-        atoms, unseen = measures.atoms[order], measures.unseen[order]
+        atoms, unseen = measures.atoms, measures.unseen
+        if log_outcomes is None:
+            labels, order = canonical_order(labels, slots)
+            atoms, unseen = atoms[order], unseen[order]
         total = atoms.sum(1) + unseen
         z = {
             "assignments": labels.astype(label_dtype(slots)),
@@ -414,7 +447,7 @@ class DPPlackettLuceGibbs(PoolKernel):
             "root_weights": measures.root,
             "root_unseen_weight": measures.root_unseen,
         }
-        log_joint = self._log_joint(z, scales, data)
+        log_joint = self._log_joint(z, scales, data) + log_of_own(labels, log_outcomes)
         if not self._is_block:
             sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
             z |= scales._asdict()
@@ -450,7 +483,9 @@ class DPPlackettLuceGibbs(PoolKernel):
 
     def _potential(self, state: DPPlackettLuceState, args: tuple, kwargs: dict) -> Array:
         _, data = self._data(args, kwargs, state.z)
-        return -self._log_joint(state.z, self._scales(state.z, args, kwargs), data)
+        log_joint = self._log_joint(state.z, self._scales(state.z, args, kwargs), data)
+        labels = state.z["assignments"].astype(jnp.int32)
+        return -log_joint - log_of_own(labels, self._log_outcomes_at(state.z, args, kwargs))
 
 
 def update_dependence(

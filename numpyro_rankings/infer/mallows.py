@@ -57,7 +57,7 @@ from numpyro_rankings.infer.concentrations import (
 from numpyro_rankings.infer.marginal import number_of_moves
 from numpyro_rankings.infer.marginal_mallows import update_marginally
 from numpyro_rankings.infer.members import Members, label_dtype
-from numpyro_rankings.infer.outcomes import check_judge_sites, log_of_own, sum_of_judges
+from numpyro_rankings.infer.outcomes import check_judge_sites, check_prior_of_slots, log_of_own
 from numpyro_rankings.infer.search import log_table, num_iterations, search_mixture
 from numpyro_rankings.models import mallows_mixture, num_stages
 from numpyro_rankings.ops.codes import inverse_ordering, max_codes
@@ -235,11 +235,8 @@ class _MallowsGibbs(GibbsKernel):
                 f"site {self._sites['assignments']!r} must have a ChineseRestaurantProcess or a "
                 f"FiniteDirichletPartition as its prior, not {type(partition).__name__}"
             )
-        if self._judge_sites and partition._validate_args:
-            raise ValueError(
-                f"with judge_sites labels are names of slots, not in order of first use: give the "
-                f"prior of site {self._sites['assignments']!r} validate_args=False"
-            )
+        if self._judge_sites:
+            check_prior_of_slots(partition, self._sites["assignments"])
         alpha = jnp.asarray(partition.concentration, float)
         prior = trace[self._sites["concentration"]]["fn"]
         if prior.batch_shape not in ((), (self._num_slots,)):
@@ -294,7 +291,7 @@ class _MallowsGibbs(GibbsKernel):
             drawn = hyper.concentration.draw(key_theta, slots, max_codes(n, stages))
             possible = jnp.isfinite(hyper.concentration.log_prob(theta, n))
             start["concentration"] = jnp.where(possible[:, None], theta, drawn)
-        outcomes = self._log_outcomes({names[k]: start[k] for k in names}, args, kwargs)
+        outcomes = self._log_outcomes_at({names[k]: start[k] for k in names}, args, kwargs)
         yes, no = jnp.ones(()), jnp.array(False)
         return self._state(start, hyper, data, n, rng_key, yes, no, outcomes)
 
@@ -327,7 +324,7 @@ class _MallowsGibbs(GibbsKernel):
 
         accept_label = jnp.ones(())
         overflow = jnp.array(False)
-        log_outcomes = self._log_outcomes(z, args, kwargs)
+        log_outcomes = self._log_outcomes_at(z, args, kwargs)
         if log_outcomes is not None:
             labels, overflow = self._update_assignments_with_outcomes(
                 key_labels, now, sizes, hyper, data, log_outcomes
@@ -356,20 +353,9 @@ class _MallowsGibbs(GibbsKernel):
         accept_prob = jnp.minimum(accept_label, accept_center)
         return self._state(now, hyper, data, n, rng_key, accept_prob, overflow, log_outcomes)
 
-    def _log_outcomes(self, z: dict, args: tuple, kwargs: dict) -> Array | None:
-        """Log likelihood of each judge's outcomes in each slot, (C, N), if there are any."""
-        if not self._judge_sites:
-            return None
-        site = self._sites["assignments"]
+    def _log_outcomes_at(self, z: dict, args: tuple, kwargs: dict) -> Array | None:
         own = {name: z[name] for name in self._sites.values()}
-        size = z[site].shape[-1]
-
-        def in_slot(slot: Array) -> Array:
-            values = {**own, site: jnp.full(size, slot, jnp.int32)}
-            trace = self._sites_of_model(values, args, kwargs)
-            return sum_of_judges(trace, self._judge_sites, size)
-
-        return jax.vmap(in_slot)(jnp.arange(self._num_slots))
+        return self._log_outcomes(own, self._sites["assignments"], self._num_slots, args, kwargs)
 
     def _update_assignments_with_outcomes(
         self,
@@ -564,7 +550,7 @@ class _MallowsGibbs(GibbsKernel):
         center, theta = z[names["center"]], z[names["concentration"]]
         data = self._data(rankings)
         log_joint = self._log_joint(labels, center, theta, sizes, hyper, data, rankings.num_items)
-        return -log_joint - log_of_own(labels, self._log_outcomes(z, args, kwargs))
+        return -log_joint - log_of_own(labels, self._log_outcomes_at(z, args, kwargs))
 
     def _reseat(
         self,

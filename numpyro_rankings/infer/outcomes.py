@@ -16,6 +16,18 @@ def check_judge_sites(sites: Sequence[str], is_block: bool) -> tuple[str, ...]:
     return tuple(sites)
 
 
+def check_prior_of_slots(partition: Any, site: str) -> None:
+    """That the prior of the labels does not ask for an order of first use, which they are not in.
+
+    :param partition: the prior, and **site** its name.
+    """
+    if partition._validate_args:
+        raise ValueError(
+            f"with judge_sites labels are names of slots, not in order of first use: give the "
+            f"prior of site {site!r} validate_args=False"
+        )
+
+
 def sum_of_judges(trace: Mapping[str, Any], sites: Sequence[str], size: int) -> Array:
     """Log probability of the sites by judge, (N,).
 

@@ -1,6 +1,6 @@
 """Gibbs kernels for Plackett–Luce models (Caron, Teh & Murphy 2014; Caron & Doucet 2012)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from numpyro_rankings.infer.marginal_weights import (
     update_weights_marginally,
 )
 from numpyro_rankings.infer.members import Members, label_dtype, members
+from numpyro_rankings.infer.outcomes import check_judge_sites, check_prior_of_slots, log_of_own
 from numpyro_rankings.models import plackett_luce
 from numpyro_rankings.ops.choices import (
     Choices,
@@ -196,6 +197,12 @@ class PlackettLuceGibbs(GibbsKernel):
         :class:`~numpyro_rankings.distributions.FiniteDirichletPartition`. The rankings must have
         the likelihood of :func:`~numpyro_rankings.models.plackett_luce`.
     :param sites: other names for these sites, for instance ``{"weights": "w"}``.
+    :param judge_sites: as a block with K > 1, observed sites of the model of batch shape (N,) that
+        say something of each judge besides the ranking, as of
+        :class:`~numpyro_rankings.infer.SliceGibbs`: entry i may depend on the label of judge i and
+        on sites that other blocks own, in all components of the same prior. Labels are then names
+        of components, not in order of first use: give their prior ``validate_args=False``. There
+        are no steps with the labels integrated out.
 
     **References:**
 
@@ -226,6 +233,7 @@ class PlackettLuceGibbs(GibbsKernel):
         num_marginal_steps: int | None = None,
         model: Callable | None = None,
         sites: Mapping[str, str] | None = None,
+        judge_sites: Sequence[str] = (),
     ) -> None:
         array = np.asarray(shape)
         if array.dtype.kind not in "iuf" or not np.all((array > 0) & (array < np.inf)):
@@ -245,6 +253,9 @@ class PlackettLuceGibbs(GibbsKernel):
         self._shape, self._rate, self._alpha = shape, rate, alpha
         self._num_components = num_components
         self._is_block = model is not None
+        self._judge_sites = check_judge_sites(judge_sites, self._is_block)
+        if self._judge_sites and num_components == 1:
+            raise ValueError("judge_sites are of judges in clusters: num_components=")
         names = ["weights", "assignments"][: 2 if num_components > 1 else 1]
         self._sites = {**{name: name for name in names}, **(sites or {})}
         if set(self._sites) != set(names):
@@ -297,6 +308,8 @@ class PlackettLuceGibbs(GibbsKernel):
                     f"site {site!r} must have a FiniteDirichletPartition of "
                     f"{self._num_components} components as its prior, not {partition!r}"
                 )
+            if self._judge_sites:
+                check_prior_of_slots(partition, site)
             alpha = jnp.asarray(partition.concentration, float)
         shape = jnp.asarray(prior.concentration, float)
         if shape.ndim > 1:
@@ -325,15 +338,23 @@ class PlackettLuceGibbs(GibbsKernel):
         if slots > 1:
             z[self._sites["assignments"]] = labels
         hyper = self._hyper(z, alpha, args, kwargs)
-        return self._state(labels, weights, hyper, data, rng_key)
+        outcomes = self._log_outcomes_at(z, args, kwargs)
+        return self._state(labels, weights, hyper, data, rng_key, outcomes)
+
+    def _log_outcomes_at(self, z: dict, args: tuple, kwargs: dict) -> Array | None:
+        own = {name: z[name] for name in self._sites.values()}
+        site = self._sites.get("assignments", "")
+        return self._log_outcomes(own, site, self._num_components, args, kwargs)
 
     def _sweep(self, state: PlackettLuceState, args: tuple, kwargs: dict) -> PlackettLuceState:
         data, slots = as_data(find_rankings(args, kwargs)), self._num_components
         hyper = self._hyper(state.z, state.z.get("alpha"), args, kwargs)
         rng_key, key_labels, key_weights, key_alpha, key_steps = random.split(state.rng_key, 5)
         weights, labels = self._parameters(state.z, data)
+        outcomes = self._log_outcomes_at(state.z, args, kwargs)
         if slots > 1:
-            labels = _update_labels(key_labels, labels, weights, hyper.partition, data)
+            labels = _update_labels(key_labels, labels, weights, hyper.partition, data, outcomes)
+        if slots > 1 and outcomes is None:
             moves = number_of_steps(
                 self._num_marginal_steps, data.choices, data.num_rankings, slots, weights.shape[1]
             )
@@ -346,7 +367,7 @@ class PlackettLuceGibbs(GibbsKernel):
             sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
             alpha = update_alpha(key_alpha, hyper.partition, self._alpha, sizes)
             hyper = hyper._replace(partition=hyper.partition._replace(alpha=alpha))
-        return self._state(labels, weights, hyper, data, rng_key)
+        return self._state(labels, weights, hyper, data, rng_key, outcomes)
 
     def _parameters(self, z: dict, data: PlackettLuceData) -> tuple[Array, Array]:
         """Weights (K, n) and labels (N,) of a state."""
@@ -356,14 +377,21 @@ class PlackettLuceGibbs(GibbsKernel):
         return weights, z[self._sites["assignments"]].astype(jnp.int32)
 
     def _state(
-        self, labels: Array, weights: Array, hyper: Hyper, data: PlackettLuceData, rng_key: Array
+        self,
+        labels: Array,
+        weights: Array,
+        hyper: Hyper,
+        data: PlackettLuceData,
+        rng_key: Array,
+        log_outcomes: Array | None = None,
     ) -> PlackettLuceState:
         """Labels in order of first use, the weights after them, and the log joint."""
         slots = self._num_components
-        if slots > 1:
+        if slots > 1 and log_outcomes is None:
             labels, order = canonical_order(labels, slots)
             weights = weights[order]
         log_joint = self._log_joint(labels, weights, hyper, data)
+        log_joint += log_of_own(labels, log_outcomes)
         z = {self._sites["weights"]: weights if slots > 1 else weights[0]}
         if slots > 1:
             z[self._sites["assignments"]] = labels.astype(label_dtype(slots))
@@ -399,7 +427,8 @@ class PlackettLuceGibbs(GibbsKernel):
         data = as_data(find_rankings(args, kwargs))
         hyper = self._hyper(state.z, state.z.get("alpha"), args, kwargs)
         weights, labels = self._parameters(state.z, data)
-        return -self._log_joint(labels, weights, hyper, data)
+        outcomes = self._log_outcomes_at(state.z, args, kwargs)
+        return -self._log_joint(labels, weights, hyper, data) - log_of_own(labels, outcomes)
 
 
 def _update_weights(
@@ -419,15 +448,24 @@ def _update_weights(
 
 
 def _update_labels(
-    key: Array, labels: Array, weights: Array, prior: PartitionPrior, data: PlackettLuceData
+    key: Array,
+    labels: Array,
+    weights: Array,
+    prior: PartitionPrior,
+    data: PlackettLuceData,
+    log_outcomes: Array | None,
 ) -> Array:
     """The shares of the components given the labels, then all labels given the shares."""
     key_shares, key_labels = random.split(key)
     slots = weights.shape[0]
     sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
     log_shares, _, _ = draw_weights(key_shares, sizes, labels, prior)
-    table = log_likelihoods(data.choices, weights, None, jnp.array(slots))
-    return draw_labels(key_labels, table + log_shares[:, None], data.row_index)
+    table = log_likelihoods(data.choices, weights, None, jnp.array(slots)) + log_shares[:, None]
+    row_index = data.row_index
+    if log_outcomes is not None:  # equal rankings are no longer alike
+        table = table[:, row_index] + log_outcomes
+        row_index = jnp.arange(data.num_rankings, dtype=jnp.int32)
+    return draw_labels(key_labels, table, row_index)
 
 
 def _update_without_labels(
