@@ -6,11 +6,13 @@ Labels of draws are whole numbers from 0. Only which are equal matters, unless s
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
+
+from .ops.checks import check_whole
 
 __all__ = [
     "MedoidPartition",
@@ -266,15 +268,8 @@ def coclustering_blocks(
        [0, 1] [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5]]
        [2] [[0.0, 0.5, 1.0]]
     """
-    check_positive("block_size", block_size)
+    check_whole("block_size", block_size)
     return _blocks(as_draws(assignments), block_size)
-
-
-def check_positive(name: str, number: Any) -> None:
-    """That it is a whole number from 1."""
-    is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-    if not is_whole or number < 1:
-        raise ValueError(f"{name} must be a positive whole number, got {number!r}")
 
 
 def _blocks(assignments: np.ndarray, block_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -324,7 +319,7 @@ def medoid_partition(
     losses = {"vi": _vi, "binder": _binder}
     if loss not in losses:
         raise ValueError(f"loss must be one of {', '.join(losses)}, got {loss!r}")
-    check_positive("max_draws", max_draws)
+    check_whole("max_draws", max_draws)
     draws = as_draws(assignments)
     num_draws = len(draws)
     kept = np.unique(np.linspace(0, num_draws - 1, min(max_draws, num_draws)).astype(int))

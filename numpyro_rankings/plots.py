@@ -13,7 +13,8 @@ from numpyro.distributions import Distribution
 
 from .decays import Decay
 from .inference_data import posterior_of
-from .partitions import check_positive, coclustering
+from .ops.checks import check_whole
+from .partitions import coclustering
 from .point_estimates import reference_partition
 from .predictive_checks import PredictiveCheck
 from .summaries import (
@@ -99,7 +100,7 @@ def _variable(data: Any, name: str) -> Any:
 
 
 def _check_profile(profile: Any, kind: Any, max_items: int, items: Sequence[str]) -> None:
-    check_positive("max_items", max_items)
+    check_whole("max_items", max_items)
     if not isinstance(profile, kind):
         raise TypeError(f"profile must be one {kind.__name__}, got {type(profile).__name__}")
     if len(items) != len(profile.consensus):
@@ -126,7 +127,7 @@ def plot_coclustering(
         of information.
     :param max_rankings: of more rankings, so many are picked evenly over the clusters.
     """
-    check_positive("max_rankings", max_rankings)
+    check_whole("max_rankings", max_rankings)
     assignments = _variable(data, "assignments")
     noun = f"{assignments.dims[-1]}s"  # rankings or points
     labels = np.asarray(assignments)
@@ -378,7 +379,7 @@ def plot_concentration(
     :param profiles: :func:`~numpyro_rankings.cluster_profiles`.
     :param max_clusters: only the first so many are shown.
     """
-    check_positive("max_clusters", max_clusters)
+    check_whole("max_clusters", max_clusters)
     if len(profiles) == 0 or not all(isinstance(one, ClusterProfile) for one in profiles):
         raise TypeError(
             "profiles must be what cluster_profiles returns of draws of a Mallows kernel"

@@ -14,11 +14,11 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
+from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.partitions import (
     as_draws,
     as_partition,
     canonical_labels,
-    check_positive,
     match_clusters,
     medoid_partition,
     partition_entropy,
@@ -161,9 +161,9 @@ def point_estimate(
        array([0, 0, 1, 1], dtype=int32)
     """
     draws = canonical_labels(as_draws(assignments))
-    check_positive("num_starts", num_starts)
+    check_whole("num_starts", num_starts)
     if max_clusters is not None:
-        check_positive("max_clusters", max_clusters)
+        check_whole("max_clusters", max_clusters)
     f = _terms(loss, draws.shape[1])
     if not search:
         few = draws if max_clusters is None else draws[draws.max(axis=1) < max_clusters]

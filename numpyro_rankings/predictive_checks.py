@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from .distributions import GeneralizedMallows, TopTPlackettLuce
-from .partitions import check_positive
+from .ops.checks import check_whole
 from .rankings import Rankings
 from .summaries import check_samples, fitted_items, flatten_chains
 
@@ -78,7 +78,7 @@ def posterior_predictive_checks(
        via realized discrepancies*, Statistica Sinica.
     """
     check_samples(samples)
-    check_positive("num_draws", num_draws)
+    check_whole("num_draws", num_draws)
     draws = flatten_chains(samples)
     rankings = fitted_items(draws, rankings)
     total = len(next(iter(draws.values())))

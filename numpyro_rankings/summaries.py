@@ -17,9 +17,10 @@ from scipy.special import logsumexp as logsumexp_np
 
 from .datasets import Pool, seat_tokens
 from .distributions import GeneralizedMallows, TopTPlackettLuce
+from .ops.checks import check_whole
 from .ops.codes import inverse_ordering, max_codes, stage_codes
 from .ops.special import log_psi
-from .partitions import as_draws, as_partition, check_positive, match_clusters
+from .partitions import as_draws, as_partition, match_clusters
 from .point_estimates import reference_partition
 from .rankings import Rankings, check_rankings
 
@@ -623,8 +624,8 @@ def predict_items(
     :param tau: what ``DPPlackettLuceGibbs`` was given; the samples do not tell.
     """
     check_draws(samples)
-    check_positive("num_lists", num_lists)
-    check_positive("length", length)
+    check_whole("num_lists", num_lists)
+    check_whole("length", length)
     if not (np.isfinite(tau) and tau > 0):
         raise ValueError(f"tau must be a positive number, got {tau!r}")
     rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
@@ -896,7 +897,7 @@ def _log_plackett_luce(
     num_new_clusters: int,
     fitted: Rankings | None,
 ) -> np.ndarray:
-    check_positive("num_new_clusters", num_new_clusters)
+    check_whole("num_new_clusters", num_new_clusters)
     num_items = np.shape(samples["weights"])[-1]
     orderings: Any = new_rankings.orderings
     offered: Any = new_rankings.choice_sets

@@ -1,6 +1,7 @@
 """Mallows kernels as blocks of ``numpyro.infer.Gibbs``."""
 
 from collections import namedtuple
+from contextlib import nullcontext
 from functools import partial
 
 import jax
@@ -24,7 +25,12 @@ from numpyro.infer.util import log_density
 
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import Rankings
-from numpyro_rankings.infer import DPPlackettLuceGibbs, PlackettLuceGibbs, SliceGibbs
+from numpyro_rankings.infer import (
+    DPPlackettLuceGibbs,
+    GammaProcessPlackettLuceGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
+)
 from numpyro_rankings.infer.base import GIBBS_SITES_KWARG, GibbsKernel
 from numpyro_rankings.partitions import canonical_labels
 
@@ -187,6 +193,129 @@ def test_numbers_among_the_arguments_are_known_at_the_start():
     for number in (3, 2):
         state = kernel.init(random.key(0), 0, None, (number, np.ones(4)), {"name": "x"})
         np.testing.assert_array_equal(state.z["x"], np.full(number, 4.0))
+
+
+def altered(rankings, slots=4, **changes):
+    """A model for a block, but for one change."""
+    settings = {"concentration": 1.0, "size": len(rankings), "max_clusters": slots}
+    prior = changes.get("prior", rd.ChineseRestaurantProcess)(**settings)
+    labels = numpyro.sample("z", prior)
+    with numpyro.plate("cluster", slots):
+        centers = changes.get("centers", rd.RandomPermutation(3))
+        center = numpyro.sample("sigma", centers)
+        rate = 1.0
+        if "rate" in changes:
+            rate = numpyro.sample("rate", dist.LogNormal(0.0, 1.0))[:, None]
+        theta = dist.Exponential(rate).expand((slots, 2) if "rate" in changes else (2,))
+        theta = numpyro.sample("theta", changes.get("theta", theta.to_event(1)))
+        level = numpyro.sample("level", dist.Normal(0.0, 1.0))
+    theta = jnp.broadcast_to(jnp.reshape(theta, (slots, -1)), (slots, 2))
+    lists = jnp.asarray(rankings.orderings)
+    if "likelihood" in changes:
+        numpyro.sample("pi", changes["likelihood"](center[labels], theta[labels]), obs=lists)
+    else:
+        with numpyro.plate("ranking", len(lists)), changes.get("handler", nullcontext)():
+            numpyro.sample("pi", rd.GeneralizedMallows(center[labels], theta[labels]), obs=lists)
+    if "more" in changes:
+        changes["more"](labels, center, theta, level)
+
+
+def outcome_site(name, at):
+    """A further site of which the labels, say, shift the mean."""
+
+    def more(labels, center, theta, level):
+        where = {"labels": level[labels], "theta": theta[labels, 0], "none": level[:3]}[at]
+        numpyro.sample(name, dist.Normal(where, 1.0), obs=jnp.array([0.5, 0.1, 0.3]))
+
+    return more
+
+
+def of_occupied(labels, center, theta, level):
+    """A latent site of those clusters only that hold somebody."""
+    occupied = jnp.zeros(4).at[labels].set(1.0) > 0
+    with numpyro.plate("cluster", 4), numpyro.handlers.mask(mask=occupied):
+        numpyro.sample("latent", dist.Normal(0.0, 1.0))
+
+
+def plackett_luce(center, theta):
+    return rd.TopTPlackettLuce(-jnp.argsort(center) * theta[:, :1], 2)
+
+
+of_slots = partial(rd.ChineseRestaurantProcess, validate_args=False)
+with_discount = partial(rd.ChineseRestaurantProcess, discount=0.6)
+mask_all = partial(numpyro.handlers.mask, mask=jnp.array([True, True, False]))
+REFUSED = {
+    "a discount": ({"prior": with_discount}, {}, "has a discount"),
+    "other centers": (
+        {"centers": dist.Delta(jnp.arange(3), event_dim=1)},
+        {},
+        "'sigma' must have a RandomPermutation as its prior, not Delta",
+    ),
+    "a rate for each slot": ({"rate": True}, {}, "'theta' must be the same in all slots"),
+    "one concentration": ({"theta": dist.Exponential(1.0)}, {}, r"must have event shape \(2,\)"),
+    "masked rankings": ({"handler": mask_all}, {}, "'pi' must not be masked"),
+    "scaled rankings": (
+        {"handler": partial(numpyro.handlers.scale, scale=2.0)},
+        {},
+        "'pi' must not be masked, scaled",
+    ),
+    "other rankings": ({"likelihood": plackett_luce}, {}, "'pi' depends on 'sigma' and 'theta'"),
+    "a forgotten outcome": ({"more": outcome_site("y", "labels")}, {}, "name it in judge_sites"),
+    "an outcome of the concentrations": (
+        {"more": outcome_site("y", "theta"), "prior": of_slots},
+        {"judge_sites": ["y"], "assignment": "parallel"},
+        "'y' of judge_sites depends on 'theta' and 'z'",
+    ),
+    "the rankings as an outcome": (
+        {"prior": of_slots},
+        {"judge_sites": ["pi"], "assignment": "parallel"},
+        "'pi' is of the rankings",
+    ),
+    "a site of the occupied": ({"more": of_occupied}, {}, "'latent' depends on 'z'"),
+    "no such site": (
+        {},
+        {"sites": {**SITES, "center": "middle"}},
+        "no site 'middle'",
+    ),
+}
+
+
+def start_block(model, **settings):
+    settings = {"max_clusters": 4, "sites": SITES} | settings
+    block = SliceGibbs(model=model, **settings)
+    kernel = Gibbs([(block, list(SITES.values())), (NUTS(model), None)])
+    kernel.init(random.key(0), 0, None, (Rankings.from_orderings(BLOCK_LISTS, num_items=3),), {})
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_models_that_would_be_sampled_wrongly_are_refused(case):
+    changes, settings, message = REFUSED[case]
+    with pytest.raises(ValueError, match=message):
+        start_block(partial(altered, **changes), **settings)
+
+
+def test_further_sites_that_do_not_matter_are_not():
+    start_block(partial(altered, more=outcome_site("y", "none")))
+
+
+def test_priors_besides_a_model():
+    for kernel, given in (
+        (SliceGibbs, {"alpha": 2.0}),
+        (SliceGibbs, {"nu": 2.0}),
+        (SliceGibbs, {"concentration_prior": dist.Gamma(1.0, 1.0)}),
+        (PlackettLuceGibbs, {"shape": 0.5}),
+        (GammaProcessPlackettLuceGibbs, {"alpha": dist.Gamma(1.0, 1.0)}),
+        (DPPlackettLuceGibbs, {"phi": 2.0}),
+    ):
+        with pytest.raises(ValueError, match=f"leave out {next(iter(given))}"):
+            kernel(model=block_model, **given)
+
+
+def test_further_arguments_without_a_model():
+    rankings = Rankings.from_orderings(BLOCK_LISTS, num_items=3)
+    for kernel in (SliceGibbs(), PlackettLuceGibbs(), GammaProcessPlackettLuceGibbs()):
+        with pytest.raises(TypeError, match=r"takes mcmc.run\(key, rankings\) and nothing else"):
+            kernel.init(random.key(0), 0, None, (rankings, np.ones(3)), {})
 
 
 def test_blocks_refuse_what_they_cannot_own():

@@ -359,8 +359,9 @@ def test_random_permutation():
         assert d.log_prob(np.array([0, 0, 1, 2])) == -jnp.inf
     with pytest.raises(ValueError, match="4 entries"):
         d.log_prob(np.array([0, 1, 2]))
-    with pytest.raises(ValueError, match="invalid num_items"):
-        rd.RandomPermutation(0, validate_args=True)
+    for number in (0, 2.7):
+        with pytest.raises(ValueError, match="num_items must be a positive whole number"):
+            rd.RandomPermutation(number)
     with pytest.raises(ValueError, match="not of 12"):
         rd.all_permutations(12)
 
@@ -486,11 +487,14 @@ def test_partition_bad_arguments():
         jax.jit(lambda: rd.ChineseRestaurantProcess(0.0, 5))()
     with pytest.raises(ValueError, match="invalid discount"):
         rd.ChineseRestaurantProcess(1.0, 5, 1.0)
-    with pytest.raises(ValueError, match="size must be at least 1"):
-        rd.ChineseRestaurantProcess(1.0, 0)
+    for size in (0, 2.5):
+        with pytest.raises(ValueError, match="size must be a positive whole number"):
+            rd.ChineseRestaurantProcess(1.0, size)
+    with pytest.raises(ValueError, match="num_components must be a positive whole number"):
+        rd.FiniteDirichletPartition(1.0, 2.9, 3)
     with pytest.raises(ValueError, match="invalid concentration"):
         rd.FiniteDirichletPartition(-1.0, 2, 5)
-    with pytest.raises(ValueError, match="num_components must be at least 1"):
+    with pytest.raises(ValueError, match="num_components must be a positive whole number"):
         rd.FiniteDirichletPartition(1.0, 0, 5)
 
 

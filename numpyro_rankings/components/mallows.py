@@ -60,7 +60,10 @@ class MallowsCenter(Family):
     """
 
     def __init__(self, concentration: Any, probs: Any = None) -> None:
-        theta = np.atleast_1d(np.asarray(concentration, float))
+        theta = np.atleast_1d(np.asarray(concentration))
+        if theta.dtype.kind not in "iuf":
+            raise ValueError(f"concentration must be numbers, got {concentration!r}")
+        theta = theta.astype(float)
         if theta.ndim > 2 or theta.size == 0 or not np.all((theta >= 0) & np.isfinite(theta)):
             raise ValueError(
                 f"concentration must be numbers, 0 or more, (), (G,) or (G, T): {concentration!r}"

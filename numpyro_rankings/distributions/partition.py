@@ -14,6 +14,7 @@ from numpyro.distributions.batch_util import vmap_over
 from numpyro.distributions.util import promote_shapes, validate_sample
 from numpyro.util import is_prng_key, not_jax_tracer
 
+from ..ops.checks import check_whole
 from . import constraints
 from .permutation import as_real, check_event
 
@@ -287,10 +288,8 @@ class FiniteDirichletPartition(_SequentialPartition):
 
 
 def _positive(number: int, name: str) -> int:
-    number = int(number)
-    if number < 1:
-        raise ValueError(f"{name} must be at least 1, got {number}")
-    return number
+    check_whole(name, number)
+    return int(number)
 
 
 @vmap_over.register

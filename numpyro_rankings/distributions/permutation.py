@@ -16,6 +16,7 @@ from numpyro.distributions.batch_util import vmap_over
 from numpyro.distributions.util import validate_sample
 from numpyro.util import is_prng_key
 
+from ..ops.checks import check_whole
 from . import constraints
 
 __all__ = ["RandomPermutation", "all_permutations"]
@@ -71,6 +72,7 @@ class RandomPermutation(Distribution):
     pytree_aux_fields = ("num_items",)
 
     def __init__(self, num_items: int, *, validate_args: bool | None = None) -> None:
+        check_whole("num_items", num_items)
         self.num_items = int(num_items)
         super().__init__((), (self.num_items,), validate_args=validate_args)
 

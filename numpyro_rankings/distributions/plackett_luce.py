@@ -13,6 +13,7 @@ from numpyro.distributions.batch_util import vmap_over
 from numpyro.distributions.util import promote_shapes, validate_sample
 from numpyro.util import is_prng_key
 
+from ..ops.checks import check_whole
 from . import constraints
 from .permutation import as_real, check_event, keep
 
@@ -125,10 +126,9 @@ class TopTPlackettLuce(Distribution):
                 f"log_weights must have shape (…, n), one for each item, got {log_weights.shape}"
             )
         num_items = log_weights.shape[-1]
-        if int(length) != length:
-            raise ValueError(f"length must be a whole number, got {length!r}")
+        check_whole("length", length)
         length = int(length)
-        if length < 1 or (length > num_items and log_unseen_weight is None):
+        if length > num_items and log_unseen_weight is None:
             raise ValueError(f"a ranking of {num_items} items cannot have length {length}")
         batch = log_weights.shape[:-1]
         if log_unseen_weight is not None:

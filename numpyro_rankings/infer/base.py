@@ -13,6 +13,7 @@ from jax import Array
 from numpyro import handlers
 from numpyro.infer.gibbs import GIBBS_SITES_KWARG
 from numpyro.infer.mcmc import MCMCKernel
+from numpyro.ops.provenance import eval_provenance
 from numpyro.util import is_prng_key
 
 from numpyro_rankings._lazy import mend_numpyro_infer
@@ -40,6 +41,7 @@ class GibbsKernel(MCMCKernel):
 
     _is_block = False  # whether the model is a user's
     _judge_sites: tuple[str, ...] = ()  # of that model, see ``outcomes``
+    _takes_judge_sites = False
 
     def __init__(self, model: Callable) -> None:
         self._model = model
@@ -88,7 +90,57 @@ class GibbsKernel(MCMCKernel):
         kwargs[GIBBS_SITES_KWARG] = {**kwargs.get(GIBBS_SITES_KWARG, {}), **values}
         with handlers.block(), handlers.trace() as trace, handlers.seed(rng_seed=0):
             self._model(*args, **kwargs)
+        for name in values:
+            if name not in trace:
+                sites = sorted(k for k, site in trace.items() if site["type"] == "sample")
+                raise ValueError(f"the model has no site {name!r}; its sites are {sites}")
         return trace
+
+    def _check_dependents(
+        self,
+        own: dict[str, Array],
+        labels: str,
+        args: tuple,
+        kwargs: dict,
+        is_known: Callable[[str, Any], bool],
+        most: int = 1,
+    ) -> None:
+        """Refuse a user's model where more depends on the kernel's sites than the kernel sees.
+
+        :param own: values of the sites that it owns; **labels** is the name of one.
+        :param is_known: whether a site, of that name and distribution, is what the kernel takes for
+            the likelihood, and **most** how many of these there may be.
+        """
+        sites: dict[str, Any] = {}
+
+        def log_probs(**own: Array) -> dict[str, Array]:
+            trace = self._sites_of_model(own, args, kwargs)
+            sites.update({k: x for k, x in trace.items() if x["type"] == "sample" and k not in own})
+            return {name: site["fn"].log_prob(site["value"]) for name, site in sites.items()}
+
+        known = []
+        for name, depends_on in eval_provenance(log_probs, **own).items():
+            site, which = sites[name], " and ".join(map(repr, sorted(depends_on)))
+            if is_known(name, base_of(site["fn"])):
+                known.append(name)
+                if name in self._judge_sites:
+                    raise ValueError(f"site {name!r} is of the rankings, not one of judge_sites")
+                if isinstance(site["fn"], dist.MaskedDistribution) or site["scale"] is not None:
+                    raise ValueError(f"site {name!r} must not be masked, scaled or subsampled")
+            elif name in self._judge_sites:
+                if depends_on - {labels}:
+                    raise ValueError(f"site {name!r} of judge_sites depends on {which}")
+            elif depends_on:
+                hint = ": name it in judge_sites" if self._takes_judge_sites else ""
+                raise ValueError(
+                    f"site {name!r} depends on {which}, which the kernel would draw without regard "
+                    f"to it{hint}"
+                )
+        if not 0 < len(known) <= most:
+            raise ValueError(
+                f"one site of the model must have the likelihood of {type(self).__name__}; these "
+                f"have it: {known}"
+            )
 
     def _log_outcomes(
         self, own: dict[str, Array], site: str, num_slots: int, args: tuple, kwargs: dict
@@ -193,6 +245,28 @@ class GibbsKernel(MCMCKernel):
         return {**self.__dict__, "_init_jit": None}
 
 
+def base_of(distribution: dist.Distribution) -> dist.Distribution:
+    """What is expanded, made independent or masked."""
+    while isinstance(
+        distribution, dist.Independent | dist.ExpandedDistribution | dist.MaskedDistribution
+    ):
+        distribution = distribution.base_dist
+    return distribution
+
+
+def leave_to_model(is_block: bool, **given: bool) -> None:
+    """Refuse priors that the constructor is given besides a model, which has its own."""
+    names = [name for name, is_given in given.items() if is_given]
+    if is_block and names:
+        raise ValueError(f"with model= the priors are those of the model: leave out {names[0]}")
+
+
+def check_only_rankings(args: tuple, kwargs: dict) -> None:
+    """Refuse further arguments, which the kernel by itself would not look at."""
+    if len(args) + len(kwargs) > 1:
+        raise TypeError("the kernel takes mcmc.run(key, rankings) and nothing else")
+
+
 def find_rankings(args: tuple, kwargs: dict) -> Rankings:
     """The :class:`Rankings` among the arguments of a model."""
     for value in (*args, *kwargs.values()):
@@ -205,8 +279,7 @@ def check_prior(name: str, prior: Any) -> None:
     """Refuse what is not a distribution on the positive half-line."""
     if not isinstance(prior, dist.Distribution):
         raise ValueError(f"{name} must be a distribution, got {prior!r}")
-    while isinstance(prior, dist.Independent | dist.ExpandedDistribution | dist.MaskedDistribution):
-        prior = prior.base_dist
+    prior = base_of(prior)
     if prior.support is None or prior.support.is_discrete:
         raise ValueError(f"{name} must be a continuous distribution, not {type(prior).__name__}")
     ones = np.ones(prior.batch_shape + prior.event_shape)
@@ -252,13 +325,6 @@ def check_start_scale(name: str, value: Any, prior: Any, chains: tuple[int, ...]
         )
     if not np.all(np.asarray(value) > 0) or not np.all(prior.support(jnp.asarray(value, float))):
         raise ValueError(f"init_params[{name!r}] is outside the support of its prior: {value!r}")
-
-
-def check_whole(name: str, number: Any, least: int) -> None:
-    is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-    if not is_whole or number < least:
-        kind = "a positive whole number" if least == 1 else "a whole number, 0 or more"
-        raise ValueError(f"{name} must be {kind}, got {number!r}")
 
 
 def check_scale(name: str, value: Any, learnt: bool = True) -> None:

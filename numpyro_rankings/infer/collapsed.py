@@ -10,7 +10,6 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.components.family import Family, put, take
-from numpyro_rankings.infer.base import check_whole
 from numpyro_rankings.infer.batches import propose_in_batches
 from numpyro_rankings.infer.partition import (
     Move,
@@ -19,6 +18,7 @@ from numpyro_rankings.infer.partition import (
     Points,
     RestaurantPrior,
 )
+from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.loops import shared_bound
 
 # points whose labels are drawn at once, as long as none of them changes: where some did, and after

@@ -16,6 +16,7 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.distributions import MallowsConcentrationPrior
+from numpyro_rankings.infer.base import base_of
 from numpyro_rankings.ops.sampling import sample_concentration, slice_sample
 from numpyro_rankings.ops.special import (
     concentration_mode,
@@ -222,8 +223,7 @@ def per_stage_prior(prior: dist.Distribution, num_stages: int) -> dist.Distribut
 
     :raises ValueError: if the stages are not independent under it.
     """
-    while isinstance(prior, dist.Independent | dist.ExpandedDistribution | dist.MaskedDistribution):
-        prior = prior.base_dist
+    prior = base_of(prior)
     if prior.event_shape != () or prior.batch_shape[-1:] not in ((), (1,), (num_stages,)):
         raise ValueError(
             f"concentration_prior must be a univariate distribution, one for all stages or with "

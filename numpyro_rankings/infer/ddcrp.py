@@ -285,6 +285,11 @@ class LinkGibbs(GibbsKernel):
         priors = self._priors(self._blank(points), args, kwargs)
         hyper = self._hyper(z, priors, args, kwargs)
         own = self._start_sites(key_sites, given, hyper, points, priors) | auxiliary
+        if self._is_block:
+            values = {site: own[name] for name, site in self._sites.items()}
+            self._check_dependents(
+                values, "", args, kwargs, lambda _, fn: isinstance(fn, dist.Unit)
+            )
         one = jnp.ones(())
         state = DDCRPState(z, one, one, jnp.array(False), rng_key)
         return self._with_sites(state, own, hyper, points, priors)

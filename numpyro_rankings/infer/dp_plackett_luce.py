@@ -15,8 +15,8 @@ from numpyro_rankings.infer.assignments import (
     canonical_order,
     draw_labels_in_slices,
 )
-from numpyro_rankings.infer.base import check_scale, check_whole, draw_start
-from numpyro_rankings.infer.gamma_process import PoolKernel, update_concentration
+from numpyro_rankings.infer.base import check_scale, draw_start, leave_to_model
+from numpyro_rankings.infer.gamma_process import SITES_OF_DATA, PoolKernel, update_concentration
 from numpyro_rankings.infer.marginal_weights import (
     PittWalkerWeights,
     number_of_steps,
@@ -31,6 +31,7 @@ from numpyro_rankings.infer.plackett_luce import (
     sum_times_in_play,
 )
 from numpyro_rankings.models import dp_plackett_luce, log_atoms, log_pitt_walker, log_unseen
+from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.choices import log_likelihoods, times_chosen
 from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.sampling import sample_atom_counts, sample_log_gamma, slice_sample
@@ -233,6 +234,8 @@ class DPPlackettLuceGibbs(PoolKernel):
        (50, 64, 3)
     """
 
+    _takes_judge_sites = True
+
     def __init__(
         self,
         alpha: float | dist.Distribution = 1.0,
@@ -257,6 +260,9 @@ class DPPlackettLuceGibbs(PoolKernel):
         self._alpha, self._phi, self._gamma = alpha, phi, gamma
         self._tau, self._num_slots = float(tau), max_clusters
         self._is_block = model is not None
+        scales = {"alpha": alpha, "phi": phi, "gamma": gamma}
+        given = {k: isinstance(x, dist.Distribution) or x != 1.0 for k, x in scales.items()}
+        leave_to_model(self._is_block, **given)
         self._judge_sites = check_judge_sites(judge_sites, self._is_block)
         if model is None:
             model = partial(
@@ -317,6 +323,11 @@ class DPPlackettLuceGibbs(PoolKernel):
             z["unseen_weight"] * total[:, 0],
         )
         outcomes = self._log_outcomes_at(z, args, kwargs)
+        if self._is_block:
+            own = {name: z[name] for name in _SITES}
+            self._check_dependents(
+                own, "assignments", args, kwargs, lambda name, _: name in SITES_OF_DATA, 2
+            )
         no = jnp.array(False)
         return self._state(z["assignments"], measures, scales, data, rng_key, no, outcomes)
 

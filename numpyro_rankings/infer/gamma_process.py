@@ -9,7 +9,14 @@ import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
 
-from numpyro_rankings.infer.base import GibbsKernel, check_scale, draw_start, find_rankings
+from numpyro_rankings.infer.base import (
+    GibbsKernel,
+    check_only_rankings,
+    check_scale,
+    draw_start,
+    find_rankings,
+    leave_to_model,
+)
 from numpyro_rankings.infer.plackett_luce import (
     PlackettLuceData,
     as_data,
@@ -46,11 +53,17 @@ class GammaProcessState(NamedTuple):
     rng_key: Array
 
 
+SITES_OF_DATA = ("process", "rankings")  # of the models of a pool of items
+
+
 class PoolKernel(GibbsKernel):
     """What the kernels share whose items have no end: the rankings of those that are listed."""
 
     def _check(self, args: tuple, kwargs: dict) -> None:
         self._check_use_as_block()
+        if not self._is_block:
+            find_rankings(args, kwargs)
+            check_only_rankings(args, kwargs)
         if find_rankings(args, kwargs).choice_sets is not None:
             raise ValueError(
                 "these are subset rankings (they have choice sets); the model is one of rankings "
@@ -136,6 +149,7 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
             raise ValueError(f"sigma must be 0, or at least {LEAST_SIGMA}, got {sigma!r}")
         self._alpha, self._tau, self._sigma = alpha, float(tau), float(sigma)
         self._is_block = model is not None
+        leave_to_model(self._is_block, alpha=isinstance(alpha, dist.Distribution) or alpha != 1.0)
         if model is None:
             model = partial(
                 gamma_process_plackett_luce, alpha=alpha, tau=self._tau, sigma=self._sigma
@@ -175,6 +189,8 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         if not self._is_block:
             z["alpha"] = alpha
             z["unseen_rate"] = z["alpha"] / unseen
+        else:
+            self._check_dependents(z, "", args, kwargs, lambda name, _: name in SITES_OF_DATA, 2)
         return self._state(z, self._given_alpha(z, args, kwargs), data, rng_key)
 
     def _sweep(self, state: GammaProcessState, args: tuple, kwargs: dict) -> GammaProcessState:

@@ -13,7 +13,9 @@ from jax import Array, random
 from numpyro_rankings.distributions import (
     ChineseRestaurantProcess,
     FiniteDirichletPartition,
+    GeneralizedMallows,
     MallowsConcentrationPrior,
+    RandomPermutation,
 )
 from numpyro_rankings.infer.alpha import log_partition_prior, update_alpha
 from numpyro_rankings.infer.assignments import (
@@ -33,11 +35,13 @@ from numpyro_rankings.infer.assignments import (
 )
 from numpyro_rankings.infer.base import (
     GibbsKernel,
+    base_of,
+    check_only_rankings,
     check_prior,
     check_scale,
-    check_whole,
     draw_start,
     find_rankings,
+    leave_to_model,
 )
 from numpyro_rankings.infer.centers import (
     MallowsData,
@@ -60,6 +64,7 @@ from numpyro_rankings.infer.members import Members, label_dtype
 from numpyro_rankings.infer.outcomes import check_judge_sites, check_prior_of_slots, log_of_own
 from numpyro_rankings.infer.search import log_table, num_iterations, search_mixture
 from numpyro_rankings.models import mallows_mixture, num_stages
+from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.codes import inverse_ordering, max_codes
 from numpyro_rankings.ops.sampling import sample_concentration
 from numpyro_rankings.ops.special import log_beta_ratio, log_beta_tilde_change, log_psi
@@ -143,6 +148,13 @@ class _MallowsGibbs(GibbsKernel):
         self._num_center_updates, self._num_reinsertions = num_center_updates, num_reinsertions
         self._num_marginal_steps = num_marginal_steps
         self._is_block = model is not None
+        leave_to_model(
+            self._is_block,
+            alpha=isinstance(alpha, dist.Distribution) or alpha != 1.0,
+            nu=bool(np.any(np.asarray(nu) != 1.0)),
+            r=bool(np.any(np.asarray(r) != 1.0)),
+            concentration_prior=concentration_prior is not None,
+        )
         names = {name: name for name in ("assignments", "center", "concentration")}
         self._sites = {**names, **(sites or {})}
         if set(self._sites) != set(names):
@@ -176,6 +188,8 @@ class _MallowsGibbs(GibbsKernel):
     def _check(self, args: tuple, kwargs: dict) -> None:
         self._check_use_as_block()
         rankings = find_rankings(args, kwargs)
+        if not self._is_block:
+            check_only_rankings(args, kwargs)
         if rankings.choice_sets is not None:
             raise ValueError(
                 "these are subset rankings (they have choice sets); a Mallows model is one of "
@@ -238,16 +252,36 @@ class _MallowsGibbs(GibbsKernel):
         if self._judge_sites:
             check_prior_of_slots(partition, self._sites["assignments"])
         alpha = jnp.asarray(partition.concentration, float)
-        prior = trace[self._sites["concentration"]]["fn"]
+        if num_components is None and not _is_zero(partition.discount):
+            raise ValueError(
+                f"the prior of site {self._sites['assignments']!r} has a discount; the kernel is "
+                "one of the Dirichlet process, which has none"
+            )
+        center = trace[self._sites["center"]]["fn"]
+        if not isinstance(base_of(center), RandomPermutation):
+            raise ValueError(
+                f"site {self._sites['center']!r} must have a RandomPermutation as its prior, not "
+                f"{type(base_of(center)).__name__}"
+            )
+        site = self._sites["concentration"]
+        prior = trace[site]["fn"]
+        if prior.event_shape != (stages,):
+            raise ValueError(
+                f"site {site!r} must have event shape ({stages},), a value for each stage, as of "
+                f".expand(({stages},)).to_event(1); it has {prior.event_shape}"
+            )
         if prior.batch_shape not in ((), (self._num_slots,)):
             raise ValueError(
                 f"site {self._sites['concentration']!r} has batch shape {prior.batch_shape}; the "
                 f"kernel has {self._num_slots} cluster slots (max_clusters or num_components)"
             )
-        while isinstance(
-            prior, dist.Independent | dist.ExpandedDistribution | dist.MaskedDistribution
-        ):
-            prior = prior.base_dist
+        prior = base_of(prior)
+        per_slot = prior.batch_shape[: -1 if prior.event_shape == () else None]
+        if any(size != 1 for size in per_slot):
+            raise ValueError(
+                f"the prior of site {site!r} must be the same in all slots, for the kernel numbers "
+                f"the clusters anew; its parameters have shape {prior.batch_shape}"
+            )
         if isinstance(prior, MallowsConcentrationPrior):
             concentration: ConcentrationPrior = self._conjugate(prior.nu, prior.r, stages)
         else:
@@ -292,6 +326,15 @@ class _MallowsGibbs(GibbsKernel):
             possible = jnp.isfinite(hyper.concentration.log_prob(theta, n))
             start["concentration"] = jnp.where(possible[:, None], theta, drawn)
         outcomes = self._log_outcomes_at({names[k]: start[k] for k in names}, args, kwargs)
+        if self._is_block:
+            own = {names[k]: start[k] for k in names}
+            self._check_dependents(
+                own,
+                names["assignments"],
+                args,
+                kwargs,
+                lambda _, fn: isinstance(fn, GeneralizedMallows),
+            )
         yes, no = jnp.ones(()), jnp.array(False)
         return self._state(start, hyper, data, n, rng_key, yes, no, outcomes)
 
@@ -634,13 +677,15 @@ class SliceGibbs(_MallowsGibbs):
         where clusters are far apart. By default N, at least 10 and at most 3000; fewer where there
         are many distinct rankings, and none beyond 2^21 / slots.
     :param model: a NumPyro model of the user's, to use the kernel as a block of
-        :class:`numpyro.infer.Gibbs` (chain methods "sequential" and "parallel"; NumPyro's Gibbs
-        takes no vectorized chains). It is called with a :class:`~numpyro_rankings.Rankings` among
-        its arguments and has a :class:`~numpyro_rankings.distributions.ChineseRestaurantProcess`
-        (or ``FiniteDirichletPartition``) site, a ``RandomPermutation`` site and a concentration
-        site in a plate of ``max_clusters``. α and the prior of θ are read from the model at the
-        present values of its other sites; its likelihood is taken to be GM(π | σ_c, θ_c), and
-        further factors on the owned sites are not seen, but for ``judge_sites``.
+        :class:`numpyro.infer.Gibbs` (chain methods "sequential", "parallel" and ``jax.vmap``;
+        NumPyro's Gibbs does not take "vectorized"). It is called with a
+        :class:`~numpyro_rankings.Rankings` among its arguments and has a
+        :class:`~numpyro_rankings.distributions.ChineseRestaurantProcess` without discount (or
+        ``FiniteDirichletPartition``) site, a ``RandomPermutation`` site and a concentration site of
+        event shape (T,) in a plate of ``max_clusters``. α and the prior of θ are read from the
+        model at the present values of its other sites. Nothing but one site with the likelihood
+        GM(π | σ_c, θ_c), neither masked nor scaled, and ``judge_sites`` may depend on the owned
+        sites, and the prior of θ must be the same in all slots: other models are refused.
     :param sites: names of the sites owned as a block, for instance
         ``{"assignments": "z", "center": "sigma", "concentration": "theta"}``.
     :param judge_sites: as a block with ``assignment="parallel"``: observed sites of the model of
@@ -674,6 +719,8 @@ class SliceGibbs(_MallowsGibbs):
        >>> mcmc.get_samples()["assignments"].shape
        (100, 40)
     """
+
+    _takes_judge_sites = True
 
     def __init__(
         self,
@@ -941,6 +988,11 @@ def _borda_scores(labels: Array, data: MallowsData, slots: int, n: int) -> Array
     gain = (jnp.arange(listed.shape[1]) - mean_left[:, None]) * weights[:, None]
     scores = jnp.zeros((slots, n)).at[who.clusters[:, None], items].add(gain, mode="drop")
     return scores + base[:, None]
+
+
+def _is_zero(discount: Any) -> bool:
+    """Whether it is known to be: not where it is traced."""
+    return not isinstance(discount, jax.core.Tracer) and bool(np.all(np.asarray(discount) == 0.0))
 
 
 def _check_settings(

@@ -31,11 +31,11 @@ from numpyro_rankings.infer.base import (
     check_possible,
     check_scale,
     check_start_values,
-    check_whole,
     draw_start,
 )
 from numpyro_rankings.infer.members import label_dtype
 from numpyro_rankings.models import conjugate_mixture
+from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.sampling import slice_sample
 from numpyro_rankings.ops.special import log_gamma_ratio
 
@@ -300,6 +300,8 @@ class PartitionKernel(GibbsKernel):
         if not self._is_block:
             z["alpha"] = jnp.asarray(draw_start(key_alpha, given.get("alpha", self._alpha)), float)
         prior = self._prior(z, args, kwargs)
+        if self._is_block:
+            self._check_dependents(z, site, args, kwargs, lambda _, fn: isinstance(fn, dist.Unit))
         if "assignments" in given:
             labels = jnp.asarray(given["assignments"], jnp.int32)
         elif self._start == "one":

@@ -20,7 +20,6 @@ from jax import Array, random
 from jax.scipy.special import digamma, gammaln
 
 from numpyro_rankings.components.family import Family, take
-from numpyro_rankings.infer.base import check_whole
 from numpyro_rankings.infer.partition import (
     Move,
     PartitionKernel,
@@ -29,6 +28,7 @@ from numpyro_rankings.infer.partition import (
     RestaurantPrior,
     repeat,
 )
+from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.special import log_gamma_ratio
 
 ORDERINGS = ("uniform", "markov", "projection")

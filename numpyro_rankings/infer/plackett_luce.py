@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 from jax import Array, random
 from jax.scipy.special import gammaln
 
-from numpyro_rankings.distributions import FiniteDirichletPartition
+from numpyro_rankings.distributions import FiniteDirichletPartition, TopTPlackettLuce
 from numpyro_rankings.infer.alpha import log_partition_prior, update_alpha
 from numpyro_rankings.infer.assignments import (
     PartitionPrior,
@@ -21,10 +21,12 @@ from numpyro_rankings.infer.assignments import (
 )
 from numpyro_rankings.infer.base import (
     GibbsKernel,
+    base_of,
+    check_only_rankings,
     check_scale,
-    check_whole,
     draw_start,
     find_rankings,
+    leave_to_model,
 )
 from numpyro_rankings.infer.marginal_weights import (
     GammaWeights,
@@ -34,6 +36,7 @@ from numpyro_rankings.infer.marginal_weights import (
 from numpyro_rankings.infer.members import Members, label_dtype, members
 from numpyro_rankings.infer.outcomes import check_judge_sites, check_prior_of_slots, log_of_own
 from numpyro_rankings.models import plackett_luce
+from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.choices import (
     Choices,
     as_choices,
@@ -223,6 +226,8 @@ class PlackettLuceGibbs(GibbsKernel):
        [0.23, 0.18, 0.21, 0.19, 0.2]
     """
 
+    _takes_judge_sites = True
+
     def __init__(
         self,
         shape: Any = 1.0,
@@ -253,6 +258,11 @@ class PlackettLuceGibbs(GibbsKernel):
         self._shape, self._rate, self._alpha = shape, rate, alpha
         self._num_components = num_components
         self._is_block = model is not None
+        leave_to_model(
+            self._is_block,
+            alpha=isinstance(alpha, dist.Distribution) or alpha != 1.0,
+            shape=bool(np.any(array != 1.0)),
+        )
         self._judge_sites = check_judge_sites(judge_sites, self._is_block)
         if self._judge_sites and num_components == 1:
             raise ValueError("judge_sites are of judges in clusters: num_components=")
@@ -272,6 +282,8 @@ class PlackettLuceGibbs(GibbsKernel):
     def _check(self, args: tuple, kwargs: dict) -> None:
         self._check_use_as_block()
         rankings = find_rankings(args, kwargs)
+        if not self._is_block:
+            check_only_rankings(args, kwargs)
         if rankings.num_items < 2:
             raise ValueError("a ranking needs at least 2 items")
         if np.shape(self._shape) not in ((), (rankings.num_items,)):
@@ -291,10 +303,7 @@ class PlackettLuceGibbs(GibbsKernel):
         trace = self._sites_of_model(values, args, kwargs)
         name, alpha = self._sites["weights"], jnp.ones(())
         prior = trace[name]["fn"]
-        while isinstance(
-            prior, dist.Independent | dist.ExpandedDistribution | dist.MaskedDistribution
-        ):
-            prior = prior.base_dist
+        prior = base_of(prior)
         if not isinstance(prior, dist.Dirichlet):
             raise ValueError(f"site {name!r} must have a Dirichlet prior, not {prior!r}")
         if self._num_components > 1:
@@ -339,6 +348,11 @@ class PlackettLuceGibbs(GibbsKernel):
             z[self._sites["assignments"]] = labels
         hyper = self._hyper(z, alpha, args, kwargs)
         outcomes = self._log_outcomes_at(z, args, kwargs)
+        if self._is_block:
+            site = self._sites.get("assignments", "")
+            self._check_dependents(
+                z, site, args, kwargs, lambda _, fn: isinstance(fn, TopTPlackettLuce)
+            )
         return self._state(labels, weights, hyper, data, rng_key, outcomes)
 
     def _log_outcomes_at(self, z: dict, args: tuple, kwargs: dict) -> Array | None:

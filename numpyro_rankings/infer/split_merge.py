@@ -8,7 +8,6 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.components.family import Family, take
-from numpyro_rankings.infer.base import check_whole
 from numpyro_rankings.infer.partition import (
     Move,
     PartitionKernel,
@@ -17,6 +16,7 @@ from numpyro_rankings.infer.partition import (
     RestaurantPrior,
     repeat,
 )
+from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.loops import shared_bound
 
 
