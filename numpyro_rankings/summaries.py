@@ -128,7 +128,7 @@ def cp_consensus(orderings: ArrayLike) -> np.ndarray:
 
     :param orderings: draws of a full ordering, shape ``(D, n)`` or ``(chains, draws, n)``.
     :return: an ordering, int32, shape ``(n,)``.
-    :raises ValueError: as :func:`rank_probabilities`.
+    :raises ValueError: as :func:`~numpyro_rankings.summaries.rank_probabilities`.
 
     **References:**
 
@@ -157,7 +157,7 @@ def map_consensus(orderings: ArrayLike) -> tuple[np.ndarray, float]:
 
     :param orderings: draws of a full ordering, shape ``(D, n)`` or ``(chains, draws, n)``.
     :return: an ordering, int32, shape ``(n,)``, and its share of the draws.
-    :raises ValueError: as :func:`rank_probabilities`.
+    :raises ValueError: as :func:`~numpyro_rankings.summaries.rank_probabilities`.
     """
     distinct, times = np.unique(as_orderings(orderings), axis=0, return_counts=True)
     best = int(times.argmax())
