@@ -41,7 +41,14 @@ def as_draws(assignments: ArrayLike) -> np.ndarray:
             "assignments must be whole numbers from 0, (D, N), or (chains, draws, N); got shape "
             f"{draws.shape} of {draws.dtype}"
         )
+    _check_largest(draws)
     return draws.reshape(-1, draws.shape[-1])
+
+
+def _check_largest(labels: np.ndarray) -> None:
+    """That labels number clusters: what is indexed by them would not fit in memory."""
+    if labels.max() >= max(4 * labels.shape[-1], 2**16):
+        raise ValueError(f"labels must number the clusters, 0, 1, …; one is {labels.max()}")
 
 
 def as_partition(labels: ArrayLike, size: int | None = None) -> np.ndarray:
@@ -59,6 +66,7 @@ def as_partition(labels: ArrayLike, size: int | None = None) -> np.ndarray:
             f"a partition of {points} is needed, whole numbers from 0; got shape {found.shape} of "
             f"{found.dtype}"
         )
+    _check_largest(found)
     return found
 
 

@@ -105,6 +105,8 @@ _MISSING = np.array([[0.0, 0.0, np.nan], [0.0, 1.0, 1.0]])
         (lambda: medoid_partition(_DRAWS - 1), "whole numbers from 0"),
         (lambda: medoid_partition(_DRAWS, max_draws=0), "max_draws must be"),
         (lambda: medoid_partition(_DRAWS, loss="rand"), "loss must be one of vi, binder"),
+        (lambda: medoid_partition(_DRAWS * 10**9), "number the clusters, 0, 1, …; one is 10000"),
+        (lambda: match_clusters(_DRAWS, [0, 1, 10**9]), "number the clusters"),
         (lambda: match_clusters(_DRAWS, [0, 1]), "the same 3 points"),
         (lambda: match_clusters(_DRAWS, [0, -1, 1]), "whole numbers from 0"),
     ],
