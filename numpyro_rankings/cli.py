@@ -44,12 +44,14 @@ from .command_line import (
 from .command_line import use_compilation_cache as _use_compilation_cache
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from .point_estimates import ReferencePartition
     from .predictive_checks import PredictiveChecks
     from .rankings import Rankings
     from .summaries import ClusterProfile, WeightsProfile
 
-FILES = ("posterior.nc", "clusters.csv", "report.html")
+FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
 _BUNDLED = "apa1980"
 _MAX_CLUSTERS = 64  # by default
 _CHECK_DRAWS, _CHECK_ENTRIES = 50, 2**26  # replicated, and of their tables of pairs
@@ -93,12 +95,13 @@ Fit a model or mixture of models to a file of rankings.
 
 FILE is a PrefLib file of strict orders (.soc, .soi) or a table in this project's own format
 (.csv); without one, the bundled 15,449 ballots of the American Psychological Association's 1980
-election are fitted. DIR gets three files:
+election are fitted. DIR gets four files:
 
-  report.html    the groups, their orders, and whether to trust them: open it in a browser
-  clusters.csv   size, consensus order and concentrations (or weights of the items) of each
-                 cluster, with 90% intervals
-  posterior.nc   all draws, for ArviZ: arviz.from_netcdf("posterior.nc")
+  report.html      the groups, their orders, and whether to trust them: open it in a browser
+  clusters.csv     size, consensus order and concentrations (or weights of the items) of each
+                   cluster, with 90% intervals
+  assignments.csv  the cluster of each ranking, and the probability that it is with its others
+  posterior.nc     all draws, for ArviZ: arviz.from_netcdf("posterior.nc")
 """
 
 _EXAMPLES = """\
@@ -467,26 +470,32 @@ def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 
 class _Summary(NamedTuple):
     """What a run says: its draws for ArviZ, a profile of each cluster, the partition that these
-    describe (one population has none), and its predictive checks (none of very many items)."""
+    describe (one population has none) with how surely each ranking is with the others of its
+    cluster, and its predictive checks (none of very many items)."""
 
     data: Any
     profiles: list[Any]
     reference: "ReferencePartition | None"
+    membership: "np.ndarray | None"
     checks: "PredictiveChecks | None"
 
 
 def _summarise(mcmc: Any, rankings: "Rankings", seed: int) -> _Summary:
     import jax
+    import numpy as np
 
     from .inference_data import to_inference_data
     from .point_estimates import reference_partition
     from .predictive_checks import posterior_predictive_checks
-    from .summaries import cluster_profiles, flatten_chains
+    from .summaries import cluster_profiles, flatten_chains, membership_probability
 
     samples = flatten_chains(mcmc.get_samples(group_by_chain=True))
-    reference = None
+    reference = membership = None
     if "assignments" in samples:
-        reference = reference_partition(samples["assignments"])
+        labels = samples["assignments"]
+        reference = reference_partition(labels)
+        some = labels[np.linspace(0, len(labels) - 1, min(len(labels), 1000)).astype(int)]
+        membership = membership_probability(some, reference.labels)
     profiles = cluster_profiles(samples, rankings, reference)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that many rankings get no pointwise log likelihood
@@ -495,7 +504,7 @@ def _summarise(mcmc: Any, rankings: "Rankings", seed: int) -> _Summary:
     if num_draws >= 10:
         key = jax.random.fold_in(jax.random.key(seed), 1)
         checks = posterior_predictive_checks(key, samples, rankings, num_draws)
-    return _Summary(data, profiles, reference, checks)
+    return _Summary(data, profiles, reference, membership, checks)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -548,6 +557,7 @@ def _write(
 
     save_inference_data(found.data, folder / "posterior.nc")
     _write_clusters(folder / "clusters.csv", found.profiles, rankings)
+    _write_assignments(folder / "assignments.csv", found, rankings)
     name = Path(args.file).name if args.file else "APA 1980"
     write_report(
         folder / "report.html",
@@ -584,6 +594,24 @@ def _write_clusters(path: Path, profiles: list[Any], rankings: "Rankings") -> No
             if i == 1:
                 table.writerow(row)
             table.writerow(row.values())
+
+
+def _write_assignments(path: Path, found: _Summary, rankings: "Rankings") -> None:
+    """The cluster of each ranking, equal ones apart, and how surely it is with the others of it."""
+    import numpy as np
+
+    orderings, row_index = np.asarray(rankings.orderings), np.asarray(rankings.row_index)
+    lists = [" > ".join(rankings.items[i] for i in row[row >= 0]) for row in orderings]
+    number = {p.label: i for i, p in enumerate(found.profiles, 1)}
+    labels, probability = np.zeros(len(row_index), int), np.ones(len(row_index))
+    if found.reference is not None and found.membership is not None:
+        labels, probability = found.reference.labels, found.membership
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        table = csv.writer(stream)
+        table.writerow(["ranking", "ordering", "cluster", "probability"])
+        for k, row in enumerate(row_index):
+            cluster = number[int(labels[k])]
+            table.writerow([k + 1, lists[row], cluster, f"{probability[k]:.4g}"])
 
 
 def _columns_of_mallows(p: "ClusterProfile", rankings: "Rankings") -> dict[str, str]:
@@ -629,6 +657,6 @@ def _print_summary(out: Path, rankings: "Rankings", found: _Summary) -> None:
             f"{p.size / rankings.num_rankings:>6.1%}  {p.agreement:>9.0%}  "
         )
         print(line + fit_width(" > ".join(p.consensus), max(20, width - len(line))))
-    if found.reference is not None:
+    if found.reference is not None and found.membership is not None:
         print_reference(found.reference)
     print_diagnostics(found.data, out, FILES)

@@ -356,8 +356,12 @@ def memory_errors() -> Iterator[None]:
 
 def describe_run(args: argparse.Namespace, thin: int) -> dict[str, str]:
     """How the run was made, as the report lists it."""
+    import platform
+
     import arviz
     import jax
+    import jaxlib
+    import numpy as np
     import numpyro
 
     from . import __version__
@@ -367,8 +371,8 @@ def describe_run(args: argparse.Namespace, thin: int) -> dict[str, str]:
         "run": f"{sweeps} more, every {thin} kept" if thin > 1 else f"{sweeps} kept",
         "seed": str(args.seed),
         "versions": f"numpyro-rankings {__version__}, numpyro {numpyro.__version__}, "
-        f"jax {jax.__version__}, arviz {arviz.__version__}, "
-        f"Python {sys.version_info.major}.{sys.version_info.minor}",
+        f"jax {jax.__version__}, jaxlib {jaxlib.__version__}, arviz {arviz.__version__}, "
+        f"numpy {np.__version__}, Python {platform.python_version()}",
     }
 
 

@@ -96,7 +96,8 @@ def verdict(data: Any, table: "pd.DataFrame | None" = None) -> Verdict:
         fine.append("No draw wanted more clusters than there was room for.")
     if "acceptance_rate" in stats and "center" in posterior:  # the others have no such steps
         rate = float(np.mean(stats["acceptance_rate"]))
-        fine.append(f"{rate:.0%} of the Metropolis proposals within a sweep were accepted.")
+        if rate < 1:  # else there were none
+            fine.append(f"{rate:.0%} of the Metropolis proposals within a sweep were accepted.")
     if bad:
         return Verdict("bad", "Do not rely on this run yet.", bad + care + fine)
     if care:
@@ -146,7 +147,7 @@ tbody tr { border-top: 1px solid var(--line); }
   gap: 16px; align-items: start; }
 figure { margin: 8px 0; }
 img { width: 100%; max-width: 640px; height: auto; display: block; }
-figcaption { font-size: 0.9rem; color: var(--soft); }
+figcaption { font-size: 0.9rem; color: var(--soft); overflow-wrap: anywhere; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 6px 18px; margin: 8px 0; }
 dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; }
@@ -218,7 +219,7 @@ def write_report(
             details,
         ),
         _verdict_box(judged),
-        _groups(profiles, rankings),
+        _groups(profiles, rankings, "command" in details),
     ]
     if isinstance(profiles[0], WeightsProfile):
         parts.append(_weights(profiles, [str(name) for name in posterior["item"].values]))
@@ -315,10 +316,12 @@ def _answers(
     rest = len(profiles) - len(shown)
     more = [f"and {plural(rest, 'smaller one')}, see below"] if rest else []
     shares = [f"cluster {i}: {p.size / total:.0%} of all" for i, p in enumerate(shown, 1)]
+    others = 1 - sum(p.size for p in profiles) / total
+    come_and_go = [f"in clusters that come and go: {others:.0%}"] if others >= 0.005 else []
     are = [f"cluster {i}: {text}" for i, text in enumerate(what_they_are[: len(shown)], 1)]
     answers = {
         "How many groups?": [_how_many(data, profiles, reference)],
-        "Who is in them?": [*shares, *more],
+        "Who is in them?": [*shares, *more, *come_and_go],
         what_question: [*are, *more],
         "Can I trust it?": [judged.headline],
     }
@@ -358,7 +361,7 @@ def _verdict_box(judged: Verdict) -> str:
     )
 
 
-def _groups(profiles: Sequence[Any], rankings: Rankings) -> str:
+def _groups(profiles: Sequence[Any], rankings: Rankings, has_files: bool) -> str:
     total, cards = rankings.num_rankings, []
     for i, p in enumerate(profiles):
         share = p.size / total
@@ -388,9 +391,10 @@ def _groups(profiles: Sequence[Any], rankings: Rankings) -> str:
             "Consensus order of each cluster, best first (cumulative-probability consensus). "
             "Agreement is 0% where its members rank by chance and 100% where all rank alike."
         )
+    file = " Which ranking is in which is in assignments.csv." if has_files else ""
     return (
         f'<h2>Who is in the groups</h2>\n<p class="soft">{order} Sizes are means over the draws '
-        "that have the cluster.</p>\n" + "".join(cards)
+        f"that have the cluster.{file}</p>\n" + "".join(cards)
     )
 
 

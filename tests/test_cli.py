@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from fabricated import fabricated_mcmc
 
-from numpyro_rankings import cli
+from numpyro_rankings import cli, read_rankings, reference_partition
+from numpyro_rankings.partitions import canonical_labels
+from numpyro_rankings.summaries import membership_probability
 
 SOI = """\
 # FILE NAME: small.soi
@@ -84,10 +86,11 @@ def fitted(tmp_path_factory):
     return folder, out.getvalue()
 
 
-def test_fit_writes_its_three_files(fitted, monkeypatch):
+def test_fit_writes_its_four_files(fitted, monkeypatch):
     folder, printed = fitted
     monkeypatch.chdir(folder)
-    assert sorted(os.listdir("out")) == ["clusters.csv", "posterior.nc", "report.html"]
+    files = ["assignments.csv", "clusters.csv", "posterior.nc", "report.html"]
+    assert sorted(os.listdir("out")) == files
     assert sorted(os.listdir()) == ["out", "small.soi"]
     assert "40 rankings of 4 items" in printed
     assert "R-hat" in printed and "report.html" in printed
@@ -105,6 +108,18 @@ def test_fit_writes_its_three_files(fitted, monkeypatch):
 
     data = az.from_netcdf("out/posterior.nc")
     assert data["posterior"]["assignments"].shape == (2, 40, 40)
+    with open("out/assignments.csv", newline="", encoding="utf-8") as stream:
+        people = list(csv.DictReader(stream))
+    draws = np.asarray(data["posterior"]["assignments"]).reshape(-1, 40)
+    expected = reference_partition(draws).labels
+    number = np.array([int(person["cluster"]) for person in people])
+    np.testing.assert_array_equal(canonical_labels(number), canonical_labels(expected))
+    probability = [float(person["probability"]) for person in people]
+    np.testing.assert_allclose(probability, membership_probability(draws, expected), rtol=1e-3)
+    assert [person["ranking"] for person in people] == [str(k) for k in range(1, 41)]
+    rankings = read_rankings("small.soi")
+    last = np.asarray(rankings.orderings)[rankings.row_index[-1]]
+    assert people[-1]["ordering"] == " > ".join(rankings.items[i] for i in last[last >= 0])
     assert list(data["posterior"]["item"].values) == ["Ann <A>", "Bob", "Cid", "Dee"]
     assert "small.soi" in data.attrs["command"]
 
