@@ -531,7 +531,7 @@ def _details(
     return {
         "command": command,
         "data": f"{args.file or _bundled_citation()}: {rankings.num_rankings:,} rankings, "
-        f"{rankings.num_rows:,} distinct, of {rankings.num_items} items, {lengths} listed",
+        f"{rankings.unique().num_rows:,} distinct, of {rankings.num_items} items, {lengths} listed",
         "model": model,
         **describe_run(args, thin),
     }

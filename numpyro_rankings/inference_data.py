@@ -482,7 +482,8 @@ def posterior_of(data: Any) -> Any:
 
     :raises TypeError: of anything else.
     """
-    if not hasattr(data, "groups"):  # as both InferenceData and DataTree have
+    # InferenceData, DataTree, or a dictionary of groups
+    if isinstance(data, MCMC) or not hasattr(data, "__contains__") or "posterior" not in data:
         raise TypeError(
             f"data must be what to_inference_data(mcmc, …) returns, got {type(data).__name__}"
         )

@@ -110,7 +110,7 @@ def _check_profile(profile: Any, kind: Any, max_items: int, items: Sequence[str]
 def _whole_numbers(axis: Any) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(integer=True))
+    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def plot_coclustering(
@@ -118,6 +118,8 @@ def plot_coclustering(
     reference: Any = None,
     max_rankings: int = 300,
     ax: "Axes | None" = None,
+    *,
+    order: Sequence[int] | None = None,
 ) -> "Axes":
     """Heat map of the probability that two rankings, or points, share a cluster.
 
@@ -126,6 +128,8 @@ def plot_coclustering(
         :func:`~numpyro_rankings.reference_partition`, of least expected variation
         of information.
     :param max_rankings: of more rankings, so many are picked evenly over the clusters.
+    :param order: labels of the reference in the order in which clusters are numbered, such as
+        ``[p.label for p in profiles]``; by default the largest first.
     """
     check_whole("max_rankings", max_rankings)
     assignments = _variable(data, "assignments")
@@ -133,10 +137,16 @@ def plot_coclustering(
     labels = np.asarray(assignments)
     labels = labels.reshape(-1, labels.shape[-1])
     reference = reference_partition(labels, reference).labels
-    by_size = np.argsort(np.argsort(-np.bincount(reference), kind="stable"))[reference]
-    order = np.argsort(by_size, kind="stable")
-    picks = np.linspace(0, len(order) - 1, min(max_rankings, len(order))).astype(int)
-    judges = order[picks]
+    if order is None:
+        order = np.argsort(-np.bincount(reference), kind="stable").tolist()
+    if not set(reference.tolist()) <= set(order) or len(set(order)) < len(order):
+        raise ValueError(f"order must name each label of the reference once, got {order!r}")
+    number = np.zeros(max(max(order), int(reference.max())) + 1, int)
+    number[list(order)] = np.arange(len(order))
+    by_size = number[reference]
+    places = np.argsort(by_size, kind="stable")
+    picks = np.linspace(0, len(places) - 1, min(max_rankings, len(places))).astype(int)
+    judges = places[picks]
     probability = coclustering(labels, judges)
 
     ax = _axes(ax, _WIDTH, 3.6)
@@ -145,11 +155,14 @@ def plot_coclustering(
         probability, cmap="cividis", vmin=0, vmax=1, extent=shape, interpolation="nearest"
     )
     edges = np.flatnonzero(np.diff(by_size[judges])) + 0.5
+    linewidth = min(0.8, 16 / max(len(edges), 1))  # or many lines would hide what is between
     for edge in edges:
-        ax.axhline(edge, color="white", linewidth=0.8)
-        ax.axvline(edge, color="white", linewidth=0.8)
+        ax.axhline(edge, color="white", linewidth=linewidth)
+        ax.axvline(edge, color="white", linewidth=linewidth)
     bounds = np.concatenate([[-0.5], edges, [len(judges) - 0.5]])
     wide = np.diff(bounds) > 0.04 * len(judges)
+    if not wide.any():
+        wide[np.linspace(0, len(wide) - 1, 5).astype(int)] = True
     middles, names = (
         (bounds[1:] + bounds[:-1]) / 2,
         by_size[judges][np.ceil(bounds[:-1]).astype(int)],
@@ -157,7 +170,7 @@ def plot_coclustering(
     ticks, tick_names = middles[wide], [str(name + 1) for name in names[wide]]
     ax.set_xticks(ticks, tick_names)
     ax.set_yticks(ticks, tick_names)
-    some = f"{len(judges)} of {len(order):,} {noun}" if len(judges) < len(order) else noun
+    some = f"{len(judges)} of {len(places):,} {noun}" if len(judges) < len(places) else noun
     ax.set_xlabel(f"{some}, by cluster")
     ax.set_ylabel("cluster")
     ax.figure.colorbar(image, ax=ax, label="probability of one cluster", shrink=0.85)
@@ -227,6 +240,7 @@ def plot_weights(
     mean, interval = profile.weights[shown], profile.weights_interval[shown]
     ax = _intervals([items[i] for i in shown], mean, interval, color, ax)
     ax.set_xlim(0.0, max(1.05 * interval.max(), 1.05 * mean.max(), 1e-6))
+    ax.locator_params(axis="x", nbins=4)
     ax.set_xlabel("weight, mean and 90% interval", loc="right")
     return _tidy(ax, "x")
 
@@ -251,6 +265,7 @@ def plot_predictive_check(
     ax.hlines(rows, low, high, color=COLORS[0], linewidth=5, alpha=0.4, label="90% of replications")
     ax.plot(check.observed[shown], rows, "D", color=COLORS[1], markersize=5, label="observed")
     ax.set_xlim(left=0)
+    ax.locator_params(axis="x", nbins=4)  # so that long names leave room for the numbers
     ax.set_xlabel("share of the rankings that have it first", loc="right")
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, ncols=2)
     return _tidy(ax, "x")
@@ -345,6 +360,8 @@ def plot_partition_in_time(
             f"a time and a label for each point are needed, got shapes {times.shape} and "
             f"{labels.shape}"
         )
+    if not np.isfinite(times).all():
+        raise ValueError("times must be finite numbers")
     _, labels = np.unique(labels, return_inverse=True)
     first = np.full(int(labels.max()) + 1, np.inf)
     np.minimum.at(first, labels, times)
@@ -394,7 +411,7 @@ def plot_concentration(
         ax.errorbar(
             np.arange(1, num_stages + 1) + shift,
             mean,
-            yerr=np.abs(interval.T - mean),
+            yerr=np.maximum([mean - interval[:, 0], interval[:, 1] - mean], 0.0),
             color=COLORS[i % len(COLORS)],
             marker=_MARKERS[i % len(_MARKERS)],
             markersize=5 if num_stages <= 20 else 3,
@@ -404,6 +421,7 @@ def plot_concentration(
             label=f"cluster {i + 1}",
         )
     ax.set_ylim(bottom=0)
+    ax.set_xlim(0.5, num_stages + 0.5)
     _whole_numbers(ax.xaxis)
     ax.set_xlabel("stage")
     ax.set_ylabel("concentration θ")

@@ -89,8 +89,9 @@ class ReferencePartition(NamedTuple):
             clusters = "one single cluster" if number == 1 else f"{number} clusters"
             loss = self.set_aside.expected_loss
             return (
-                f"{nearest} (the groups overlap so much that {clusters} would come nearer, "
-                f"{loss:.3g} nats: who is in which is unsure, but the draws keep them apart)"
+                f"{nearest} (the groups overlap, or the chains disagree, so much that {clusters} "
+                f"would come nearer, {loss:.3g} nats: who is in which is unsure, but the draws "
+                "keep them apart)"
             )
         return {
             "search": f"{least}, sought among all partitions",
@@ -251,7 +252,9 @@ def reference_partition(
         method = "short search"
     found[1:] = [_of_found_clusters(labels, draws, f) for labels in found[1:]]
     best = _best(np.stack(found), draws, f)
-    if _entropy(best.labels) < _LEAST_ENTROPY * np.mean([_entropy(x) for x in draws]):
+    is_medoid = np.array_equal(best.labels, canonical_labels(medoid))
+    lost = _entropy(best.labels) < _LEAST_ENTROPY * np.mean([_entropy(x) for x in draws])
+    if lost and not is_medoid:
         one = _best(medoid[None], draws, f)
         return ReferencePartition(one.labels, one.expected_loss, "medoid", best)
     return ReferencePartition(best.labels, best.expected_loss, method)

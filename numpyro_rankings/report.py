@@ -65,6 +65,11 @@ def verdict(data: Any, table: "pd.DataFrame | None" = None) -> Verdict:
         )
     chains = data["posterior"].sizes["chain"]
     moving = table[table["note"] != "constant"]
+    unknown = moving[moving["mean"].isna() | ((moving["note"] == "") & moving["r_hat"].isna())]
+    if len(unknown):
+        names = ", ".join(plots.quantity_name(str(name)) for name in unknown.index)
+        bad.append(f"Some draws are no numbers, or cannot be compared: {names}.")
+        moving = moving.drop(unknown.index)
     if chains < 2:
         care.append("One chain cannot be checked against another: run at least two.")
     elif len(moving):
@@ -201,7 +206,7 @@ def write_report(
         profiles = cluster_profiles(samples, rankings, reference)
     table = diagnostics_table(data)
     what = (
-        f"{plural(rankings.num_rankings, 'ranking')} ({rankings.num_rows:,} distinct) of "
+        f"{plural(rankings.num_rankings, 'ranking')} ({rankings.unique().num_rows:,} distinct) of "
         f"{plural(rankings.num_items, 'item')}"
     )
     judged, details = verdict(data, table), details or {}
@@ -343,7 +348,7 @@ def _how_many(data: Any, profiles: Sequence[Any], reference: ReferencePartition 
     if reference is None:
         return f"{number}: one population was fitted."
     numbers = np.asarray(data["posterior"]["num_clusters"]).ravel()
-    low, high = np.quantile(numbers, (0.05, 0.95)).astype(int)
+    low, high = np.quantile(numbers, (0.05, 0.95), method="inverted_cdf").astype(int)
     spread = plural(low, "cluster") if low == high else f"{low} to {high} clusters"
     return f"{number}, those of {reference.in_words}. The draws have {spread} (90% interval)."
 
@@ -537,7 +542,7 @@ def _partition_figures(
         f'<h2>Who goes with whom</h2>\n<p class="soft">'
         f'{_which_partition(reference, labels, noun)}</p>\n<div class="grid">'
         + _figure(
-            plots.plot_coclustering(data, reference),
+            plots.plot_coclustering(data, reference, order=[p.label for p in profiles]),
             f"How often two {noun}s share a cluster. Sharp blocks are groups that the draws "
             "agree on.",
         )

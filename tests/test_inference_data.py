@@ -210,6 +210,26 @@ def test_chains_stuck_apart_and_single_chains_are_named(data, rankings):
     assert judged.level == "bad"
     assert any("number of clusters" in reason for reason in judged.reasons)
 
+    broken = diagnostics_table(data)
+    broken.loc["log_joint", ["mean", "r_hat", "ess_bulk", "ess_tail"]] = np.nan
+    judged = verdict(data, broken)
+    assert judged.level == "bad" and "no numbers" in judged.reasons[0]
+    assert "log joint" in judged.reasons[0]
+    broken[["r_hat", "ess_bulk", "ess_tail"]] = np.nan
+    assert verdict(data, broken).level == "bad"
+    many = to_inference_data(fabricated_mcmc(rankings, draws=1000), rankings)
+    table = diagnostics_table(many)
+    assert verdict(many, table).level == "good", verdict(many, table)
+    for column, value, level in (
+        ("r_hat", 1.02, "care"),
+        ("r_hat", 1.2, "bad"),
+        ("ess_bulk", 300, "care"),
+        ("ess_tail", 20, "bad"),
+    ):
+        worse = table.copy()
+        worse.loc["log_joint", column] = value
+        assert verdict(many, worse).level == level, (column, value)
+
     alone = to_inference_data(fabricated_mcmc(rankings, chains=1), rankings)
     assert diagnostics_table(alone).loc["log_joint", "note"] == "one chain"
     assert verdict(alone).level != "good"

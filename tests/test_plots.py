@@ -120,6 +120,8 @@ def test_partition_in_time_by_first_point():
     assert len({line.get_marker() for line in ax.lines}) == 3
     few = plot_partition_in_time(times, labels, max_clusters=2)
     assert names_of(few.yaxis) == ["1 (2)", "2 (3)"] and "1 smaller" in few.get_ylabel()
+    with pytest.raises(ValueError, match="finite"):
+        plot_partition_in_time(np.full(len(labels), np.nan), labels)
     with pytest.raises(ValueError, match="a time and a label"):
         plot_partition_in_time(times, labels[:3])
 
@@ -165,6 +167,11 @@ def test_coclustering_in_the_order_of_the_clusters(data):
     np.testing.assert_allclose(shown[0], [1, 0.75, 0.75, 0.25, 0.25])
     np.testing.assert_allclose(shown, shown.T)
     assert names_of(ax.yaxis) == ["1", "2"] and ax.get_xlabel() == "rankings, by cluster"
+    other = plot_coclustering(data, LABELS[0], order=[0, 1])  # as profiles may number them
+    np.testing.assert_allclose(other.images[0].get_array()[0], [1, 1, 0.25, 0, 0])
+    for bad in ([0], [0, 0, 1]):
+        with pytest.raises(ValueError, match="must name each label of the reference once"):
+            plot_coclustering(data, LABELS[0], order=bad)
     few = plot_coclustering(data, LABELS[0], max_rankings=2)
     assert few.images[0].get_array().shape == (2, 2) and "2 of 5 rankings" in few.get_xlabel()
 

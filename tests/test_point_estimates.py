@@ -178,6 +178,13 @@ def test_reference_partition_keeps_groups_that_overlap():
     assert "one single cluster would come nearer" in found.in_words
 
 
+def test_reference_partition_sets_no_draw_aside():
+    two = np.repeat([0, 1], 10)
+    found = reference_partition([two, two, two, np.arange(20), np.arange(20)])
+    assert found.labels.tolist() == two.tolist()
+    assert found.method == "search" and found.set_aside is None
+
+
 def test_reference_partition_with_many_clusters(monkeypatch):
     """Unions of many clusters are not tried."""
     monkeypatch.setattr(point_estimates, "_FULL_CLUSTERS", 3)
