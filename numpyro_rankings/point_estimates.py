@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 _MOST_COUNTS = 2**27  # cells of the table of counts against all draws
+_SEARCHED = 2**24  # counts that a sweep over the points reads while it searches
 _MOST_TERMS = 2**27  # terms of the sums over all pairs of clusters that could be merged
 _MOST_SWEEPS = 100
 _MORE_CLUSTERS = 8  # than any draw has
@@ -133,8 +134,9 @@ def point_estimate(
     allocation of the points in random order. From it points are moved one at a time, each to the
     cluster, or the new one, where the expected loss is least; where none moves, the two clusters
     are merged whose union helps most. From the best end of all starts clusters are taken apart and
-    their points seated anew, as long as that helps. That the result is the best of all partitions
-    cannot be promised.
+    their points seated anew, as long as that helps. Where points times clusters times draws are
+    many, all this looks at some of the draws, 100 or more, and the end moves on from there with all
+    of them. That the result is the best of all partitions cannot be promised.
 
     :param assignments: labels of the draws, whole numbers from 0, shape ``(D, N)``.
     :param loss: ``"vi"``, the variation of information [1], or ``"binder"``, whose best partition
@@ -173,7 +175,8 @@ def point_estimate(
         return _best(few, draws, f)
     num_slots = max_clusters or int(draws.max()) + 1 + _MORE_CLUSTERS
     num_slots = min(num_slots, draws.shape[1])
-    kept = _thin(draws, num_slots)
+    every = _thin(draws, num_slots)
+    kept = every[_evenly(len(every), max(_SEARCHED // (draws.shape[1] * num_slots), _FEW_DRAWS))]
     rng = np.random.default_rng(seed)
     # the draws among which the best of some of them are
     some = kept[_evenly(len(kept), _MOST_STARTS)]
@@ -191,6 +194,8 @@ def point_estimate(
         if better is None:
             break
         best = better
+    if len(kept) < len(every):
+        best = _descend(best, every, f, num_slots, rng)
     return _best(best[None], draws, f)
 
 

@@ -86,6 +86,12 @@ def test_a_partition_that_no_draw_is(loss, monkeypatch):
     assert found.expected_loss == pytest.approx(
         np.mean([LOSSES[loss](found.labels, draw) for draw in draws])
     )
+    with monkeypatch.context() as few:  # the search looks at 20 draws, the end at all
+        few.setattr(point_estimates, "_SEARCHED", 0)
+        few.setattr(point_estimates, "_FEW_DRAWS", 20)
+        short = point_estimate(draws, loss)
+    np.testing.assert_array_equal(short.labels, found.labels)
+    assert short.expected_loss == found.expected_loss
     monkeypatch.setattr(point_estimates, "_MOST_COUNTS", 4 * 4 * 50)
     monkeypatch.setattr(point_estimates, "_MOST_TERMS", 4 * 4 * 4 * 20)
     again = point_estimate(draws, loss)
