@@ -172,8 +172,8 @@ def test_gradient():
     "arguments, message",
     [
         ((np.zeros(3), 4), "3 items cannot have length 4"),
-        ((np.zeros(3), 0), "cannot have length 0"),
-        ((np.zeros(3), 1.5), "length must be a whole number, got 1.5"),
+        ((np.zeros(3), 0), "length must be a positive whole number"),
+        ((np.zeros(3), 1.5), "length must be a positive whole number, got 1.5"),
         ((np.float32(0.0), 1), "one for each item"),
         ((np.array([0.0, np.nan]), 1), "log_weights"),
         ((np.zeros(3), 2, np.inf), "log_unseen_weight"),
