@@ -295,7 +295,14 @@ def test_models_that_would_be_sampled_wrongly_are_refused(case):
 
 
 def test_further_sites_that_do_not_matter_are_not():
-    start_block(partial(altered, more=outcome_site("y", "none")))
+    def others(labels, center, theta, level):
+        """Rankings of other judges, of which the kernel owns nothing."""
+        outcome_site("y", "none")(labels, center, theta, level)
+        strength = numpyro.sample("strength", dist.Exponential(1.0))
+        other = rd.GeneralizedMallows(jnp.arange(3), strength * jnp.ones(2))
+        numpyro.sample("others", other, obs=jnp.array([1, 0]))
+
+    start_block(partial(altered, more=others))
 
 
 def test_priors_besides_a_model():

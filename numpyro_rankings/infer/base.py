@@ -121,7 +121,7 @@ class GibbsKernel(MCMCKernel):
         known = []
         for name, depends_on in eval_provenance(log_probs, **own).items():
             site, which = sites[name], " and ".join(map(repr, sorted(depends_on)))
-            if is_known(name, base_of(site["fn"])):
+            if depends_on and is_known(name, base_of(site["fn"])):
                 known.append(name)
                 if name in self._judge_sites:
                     raise ValueError(f"site {name!r} is of the rankings, not one of judge_sites")
