@@ -31,6 +31,7 @@ from numpyro_rankings.distributions import (
 from numpyro_rankings.ops.links import representatives
 from numpyro_rankings.ops.special import log_bessel_ie
 from numpyro_rankings.ops.stable import log_stable_density
+from numpyro_rankings.ops.sums import count_by_label
 from numpyro_rankings.rankings import Rankings
 
 
@@ -89,7 +90,7 @@ def mallows_mixture(
             else FiniteDirichletPartition(alpha, num_components, size),
             infer={"event_dims": ["ranking"]},
         )
-    cluster_sizes = jnp.zeros(slots, jnp.int32).at[assignments].add(1)
+    cluster_sizes = count_by_label(assignments, slots)
     with (
         numpyro.plate("cluster", slots, dim=-1),
         handlers.mask(mask=cluster_sizes > 0),
@@ -159,7 +160,7 @@ def plackett_luce(
             FiniteDirichletPartition(alpha, num_components, size),
             infer={"event_dims": ["ranking"]},
         )
-        cluster_sizes = jnp.zeros(num_components, jnp.int32).at[assignments].add(1)
+        cluster_sizes = count_by_label(assignments, num_components)
         with (
             numpyro.plate("cluster", num_components, dim=-1),
             handlers.mask(mask=cluster_sizes > 0),
@@ -330,7 +331,7 @@ def dp_plackett_luce(
         ),
         infer={"event_dims": ["ranking"]},
     )
-    cluster_sizes = jnp.zeros(max_clusters, jnp.int32).at[assignments].add(1)
+    cluster_sizes = count_by_label(assignments, max_clusters)
     positive, shares = dist.constraints.positive, dist.constraints.unit_interval
     item, slots = {"event_dims": ["item"]}, max_clusters
 

@@ -9,11 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from numpyro_rankings.components.family import AugmentedFamily, num_points, sum_by_label
+from numpyro_rankings.components.family import AugmentedFamily, num_points
 from numpyro_rankings.decays import Decay
 from numpyro_rankings.distances import as_neighbors, check_distances
 from numpyro_rankings.infer.ddcrp import DDCRPGibbs
 from numpyro_rankings.infer.partition import PartitionKernel, RestaurantPrior, as_points
+from numpyro_rankings.ops.sums import count_by_label, scatter_add, sum_by_label
 
 __all__ = ["log_predictive_of_points"]
 
@@ -177,7 +178,7 @@ def _of_restaurant(
     draw: dict, log_given: Array, log_alone: Array, discount: float, slots: int
 ) -> Array:
     prior = RestaurantPrior(draw["alpha"], jnp.asarray(discount))
-    sizes = jnp.zeros(slots, jnp.int32).at[draw["labels"]].add(1)
+    sizes = count_by_label(draw["labels"], slots)
     log_seats = jnp.append(prior.log_join(sizes), prior.log_open(jnp.sum(sizes > 0)))
     log_densities = jnp.concatenate([log_given, log_alone[:, None]], axis=1)
     # a cluster without members has weight 0, and may have any density
@@ -202,7 +203,7 @@ def _of_links(
     else:
         weights = jnp.where(neighbors >= 0, weights, 0.0)
         row = jnp.arange(len(weights))[:, None]
-        joins = jnp.zeros((len(weights), slots)).at[row, labels[neighbors]].add(weights)
+        joins = scatter_add(jnp.zeros((len(weights), slots)), (row, labels[neighbors]), weights)
     some = joins > 0
     log_joins = jnp.where(some, jnp.log(jnp.where(some, joins, 1.0)) + log_given, -jnp.inf)
     log_opens = (jnp.log(draw["alpha"]) + log_alone)[:, None]

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from numpyro_rankings.ops.sums import scatter_add, sum_by_label
+
 from .distributions import GeneralizedMallows, TopTPlackettLuce
 from .ops.checks import check_whole
 from .rankings import Rankings
@@ -182,10 +184,10 @@ def _count(
     """
     is_item = (lists >= 0) & (lists < num_items)
     item = jnp.where(is_item, lists, num_items)  # one place more, for what is dropped
-    first = jnp.zeros(num_items + 1, jnp.int32).at[item[:, 0]].add(weight)[:num_items]
+    first = sum_by_label(weight, item[:, 0], num_items + 1)[:num_items]
     times = jnp.zeros(num_items + 1, jnp.int32)
     if offered is None:
-        by_item = times.at[item].add(weight[:, None])[:num_items]
+        by_item = scatter_add(times, item, weight[:, None])[:num_items]
         above = jnp.broadcast_to(by_item[:, None], (num_items, num_items))
     else:
         rows = jnp.zeros((num_items + 1, num_items), jnp.int32)
@@ -195,6 +197,6 @@ def _count(
         )[:num_items]
     earlier, later = np.triu_indices(lists.shape[1], 1)
     pairs = item[:, later] * (num_items + 1) + item[:, earlier]
-    after = jnp.zeros((num_items + 1) ** 2, jnp.int32).at[pairs].add(weight[:, None])
+    after = scatter_add(jnp.zeros((num_items + 1) ** 2, jnp.int32), pairs, weight[:, None])
     after = after.reshape(num_items + 1, num_items + 1)[:num_items, :num_items]
     return first, (above - after) * (1 - jnp.eye(num_items, dtype=jnp.int32))

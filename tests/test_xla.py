@@ -1,4 +1,32 @@
-"""Sums that jaxlib gets wrong unless it is told (see ``numpyro_rankings/_xla.py``)."""
+"""Programs that jaxlib compiles wrongly on CPUs, and how the package stays clear of them.
+
+**Sums over large arrays**: see ``numpyro_rankings/_xla.py``.
+
+**A scatter whose operand and indices are one array.** Seen in jaxlib 0.10.2 and 0.12.0.1 on
+x86-64; 0.7.0 is right. XLA:CPU updates the operand of a scatter in place, also where the indices
+are the same HLO value as the operand, and then reads the indices from the buffer that it has
+changed::
+
+    import jax, jax.numpy as jnp
+    from jax import lax
+
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=(0,), inserted_window_dims=(1,), scatter_dims_to_operand_dims=(1,))
+    add = lambda x, v: lax.scatter_add(x, x, v, numbers, mode="promise_in_bounds")
+    x, v = jnp.zeros((4, 1), int), jnp.arange(16).reshape(4, 4)
+    add(x, v).T            # [[ 6 22 38 54]], the sums of the rows
+    jax.jit(add)(x, v).T   # [[ 0  4  8 12]], their first entries
+
+The optimised program is ``scatter(%param_0, %param_0, %param_1)`` in one fusion. Nobody writes
+this, but common subexpression elimination makes it of two arrays of zeros, as in ::
+
+    index = jnp.zeros(4, int)
+    f = jax.vmap(lambda v: jnp.zeros(1, int).at[index].add(v))
+    jax.jit(f)(v)          # the same, and with set, min, max or jax.ops.segment_sum too
+
+whenever the batch is as long as the index. Other initial values, floats and indices that are not
+constant are right, and so is ``lax.optimization_barrier(index)``.
+"""
 
 import os
 import subprocess
@@ -7,10 +35,16 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import gammaln
+import pytest
+from numpyro.diagnostics import effective_sample_size
+from numpyro.infer import MCMC
+from scipy.special import gammaln, softmax
 
+from numpyro_rankings import Rankings
 from numpyro_rankings.components import DirichletMultinomial
+from numpyro_rankings.infer import GammaProcessPlackettLuceGibbs, PlackettLuceGibbs
 from numpyro_rankings.ops.special import log_gamma_ratio
+from numpyro_rankings.ops.sums import count_by_label, scatter_add, sum_by_label
 
 SCRIPT = """
 import warnings
@@ -62,3 +96,69 @@ def test_the_flag_is_set_or_the_user_told():
     assert run("") == "right"
     # a user's own setting stays, and where it leads to wrong sums that is told
     assert run("--xla_cpu_experimental_ynn_fusion_type=+reduce") in ("right", "told")
+
+
+@pytest.mark.parametrize("chains", (1, 2, 3, 4, 8))
+def test_sums_over_labels_that_the_compiler_knows(chains):
+    """As many chains as entries, all of label 0."""
+    labels = np.zeros(chains, np.int32)
+    values = np.arange(chains**2, dtype=np.int32).reshape(chains, chains)
+
+    def sums(values):
+        table = jnp.zeros((chains, 2), jnp.int32)
+        return (
+            sum_by_label(values, labels, 1),
+            sum_by_label(values[:, None], labels, 1)[:, 0],
+            scatter_add(jnp.zeros(1, jnp.int32), labels, values),
+            scatter_add(table, (labels, labels), values)[0, :1],
+            count_by_label(labels, 1) * jnp.sum(values) // chains,
+        )
+
+    for found in jax.jit(jax.vmap(sums))(values):
+        np.testing.assert_array_equal(found, values.sum(1, keepdims=True))
+    assert sum_by_label(values[0].astype(np.int8), labels, 1).dtype == jnp.int8
+
+
+LISTS = [(0, 1), (1, 0), (0,), (2, 0)]
+
+
+def expected_weights(of_pool):
+    """Posterior means of the weights of three items, by the trapezoidal rule in their logits.
+
+    :param of_pool: whether there is a fourth weight, that of a gamma process with α = 1; else the
+        prior is Dirichlet(1, 1, 1).
+    """
+    logits = np.arange(-24.0, 24.0, 0.25)
+    axes = np.meshgrid(*[logits] * (3 if of_pool else 2), indexing="ij")
+    weights = softmax(np.stack([*axes, np.zeros_like(axes[0])]), axis=0)
+    # the Jacobian is the product of all weights; the atoms of a gamma process have density 1/w
+    density = weights[3] if of_pool else weights.prod(axis=0)
+    for one in LISTS:
+        left = np.ones_like(density)
+        for item in one:
+            density = density * weights[item] / left
+            left = left - weights[item]
+    return (weights[:3] * density).reshape(3, -1).sum(1) / density.sum()
+
+
+@pytest.mark.parametrize("kernel", [PlackettLuceGibbs, GammaProcessPlackettLuceGibbs])
+def test_as_many_chains_as_rankings(kernel):
+    """4 chains on 4 lists drew from another posterior, where 3 or 5 chains did not."""
+    rankings = Rankings.from_orderings(LISTS, num_items=3)
+    mcmc = MCMC(
+        kernel(),
+        num_warmup=50,
+        num_samples=4000,
+        num_chains=4,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    mcmc.run(jax.random.key(0), rankings)
+    draws = np.asarray(mcmc.get_samples(group_by_chain=True)["weights"])
+    expected = expected_weights(kernel is GammaProcessPlackettLuceGibbs)
+    error = draws.std((0, 1)) / np.sqrt(effective_sample_size(draws))
+    # 5 standard errors: a false alarm of 1e-6 for each of three items
+    assert np.all(np.abs(draws.mean((0, 1)) - expected) < 5.0 * error), (
+        draws.mean((0, 1)),
+        expected,
+    )

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, random
 
-from numpyro_rankings.components.family import Family, sum_by_label
+from numpyro_rankings.components.family import Family
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.special import log_gamma_ratio
+from numpyro_rankings.ops.sums import scatter_add, sum_by_label
 
 _CHUNK = 128  # words looked at at once
 _MOST_COUNT = 2**24  # beyond which single precision has no odd numbers
@@ -116,7 +117,7 @@ class DirichletMultinomial(Family):
         size = self._vocabulary()
         columns = jnp.where(points.words >= 0, points.words, size)
         zeros = jnp.zeros((num_clusters, size), points.counts.dtype)
-        return WordCounts(zeros.at[labels[:, None], columns].add(points.counts, mode="drop"), total)
+        return WordCounts(scatter_add(zeros, (labels[:, None], columns), points.counts), total)
 
     def add(self, cluster: WordCounts, other: WordCounts | SparsePoint) -> WordCounts:
         return self._change(cluster, other, 1.0)

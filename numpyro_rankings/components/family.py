@@ -14,6 +14,7 @@ import numpy as np
 import numpyro.distributions as dist
 from jax import Array
 
+from numpyro_rankings.ops.sums import sum_by_label
 from numpyro_rankings.rankings import Rankings, check_rankings
 
 
@@ -204,12 +205,6 @@ def put(clusters: Any, slots: Array, new: Any) -> Any:
     As one scatter, which XLA does in place.
     """
     return jax.tree.map(lambda x, y: x.at[slots].set(y), clusters, new)
-
-
-def sum_by_label(values: Array, labels: Array, num_clusters: int) -> Array:
-    """Σ of the values of each cluster, (C, …)."""
-    zeros = jnp.zeros((num_clusters, *values.shape[1:]), values.dtype)
-    return zeros.at[labels].add(values)
 
 
 def as_rankings(data: Any) -> Rankings:

@@ -9,8 +9,9 @@ import numpy as np
 from jax import Array, random
 from jax.scipy.linalg import solve_triangular
 
-from numpyro_rankings.components.family import Family, check_points, sum_by_label
+from numpyro_rankings.components.family import Family, check_points
 from numpyro_rankings.ops.special import log_gamma_ratio
+from numpyro_rankings.ops.sums import sum_by_label
 
 
 class Moments(NamedTuple):

@@ -12,10 +12,10 @@ from numpyro_rankings.components.family import (
     Augmented,
     AugmentedFamily,
     as_rankings,
-    sum_by_label,
 )
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.special import log_gamma_ratio
+from numpyro_rankings.ops.sums import sum_by_label
 from numpyro_rankings.rankings import Rankings
 
 

@@ -10,6 +10,7 @@ from jax import Array, random
 from numpyro_rankings.components.family import Family, put, take
 from numpyro_rankings.infer.partition import Move, Points, RestaurantPrior, repeat
 from numpyro_rankings.ops.special import log_gamma_ratio
+from numpyro_rankings.ops.sums import count_by_label
 
 
 def propose_in_batches(
@@ -72,7 +73,7 @@ def propose_in_batches(
         index, uniform, (uniform_new, uniform_accept), single = inputs
         batch, old = take(points.statistics, index), labels[index]
         of_old = family.of_clusters(batch, old, num_slots)
-        old_counts = jnp.zeros_like(sizes).at[old].add(1)
+        old_counts = count_by_label(old, num_slots)
         left = sizes - old_counts
         # of a cluster that nobody is left in, subtraction leaves rounding
         rest = only_where(left > 0, family.subtract(clusters, of_old))
@@ -98,7 +99,7 @@ def propose_in_batches(
         wanted = is_full & (jnp.log(uniform_new) > -log_content)
 
         of_new = family.of_clusters(batch, seats, num_slots)
-        new_counts = jnp.zeros_like(sizes).at[seats].add(1)
+        new_counts = count_by_label(seats, num_slots)
         log_accept = log_posterior(rest, left, of_new, new_counts)
         log_accept -= log_posterior(rest, left, of_old, old_counts)
         every = jnp.arange(batch_size)
@@ -139,7 +140,7 @@ def propose_in_batches(
         return carry, is_full & wanted_new
 
     clusters = family.of_clusters(points.statistics, labels, num_slots)
-    sizes = jnp.zeros(num_slots, jnp.int32).at[labels].add(1)
+    sizes = count_by_label(labels, num_slots)
     alone = singles, tuple(of_single.T)
     start = labels, clusters, sizes
     start, wanted_first = seat_alone(start, jax.tree.map(lambda x: x[0], alone))

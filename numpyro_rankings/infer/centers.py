@@ -28,6 +28,7 @@ from jax import Array, random
 from numpyro_rankings.infer.members import Members, members
 from numpyro_rankings.ops.codes import codes_from_places, inverse_ordering
 from numpyro_rankings.ops.loops import shared_bound
+from numpyro_rankings.ops.sums import scatter_add, sum_by_label
 
 _BATCH_ITEMS = 8192  # items of the centers that are moved together
 _LOW_BITS = 12  # integer costs are accumulated as a high and a low part, so that no sum overflows
@@ -65,7 +66,7 @@ class MallowsData(NamedTuple):
 def stage_counts(who: Members, data: MallowsData, num_slots: int) -> Array:
     """N_cj: rankings of each cluster that list at least j items, int32 (C, T)."""
     listed = jnp.where(data.listed[who.rows], who.weights[:, None], 0)
-    return jnp.zeros((num_slots, listed.shape[1]), jnp.int32).at[who.clusters].add(listed)
+    return sum_by_label(listed, who.clusters, num_slots)
 
 
 def code_sums(who: Members, data: MallowsData, places: Array) -> Array:
@@ -74,7 +75,7 @@ def code_sums(who: Members, data: MallowsData, places: Array) -> Array:
     listed = orderings >= 0
     listed_places = places[who.clusters[:, None], jnp.maximum(orderings, 0)]
     codes = codes_from_places(listed_places, listed) * who.weights[:, None]
-    return jnp.zeros((places.shape[0], codes.shape[1]), jnp.int32).at[who.clusters].add(codes)
+    return sum_by_label(codes, who.clusters, places.shape[0])
 
 
 class PairCosts(NamedTuple):
@@ -110,13 +111,12 @@ def pair_costs(
     items = jnp.where(orderings >= 0, orderings, num_items)
     clusters = who.clusters[:, None]
     zeros = jnp.zeros((num_slots, num_items), jnp.int32)
-    present = zeros.at[clusters, items].add(who.weights[:, None], mode="drop") > 0
-    listed = zeros.at[clusters, items].add(weights, mode="drop")
+    present = scatter_add(zeros, (clusters, items), who.weights[:, None]) > 0
+    listed = scatter_add(zeros, (clusters, items), weights)
     later, earlier = np.tril_indices(num_stages, -1)
     beaten = jnp.zeros((num_slots, num_items, num_items), jnp.int32)
-    beaten = beaten.at[clusters, items[:, later], items[:, earlier]].add(
-        weights[:, later], mode="drop"
-    )
+    pairs = clusters, items[:, later], items[:, earlier]
+    beaten = scatter_add(beaten, pairs, weights[:, later])
     return PairCosts(present, listed, beaten, unit, multiples * unit[:, None])
 
 

@@ -20,6 +20,7 @@ from numpyro_rankings.infer.partition import (
 )
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.loops import shared_bound
+from numpyro_rankings.ops.sums import count_by_label
 
 # points whose labels are drawn at once, as long as none of them changes: where some did, and after
 # as many as the second that did not
@@ -248,7 +249,7 @@ def reseat(
         )
 
     clusters = family.of_clusters(points.statistics, labels, num_slots)
-    sizes = jnp.zeros(num_slots, jnp.int32).at[labels].add(1)
+    sizes = count_by_label(labels, num_slots)
     seating = _Seating(jnp.array(0), jnp.array(large), labels, sizes, clusters, jnp.array(False))
     body = alternate if small < large else partial(step, block=small)
     seating = jax.lax.while_loop(goes_on, body, seating)

@@ -35,6 +35,7 @@ from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.choices import log_likelihoods, times_chosen
 from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.sampling import sample_atom_counts, sample_log_gamma, slice_sample
+from numpyro_rankings.ops.sums import count_by_label
 
 # With a small α what is unseen has next to no weight; less than this counts as this, so that
 # float32 can hold its logarithm and products.
@@ -347,7 +348,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         measures = Measures(z["root_weights"], z["root_unseen_weight"], atoms, unseen)
 
         # 6: empty slots hold new clusters, then all labels at once
-        sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+        sizes = count_by_label(labels, slots)
         new_atoms, new_unseen = draw_clusters(
             key_new, measures.root, measures.root_unseen, scales, tau, slots
         )
@@ -397,7 +398,7 @@ class DPPlackettLuceGibbs(PoolKernel):
             measures = measures._replace(atoms=atoms)
             mass = atoms.sum(1) + measures.unseen
             shares, pool = atoms / mass[:, None], measures.unseen / mass
-        sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+        sizes = count_by_label(labels, slots)
         occupied = sizes > 0
         # 7: γ
         gamma = scales.gamma
@@ -460,7 +461,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         }
         log_joint = self._log_joint(z, scales, data) + log_of_own(labels, log_outcomes)
         if not self._is_block:
-            sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+            sizes = count_by_label(labels, slots)
             z |= scales._asdict()
             z |= {
                 "cluster_sizes": sizes,
@@ -472,7 +473,7 @@ class DPPlackettLuceGibbs(PoolKernel):
     def _log_joint(self, z: dict, scales: Scales, data: PlackettLuceData) -> Array:
         """log p(rankings, labels, measures, α, φ, γ), of the occupied clusters."""
         labels, slots = z["assignments"].astype(jnp.int32), self._num_slots
-        sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+        sizes = count_by_label(labels, slots)
         log_joint = log_partition_prior(PartitionPrior(scales.gamma, None), sizes)
         log_joint += log_pitt_walker(
             z["weights"],

@@ -17,6 +17,7 @@ from numpyro_rankings.components.family import Family, put, take
 from numpyro_rankings.infer.partition import Points
 from numpyro_rankings.ops.links import representatives
 from numpyro_rankings.ops.loops import shared_bound
+from numpyro_rankings.ops.sums import count_by_label
 
 
 class Reach(NamedTuple):
@@ -179,7 +180,7 @@ def _tree(forest: _Forest, i: Array, found: Array) -> tuple[Array, Array]:
 def _group(links: Array, points: Points, family: Family) -> _Components:
     size = links.shape[0]
     labels = representatives(links)
-    sizes = jnp.zeros(size + 1, jnp.int32).at[labels].add(1)
+    sizes = count_by_label(labels, size + 1)
     clusters = family.of_clusters(points.statistics, labels, size + 1)
     ids = jnp.argsort(sizes == 0, stable=True).astype(jnp.int32)
     place = jnp.zeros(size + 1, jnp.int32).at[ids].set(jnp.arange(size + 1, dtype=jnp.int32))

@@ -68,6 +68,7 @@ from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.codes import inverse_ordering, max_codes
 from numpyro_rankings.ops.sampling import sample_concentration
 from numpyro_rankings.ops.special import log_beta_ratio, log_beta_tilde_change, log_psi
+from numpyro_rankings.ops.sums import count_by_label, scatter_add, sum_by_label
 from numpyro_rankings.rankings import Rankings
 
 _INITS = ("search", "nearest", "random", "given")
@@ -359,7 +360,7 @@ class _MallowsGibbs(GibbsKernel):
 
         now = {name: z[names[name]] for name in names}
         now["assignments"] = now["assignments"].astype(jnp.int32)
-        sizes = jnp.zeros(slots, jnp.int32).at[now["assignments"]].add(1)
+        sizes = count_by_label(now["assignments"], slots)
         if self._is_block:
             # siblings may have moved the prior since the empty slots were drawn from it
             fresh = hyper.concentration.draw(key_empty, slots, limits)
@@ -373,7 +374,7 @@ class _MallowsGibbs(GibbsKernel):
                 key_labels, now, sizes, hyper, data, log_outcomes
             )
             now["assignments"] = labels
-            sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+            sizes = count_by_label(labels, slots)
         elif hyper.partition.num_components != 1:
             now, overflow, accept_label = self._update_assignments(
                 key_labels, now, sizes, hyper, data, limits
@@ -387,7 +388,7 @@ class _MallowsGibbs(GibbsKernel):
                 now = update_marginally(
                     key_steps, now, *priors, data, limits, num_steps, glides=glides
                 )
-            sizes = jnp.zeros(slots, jnp.int32).at[now["assignments"]].add(1)
+            sizes = count_by_label(now["assignments"], slots)
 
         now, accept_center = self._update_parameters(key_params, now, sizes, hyper, data, limits)
         if isinstance(self._alpha, dist.Distribution) and not self._is_block:
@@ -538,7 +539,7 @@ class _MallowsGibbs(GibbsKernel):
         if log_outcomes is None:
             labels, order = canonical_order(labels, slots)
             center, theta = center[order], theta[order]
-        sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+        sizes = count_by_label(labels, slots)
         log_joint = self._log_joint(labels, center, theta, sizes, hyper, data, num_items)
         log_joint += log_of_own(labels, log_outcomes)
         names = self._sites
@@ -589,7 +590,7 @@ class _MallowsGibbs(GibbsKernel):
         z, names = state.z, self._sites
         hyper = self._hyper(z, z.get("alpha"), args, kwargs)
         labels = z[names["assignments"]].astype(jnp.int32)
-        sizes = jnp.zeros(self._num_slots, jnp.int32).at[labels].add(1)
+        sizes = count_by_label(labels, self._num_slots)
         center, theta = z[names["center"]], z[names["concentration"]]
         data = self._data(rankings)
         log_joint = self._log_joint(labels, center, theta, sizes, hyper, data, rankings.num_items)
@@ -790,7 +791,7 @@ class SliceGibbs(_MallowsGibbs):
                 data,
             )
             now = {**now, "assignments": labels}
-            sizes = jnp.zeros_like(sizes).at[labels].add(1)
+            sizes = count_by_label(labels, len(sizes))
             num_births = self._num_births
             if num_births is None:
                 num_births = int(np.clip(num_rankings // 100, 16, 256))
@@ -968,7 +969,7 @@ def _init_nearest(
     for _ in range(rounds if slots > 1 else 0):
         table = log_likelihoods(data, inverse_ordering(centers), theta, jnp.array(seeds), n)
         labels = jnp.argmax(table, axis=0).astype(jnp.int32)[data.row_index]
-        sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+        sizes = count_by_label(labels, slots)
         scores = _borda_scores(labels, data, slots, n) / jnp.maximum(sizes, 1)[:, None]
         centers = jnp.argsort(scores + jitter, axis=1).astype(jnp.int32)
     return {"assignments": labels, "center": centers, "concentration": theta}
@@ -983,10 +984,10 @@ def _borda_scores(labels: Array, data: MallowsData, slots: int, n: int) -> Array
     listed = data.listed[who.rows]
     weights = who.weights.astype(float)
     mean_left = (n - 1 + listed.sum(1)) / 2.0
-    base = jnp.zeros(slots).at[who.clusters].add(weights * mean_left)
+    base = sum_by_label(weights * mean_left, who.clusters, slots)
     items = jnp.where(listed, data.orderings[who.rows], n)
     gain = (jnp.arange(listed.shape[1]) - mean_left[:, None]) * weights[:, None]
-    scores = jnp.zeros((slots, n)).at[who.clusters[:, None], items].add(gain, mode="drop")
+    scores = scatter_add(jnp.zeros((slots, n)), (who.clusters[:, None], items), gain)
     return scores + base[:, None]
 
 

@@ -35,6 +35,7 @@ import jax.numpy as jnp
 from jax import Array, random
 
 from numpyro_rankings.infer.assignments import PartitionPrior, draw_labels
+from numpyro_rankings.ops.sums import count_by_label, sum_by_label
 
 _MOST_CLUSTERS = 32  # where A is larger, nothing moves
 _MOST_LEAPFROGS = 64  # long trajectories pay where many rankings make some directions narrow
@@ -109,7 +110,7 @@ class Large(NamedTuple):
         log_weights = jnp.log(table) + log_shares[:, None]
         new_labels = self.slots[draw_labels(key, log_weights, row_index)]
         new_labels = jnp.where(self.inside, new_labels, labels)
-        new_sizes = jnp.zeros(len(self.is_large), jnp.int32).at[new_labels].add(1)
+        new_sizes = count_by_label(new_labels, len(self.is_large))
         # A is found again, and the start was where the moves can return to
         found = (new_sizes >= self.minimum)[self.slots] == (log_shares > -jnp.inf)
         valid = jnp.all(found) & (self.is_large.sum() <= len(self.slots))
@@ -138,7 +139,7 @@ def choose_large(
     """
     num_rankings = len(labels)
     fixed_number = partition.num_components is not None
-    sizes = jnp.zeros(num_slots, jnp.int32).at[labels].add(1)
+    sizes = count_by_label(labels, num_slots)
     # smaller clusters come and go too easily; the empty ones of a finite mixture take part
     if largest_minimum is None:
         largest_minimum = num_rankings // 200
@@ -154,7 +155,7 @@ def choose_large(
     slots = order[: min(_MOST_CLUSTERS, num_slots)]
     active, sizes_there = is_large[slots], sizes[slots]
     inside = is_large[labels]
-    row_counts = jnp.zeros(num_rows, jnp.int32).at[row_index].add(inside)
+    row_counts = sum_by_label(inside.astype(jnp.int32), row_index, num_rows)
     few = jnp.maximum(minimum - 2.0 * jnp.sqrt(minimum), 0.1 * minimum)
     gammas = random.loggamma(key_shares, jnp.where(active, sizes_there, 1) + partition.kappa)
     gammas = jnp.where(active, gammas, -jnp.inf)

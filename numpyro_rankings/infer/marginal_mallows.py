@@ -29,6 +29,7 @@ from numpyro_rankings.infer.marginal import (
 from numpyro_rankings.ops.codes import inverse_ordering, ordering_from_codes
 from numpyro_rankings.ops.sampling import sample_truncated_geometric
 from numpyro_rankings.ops.special import log_psi
+from numpyro_rankings.ops.sums import count_by_label
 
 # Kinds of steps; a split is as probable as a merge.
 _CONCENTRATION, _CENTER, _BOTH, _SHARE, _SPLIT, _MERGE = range(6)
@@ -304,7 +305,7 @@ def _without_labels(
     num_slots, num_items = now["center"].shape
     fixed_number = partition.num_components is not None
     key_empty, key_minimum, key_shares, key_move, key_labels = random.split(key, 5)
-    sizes = jnp.zeros(num_slots, jnp.int32).at[labels].add(1)
+    sizes = count_by_label(labels, num_slots)
     if fixed_number:
         # the empty components may hold leftovers too
         key_center, key_theta = random.split(key_empty)

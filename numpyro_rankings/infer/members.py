@@ -2,8 +2,11 @@
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
+
+from numpyro_rankings.ops.sums import scatter_add
 
 
 class Members(NamedTuple):
@@ -23,8 +26,11 @@ def members(assignments: Array, row_index: Array, num_rows: int, num_slots: int)
     num_rankings, clusters = row_index.shape[0], assignments.astype(jnp.int32)
     if num_rows * num_slots >= num_rankings:
         return Members(row_index, clusters, jnp.ones(num_rankings, jnp.int32))
-    table = jnp.zeros((num_rows, num_slots), jnp.int32).at[row_index, clusters].add(1)
-    rows, slots = jnp.divmod(jnp.arange(num_rows * num_slots, dtype=jnp.int32), num_slots)
+    table = jnp.zeros((num_rows, num_slots), jnp.int32)
+    table = scatter_add(table, (row_index, clusters), 1)
+    entries = jnp.arange(num_rows * num_slots, dtype=jnp.int32)
+    # sums by slot must not know these numbers, see ``ops/sums.py``
+    rows, slots = jax.lax.optimization_barrier(jnp.divmod(entries, num_slots))
     return Members(rows, slots, table.reshape(-1))
 
 

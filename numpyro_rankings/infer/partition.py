@@ -38,6 +38,7 @@ from numpyro_rankings.models import conjugate_mixture
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.sampling import slice_sample
 from numpyro_rankings.ops.special import log_gamma_ratio
+from numpyro_rankings.ops.sums import count_by_label
 
 _WEIGHT_OF_LAST = 0.1  # of a sweep of warm-up in the mean number of clusters
 STARTS = ("sequential", "one", "singletons")
@@ -322,7 +323,7 @@ class PartitionKernel(GibbsKernel):
         prior = self._prior(state.z, args, kwargs)
         labels = state.z[self._sites["assignments"]].astype(jnp.int32)
         move = self._move(key_move, labels, prior, points, state)
-        sizes = jnp.zeros(self._max_clusters, jnp.int32).at[move.labels].add(1)
+        sizes = count_by_label(move.labels, self._max_clusters)
         if isinstance(self._alpha, dist.Distribution) and not self._is_block:
             prior = prior._replace(alpha=self._update_alpha(key_alpha, prior, sizes))
         state = state._replace(
@@ -351,7 +352,7 @@ class PartitionKernel(GibbsKernel):
         """The state with labels in order of first use, and their log joint."""
         slots = self._max_clusters
         labels, _ = canonical_order(labels, slots)
-        sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+        sizes = count_by_label(labels, slots)
         log_joint = self._log_joint(labels, sizes, prior, points)
         z = {self._sites["assignments"]: labels.astype(label_dtype(slots)), **auxiliary}
         if not self._is_block:
@@ -371,7 +372,7 @@ class PartitionKernel(GibbsKernel):
 
     def _potential(self, state: PartitionState, args: tuple, kwargs: dict) -> Array:
         labels = state.z[self._sites["assignments"]].astype(jnp.int32)
-        sizes = jnp.zeros(self._max_clusters, jnp.int32).at[labels].add(1)
+        sizes = count_by_label(labels, self._max_clusters)
         prior = self._prior(state.z, args, kwargs)
         return -self._log_joint(labels, sizes, prior, self._points(args, kwargs, state.z))
 

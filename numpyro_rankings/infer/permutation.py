@@ -30,6 +30,7 @@ from numpyro_rankings.infer.partition import (
 )
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.special import log_gamma_ratio
+from numpyro_rankings.ops.sums import count_by_label, sum_by_label
 
 ORDERINGS = ("uniform", "markov", "projection")
 _MOST_EXACT = 64  # points, up to which the exact form is taken if nothing is said
@@ -119,7 +120,7 @@ class PermutationGibbs(PartitionKernel):
     ) -> Move:
         key_order, key_segments, key_accept = random.split(key, 3)
         family, slots, size = self._family, self._max_clusters, points.size
-        sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+        sizes = count_by_label(labels, slots)
         number = jnp.sum(sizes > 0)
         warm = state.warmup_left > 0
         searches = warm & (self._ordering == "projection")
@@ -200,7 +201,7 @@ def order_along_a_line(
 ) -> Array:
     """Clusters by their mean along a random line, and the points of each along it, Section 4.2."""
     places = family.project(key, points.statistics)
-    means = jnp.zeros(sizes.shape[0]).at[labels].add(places) / jnp.maximum(sizes, 1)
+    means = sum_by_label(places, labels, sizes.shape[0]) / jnp.maximum(sizes, 1)
     return jnp.lexsort((places, labels, means[labels]))
 
 

@@ -50,6 +50,7 @@ from numpyro_rankings.ops.choices import (
     times_in_play,
 )
 from numpyro_rankings.ops.sampling import sample_log_gamma
+from numpyro_rankings.ops.sums import count_by_label
 from numpyro_rankings.rankings import Rankings
 
 _START_ITERATIONS = 200  # of EM, before the first sweep
@@ -378,7 +379,7 @@ class PlackettLuceGibbs(GibbsKernel):
         who = data.members(labels, slots)
         weights = _update_weights(key_weights, weights, hyper.shape, self._rate, who, data)
         if slots > 1 and isinstance(self._alpha, dist.Distribution) and not self._is_block:
-            sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+            sizes = count_by_label(labels, slots)
             alpha = update_alpha(key_alpha, hyper.partition, self._alpha, sizes)
             hyper = hyper._replace(partition=hyper.partition._replace(alpha=alpha))
         return self._state(labels, weights, hyper, data, rng_key, outcomes)
@@ -411,7 +412,7 @@ class PlackettLuceGibbs(GibbsKernel):
             z[self._sites["assignments"]] = labels.astype(label_dtype(slots))
         if not self._is_block:
             if slots > 1:
-                sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+                sizes = count_by_label(labels, slots)
                 z |= {
                     "cluster_sizes": sizes,
                     "num_clusters": jnp.sum(sizes > 0),
@@ -425,7 +426,7 @@ class PlackettLuceGibbs(GibbsKernel):
     ) -> Array:
         """log p(rankings, labels, weights, α), of the occupied components."""
         slots = self._num_components
-        sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+        sizes = count_by_label(labels, slots)
         shape = jnp.broadcast_to(hyper.shape, weights.shape)
         per_cluster = gammaln(shape.sum(1)) - gammaln(shape).sum(1)
         per_cluster += jnp.sum((shape - 1.0) * jnp.log(weights), axis=1)
@@ -472,7 +473,7 @@ def _update_labels(
     """The shares of the components given the labels, then all labels given the shares."""
     key_shares, key_labels = random.split(key)
     slots = weights.shape[0]
-    sizes = jnp.zeros(slots, jnp.int32).at[labels].add(1)
+    sizes = count_by_label(labels, slots)
     log_shares, _, _ = draw_weights(key_shares, sizes, labels, prior)
     table = log_likelihoods(data.choices, weights, None, jnp.array(slots)) + log_shares[:, None]
     row_index = data.row_index
@@ -496,7 +497,7 @@ def _update_without_labels(
     if num_steps == 0:
         return labels, weights
     key_empty, key_scale, key_steps = random.split(key, 3)
-    occupied = jnp.zeros(slots, jnp.int32).at[labels].add(1) > 0
+    occupied = count_by_label(labels, slots) > 0
     shape = jnp.broadcast_to(hyper.shape, (slots, num_items))
     log_scale = sample_log_gamma(key_scale, shape.sum(1))
     log_weights = jnp.log(weights) + log_scale[:, None]

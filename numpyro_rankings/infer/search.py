@@ -25,6 +25,7 @@ from numpyro_rankings.infer.assignments import log_likelihoods
 from numpyro_rankings.infer.centers import MallowsData, propose_rearrangement
 from numpyro_rankings.ops.codes import inverse_ordering, max_codes
 from numpyro_rankings.ops.special import concentration_mode, log_psi
+from numpyro_rankings.ops.sums import scatter_add
 
 _MOST_CELLS = 40_000_000_000  # that the search of one chain may touch, a minute or two of a core
 _HORIZON = 20  # iterations that a change is given to become the best, at its present pace
@@ -179,11 +180,10 @@ def improve(now: Components, weights: Array, data: MallowsData, lengths: Array) 
     def one(parameters: tuple[Array, Array]) -> tuple[Array, Array]:
         center, weights = parameters
         weights = jnp.where(data.listed, weights[:, None], 0.0)
-        listed = jnp.zeros((num_stages, num_items)).at[stages, items].add(weights, mode="drop")
+        listed = scatter_add(jnp.zeros((num_stages, num_items)), (stages, items), weights)
         beaten = jnp.zeros((num_stages, num_items, num_items))
-        beaten = beaten.at[later, items[:, later], items[:, earlier]].add(
-            weights[:, later], mode="drop"
-        )
+        pairs = later, items[:, later], items[:, earlier]
+        beaten = scatter_add(beaten, pairs, weights[:, later])
         costs = jnp.where(jnp.eye(num_items, dtype=bool), 0.0, listed[:, :, None] - beaten)
         return move_blocks(center, costs, listed.sum(1), limits, lengths)
 

@@ -18,6 +18,7 @@ from numpyro_rankings.infer.partition import (
 )
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.loops import shared_bound
+from numpyro_rankings.ops.sums import count_by_label
 
 
 class SplitMerge(PartitionKernel):
@@ -155,7 +156,7 @@ def split_or_merge(
         )
 
     deal = jax.lax.fori_loop(0, shared_bound(others.sum()), place, deal)
-    sizes = jnp.zeros(num_slots, jnp.int32).at[labels].add(1)
+    sizes = count_by_label(labels, num_slots)
     number = jnp.sum(sizes > 0)
     # the clusters that there are without the second part
     log_ratio = deal.log_ratio + prior.log_open(number - jnp.where(splits, 0, 1))

@@ -19,6 +19,7 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.ops.loops import shared_bound
+from numpyro_rankings.ops.sums import scatter_add, sum_by_label
 
 _MOST_TABLED = 12  # items, of which every subset has a cell
 _UNROLLED_STAGES = 16
@@ -62,7 +63,7 @@ def times_chosen(
     """
     columns = jnp.where(choices.informative, choices.orderings, num_items)[rows]
     zeros = jnp.zeros((num_clusters, num_items), counts.dtype)
-    return zeros.at[clusters[:, None], columns].add(counts[:, None], mode="drop")
+    return scatter_add(zeros, (clusters[:, None], columns), counts[:, None])
 
 
 # -- one entry after the other -------------------------------------------------------------------
@@ -122,22 +123,22 @@ def times_in_play(
     columns = jnp.where(items >= 0, items, num_items)
     suffix = _suffix_sums(times)
     of_entry = suffix[0]
-    totals = jnp.zeros(num_clusters, times.dtype).at[clusters].add(of_entry)
+    totals = sum_by_label(of_entry, clusters, num_clusters)
     zeros = jnp.zeros((num_clusters, num_items), times.dtype)
     if choices.unlisted is not None:
         # the stages up to an item's own, or all if it is not listed
         upto = of_entry - suffix + times
-        listed = zeros.at[clusters, columns].add(upto, mode="drop")
+        listed = scatter_add(zeros, (clusters, columns), upto)
         by_row = jnp.zeros((num_clusters, len(choices.orderings)), times.dtype)
-        by_row = by_row.at[clusters, rows].add(of_entry)
+        by_row = scatter_add(by_row, (clusters, rows), of_entry)
         return listed + by_row @ choices.unlisted.astype(times.dtype), totals
     # all of the cluster's, but for the stages after an item's own
     unit = jnp.maximum(jnp.sum(of_entry), jnp.finfo(times.dtype).tiny) * 2.0**-30
     after = suffix - times
     in_play = []
     for all_of, part in zip(_split(of_entry, unit), _split(after, unit), strict=True):
-        total = jnp.zeros(num_clusters, part.dtype).at[clusters].add(all_of)
-        behind = zeros.astype(part.dtype).at[clusters, columns].add(part, mode="drop")
+        total = sum_by_label(all_of, clusters, num_clusters)
+        behind = scatter_add(zeros.astype(part.dtype), (clusters, columns), part)
         in_play.append(total[:, None] - behind)
     coarse, fine = in_play
     return jnp.maximum(coarse * unit + fine, 0.0), totals
@@ -173,7 +174,7 @@ def set_counts(
     """Informative stages with each set in play, (C, 2^n), of the type of the counts."""
     codes = jnp.where(choices.informative, set_codes(choices, num_items), 2**num_items)[rows]
     zeros = jnp.zeros((num_clusters, 2**num_items), counts.dtype)
-    return zeros.at[clusters[:, None], codes].add(counts[:, None], mode="drop")
+    return scatter_add(zeros, (clusters[:, None], codes), counts[:, None])
 
 
 def set_masses(weights: Array, pool: Array | None) -> Array:
@@ -203,7 +204,7 @@ def cells_if_tabled(choices: Choices, num_items: int) -> Array | None:
 def counts_of_cells(cells: Array, amounts: Array, num_items: int) -> tuple[Array, Array]:
     """How often each item was chosen, (n,), and each set in play, (2^n,), rows counting so much."""
     zeros = jnp.zeros(num_items * 2**num_items, amounts.dtype)
-    counts = zeros.at[cells].add(jnp.broadcast_to(amounts, cells.shape), mode="drop")
+    counts = scatter_add(zeros, cells, jnp.broadcast_to(amounts, cells.shape))
     counts = counts.reshape(-1, num_items)
     return counts.sum(0), counts.sum(1)
 
@@ -293,7 +294,7 @@ def design_if_small(choices: Choices, num_items: int, dtype) -> Array | None:
     sets = jnp.where(choices.informative, num_items + set_codes(choices, num_items), width)
     rows = jnp.arange(num_rows)[:, None]
     design = jnp.zeros((num_rows, width), dtype)
-    return design.at[rows, items].add(1.0, mode="drop").at[rows, sets].add(-1.0, mode="drop")
+    return scatter_add(scatter_add(design, (rows, items), 1.0), (rows, sets), -1.0)
 
 
 def log_designed_likelihoods(design: Array, weights: Array, pool: Array) -> Array:
