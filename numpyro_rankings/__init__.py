@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpyro_rankings.predictive_checks import posterior_predictive_checks
     from numpyro_rankings.rankings import Rankings, RankingsError
     from numpyro_rankings.relabeling import relabel_samples
+    from numpyro_rankings.self_check import check
     from numpyro_rankings.summaries import (
         cluster_profiles,
         cp_consensus,
@@ -42,6 +43,7 @@ _HOMES = {
     "Rankings": "rankings",
     "RankingsError": "rankings",
     "adjusted_rand_index": "partitions",
+    "check": "self_check",
     "cluster_profiles": "summaries",
     "coclustering": "partitions",
     "coclustering_blocks": "partitions",
@@ -71,6 +73,7 @@ __all__ = [
     "Rankings",
     "RankingsError",
     "adjusted_rand_index",
+    "check",
     "cluster_profiles",
     "coclustering",
     "coclustering_blocks",

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .cluster_command import add_command
+from . import check_command, cluster_command
 from .command_line import (
     PROGRAM,
     Parser,
@@ -87,7 +87,8 @@ A Dirichlet process mixture of generalized Mallows models (Meilă & Chen, UAI 20
 Plackett–Luce model or mixture (Caron, Teh & Murphy, AoAS 2014), is fitted by Markov chain Monte
 Carlo; lists may be of any length. See '%(prog)s fit --help'.
 
-Groups of points or documents: see '%(prog)s cluster --help'.
+Groups of points or documents: see '%(prog)s cluster --help'. Whether this machine compiles the
+samplers rightly: '%(prog)s check'.
 """
 
 _FIT = """\
@@ -129,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     :param argv: arguments, those of the process by default.
-    :return: the exit status: 0, 2 for a user's error, 130 when interrupted.
+    :return: the exit status: 0, 1 if a check fails, 2 for a user's error, 130 when interrupted.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
     for stream in (sys.stdout, sys.stderr):
@@ -145,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 f"unrecognized arguments: {shlex.join(unknown)} (see {PROGRAM} "
                 f"{args.command or ''} --help)".replace("  ", " ")
             )
-        args.do(args, shlex.join([PROGRAM, *argv]))
+        status = args.do(args, shlex.join([PROGRAM, *argv]))
     except UserError as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 2
@@ -154,7 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except SystemExit as end:  # --help and --version
         return int(end.code or 0)
-    return 0
+    return status or 0
 
 
 # ---------------------------------------------------------------------------------------------
@@ -274,7 +275,8 @@ def _parser() -> argparse.ArgumentParser:
 
     add_run_options(fit, "three")
     fit.set_defaults(do=_fit)
-    add_command(commands)
+    cluster_command.add_command(commands)
+    check_command.add_command(commands)
     return parser
 
 

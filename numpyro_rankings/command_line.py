@@ -176,8 +176,11 @@ def notes() -> Iterator[None]:
         yield
 
 
-def use_compilation_cache() -> None:
-    """Keep compiled programs between runs, if there is a place to keep them."""
+def use_compilation_cache(shortest: float = 0.2) -> None:
+    """Keep compiled programs between runs, if there is a place to keep them.
+
+    :param shortest: seconds of compilation from which on it is worth its while.
+    """
     import jax
 
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
@@ -190,7 +193,7 @@ def use_compilation_cache() -> None:
         return
     if os.access(folder, os.W_OK):
         jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", shortest)
 
 
 # ---------------------------------------------------------------------------------------------

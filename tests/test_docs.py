@@ -29,6 +29,7 @@ PUBLIC = (
     "numpyro_rankings.predictive_checks",
     "numpyro_rankings.relabeling",
     "numpyro_rankings.report",
+    "numpyro_rankings.self_check",
     "numpyro_rankings.summaries",
 )
 DIRECTIVE = re.compile(r"^\.\. (py:|auto)(\w+):: ([\w.]+)", re.MULTILINE)
@@ -67,7 +68,7 @@ def test_every_public_name_is_in_the_reference_once():
             assert times == 1, f"{home}.{name} is {times} times in docs/reference"
 
 
-@pytest.mark.parametrize("command", ["fit", "cluster"])
+@pytest.mark.parametrize("command", ["fit", "cluster", "check"])
 def test_every_option_is_on_the_page(command):
     text = (DOCS / "command_line.rst").read_text(encoding="utf-8")
     subparsers = next(

@@ -1,0 +1,429 @@
+"""Whether compiled sweeps draw what the sweeps as written draw, on the machine at hand.
+
+Exactness is proved of the updates as they are written. What draws is what a compiler makes of them
+for one backend and one shape, and compilers err: jaxlib 0.10.2 drew from a wrong posterior where as
+many chains ran as there were rankings. So every kernel makes a sweep op by op, and compiled in the
+forms that users run, from the same state and key, on data of as many rankings as chains.
+
+The results agree if discrete sites are equal and others up to rounding. A label, or a step that is
+accepted or not, may hang on the last digit of a number, and then falls otherwise with no fault of
+anybody. That is told from a fault by moving the last digits: the compiled sweep agrees if the plain
+one draws the same from a state whose numbers differ by a few units in the last place.
+"""
+
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jax import Array, random
+from numpyro.infer.mcmc import MCMCKernel
+
+from numpyro_rankings.components import DirichletMultinomial, GaussianMean
+from numpyro_rankings.infer import (
+    BetaGibbs,
+    CollapsedGibbs,
+    DDCRPGibbs,
+    DDCRPLanguageGibbs,
+    DPPlackettLuceGibbs,
+    GammaProcessPlackettLuceGibbs,
+    PermutationGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
+    SplitMerge,
+    exponential_decay,
+    window_decay,
+)
+from numpyro_rankings.rankings import Rankings
+
+__all__ = ["Comparison", "Difference", "KernelCheck", "SelfCheck", "check", "compare_sweeps"]
+
+RTOL, ATOL = 1e-4, 1e-6  # rounding of a few hundred operations in single precision
+_NUDGE = 2.0**-21  # relative, a few units in the last place
+_MOST_NUDGES = 16
+
+
+class Difference(NamedTuple):
+    """Where a compiled sweep differs from the plain one.
+
+    - **form** - how it was compiled, a name of :func:`compiled_forms`.
+    - **chain** - which chain.
+    - **site** - the first site that differs.
+    - **expected**, **found** - its values, op by op and compiled.
+    """
+
+    form: str
+    chain: int
+    site: str
+    expected: np.ndarray
+    found: np.ndarray
+
+
+class Comparison(NamedTuple):
+    """What came of comparing one kernel's sweeps.
+
+    - **differences** - faults, one at most for each chain and form.
+    - **num_compared** - sweeps compared, **num_nudged** of which agree only up to last digits on
+      which a decision hangs.
+    - **largest** - largest difference between the sweeps that agree, as a share of what is
+      allowed.
+    """
+
+    differences: list[Difference]
+    num_compared: int
+    num_nudged: int
+    largest: float
+
+
+# -- one kernel ------------------------------------------------------------------------------------
+
+
+def sweep_plainly(kernel: MCMCKernel, state: Any, args: tuple) -> Any:
+    """One sweep of one chain, op by op; on a CPU if JAX has one."""
+    try:
+        device = jax.local_devices(backend="cpu")[0]
+    except RuntimeError:
+        device = jax.local_devices()[0]
+    state, args = jax.device_put((state, args), device)
+    with jax.disable_jit(), jax.default_device(device):
+        return kernel.sample(state, args, {})
+
+
+def compiled_forms(kernel: MCMCKernel, args: tuple, num_chains: int) -> dict[str, Callable]:
+    """Sweeps of a batch of chains, compiled in each way in which a user may run them.
+
+    - ``"one chain"`` - one by one, the data constants of the program.
+    - ``"vectorized"`` - all chains in one program, likewise.
+    - ``"data traced"`` - all chains, the data arguments of the program: ``jit_model_args=True``.
+    - ``"parallel"`` - each on a device of its own, where there are as many.
+    - ``"sharded"`` - all chains, the rows of the data on several devices.
+    """
+    devices = jax.local_devices()
+    one = jax.jit(lambda state: kernel.sample(state, args, {}))
+    traced = jax.jit(lambda states, args: kernel.sample(states, args, {}))
+
+    def one_by_one(states: Any) -> Any:
+        done = [one(_chain(states, c)) for c in range(num_chains)]
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *done)
+
+    def sharded(states: Any) -> Any:
+        mesh = jax.sharding.Mesh(np.array(devices[:num_shards]), ("rows",))
+        return traced(states, jax.tree.map(lambda x: _over_rows(x, mesh), args))
+
+    forms: dict[str, Callable] = {
+        "one chain": one_by_one,
+        "vectorized": jax.jit(lambda states: kernel.sample(states, args, {})),
+        "data traced": lambda states: traced(states, args),
+    }
+    if 1 < num_chains <= len(devices):
+        forms["parallel"] = jax.pmap(
+            lambda state: kernel.sample(state, args, {}), devices=devices[:num_chains]
+        )
+    num_shards = max((k for k in (2, 4, 8) if k <= len(devices)), default=1)
+    if num_shards > 1:
+        forms["sharded"] = sharded
+    return forms
+
+
+def _over_rows(x: Any, mesh: jax.sharding.Mesh) -> Any:
+    """An array with its first axis over the devices, or all of it on each."""
+    splits = np.ndim(x) > 0 and np.shape(x)[0] % mesh.size == 0
+    spec = jax.sharding.PartitionSpec("rows") if splits else jax.sharding.PartitionSpec()
+    return jax.device_put(x, jax.sharding.NamedSharding(mesh, spec))
+
+
+def _chain(states: Any, c: int) -> Any:
+    return jax.tree.map(lambda x: x[c], states)
+
+
+def compare_sweeps(
+    kernel: MCMCKernel,
+    args: tuple,
+    num_chains: int = 4,
+    *,
+    key: Array | None = None,
+    num_sweeps: int = 1,
+    forms: Sequence[str] | None = None,
+    most_plain: int | None = None,
+) -> Comparison:
+    """Compare sweeps of a kernel as they are compiled with those as they are written.
+
+    :param args: arguments of ``mcmc.run`` after the key.
+    :param key: of the start values.
+    :param num_sweeps: each from where the plain one led.
+    :param forms: names of :func:`compiled_forms`, all of them by default.
+    :param most_plain: of how many chains sweeps are made op by op, all by default. Those of the
+        others are compared with the form ``"one chain"``.
+    """
+    keys = random.split(random.key(0) if key is None else key, num_chains)
+    states = kernel.init(keys, 0, None, args, {})
+    compiled = compiled_forms(kernel, args, num_chains)
+    compiled = {name: compiled[name] for name in forms or compiled if name in compiled}
+    num_plain = num_chains if most_plain is None else min(most_plain, num_chains)
+    differences: list[Difference] = []
+    compared, nudged, largest = 0, 0, 0.0
+    for _ in range(num_sweeps):
+        expected = [sweep_plainly(kernel, _chain(states, c), args) for c in range(num_plain)]
+        found = {form: jax.tree.map(_whole, sweep(states)) for form, sweep in compiled.items()}
+        expected += [_chain(found["one chain"], c) for c in range(num_plain, num_chains)]
+        for form, batch in found.items():
+            for c, plain in enumerate(expected):
+                mine = _chain(batch, c)
+                difference = difference_of(plain, mine)
+                compared += 1
+                if difference.site is None:
+                    largest = max(largest, difference.share)
+                elif _agrees_after_a_nudge(kernel, _chain(states, c), args, mine):
+                    nudged += 1
+                else:
+                    values = difference.expected, difference.found
+                    differences.append(Difference(form, c, difference.site, *values))
+        if differences:
+            break
+        states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *expected)
+    return Comparison(differences, compared, nudged, largest)
+
+
+def _whole(x: Array) -> Array:
+    """An array that lies on several devices, brought together."""
+    return jax.device_put(x, jax.local_devices()[0])
+
+
+class SiteDifference(NamedTuple):
+    """The first **site** that differs, None if all agree, the largest **share** of what is
+    allowed by which the others do; and the site's values."""
+
+    site: str | None
+    share: float
+    expected: Any = None
+    found: Any = None
+
+
+def difference_of(
+    expected: Any, found: Any, rtol: float = RTOL, atol: float = ATOL
+) -> SiteDifference:
+    """Compare two states, or any other two trees of arrays, leaf by leaf.
+
+    Floats agree if they differ by at most ``atol + rtol * |expected|``; all else must be equal.
+    """
+    share = 0.0
+    leaves, _ = jax.tree_util.tree_flatten_with_path(expected)
+    for (path, x), y in zip(leaves, jax.tree.leaves(found), strict=True):
+        x, y = _numbers(x), _numbers(y)
+        site = jax.tree_util.keystr(path, simple=True, separator=".").removeprefix("z.")
+        if x.shape != y.shape or x.dtype.kind != y.dtype.kind:
+            return SiteDifference(site, np.inf, x, y)
+        if x.dtype.kind != "f":
+            if not np.array_equal(x, y):
+                return SiteDifference(site, np.inf, x, y)
+            continue
+        with np.errstate(invalid="ignore"):
+            off = np.abs(x - y) / (atol + rtol * np.abs(x))
+        off = np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0.0, off)
+        worst = float(np.max(off, initial=0.0))
+        if not worst <= 1.0:
+            return SiteDifference(site, worst, x, y)
+        share = max(share, worst)
+    return SiteDifference(None, share)
+
+
+def _numbers(x: Any) -> np.ndarray:
+    if isinstance(x, Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        x = random.key_data(x)
+    x = np.asarray(x)
+    return x.astype(np.float64) if x.dtype.kind == "f" else x
+
+
+def _agrees_after_a_nudge(kernel: MCMCKernel, state: Any, args: tuple, found: Any) -> bool:
+    """Whether the plain sweep draws the same with other last digits."""
+
+    def nudge(x: Any, rng: np.random.Generator) -> Any:
+        if not (hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jnp.floating)):
+            return x
+        return x * (1.0 + _NUDGE * rng.integers(-1, 2, np.shape(x))).astype(x.dtype)
+
+    for seed in range(_MOST_NUDGES):
+        rng = np.random.default_rng(seed)
+        z = jax.tree.map(lambda x: nudge(x, rng), state.z)  # noqa: B023
+        data = jax.tree.map(lambda x: nudge(x, rng), args)  # noqa: B023
+        plain = sweep_plainly(kernel, state._replace(z=z), data)
+        if difference_of(plain, found).site is None:
+            return True
+    return False
+
+
+# -- all kernels -----------------------------------------------------------------------------------
+
+_FORMS = ("one chain", "vectorized", "parallel", "sharded")
+_LISTS = [[0, 1], [1, 0], [0], [2, 0]]
+_GAMMA = dist.Gamma(2.0, 1.0)
+_LINE = np.array([[-1.0], [-0.7], [0.9], [1.1]], np.float32)
+_COUNTS = np.array([[2, 0, 1], [3, 1, 0], [0, 2, 2], [0, 3, 1]])
+_SYMBOLS = np.array([0, 1, 0, 1])
+_APART = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0))).astype(np.float32)
+
+
+def _rankings() -> Rankings:
+    return Rankings.from_orderings(_LISTS, num_items=3)
+
+
+def _cases() -> dict[str, tuple[Callable[[], MCMCKernel], tuple]]:
+    """Each kernel on four rankings or points: its constructor, and the arguments of the run."""
+    rankings = (_rankings(),)
+    gauss, text = GaussianMean(prior_scale=1.5, noise_scale=0.6), DirichletMultinomial(0.7)
+    back = np.where(np.tri(4, dtype=bool), _APART, np.inf).astype(np.float32)
+    # the moves with the labels integrated out take longest: one kernel of each family has them
+    few: dict[str, Any] = {"num_marginal_steps": 1}
+    none: dict[str, Any] = {"max_clusters": 4, "num_marginal_steps": 0}
+    return {
+        "SliceGibbs": (lambda: SliceGibbs(_GAMMA, **none), rankings),
+        "SliceGibbs, parallel": (
+            lambda: SliceGibbs(1.0, assignment="parallel", num_births=1, max_clusters=4, **few),
+            rankings,
+        ),
+        "SliceGibbs, one population": (lambda: SliceGibbs(num_components=1), rankings),
+        "BetaGibbs": (lambda: BetaGibbs(1.0, **none), rankings),
+        "PlackettLuceGibbs": (lambda: PlackettLuceGibbs(), rankings),
+        "PlackettLuceGibbs, mixture": (
+            lambda: PlackettLuceGibbs(num_components=2, alpha=_GAMMA, **few),
+            rankings,
+        ),
+        "GammaProcessPlackettLuceGibbs": (
+            lambda: GammaProcessPlackettLuceGibbs(_GAMMA),
+            rankings,
+        ),
+        "GammaProcessPlackettLuceGibbs, sigma": (
+            lambda: GammaProcessPlackettLuceGibbs(_GAMMA, 1.0, 0.3),
+            rankings,
+        ),
+        "DPPlackettLuceGibbs": (
+            lambda: DPPlackettLuceGibbs(_GAMMA, _GAMMA, _GAMMA, **none),
+            rankings,
+        ),
+        "CollapsedGibbs": (lambda: CollapsedGibbs(gauss, _GAMMA), (_LINE,)),
+        "SplitMerge": (lambda: SplitMerge(text, 1.0, num_moves=2), (_COUNTS,)),
+        "PermutationGibbs": (lambda: PermutationGibbs(gauss, _GAMMA), (_LINE,)),
+        "DDCRPGibbs": (
+            lambda: DDCRPGibbs(gauss, _GAMMA, exponential_decay(_GAMMA)),
+            (_LINE, _APART),
+        ),
+        "DDCRPLanguageGibbs": (
+            lambda: DDCRPLanguageGibbs([0.4, 0.6], _GAMMA, window_decay(2.0)),
+            (_SYMBOLS, back),
+        ),
+    }
+
+
+class KernelCheck(NamedTuple):
+    """The **name** of a kernel, and what came of the **comparison** of its sweeps."""
+
+    name: str
+    comparison: Comparison
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all compiled sweeps draw what the plain ones draw."""
+        return not self.comparison.differences
+
+    def __str__(self) -> str:
+        comparison = self.comparison
+        if self.agrees:
+            text = f"agrees in {comparison.num_compared} sweeps"
+            if comparison.num_nudged:
+                text += f", {comparison.num_nudged} of them up to a last digit"
+            return f"{self.name:38s} {text}"
+        forms = ", ".join(dict.fromkeys(one.form for one in comparison.differences))
+        first = comparison.differences[0]
+        return (
+            f"{self.name:38s} DISAGREES ({forms})\n    {first.site} of chain {first.chain}: "
+            f"{_shown(first.expected)} op by op, {_shown(first.found)} compiled"
+        )
+
+
+def _shown(x: np.ndarray) -> str:
+    return np.array2string(x, precision=4, threshold=8, edgeitems=3).replace("\n", "")
+
+
+class SelfCheck(NamedTuple):
+    """What :func:`check` found.
+
+    - **machine** - versions and devices, by name.
+    - **kernels** - one :class:`KernelCheck` for each kernel.
+    """
+
+    machine: Mapping[str, str]
+    kernels: Sequence[KernelCheck]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all kernels agree."""
+        return all(one.agrees for one in self.kernels)
+
+    def __str__(self) -> str:
+        lines = [f"{name}: {value}" for name, value in self.machine.items()]
+        return "\n".join([*lines, "", *map(str, self.kernels), "", self.advice])
+
+    @property
+    def advice(self) -> str:
+        """What to make of it, in a sentence or two."""
+        if self.agrees:
+            return "All kernels draw, compiled, what they draw op by op."
+        names = "; ".join(one.name for one in self.kernels if not one.agrees)
+        return (
+            f"Do not use draws of these kernels on this machine: {names}. This JAX compiles them "
+            "wrongly for this device. Install another version of jaxlib (pip install "
+            "'jax==0.7.0' 'jaxlib==0.7.0' is one that passes on CPUs) or use another device "
+            "(JAX_PLATFORMS=cpu), check again, and report the lines above to the developers."
+        )
+
+
+def machine() -> dict[str, str]:
+    """Versions and devices, by name."""
+    devices = jax.local_devices()
+    kinds = sorted({device.device_kind for device in devices})
+    packages = ("numpyro-rankings", "numpyro", "jax", "jaxlib", "numpy")
+    return {
+        **{name: version(name) for name in packages},
+        "python": platform.python_version(),
+        "device": f"{len(devices)} x {jax.default_backend()} ({', '.join(kinds)})",
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def kernel_names() -> list[str]:
+    """The kernels that :func:`check` looks at."""
+    return list(_cases())
+
+
+def check_kernels(names: Sequence[str] | None = None) -> Iterator[KernelCheck]:
+    """One kernel of :func:`check` after the other."""
+    cases = _cases()
+    for name in names or cases:
+        if name not in cases:
+            raise ValueError(f"kernels are {list(cases)}, got {name!r}")
+    for name in names or cases:
+        make_kernel, args = cases[name]
+        yield KernelCheck(name, compare_sweeps(make_kernel(), args, forms=_FORMS, most_plain=1))
+
+
+def check(kernels: Sequence[str] | None = None) -> SelfCheck:
+    """Check that this JAX, on this device, compiles the kernels rightly.
+
+    A sweep of each kernel of four chains, on four rankings or points, is compared with the same
+    sweep op by op, from the same state and key: see the command ``numpyro-rankings check``.
+
+    :param kernels: names of some of them; all by default.
+    :return: a :class:`~numpyro_rankings.self_check.SelfCheck`, whose ``agrees`` is what matters; as
+        a string it is a report.
+
+    .. doctest::
+
+       >>> from numpyro_rankings import check
+       >>> check(["PlackettLuceGibbs"]).agrees
+       True
+    """
+    return SelfCheck(machine(), list(check_kernels(kernels)))
