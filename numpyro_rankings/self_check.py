@@ -40,7 +40,15 @@ from numpyro_rankings.infer import (
 )
 from numpyro_rankings.rankings import Rankings
 
-__all__ = ["Comparison", "Difference", "KernelCheck", "SelfCheck", "check", "compare_sweeps"]
+__all__ = [
+    "Comparison",
+    "Difference",
+    "KernelCheck",
+    "SelfCheck",
+    "check",
+    "compare_sweeps",
+    "compiled_forms",
+]
 
 RTOL, ATOL = 1e-4, 1e-6  # rounding of a few hundred operations in single precision
 _NUDGE = 2.0**-21  # relative, a few units in the last place
@@ -349,7 +357,7 @@ def _shown(x: np.ndarray) -> str:
 
 
 class SelfCheck(NamedTuple):
-    """What :func:`check` found.
+    """What :func:`numpyro_rankings.check` found.
 
     - **machine** - versions and devices, by name.
     - **kernels** - one :class:`KernelCheck` for each kernel.
