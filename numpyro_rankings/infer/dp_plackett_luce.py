@@ -302,11 +302,11 @@ class DPPlackettLuceGibbs(PoolKernel):
         of_all = chosen.sum(0)
         tau = self._tau
         root = of_all / of_all.sum() * n
-        shares = chosen / (chosen.sum(1, keepdims=True) + 1.0)
+        each = 1.0 / (chosen.sum(1) + 1.0)  # 1 less the other shares may have no digits
         z = {
             "assignments": labels,
-            "weights": shares,
-            "unseen_weight": 1.0 - shares.sum(1),
+            "weights": chosen * each[:, None],
+            "unseen_weight": each,
             "total_weight": jnp.full(slots, n / tau),
             "root_weights": root / tau,
             "root_unseen_weight": jnp.asarray(1.0 / tau),

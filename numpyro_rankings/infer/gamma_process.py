@@ -178,11 +178,12 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         key_alpha, rng_key = random.split(rng_key)
         given = {} if self._is_block else dict(init_params or {})
         alpha = draw_start(key_alpha, given.get("alpha", self._alpha))
-        chosen = self._times_chosen(data, rankings.num_items)
-        # as often as it is listed, the unseen as often as once
-        share = chosen / (chosen.sum() + 1.0)
-        weights = jnp.asarray(given.get("weights", share), float)
-        unseen = jnp.asarray(given.get("unseen_weight", 1.0 - share.sum()), float)
+        chosen = self._times_chosen(data, rankings.num_items).astype(float)
+        # as often as it is listed, the unseen as often as once; 1 less the other shares has no
+        # digits where there are many choices
+        each = 1.0 / (chosen.sum() + 1.0)
+        weights = jnp.asarray(given.get("weights", chosen * each), float)
+        unseen = jnp.asarray(given.get("unseen_weight", each), float)
         z = {"weights": weights, "unseen_weight": unseen}
         if self._sigma > 0:
             z["total_weight"] = jnp.asarray(given.get("total_weight", 1.0), float)

@@ -45,6 +45,7 @@ from numpyro_rankings.infer.base import (
 )
 from numpyro_rankings.infer.centers import (
     MallowsData,
+    check_code_sums,
     code_sums,
     propose_rearrangement,
     stage_counts,
@@ -206,6 +207,7 @@ class _MallowsGibbs(GibbsKernel):
                 )
         if self._concentration_prior is not None:
             per_stage_prior(self._concentration_prior, stages)
+        check_code_sums(rankings, stages)
 
     def _data(self, rankings: Rankings) -> MallowsData:
         n, stages = rankings.num_items, num_stages(rankings)
