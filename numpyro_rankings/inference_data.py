@@ -18,6 +18,7 @@ from numpyro.infer import MCMC
 
 from .infer.base import find_rankings
 from .infer.ddcrp import LinkGibbs
+from .infer.finite import check_not_stopped
 from .infer.partition import PartitionKernel
 from .partitions import partition_entropy
 from .rankings import Rankings, check_rankings
@@ -109,8 +110,8 @@ def to_inference_data(
     :param include_assignments: whether to keep the labels (and links), by far the largest arrays.
     :param points: of the kernels of partitions, names of the points; by default 0, 1, ….
     :return: an :class:`arviz.InferenceData` (ArviZ 0.23) or :class:`xarray.DataTree` (1.x).
-    :raises ValueError: if the rankings or names are not those of the run, or there is no log
-        likelihood to be had.
+    :raises ValueError: if the rankings or names are not those of the run, there is no log
+        likelihood to be had, or a chain has stopped, for its log joint or a site was not finite.
     :raises TypeError: without rankings, of a kernel that needs them, or of what is no MCMC.
     """
     import xarray as xr
@@ -121,6 +122,7 @@ def to_inference_data(
         raise TypeError(f"mcmc must be a numpyro.infer.MCMC, got {type(mcmc).__name__}")
     kernel: Any = mcmc.sampler
     samples = mcmc.get_samples(group_by_chain=True)
+    check_not_stopped(kernel, samples)
     name = type(kernel).__name__
     values = None
     if isinstance(kernel, PartitionKernel | LinkGibbs):

@@ -17,6 +17,7 @@ from numpyro_rankings.infer.base import (
     find_rankings,
     leave_to_model,
 )
+from numpyro_rankings.infer.finite import check_not_stopped
 from numpyro_rankings.infer.plackett_luce import (
     PlackettLuceData,
     as_data,
@@ -157,8 +158,12 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         super().__init__(model)
 
     def get_diagnostics_str(self, state: GammaProcessState) -> str:
-        """Unseen weight and log joint, for the progress bar."""
+        """Unseen weight and log joint, for the progress bar.
+
+        :raises NotFiniteError: if the chain has stopped.
+        """
         z = state.z
+        check_not_stopped(self, z)
         if "log_joint" not in z:
             return ""
         return f"unseen {float(z['unseen_weight']):.1e}, log joint {float(z['log_joint']):.1f}"
