@@ -323,10 +323,11 @@ class ShowsAllChains:
     def get_diagnostics_str(self, state: Any) -> str:
         import numpy as np
 
+        from .infer.base import log_joint_of
         from .infer.finite import check_not_stopped
 
         check_not_stopped(self, state.z)
-        log_joint = f"log joint {float(np.mean(state.z['log_joint'])):.1f}"
+        log_joint = f"log joint {float(np.mean(log_joint_of(state.z))):.1f}"
         if "num_clusters" not in state.z:
             return log_joint
         clusters = "/".join(str(k) for k in np.atleast_1d(state.z["num_clusters"]))

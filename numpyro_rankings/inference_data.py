@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 from numpyro.infer import MCMC
 
-from .infer.base import find_rankings
+from .infer.base import find_rankings, log_joint_of
 from .infer.ddcrp import LinkGibbs
 from .infer.finite import check_not_stopped
 from .infer.partition import PartitionKernel
@@ -95,6 +95,9 @@ def to_inference_data(
     ``point``, and free of labels ``num_clusters``, ``log_joint``, ``alpha``, ``decay_scale`` where
     it is learned, ``largest_sizes`` and ``partition_entropy``; there is no log likelihood.
 
+    Of the kernels of rankings ``log_joint`` is in double precision, with what their samples have
+    in ``log_joint_rest``: with 10^6 rankings float32 has steps of 8 nats and more.
+
     ``sample_stats`` has ``lp``, ``acceptance_rate`` (of the Metropolis steps) and ``overflow``.
 
     ``log_likelihood`` has a column for each ranking, not each distinct row: leaving one out
@@ -144,6 +147,9 @@ def to_inference_data(
                 values = _pointwise_plackett_luce(samples, rankings)
             else:
                 values = pointwise_log_likelihood(samples, rankings, kernel._num_components)
+    if "log_joint_rest" in samples:
+        posterior["log_joint"] = ("chain", "draw"), log_joint_of(samples)
+        posterior = posterior.drop_vars("log_joint_rest")
     if not include_assignments:
         posterior = posterior.drop_vars(["assignments", "links"], errors="ignore")
     about = {"numpyro_rankings_version": __version__, "kernel": name}

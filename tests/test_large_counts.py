@@ -6,13 +6,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fabricated import fabricated_mcmc
 from jax import random
+from scipy.special import gammaln
 
-from numpyro_rankings import Rankings
+from numpyro_rankings import Rankings, to_inference_data
 from numpyro_rankings.components import MallowsCenter
-from numpyro_rankings.infer import BetaGibbs, GammaProcessPlackettLuceGibbs, SliceGibbs, centers
+from numpyro_rankings.infer import (
+    BetaGibbs,
+    GammaProcessPlackettLuceGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
+    centers,
+)
 from numpyro_rankings.infer.centers import _relative_sums, largest_code_sum
 from numpyro_rankings.ops.codes import stage_codes
+from numpyro_rankings.ops.pairs import exact_products, sum_as_pair, times_log, times_log_psi
 
 MILLION = 10**6
 
@@ -78,3 +87,107 @@ def test_gamma_process_starts_with_some_unseen_weight():
     state = GammaProcessPlackettLuceGibbs().init(random.key(0), 0, None, (rankings,), {})
     assert float(state.z["unseen_weight"]) == pytest.approx(1 / (40 * MILLION + 1), rel=1e-5)
     assert np.isfinite(state.potential_energy)
+
+
+# -- log joints that a chain moves by a few nats ---------------------------------------------------
+
+FORMS = {
+    "plain": lambda f: f,
+    "compiled": jax.jit,
+    "batched": lambda f: jax.jit(jax.vmap(f, in_axes=(None, 0))),
+}
+
+
+def in_float64(pair):
+    return np.asarray(pair[0], float) + np.asarray(pair[1], float)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sums_of_logarithms(form):
+    """Each compiled form against NumPy; the sums are 10^8 to 10^9, where float32 steps by 64."""
+    rng = np.random.default_rng(0)
+    shape = (3, 500)
+    counts = rng.integers(0, MILLION, shape[1])
+    x = np.exp(-rng.gamma(2.0, 2.0, shape)).astype(np.float32)
+    theta = np.exp(rng.normal(-1.0, 2.0, shape)).astype(np.float32)
+    most = rng.integers(0, 400, shape[1])
+    exact = x.astype(float), theta.astype(float)
+    psi = np.log(np.expm1(-(most + 1) * exact[1]) / np.expm1(-exact[1]))
+    one, m = (slice(None) if form == "batched" else 0), jnp.asarray(most)
+    for terms, values, expected in (
+        (exact_products, x, exact[0]),
+        (times_log, x, np.log(exact[0])),
+        (lambda c, x: times_log_psi(c, x, m), theta, psi),
+    ):
+        found = FORMS[form](lambda c, x, terms=terms: sum_as_pair(terms(c, x)))(
+            jnp.asarray(counts), jnp.asarray(values[one])
+        )
+        np.testing.assert_allclose(in_float64(found), (expected @ counts)[one], rtol=0, atol=0.3)
+
+
+def changes(kernel, rankings, exact):
+    """Log joints of a chain less exact ones: their standard deviation, and that of the latter."""
+    state = kernel.init(random.key(0), 0, None, (rankings,), {})
+
+    def draw(state, _):
+        state = kernel.sample(state, (rankings,), {})
+        return state, state.z
+
+    _, z = jax.jit(lambda state: jax.lax.scan(draw, state, None, length=60))(state)
+    values = exact({name: np.asarray(x, float) for name, x in z.items()})
+    found = in_float64((z["log_joint"], z["log_joint_rest"]))
+    return np.std(found - values), np.std(values)
+
+
+def rankings_of(num_items, length):
+    """A million rankings, 40 distinct ones."""
+    rng = np.random.default_rng(1)
+    lists = np.argsort(rng.gumbel(size=(40, num_items)) - np.linspace(0, 3, num_items))
+    counts = rng.multinomial(MILLION - 40, np.full(40, 1 / 40)) + 1
+    return Rankings.from_orderings(lists[:, :length], num_items=num_items, counts=counts)
+
+
+@pytest.mark.parametrize("num_items", [8, 14])  # with and without a table of all sets
+def test_log_joints_of_plackett_luce(num_items):
+    """Within 0.01 nats at -10^7, where float32 has steps of 1 and sums were off by more."""
+    rankings = rankings_of(num_items, 6)
+    lists, counts = np.asarray(rankings.orderings), np.asarray(rankings.counts)
+
+    def exact(z):
+        chosen = z["weights"][:, lists]
+        mass = z["weights"].sum(1)[:, None, None] - np.cumsum(chosen, -1) + chosen
+        return (np.log(chosen) - np.log(mass)).sum(-1) @ counts + gammaln(num_items)
+
+    error, spread = changes(PlackettLuceGibbs(), rankings, exact)
+    assert error < 0.01 and 1.0 < spread < 5.0
+
+
+def test_log_joints_of_mallows():
+    rankings = rankings_of(8, 6)
+    orderings, counts = jnp.asarray(rankings.orderings), np.asarray(rankings.counts)
+    most = 7 - np.arange(6)
+
+    def exact(z):
+        theta, center = z["concentration"][:, 0], z["center"][:, 0].astype(int)
+        codes = np.array([stage_codes(orderings, jnp.argsort(one)) for one in center])
+        log_psi = np.log(np.expm1(-(most + 1) * theta) / np.expm1(-theta))
+        prior = -(theta + log_psi).sum(1)
+        return prior - (theta[:, None] * codes + log_psi[:, None]).sum(-1) @ counts
+
+    error, spread = changes(SliceGibbs(num_components=1, num_center_updates=1), rankings, exact)
+    assert error < 0.02 and 0.5 < spread < 5.0
+
+
+def test_what_is_diagnosed_has_all_digits():
+    """R-hat, ESS and means are of the log joint in double precision."""
+    rankings = Rankings.from_orderings([[0, 1, 2], [1, 0, 2], [2, 1]], num_items=3, counts=[9] * 3)
+    mcmc = fabricated_mcmc(rankings, chains=2)
+    z = mcmc._states["z"]
+    whole = np.random.default_rng(0).normal(-1e8, 3.0, z["alpha"].shape)
+    z["log_joint"] = jnp.asarray(whole, jnp.float32)
+    z["log_joint_rest"] = jnp.asarray(whole - np.asarray(z["log_joint"], float), jnp.float32)
+    posterior = to_inference_data(mcmc, rankings)["posterior"]
+    assert "log_joint_rest" not in posterior
+    np.testing.assert_allclose(posterior["log_joint"].values, whole, rtol=0, atol=1e-5)
+    state = type("State", (), {"z": {name: x[0, 0] for name, x in z.items()}})
+    assert mcmc.sampler.get_diagnostics_str(state).endswith(f"log joint {whole[0, 0]:.1f}")

@@ -255,7 +255,7 @@ class GibbsKernel(MCMCKernel):
         if "log_joint" not in z:
             return ""
         clusters = f"{int(z['num_clusters'])} clusters, " if "num_clusters" in z else ""
-        return f"{clusters}log joint {float(z['log_joint']):.1f}"
+        return f"{clusters}log joint {float(log_joint_of(z)):.1f}"
 
     def get_constrain_fn(self, model_args, model_kwargs):
         """Values are kept constrained: the identity."""
@@ -263,6 +263,11 @@ class GibbsKernel(MCMCKernel):
 
     def __getstate__(self):
         return {**self.__dict__, "_init_jit": None}
+
+
+def log_joint_of(z: Mapping[str, Any]) -> np.ndarray:
+    """The log joint of a state, or of draws, with what float32 leaves of it: in float64."""
+    return np.asarray(z["log_joint"], np.float64) + np.asarray(z.get("log_joint_rest", 0.0))
 
 
 def base_of(distribution: dist.Distribution) -> dist.Distribution:
@@ -327,7 +332,7 @@ def check_start_values(params: Any) -> None:
     if params is not None and not isinstance(params, Mapping):
         raise ValueError(f"init_params must be a dictionary by site, got {type(params).__name__}")
     for name, value in (params or {}).items():
-        if isinstance(value, jax.core.Tracer) or name == "log_joint":
+        if isinstance(value, jax.core.Tracer) or name in ("log_joint", "log_joint_rest"):
             continue
         array = np.asarray(value)
         if array.dtype.kind not in "iuf" or not np.all((array >= 0) & (array < np.inf)):

@@ -43,7 +43,7 @@ def stop_if_not_finite(state: Any, stopped: Array | bool, before: dict, allows_z
     at_fault = {
         name: ~jnp.all(jnp.isfinite(x))
         for name, x in z.items()
-        if _is_float(x) and name != _LOG_JOINT
+        if _is_float(x) and not name.startswith(_LOG_JOINT)
     }
     no_number = jnp.isnan(potential) | (potential == -jnp.inf)
     if not allows_zero:
