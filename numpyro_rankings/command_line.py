@@ -283,6 +283,8 @@ def run_chains(
     import jax
     from numpyro.infer import MCMC
 
+    from .infer.finite import NotFiniteError, check_not_stopped
+
     kernel = type(make_kernel.__name__, (ShowsAllChains, make_kernel), {})(
         *settings[0], **settings[1]
     )
@@ -300,11 +302,15 @@ def run_chains(
     show_bar = sys.stderr.isatty() and not args.no_progress
     if show_bar and before is not None:
         before(kernel)
-    with contextlib.ExitStack() as stack:
-        if not show_bar:
-            nowhere = stack.enter_context(open(os.devnull, "w"))
-            stack.enter_context(contextlib.redirect_stderr(nowhere))
-        mcmc.run(jax.random.key(args.seed), *data, extra_fields=("overflow",))
+    try:
+        with contextlib.ExitStack() as stack:
+            if not show_bar:
+                nowhere = stack.enter_context(open(os.devnull, "w"))
+                stack.enter_context(contextlib.redirect_stderr(nowhere))
+            mcmc.run(jax.random.key(args.seed), *data, extra_fields=("overflow",))
+        check_not_stopped(kernel, mcmc.get_samples(group_by_chain=True))
+    except NotFiniteError as error:
+        raise UserError(str(error)) from None
     return mcmc
 
 
@@ -320,7 +326,11 @@ class ShowsAllChains:
     def get_diagnostics_str(self, state: Any) -> str:
         import numpy as np
 
-        log_joint = f"log joint {float(np.mean(state.z['log_joint'])):.1f}"
+        from .infer.base import log_joint_of
+        from .infer.finite import check_not_stopped
+
+        check_not_stopped(self, state.z)
+        log_joint = f"log joint {float(np.mean(log_joint_of(state.z))):.1f}"
         if "num_clusters" not in state.z:
             return log_joint
         clusters = "/".join(str(k) for k in np.atleast_1d(state.z["num_clusters"]))

@@ -180,7 +180,7 @@ def test_numbers_among_the_arguments_are_known_at_the_start():
             number, values = args
             assert not isinstance(number, jax.core.Tracer) and kwargs["name"] == "x"
             assert isinstance(values, jax.core.Tracer)
-            return SimpleState({"x": jnp.ones(number) * values.sum()})
+            return SimpleState({"x": jnp.ones(number) * values.sum()}, jnp.zeros(()))
 
         def _sweep(self, state, args, kwargs):
             return state
@@ -188,7 +188,7 @@ def test_numbers_among_the_arguments_are_known_at_the_start():
         def _potential(self, state, args, kwargs):
             return jnp.zeros(())
 
-    SimpleState = namedtuple("SimpleState", "z")
+    SimpleState = namedtuple("SimpleState", "z potential_energy")
     kernel = Counter(block_model)
     for number in (3, 2):
         state = kernel.init(random.key(0), 0, None, (number, np.ones(4)), {"name": "x"})

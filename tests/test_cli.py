@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import arviz as az
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from fabricated import fabricated_mcmc
@@ -390,6 +391,22 @@ def test_too_few_slots_write_nothing(small, capsys, monkeypatch):
         cli, "_sample", lambda args, rankings, thin: fabricated_mcmc(rankings, overflow=0.5)
     )
     _expect_error(capsys, ["fit", "small.soi", *QUICK], ["% of the draws", "raise --max-clusters"])
+
+
+def test_a_chain_that_is_not_finite_writes_nothing(small, capsys, monkeypatch):
+    """It is told by the first sweep, whether a progress bar is shown or not."""
+    from numpyro_rankings.infer import PlackettLuceGibbs
+
+    sweep = PlackettLuceGibbs._sweep
+
+    def overflows(kernel, *arguments):
+        state = sweep(kernel, *arguments)
+        return state._replace(z={**state.z, "weights": state.z["weights"] * jnp.inf})
+
+    monkeypatch.setattr(PlackettLuceGibbs, "_sweep", overflows)
+    arguments = ["fit", "small.soi", "--model", "plackett-luce", "--draws", 10, "--warmup", 2]
+    fragments = ["PlackettLuceGibbs has stopped: site 'weights' is not finite", "jax_enable_x64"]
+    _expect_error(capsys, arguments, fragments)
 
 
 def _expect_error(capsys, arguments, fragments):

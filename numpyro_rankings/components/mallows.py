@@ -137,6 +137,13 @@ class MallowsCenter(Family):
                 f"MallowsCenter looks at all orders of up to {MOST_ITEMS} items, and these are "
                 f"{rankings.num_items}: take PlackettLuceWeights, or SliceGibbs"
             )
+        most = 2 ** (jnp.finfo(jnp.zeros(()).dtype).nmant + 1)
+        if rankings.num_rankings * (rankings.num_items - 1) > most:
+            raise ValueError(
+                f"{rankings.num_rankings} rankings of {rankings.num_items} items are too many: "
+                f"their codes add up exactly only to {most}. Take a random part of them, or double "
+                "precision (jax_enable_x64)"
+            )
         self._theta(min(rankings.orderings.shape[1], rankings.num_items - 1))
 
 

@@ -18,6 +18,12 @@ from numpyro.util import is_prng_key
 
 from numpyro_rankings._lazy import mend_numpyro_infer
 from numpyro_rankings._xla import warn_of_wrong_sums
+from numpyro_rankings.infer.finite import (
+    check_not_stopped,
+    is_stopped,
+    stop_if_not_finite,
+    sweep_unless_stopped,
+)
 from numpyro_rankings.infer.outcomes import sum_of_judges
 from numpyro_rankings.rankings import Rankings
 
@@ -197,6 +203,7 @@ class GibbsKernel(MCMCKernel):
             state = init(rng_key, params)
         else:
             state = jax.vmap(init)(rng_key, params)
+        check_not_stopped(self, state.z)
         unknown = set(init_params or {}) - set(state.z)
         if unknown and not self._is_block:
             raise ValueError(f"init_params has {sorted(unknown)}, the sites are {sorted(state.z)}")
@@ -206,19 +213,28 @@ class GibbsKernel(MCMCKernel):
         self, key: Array, params: dict | None, arrays: list, static: tuple, structure: Any
     ) -> Any:
         leaves = [x if one is None else one for x, one in zip(arrays, static, strict=True)]
-        return self._init(key, params, *jax.tree.unflatten(structure, leaves))
+        state = self._init(key, params, *jax.tree.unflatten(structure, leaves))
+        if self._is_block:  # other blocks may still move from where the log joint is no number
+            return state
+        return stop_if_not_finite(state, False, state.z, allows_zero=True)
 
     def sample(self, state, model_args, model_kwargs):
         """One sweep, of one chain or of a batch of chains."""
         kwargs = dict(model_kwargs or {})
-        # overflow is told by a field, not by a callback: that would bar the compilation cache
-        if is_prng_key(state.rng_key):
-            return self._sweep(state, model_args, kwargs)
-        return jax.vmap(lambda one: self._sweep(one, model_args, kwargs))(state)
+
+        # overflow and numbers that are not finite are told by fields, not by callbacks: those would
+        # bar the compilation cache
+        def sweep(one: Any) -> Any:
+            return sweep_unless_stopped(
+                lambda state: self._sweep(state, model_args, kwargs), one, self._is_block
+            )
+
+        return sweep(state) if is_prng_key(state.rng_key) else jax.vmap(sweep)(state)
 
     def refresh(self, state, model_args, model_kwargs):
         """Recompute the potential energy under new values of the sibling sites."""
         potential = self._potential(state, model_args, dict(model_kwargs or {}))
+        potential = jnp.where(is_stopped(state.z), jnp.nan, potential)
         return state._replace(potential_energy=potential)
 
     def wrap_model(self, wrapper):
@@ -230,12 +246,16 @@ class GibbsKernel(MCMCKernel):
         return kernel
 
     def get_diagnostics_str(self, state):
-        """Clusters and log joint, for the progress bar."""
+        """Clusters and log joint, for the progress bar.
+
+        :raises NotFiniteError: if the chain has stopped.
+        """
         z = state.z
+        check_not_stopped(self, z)
         if "log_joint" not in z:
             return ""
         clusters = f"{int(z['num_clusters'])} clusters, " if "num_clusters" in z else ""
-        return f"{clusters}log joint {float(z['log_joint']):.1f}"
+        return f"{clusters}log joint {float(log_joint_of(z)):.1f}"
 
     def get_constrain_fn(self, model_args, model_kwargs):
         """Values are kept constrained: the identity."""
@@ -243,6 +263,11 @@ class GibbsKernel(MCMCKernel):
 
     def __getstate__(self):
         return {**self.__dict__, "_init_jit": None}
+
+
+def log_joint_of(z: Mapping[str, Any]) -> np.ndarray:
+    """The log joint of a state, or of draws, with what float32 leaves of it: in float64."""
+    return np.asarray(z["log_joint"], np.float64) + np.asarray(z.get("log_joint_rest", 0.0))
 
 
 def base_of(distribution: dist.Distribution) -> dist.Distribution:
@@ -307,7 +332,7 @@ def check_start_values(params: Any) -> None:
     if params is not None and not isinstance(params, Mapping):
         raise ValueError(f"init_params must be a dictionary by site, got {type(params).__name__}")
     for name, value in (params or {}).items():
-        if isinstance(value, jax.core.Tracer) or name == "log_joint":
+        if isinstance(value, jax.core.Tracer) or name in ("log_joint", "log_joint_rest"):
             continue
         array = np.asarray(value)
         if array.dtype.kind not in "iuf" or not np.all((array >= 0) & (array < np.inf)):

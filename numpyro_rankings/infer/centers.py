@@ -29,9 +29,11 @@ from numpyro_rankings.infer.members import Members, members
 from numpyro_rankings.ops.codes import codes_from_places, inverse_ordering
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.sums import scatter_add, sum_by_label
+from numpyro_rankings.rankings import Rankings
 
 _BATCH_ITEMS = 8192  # items of the centers that are moved together
-_LOW_BITS = 12  # integer costs are accumulated as a high and a low part, so that no sum overflows
+_MOST_CODES = 2**31 - 1  # what a sum of codes, int32, can be
+_LOW_BITS = 15  # integer costs are accumulated as a high and a low part, so that no sum overflows
 
 
 class MallowsData(NamedTuple):
@@ -76,6 +78,39 @@ def code_sums(who: Members, data: MallowsData, places: Array) -> Array:
     listed_places = places[who.clusters[:, None], jnp.maximum(orderings, 0)]
     codes = codes_from_places(listed_places, listed) * who.weights[:, None]
     return sum_by_label(codes, who.clusters, places.shape[0])
+
+
+def largest_code_sum(rankings: Rankings, num_stages: int) -> int:
+    """No code sum S_cj is larger, whatever the labels and centers.
+
+    Every ranking lists an item first, with a code of n - 1 at most. Where that says too little, and
+    the rankings are not traced, the codes of a stage are at most the places of its items, no two of
+    which are equal.
+    """
+    most, n = rankings.num_rankings * (rankings.num_items - 1), rankings.num_items
+    if most <= _MOST_CODES or rankings._is_traced():
+        return most
+    orderings, counts = np.asarray(rankings.orderings), np.asarray(rankings.counts, np.int64)
+    bounds = []
+    for j in range(num_stages):
+        listed = orderings[:, j] >= 0
+        often = np.zeros(n, np.int64)
+        np.add.at(often, orderings[listed, j], counts[listed])
+        codes = np.minimum(np.arange(n), n - 1 - j)
+        bounds.append(int(np.sort(often) @ codes))
+    return max(bounds)
+
+
+def check_code_sums(rankings: Rankings, num_stages: int) -> None:
+    """Refuse rankings whose code sums might wrap around."""
+    most = largest_code_sum(rankings, num_stages)
+    if most > _MOST_CODES:
+        raise ValueError(
+            f"{rankings.num_rankings} rankings of {rankings.num_items} items are too many: their "
+            f"codes may add up to {most:.3g} at a stage, and sums are held up to {_MOST_CODES}. "
+            f"Take a random part of at most {_MOST_CODES // (rankings.num_items - 1)} rankings, "
+            "or leave out items that few of them list"
+        )
 
 
 class PairCosts(NamedTuple):

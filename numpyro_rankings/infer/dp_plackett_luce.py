@@ -34,6 +34,7 @@ from numpyro_rankings.models import dp_plackett_luce, log_atoms, log_pitt_walker
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.choices import log_likelihoods, times_chosen
 from numpyro_rankings.ops.codes import inverse_ordering
+from numpyro_rankings.ops.pairs import Pair, add_number
 from numpyro_rankings.ops.sampling import sample_atom_counts, sample_log_gamma, slice_sample
 from numpyro_rankings.ops.sums import count_by_label
 
@@ -149,7 +150,8 @@ class DPPlackettLuceState(NamedTuple):
     """
     - **z** - ``assignments`` (N,), ``weights`` (C, K), ``unseen_weight`` (C,), ``total_weight``
       (C,), ``root_weights`` (K,), ``root_unseen_weight``, ``alpha``, ``phi``, ``gamma``,
-      ``cluster_sizes`` (C,), ``num_clusters``, ``log_joint``.
+      ``cluster_sizes`` (C,), ``num_clusters``, ``log_joint``,
+      and ``log_joint_rest``, what float32 leaves of it.
     - **potential_energy** - minus the log joint.
     - **accept_prob** - 1, those steps left aside that have the labels integrated out.
     - **overflow** - whether the sweep wanted more cluster slots than there are.
@@ -303,11 +305,11 @@ class DPPlackettLuceGibbs(PoolKernel):
         of_all = chosen.sum(0)
         tau = self._tau
         root = of_all / of_all.sum() * n
-        shares = chosen / (chosen.sum(1, keepdims=True) + 1.0)
+        each = 1.0 / (chosen.sum(1) + 1.0)  # 1 less the other shares may have no digits
         z = {
             "assignments": labels,
-            "weights": shares,
-            "unseen_weight": 1.0 - shares.sum(1),
+            "weights": chosen * each[:, None],
+            "unseen_weight": each,
             "total_weight": jnp.full(slots, n / tau),
             "root_weights": root / tau,
             "root_unseen_weight": jnp.asarray(1.0 / tau),
@@ -459,7 +461,8 @@ class DPPlackettLuceGibbs(PoolKernel):
             "root_weights": measures.root,
             "root_unseen_weight": measures.root_unseen,
         }
-        log_joint = self._log_joint(z, scales, data) + log_of_own(labels, log_outcomes)
+        pair = self._log_joint(z, scales, data)
+        log_joint, log_joint_rest = add_number(pair, log_of_own(labels, log_outcomes))
         if not self._is_block:
             sizes = count_by_label(labels, slots)
             z |= scales._asdict()
@@ -467,10 +470,11 @@ class DPPlackettLuceGibbs(PoolKernel):
                 "cluster_sizes": sizes,
                 "num_clusters": jnp.sum(sizes > 0),
                 "log_joint": log_joint,
+                "log_joint_rest": log_joint_rest,
             }
         return DPPlackettLuceState(z, -log_joint, jnp.ones(()), overflow, rng_key)
 
-    def _log_joint(self, z: dict, scales: Scales, data: PlackettLuceData) -> Array:
+    def _log_joint(self, z: dict, scales: Scales, data: PlackettLuceData) -> Pair:
         """log p(rankings, labels, measures, α, φ, γ), of the occupied clusters."""
         labels, slots = z["assignments"].astype(jnp.int32), self._num_slots
         sizes = count_by_label(labels, slots)
@@ -486,16 +490,16 @@ class DPPlackettLuceGibbs(PoolKernel):
             scales.phi,
             self._tau,
         )
-        who = data.members(labels, slots)
-        log_joint += log_likelihood_of(data, who, z["weights"], z["unseen_weight"])
         for name in Scales._fields:
             if self._has_prior(name):
                 log_joint += getattr(self, f"_{name}").log_prob(getattr(scales, name))
-        return log_joint
+        who = data.members(labels, slots)
+        likelihood = log_likelihood_of(data, who, z["weights"], z["unseen_weight"])
+        return add_number(likelihood, log_joint)
 
     def _potential(self, state: DPPlackettLuceState, args: tuple, kwargs: dict) -> Array:
         _, data = self._data(args, kwargs, state.z)
-        log_joint = self._log_joint(state.z, self._scales(state.z, args, kwargs), data)
+        log_joint, _ = self._log_joint(state.z, self._scales(state.z, args, kwargs), data)
         labels = state.z["assignments"].astype(jnp.int32)
         return -log_joint - log_of_own(labels, self._log_outcomes_at(state.z, args, kwargs))
 

@@ -16,7 +16,9 @@ from numpyro_rankings.infer.base import (
     draw_start,
     find_rankings,
     leave_to_model,
+    log_joint_of,
 )
+from numpyro_rankings.infer.finite import check_not_stopped
 from numpyro_rankings.infer.plackett_luce import (
     PlackettLuceData,
     as_data,
@@ -29,6 +31,7 @@ from numpyro_rankings.models import (
     log_tempered_stable,
 )
 from numpyro_rankings.ops.choices import times_chosen
+from numpyro_rankings.ops.pairs import Pair, add_number
 from numpyro_rankings.ops.sampling import sample_log_gamma, slice_sample
 from numpyro_rankings.ops.stable import sample_tilted_stable
 from numpyro_rankings.rankings import Rankings
@@ -38,8 +41,8 @@ LEAST_SIGMA = 1e-3  # below, float32 cannot hold ln(α/σ)/σ, and the gamma pro
 
 class GammaProcessState(NamedTuple):
     """
-    - **z** - ``weights`` (K,), ``unseen_weight``, ``alpha``, ``unseen_rate``, ``log_joint``; for
-      σ > 0 ``total_weight`` too.
+    - **z** - ``weights`` (K,), ``unseen_weight``, ``alpha``, ``unseen_rate``, ``log_joint`` and
+      ``log_joint_rest``, what float32 leaves of it; for σ > 0 ``total_weight`` too.
     - **potential_energy** - minus the log joint.
     - **accept_prob** - 1: every step is a draw from a conditional, or by slice sampling.
     - **overflow** - False: there are no slots.
@@ -157,11 +160,15 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         super().__init__(model)
 
     def get_diagnostics_str(self, state: GammaProcessState) -> str:
-        """Unseen weight and log joint, for the progress bar."""
+        """Unseen weight and log joint, for the progress bar.
+
+        :raises NotFiniteError: if the chain has stopped.
+        """
         z = state.z
+        check_not_stopped(self, z)
         if "log_joint" not in z:
             return ""
-        return f"unseen {float(z['unseen_weight']):.1e}, log joint {float(z['log_joint']):.1f}"
+        return f"unseen {float(z['unseen_weight']):.1e}, log joint {float(log_joint_of(z)):.1f}"
 
     def _given_alpha(self, z: dict, args: tuple, kwargs: dict) -> Array:
         if not self._is_block:
@@ -178,11 +185,12 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         key_alpha, rng_key = random.split(rng_key)
         given = {} if self._is_block else dict(init_params or {})
         alpha = draw_start(key_alpha, given.get("alpha", self._alpha))
-        chosen = self._times_chosen(data, rankings.num_items)
-        # as often as it is listed, the unseen as often as once
-        share = chosen / (chosen.sum() + 1.0)
-        weights = jnp.asarray(given.get("weights", share), float)
-        unseen = jnp.asarray(given.get("unseen_weight", 1.0 - share.sum()), float)
+        chosen = self._times_chosen(data, rankings.num_items).astype(float)
+        # as often as it is listed, the unseen as often as once; 1 less the other shares has no
+        # digits where there are many choices
+        each = 1.0 / (chosen.sum() + 1.0)
+        weights = jnp.asarray(given.get("weights", chosen * each), float)
+        unseen = jnp.asarray(given.get("unseen_weight", each), float)
         z = {"weights": weights, "unseen_weight": unseen}
         if self._sigma > 0:
             z["total_weight"] = jnp.asarray(given.get("total_weight", 1.0), float)
@@ -271,24 +279,23 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
     def _state(
         self, z: dict, alpha: Array, data: PlackettLuceData, rng_key: Array
     ) -> GammaProcessState:
-        log_joint = self._log_joint(z, alpha, data)
+        log_joint, log_joint_rest = self._log_joint(z, alpha, data)
         if not self._is_block:
-            z = {**z, "log_joint": log_joint}
+            z = {**z, "log_joint": log_joint, "log_joint_rest": log_joint_rest}
         return GammaProcessState(z, -log_joint, jnp.ones(()), jnp.array(False), rng_key)
 
-    def _log_joint(self, z: dict, alpha: Array, data: PlackettLuceData) -> Array:
+    def _log_joint(self, z: dict, alpha: Array, data: PlackettLuceData) -> Pair:
         """log p(rankings, weights, α)."""
         weights, unseen, total = z["weights"], z["unseen_weight"], z.get("total_weight")
         log_joint = log_gamma_process(weights, unseen, total, alpha, self._tau, self._sigma)
         who = data.members(jnp.zeros(data.num_rankings, jnp.int32), 1)
-        log_joint += log_likelihood_of(data, who, weights[None], unseen[None])
         if isinstance(self._alpha, dist.Distribution) and not self._is_block:
             log_joint += self._alpha.log_prob(alpha)
-        return log_joint
+        return add_number(log_likelihood_of(data, who, weights[None], unseen[None]), log_joint)
 
     def _potential(self, state: GammaProcessState, args: tuple, kwargs: dict) -> Array:
         _, data = self._data(args, kwargs, state.z)
-        return -self._log_joint(state.z, self._given_alpha(state.z, args, kwargs), data)
+        return -self._log_joint(state.z, self._given_alpha(state.z, args, kwargs), data)[0]
 
 
 def of_listed_items(args: tuple, kwargs: dict) -> tuple[tuple, dict]:

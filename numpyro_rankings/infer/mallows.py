@@ -45,6 +45,7 @@ from numpyro_rankings.infer.base import (
 )
 from numpyro_rankings.infer.centers import (
     MallowsData,
+    check_code_sums,
     code_sums,
     propose_rearrangement,
     stage_counts,
@@ -66,6 +67,13 @@ from numpyro_rankings.infer.search import log_table, num_iterations, search_mixt
 from numpyro_rankings.models import mallows_mixture, num_stages
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.codes import inverse_ordering, max_codes
+from numpyro_rankings.ops.pairs import (
+    Pair,
+    add_number,
+    exact_products,
+    sum_as_pair,
+    times_log_psi,
+)
 from numpyro_rankings.ops.sampling import sample_concentration
 from numpyro_rankings.ops.special import log_beta_ratio, log_beta_tilde_change, log_psi
 from numpyro_rankings.ops.sums import count_by_label, scatter_add, sum_by_label
@@ -78,7 +86,8 @@ _LEAST_SEARCH = 100  # iterations of a search that is worth its time
 class MallowsState(NamedTuple):
     """
     - **z** - ``assignments`` (N,), ``center`` (C, n), ``concentration`` (C, T),
-      ``cluster_sizes`` (C,), ``num_clusters``, ``alpha``, ``log_joint``.
+      ``cluster_sizes`` (C,), ``num_clusters``, ``alpha``, ``log_joint``,
+      and ``log_joint_rest``, what float32 leaves of it.
     - **potential_energy** - minus the log joint.
     - **accept_prob** - mean acceptance probability of the Metropolis-Hastings steps of the sweep:
       of the stagewise center draws, and of the labels in an exact Beta-Gibbs.
@@ -207,6 +216,7 @@ class _MallowsGibbs(GibbsKernel):
                 )
         if self._concentration_prior is not None:
             per_stage_prior(self._concentration_prior, stages)
+        check_code_sums(rankings, stages)
 
     def _data(self, rankings: Rankings) -> MallowsData:
         n, stages = rankings.num_items, num_stages(rankings)
@@ -540,8 +550,8 @@ class _MallowsGibbs(GibbsKernel):
             labels, order = canonical_order(labels, slots)
             center, theta = center[order], theta[order]
         sizes = count_by_label(labels, slots)
-        log_joint = self._log_joint(labels, center, theta, sizes, hyper, data, num_items)
-        log_joint += log_of_own(labels, log_outcomes)
+        pair = self._log_joint(labels, center, theta, sizes, hyper, data, num_items)
+        log_joint, log_joint_rest = add_number(pair, log_of_own(labels, log_outcomes))
         names = self._sites
         z = {
             names["assignments"]: labels.astype(label_dtype(slots)),
@@ -554,6 +564,7 @@ class _MallowsGibbs(GibbsKernel):
                 "num_clusters": jnp.sum(sizes > 0),
                 "alpha": hyper.partition.alpha,
                 "log_joint": log_joint,
+                "log_joint_rest": log_joint_rest,
             }
             if self._tied:
                 z["shared_concentration"] = theta[:, 0]
@@ -568,7 +579,7 @@ class _MallowsGibbs(GibbsKernel):
         hyper: Hyper,
         data: MallowsData,
         num_items: int,
-    ) -> Array:
+    ) -> Pair:
         """log p(rankings, labels, centers, θ, α), of the occupied clusters."""
         who = data.members(labels, self._num_slots)
         sums = code_sums(who, data, inverse_ordering(center))
@@ -577,13 +588,17 @@ class _MallowsGibbs(GibbsKernel):
         occupied = sizes > 0
         log_center = -jnp.sum(jnp.log(jnp.arange(1, num_items + 1, dtype=float)))
         per_cluster = hyper.concentration.log_prob(theta, num_items) + log_center
-        per_cluster -= jnp.sum(theta * sums + counts * log_psi(theta, limits), axis=1)
         log_joint = jnp.sum(jnp.where(occupied, per_cluster, 0.0))
+        # leftovers in empty slots count nothing
+        theta = jnp.where(occupied[:, None], theta, 1.0)
+        terms = exact_products(sums, theta)
+        terms += times_log_psi(counts, theta, limits, data.num_rankings)
+        minus_likelihood, rest = sum_as_pair(terms)
         if hyper.partition.num_components != 1:
             log_joint += log_partition_prior(hyper.partition, sizes)
             if isinstance(self._alpha, dist.Distribution) and not self._is_block:
                 log_joint += self._alpha.log_prob(hyper.partition.alpha)
-        return log_joint
+        return add_number((-minus_likelihood, -rest), log_joint)
 
     def _potential(self, state: MallowsState, args: tuple, kwargs: dict) -> Array:
         rankings = find_rankings(args, kwargs)
@@ -593,8 +608,8 @@ class _MallowsGibbs(GibbsKernel):
         sizes = count_by_label(labels, self._num_slots)
         center, theta = z[names["center"]], z[names["concentration"]]
         data = self._data(rankings)
-        log_joint = self._log_joint(labels, center, theta, sizes, hyper, data, rankings.num_items)
-        return -log_joint - log_of_own(labels, self._log_outcomes_at(z, args, kwargs))
+        pair = self._log_joint(labels, center, theta, sizes, hyper, data, rankings.num_items)
+        return -pair[0] - log_of_own(labels, self._log_outcomes_at(z, args, kwargs))
 
     def _reseat(
         self,

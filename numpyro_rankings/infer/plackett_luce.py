@@ -44,10 +44,20 @@ from numpyro_rankings.ops.choices import (
     in_sets,
     log_likelihoods,
     set_counts,
+    set_mass_pairs,
     set_masses,
+    stage_mass_pairs,
     stage_masses,
     times_chosen,
     times_in_play,
+)
+from numpyro_rankings.ops.pairs import (
+    Pair,
+    add_number,
+    subtract_pair,
+    sum_as_pair,
+    sum_pairs,
+    times_log,
 )
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.sums import count_by_label
@@ -63,6 +73,7 @@ class PlackettLuceState(NamedTuple):
     """
     - **z** - ``weights`` (n,) and ``log_joint``; with K > 1 components ``weights`` (K, n),
       ``assignments`` (N,), ``cluster_sizes`` (K,), ``num_clusters``, ``alpha`` and ``log_joint``.
+      ``log_joint_rest`` is what float32 leaves of the log joint.
     - **potential_energy** - minus the log joint.
     - **accept_prob** - 1, those steps left aside that have the labels integrated out.
     - **overflow** - False: a finite mixture has room for all.
@@ -141,18 +152,25 @@ def sum_times_in_play(
 
 def log_likelihood_of(
     data: PlackettLuceData, who: Members, weights: Array, pool: Array | None
-) -> Array:
-    """Log likelihood of all rankings in their clusters, eq. (1)."""
+) -> Pair:
+    """Log likelihood of all rankings in their clusters, eq. (1), and what float32 leaves of it."""
     num_clusters, num_items = weights.shape
     choices, stages = data.choices, data.choices.orderings.shape[1]
     chosen = times_chosen(choices, *who, num_clusters, num_items)
-    total = jnp.sum(jnp.where(chosen > 0, chosen * jnp.log(weights), 0.0))
+    most = data.num_rankings
+    total = sum_as_pair(times_log(chosen, jnp.where(chosen > 0, weights, 1.0), largest=most))
     if can_be_tabled(num_clusters, num_items, len(who.rows), stages):
         counts = set_counts(choices, *who, num_clusters, num_items)
-        return total - jnp.sum(counts * jnp.log(set_masses(weights, pool)))
+        masses = sum_as_pair(times_log(counts, *set_mass_pairs(weights, pool), largest=most))
+        return subtract_pair(total, masses)
     counts = choices.informative.T[:, who.rows] * who.weights
-    masses = stage_masses(choices, who.rows, who.clusters, weights, pool)
-    return total - jnp.sum(counts * jnp.log(masses))
+    masses = stage_mass_pairs(choices, who.rows, who.clusters, weights, pool)
+
+    def one_stage(stage: tuple[Array, Pair]) -> Pair:
+        counts, masses = stage
+        return sum_as_pair(times_log(counts, *masses, largest=most))
+
+    return subtract_pair(total, sum_pairs(jax.lax.map(one_stage, (counts, masses))))
 
 
 def normalise(log_weights: Array) -> Array:
@@ -405,8 +423,8 @@ class PlackettLuceGibbs(GibbsKernel):
         if slots > 1 and log_outcomes is None:
             labels, order = canonical_order(labels, slots)
             weights = weights[order]
-        log_joint = self._log_joint(labels, weights, hyper, data)
-        log_joint += log_of_own(labels, log_outcomes)
+        pair = self._log_joint(labels, weights, hyper, data)
+        log_joint, log_joint_rest = add_number(pair, log_of_own(labels, log_outcomes))
         z = {self._sites["weights"]: weights if slots > 1 else weights[0]}
         if slots > 1:
             z[self._sites["assignments"]] = labels.astype(label_dtype(slots))
@@ -418,12 +436,12 @@ class PlackettLuceGibbs(GibbsKernel):
                     "num_clusters": jnp.sum(sizes > 0),
                     "alpha": hyper.partition.alpha,
                 }
-            z["log_joint"] = log_joint
+            z |= {"log_joint": log_joint, "log_joint_rest": log_joint_rest}
         return PlackettLuceState(z, -log_joint, jnp.ones(()), jnp.array(False), rng_key)
 
     def _log_joint(
         self, labels: Array, weights: Array, hyper: Hyper, data: PlackettLuceData
-    ) -> Array:
+    ) -> Pair:
         """log p(rankings, labels, weights, α), of the occupied components."""
         slots = self._num_components
         sizes = count_by_label(labels, slots)
@@ -431,19 +449,19 @@ class PlackettLuceGibbs(GibbsKernel):
         per_cluster = gammaln(shape.sum(1)) - gammaln(shape).sum(1)
         per_cluster += jnp.sum((shape - 1.0) * jnp.log(weights), axis=1)
         log_joint = jnp.sum(jnp.where(sizes > 0, per_cluster, 0.0))
-        log_joint += log_likelihood_of(data, data.members(labels, slots), weights, None)
         if slots > 1:
             log_joint += log_partition_prior(hyper.partition, sizes)
             if isinstance(self._alpha, dist.Distribution) and not self._is_block:
                 log_joint += self._alpha.log_prob(hyper.partition.alpha)
-        return log_joint
+        likelihood = log_likelihood_of(data, data.members(labels, slots), weights, None)
+        return add_number(likelihood, log_joint)
 
     def _potential(self, state: PlackettLuceState, args: tuple, kwargs: dict) -> Array:
         data = as_data(find_rankings(args, kwargs))
         hyper = self._hyper(state.z, state.z.get("alpha"), args, kwargs)
         weights, labels = self._parameters(state.z, data)
         outcomes = self._log_outcomes_at(state.z, args, kwargs)
-        return -self._log_joint(labels, weights, hyper, data) - log_of_own(labels, outcomes)
+        return -self._log_joint(labels, weights, hyper, data)[0] - log_of_own(labels, outcomes)
 
 
 def _update_weights(

@@ -19,6 +19,7 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.ops.loops import shared_bound
+from numpyro_rankings.ops.pairs import Pair, two_sum
 from numpyro_rankings.ops.sums import scatter_add, sum_by_label
 
 _MOST_TABLED = 12  # items, of which every subset has a cell
@@ -111,6 +112,32 @@ def _rest(coarse: Array, fine: Array, chosen: Array) -> Array:
     return jnp.maximum((coarse - listed_coarse) * _UNIT + (fine - listed_fine), 0.0)
 
 
+def stage_mass_pairs(
+    choices: Choices, rows: Array, clusters: Array, weights: Array, pool: Array | None
+) -> Pair:
+    """The same masses, and what float32 leaves of them; of subset rankings nothing is kept."""
+    if choices.unlisted is not None:
+        masses = stage_masses(choices, rows, clusters, weights, pool)
+        return masses, jnp.zeros_like(masses)
+    items = choices.orderings.T[:, rows]
+    chosen = jnp.where(items >= 0, weights[clusters, jnp.maximum(items, 0)], 0.0)
+    parts = []
+    for all_of, listed in zip(_split(weights, _UNIT), _split(chosen, _UNIT), strict=True):
+        parts.append(_suffix_sums(listed) + (all_of.sum(1)[clusters] - listed.sum(0)))
+    if pool is not None:
+        parts = [x + y[clusters] for x, y in zip(parts, _split(pool, _UNIT), strict=True)]
+    return _as_pair(*parts)
+
+
+def _as_pair(coarse: Array, fine: Array) -> Pair:
+    """Multiples of the unit and what remains as a positive number and the rest of it."""
+    number = coarse.astype(fine.dtype)
+    left = (coarse - number.astype(coarse.dtype)).astype(fine.dtype)
+    total, rest = two_sum(number * _UNIT, left * _UNIT + fine)
+    tiny = jnp.finfo(fine.dtype).tiny
+    return jnp.maximum(total, tiny), jnp.where(total >= tiny, rest, 0.0)
+
+
 def times_in_play(
     times: Array, choices: Choices, rows: Array, clusters: Array, num_clusters: int, num_items: int
 ) -> tuple[Array, Array]:
@@ -183,6 +210,18 @@ def set_masses(weights: Array, pool: Array | None) -> Array:
     if pool is not None:
         masses = masses + pool[:, None]
     return jnp.maximum(masses, jnp.finfo(weights.dtype).tiny)
+
+
+def set_mass_pairs(weights: Array, pool: Array | None) -> Pair:
+    """The same, and what float32 leaves of them."""
+    coarse, fine = _split(weights, _UNIT)
+    sets = in_sets(weights.shape[1], fine.dtype).T
+    coarse = jnp.dot(coarse, sets.astype(coarse.dtype))
+    fine = jnp.dot(fine, sets, precision="highest")
+    if pool is not None:
+        pool_coarse, pool_fine = _split(pool, _UNIT)
+        coarse, fine = coarse + pool_coarse[:, None], fine + pool_fine[:, None]
+    return _as_pair(coarse, fine)
 
 
 # -- the likelihood --------------------------------------------------------------------------------

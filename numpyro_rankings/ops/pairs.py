@@ -1,0 +1,157 @@
+"""Sums of many logarithms in single precision, as two numbers that add up to what float64 holds.
+
+A log joint of a million rankings is about -10^8, where float32 has steps of 8 nats, and a chain
+moves it by a few. So the terms are summed without losing digits, and what float32 leaves of it is
+kept beside it.
+
+A compiler may make a multiplication and an addition one instruction, without rounding the product,
+in one place where a sum is used and not in another. So products are exact, or rounded by hand.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from numpyro_rankings.ops.special import log_psi
+
+_LIMB = 12  # bits; the product of two such numbers is exact
+_LN2_HIGH = round(math.log(2.0) * 2**16) / 2**16  # its multiples by an exponent are exact
+_LOGS = np.log1p(np.arange(128) / 128)
+_LOGS_HIGH = _LOGS.astype(np.float32)
+_MOST_TABLED = 24.0  # where exp(-x) is nothing beside 1
+_EXP_NEAR = np.exp(-np.arange(_MOST_TABLED * 64 + 1) / 64)
+_ONE_LESS = (1.0 - _EXP_NEAR).astype(np.float32)
+_ONE_LESS_REST = (1.0 - _EXP_NEAR - _ONE_LESS).astype(np.float32)
+_EXP_NEAR = _EXP_NEAR.astype(np.float32)
+
+Pair = tuple[Array, Array]
+
+
+def rounded(x: Array) -> Array:
+    """The same but for its last bit, as a number that no addition can be merged with."""
+    if x.dtype != jnp.float32:
+        return x
+    bits = jax.lax.bitcast_convert_type(x, jnp.int32)
+    return jax.lax.bitcast_convert_type(bits & -2, jnp.float32)
+
+
+def two_sum(a: Array, b: Array) -> Pair:
+    """The sum, and what rounding took from it."""
+    total = a + b
+    part = total - a
+    lost = (a - (total - part)) + (b - part)
+    return total, jnp.where(jnp.isfinite(total), lost, 0.0)
+
+
+def add_pairs(a: Pair, b: Pair) -> Pair:
+    """Entry by entry."""
+    total, lost = two_sum(a[0], b[0])
+    return two_sum(total, a[1] + b[1] + lost)
+
+
+def add_number(a: Pair, number: Array) -> Pair:
+    """A pair and a number."""
+    return add_pairs(a, (rounded(number), jnp.zeros_like(number)))
+
+
+def subtract_pair(a: Pair, b: Pair) -> Pair:
+    """The first less the second."""
+    return add_pairs(a, (-b[0], -b[1]))
+
+
+def sum_pairs(pairs: Pair) -> Pair:
+    """Sum of all entries of two arrays, as a number and the rest."""
+    zero = jnp.zeros((), pairs[0].dtype)
+    every = tuple(range(pairs[0].ndim))
+    return jax.lax.reduce(pairs, (zero, zero), add_pairs, every)
+
+
+def sum_as_pair(terms: Sequence[Array]) -> Pair:
+    """Sum of all entries of the arrays, as a number and the rest."""
+    by_shape: dict[tuple[int, ...], Pair] = {}
+    for x in terms:
+        zeros = jnp.zeros_like(x)
+        by_shape[x.shape] = add_pairs(by_shape.get(x.shape, (zeros, zeros)), (x, zeros))
+    return reduce(add_pairs, map(sum_pairs, by_shape.values()))
+
+
+def exact_products(counts: Array, x: Array, largest: int = 2**31 - 1) -> list[Array]:
+    """Terms that add up to ``counts * x``, none of them rounded.
+
+    :param counts: whole numbers, 0 or more and at most **largest**.
+    """
+    if x.dtype != jnp.float32:
+        return [counts * x]
+    high = jax.lax.bitcast_convert_type(
+        jax.lax.bitcast_convert_type(x, jnp.int32) & -(2**_LIMB), jnp.float32
+    )
+    products = []
+    for shift in range(0, max(largest.bit_length(), 1), _LIMB):
+        limb = ((counts >> shift) & (2**_LIMB - 1)).astype(x.dtype) * 2.0**shift
+        products += [limb * high, limb * (x - high)]
+    return products
+
+
+def log_as_pair(x: Array, rest: Array | float = 0.0) -> Pair:
+    """log(x + rest), x positive and normal, with an absolute error of 10^-9 or so."""
+    if x.dtype != jnp.float32:
+        return jnp.log(x), rest / x
+    bits = jax.lax.bitcast_convert_type(x, jnp.int32)
+    exponent = ((bits >> 23) - 127).astype(x.dtype)
+    near = jax.lax.bitcast_convert_type(bits & -(2**16), jnp.float32)  # 7 bits after the first
+    which = (bits >> 16) & 127
+    log_near, lost = two_sum(exponent * _LN2_HIGH, jnp.asarray(_LOGS_HIGH)[which])
+    low = jnp.asarray((_LOGS - _LOGS_HIGH).astype(np.float32))[which]
+    low += exponent * (math.log(2.0) - _LN2_HIGH)
+    return log_near, jnp.log1p((x - near + rest) / near) + (lost + low)
+
+
+def times_log(counts: Array, x: Array, rest: Array | float = 0.0, largest: int = 2**31 - 1) -> list:
+    """Terms that add up to ``counts * log(x + rest)``."""
+    log_x, log_rest = log_as_pair(x, rest)
+    return [*exact_products(counts, log_x, largest), rounded(counts * log_rest)]
+
+
+def _log_one_less_exp(x: Array, rest: Array) -> tuple[Array, Array, Array]:
+    """log(1 - exp(-(x + rest))) as three numbers, the last one small; x is positive."""
+    # below 1: log x - x/2 + x²/24 - …
+    small = jnp.minimum(x, 1.0)
+    log_x, log_rest = log_as_pair(small, jnp.where(x < 1.0, rest, 0.0))
+    y = small * small
+    series = y * (1 / 24 - y * (1 / 2880 - y * (1 / 181440 - y * (1 / 9676800 - y / 479001600))))
+    # above: exp(-x) by a table, and what x has beyond it
+    steps = jnp.floor(jnp.clip(x, 1.0, _MOST_TABLED) * 64)
+    exp_near = jnp.asarray(_EXP_NEAR)[steps.astype(jnp.int32)]
+    one_less = jnp.asarray(_ONE_LESS)[steps.astype(jnp.int32)]
+    lost = jnp.asarray(_ONE_LESS_REST)[steps.astype(jnp.int32)]
+    further = exp_near * jnp.expm1(-((jnp.minimum(x, _MOST_TABLED) - steps / 64) + rest))
+    log_far, far_rest = log_as_pair(*two_sum(one_less, lost - rounded(further)))
+    is_small = x < 1.0
+    return (
+        jnp.where(is_small, log_x, log_far),
+        jnp.where(is_small, -0.5 * small, 0.0),
+        jnp.where(is_small, log_rest + series - 0.5 * rest, far_rest),
+    )
+
+
+def times_log_psi(counts: Array, theta: Array, m: Array, largest: int = 2**31 - 1) -> list[Array]:
+    """Terms that add up to ``counts * log_psi(theta, m)``."""
+    if theta.dtype != jnp.float32:
+        return [counts * log_psi(theta, m)]
+    theta = jnp.maximum(theta, 1e-30)
+    products = exact_products(jnp.broadcast_to(m + 1, theta.shape), theta, 2**24)
+    x, rest = jnp.zeros_like(theta), jnp.zeros_like(theta)
+    for product in products[::-1]:
+        x, lost = two_sum(x, product)
+        rest += lost
+    above = _log_one_less_exp(*two_sum(x, rest))
+    below = _log_one_less_exp(theta, jnp.zeros_like(theta))
+    terms = [rounded(counts * (above[2] - below[2]))]
+    for number in (*above[:2], -below[0], -below[1]):
+        terms += exact_products(counts, number, largest)
+    return terms

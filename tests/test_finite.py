@@ -1,0 +1,139 @@
+"""A chain whose log joint or site is not finite stops for good, and every edge says so."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from jax import random
+from numpyro.infer import MCMC, NUTS, Gibbs
+
+from numpyro_rankings import Rankings, to_inference_data
+from numpyro_rankings.components import Family
+from numpyro_rankings.infer import CollapsedGibbs, PlackettLuceGibbs, SliceGibbs
+from numpyro_rankings.infer.finite import NotFiniteError
+from numpyro_rankings.models import plackett_luce
+
+RANKINGS = Rankings.from_orderings([[0, 1, 2], [1, 0], [2]], num_items=3, counts=[3, 2, 1])
+
+
+class Breaks(PlackettLuceGibbs):
+    """One sweep in ten has an infinite weight, a log joint of NaN, or one of minus infinity."""
+
+    def __init__(self, how, **settings):
+        super().__init__(**settings)
+        self.how = how
+
+    def _sweep(self, state, args, kwargs):
+        state = super()._sweep(state, args, kwargs)
+        breaks = random.bernoulli(random.fold_in(state.rng_key, 7), 0.1)
+        if self.how == "weights":
+            weights = state.z["weights"]
+            return state._replace(
+                z={**state.z, "weights": weights.at[0].set(jnp.where(breaks, jnp.inf, weights[0]))}
+            )
+        value = {"nan": jnp.nan, "impossible": jnp.inf}[self.how]
+        return state._replace(potential_energy=jnp.where(breaks, value, state.potential_energy))
+
+
+def run(kernel, chains=1, rankings=RANKINGS, **settings):
+    mcmc = MCMC(
+        kernel,
+        num_warmup=0,
+        num_samples=60,
+        num_chains=chains,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    mcmc.run(random.key(1), rankings, **settings)
+    return mcmc
+
+
+@pytest.mark.parametrize("how, chains", [("weights", 3), ("nan", 1), ("impossible", 3)])
+def test_a_chain_that_breaks_stays_so(how, chains):
+    """Each chain for itself; before, its draws are those of a kernel that does not break."""
+    mcmc = run(Breaks(how), chains, extra_fields=("potential_energy",))
+    whole = run(PlackettLuceGibbs(), chains).get_samples(group_by_chain=True)
+    z = mcmc.get_samples(group_by_chain=True)
+    stopped = np.isnan(z["log_joint"])
+    np.testing.assert_array_equal(stopped, np.isnan(mcmc._states["potential_energy"]))
+    first = stopped.argmax(1)
+    assert stopped[:, -1].all() and (first > 0).any() and len(set(first)) == chains
+    np.testing.assert_array_equal(stopped, np.arange(60) >= first[:, None])
+    np.testing.assert_array_equal(z["weights"][~stopped], whole["weights"][~stopped])
+    mark = np.isposinf if how == "weights" else np.isnan
+    assert mark(z["weights"][stopped]).all()
+
+    what = r"site 'weights'" if how == "weights" else "the log joint"
+    message = f"Breaks has stopped: {what} is not finite"
+    with pytest.raises(NotFiniteError, match=message + r", in [\d.]+% of the draws"):
+        to_inference_data(mcmc, RANKINGS)
+    last = jax.tree.map(lambda x: x[0] if chains > 1 else x, mcmc.last_state)
+    with pytest.raises(NotFiniteError, match=message + r"\."):
+        mcmc.sampler.get_diagnostics_str(last)
+    # to go on from there is no way out of it
+    mcmc.post_warmup_state = mcmc.last_state
+    mcmc.run(mcmc.last_state.rng_key, RANKINGS)
+    assert np.isnan(mcmc.get_samples()["log_joint"]).all()
+    assert mark(mcmc.get_samples()["weights"]).all()
+
+
+def test_labels_are_marked_too():
+    """Whole numbers are -1; and the prior that makes some concentrations infinite is real."""
+    kernel = SliceGibbs(
+        concentration_prior=dist.LogNormal(0.0, 60.0), max_clusters=4, num_marginal_steps=0
+    )
+    mcmc = run(kernel)
+    z = mcmc.get_samples()
+    stopped = np.isnan(z["log_joint"])
+    assert stopped[-1]
+    for name in ("assignments", "center", "cluster_sizes", "num_clusters"):
+        assert (z[name][stopped] == -1).all() and (z[name][~stopped] >= 0).all()
+    assert np.isposinf(z["concentration"][stopped]).all()
+    with pytest.raises(NotFiniteError, match="SliceGibbs has stopped: site 'concentration'"):
+        to_inference_data(mcmc, RANKINGS)
+
+
+class NoNumbers(Family):
+    """A user's family whose marginal is NaN for clusters of three."""
+
+    def statistics(self, data):
+        return jnp.ones(len(data))
+
+    def of_clusters(self, points, labels, num_clusters):
+        return jnp.zeros(num_clusters).at[labels].add(points)
+
+    def log_marginal(self, cluster):
+        return jnp.where(cluster > 2, jnp.nan, 0.0)
+
+    def check(self, data):
+        pass
+
+
+def test_a_start_that_is_no_number_is_refused():
+    kernel = CollapsedGibbs(NoNumbers(), init="one")
+    with pytest.raises(NotFiniteError, match="CollapsedGibbs has stopped: the log joint is not"):
+        kernel.init(random.key(0), 0, None, (np.arange(3),), {})
+    kernel.init(random.key(0), 0, None, (np.arange(2),), {})
+    # traced, nothing can be raised: the state is marked
+    init = jax.jit(lambda x: kernel.init(random.key(0), 0, None, (x,), {}))
+    state = init(jnp.arange(3))
+    assert np.isnan(state.potential_energy) and (state.z["assignments"] == -1).all()
+
+
+def test_as_a_block():
+    """All blocks of a chain go on, but this one has no more draws."""
+
+    def model(rankings):
+        numpyro.sample("other", dist.Normal(0.0, 1.0))
+        plackett_luce(rankings)
+
+    kernel = Gibbs([(Breaks("weights", model=model), ["weights"]), (NUTS(model), None)])
+    mcmc = MCMC(kernel, num_warmup=0, num_samples=60, progress_bar=False)
+    mcmc.run(random.key(1), RANKINGS)
+    weights = mcmc.get_samples()["weights"]
+    stopped = ~np.isfinite(weights[:, 0])
+    assert stopped[-1] and not stopped[0] and (np.diff(stopped.astype(int)) >= 0).all()
+    assert np.isposinf(weights[stopped]).all()
+    assert np.isnan(mcmc.last_state.block_states[0].potential_energy)
