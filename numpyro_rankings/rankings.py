@@ -361,7 +361,8 @@ class Rankings:
         new_index = np.full(self.num_items + 1, -1, np.int32)  # padding, -1, stays what it is
         new_index[listed] = np.arange(len(listed))
         offered = None if self.choice_sets is None else self.choice_sets[:, listed]
-        leaves = (jnp.asarray(new_index[orderings]), self.lengths, self.counts, offered)
+        with jax.ensure_compile_time_eval():  # else these would count as traced
+            leaves = (jnp.asarray(new_index[orderings]), self.lengths, self.counts, offered)
         names = tuple(self.items[item] for item in listed)
         return self._make(leaves, (len(listed), names, self.num_rankings))
 

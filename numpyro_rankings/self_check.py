@@ -383,9 +383,9 @@ class SelfCheck(NamedTuple):
         names = "; ".join(one.name for one in self.kernels if not one.agrees)
         return (
             f"Do not use draws of these kernels on this machine: {names}. This JAX compiles them "
-            "wrongly for this device. Install another version of jaxlib (pip install "
-            "'jax==0.7.0' 'jaxlib==0.7.0' is one that passes on CPUs) or use another device "
-            "(JAX_PLATFORMS=cpu), check again, and report the lines above to the developers."
+            "wrongly for this device. Install another version of jaxlib (on CPUs 0.8.2, 0.10.2 and "
+            "0.12.0 agree) or use another device (JAX_PLATFORMS=cpu), check again, and report the "
+            "lines above to the developers."
         )
 
 

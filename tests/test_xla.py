@@ -26,6 +26,15 @@ this, but common subexpression elimination makes it of two arrays of zeros, as i
 
 whenever the batch is as long as the index. Other initial values, floats and indices that are not
 constant are right, and so is ``lax.optimization_barrier(index)``.
+
+**A gather whose indices are a transposed constant.** Seen in jaxlib 0.7.0 to 0.8.1 on x86-64, which
+the package therefore does not allow; 0.8.2 is right::
+
+    lists = jnp.array([[0, 1], [1, 0], [0, 0], [2, 0]])
+    w = jnp.array([0.5, 0.3, 0.2])
+    f = lambda w: w[lists.T[:, jnp.arange(4)]]
+    f(w)            # [[.5 .3 .5 .2] [.3 .5 .5 .5]]
+    jax.jit(f)(w)   # [[.5 .5 .3 .5] [.3 .2 .5 .5]]: the entries in the order of the untransposed
 """
 
 import os
@@ -117,6 +126,13 @@ def test_sums_over_labels_that_the_compiler_knows(chains):
     for found in jax.jit(jax.vmap(sums))(values):
         np.testing.assert_array_equal(found, values.sum(1, keepdims=True))
     assert sum_by_label(values[0].astype(np.int8), labels, 1).dtype == jnp.int8
+
+
+def test_gather_of_a_transposed_constant():
+    lists = np.array([[0, 1], [1, 0], [0, 0], [2, 0]])
+    w = np.array([0.5, 0.3, 0.2], np.float32)
+    found = jax.jit(lambda w: w[jnp.asarray(lists).T[:, jnp.arange(4)]])(w)
+    np.testing.assert_array_equal(found, w[lists.T])
 
 
 LISTS = [(0, 1), (1, 0), (0,), (2, 0)]
