@@ -22,6 +22,7 @@ from numpyro_rankings.ops import (
     codes,
     links,
     loops,
+    pairs,
     sampling,
     special,
     stable,
@@ -29,7 +30,7 @@ from numpyro_rankings.ops import (
 )
 from numpyro_rankings.self_check import difference_of
 
-MODULES = (checks, choices, codes, links, loops, sampling, special, stable, sums)
+MODULES = (checks, choices, codes, links, loops, pairs, sampling, special, stable, sums)
 # these look at numbers that are known before anything is compiled
 OF_THE_HOST = {"check_whole", "check_neighbors", "can_be_tabled", "can_be_designed"}
 
@@ -194,6 +195,7 @@ def cases(x):
         (x.data, *who),
     )
     yield "set_masses", choices.set_masses, (weights, pool), ()
+    yield "set_mass_pairs", lambda w, p: sum(choices.set_mass_pairs(w, p)), (weights, pool), ()
     yield "cells_if_tabled", lambda _, data: choices.cells_if_tabled(data, n), (x.keys,), (x.data,)
     cells = jnp.asarray(x.orderings.T * 0 + 1)
     yield (
@@ -309,6 +311,45 @@ def cases(x):
     yield "log_gamma_ratio", special.log_gamma_ratio, (x.a, x.b), ()
     yield "log_bessel_ie", special.log_bessel_ie, (x.delta * 0 + 0.3, theta * 10 + 0.1), ()
     yield "log_stable_density", lambda x: stable.log_stable_density(x, 0.4), (x.delta,), ()
+
+    own = (theta * 1e4, x.delta)
+    yield "rounded", pairs.rounded, (theta,), ()
+    yield "two_sum", pairs.two_sum, own, ()
+    yield "add_number", lambda a, b: pairs.add_number((a, b * 1e-6), a), own, ()
+    for name in ("add_pairs", "subtract_pair"):
+        yield (
+            name,
+            lambda a, b, name=name: getattr(pairs, name)((a, b * 1e-6), (b, a * 1e-9)),
+            (own),
+            (),
+        )
+    # of those below the two numbers may round otherwise; together they hold
+    yield "sum_pairs", lambda a, b: sum(pairs.sum_pairs((a, b * 1e-6))), own, ()
+    yield "log_as_pair", lambda a: sum(pairs.log_as_pair(a)), (theta + 1e-3,), ()
+    for name, arguments in {"sum_as_pair": (), "exact_products": (theta,)}.items():
+        yield (
+            name,
+            lambda count, *t, name=name: sum(
+                pairs.sum_as_pair(pairs.exact_products(count, *t) if t else [count * 1.5])
+            ),
+            (x.own_codes, *arguments),
+            (),
+        )
+    yield (
+        "times_log",
+        lambda count, t: sum(pairs.sum_as_pair(pairs.times_log(count, t))),
+        (
+            x.own_codes,
+            theta + 1e-3,
+        ),
+        (),
+    )
+    yield (
+        "times_log_psi",
+        lambda count, t, m: sum(pairs.sum_as_pair(pairs.times_log_psi(count, t, m))),
+        (x.own_codes, theta),
+        (m,),
+    )
 
     yield "sample_concentration", sampling.sample_concentration, (x.keys, x.a, x.b), (m,)
     yield "sample_log_gamma", sampling.sample_log_gamma, (x.keys, x.a), ()
