@@ -88,6 +88,7 @@ def differences_between_forms(function, batched, shared, num_chains, forms=None)
 
 def _in_single(draw):
     """A draw whose random bits are those of float32, in the precision in force."""
+    is_whole = draw is random.randint
 
     def drawn(*args, **settings):
         signature = inspect.signature(draw).bind(*args, **settings)
@@ -99,7 +100,6 @@ def _in_single(draw):
             if name not in ("key", "shape", "dtype") and getattr(x, "dtype", None) == jnp.float64:
                 values[name] = x.astype(jnp.float32)
         if "dtype" in values:
-            is_whole = draw is random.randint
             double |= not is_whole and values["dtype"] in (None, float, jnp.float64)
             values["dtype"] = jnp.int32 if is_whole else jnp.float32
         x = draw(*signature.args, **signature.kwargs)

@@ -160,6 +160,12 @@ def cases(x):
             (data, *who[:2]),
         )
         yield (
+            "stage_mass_pairs",
+            lambda w, p, data, *who: sum(choices.stage_mass_pairs(data, *who, w, p)),
+            (weights, pool),
+            (data, *who[:2]),
+        )
+        yield (
             "times_in_play",
             lambda times, data, *who: choices.times_in_play(times, data, *who, clusters, n),
             (x.times,),

@@ -2,10 +2,10 @@
 
 **Sums over large arrays**: see ``numpyro_rankings/_xla.py``.
 
-**A scatter whose operand and indices are one array.** Seen in jaxlib 0.10.2 and 0.12.0.1 on
-x86-64; 0.7.0 is right. XLA:CPU updates the operand of a scatter in place, also where the indices
-are the same HLO value as the operand, and then reads the indices from the buffer that it has
-changed::
+**A scatter whose operand and indices are one array.** Seen in jaxlib 0.9.2, 0.10.1, 0.10.2 and
+0.12.0.1 on x86-64; 0.7.0 to 0.9.1 are right. XLA:CPU updates the operand of a scatter in place,
+also where the indices are the same HLO value as the operand, and then reads the indices from the
+buffer that it has changed::
 
     import jax, jax.numpy as jnp
     from jax import lax

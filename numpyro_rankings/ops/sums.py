@@ -1,6 +1,6 @@
 """Sums of what bears the same label, in a form that XLA compiles rightly.
 
-XLA on CPUs (jaxlib 0.10.2 and 0.12; 0.7.0 is right) updates the operand of a scatter in place also
+XLA on CPUs (jaxlib 0.9.2 to 0.12; 0.9.1 is right) updates the operand of a scatter in place also
 where the array of indices is the same array: ``jnp.zeros(1, int32).at[zeros].add(values)``, of as
 many chains as values, has two int32 arrays of zeros of the same shape, which the compiler makes
 one. The first sum that is written is then read as an index. So there is no scatter for a single
