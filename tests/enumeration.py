@@ -115,18 +115,23 @@ class MallowsPosterior:
         return {subset: self.cluster(subset) for subset in subsets}
 
     def expectations(
-        self, alpha: float | tuple[float, float], num_components: int | None
+        self,
+        alpha: float | tuple[float, float] | Callable[[np.ndarray], np.ndarray],
+        num_components: int | None,
     ) -> dict[str, np.ndarray]:
         """Label-free posterior expectations.
 
         ``partition`` probabilities, ``center`` P(σ of the cluster of ranking 0), ``theta`` means
         of the concentrations of that cluster, ``alpha`` its mean.
 
-        :param alpha: fixed, or shape and rate of a Gamma prior.
+        :param alpha: fixed, or shape and rate of a Gamma prior, or the log density of another one.
         """
         if isinstance(alpha, tuple):
             grid = np.exp(np.linspace(-12, 5, 4001))
             log_weight = alpha[0] * np.log(grid) - alpha[1] * grid
+        elif callable(alpha):
+            grid = np.exp(np.linspace(-12, 5, 4001))
+            log_weight = alpha(grid) + np.log(grid)
         else:
             grid, log_weight = np.array([alpha]), np.zeros(1)
         log_weight = log_weight - np.logaddexp.reduce(log_weight)

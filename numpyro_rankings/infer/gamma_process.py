@@ -15,7 +15,10 @@ from numpyro_rankings.infer.base import (
     check_scale,
     draw_start,
     find_rankings,
+    keep_possible,
     leave_to_model,
+    log_prior,
+    log_prior_ratio,
 )
 from numpyro_rankings.infer.plackett_luce import (
     PlackettLuceData,
@@ -283,7 +286,7 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         who = data.members(jnp.zeros(data.num_rankings, jnp.int32), 1)
         log_joint += log_likelihood_of(data, who, weights[None], unseen[None])
         if isinstance(self._alpha, dist.Distribution) and not self._is_block:
-            log_joint += self._alpha.log_prob(alpha)
+            log_joint += log_prior(self._alpha, alpha)
         return log_joint
 
     def _potential(self, state: GammaProcessState, args: tuple, kwargs: dict) -> Array:
@@ -317,11 +320,13 @@ def update_concentration(
         log_draw = sample_log_gamma(key, prior.concentration + number)
         return jnp.exp(log_draw) / (prior.rate + exponent)
 
+    now = alpha
+
     def difference(log_alpha: Array, delta: Array) -> Array:
         alpha = jnp.exp(log_alpha)
         step = alpha * jnp.expm1(delta)
-        change = prior.log_prob(alpha + step) - prior.log_prob(alpha)
+        change = log_prior_ratio(prior, alpha + step, now)
         return change + (number + 1.0) * delta - step * exponent  # 1 is the Jacobian of log α
 
     log_alpha = slice_sample(key, jnp.log(alpha), difference, 1.0, lower=-jnp.inf)
-    return jnp.exp(log_alpha)
+    return keep_possible(prior, jnp.exp(log_alpha), alpha)
