@@ -198,7 +198,7 @@ def discrepancies(
         gap = np.abs(means.mean(axis=0) - expected)
         draws = np.prod(indicators[name].shape[:2])
         z = gap / np.maximum(error, 1e-6 + 0.5 / draws)
-        largest[name] = float(z.max())
+        largest[name] = float(z.max()) if np.isfinite(z).all() else np.inf
     return largest
 
 
