@@ -118,6 +118,7 @@ class MallowsPosterior:
         self,
         alpha: float | tuple[float, float] | Callable[[np.ndarray], np.ndarray],
         num_components: int | None,
+        max_clusters: int | None = None,
     ) -> dict[str, np.ndarray]:
         """Label-free posterior expectations.
 
@@ -125,6 +126,7 @@ class MallowsPosterior:
         of the concentrations of that cluster, ``alpha`` its mean.
 
         :param alpha: fixed, or shape and rate of a Gamma prior, or the log density of another one.
+        :param max_clusters: partitions of more have probability 0.
         """
         if isinstance(alpha, tuple):
             grid = np.exp(np.linspace(-12, 5, 4001))
@@ -145,6 +147,8 @@ class MallowsPosterior:
             prior = log_partition([len(b) for b in blocks], grid, num_components) + log_weight
             if num_components == 1:
                 prior = log_weight if len(blocks) == 1 else np.full_like(prior, -np.inf)
+            if len(blocks) > (max_clusters or len(labels)):
+                prior = np.full_like(prior, -np.inf)
             log_prior = np.logaddexp.reduce(prior)
             logs.append(log_prior + sum(self.clusters[b][0] for b in blocks))
             _, center, theta = self.clusters[blocks[0]]
