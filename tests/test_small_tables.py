@@ -66,7 +66,7 @@ CASES = {
 }
 
 
-def run(kernel, lists, num_items, draws=100):
+def run(kernel, rankings, draws=100):
     mcmc = MCMC(
         kernel,
         num_warmup=50,
@@ -75,14 +75,15 @@ def run(kernel, lists, num_items, draws=100):
         chain_method="vectorized",
         progress_bar=False,
     )
-    mcmc.run(random.key(2), Rankings.from_orderings(lists, num_items=num_items))
+    mcmc.run(random.key(2), rankings)
     return mcmc
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_mallows_by_enumeration(name):
     kernel, (lists, num_items, log_prior, alpha, num_components, slots) = CASES[name]
-    mcmc = run(kernel(), lists, num_items, 60 if name == "beta, two slots" else 100)
+    rankings = Rankings.from_orderings(lists, num_items=num_items)
+    mcmc = run(kernel(), rankings, 60 if name == "beta, two slots" else 100)
     assert np.any(mcmc.get_extra_fields()["overflow"]) == (slots is not None)
     twin = MallowsPosterior(lists, num_items, log_prior)
     found = discrepancies(
@@ -93,19 +94,24 @@ def test_mallows_by_enumeration(name):
     assert max(found.values()) < 5.5, found
 
 
-def test_weights_of_two_items_by_enumeration():
-    """Blocks of lists have Beta functions for marginal likelihoods."""
-    shape, alpha, firsts = np.array([0.6, 1.3]), 1.2, np.array([0, 1, 0, 0])
+@pytest.mark.parametrize("written_out", [False, True])
+def test_weights_of_two_items_by_enumeration(written_out):
+    """Blocks of lists have Beta functions for marginal likelihoods; rows with counts or without."""
+    shape, alpha, firsts = np.array([0.6, 1.3]), 1.2, np.array([0, 0, 1, 0])
+    counts = [1, 1, 1, 1] if written_out else [2, 1, 1]
+    lists = [[0, 1]] * (2 if written_out else 1) + [[1, 0], [0]]
+    data = Rankings.from_orderings(lists, num_items=2, counts=counts)
+    assert len(data.counts) == len(counts)
     table, logs, means = list(partitions(4)), [], []
     for labels in table:
-        counts = [np.bincount(firsts[np.equal(labels, c)], minlength=2) for c in range(4)]
-        sizes = [int(n.sum()) for n in counts if n.sum()]
+        chosen = [np.bincount(firsts[np.equal(labels, c)], minlength=2) for c in range(4)]
+        sizes = [int(n.sum()) for n in chosen if n.sum()]
         log_p = log_partition(sizes, np.array([alpha]), 3)[0]
-        logs.append(log_p + sum(betaln(*(shape + n)) - betaln(*shape) for n in counts))
-        means.append((shape + counts[0])[0] / (shape + counts[0]).sum())
+        logs.append(log_p + sum(betaln(*(shape + n)) - betaln(*shape) for n in chosen))
+        means.append((shape + chosen[0])[0] / (shape + chosen[0]).sum())
     probs = np.exp(np.array(logs) - np.logaddexp.reduce(logs))
-    samples = run(PlackettLuceGibbs(jnp.asarray(shape), num_components=3, alpha=alpha), PAIRS, 2)
-    samples = samples.get_samples(group_by_chain=True)
+    kernel = PlackettLuceGibbs(jnp.asarray(shape), num_components=3, alpha=alpha)
+    samples = run(kernel, data).get_samples(group_by_chain=True)
     powers = 4 ** np.arange(4)
     code = np.asarray(samples["assignments"], int) @ powers
     found = {
