@@ -115,18 +115,25 @@ class MallowsPosterior:
         return {subset: self.cluster(subset) for subset in subsets}
 
     def expectations(
-        self, alpha: float | tuple[float, float], num_components: int | None
+        self,
+        alpha: float | tuple[float, float] | Callable[[np.ndarray], np.ndarray],
+        num_components: int | None,
+        max_clusters: int | None = None,
     ) -> dict[str, np.ndarray]:
         """Label-free posterior expectations.
 
         ``partition`` probabilities, ``center`` P(σ of the cluster of ranking 0), ``theta`` means
         of the concentrations of that cluster, ``alpha`` its mean.
 
-        :param alpha: fixed, or shape and rate of a Gamma prior.
+        :param alpha: fixed, or shape and rate of a Gamma prior, or the log density of another one.
+        :param max_clusters: partitions of more have probability 0.
         """
         if isinstance(alpha, tuple):
             grid = np.exp(np.linspace(-12, 5, 4001))
             log_weight = alpha[0] * np.log(grid) - alpha[1] * grid
+        elif callable(alpha):
+            grid = np.exp(np.linspace(-12, 5, 4001))
+            log_weight = alpha(grid) + np.log(grid)
         else:
             grid, log_weight = np.array([alpha]), np.zeros(1)
         log_weight = log_weight - np.logaddexp.reduce(log_weight)
@@ -140,6 +147,8 @@ class MallowsPosterior:
             prior = log_partition([len(b) for b in blocks], grid, num_components) + log_weight
             if num_components == 1:
                 prior = log_weight if len(blocks) == 1 else np.full_like(prior, -np.inf)
+            if len(blocks) > (max_clusters or len(labels)):
+                prior = np.full_like(prior, -np.inf)
             log_prior = np.logaddexp.reduce(prior)
             logs.append(log_prior + sum(self.clusters[b][0] for b in blocks))
             _, center, theta = self.clusters[blocks[0]]
@@ -193,7 +202,7 @@ def discrepancies(
         gap = np.abs(means.mean(axis=0) - expected)
         draws = np.prod(indicators[name].shape[:2])
         z = gap / np.maximum(error, 1e-6 + 0.5 / draws)
-        largest[name] = float(z.max())
+        largest[name] = float(z.max()) if np.isfinite(z).all() else np.inf
     return largest
 
 

@@ -25,6 +25,7 @@ from numpyro_rankings.components import (
     Family,
     GaussianMean,
     PlackettLuceWeights,
+    SparseCounts,
 )
 from numpyro_rankings.distances import SparseDistances, as_neighbors
 from numpyro_rankings.distributions import links_to_partition
@@ -68,6 +69,18 @@ SPARSE = SparseDistances(
     np.array([[1, 2], [0, -1], [3, 0], [2, -1]]),
     np.array([[0.4, 1.3], [0.4, 9.0], [0.8, 1.3], [0.8, 0.0]]),
 )
+ASYMMETRIC = np.array(
+    [[0.0, 0.3, np.inf, 1.0], [np.inf, 0.0, 0.5, 1.7], [0.8, np.inf, 0.0, 0.2], [0.6, 2.0, 0.9, 0]]
+)
+SPARSE_ASYMMETRIC = SparseDistances(  # around 0, 1, 2, and from 3 to 1
+    np.array([[1, 3], [2, -1], [0, 1], [1, -1]]),
+    np.array([[0.4, 1.8], [0.7, 0.0], [0.2, 1.3], [0.9, 0.0]]),
+)
+WORDS = SparseCounts(
+    np.array([[0, 2, -1], [1, 2, -1], [0, 1, -1], [1, 2, -1]]),
+    np.array([[2, 1, 0], [2, 2, 0], [3, 1, 0], [3, 1, 0]]),
+)
+SPARSE_TEXT = DirichletMultinomial(0.7, vocabulary_size=3)
 KERNELS = {
     "window": (lambda: DDCRPGibbs(GAUSS, GAMMA, window_decay(1.5)), LINE, GENERAL),
     "exponential": (
@@ -101,6 +114,22 @@ KERNELS = {
         lambda: DDCRPGibbs(TEXT, GAMMA, logistic_decay(LOG_NORMAL), init="prior"),
         COUNTS,
         SPARSE,
+    ),
+    # links one way that come back all the same
+    "asymmetric-scale": (
+        lambda: DDCRPGibbs(GAUSS, GAMMA, exponential_decay(LOG_NORMAL)),
+        LINE,
+        ASYMMETRIC,
+    ),
+    "asymmetric-window": (
+        lambda: DDCRPGibbs(GAUSS, LOG_NORMAL, window_decay(dist.Gamma(3.0, 2.0))),
+        LINE,
+        ASYMMETRIC,
+    ),
+    "sparse-asymmetric-scale": (
+        lambda: DDCRPGibbs(SPARSE_TEXT, GAMMA, logistic_decay(LOG_NORMAL)),
+        WORDS,
+        SPARSE_ASYMMETRIC,
     ),
 }
 QUICK = ("window",)
@@ -170,7 +199,13 @@ def test_links_summed_over_given_the_partition(distances, decay, scale):
 
 
 def test_links_that_may_come_back():
-    for distances in (GENERAL, SPARSE, np.array([[0, 1, np.inf], [np.inf, 0, 1], [1, np.inf, 0]])):
+    for distances in (
+        GENERAL,
+        SPARSE,
+        ASYMMETRIC,
+        SPARSE_ASYMMETRIC,
+        np.array([[0, 1, np.inf], [np.inf, 0, 1], [1, np.inf, 0]]),
+    ):
         assert not links_go_back(*as_neighbors(distances))
     alone = Hyper(jnp.asarray(1.0), None, as_reach(None, jnp.zeros((4, 4))))
     links = jnp.array([0, 0, 1, 1])
@@ -220,11 +255,12 @@ def posterior(name):
     """P(links), E α and E log scale: sums over all links and grids of the two."""
     kernel, data, distances = KERNELS[name]
     kernel, distances = kernel(), dense(distances)
+    number = kernel.family.size(data)
     scores = {(): 0.0, **log_marginals(kernel.family, data)}
     log_likelihood = np.array(
         [
             sum(
-                scores[tuple(i for i in np.flatnonzero(np.equal(labels, c)) if i < len(data))]
+                scores[tuple(i for i in np.flatnonzero(np.equal(labels, c)) if i < number)]
                 for c in range(max(labels) + 1)
             )
             for labels in (components(links) for links in EVERY)

@@ -219,6 +219,21 @@ def test_partition_with_priors_of_the_scales():
 
 
 @pytest.mark.slow
+def test_partition_with_bounded_priors_of_the_scales():
+    """Which NumPyro does not validate, so that their densities are the same everywhere."""
+    bounds = {"alpha": (0.6, 2.4), "phi": (0.5, 4.0), "gamma": (0.3, 2.0)}
+    priors = {name: dist.Uniform(*ends, validate_args=False) for name, ends in bounds.items()}
+    points = (np.arange(10) + 0.5) / 10
+    grids = [low + (high - low) * points for low, high in bounds.values()]
+    kernel = DPPlackettLuceGibbs(**priors, tau=TAU, max_clusters=60, num_marginal_steps=0)
+    found, samples = run(kernel, 150)
+    for name, (low, high) in bounds.items():
+        assert low <= samples[name].min() and samples[name].max() <= high
+    z = discrepancies(found, expectations(*grids, 1.0, 40))
+    assert max(z.values()) < 6.0, z
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("with_outcome", [False, True])
 def test_block_of_gibbs(with_outcome):
     """α, and the means of an outcome, from NUTS, the rest from the kernel."""

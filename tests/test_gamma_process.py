@@ -15,7 +15,7 @@ from scipy.special import gammaln
 from test_plackett_luce import log_prob_twin, simplex
 
 import numpyro_rankings.distributions as rd
-from numpyro_rankings import Rankings
+from numpyro_rankings import Rankings, predict_items
 from numpyro_rankings.infer import GammaProcessPlackettLuceGibbs
 from numpyro_rankings.models import gamma_process_plackett_luce
 from numpyro_rankings.ops.stable import log_stable_density, sample_tilted_stable
@@ -167,12 +167,12 @@ def test_generalised_gamma_process_by_quadrature():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sigma", [0.2, 0.75])
+@pytest.mark.parametrize("sigma", [0.001, 0.02, 0.2, 0.75])
 def test_lists_of_length_one(sigma):
     """The marginal of Theorem 1', an integral over the sum U of the waiting times, and α."""
     counts, tau, size = np.array([4.0, 1.0, 1.0]), 1.0, 6.0
     alphas = np.exp(np.linspace(-7, 3.5, 400))[:, None]
-    u = np.exp(np.linspace(-14, 16 / sigma, 2000))[None]
+    u = np.exp(np.linspace(-14, min(16 / sigma, 600), 4000))[None]
     log_joint = 2.0 * np.log(alphas) - 1.5 * alphas + len(counts) * np.log(alphas)
     log_joint = log_joint - alphas / sigma * ((tau + u) ** sigma - tau**sigma)
     log_joint = log_joint + size * np.log(u) - (size - len(counts) * sigma) * np.log(tau + u)
@@ -187,6 +187,13 @@ def test_lists_of_length_one(sigma):
     mcmc = run(kernel, rankings, 800)
     found = indicators(mcmc.get_samples(group_by_chain=True))
     expected = {"mean": np.array([*seen, unseen]), "alpha": np.array([(joint * alphas).sum()])}
+    # of two more lists: that the first is of a new item, and that there are two new ones
+    both = joint * (u / (tau + u)) ** 2 / (size * (size + 1.0))
+    two = (both * alphas**2 * (tau + u) ** (2.0 * sigma)).sum()
+    few = {name: np.asarray(value)[:, ::20] for name, value in mcmc.get_samples(True).items()}
+    new = predict_items(random.key(1), few, 2, 1, tau=tau, sigma=sigma).new.reshape(100, -1, 2)
+    found["new"] = np.stack([new[..., 0] == 1, new[..., 1] == 2], axis=-1).astype(float)
+    expected["new"] = np.array([unseen, two])
     z = discrepancies(found, expected)
     assert max(z.values()) < 6.0, z
 

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import warnings
 from functools import lru_cache
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -194,6 +195,20 @@ def test_log_joint_is_the_density_of_the_model(name):
         z = {site: value[draw] for site, value in samples.items()}
         expected, _ = log_density(mcmc.sampler.model, (table(),), {}, z)
         assert float(z["log_joint"]) == pytest.approx(float(expected), rel=1e-4, abs=1e-3)
+
+
+@each_kernel()
+def test_counts_are_rankings_written_out(name):
+    """The posterior of a row with a count is that of so many rows: so are log joints."""
+    samples, kernel = fitted(name).get_samples(), KERNELS[name]()
+    every = [one for one, count in zip(LISTS, COUNTS, strict=True) for _ in range(count)]
+    written_out = Rankings.from_orderings(every, num_items=4)
+    assert len(written_out.counts) == sum(COUNTS) > len(table().counts)
+    potential = jax.jit(lambda z: kernel._potential(SimpleNamespace(z=z), (written_out,), {}))
+    for draw in np.linspace(0, len(samples["log_joint"]) - 1, 4, dtype=int):
+        z = {site: value[draw] for site, value in samples.items()}
+        found = -float(potential(z))
+        assert float(z["log_joint"]) == pytest.approx(found, rel=1e-5, abs=1e-4)
 
 
 @each_kernel(MALLOWS)

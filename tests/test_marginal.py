@@ -11,7 +11,7 @@ from enumeration import MallowsPosterior, discrepancies, lah, log_partition, par
 from scipy import special, stats
 
 from numpyro_rankings import Rankings
-from numpyro_rankings.infer import SliceGibbs
+from numpyro_rankings.infer import SliceGibbs, marginal_mallows, marginal_weights
 from numpyro_rankings.infer.assignments import PartitionPrior, canonical_order
 from numpyro_rankings.infer.concentrations import Conjugate, PerStage, Tied
 from numpyro_rankings.infer.dp_plackett_luce import Scales, draw_clusters
@@ -316,6 +316,97 @@ def test_a_move_counts_only_if_it_can_be_undone():
     assert not valid and new.tolist() == [0] * 11 + [2]
     lowest = large._replace(lowest_log_share=large.log_shares[0] + 0.1)
     assert not draw(first, ~first, lowest)[1]
+
+
+def glide_of_weights(num_items):
+    """24 lists in A and one of an item that A lacks; whether A is the first cluster, and moved."""
+    own = num_items - 1
+    lists = [[0, 1, 2], [1, 0], [2, 0, 1], [0], [1, 2], [2]] * 4 + [[own, 0]]
+    data = as_data(Rankings.from_orderings(lists, num_items=num_items), pool=True)
+    labels = jnp.array([0] * 24 + [1], jnp.int32)
+    log_weights, unseen = jnp.zeros((4, num_items)).at[0, own].set(-jnp.inf), jnp.full(4, 0.3)
+    prior = PittWalkerWeights(jnp.full(num_items, 0.5), jnp.array(1.3), TAU)
+    partition = PartitionPrior(jnp.float32(1.0), None)
+    rows, cells = len(data.choices.orderings), cells_if_tabled(data.choices, num_items)
+    assert (cells is None) == (num_items > 4)
+
+    def once(key):
+        key_minimum, key_shares, key = jax.random.split(key, 3)
+        settings = labels, partition, data.row_index, rows, 4, 20
+        large = choose_large(key_minimum, key_shares, *settings)
+        of_large = log_weights[large.slots], unseen[large.slots]
+        choices = data.choices
+        target = Target(large, of_large[1], jnp.zeros(rows), partition, prior, choices, cells, None)
+        start, table = large.start(jax.vmap(target.log_row)(*of_large))
+        target = target._replace(start=start)
+        now = marginal_weights.Mixture(
+            of_large[0], prior.log_density(of_large[0]), large.log_shares, table, jnp.ones(rows)
+        )
+        moved = marginal_weights.glide(key, target, now)
+        is_first = jnp.all(large.is_large == (jnp.arange(4) == 0))
+        return is_first, jnp.any(moved.log_weights != now.log_weights)
+
+    return jax.jit(jax.vmap(once))(jax.random.split(jax.random.key(0), 200))
+
+
+def glide_of_concentrations():
+    """24 lists in A, all alike, and the reverse of them."""
+    rankings = Rankings.from_orderings([[0, 1, 2, 3, 4]] * 24 + [[4, 3, 2, 1, 0]], num_items=6)
+    data, limits = SliceGibbs()._data(rankings), max_codes(6, 5)
+    labels = jnp.array([0] * 24 + [1], jnp.int32)
+    now = jnp.tile(jnp.arange(6, dtype=jnp.int32), (4, 1)), jnp.ones((4, 5))
+    partition = PartitionPrior(jnp.float32(1.0), None)
+    rows, prior = len(data.orderings), PerStage(GAMMA)
+
+    def once(key):
+        key_minimum, key_shares, key = jax.random.split(key, 3)
+        settings = labels, partition, data.row_index, rows, 4, 20
+        large = choose_large(key_minimum, key_shares, *settings)
+        target = marginal_mallows.Target(
+            large, jnp.zeros(rows), jnp.zeros(4), partition, prior, data, limits
+        )
+        start, table = large.start(jax.lax.map(lambda x: target.log_row(*x), now))
+        target = target._replace(start=start)
+        mixture = marginal_mallows.Mixture(*now, large.log_shares, table, jnp.ones(rows))
+        moved = marginal_mallows.glide(key, target, mixture)
+        is_first = jnp.all(large.is_large == (jnp.arange(4) == 0))
+        return is_first, jnp.any(moved.concentration != now[1])
+
+    return jax.jit(jax.vmap(once))(jax.random.split(jax.random.key(0), 200))
+
+
+GLIDES = {
+    "weights, tabled": (marginal_weights, lambda: glide_of_weights(4)),
+    "weights": (marginal_weights, lambda: glide_of_weights(14)),
+    "concentrations": (marginal_mallows, glide_of_concentrations),
+}
+
+
+@pytest.mark.parametrize("name", GLIDES)
+def test_trajectories_beside_a_row_that_is_impossible_there(name, monkeypatch):
+    """A row outside A says nothing, and its logarithm of 0 has no part in the slope."""
+    module, run = GLIDES[name]
+    is_first, moved = run()
+    assert is_first.sum() > 50
+    assert np.mean(moved[is_first]) > 0.7, np.mean(moved[is_first])
+
+    def slope_only(key, position, momentum, moving, log_density, size, length):
+        """Moves everything if the slope is finite where the trajectory starts, and far away."""
+        finite = True
+        for step in (0.0, 3.0):
+            # concentrations far away: there the reverse is beyond float32
+            there = jax.tree.map(
+                lambda x, m, step=step: jnp.where(m, x + step, x), position, moving
+            )
+            slope = jax.tree.map(
+                lambda g, m: jnp.where(m, g, 0.0), jax.grad(log_density)(there), moving
+            )
+            finite &= jnp.all(jnp.array([jnp.isfinite(g).all() for g in jax.tree.leaves(slope)]))
+        return jax.tree.map(lambda x: x + 1.0, position), finite
+
+    monkeypatch.setattr(module, "trajectory", slope_only)
+    is_first, finite = run()
+    assert np.all(finite[is_first])
 
 
 def test_weights_around_a_fit_have_the_density_that_is_used():

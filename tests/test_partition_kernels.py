@@ -77,7 +77,13 @@ KERNELS = {
         lambda: SplitMerge(TEXT, 0.9, num_moves=4, discount=0.3, max_clusters=3),
         COUNTS,
     ),
+    "batches-sparse": (lambda: CollapsedGibbs(SPARSE_TEXT, GAMMA, batch_size=2), WORDS),
+    "split-merge-sparse": (
+        lambda: SplitMerge(SPARSE_TEXT, LOG_NORMAL, num_moves=4, discount=0.3),
+        WORDS,
+    ),
     "exact-uniform": (lambda: PermutationGibbs(GAUSS, GAMMA), LINE),
+    "exact-uniform-discount": (lambda: PermutationGibbs(GAUSS, LOG_NORMAL, discount=0.4), LINE),
     "exact-markov": (
         lambda: PermutationGibbs(SPARSE_TEXT, 0.8, ordering="markov", discount=0.2, max_clusters=3),
         WORDS,
@@ -86,6 +92,10 @@ KERNELS = {
     "slope-uniform": (lambda: PermutationGibbs(GAUSS, GAMMA, exact=False, discount=0.2), LINE),
     "slope-markov": (
         lambda: PermutationGibbs(GAUSS, 1.2, ordering="markov", exact=False, max_clusters=3),
+        LINE,
+    ),
+    "slope-markov-discount": (
+        lambda: PermutationGibbs(GAUSS, LOG_NORMAL, ordering="markov", exact=False, discount=0.3),
         LINE,
     ),
     "slope-projection": (

@@ -6,6 +6,7 @@ from jax import Array, random
 from jax.scipy.special import gammaln
 
 from numpyro_rankings.infer.assignments import PartitionPrior
+from numpyro_rankings.infer.base import keep_possible, log_prior_ratio
 from numpyro_rankings.ops.sampling import slice_sample
 from numpyro_rankings.ops.special import log_gamma_ratio
 
@@ -53,11 +54,11 @@ def update_alpha(
             blocks = log_gamma_ratio(kappa + filled, kappa_step)
             blocks -= log_gamma_ratio(kappa, kappa_step)
             change += jnp.sum(jnp.where(sizes > 0, blocks, 0.0))
-        new = alpha_prior.log_prob(alpha + step) - alpha_prior.log_prob(alpha)
-        return change + new + delta  # the Jacobian of log α
+        change += log_prior_ratio(alpha_prior, alpha + step, prior.alpha)
+        return change + delta  # the Jacobian of log α
 
     log_alpha = slice_sample(key, jnp.log(prior.alpha), difference, 2.0, lower=-jnp.inf)
-    return jnp.exp(log_alpha)
+    return keep_possible(alpha_prior, jnp.exp(log_alpha), prior.alpha)
 
 
 def _escobar_west(

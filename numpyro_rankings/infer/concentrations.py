@@ -16,7 +16,7 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.distributions import MallowsConcentrationPrior
-from numpyro_rankings.infer.base import base_of
+from numpyro_rankings.infer.base import base_of, log_prior, log_prior_ratio
 from numpyro_rankings.ops.sampling import sample_concentration, slice_sample
 from numpyro_rankings.ops.special import (
     concentration_mode,
@@ -48,6 +48,9 @@ class ConcentrationPrior(Protocol):
 
     def log_kernel(self, concentration: Array, limits: Array) -> Array:
         """Log density of each cluster up to a constant, (C,), where the constant costs."""
+
+    def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
+        """That constant, (C,)."""
 
     def conjugate_part(self, limits: Array) -> "tuple[Array, Array] | None":
         """ν r and ν of a conjugate prior from whose posterior a θ can be proposed, (T,)."""
@@ -86,6 +89,10 @@ class Conjugate(NamedTuple):
     def log_kernel(self, concentration: Array, limits: Array) -> Array:
         energy = self.r * concentration + log_psi(concentration, limits)
         return -jnp.sum(self.nu * energy, axis=1)
+
+    def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
+        ones = jnp.ones((num_clusters, len(limits)))
+        return self.log_prob(ones, num_items) - self.log_kernel(ones, limits)
 
     def conjugate_part(self, limits: Array) -> tuple[Array, Array] | None:
         return self.nu * self.r, self.nu
@@ -146,17 +153,20 @@ class PerStage(NamedTuple):
         return jnp.where(empty, self.draw(key_draw, len(concentration), limits), theta)
 
     def log_prob(self, concentration: Array, num_items: int) -> Array:
-        return self.prior.log_prob(concentration).sum(1)
+        return log_prior(self.prior, concentration).sum(1)
 
     def log_kernel(self, concentration: Array, limits: Array) -> Array:
-        return self.prior.log_prob(concentration).sum(1)
+        return log_prior(self.prior, concentration).sum(1)
+
+    def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
+        return jnp.zeros(num_clusters)
 
     def conjugate_part(self, limits: Array) -> tuple[Array, Array] | None:
         # a nearly flat one: density ∝ exp(-θ/2), ν = 0
         return jnp.full(limits.shape, 0.5), jnp.zeros(limits.shape)
 
     def log_rest(self, concentration: Array, limits: Array) -> Array:
-        return self.prior.log_prob(concentration) + 0.5 * concentration
+        return log_prior(self.prior, concentration) + 0.5 * concentration
 
 
 class Tied(NamedTuple):
@@ -195,10 +205,13 @@ class Tied(NamedTuple):
         return jnp.where(empty, self.draw(key_draw, len(concentration), limits), theta)
 
     def log_prob(self, concentration: Array, num_items: int) -> Array:
-        return self.prior.log_prob(concentration[:, 0])
+        return log_prior(self.prior, concentration[:, 0])
 
     def log_kernel(self, concentration: Array, limits: Array) -> Array:
-        return self.prior.log_prob(concentration[:, 0])
+        return log_prior(self.prior, concentration[:, 0])
+
+    def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
+        return jnp.zeros(num_clusters)
 
     def conjugate_part(self, limits: Array) -> tuple[Array, Array] | None:
         return None
@@ -208,8 +221,8 @@ class Tied(NamedTuple):
 
 
 def _log_prior_difference(prior: Any, theta: Array, delta: Array) -> Array:
-    here = prior.log_prob(theta)
-    return jnp.where(theta + delta > 0, prior.log_prob(theta + delta), -jnp.inf) - here
+    new = theta + delta
+    return jnp.where(new > 0, log_prior_ratio(prior, new, theta), -jnp.inf)
 
 
 def _slice_width(sums: Array, counts: Array, limits: Array) -> Array:

@@ -25,6 +25,9 @@ from numpyro_rankings.infer.base import (
     check_scale,
     check_start_values,
     draw_start,
+    keep_possible,
+    log_prior,
+    log_prior_ratio,
 )
 from numpyro_rankings.infer.links import Reach, as_reach, relink
 from numpyro_rankings.infer.members import label_dtype
@@ -319,9 +322,9 @@ class LinkGibbs(GibbsKernel):
         log_joint += jnp.sum(log_links(own["links"], hyper))
         if self._has_prior(self._alpha):
             assert isinstance(self._alpha, dist.Distribution)
-            log_joint += self._alpha.log_prob(hyper.alpha)
+            log_joint += log_prior(self._alpha, hyper.alpha)
         if self._decay is not None and self._has_prior(self._decay.scale):
-            log_joint += self._decay.scale.log_prob(hyper.scale)
+            log_joint += log_prior(self._decay.scale, hyper.scale)
         return log_joint
 
     def _potential(self, state: DDCRPState, args: tuple, kwargs: dict) -> Array:
@@ -611,10 +614,10 @@ def update_alpha(key: Array, hyper: Hyper, alpha_prior: dist.Distribution, links
         alpha = jnp.exp(log_alpha)
         step = alpha * jnp.expm1(delta)
         change = itself * delta - jnp.sum(jnp.log1p(step / (alpha + totals)))
-        return change + alpha_prior.log_prob(alpha + step) - alpha_prior.log_prob(alpha) + delta
+        return change + log_prior_ratio(alpha_prior, alpha + step, hyper.alpha) + delta
 
     log_alpha = slice_sample(key, jnp.log(hyper.alpha), difference, 2.0, lower=-jnp.inf)
-    return positive(jnp.exp(log_alpha))
+    return keep_possible(alpha_prior, positive(jnp.exp(log_alpha)), hyper.alpha)
 
 
 def update_decay(
@@ -634,9 +637,9 @@ def update_decay(
         scale = jnp.exp(log_scale + delta)
         other = log_terms(hyper._replace(scale=scale, reach=reach_of(scale)))
         change = jnp.sum(other - now) + delta
-        return change + prior.log_prob(scale) - prior.log_prob(jnp.exp(log_scale))
+        return change + log_prior_ratio(prior, scale, hyper.scale)
 
     assert hyper.scale is not None
     log_scale = slice_sample(key, jnp.log(hyper.scale), difference, 1.0, lower=-jnp.inf)
-    scale = jnp.exp(log_scale)
+    scale = keep_possible(prior, jnp.exp(log_scale), hyper.scale)
     return hyper._replace(scale=scale, reach=reach_of(scale))

@@ -15,7 +15,14 @@ from numpyro_rankings.infer.assignments import (
     canonical_order,
     draw_labels_in_slices,
 )
-from numpyro_rankings.infer.base import check_scale, draw_start, leave_to_model
+from numpyro_rankings.infer.base import (
+    check_scale,
+    draw_start,
+    keep_possible,
+    leave_to_model,
+    log_prior,
+    log_prior_ratio,
+)
 from numpyro_rankings.infer.gamma_process import SITES_OF_DATA, PoolKernel, update_concentration
 from numpyro_rankings.infer.marginal_weights import (
     PittWalkerWeights,
@@ -492,7 +499,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         )
         for name in Scales._fields:
             if self._has_prior(name):
-                log_joint += getattr(self, f"_{name}").log_prob(getattr(scales, name))
+                log_joint += log_prior(getattr(self, f"_{name}"), getattr(scales, name))
         who = data.members(labels, slots)
         likelihood = log_likelihood_of(data, who, z["weights"], z["unseen_weight"])
         return add_number(likelihood, log_joint)
@@ -525,9 +532,10 @@ def update_dependence(
         (atoms_new, rest_new), (atoms_old, rest_old) = terms(new), terms(old)
         each = (atoms_new - atoms_old).sum(1) + rest_new - rest_old
         change = jnp.sum(jnp.where(occupied, each, 0.0))
-        return change + prior.log_prob(new) - prior.log_prob(old) + step
+        return change + log_prior_ratio(prior, new, scales.phi) + step
 
-    return jnp.exp(slice_sample(key, jnp.log(scales.phi), difference, 0.5, lower=-jnp.inf))
+    log_phi = slice_sample(key, jnp.log(scales.phi), difference, 0.5, lower=-jnp.inf)
+    return keep_possible(prior, jnp.exp(log_phi), scales.phi)
 
 
 def update_common_scale(
@@ -554,12 +562,14 @@ def update_common_scale(
         log_density = scales.alpha * jnp.log(root_unseen) - tau * (root.sum() + root_unseen)
         each = log_atoms(atoms, root, phi, tau).sum(1) - step * jnp.sum(atoms > 0, axis=1)
         each += log_unseen(unseen, root_unseen, scales.alpha, phi, tau) - step
-        return log_density + jnp.sum(jnp.where(occupied, each, 0.0)) + prior.log_prob(phi) + step
+        return log_density + jnp.sum(jnp.where(occupied, each, 0.0)) + step
 
     def difference(start: Array, step: Array) -> Array:
-        return log_density(start + step) - log_density(start)
+        change = log_density(start + step) - log_density(start)
+        return change + log_prior_ratio(prior, scaled(start + step)[1], scales.phi)
 
     step = slice_sample(key, jnp.zeros(()), difference, 0.5, lower=-jnp.inf)
+    step = jnp.where(log_prior(prior, scaled(step)[1]) > -jnp.inf, step, 0.0)
     measures, phi = scaled(step)
     measures = measures._replace(
         root_unseen=jnp.maximum(measures.root_unseen, _LEAST_UNSEEN),

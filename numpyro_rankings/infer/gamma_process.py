@@ -15,8 +15,11 @@ from numpyro_rankings.infer.base import (
     check_scale,
     draw_start,
     find_rankings,
+    keep_possible,
     leave_to_model,
     log_joint_of,
+    log_prior,
+    log_prior_ratio,
 )
 from numpyro_rankings.infer.finite import check_not_stopped
 from numpyro_rankings.infer.plackett_luce import (
@@ -290,7 +293,7 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         log_joint = log_gamma_process(weights, unseen, total, alpha, self._tau, self._sigma)
         who = data.members(jnp.zeros(data.num_rankings, jnp.int32), 1)
         if isinstance(self._alpha, dist.Distribution) and not self._is_block:
-            log_joint += self._alpha.log_prob(alpha)
+            log_joint += log_prior(self._alpha, alpha)
         return add_number(log_likelihood_of(data, who, weights[None], unseen[None]), log_joint)
 
     def _potential(self, state: GammaProcessState, args: tuple, kwargs: dict) -> Array:
@@ -324,11 +327,13 @@ def update_concentration(
         log_draw = sample_log_gamma(key, prior.concentration + number)
         return jnp.exp(log_draw) / (prior.rate + exponent)
 
+    now = alpha
+
     def difference(log_alpha: Array, delta: Array) -> Array:
         alpha = jnp.exp(log_alpha)
         step = alpha * jnp.expm1(delta)
-        change = prior.log_prob(alpha + step) - prior.log_prob(alpha)
+        change = log_prior_ratio(prior, alpha + step, now)
         return change + (number + 1.0) * delta - step * exponent  # 1 is the Jacobian of log α
 
     log_alpha = slice_sample(key, jnp.log(alpha), difference, 1.0, lower=-jnp.inf)
-    return jnp.exp(log_alpha)
+    return keep_possible(prior, jnp.exp(log_alpha), alpha)

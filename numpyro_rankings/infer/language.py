@@ -13,6 +13,7 @@ from jax import Array, random
 from numpyro_rankings.components import Atom
 from numpyro_rankings.decays import Decay
 from numpyro_rankings.distances import SparseDistances
+from numpyro_rankings.infer.base import keep_possible, log_prior_ratio
 from numpyro_rankings.infer.ddcrp import (
     DDCRPState,
     Hyper,
@@ -290,10 +291,10 @@ def update_alpha_without_links(
         prior = log_growth(log_alpha - log_total, delta)
         change = jnp.sum(posterior - prior) + delta
         alpha = jnp.exp(log_alpha)
-        return change + alpha_prior.log_prob(alpha * jnp.exp(delta)) - alpha_prior.log_prob(alpha)
+        return change + log_prior_ratio(alpha_prior, alpha * jnp.exp(delta), hyper.alpha)
 
     log_alpha = slice_sample(key, jnp.log(hyper.alpha), difference, 2.0, lower=-jnp.inf)
-    return jnp.exp(log_alpha)
+    return keep_possible(alpha_prior, jnp.exp(log_alpha), hyper.alpha)
 
 
 def draw_base(key: Array, concentration: Array) -> Array:

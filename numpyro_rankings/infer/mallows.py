@@ -42,6 +42,7 @@ from numpyro_rankings.infer.base import (
     draw_start,
     find_rankings,
     leave_to_model,
+    log_prior,
 )
 from numpyro_rankings.infer.centers import (
     MallowsData,
@@ -597,7 +598,7 @@ class _MallowsGibbs(GibbsKernel):
         if hyper.partition.num_components != 1:
             log_joint += log_partition_prior(hyper.partition, sizes)
             if isinstance(self._alpha, dist.Distribution) and not self._is_block:
-                log_joint += self._alpha.log_prob(hyper.partition.alpha)
+                log_joint += log_prior(self._alpha, hyper.partition.alpha)
         return add_number((-minus_likelihood, -rest), log_joint)
 
     def _potential(self, state: MallowsState, args: tuple, kwargs: dict) -> Array:

@@ -91,16 +91,21 @@ class Large(NamedTuple):
 
     def log_gain(self, density: Array, before: Array) -> Array:
         """Change of the log likelihood, densities of the rows given up to a common factor."""
-        gain = self.row_counts * (jnp.log(density) - jnp.log(before))
-        return jnp.sum(jnp.where(self.row_counts > 0, gain, 0.0))
+        # rows outside A may be impossible in all of A: their logarithms have no slope
+        inside = self.row_counts > 0
+        density, before = jnp.where(inside, density, 1.0), jnp.where(inside, before, 1.0)
+        return jnp.sum(self.row_counts * (jnp.log(density) - jnp.log(before)))
 
     def start(self, log_table: Array) -> tuple[Array, Array]:
         """Log density of each row, (rows,), and its probability in each slot over that.
+
+        Of rows that are impossible in all of A the density is taken as 1.
 
         :param log_table: log probability of each row in each slot, (W, rows).
         """
         weighted = jnp.where(self.active[:, None], log_table + self.log_shares[:, None], -jnp.inf)
         start = jax.nn.logsumexp(weighted, axis=0)
+        start = jnp.where(start > -jnp.inf, start, 0.0)
         return start, relative(log_table, start)
 
     def draw_labels(
@@ -280,8 +285,10 @@ def trajectory(
         return jax.tree.map(lambda a, b: a + times * b, x, y)
 
     def gradient(position: Any) -> Any:
+        # outside the support of a prior the slope may be no number: any other one will do, for the
+        # trajectory is reversible whatever it is, and nothing is accepted there
         slope = jax.grad(log_density)(position)
-        return jax.tree.map(lambda m, g: jnp.where(m, g, 0.0), moving, slope)
+        return jax.tree.map(lambda m, g: jnp.where(m & jnp.isfinite(g), g, 0.0), moving, slope)
 
     def leapfrog(carry: tuple, _: None) -> tuple[tuple, None]:
         position, momentum, slope = carry

@@ -320,9 +320,7 @@ def _without_labels(
     settings = data.row_index, data.orderings.shape[0], num_slots, largest_minimum
     large = choose_large(key_minimum, key_shares, labels, partition, *settings)
     slots = large.slots
-    ones = jnp.ones((len(slots), len(limits)))
-    log_scale = prior.log_prob(ones, num_items) - prior.log_kernel(ones, limits)
-    log_scale -= math.lgamma(num_items + 1.0)
+    log_scale = prior.log_constant(len(slots), num_items, limits) - math.lgamma(num_items + 1.0)
     if not fixed_number:
         log_scale += jnp.log(partition.alpha)
 

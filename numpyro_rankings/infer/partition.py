@@ -32,6 +32,9 @@ from numpyro_rankings.infer.base import (
     check_scale,
     check_start_values,
     draw_start,
+    keep_possible,
+    log_prior,
+    log_prior_ratio,
 )
 from numpyro_rankings.infer.members import label_dtype
 from numpyro_rankings.models import conjugate_mixture
@@ -367,7 +370,7 @@ class PartitionKernel(GibbsKernel):
         log_joint = prior.log_prob(sizes) + self._family.log_marginal(clusters).sum()
         log_joint += points.log_base
         if isinstance(self._alpha, dist.Distribution) and not self._is_block:
-            log_joint += self._alpha.log_prob(prior.alpha)
+            log_joint += log_prior(self._alpha, prior.alpha)
         return log_joint
 
     def _potential(self, state: PartitionState, args: tuple, kwargs: dict) -> Array:
@@ -439,10 +442,10 @@ def update_alpha_with_discount(
         change = jnp.where(others < number, opened, 0.0).sum()
         # Γ(α + 1)/Γ(α + N)
         change += log_gamma_ratio(alpha + 1.0, step) - log_gamma_ratio(alpha + total, step)
-        return change + alpha_prior.log_prob(alpha + step) - alpha_prior.log_prob(alpha) + delta
+        return change + log_prior_ratio(alpha_prior, alpha + step, prior.alpha) + delta
 
     log_alpha = slice_sample(key, jnp.log(prior.alpha), difference, 2.0, lower=-jnp.inf)
-    return jnp.exp(log_alpha)
+    return keep_possible(alpha_prior, jnp.exp(log_alpha), prior.alpha)
 
 
 def predict_in_turn(

@@ -27,6 +27,7 @@ from numpyro_rankings.infer.base import (
     draw_start,
     find_rankings,
     leave_to_model,
+    log_prior,
 )
 from numpyro_rankings.infer.marginal_weights import (
     GammaWeights,
@@ -452,7 +453,7 @@ class PlackettLuceGibbs(GibbsKernel):
         if slots > 1:
             log_joint += log_partition_prior(hyper.partition, sizes)
             if isinstance(self._alpha, dist.Distribution) and not self._is_block:
-                log_joint += self._alpha.log_prob(hyper.partition.alpha)
+                log_joint += log_prior(self._alpha, hyper.partition.alpha)
         likelihood = log_likelihood_of(data, data.members(labels, slots), weights, None)
         return add_number(likelihood, log_joint)
 

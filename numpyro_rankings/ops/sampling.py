@@ -268,7 +268,8 @@ def slice_sample(
     :param x: current points, at least ``lower``.
     :param log_density_difference: maps ``(x, delta)`` to the log density at ``x + delta`` less
         that at ``x``, elementwise. It is called with ``x + delta`` at least ``lower`` only.
-    :param width: initial width of the interval, a typical one of the slice; may be an array.
+    :param width: initial width of the interval, a typical one of the slice; may be an array. A gap
+        in the support that is wider is not crossed.
     :param num_steps: greatest width of the interval, in units of ``width``.
     :param lower: lower end of the support.
     :return: new points, of the shape of ``x``.
