@@ -54,6 +54,7 @@ __all__ = [
 RTOL, ATOL = 1e-4, 1e-6  # rounding of a few hundred operations in single precision
 _NUDGE = 2.0**-21  # relative, a few units in the last place
 _MOST_NUDGES = 16
+_FORMS = ("one chain", "vectorized", "data traced", "parallel", "sharded")
 
 
 class Difference(NamedTuple):
@@ -161,22 +162,32 @@ def compare_sweeps(
 ) -> Comparison:
     """Compare sweeps of a kernel as they are compiled with those as they are written.
 
+    :param kernel: of this package: the data are small enough that a sweep can be done op by op.
     :param args: arguments of ``mcmc.run`` after the key.
     :param key: of the start values.
     :param num_sweeps: each from where the plain one led.
-    :param forms: names of :func:`compiled_forms`, all of them by default.
+    :param forms: names of :func:`compiled_forms`, all of them by default. Those for which there are
+        not enough devices are left out.
     :param most_plain: of how many chains sweeps are made op by op, all by default. Those of the
         others are compared with the form ``"one chain"``.
     """
+    if unknown := set(forms or ()) - set(_FORMS):
+        raise ValueError(f"forms are {_FORMS}, got {sorted(unknown)}")
     keys = random.split(random.key(0) if key is None else key, num_chains)
     states = kernel.init(keys, 0, None, args, {})
     compiled = compiled_forms(kernel, args, num_chains)
-    compiled = {name: compiled[name] for name in forms or compiled if name in compiled}
     num_plain = num_chains if most_plain is None else min(most_plain, num_chains)
+    needed = {"one chain"} if num_plain < num_chains else set()
+    compiled = {
+        name: sweep for name, sweep in compiled.items() if name in needed | set(forms or compiled)
+    }
     differences: list[Difference] = []
     compared, nudged, largest = 0, 0, 0.0
     for _ in range(num_sweeps):
-        expected = [sweep_plainly(kernel, _chain(states, c), args) for c in range(num_plain)]
+        expected = [
+            jax.tree.map(_whole, sweep_plainly(kernel, _chain(states, c), args))
+            for c in range(num_plain)
+        ]
         found = {form: jax.tree.map(_whole, sweep(states)) for form, sweep in compiled.items()}
         expected += [_chain(found["one chain"], c) for c in range(num_plain, num_chains)]
         for form, batch in found.items():
@@ -198,7 +209,7 @@ def compare_sweeps(
 
 
 def _whole(x: Array) -> Array:
-    """An array that lies on several devices, brought together."""
+    """An array of any device or devices, on the first one."""
     return jax.device_put(x, jax.local_devices()[0])
 
 
@@ -277,7 +288,7 @@ def _agrees_after_a_nudge(kernel: MCMCKernel, state: Any, args: tuple, found: An
 
 # -- all kernels -----------------------------------------------------------------------------------
 
-_FORMS = ("one chain", "vectorized", "parallel", "sharded")
+_OF_CHECK = ("one chain", "vectorized", "parallel", "sharded")
 _LISTS = [[0, 1], [1, 0], [0], [2, 0]]
 _GAMMA = dist.Gamma(2.0, 1.0)
 _LINE = np.array([[-1.0], [-0.7], [0.9], [1.1]], np.float32)
@@ -426,7 +437,7 @@ def check_kernels(names: Sequence[str] | None = None) -> Iterator[KernelCheck]:
             raise ValueError(f"kernels are {list(cases)}, got {name!r}")
     for name in names or cases:
         make_kernel, args = cases[name]
-        yield KernelCheck(name, compare_sweeps(make_kernel(), args, forms=_FORMS, most_plain=1))
+        yield KernelCheck(name, compare_sweeps(make_kernel(), args, forms=_OF_CHECK, most_plain=1))
 
 
 def check(kernels: Sequence[str] | None = None) -> SelfCheck:
