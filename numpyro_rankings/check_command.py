@@ -9,9 +9,10 @@ from .command_line import UserError, use_compilation_cache
 _ABOUT = """\
 Check that this JAX, on this machine, compiles the kernels rightly.
 
-A sweep of each kernel, of four chains on four rankings or points, is compared with the same sweep
-done op by op. Run it once after installing or changing jaxlib, and on each new kind of device. The
-first time takes minutes, most of them compilation, which is kept for the next.
+A sweep of each kernel, of four chains on four rankings or points, is made in each form in which it
+may be compiled; that of the first chain is compared with the same sweep done op by op, those of the
+others form by form. Run it once after installing or changing jaxlib, and on each new kind of
+device. The first time takes minutes, most of them compilation, which is kept for the next.
 """
 
 _EXIT = "Exit status: 0 if all kernels agree, 1 if one disagrees, 2 after an error."
@@ -30,22 +31,25 @@ def add_command(commands: Any) -> None:
         "--kernel",
         metavar="NAME",
         action="append",
-        help="only the kernels whose names begin so, such as PlackettLuceGibbs; may be repeated",
+        help="only this kernel with its variants, such as PlackettLuceGibbs; may be repeated",
+    )
+    parser.add_argument(
+        "--variants",
+        action="store_true",
+        help="all kernels with their variants, such as SliceGibbs with parallel labels: this takes "
+        "twice as long",
     )
     parser.set_defaults(do=_check)
 
 
 def _check(args: argparse.Namespace, _: str) -> int:
     use_compilation_cache(shortest=0.0)  # the sweeps op by op are many short programs
-    from .self_check import SelfCheck, check_kernels, kernel_names, machine
+    from .self_check import SelfCheck, check_kernels, choose_kernels, machine
 
-    names = kernel_names()
-    if args.kernel is not None:
-        for start in args.kernel:
-            if not any(name.startswith(start) for name in names):
-                known = dict.fromkeys(name.split(",")[0] for name in names)
-                raise UserError(f"--kernel must be one of {', '.join(known)}, got {start!r}")
-        names = [name for name in names if name.startswith(tuple(args.kernel))]
+    try:
+        names = choose_kernels(args.kernel, args.variants)
+    except ValueError as error:
+        raise UserError(f"--kernel: {error}") from None
     found = SelfCheck(machine(), [])
     for name, value in found.machine.items():
         print(f"{name}: {value}")

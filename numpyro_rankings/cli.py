@@ -87,8 +87,8 @@ A Dirichlet process mixture of generalized Mallows models (Meilă & Chen, UAI 20
 Plackett–Luce model or mixture (Caron, Teh & Murphy, AoAS 2014), is fitted by Markov chain Monte
 Carlo; lists may be of any length. See '%(prog)s fit --help'.
 
-Groups of points or documents: see '%(prog)s cluster --help'. Whether this machine compiles the
-samplers rightly: '%(prog)s check'.
+Groups of points or documents: see '%(prog)s cluster --help'.
+Whether this machine compiles the samplers rightly: '%(prog)s check'.
 """
 
 _FIT = """\

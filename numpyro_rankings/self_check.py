@@ -39,6 +39,7 @@ from numpyro_rankings.infer import (
     window_decay,
 )
 from numpyro_rankings.infer.base import log_joint_of
+from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.rankings import Rankings
 
 __all__ = [
@@ -171,16 +172,23 @@ def compare_sweeps(
     :param most_plain: of how many chains sweeps are made op by op, all by default. Those of the
         others are compared with the form ``"one chain"``.
     """
-    if unknown := set(forms or ()) - set(_FORMS):
-        raise ValueError(f"forms are {_FORMS}, got {sorted(unknown)}")
+    for name, number in (("num_chains", num_chains), ("num_sweeps", num_sweeps)):
+        check_whole(name, number)
+    num_plain = num_chains if most_plain is None else most_plain
+    check_whole("most_plain", num_plain)
+    num_plain = min(num_plain, num_chains)
+    if isinstance(args, Rankings) or not isinstance(args, tuple):
+        raise ValueError("args must be a tuple, such as (rankings,)")
+    if isinstance(forms, str) or set(forms or ()) - set(_FORMS):
+        raise ValueError(f"forms must be some of {_FORMS}, got {forms!r}")
     keys = random.split(random.key(0) if key is None else key, num_chains)
     states = kernel.init(keys, 0, None, args, {})
     compiled = compiled_forms(kernel, args, num_chains)
-    num_plain = num_chains if most_plain is None else min(most_plain, num_chains)
     needed = {"one chain"} if num_plain < num_chains else set()
-    compiled = {
-        name: sweep for name, sweep in compiled.items() if name in needed | set(forms or compiled)
-    }
+    wanted = set(compiled if forms is None else forms)
+    compiled = {name: sweep for name, sweep in compiled.items() if name in wanted | needed}
+    if not compiled:
+        raise ValueError(f"there are too few devices for any of the forms {forms!r}")
     differences: list[Difference] = []
     compared, nudged, largest = 0, 0, 0.0
     for _ in range(num_sweeps):
@@ -191,7 +199,8 @@ def compare_sweeps(
         found = {form: jax.tree.map(_whole, sweep(states)) for form, sweep in compiled.items()}
         expected += [_chain(found["one chain"], c) for c in range(num_plain, num_chains)]
         for form, batch in found.items():
-            for c, plain in enumerate(expected):
+            # those that are expected to be what they are would agree with themselves
+            for c, plain in enumerate(expected[:num_plain] if form == "one chain" else expected):
                 mine = _chain(batch, c)
                 difference = difference_of(plain, mine)
                 compared += 1
@@ -306,7 +315,7 @@ def _cases() -> dict[str, tuple[Callable[[], MCMCKernel], tuple]]:
     rankings = (_rankings(),)
     gauss, text = GaussianMean(prior_scale=1.5, noise_scale=0.6), DirichletMultinomial(0.7)
     back = np.where(np.tri(4, dtype=bool), _APART, np.inf).astype(np.float32)
-    # the moves with the labels integrated out take longest: one kernel of each family has them
+    # the moves with the labels integrated out take longest: one variant of each family has them
     few: dict[str, Any] = {"num_marginal_steps": 1}
     none: dict[str, Any] = {"max_clusters": 4, "num_marginal_steps": 0}
     return {
@@ -401,7 +410,7 @@ class SelfCheck(NamedTuple):
     def advice(self) -> str:
         """What to make of it, in a sentence or two."""
         if self.agrees:
-            return "All kernels draw, compiled, what they draw op by op."
+            return "All of these kernels draw, compiled, what they draw op by op."
         names = "; ".join(one.name for one in self.kernels if not one.agrees)
         return (
             f"Do not use draws of these kernels on this machine: {names}. This JAX compiles them "
@@ -424,36 +433,50 @@ def machine() -> dict[str, str]:
     }
 
 
-def kernel_names() -> list[str]:
-    """The kernels that :func:`check` looks at."""
-    return list(_cases())
+def kernel_names(variants: bool = False) -> list[str]:
+    """The kernels that :func:`check` looks at, and their variants, as "SliceGibbs, parallel"."""
+    return [name for name in _cases() if variants or "," not in name]
 
 
-def check_kernels(names: Sequence[str] | None = None) -> Iterator[KernelCheck]:
-    """One kernel of :func:`check` after the other."""
+def choose_kernels(kernels: Sequence[str] | None, variants: bool = False) -> list[str]:
+    """The kernels named, each with its variants; or all."""
+    names = kernel_names(variants)
+    if kernels is None:
+        return names
+    known = kernel_names()
+    for kernel in [kernels] if isinstance(kernels, str) else kernels:
+        if kernel not in known:
+            raise ValueError(f"kernels are {', '.join(known)}; got {kernel!r}")
+    return [name for name in kernel_names(True) if name.split(",")[0] in kernels]
+
+
+def check_kernels(names: Sequence[str]) -> Iterator[KernelCheck]:
+    """One of :func:`choose_kernels` after the other."""
     cases = _cases()
-    for name in names or cases:
-        if name not in cases:
-            raise ValueError(f"kernels are {list(cases)}, got {name!r}")
-    for name in names or cases:
+    for name in names:
         make_kernel, args = cases[name]
         yield KernelCheck(name, compare_sweeps(make_kernel(), args, forms=_OF_CHECK, most_plain=1))
 
 
-def check(kernels: Sequence[str] | None = None) -> SelfCheck:
+def check(kernels: Sequence[str] | None = None, variants: bool = False) -> SelfCheck:
     """Check that this JAX, on this device, compiles the kernels rightly.
 
-    A sweep of each kernel of four chains, on four rankings or points, is compared with the same
-    sweep op by op, from the same state and key: see the command ``numpyro-rankings check``.
+    A sweep of each kernel, of four chains on four rankings or points, is made in each form in which
+    it may be compiled. That of the first chain is compared with the same sweep op by op, from the
+    same state and key, those of the others form by form. The command ``numpyro-rankings check``
+    does the same, and keeps what it compiles for the next time; from Python set
+    ``jax_compilation_cache_dir`` for that.
 
-    :param kernels: names of some of them; all by default.
+    :param kernels: names of classes, each with its variants; by default all, without variants.
+    :param variants: with variants, such as ``SliceGibbs(assignment="parallel")``: this takes twice
+        as long.
     :return: a :class:`~numpyro_rankings.self_check.SelfCheck`, whose ``agrees`` is what matters; as
         a string it is a report.
 
     .. doctest::
 
        >>> from numpyro_rankings import check
-       >>> check(["PlackettLuceGibbs"]).agrees
+       >>> check(["SplitMerge"]).agrees
        True
     """
-    return SelfCheck(machine(), list(check_kernels(kernels)))
+    return SelfCheck(machine(), list(check_kernels(choose_kernels(kernels, variants))))

@@ -37,7 +37,12 @@ from numpyro_rankings.infer import (
     SplitMerge,
     exponential_decay,
 )
-from numpyro_rankings.self_check import compare_sweeps, compiled_forms, difference_of
+from numpyro_rankings.self_check import (
+    choose_kernels,
+    compare_sweeps,
+    compiled_forms,
+    difference_of,
+)
 
 GAMMA = dist.Gamma(2.0, 1.0)
 GAUSS = GaussianMean(1.5, 0.6)
@@ -305,12 +310,12 @@ def test_faults_of_the_compiled_form_are_found(fault, monkeypatch):
 @pytest.mark.slow
 def test_check_says_who_disagrees(monkeypatch, capsys):
     assert main(["check", "--kernel", "PlackettLuceGibbs", "--kernel", "Nobody"]) == 2
-    assert "--kernel must be one of SliceGibbs, BetaGibbs" in capsys.readouterr().err
+    assert "--kernel: kernels are SliceGibbs, BetaGibbs" in capsys.readouterr().err
     name = "GammaProcessPlackettLuceGibbs"
     assert main(["check", "--kernel", name]) == 0
     shown = capsys.readouterr().out
     assert f"jaxlib: {jax.lib.__version__}" in shown and "x cpu" in shown
-    assert f"{name}, sigma" in shown and "All kernels draw, compiled, what" in shown
+    assert f"{name}, sigma" in shown and "All of these kernels draw, compiled" in shown
     forgotten_entry(monkeypatch)
     assert main(["check", "--kernel", name]) == 1
     shown = " ".join(capsys.readouterr().out.split())
@@ -318,8 +323,27 @@ def test_check_says_who_disagrees(monkeypatch, capsys):
     assert f"Do not use draws of these kernels on this machine: {name}; {name}, sigma" in shown
     found = check([name])
     assert not found.agrees and str(found.kernels[0]) in str(found)
-    with pytest.raises(ValueError, match="kernels are"):
+
+
+def test_what_cannot_be_compared_is_refused():
+    kernel, (chains, _, rankings) = PlackettLuceGibbs(), SHAPES["2"]
+    for odd, message in (
+        ({"most_plain": 0}, "most_plain must be a positive whole number"),
+        ({"num_sweeps": 0}, "num_sweeps must be a positive whole number"),
+        ({"num_chains": 0}, "num_chains must be a positive whole number"),
+        ({"forms": "vectorized"}, "forms must be some of"),
+        ({"forms": ["backwards"]}, "forms must be some of"),
+        ({"forms": []}, "too few devices for any of the forms"),
+        ({"args": rankings}, "args must be a tuple"),
+    ):
+        given = {"args": (rankings,), "num_chains": chains} | odd
+        with pytest.raises(ValueError, match=message):
+            compare_sweeps(kernel, **given)
+    with pytest.raises(ValueError, match="kernels are SliceGibbs, BetaGibbs"):
         check(["nothing"])
+    assert choose_kernels("BetaGibbs") == ["BetaGibbs"] and choose_kernels([]) == []
+    assert len(choose_kernels(["SliceGibbs"])) == 3
+    assert set(choose_kernels(None)) < set(choose_kernels(None, variants=True))
 
 
 @pytest.mark.slow

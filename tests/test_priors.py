@@ -17,7 +17,15 @@ from scipy.special import gammaln
 
 from numpyro_rankings import Rankings
 from numpyro_rankings.distributions import FlatLog
-from numpyro_rankings.infer import SliceGibbs, alpha, ddcrp, exponential_decay, language, partition
+from numpyro_rankings.infer import (
+    PlackettLuceGibbs,
+    SliceGibbs,
+    alpha,
+    ddcrp,
+    exponential_decay,
+    language,
+    partition,
+)
 from numpyro_rankings.infer.assignments import PartitionPrior
 from numpyro_rankings.infer.base import (
     check_start_scale,
@@ -323,3 +331,19 @@ def test_posterior_by_enumeration(name):
     found = discrepancies(twin.indicators(samples), twin.expectations(of_alpha, num_components))
     # 80 quantities with 99 degrees of freedom: P(any |t| > 6) is about 3e-6
     assert max(found.values()) < 6.0, found
+
+
+def test_a_density_that_is_no_number_is_refused():
+    """It would count as 0, and cut the prior off where it is."""
+
+    class Broken(dist.Exponential):
+        def log_prob(self, value, intermediates=None):
+            return jnp.where(value > 0.5, jnp.nan, super().log_prob(value))
+
+    for make in (
+        lambda prior: PlackettLuceGibbs(num_components=2, alpha=prior),
+        lambda prior: SliceGibbs(concentration_prior=prior),
+    ):
+        with pytest.raises(ValueError, match="a log density that is no number"):
+            make(Broken(1.0))
+        make(dist.Uniform(0.2, 1.0, validate_args=False))

@@ -313,6 +313,13 @@ def check_prior(name: str, prior: Any) -> None:
         raise ValueError(
             f"{name} must give no mass to negative numbers: not {type(prior).__name__}"
         )
+    # a density that is no number would be taken for 0, and cut the prior off
+    points = np.logspace(-3, 3, 31).reshape(31, *(1 for _ in ones.shape)) * ones
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # values outside are no mistake here
+        inside, log_prob = prior.support(points), prior.log_prob(points)
+    if not isinstance(log_prob, jax.core.Tracer) and np.any(np.isnan(log_prob) & inside):
+        raise ValueError(f"{name} has a log density that is no number where it has support")
 
 
 def check_arguments(args: tuple, kwargs: dict) -> None:

@@ -4,7 +4,9 @@ XLA on CPUs (jaxlib 0.9.2 to 0.12; 0.9.1 is right) updates the operand of a scat
 where the array of indices is the same array: ``jnp.zeros(1, int32).at[zeros].add(values)``, of as
 many chains as values, has two int32 arrays of zeros of the same shape, which the compiler makes
 one. The first sum that is written is then read as an index. So there is no scatter for a single
-label here, and no scatter knows its indices at compile time (see ``tests/test_xla.py``).
+label here; sums over more labels have accumulators of another shape than that of the indices; and
+scatters at several indices, where shapes may coincide, do not know theirs at compile time (see
+``tests/test_xla.py``).
 """
 
 from typing import Any
