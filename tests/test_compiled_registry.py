@@ -1,0 +1,30 @@
+"""Every kernel of the tests by enumeration: compiled sweeps against the same ones op by op.
+
+With as many chains as rankings or points; ``tests/test_compiled_kernels.py`` has other shapes.
+"""
+
+import pytest
+import test_ddcrp_kernel
+import test_kernels
+import test_language
+import test_partition_kernels
+from compiled import assert_agrees
+
+from numpyro_rankings import Rankings
+from numpyro_rankings.self_check import compare_sweeps
+
+REGISTRY = {
+    **{f"rankings, {k}": (make, test_kernels.table()) for k, make in test_kernels.KERNELS.items()},
+    **{f"partitions, {k}": case for k, case in test_partition_kernels.KERNELS.items()},
+    **{f"links, {k}": case for k, case in test_ddcrp_kernel.KERNELS.items()},
+    **{f"symbols, {k}": case for k, case in test_language.KERNELS.items()},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REGISTRY)
+def test_sweeps_of_the_registry(name):
+    make, *args = REGISTRY[name]
+    size = len(args[0]) if isinstance(args[0], Rankings) else args[0].shape[0]
+    forms = ("one chain", "vectorized")
+    assert_agrees(compare_sweeps(make(), tuple(args), size, forms=forms, most_plain=1))
