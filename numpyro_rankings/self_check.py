@@ -182,7 +182,8 @@ def compare_sweeps(
     if isinstance(forms, str) or set(forms or ()) - set(_FORMS):
         raise ValueError(f"forms must be some of {_FORMS}, got {forms!r}")
     keys = random.split(random.key(0) if key is None else key, num_chains)
-    states = kernel.init(keys, 0, None, args, {})
+    # some kernels have orderings for warm-up alone
+    states = kernel.init(keys, 1, None, args, {})
     compiled = compiled_forms(kernel, args, num_chains)
     needed = {"one chain"} if num_plain < num_chains else set()
     wanted = set(compiled if forms is None else forms)

@@ -3,6 +3,7 @@
 With as many chains as rankings or points; ``tests/test_compiled_kernels.py`` has other shapes.
 """
 
+import jax
 import pytest
 import test_ddcrp_kernel
 import test_kernels
@@ -25,6 +26,7 @@ REGISTRY = {
 @pytest.mark.parametrize("name", REGISTRY)
 def test_sweeps_of_the_registry(name):
     make, *args = REGISTRY[name]
-    size = len(args[0]) if isinstance(args[0], Rankings) else args[0].shape[0]
+    is_ranked = isinstance(args[0], Rankings)
+    size = len(args[0]) if is_ranked else jax.tree.leaves(args[0])[0].shape[0]
     forms = ("one chain", "vectorized")
     assert_agrees(compare_sweeps(make(), tuple(args), size, forms=forms, most_plain=1))
