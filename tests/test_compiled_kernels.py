@@ -102,7 +102,7 @@ COSTLY = {
         GAMMA, GAMMA, GAMMA, max_clusters=slots, num_marginal_steps=1
     ),
 }
-QUICK = ("plackett-luce", "gamma-process")
+QUICK = ("plackett-luce",)
 SHAPES_OF_COSTLY = ("4", "mixed", "one row", "all rows equal")
 POINTS = {
     "collapsed": lambda slots: CollapsedGibbs(GAUSS, GAMMA, max_clusters=slots),
