@@ -423,7 +423,7 @@ def test_functions_in_both_precisions(shape):
 
 @pytest.mark.slow
 @settings(
-    max_examples=25,
+    max_examples=8,
     deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),

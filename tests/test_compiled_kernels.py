@@ -191,7 +191,7 @@ def test_sweeps_in_float64(name):
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     name=st.sampled_from(sorted(CHEAP)),
     chains=st.integers(1, 5),
