@@ -77,7 +77,8 @@ def differences_between_forms(function, batched, shared, num_chains, forms=None)
         if form == "plain":
             plain = compute()
         elif forms is None or form in forms:
-            difference = difference_of(plain, jax.device_get(compute()))
+            # differences of large numbers lose digits; a fault is larger than that
+            difference = difference_of(plain, jax.device_get(compute()), rtol=1e-3, atol=1e-5)
             if difference.site is not None:
                 found[form] = difference
     return found
