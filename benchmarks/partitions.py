@@ -32,6 +32,7 @@ from numpyro_rankings import (
     point_estimate,
 )
 from numpyro_rankings.components import DirichletMultinomial, Family, GaussianMean, SparseCounts
+from numpyro_rankings.components.points import as_points
 from numpyro_rankings.distances import SparseDistances, nearest_distances
 from numpyro_rankings.distributions import DistanceDependentCRP, links_to_partition
 from numpyro_rankings.infer import (
@@ -45,7 +46,7 @@ from numpyro_rankings.infer import (
     logistic_decay,
     window_decay,
 )
-from numpyro_rankings.infer.partition import RestaurantPrior, as_points
+from numpyro_rankings.infer.mixture.prior import RestaurantPrior
 
 
 def clusters_of_points(size, clusters, dimension, spread, seed=0):

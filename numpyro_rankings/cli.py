@@ -293,7 +293,7 @@ def _positive_list(option: str) -> Callable[[str], list[float]]:
 
 
 def _sigma(text: str) -> float:
-    from numpyro_rankings.infer.gamma_process import LEAST_SIGMA
+    from numpyro_rankings.infer.plackett_luce.gamma_process import LEAST_SIGMA
 
     try:
         number = float(text)

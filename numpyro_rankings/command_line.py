@@ -283,7 +283,7 @@ def run_chains(
     import jax
     from numpyro.infer import MCMC
 
-    from .infer.finite import NotFiniteError, check_not_stopped
+    from numpyro_rankings.infer.not_finite import NotFiniteError, check_not_stopped
 
     kernel = type(make_kernel.__name__, (ShowsAllChains, make_kernel), {})(
         *settings[0], **settings[1]
@@ -326,8 +326,9 @@ class ShowsAllChains:
     def get_diagnostics_str(self, state: Any) -> str:
         import numpy as np
 
+        from numpyro_rankings.infer.not_finite import check_not_stopped
+
         from .infer.base import log_joint_of
-        from .infer.finite import check_not_stopped
 
         check_not_stopped(self, state.z)
         log_joint = f"log joint {float(np.mean(log_joint_of(state.z))):.1f}"

@@ -13,10 +13,15 @@ from numpyro.diagnostics import effective_sample_size
 from numpyro_rankings.components import Atom
 from numpyro_rankings.decays import Decay, identity_decay
 from numpyro_rankings.distances import as_neighbors, check_distances
-from numpyro_rankings.infer.base import check_scale
-from numpyro_rankings.infer.ddcrp import Hyper, is_traced, log_totals, log_weight_of_links
-from numpyro_rankings.infer.language import check_sequential, log_next_symbols
-from numpyro_rankings.infer.links import Reach, as_reach
+from numpyro_rankings.infer.checks import check_scale, is_traced
+from numpyro_rankings.infer.ddcrp.language import check_sequential, log_next_symbols
+from numpyro_rankings.infer.ddcrp.reach import (
+    Hyper,
+    Reach,
+    as_reach,
+    log_totals,
+    log_weight_of_links,
+)
 
 __all__ = ["BayesFactor", "log_bayes_factor", "log_language_evidence"]
 

@@ -16,10 +16,11 @@ import numpy as np
 from jax import Array
 from numpyro.infer import MCMC
 
+from numpyro_rankings.infer.ddcrp.base import LinkGibbs
+from numpyro_rankings.infer.not_finite import check_not_stopped
+from numpyro_rankings.infer.partition.base import PartitionKernel
+
 from .infer.base import find_rankings, log_joint_of
-from .infer.ddcrp import LinkGibbs
-from .infer.finite import check_not_stopped
-from .infer.partition import PartitionKernel
 from .partitions import partition_entropy
 from .rankings import Rankings, check_rankings
 from .summaries import (

@@ -10,10 +10,12 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.components.family import AugmentedFamily, num_points
+from numpyro_rankings.components.points import as_points
 from numpyro_rankings.decays import Decay
 from numpyro_rankings.distances import as_neighbors, check_distances
-from numpyro_rankings.infer.ddcrp import DDCRPGibbs
-from numpyro_rankings.infer.partition import PartitionKernel, RestaurantPrior, as_points
+from numpyro_rankings.infer.ddcrp.mixture import DDCRPGibbs
+from numpyro_rankings.infer.mixture.prior import RestaurantPrior
+from numpyro_rankings.infer.partition.base import PartitionKernel
 from numpyro_rankings.ops.sums import count_by_label, scatter_add, sum_by_label
 
 __all__ = ["log_predictive_of_points"]

@@ -601,3 +601,8 @@ def check_rankings(rankings: Any) -> None:
             f"rankings must be a Rankings, got {type(rankings).__name__}: "
             "Rankings.from_orderings, from_ranks, from_dataframe or from_preflib makes one"
         )
+
+
+def num_stages(rankings: Rankings) -> int:
+    """T: stages with a concentration, the longest list or n - 1 if lists are complete."""
+    return min(rankings.orderings.shape[1], rankings.num_items - 1)

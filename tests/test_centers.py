@@ -11,18 +11,16 @@ import pytest
 from enumeration import codes_of
 from jax import random
 
-from numpyro_rankings.infer.centers import (
-    MallowsData,
+from numpyro_rankings.infer.mallows.centers import (
     _cost_difference,
-    code_sums,
     pair_costs,
     reinsert_items,
     sample_center_stagewise,
     shuffle_unlisted,
-    stage_counts,
     update_centers,
 )
-from numpyro_rankings.infer.members import Members
+from numpyro_rankings.infer.mallows.data import MallowsData, code_sums, stage_counts
+from numpyro_rankings.infer.mixture.members import Members
 from numpyro_rankings.ops.codes import inverse_ordering
 
 THETA = (1.2, 0.4)
@@ -143,7 +141,7 @@ def test_the_stagewise_draw_alone_is_not_exact(name):
 @pytest.mark.slow
 def test_batches_of_slots(monkeypatch):
     """Two slots at a time, in chains that differ in how many of the five are occupied."""
-    monkeypatch.setattr("numpyro_rankings.infer.centers._BATCH_ITEMS", 8)
+    monkeypatch.setattr("numpyro_rankings.infer.mallows.centers._BATCH_ITEMS", 8)
     data = table_of([x for name in TABLES for x in TABLES[name]], 2)
     groups = {0: ["one"], 2: ["two"], 4: ["three"]}, {3: list(TABLES)}
     labels = jnp.array([[0, 2, 4, 4, 4], [3, 3, 3, 3, 3]], jnp.int32)

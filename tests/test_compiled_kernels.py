@@ -232,15 +232,15 @@ def wrong_axis(monkeypatch):
 
 def dropped_mask(monkeypatch):
     """Stages with one item left, which say nothing, counted like the others."""
-    from numpyro_rankings.infer import plackett_luce
+    from numpyro_rankings.infer.plackett_luce import data
 
-    as_choices = plackett_luce.as_choices
+    as_choices = data.as_choices
 
     def unmasked(*args):
         made = as_choices(*args)
         return made._replace(informative=made.orderings >= 0) if is_traced(made[1]) else made
 
-    monkeypatch.setattr(plackett_luce, "as_choices", unmasked)
+    monkeypatch.setattr(data, "as_choices", unmasked)
 
 
 def forgotten_entry(monkeypatch):

@@ -36,15 +36,8 @@ from numpyro_rankings.infer import (
     logistic_decay,
     window_decay,
 )
-from numpyro_rankings.infer.ddcrp import (
-    Hyper,
-    links_go_back,
-    log_links,
-    log_terms_of_scale,
-    start_scale,
-    update_links_within,
-)
-from numpyro_rankings.infer.links import as_reach
+from numpyro_rankings.infer.ddcrp.reach import Hyper, as_reach, links_go_back, log_links
+from numpyro_rankings.infer.ddcrp.scales import log_terms_of_scale, start_scale, update_links_within
 
 
 class Nothing(Family):

@@ -33,7 +33,12 @@ from numpyro_rankings import (
 )
 from numpyro_rankings.datasets import draw_dp_lists, seat_tokens, simulate_dp_plackett_luce
 from numpyro_rankings.infer import DPPlackettLuceGibbs
-from numpyro_rankings.infer.dp_plackett_luce import Measures, Scales, draw_clusters, update_measures
+from numpyro_rankings.infer.plackett_luce.measures import (
+    Measures,
+    Scales,
+    draw_clusters,
+    update_measures,
+)
 from numpyro_rankings.models import dp_plackett_luce
 from numpyro_rankings.ops.sampling import sample_atom_counts
 from numpyro_rankings.ops.special import log_bessel_ie

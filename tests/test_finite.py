@@ -12,7 +12,7 @@ from numpyro.infer import MCMC, NUTS, Gibbs
 from numpyro_rankings import Rankings, to_inference_data
 from numpyro_rankings.components import Family
 from numpyro_rankings.infer import CollapsedGibbs, PlackettLuceGibbs, SliceGibbs
-from numpyro_rankings.infer.finite import NotFiniteError
+from numpyro_rankings.infer.not_finite import NotFiniteError
 from numpyro_rankings.models import plackett_luce
 
 RANKINGS = Rankings.from_orderings([[0, 1, 2], [1, 0], [2]], num_items=3, counts=[3, 2, 1])

@@ -17,9 +17,10 @@ from numpyro_rankings.infer import (
     GammaProcessPlackettLuceGibbs,
     PlackettLuceGibbs,
     SliceGibbs,
-    centers,
 )
-from numpyro_rankings.infer.centers import _relative_sums, largest_code_sum
+from numpyro_rankings.infer.mallows import data
+from numpyro_rankings.infer.mallows.centers import _relative_sums
+from numpyro_rankings.infer.mallows.data import largest_code_sum
 from numpyro_rankings.ops.codes import stage_codes
 from numpyro_rankings.ops.pairs import exact_products, sum_as_pair, times_log, times_log_psi
 
@@ -57,7 +58,7 @@ def test_code_sums_that_fit_are_not_refused():
 def test_largest_code_sum_is_a_bound_for_every_stage(monkeypatch):
     """The largest that any center makes, by enumeration."""
     rankings = Rankings.from_orderings([[0, 1, 2], [1, 0], [3, 2]], num_items=4, counts=[2, 1, 4])
-    monkeypatch.setattr(centers, "_MOST_CODES", 20)
+    monkeypatch.setattr(data, "_MOST_CODES", 20)
     orders = np.array(list(itertools.permutations(range(4))))
     codes = stage_codes(rankings.orderings, orders[:, None])
     largest = int((np.asarray(codes) * np.asarray(rankings.counts)[:, None]).sum(1).max())

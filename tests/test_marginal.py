@@ -11,11 +11,16 @@ from enumeration import MallowsPosterior, discrepancies, lah, log_partition, par
 from scipy import special, stats
 
 from numpyro_rankings import Rankings
-from numpyro_rankings.infer import SliceGibbs, marginal_mallows, marginal_weights
-from numpyro_rankings.infer.assignments import PartitionPrior, canonical_order
-from numpyro_rankings.infer.concentrations import Conjugate, PerStage, Tied
-from numpyro_rankings.infer.dp_plackett_luce import Scales, draw_clusters
-from numpyro_rankings.infer.fitted_splits import (
+from numpyro_rankings.infer import SliceGibbs
+from numpyro_rankings.infer.mallows import label_free as marginal_mallows
+from numpyro_rankings.infer.mallows.concentrations import Conjugate, PerStage, Tied
+from numpyro_rankings.infer.mallows.label_free import draw_proposals, update_marginally
+from numpyro_rankings.infer.mixture.label_free import choose_large, choose_pair
+from numpyro_rankings.infer.mixture.labels import canonical_order
+from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.infer.plackett_luce import label_free as marginal_weights
+from numpyro_rankings.infer.plackett_luce.data import as_data
+from numpyro_rankings.infer.plackett_luce.fitted_splits import (
     Around,
     Fit,
     draw_around,
@@ -23,15 +28,14 @@ from numpyro_rankings.infer.fitted_splits import (
     log_density_around,
     log_density_of_proportion,
 )
-from numpyro_rankings.infer.marginal import choose_large, choose_pair
-from numpyro_rankings.infer.marginal_mallows import draw_proposals, update_marginally
-from numpyro_rankings.infer.marginal_weights import (
+from numpyro_rankings.infer.plackett_luce.label_free import update_weights_marginally
+from numpyro_rankings.infer.plackett_luce.measures import Scales, draw_clusters
+from numpyro_rankings.infer.plackett_luce.target import (
     GammaWeights,
     PittWalkerWeights,
     Target,
-    update_weights_marginally,
 )
-from numpyro_rankings.infer.plackett_luce import as_data
+from numpyro_rankings.infer.plackett_luce.target import Mixture as WeightsMixture
 from numpyro_rankings.ops.choices import (
     cells_if_tabled,
     design_if_small,
@@ -96,7 +100,7 @@ def test_posterior_by_enumeration(name):
 @pytest.mark.slow
 def test_more_clusters_than_seats(monkeypatch):
     """The labels' own update leads to three and four clusters, where these moves end."""
-    monkeypatch.setattr("numpyro_rankings.infer.marginal._MOST_CLUSTERS", 2)
+    monkeypatch.setattr("numpyro_rankings.infer.mixture.label_free._MOST_CLUSTERS", 2)
     rankings = Rankings.from_orderings(RANKINGS, num_items=4)
     kernel = SliceGibbs(1.3, 0.8, 0.9, max_clusters=9, num_marginal_steps=20)
 
@@ -159,9 +163,9 @@ def marginal_of_cluster(block, lacking=None):
 @pytest.mark.slow
 def test_partition_of_lists_given_the_root(monkeypatch):
     """No other update of weights or labels: splits, merges, shares, weights, trajectories."""
-    monkeypatch.setattr("numpyro_rankings.infer.marginal_weights._STEPS_A_FITTED_SPLIT", 4)
+    monkeypatch.setattr("numpyro_rankings.infer.plackett_luce.label_free._STEPS_A_FITTED_SPLIT", 4)
     # narrower than is good for them, so that their densities differ from what is there
-    monkeypatch.setattr("numpyro_rankings.infer.fitted_splits._SPREAD", 0.6)
+    monkeypatch.setattr("numpyro_rankings.infer.plackett_luce.fitted_splits._SPREAD", 0.6)
     rankings = Rankings.from_orderings([[item] for item in LISTS], num_items=2)
     data = as_data(rankings, pool=True)
     root, slots, size = jnp.asarray(ROOT), 9, len(LISTS)
@@ -339,7 +343,7 @@ def glide_of_weights(num_items):
         target = Target(large, of_large[1], jnp.zeros(rows), partition, prior, choices, cells, None)
         start, table = large.start(jax.vmap(target.log_row)(*of_large))
         target = target._replace(start=start)
-        now = marginal_weights.Mixture(
+        now = WeightsMixture(
             of_large[0], prior.log_density(of_large[0]), large.log_shares, table, jnp.ones(rows)
         )
         moved = marginal_weights.glide(key, target, now)

@@ -31,7 +31,7 @@ from numpyro_rankings.components import (
     SparseCounts,
 )
 from numpyro_rankings.infer import CollapsedGibbs, Cycle, PermutationGibbs, SplitMerge
-from numpyro_rankings.infer.batches import random_batches
+from numpyro_rankings.infer.partition.batches import random_batches
 
 GAMMA = dist.Gamma(3.0, 2.0)
 LOG_NORMAL = dist.LogNormal(0.0, 0.5)
@@ -460,7 +460,7 @@ def test_bad_blocks():
 
 def test_blocks_of_draws_are_one_at_a_time(monkeypatch):
     """Collapsed Gibbs draws many points at once: the draws are those of a sweep one by one."""
-    from numpyro_rankings.infer import collapsed
+    from numpyro_rankings.infer.partition import collapsed
 
     data = np.random.default_rng(0).normal(size=(100, 1)) * 2
     draws = []
@@ -568,7 +568,8 @@ def test_search_leaves_a_bad_start():
 
 def test_probability_of_chains():
     """Of the order within each segment, one step after the other, and its draws."""
-    from numpyro_rankings.infer.permutation import log_chain_table, order_by_chains
+    from numpyro_rankings.infer.partition.permutation import order_by_chains
+    from numpyro_rankings.infer.partition.segments import log_chain_table
 
     pairs = np.random.default_rng(2).normal(size=(5, 5))
     table = np.asarray(log_chain_table(jnp.array(pairs)))
@@ -594,7 +595,7 @@ def test_probability_of_chains():
 
 
 def test_prior_of_partitions():
-    from numpyro_rankings.infer.partition import RestaurantPrior
+    from numpyro_rankings.infer.mixture.prior import RestaurantPrior
 
     prior = RestaurantPrior(jnp.array(1.7), jnp.array(0.3))
     total = []

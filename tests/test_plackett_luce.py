@@ -28,8 +28,10 @@ from test_distributions import assert_frequencies, top_lists
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import Rankings, RankingsError, load_dataset, plackett_luce_map
 from numpyro_rankings.datasets import simulate_plackett_luce_mixture
-from numpyro_rankings.infer import PlackettLuceGibbs, plackett_luce
-from numpyro_rankings.infer.plackett_luce import as_data, log_likelihood_of, sum_times_in_play
+from numpyro_rankings.infer import PlackettLuceGibbs
+from numpyro_rankings.infer.plackett_luce.data import as_data, log_likelihood_of
+from numpyro_rankings.infer.plackett_luce.start import start_mixture
+from numpyro_rankings.infer.plackett_luce.waiting_times import sum_times_in_play
 from numpyro_rankings.ops import choices as ops
 from numpyro_rankings.partitions import canonical_labels
 
@@ -548,7 +550,7 @@ def test_chains_of_a_mixture_start_at_the_same_mode():
         log_shares, _ = jax.lax.scan(step, jnp.full(4, -np.log(4.0)), None, length=200)
         return jnp.sum(data.counts * jax.nn.logsumexp(table + log_shares[:, None], axis=0))
 
-    start = jax.jit(lambda key: plackett_luce.start_mixture(key, data, 4, 7)[1])
+    start = jax.jit(lambda key: start_mixture(key, data, 4, 7)[1])
     found = [float(log_likelihood(start(random.key(i)))) for i in range(6)]
     assert np.ptp(found) < 3.0
     assert min(found) > float(log_likelihood(jnp.asarray(truth.weights)))

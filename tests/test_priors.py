@@ -17,32 +17,21 @@ from scipy.special import gammaln
 
 from numpyro_rankings import Rankings
 from numpyro_rankings.distributions import FlatLog
-from numpyro_rankings.infer import (
-    PlackettLuceGibbs,
-    SliceGibbs,
-    alpha,
-    ddcrp,
-    exponential_decay,
-    language,
-    partition,
-)
-from numpyro_rankings.infer.assignments import PartitionPrior
-from numpyro_rankings.infer.base import (
-    check_start_scale,
-    draw_start,
-    keep_possible,
-    log_prior,
-    log_prior_ratio,
-)
-from numpyro_rankings.infer.dp_plackett_luce import (
+from numpyro_rankings.infer import PlackettLuceGibbs, SliceGibbs, exponential_decay
+from numpyro_rankings.infer.checks import check_start_scale
+from numpyro_rankings.infer.ddcrp import language, reach, scales
+from numpyro_rankings.infer.ddcrp.reach import as_reach
+from numpyro_rankings.infer.mixture import prior as alpha
+from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.infer.plackett_luce.measures import (
     Measures,
     Scales,
     update_common_scale,
+    update_concentration,
     update_dependence,
 )
-from numpyro_rankings.infer.gamma_process import update_concentration
-from numpyro_rankings.infer.links import as_reach
-from numpyro_rankings.models import log_atoms, log_unseen
+from numpyro_rankings.infer.priors import draw_start, keep_possible, log_prior, log_prior_ratio
+from numpyro_rankings.ops.random_measures import log_atoms, log_unseen
 
 Uniform = partial(dist.Uniform, validate_args=False)
 HALVES = dist.Categorical(jnp.array([0.3, 0.7]))
@@ -210,23 +199,23 @@ UPDATES = {
         log_finite,
     ),
     "alpha, discount": (
-        lambda key, x, prior: partition.update_alpha_with_discount(
-            key, partition.RestaurantPrior(x, jnp.array(0.3)), prior, SIZES
+        lambda key, x, prior: alpha.update_alpha_with_discount(
+            key, alpha.RestaurantPrior(x, jnp.array(0.3)), prior, SIZES
         ),
         log_discount,
     ),
     "alpha, links": (
-        lambda key, x, prior: ddcrp.update_alpha(
-            key, ddcrp.Hyper(x, None, reach_of(1.0)), prior, LINKS
+        lambda key, x, prior: scales.update_alpha(
+            key, reach.Hyper(x, None, reach_of(1.0)), prior, LINKS
         ),
         log_links,
     ),
     "decay scale": (
         lambda key, x, prior: (
-            ddcrp.update_decay(
+            scales.update_decay(
                 key,
-                partial(ddcrp.log_links, LINKS),
-                ddcrp.Hyper(jnp.array(0.6), x, reach_of(x)),
+                partial(reach.log_links, LINKS),
+                reach.Hyper(jnp.array(0.6), x, reach_of(x)),
                 prior,
                 reach_of,
             ).scale
@@ -235,7 +224,7 @@ UPDATES = {
     ),
     "alpha, symbols": (
         lambda key, x, prior: language.update_alpha_without_links(
-            key, ddcrp.Hyper(x, None, reach_of(1.0)), prior, SYMBOLS, LOG_BASE
+            key, reach.Hyper(x, None, reach_of(1.0)), prior, SYMBOLS, LOG_BASE
         ),
         log_symbols,
     ),

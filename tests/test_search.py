@@ -12,12 +12,12 @@ from numpyro.infer import MCMC
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-import numpyro_rankings.infer.mallows as mallows
-import numpyro_rankings.infer.search as search
+import numpyro_rankings.infer.mallows.kernel as mallows
+import numpyro_rankings.infer.mallows.start as search
 from numpyro_rankings import Rankings
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.infer import BetaGibbs, SliceGibbs
-from numpyro_rankings.infer.search import Components, improve, log_table, search_mixture
+from numpyro_rankings.infer.mallows.start import Components, improve, log_table, search_mixture
 from numpyro_rankings.ops.codes import max_codes
 
 

@@ -6,16 +6,19 @@ from numpyro_rankings.decays import (
     logistic_decay,
     window_decay,
 )
-from numpyro_rankings.infer.collapsed import CollapsedGibbs
-from numpyro_rankings.infer.cycle import Cycle
-from numpyro_rankings.infer.ddcrp import DDCRPGibbs
-from numpyro_rankings.infer.dp_plackett_luce import DPPlackettLuceGibbs
-from numpyro_rankings.infer.gamma_process import GammaProcessPlackettLuceGibbs
-from numpyro_rankings.infer.language import DDCRPLanguageGibbs
+from numpyro_rankings.infer.ddcrp import DDCRPGibbs, DDCRPLanguageGibbs
 from numpyro_rankings.infer.mallows import BetaGibbs, SliceGibbs
-from numpyro_rankings.infer.permutation import PermutationGibbs
-from numpyro_rankings.infer.plackett_luce import PlackettLuceGibbs
-from numpyro_rankings.infer.split_merge import SplitMerge
+from numpyro_rankings.infer.partition import (
+    CollapsedGibbs,
+    Cycle,
+    PermutationGibbs,
+    SplitMerge,
+)
+from numpyro_rankings.infer.plackett_luce import (
+    DPPlackettLuceGibbs,
+    GammaProcessPlackettLuceGibbs,
+    PlackettLuceGibbs,
+)
 
 __all__ = [
     "BetaGibbs",

@@ -1,0 +1,6 @@
+"""Gibbs kernels for mixtures of generalized Mallows models (Meilă & Chen 2010)."""
+
+from numpyro_rankings.infer.mallows.beta_gibbs import BetaGibbs
+from numpyro_rankings.infer.mallows.slice_gibbs import SliceGibbs
+
+__all__ = ["BetaGibbs", "SliceGibbs"]

@@ -1,0 +1,317 @@
+"""Centers of generalized Mallows clusters given their concentrations.
+
+With the labels and θ fixed, the centers are independent and
+
+.. math:: P(σ_c | θ_c, π) ∝ \\exp(-L_{σ_c}(R_c)), \\qquad R_c = \\sum_j θ_{cj} R_j(π_{i ∈ c}),
+
+where :math:`L_σ(R)` adds up :math:`R_{ii'}` over the pairs in which i' stands before i (Meilă &
+Chen 2010, Section 2.2). Three moves leave it invariant: the paper's Sample-σ-Stagewise as a
+Metropolis-Hastings proposal (alone it is not exact: the normaliser of a stage depends on the
+items placed before), the reinsertion of one item at a place drawn from its conditional, and a
+shuffle of the items that no ranking of the cluster lists.
+
+:math:`R_c` is summed over up to 10^5 rankings, where float32 would drift. It is kept in integer
+multiples of a unit δ_c, that is for :math:`\\tilde θ = δ · \\mathrm{round}(θ/δ)`, and the moves
+target the center's conditional at :math:`\\tilde θ`. They are made in a palindrome, hence
+reversible, so that one final Metropolis-Hastings step with the exact integer code sums turns the
+whole into a move for θ itself (accepted nearly always).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, random
+
+from numpyro_rankings.infer.mallows.data import MallowsData, code_sums
+from numpyro_rankings.infer.mixture.members import Members
+from numpyro_rankings.ops.codes import inverse_ordering
+from numpyro_rankings.ops.loops import shared_bound
+from numpyro_rankings.ops.sums import scatter_add
+
+_BATCH_ITEMS = 8192  # items of the centers that are moved together
+_LOW_BITS = 15  # integer costs are accumulated as a high and a low part, so that no sum overflows
+
+
+class PairCosts(NamedTuple):
+    """The matrix R of each cluster in units of ``unit``: ``R[i, k] = listed[i] - beaten[i, k]``.
+
+    - **present** - whether any ranking of the cluster lists the item, (C, n).
+    - **listed** - Σ θ̃ over the times item i is listed, (C, n) int32.
+    - **beaten** - the part of it with item k listed earlier, (C, n, n) int32.
+    - **unit** - δ, (C,).
+    - **concentration** - θ̃, the multiples of δ nearest to θ, (C, T).
+    """
+
+    present: Array
+    listed: Array
+    beaten: Array
+    unit: Array
+    concentration: Array
+
+
+def pair_costs(
+    who: Members, data: MallowsData, concentration: Array, sizes: Array, num_items: int
+) -> PairCosts:
+    """Accumulate R in integers (eq. 5 and 6 of Meilă & Chen, weighted by θ)."""
+    num_slots, num_stages = concentration.shape
+    # the largest entry of R is at most sizes * max(θ): keep it below 2^30
+    unit = jnp.maximum(sizes, 1) * jnp.max(concentration, axis=1) / 2.0**30
+    unit = jnp.maximum(unit, 1e-12)
+    multiples = jnp.round(concentration / unit[:, None]).astype(jnp.int32)
+
+    orderings = data.orderings[who.rows]
+    weights = multiples[who.clusters] * who.weights[:, None]
+    # an item of -1 (padding) is sent out of range, where "drop" ignores it
+    items = jnp.where(orderings >= 0, orderings, num_items)
+    clusters = who.clusters[:, None]
+    zeros = jnp.zeros((num_slots, num_items), jnp.int32)
+    present = scatter_add(zeros, (clusters, items), who.weights[:, None]) > 0
+    listed = scatter_add(zeros, (clusters, items), weights)
+    later, earlier = np.tril_indices(num_stages, -1)
+    beaten = jnp.zeros((num_slots, num_items, num_items), jnp.int32)
+    pairs = clusters, items[:, later], items[:, earlier]
+    beaten = scatter_add(beaten, pairs, weights[:, later])
+    return PairCosts(present, listed, beaten, unit, multiples * unit[:, None])
+
+
+def sample_center_stagewise(
+    key: Array, center: Array, costs: PairCosts, corrected: bool = True
+) -> tuple[Array, Array]:
+    """Sample-σ-Stagewise (Figure 2) as an independence proposal.
+
+    σ(1), σ(2), … are drawn with probability ∝ exp(-column sum of the rows still there).
+
+    :param center: current centers, (C, n).
+    :param corrected: False takes the draw as it is, as the paper does.
+    :return: new centers, (C, n), and the acceptance probabilities, (C,).
+    """
+    num_slots, num_items = center.shape
+    key_draw, key_accept = random.split(key)
+    slots = jnp.arange(num_slots)
+    rows = costs.listed.astype(float)
+    columns = rows.sum(1, keepdims=True) - rows - costs.beaten.astype(float).sum(1)
+
+    def choose_item(carry: tuple, stage: tuple) -> tuple:
+        (new_columns, new_free, old_columns, old_free), (uniform, old_item) = carry, stage
+
+        def probabilities(columns: Array, free: Array) -> Array:
+            cost = jnp.where(free, columns, jnp.inf)
+            return jnp.exp(-costs.unit[:, None] * (cost - cost.min(1, keepdims=True)))
+
+        def strike_out(columns: Array, free: Array, item: Array) -> tuple[Array, Array]:
+            row = rows[slots, item][:, None] - costs.beaten[slots, item].astype(float)
+            return columns - row, free & (jnp.arange(num_items) != item[:, None])
+
+        new_p, old_p = probabilities(new_columns, new_free), probabilities(old_columns, old_free)
+        new_total, old_total = new_p.sum(1), old_p.sum(1)
+        new_item = _inverse_cdf(new_p, uniform)
+        # log q(σ) / q(σ') gains the old item's and loses the new item's probability
+        old_cost = old_columns[slots, old_item] - jnp.where(old_free, old_columns, jnp.inf).min(1)
+        new_cost = new_columns[slots, new_item] - jnp.where(new_free, new_columns, jnp.inf).min(1)
+        log_ratio = -costs.unit * (old_cost - new_cost) - jnp.log(old_total) + jnp.log(new_total)
+        carry = (
+            *strike_out(new_columns, new_free, new_item),
+            *strike_out(old_columns, old_free, old_item),
+        )
+        return carry, (new_item, log_ratio)
+
+    free = jnp.ones((num_slots, num_items), bool)
+    uniforms = random.uniform(key_draw, (num_items, num_slots))
+    drawn: tuple[Array, Array]
+    _, drawn = jax.lax.scan(choose_item, (columns, free, columns, free), (uniforms, center.T))
+    proposal, log_q_ratio = drawn[0].T.astype(center.dtype), drawn[1]
+    if not corrected:
+        return proposal, jnp.ones(num_slots)
+    log_accept = log_q_ratio.sum(0) - costs.unit * _cost_difference(center, proposal, costs)
+    accept_prob = jnp.exp(jnp.minimum(log_accept, 0.0))
+    accepted = random.uniform(key_accept, (num_slots,)) < accept_prob
+    return jnp.where(accepted[:, None], proposal, center), accept_prob
+
+
+def _inverse_cdf(weights: Array, uniform: Array) -> Array:
+    """Index drawn with probability ∝ weights along the last axis; never one of weight 0."""
+    before = jnp.cumsum(weights, axis=-1) - weights
+    reached = (before <= uniform[..., None] * weights.sum(-1, keepdims=True)) & (weights > 0)
+    last = weights.shape[-1] - 1
+    return last - jnp.argmax(jnp.flip(reached, -1), axis=-1)
+
+
+def _cost_difference(center: Array, proposal: Array, costs: PairCosts) -> Array:
+    """L(proposal) - L(center) in units, (C,): only the pairs whose order differs count."""
+    old, new = inverse_ordering(center), inverse_ordering(proposal)
+    # R[i, k] is paid where k stands before i
+    paid_old = old[:, None, :] < old[:, :, None]
+    paid_new = new[:, None, :] < new[:, :, None]
+    entries = costs.listed[:, :, None] - costs.beaten
+    change = paid_new.astype(jnp.int32) - paid_old.astype(jnp.int32)
+    return jnp.sum((entries * change).astype(float), axis=(1, 2))
+
+
+def reinsert_items(key: Array, center: Array, costs: PairCosts, num_moves: int) -> Array:
+    """Take one random item out of each center and put it back, ``num_moves`` times.
+
+    The place is drawn from its exact conditional ∝ exp(-cost): moving item x behind item y costs
+    R[x, y] - R[y, x], so all n costs are one cumulative sum.
+
+    :param center: (C, n).
+    :return: new centers, (C, n).
+    """
+    num_slots, num_items = center.shape
+    slots = jnp.arange(num_slots)
+    gaps = jnp.arange(num_items + 1)
+
+    def reinsert(center: Array, move: tuple) -> tuple[Array, None]:
+        item, uniform = move
+        place = jnp.argmax(center == item[:, None], axis=1)[:, None]
+        behind = (
+            costs.listed[slots, item][:, None] - costs.beaten[slots[:, None], item[:, None], center]
+        )
+        ahead = (
+            costs.listed[slots[:, None], center]
+            - costs.beaten[slots[:, None], center, item[:, None]]
+        )
+        step = jnp.where(center == item[:, None], 0, behind - ahead)
+        # cost of the gap before each place, relative to where the item stands, exact in integers
+        cost = _relative_sums(step, place)
+        same_gap = gaps == place + 1  # the gaps on both sides of the item are one
+        cost = jnp.where(same_gap, jnp.inf, cost - cost.min(1, keepdims=True))
+        gap = _inverse_cdf(jnp.exp(-costs.unit[:, None] * cost), uniform)[:, None]
+        new_place = jnp.where(gap > place, gap - 1, gap)
+        here = jnp.arange(num_items)
+        source = (
+            here + ((here >= place) & (here < new_place)) - ((here > new_place) & (here <= place))
+        )
+        source = jnp.where(here == new_place, place, source)
+        return jnp.take_along_axis(center, source, axis=1), None
+
+    key_items, key_places = random.split(key)
+    items = random.randint(key_items, (num_moves, num_slots), 0, num_items)
+    uniforms = random.uniform(key_places, (num_moves, num_slots))
+    center, _ = jax.lax.scan(reinsert, center, (items, uniforms))
+    return center
+
+
+def _relative_sums(steps: Array, origin: Array) -> Array:
+    """Σ of the integer steps before each gap minus the same at gap ``origin``, as floats.
+
+    :param steps: (C, n) int32, each below 2^31.
+    :param origin: (C, 1).
+    :return: (C, n + 1) float32.
+    """
+
+    def sums(part: Array) -> Array:
+        total = jnp.pad(jnp.cumsum(part, axis=1), ((0, 0), (1, 0)))
+        return (total - jnp.take_along_axis(total, origin, axis=1)).astype(float)
+
+    high, low = steps >> _LOW_BITS, steps & (2**_LOW_BITS - 1)
+    return sums(high) * 2.0**_LOW_BITS + sums(low)
+
+
+def shuffle_unlisted(key: Array, center: Array, present: Array) -> Array:
+    """Deal the items that no ranking of a cluster lists anew to the places they hold.
+
+    They are exchangeable given the data, so this is an exact draw; an empty cluster gets a new
+    uniform center.
+
+    :param center: (C, n).
+    :param present: whether each item is listed in the cluster, (C, n) bool.
+    """
+    turn = jnp.where(present, 2.0, random.uniform(key, center.shape))
+    dealt = jnp.argsort(turn, axis=1).astype(center.dtype)
+    unlisted_place = ~jnp.take_along_axis(present, center, axis=1)
+    nth = jnp.maximum(jnp.cumsum(unlisted_place, axis=1) - 1, 0)
+    return jnp.where(unlisted_place, jnp.take_along_axis(dealt, nth, axis=1), center)
+
+
+def propose_rearrangement(key: Array, center: Array) -> Array:
+    """Deal the items of a random window of places anew; symmetric.
+
+    The window is of any length from 2 to n, so that now and then the whole order changes.
+    """
+    num_slots, num_items = center.shape
+    key_length, key_start, key_deal = random.split(key, 3)
+    length = random.randint(key_length, (num_slots, 1), 2, num_items + 1)
+    start = random.randint(key_start, (num_slots, 1), 0, num_items - length + 1)
+    here = jnp.arange(num_items)
+    inside = (here >= start) & (here < start + length)
+    # sorting by these keys moves nothing outside the window
+    turn = jnp.where(inside, start + length * random.uniform(key_deal, center.shape), here)
+    return jnp.take_along_axis(center, jnp.argsort(turn, axis=1), axis=1)
+
+
+def _move_occupied(
+    key: Array, move: Callable, center: Array, costs: PairCosts, sizes: Array
+) -> tuple[Array, Array]:
+    """Apply a move to the centers of the occupied clusters, a batch of slots at a time.
+
+    :param move: takes a key, centers and their costs; returns centers and acceptance probabilities.
+    :return: centers (C, n) and acceptance probabilities (C,), 1 where nobody is.
+    """
+    num_slots, num_items = center.shape
+    batch = max(_BATCH_ITEMS // num_items, 1)
+    accept_prob = jnp.ones(num_slots)
+    if batch >= num_slots:
+        return move(key, center, costs)
+    order = jnp.argsort(sizes == 0, stable=True)
+    # the last batch may reach beyond the slots, where "drop" ignores it
+    order = jnp.pad(order, (0, batch), constant_values=num_slots)
+
+    def move_batch(b: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        center, accept_prob = carry
+        slots = jax.lax.dynamic_slice_in_dim(order, b * batch, batch)
+        part = jax.tree.map(lambda x: x[slots], costs)
+        moved, accepted = move(random.fold_in(key, b), center[slots], part)
+        center = center.at[slots].set(moved, mode="drop")
+        return center, accept_prob.at[slots].set(accepted, mode="drop")
+
+    num_batches = shared_bound((jnp.sum(sizes > 0) + batch - 1) // batch)
+    return jax.lax.fori_loop(0, num_batches, move_batch, (center, accept_prob))
+
+
+def update_centers(
+    key: Array,
+    center: Array,
+    concentration: Array,
+    sums: Array,
+    who: Members,
+    data: MallowsData,
+    sizes: Array,
+    num_moves: int,
+    exact: bool = True,
+) -> tuple[Array, Array, Array]:
+    """One exact update of σ | θ, labels for all clusters at once.
+
+    :param center: (C, n).
+    :param concentration: θ, (C, T).
+    :param sums: code sums of the current centers, (C, T).
+    :param num_moves: reinsertions per cluster, before and again after the stagewise draw.
+    :param exact: False for the stagewise draw of Figure 2 alone.
+    :return: centers, their code sums, and the acceptance probability of the stagewise draw.
+    """
+    num_items = center.shape[1]
+    key_move, key_shuffle, key_accept = random.split(key, 3)
+    costs = pair_costs(who, data, concentration, sizes, num_items)
+
+    def move(key: Array, center: Array, costs: PairCosts) -> tuple[Array, Array]:
+        key_before, key_stagewise, key_after = random.split(key, 3)
+        if not exact:
+            return sample_center_stagewise(key_stagewise, center, costs, False)
+        center = reinsert_items(key_before, center, costs, num_moves)
+        center, accept_prob = sample_center_stagewise(key_stagewise, center, costs)
+        return reinsert_items(key_after, center, costs, num_moves), accept_prob
+
+    proposal, accept_prob = _move_occupied(key_move, move, center, costs, sizes)
+    if not exact:
+        center = shuffle_unlisted(key_shuffle, proposal, costs.present)
+        return center, code_sums(who, data, inverse_ordering(center)), accept_prob
+    proposal_sums = code_sums(who, data, inverse_ordering(proposal))
+    # from θ̃ to θ: the difference of the two targets at the two centers
+    change = (proposal_sums - sums).astype(float)
+    log_accept = -jnp.sum((concentration - costs.concentration) * change, axis=1)
+    accepted = random.uniform(key_accept, sizes.shape) < jnp.exp(jnp.minimum(log_accept, 0.0))
+    center = jnp.where(accepted[:, None], proposal, center)
+    sums = jnp.where(accepted[:, None], proposal_sums, sums)
+    return shuffle_unlisted(key_shuffle, center, costs.present), sums, accept_prob

@@ -1,0 +1,246 @@
+"""Concentrations of generalized Mallows clusters given their centers.
+
+Given σ and the labels, the stages of the clusters are independent, with density
+
+.. math:: p(θ_{cj}) \\, \\exp(-θ_{cj} S_{cj} - N_{cj} \\ln ψ_{n-j}(θ_{cj})),
+
+S and N the sum of the codes and the number of rankings that reach the stage (eq. 8 of Meilă &
+Chen 2010). Under the conjugate prior this is log-concave and drawn exactly; any other prior goes
+through Sample-θ-Slice (Figure 3).
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax import Array, random
+
+from numpyro_rankings.distributions import MallowsConcentrationPrior
+from numpyro_rankings.infer.priors import base_of, log_prior, log_prior_ratio
+from numpyro_rankings.ops.sampling import sample_concentration, slice_sample
+from numpyro_rankings.ops.special import (
+    concentration_mode,
+    log_density_difference,
+    log_psi,
+    var_code,
+)
+
+_SLICE_REPEATS = 3  # TSlices in the paper
+
+
+class ConcentrationPrior(Protocol):
+    """Prior of θ for all clusters, with the update that goes with it."""
+
+    def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
+        """Draws from the prior, (num_draws, T)."""
+
+    def update(
+        self, key: Array, concentration: Array, sums: Array, counts: Array, limits: Array
+    ) -> Array:
+        """Draw θ, (C, T), from its conditional; clusters without rankings from the prior."""
+
+    def log_prob(self, concentration: Array, num_items: int) -> Array:
+        """Log density of each cluster, (C,)."""
+
+    @property
+    def tied(self) -> bool:
+        """Whether all stages of a cluster have one concentration."""
+
+    def log_kernel(self, concentration: Array, limits: Array) -> Array:
+        """Log density of each cluster up to a constant, (C,), where the constant costs."""
+
+    def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
+        """That constant, (C,)."""
+
+    def conjugate_part(self, limits: Array) -> "tuple[Array, Array] | None":
+        """ν r and ν of a conjugate prior from whose posterior a θ can be proposed, (T,)."""
+
+    def log_rest(self, concentration: Array, limits: Array) -> Array:
+        """Log of the prior over that conjugate prior (unnormalised), (C, T)."""
+
+
+class Conjugate(NamedTuple):
+    """The prior of eq. (7): density ∝ exp(-ν (r_j θ_j + ln ψ_{n-j}(θ_j))).
+
+    - **nu**, **r** - (T,) or (C, T).
+    """
+
+    nu: Array
+    r: Array
+
+    @property
+    def tied(self) -> bool:
+        return False
+
+    def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
+        nu_r = jnp.broadcast_to(self.nu * self.r, (num_draws, limits.shape[0]))
+        return sample_concentration(key, nu_r, self.nu + 1.0, limits)
+
+    def update(
+        self, key: Array, concentration: Array, sums: Array, counts: Array, limits: Array
+    ) -> Array:
+        return sample_concentration(key, self.nu * self.r + sums, self.nu + counts + 1.0, limits)
+
+    def log_prob(self, concentration: Array, num_items: int) -> Array:
+        prior = MallowsConcentrationPrior(self.nu, self.r, num_items, concentration.shape[1])
+        log_prob = prior.log_prob.__wrapped__(prior, concentration)
+        return jnp.broadcast_to(log_prob, concentration.shape[:1])
+
+    def log_kernel(self, concentration: Array, limits: Array) -> Array:
+        energy = self.r * concentration + log_psi(concentration, limits)
+        return -jnp.sum(self.nu * energy, axis=1)
+
+    def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
+        ones = jnp.ones((num_clusters, len(limits)))
+        return self.log_prob(ones, num_items) - self.log_kernel(ones, limits)
+
+    def conjugate_part(self, limits: Array) -> tuple[Array, Array] | None:
+        return self.nu * self.r, self.nu
+
+    def log_rest(self, concentration: Array, limits: Array) -> Array:
+        return jnp.zeros_like(concentration)
+
+
+class InfiniteConjugate(Conjugate):
+    """The same with ψ_∞ for ψ_{n-j}: θ = -log x, x ~ Beta(ν r_j + S_j, ν + N_j + 1) (eq. 12)."""
+
+    def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
+        shape = (num_draws, limits.shape[0])
+        return self._minus_log_beta(key, self.nu * self.r, self.nu + 1.0, shape)
+
+    def update(
+        self, key: Array, concentration: Array, sums: Array, counts: Array, limits: Array
+    ) -> Array:
+        a, b = self.nu * self.r + sums, self.nu + counts + 1.0
+        return self._minus_log_beta(key, a, b, concentration.shape)
+
+    @staticmethod
+    def _minus_log_beta(key: Array, a: Array, b: Array, shape: tuple[int, ...]) -> Array:
+        key_a, key_b = random.split(key)
+        # -log(A / (A + B)) for two gamma variables, in logs so that x near 1 keeps its digits
+        log_odds = random.loggamma(key_b, b, shape) - random.loggamma(key_a, a, shape)
+        return jnp.logaddexp(0.0, log_odds)
+
+
+class PerStage(NamedTuple):
+    """Any prior with independent stages.
+
+    - **prior** - a univariate NumPyro distribution of batch shape (), (T,) or (C, T).
+    """
+
+    prior: Any
+
+    @property
+    def tied(self) -> bool:
+        return False
+
+    def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
+        return self.prior.expand((num_draws, limits.shape[0])).sample(key)
+
+    def update(
+        self, key: Array, concentration: Array, sums: Array, counts: Array, limits: Array
+    ) -> Array:
+        def difference(theta: Array, delta: Array) -> Array:
+            likelihood = log_density_difference(theta, delta, sums, counts + 1.0, limits)
+            return likelihood + _log_prior_difference(self.prior, theta, delta)
+
+        key_slice, key_draw = random.split(key)
+        width = _slice_width(sums, counts, limits)
+        theta = concentration
+        for key_repeat in random.split(key_slice, _SLICE_REPEATS):
+            theta = slice_sample(key_repeat, theta, difference, width)
+        empty = counts.sum(1, keepdims=True) == 0
+        return jnp.where(empty, self.draw(key_draw, len(concentration), limits), theta)
+
+    def log_prob(self, concentration: Array, num_items: int) -> Array:
+        return log_prior(self.prior, concentration).sum(1)
+
+    def log_kernel(self, concentration: Array, limits: Array) -> Array:
+        return log_prior(self.prior, concentration).sum(1)
+
+    def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
+        return jnp.zeros(num_clusters)
+
+    def conjugate_part(self, limits: Array) -> tuple[Array, Array] | None:
+        # a nearly flat one: density ∝ exp(-θ/2), ν = 0
+        return jnp.full(limits.shape, 0.5), jnp.zeros(limits.shape)
+
+    def log_rest(self, concentration: Array, limits: Array) -> Array:
+        return log_prior(self.prior, concentration) + 0.5 * concentration
+
+
+class Tied(NamedTuple):
+    """One concentration for all stages of a cluster: the Mallows model with Kendall's distance.
+
+    - **prior** - a univariate NumPyro distribution of batch shape () or (C,).
+    """
+
+    prior: Any
+
+    @property
+    def tied(self) -> bool:
+        return True
+
+    def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
+        theta = self.prior.expand((num_draws,)).sample(key)
+        return jnp.broadcast_to(theta[:, None], (num_draws, limits.shape[0]))
+
+    def update(
+        self, key: Array, concentration: Array, sums: Array, counts: Array, limits: Array
+    ) -> Array:
+        def difference(theta: Array, delta: Array) -> Array:
+            stages = log_density_difference(
+                theta[:, None], delta[:, None], sums, counts + 1.0, limits
+            )
+            return stages.sum(1) + _log_prior_difference(self.prior, theta, delta)
+
+        key_slice, key_draw = random.split(key)
+        # the narrowest stage sets the scale; step-out and shrinkage do the rest
+        width = _slice_width(sums, counts, limits).min(1)
+        theta = concentration[:, 0]
+        for key_repeat in random.split(key_slice, _SLICE_REPEATS):
+            theta = slice_sample(key_repeat, theta, difference, width)
+        theta = jnp.broadcast_to(theta[:, None], concentration.shape)
+        empty = counts.sum(1, keepdims=True) == 0
+        return jnp.where(empty, self.draw(key_draw, len(concentration), limits), theta)
+
+    def log_prob(self, concentration: Array, num_items: int) -> Array:
+        return log_prior(self.prior, concentration[:, 0])
+
+    def log_kernel(self, concentration: Array, limits: Array) -> Array:
+        return log_prior(self.prior, concentration[:, 0])
+
+    def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
+        return jnp.zeros(num_clusters)
+
+    def conjugate_part(self, limits: Array) -> tuple[Array, Array] | None:
+        return None
+
+    def log_rest(self, concentration: Array, limits: Array) -> Array:
+        return jnp.zeros_like(concentration)
+
+
+def _log_prior_difference(prior: Any, theta: Array, delta: Array) -> Array:
+    new = theta + delta
+    return jnp.where(new > 0, log_prior_ratio(prior, new, theta), -jnp.inf)
+
+
+def _slice_width(sums: Array, counts: Array, limits: Array) -> Array:
+    """About three posterior standard deviations; depends on the data alone, as it must."""
+    mode = concentration_mode(sums + 1.0, counts + 2.0, limits)
+    return jnp.clip(3.0 / jnp.sqrt((counts + 1.0) * var_code(mode, limits) + 1.0), 1e-4, 3.0)
+
+
+def per_stage_prior(prior: dist.Distribution, num_stages: int) -> dist.Distribution:
+    """The univariate distribution behind a prior on (T,), of batch shape () or (T,) or (C, T).
+
+    :raises ValueError: if the stages are not independent under it.
+    """
+    prior = base_of(prior)
+    if prior.event_shape != () or prior.batch_shape[-1:] not in ((), (1,), (num_stages,)):
+        raise ValueError(
+            f"concentration_prior must be a univariate distribution, one for all stages or with "
+            f"one entry for each of the {num_stages} stages; got {type(prior).__name__} of batch "
+            f"shape {prior.batch_shape} and event shape {prior.event_shape}"
+        )
+    return prior

@@ -1,0 +1,204 @@
+"""Slice-Gibbs for mixtures of generalized Mallows models (Meilă & Chen 2010)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jax import Array, random
+
+from numpyro_rankings.infer.mallows.data import MallowsData
+from numpyro_rankings.infer.mallows.kernel import Hyper, _MallowsGibbs
+from numpyro_rankings.infer.mallows.labels import (
+    new_clusters,
+    slice_predictive,
+    update_assignments_parallel,
+)
+from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.ops.codes import inverse_ordering
+from numpyro_rankings.ops.sums import count_by_label
+
+
+class SliceGibbs(_MallowsGibbs):
+    r"""
+    Slice-Gibbs: labels, centers and concentrations of a mixture of generalized Mallows models.
+
+    Every update leaves the posterior invariant. The labels are drawn one by one with the
+    Chinese-restaurant weights of Figure 1 [1] (``assignment="sequential"``), or all at once given
+    explicit mixture weights and slice variables [2, 3, 4] (``"parallel"``), which costs far less
+    on many rankings. Centers move by the stagewise draw of Figure 2 as a Metropolis-Hastings
+    proposal (on its own it is not exact, whatever Lemma 2 says) and by reinsertions of single
+    items; concentrations are drawn exactly under the conjugate prior, by slice sampling under
+    others.
+
+    ``mcmc.get_samples()`` has ``assignments`` (D, N), small integers in order of first use,
+    ``center`` (D, C, n), ``concentration`` (D, C, T), ``cluster_sizes`` (D, C), ``num_clusters``,
+    ``alpha`` and ``log_joint`` (D,). T is the longest list, at most n - 1. Slots from
+    ``num_clusters`` on hold draws from the prior.
+
+    :param alpha: concentration of the Dirichlet process (or of the symmetric Dirichlet(α/K)
+        weights); a number, or a distribution to sample it under.
+    :param nu: prior sample size of the conjugate prior of θ, a scalar or one per stage.
+    :param r: prior mean code, a scalar or one per stage.
+    :param concentration_prior: any univariate distribution for θ, scalar or one per stage,
+        instead of the conjugate prior.
+    :param tied: one θ for all stages of a cluster; needs ``concentration_prior``. The samples
+        then have ``shared_concentration`` (D, C) as well. Center and θ then never move together,
+        so that a single population may need several starts to find its mode.
+    :param num_components: None for a Dirichlet process, K for a finite mixture, 1 for a single
+        population.
+    :param max_clusters: slots of the Dirichlet process. A sweep that needs more sets the extra
+        field ``overflow``, of which :func:`~numpyro_rankings.to_inference_data` warns. The
+        parallel mode needs some 14 α of them for sticks that hold nobody.
+    :param assignment: ``"sequential"`` or ``"parallel"``.
+    :param init: ``"search"``, parameters of high likelihood that expectation-maximization with
+        random changes finds, for finite mixtures; ``"nearest"``, a few rounds of nearest-center
+        clustering from random seeds, with Borda orders for centers (one population: the Borda
+        order); ``"random"``; or ``"given"`` (as a block: start where ``init_params`` or the prior
+        says). By default a finite mixture is searched for if 100 iterations or more can be had for
+        a minute or two of a core and chain (with 5 components that rules out some 90 items with
+        lists of 10, and some 45 with full lists); everything else starts at the nearest. A
+        search that is asked for has at least 100 iterations, however long they take.
+    :param num_births: in parallel mode, how many random rankings are also visited one by one in a
+        sweep, with the chance to open a cluster that fits them; by default N/100, at least 16 and
+        at most 256.
+    :param num_center_updates: updates of (σ, θ) in a sweep, the paper's TGibbs.
+    :param num_reinsertions: reinsertions before and after each stagewise draw.
+    :param num_marginal_steps: Metropolis-Hastings steps in a sweep with the labels integrated out,
+        on the parameters, shares, splits and merges of the larger clusters; where rankings times
+        slots are few, Hamiltonian trajectories come with them. Without them chains agree only
+        where clusters are far apart. By default N, at least 10 and at most 3000; fewer where there
+        are many distinct rankings, and none beyond 2^21 / slots.
+    :param model: a NumPyro model of the user's, to use the kernel as a block of
+        :class:`numpyro.infer.Gibbs` (chain methods "sequential", "parallel" and ``jax.vmap``;
+        NumPyro's Gibbs does not take "vectorized"). It is called with a
+        :class:`~numpyro_rankings.Rankings` among its arguments and has a
+        :class:`~numpyro_rankings.distributions.ChineseRestaurantProcess` without discount (or
+        ``FiniteDirichletPartition``) site, a ``RandomPermutation`` site and a concentration site of
+        event shape (T,) in a plate of ``max_clusters``. α and the prior of θ are read from the
+        model at the present values of its other sites. Nothing but one site with the likelihood
+        GM(π | σ_c, θ_c), neither masked nor scaled, and ``judge_sites`` may depend on the owned
+        sites, and the prior of θ must be the same in all slots: other models are refused.
+    :param sites: names of the sites owned as a block, for instance
+        ``{"assignments": "z", "center": "sigma", "concentration": "theta"}``.
+    :param judge_sites: as a block with ``assignment="parallel"``: observed sites of the model of
+        batch shape (N,) that say something of each judge besides the ranking, such as an outcome
+        whose mean is that of the judge's cluster, ``dist.Normal(mean[assignments], scale)``. Entry
+        i may depend on the label of judge i and on sites that other blocks own, not on the centers
+        or concentrations; what a cluster has of such sites must have the same prior in all slots.
+        Labels are then names of slots, not in order of first use, for other sites are indexed by
+        them: give their prior ``validate_args=False``. There are no steps with the labels
+        integrated out.
+
+    **References:**
+
+    1. Meilă, M., Chen, H. (2010), "Dirichlet process mixtures of generalized Mallows models", UAI.
+    2. Walker, S. (2007), "Sampling the Dirichlet mixture model with slices".
+    3. Kalli, M., Griffin, J., Walker, S. (2011), "Slice sampling mixture models".
+    4. Caron, F., Teh, Y. W., Murphy, T. B. (2014), "Bayesian nonparametric Plackett–Luce models
+       for the analysis of preferences for college degree programmes", Appendix D, step 6.
+
+    .. doctest::
+
+       >>> import jax
+       >>> from numpyro.infer import MCMC
+       >>> from numpyro_rankings import Rankings
+       >>> from numpyro_rankings.infer import SliceGibbs
+       >>> rankings = Rankings.from_orderings(
+       ...     [[0, 1, 2], [0, 2, 1], [2, 1, 0]], num_items=3, counts=[20, 5, 15]
+       ... )
+       >>> mcmc = MCMC(SliceGibbs(), num_warmup=50, num_samples=100, progress_bar=False)
+       >>> mcmc.run(jax.random.key(0), rankings)
+       >>> mcmc.get_samples()["assignments"].shape
+       (100, 40)
+    """
+
+    _takes_judge_sites = True
+
+    def __init__(
+        self,
+        alpha: float | dist.Distribution = 1.0,
+        nu: Any = 1.0,
+        r: Any = 1.0,
+        concentration_prior: dist.Distribution | None = None,
+        num_components: int | None = None,
+        max_clusters: int = 64,
+        assignment: str = "sequential",
+        *,
+        tied: bool = False,
+        init: str | None = None,
+        num_births: int | None = None,
+        num_center_updates: int = 1,
+        num_reinsertions: int | None = None,
+        num_marginal_steps: int | None = None,
+        model: Callable | None = None,
+        sites: Mapping[str, str] | None = None,
+        judge_sites: Sequence[str] = (),
+    ) -> None:
+        if assignment not in ("sequential", "parallel"):
+            raise ValueError(f"assignment is 'sequential' or 'parallel', not {assignment!r}")
+        if num_births is not None:
+            check_whole("num_births", num_births, 0)
+        self._assignment, self._num_births = assignment, num_births
+        super().__init__(
+            alpha=alpha,
+            nu=nu,
+            r=r,
+            concentration_prior=concentration_prior,
+            tied=tied,
+            num_components=num_components,
+            max_clusters=max_clusters,
+            init=init,
+            num_center_updates=num_center_updates,
+            num_reinsertions=num_reinsertions,
+            num_marginal_steps=num_marginal_steps,
+            model=model,
+            sites=sites,
+            judge_sites=judge_sites,
+        )
+        if self._judge_sites and assignment != "parallel":
+            raise ValueError('judge_sites needs assignment="parallel"')
+
+    def _update_assignments(
+        self,
+        key: Array,
+        now: dict[str, Array],
+        sizes: Array,
+        hyper: Hyper,
+        data: MallowsData,
+        limits: Array,
+    ) -> tuple[dict[str, Array], Array, Array]:
+        key_all, key_visits, key_prior, key_new, key_scan = random.split(key, 5)
+        overflow = jnp.array(False)
+        num_rankings, n = data.num_rankings, now["center"].shape[1]
+        visits = jnp.arange(num_rankings, dtype=jnp.int32)
+        if self._assignment == "parallel":
+            labels, overflow = update_assignments_parallel(
+                key_all,
+                now["assignments"],
+                sizes,
+                inverse_ordering(now["center"]),
+                now["concentration"],
+                hyper.partition,
+                data,
+            )
+            now = {**now, "assignments": labels}
+            sizes = count_by_label(labels, len(sizes))
+            num_births = self._num_births
+            if num_births is None:
+                num_births = int(np.clip(num_rankings // 100, 16, 256))
+            if num_births == 0:
+                return now, overflow, jnp.ones(())
+            visits = random.randint(key_visits, (num_births,), 0, num_rankings)
+        prior_theta = hyper.concentration.draw(key_prior, len(visits), limits)
+        new = new_clusters(key_new, prior_theta, n)
+        seats = self._reseat(
+            key_scan, visits, now, sizes, hyper, data, limits, new, slice_predictive
+        )
+        now = {
+            "assignments": seats.assignments,
+            "center": inverse_ordering(seats.places),
+            "concentration": seats.concentration,
+        }
+        return now, overflow | seats.overflow, jnp.ones(())

@@ -1,0 +1,312 @@
+r"""Where the chains of a finite mixture start: near a good mode of the likelihood.
+
+Expectation-maximization from random seeds ends in optima that lie thousands of nats apart on real
+ballots, and no chain gets from one to the other. So the best parameters found so far are changed in
+a way that EM would not change them: a component is put at a random ranking [1], the places of a
+window of its center are dealt anew, or a few iterations see only part of the rankings [2]. EM goes
+on from there for as long as it promises to become better than the best.
+
+**References**
+
+1. *Random swap EM algorithm for Gaussian mixture models*, Q. Zhao, V. Hautamäki, I. Kärkkäinen,
+   P. Fränti (Pattern Recognition Letters, 2012).
+2. *Data perturbation for escaping local maxima in learning*, G. Elidan, M. Ninio, N. Friedman,
+   D. Schuurmans (AAAI, 2002).
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, random
+
+from numpyro_rankings.infer.mallows.centers import propose_rearrangement
+from numpyro_rankings.infer.mallows.data import MallowsData, log_likelihoods
+from numpyro_rankings.infer.mixture.labels import draw_labels
+from numpyro_rankings.ops.codes import inverse_ordering, max_codes
+from numpyro_rankings.ops.special import concentration_mode, log_psi
+from numpyro_rankings.ops.sums import count_by_label, scatter_add, sum_by_label
+
+_MOST_CELLS = 40_000_000_000  # that the search of one chain may touch, a minute or two of a core
+_HORIZON = 20  # iterations that a change is given to become the best, at its present pace
+_SLOW_GAIN = 1e-4  # of the log likelihood of a ranking, in one iteration
+_PARTIAL_ITERATIONS = 4
+_AT_RANKING, _DEALT, _PARTIAL = range(3)
+
+
+class Components(NamedTuple):
+    """**center** (K, n), **concentration** (K, T) and **log_share** (K,) of a finite mixture."""
+
+    center: Array
+    concentration: Array
+    log_share: Array
+
+
+class Search(NamedTuple):
+    """What a search carries along.
+
+    - **best**, **best_log_likelihood** - so far.
+    - **trial**, **log_likelihood** - where EM is now, and the log likelihood one iteration ago.
+    - **kept** - whether a partial iteration sees the row, (rows,) bool.
+    - **partial** - how many partial iterations are left.
+    - **age** - iterations on all rankings since the change.
+    """
+
+    best: Components
+    best_log_likelihood: Array
+    trial: Components
+    log_likelihood: Array
+    kept: Array
+    partial: Array
+    age: Array
+
+
+def num_iterations(num_rows: int, num_stages: int, num_components: int, num_items: int) -> int:
+    """250 for each component, or what large data allow."""
+    cells = num_components * num_stages * (num_rows * num_stages + 1000 * num_items**2)
+    return min(250 * num_components, _MOST_CELLS // cells)
+
+
+def search_mixture(
+    key: Array, data: MallowsData, num_components: int, num_items: int, iterations: int
+) -> Components:
+    """Components of a finite mixture with a high likelihood."""
+    num_rows, num_stages = data.orderings.shape
+    counts = data.counts.astype(float)
+    key_start, key_search = random.split(key)
+    start = Components(
+        centers_at_rankings(key_start, data, num_components, num_items),
+        jnp.full((num_components, num_stages), 0.5, float),
+        jnp.full(num_components, -np.log(num_components)),
+    )
+
+    def iterate(search: Search, key: Array) -> tuple[Search, None]:
+        key_change, key_kept, key_lengths = random.split(key, 3)
+        table = log_table(search.trial, data)
+        log_density = jax.nn.logsumexp(table, axis=0)
+        log_likelihood = jnp.sum(counts * log_density)
+        better = log_likelihood > search.best_log_likelihood + 1.0
+        best, best_log_likelihood = jax.tree.map(
+            lambda a, b: jnp.where(better, a, b),
+            (search.trial, log_likelihood),
+            (search.best, search.best_log_likelihood),
+        )
+        # gains that will not suffice, or that other changes are likely to exceed
+        gain = log_likelihood - search.log_likelihood
+        hopeless = _HORIZON * gain < best_log_likelihood - log_likelihood + 1.0
+        slow = better & (gain < _SLOW_GAIN * counts.sum())
+        renew = (hopeless | slow) & (search.age > 0)
+
+        kept = search.kept | (search.partial == 0)
+        weights = jnp.exp(table - log_density) * counts * kept
+        lengths = random.randint(key_lengths, (3,), 1, num_items // 2 + 1).at[0].set(1)
+        improved = improve(search.trial, weights, data, lengths)
+        changed, partial, share = change(key_change, best, data)
+        trial = jax.tree.map(lambda a, b: jnp.where(renew, a, b), changed, improved)
+        new_kept = random.uniform(key_kept, (num_rows,)) < share
+        age = jnp.where(search.partial == 0, search.age + 1, 0)
+        search = Search(
+            best,
+            best_log_likelihood,
+            trial,
+            log_likelihood,
+            jnp.where(renew, new_kept, search.kept),
+            jnp.where(renew, partial, jnp.maximum(search.partial - 1, 0)),
+            jnp.where(renew, 0, age),
+        )
+        return search, None
+
+    none, zero = jnp.array(-jnp.inf), jnp.array(0)
+    search = Search(start, none, start, none, jnp.ones(num_rows, bool), zero, zero)
+    search, _ = jax.lax.scan(iterate, search, random.split(key_search, iterations))
+    return search.best
+
+
+def change(key: Array, now: Components, data: MallowsData) -> tuple[Components, Array, Array]:
+    """Put a component at a random ranking, deal places of its center anew, or choose rankings.
+
+    :return: the components, how many partial iterations follow, and the share of rows that those
+        see.
+    """
+    num_components, num_items = now.center.shape
+    key_kind, key_which, key_ranking, key_deal, key_share = random.split(key, 5)
+    kind = random.randint(key_kind, (), 0, 3)
+    c = random.randint(key_which, (), 0, num_components)
+    at_ranking = centers_at_rankings(key_ranking, data, 1, num_items)[0]
+    dealt = propose_rearrangement(key_deal, now.center[c][None])[0]
+    places = jnp.stack([at_ranking, dealt, now.center[c]])
+    moved = kind == _AT_RANKING
+    log_share = jnp.where(moved, -np.log(num_components), now.log_share[c])
+    changed = Components(
+        now.center.at[c].set(places[kind]),
+        now.concentration.at[c].set(jnp.where(moved, 0.5, now.concentration[c])),
+        jax.nn.log_softmax(now.log_share.at[c].set(log_share)),
+    )
+    share = jnp.exp(random.uniform(key_share, minval=np.log(0.01)))
+    return changed, jnp.where(kind == _PARTIAL, _PARTIAL_ITERATIONS, 0), share
+
+
+def centers_at_rankings(key: Array, data: MallowsData, num_centers: int, num_items: int) -> Array:
+    """Random rankings, each completed by the other items in random order, (num_centers, n)."""
+    key_rows, key_rest = random.split(key)
+    visits = random.randint(key_rows, (num_centers,), 0, data.num_rankings)
+    orderings = data.orderings[data.row_index[visits]]
+    items = jnp.where(orderings >= 0, orderings, num_items)
+    turn = num_items + random.uniform(key_rest, (num_centers, num_items))
+    stages = jnp.arange(orderings.shape[1], dtype=turn.dtype)
+    turn = turn.at[jnp.arange(num_centers)[:, None], items].set(stages, mode="drop")
+    return jnp.argsort(turn, axis=1).astype(jnp.int32)
+
+
+def log_table(now: Components, data: MallowsData) -> Array:
+    """Log share plus log likelihood of every row in every component, (K, rows)."""
+    num_components, num_items = now.center.shape
+    places = inverse_ordering(now.center)
+    rows = log_likelihoods(data, places, now.concentration, jnp.array(num_components), num_items)
+    return now.log_share[:, None] + rows
+
+
+def improve(now: Components, weights: Array, data: MallowsData, lengths: Array) -> Components:
+    """The M-step, given the weights of the rows in each component, (K, rows).
+
+    :param lengths: of the blocks of items that are moved.
+    """
+    num_items, num_stages = now.center.shape[1], now.concentration.shape[1]
+    limits = max_codes(num_items, num_stages)
+    stages, (later, earlier) = np.arange(num_stages), np.tril_indices(num_stages, -1)
+    # an item of -1 (padding) is sent out of range, where "drop" ignores it
+    items = jnp.where(data.listed, data.orderings, num_items)
+
+    def one(parameters: tuple[Array, Array]) -> tuple[Array, Array]:
+        center, weights = parameters
+        weights = jnp.where(data.listed, weights[:, None], 0.0)
+        listed = scatter_add(jnp.zeros((num_stages, num_items)), (stages, items), weights)
+        beaten = jnp.zeros((num_stages, num_items, num_items))
+        pairs = later, items[:, later], items[:, earlier]
+        beaten = scatter_add(beaten, pairs, weights[:, later])
+        costs = jnp.where(jnp.eye(num_items, dtype=bool), 0.0, listed[:, :, None] - beaten)
+        return move_blocks(center, costs, listed.sum(1), limits, lengths)
+
+    center, theta = jax.lax.map(one, (now.center, weights))
+    sizes = weights.sum(1) + 1.0
+    return Components(center, theta, jnp.log(sizes) - jnp.log(sizes.sum()))
+
+
+def move_blocks(
+    center: Array, costs: Array, counts: Array, limits: Array, lengths: Array
+) -> tuple[Array, Array]:
+    """Move the best block of neighbouring items to its best place, θ at its best for each.
+
+    With θ held as it is, the best center would often be the present one.
+
+    :param center: (n,).
+    :param costs: how much a stage's sum of codes grows if item k stands before i, (T, n, n).
+    :param counts: rankings that reach each stage, (T,).
+    :param lengths: of the block in each move, one after the other, (moves,), at least 1.
+    :return: center and θ, with a prior ranking of codes 1, which keeps θ finite.
+    """
+    num_items = len(center)
+    here = jnp.arange(num_items)
+
+    def best_concentration(sums: Array) -> tuple[Array, Array]:
+        b, m = (jnp.expand_dims(x, range(1, sums.ndim)) for x in (counts + 2.0, limits))
+        theta = concentration_mode(sums + 1.0, b, m)
+        return theta, jnp.sum(-theta * (sums + 1.0) - (b - 1.0) * log_psi(theta, m), axis=0)
+
+    def code_sums(center: Array) -> tuple[Array, Array]:
+        paid = costs[:, center][:, :, center]
+        return jnp.tril(paid).sum((1, 2)), paid
+
+    def move(center: Array, length: Array) -> tuple[Array, None]:
+        sums, paid = code_sums(center)
+        change = paid - paid.swapaxes(1, 2)  # to put the item at one place behind that at another
+        total = jnp.pad(jnp.cumsum(jnp.cumsum(change, axis=1), axis=2), ((0, 0), (1, 0), (1, 0)))
+        # of a block that starts at a place, against all items before another place; the block
+        # against itself makes 0
+        behind = total[:, jnp.minimum(here + length, num_items)] - total[:, :-1]
+        start, new_start = here[:, None], here
+        end = jnp.where(new_start > start, new_start + length, new_start)
+        gain = behind[:, start, jnp.minimum(end, num_items)] - behind[:, start, start]
+        _, log_likelihood = best_concentration(sums[:, None, None] + gain)
+        fits = jnp.maximum(start, new_start) + length <= num_items
+        best = jnp.argmax(jnp.where(fits, log_likelihood, -jnp.inf))
+        start, new_start = jnp.divmod(best, num_items)
+        # the others keep their order
+        nth = jnp.where(here < new_start, here, here - length)
+        source = jnp.where(nth < start, nth, nth + length)
+        in_block = (here >= new_start) & (here < new_start + length)
+        return center[jnp.where(in_block, start + here - new_start, source)], None
+
+    center, _ = jax.lax.scan(move, center, lengths)
+    return center, best_concentration(code_sums(center)[0])[0]
+
+
+_INITS = ("search", "nearest", "random", "given")
+_LEAST_SEARCH = 100  # iterations of a search that is worth its time
+
+
+def _init_random(key: Array, data: MallowsData, slots: int, n: int, stages: int) -> dict:
+    """Uniform labels of up to 20 clusters, uniform centers, every θ 1."""
+    key_labels, key_centers = random.split(key)
+    labels = random.randint(key_labels, (data.num_rankings,), 0, min(slots, 20))
+    centers = jnp.argsort(random.uniform(key_centers, (slots, n)), axis=1).astype(jnp.int32)
+    theta = jnp.ones((slots, stages))
+    return {"assignments": labels, "center": centers, "concentration": theta}
+
+
+def _init_search(
+    key: Array, data: MallowsData, slots: int, n: int, tied: bool, iterations: int
+) -> dict:
+    """A good mode of the likelihood, found by EM with random changes; labels drawn given it."""
+    key_search, key_labels = random.split(key)
+    found = search_mixture(key_search, data, slots, n, iterations)
+    labels = draw_labels(key_labels, log_table(found, data), data.row_index)
+    theta = jnp.maximum(found.concentration, 1e-3)  # 0 has no logarithm
+    if tied:
+        # the search knows nothing of it
+        theta = jnp.tile(theta.mean(1, keepdims=True), (1, theta.shape[1]))
+    return {"assignments": labels, "center": found.center, "concentration": theta}
+
+
+def _init_nearest(
+    key: Array, data: MallowsData, slots: int, n: int, stages: int, rounds: int = 5
+) -> dict:
+    """Nearest-center clustering of up to 20 seeds, with Borda orders for centers."""
+    key_seeds, key_ties = random.split(key)
+    seeds = min(slots, 20, data.num_rankings)
+    theta = jnp.ones((slots, stages))
+    rows = data.row_index[random.permutation(key_seeds, data.num_rankings)[:seeds]]
+    jitter = random.uniform(key_ties, (slots, n)) * 1e-3
+    labels = jnp.zeros(data.num_rankings, jnp.int32)
+    scores = _borda_scores(labels, data, slots, n)[:1] / data.num_rankings
+    # each seed is its list, then the other items in the Borda order of all rankings
+    own = jnp.tile(scores, (slots, 1)) + jitter
+    if slots > 1:
+        stage = jnp.where(data.listed[rows], jnp.arange(stages) - 10.0 * n, 0.0)
+        items = jnp.where(data.listed[rows], data.orderings[rows], n)
+        own = own.at[jnp.arange(seeds)[:, None], items].set(stage, mode="drop")
+    centers = jnp.argsort(own, axis=1).astype(jnp.int32)
+    for _ in range(rounds if slots > 1 else 0):
+        table = log_likelihoods(data, inverse_ordering(centers), theta, jnp.array(seeds), n)
+        labels = jnp.argmax(table, axis=0).astype(jnp.int32)[data.row_index]
+        sizes = count_by_label(labels, slots)
+        scores = _borda_scores(labels, data, slots, n) / jnp.maximum(sizes, 1)[:, None]
+        centers = jnp.argsort(scores + jitter, axis=1).astype(jnp.int32)
+    return {"assignments": labels, "center": centers, "concentration": theta}
+
+
+def _borda_scores(labels: Array, data: MallowsData, slots: int, n: int) -> Array:
+    """Sum of the places of each item over each cluster's rankings, (C, n).
+
+    An item not listed gets the mean of the places left.
+    """
+    who = data.members(labels, slots)
+    listed = data.listed[who.rows]
+    weights = who.weights.astype(float)
+    mean_left = (n - 1 + listed.sum(1)) / 2.0
+    base = sum_by_label(weights * mean_left, who.clusters, slots)
+    items = jnp.where(listed, data.orderings[who.rows], n)
+    gain = (jnp.arange(listed.shape[1]) - mean_left[:, None]) * weights[:, None]
+    scores = scatter_add(jnp.zeros((slots, n)), (who.clusters[:, None], items), gain)
+    return scores + base[:, None]

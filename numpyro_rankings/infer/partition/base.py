@@ -1,0 +1,351 @@
+"""What the samplers of partitions share: model, state, prior, start, concentration."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jax import Array, random
+from numpyro.util import is_prng_key
+
+from numpyro_rankings.components.family import Family, take, with_auxiliary
+from numpyro_rankings.components.points import (
+    Points,
+    as_points,
+    repeat,
+    start_auxiliary,
+    update_auxiliary,
+)
+from numpyro_rankings.distributions import ChineseRestaurantProcess
+from numpyro_rankings.infer.base import GibbsKernel
+from numpyro_rankings.infer.blocks import check_block_family
+from numpyro_rankings.infer.checks import (
+    check_arguments,
+    check_possible,
+    check_scale,
+    check_start_values,
+)
+from numpyro_rankings.infer.mixture.labels import canonical_order
+from numpyro_rankings.infer.mixture.members import label_dtype
+from numpyro_rankings.infer.mixture.prior import (
+    PartitionPrior,
+    RestaurantPrior,
+    update_alpha,
+    update_alpha_with_discount,
+)
+from numpyro_rankings.infer.priors import draw_start, log_prior
+from numpyro_rankings.models import conjugate_mixture
+from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.ops.sums import count_by_label
+
+_WEIGHT_OF_LAST = 0.1  # of a sweep of warm-up in the mean number of clusters
+STARTS = ("sequential", "one", "singletons")
+
+
+class PartitionState(NamedTuple):
+    """
+    - **z** - ``assignments`` (N,), ``num_clusters``, ``alpha`` and ``log_joint``; auxiliary
+      variables of the family, if it has any.
+    - **potential_energy** - minus the log joint.
+    - **accept_prob** - of the Metropolis-Hastings moves of the sweep, on average; 1 without any.
+    - **overflow** - whether a move wanted more clusters than there are slots.
+    - **rng_key** - key of the next sweep.
+    - **warmup_left** - sweeps of warm-up still to come.
+    - **mean_clusters** - number of clusters on average over the last sweeps of warm-up, to which
+      the permutation-augmented sampler adapts; **warmup_done** - how many there were.
+    """
+
+    z: dict[str, Array]
+    potential_energy: Array
+    accept_prob: Array
+    overflow: Array
+    rng_key: Array
+    warmup_left: Array
+    mean_clusters: Array
+    warmup_done: Array
+
+
+class Move(NamedTuple):
+    """What a sweep of a kernel makes of the labels, (N,); and how it fared, as in the state."""
+
+    labels: Array
+    accept_prob: Array
+    overflow: Array
+
+
+class PartitionKernel(GibbsKernel):
+    """Base of the kernels whose state is a partition of data of a conjugate family.
+
+    A subclass gives :meth:`_move`, which leaves the posterior of the labels given alpha as it is.
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        alpha: float | dist.Distribution = 1.0,
+        *,
+        discount: float = 0.0,
+        max_clusters: int = 64,
+        init: str = "sequential",
+        model: Callable | None = None,
+        sites: Mapping[str, str] | None = None,
+    ) -> None:
+        if not isinstance(family, Family):
+            raise ValueError(f"family must be a component family, got {family!r}")
+        if not isinstance(discount, int | float | np.number) or not 0 <= float(discount) < 1:
+            raise ValueError(f"discount must be a number, at least 0 and less than 1: {discount!r}")
+        check_scale("alpha", alpha)
+        check_whole("max_clusters", max_clusters, 1)
+        if init not in STARTS:
+            raise ValueError(f"init is one of {STARTS}, got {init!r}")
+        self._family, self._alpha, self._discount = family, alpha, float(discount)
+        self._max_clusters, self._start = max_clusters, init
+        self._is_block = model is not None
+        self._sites = {"assignments": "assignments", **(sites or {})}
+        if set(self._sites) != {"assignments"}:
+            raise ValueError(f"sites can name ['assignments'], got {sorted(self._sites)}")
+        check_block_family(family, self._is_block)
+        if model is None:
+            model = partial(
+                conjugate_mixture,
+                family=family,
+                alpha=alpha,
+                discount=self._discount,
+                max_clusters=max_clusters,
+            )
+        super().__init__(model)
+
+    has_decisions = False  # whether accept_prob says anything
+
+    @property
+    def family(self) -> Family:
+        """Of the components."""
+        return self._family
+
+    @property
+    def num_slots(self) -> int:
+        """The largest number of clusters."""
+        return self._max_clusters
+
+    @abstractmethod
+    def _move(
+        self, key: Array, labels: Array, prior: RestaurantPrior, points: Points, state: Any
+    ) -> Move:
+        """New labels given α."""
+
+    # -- data ------------------------------------------------------------------------------------
+
+    def _data(self, args: tuple, kwargs: dict) -> Any:
+        if not self._is_block and len(args) + len(kwargs) > 1:
+            raise TypeError("the kernel takes the data and nothing else: mcmc.run(key, data)")
+        if args:
+            return args[0]
+        if "data" in kwargs:
+            return kwargs["data"]
+        raise TypeError("the kernel needs the data as the first argument of mcmc.run(key, …)")
+
+    def _points(self, args: tuple, kwargs: dict, z: dict) -> Points:
+        return as_points(self._family, with_auxiliary(self._family, self._data(args, kwargs), z))
+
+    def _check(self, args: tuple, kwargs: dict) -> None:
+        self._check_use_as_block()
+        data = self._data(args, kwargs)
+        if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(data)):
+            self._family.check(data)
+        size = self._family.size(data)
+        if size == 0:
+            raise ValueError("there are no points")
+        if self._start == "singletons" and size > self._max_clusters:
+            raise ValueError(
+                "init='singletons' needs as many slots as there are points: "
+                f"max_clusters={size}, not {self._max_clusters}"
+            )
+        self._check_size(size)
+
+    def _check_size(self, size: int) -> None:
+        """Raise ValueError if the kernel cannot work on so many points."""
+
+    def _check_warmup(self, num_warmup: int) -> None:
+        """Raise ValueError if the kernel needs another number of sweeps to adapt in."""
+
+    # -- state -----------------------------------------------------------------------------------
+
+    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+        """Initial state; a batch of keys gives a batch of chains."""
+        self._check_warmup(num_warmup)
+        check_arguments(model_args, dict(model_kwargs or {}))
+        if not self._is_block:
+            check_start_values(init_params)
+        given = {} if self._is_block else init_params or {}
+        labels = given.get("assignments")
+        if labels is not None and not isinstance(labels, jax.core.Tracer):
+            chains = () if is_prng_key(rng_key) else rng_key.shape[:1]
+            self._check_labels(np.asarray(labels), chains, model_args, dict(model_kwargs or {}))
+        state = super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
+        if not self._is_block:
+            check_possible(state.potential_energy)
+        return state._replace(warmup_left=jnp.full_like(state.warmup_left, num_warmup))
+
+    def _check_labels(
+        self, labels: np.ndarray, chains: tuple[int, ...], args: tuple, kwargs: dict
+    ) -> None:
+        size = self._family.size(self._data(args, kwargs))
+        if labels.dtype.kind not in "iu" or labels.shape != (*chains, size):
+            raise ValueError(
+                f"init_params['assignments'] must be one label for each of the {size} points, "
+                f"an integer array of shape {(*chains, size)}, got {labels.shape} of {labels.dtype}"
+            )
+        if labels.max() >= self._max_clusters:
+            raise ValueError(
+                "init_params['assignments'] must be labels below max_clusters = "
+                f"{self._max_clusters}"
+            )
+
+    def _prior(self, z: dict, args: tuple, kwargs: dict) -> RestaurantPrior:
+        """α and d; as a block, those of the user's model given the sibling sites."""
+        if not self._is_block:
+            return RestaurantPrior(jnp.asarray(z["alpha"], float), jnp.asarray(self._discount))
+        site = self._sites["assignments"]
+        prior = self._sites_of_model({site: z[site]}, args, kwargs)[site]["fn"]
+        if not isinstance(prior, ChineseRestaurantProcess):
+            raise ValueError(
+                f"site {site!r} must have a ChineseRestaurantProcess as its prior, not {prior!r}"
+            )
+        if prior.max_clusters != self._max_clusters:
+            raise ValueError(
+                f"the prior of site {site!r} has max_clusters={prior.max_clusters}, the kernel "
+                f"{self._max_clusters}"
+            )
+        return RestaurantPrior(
+            jnp.asarray(prior.concentration, float), jnp.asarray(prior.discount, float)
+        )
+
+    def _init(
+        self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict
+    ) -> PartitionState:
+        key_alpha, key_labels, rng_key, key_auxiliary = random.split(rng_key, 4)
+        given = {} if self._is_block else dict(init_params or {})
+        auxiliary = start_auxiliary(key_auxiliary, self._family, self._data(args, kwargs), given)
+        points, site = self._points(args, kwargs, auxiliary), self._sites["assignments"]
+        size = points.size
+        z = {site: jnp.zeros(size, jnp.int32)}
+        if not self._is_block:
+            z["alpha"] = jnp.asarray(draw_start(key_alpha, given.get("alpha", self._alpha)), float)
+        prior = self._prior(z, args, kwargs)
+        if self._is_block:
+            self._check_dependents(z, site, args, kwargs, lambda _, fn: isinstance(fn, dist.Unit))
+        if "assignments" in given:
+            labels = jnp.asarray(given["assignments"], jnp.int32)
+        elif self._start == "one":
+            labels = z[site]
+        elif self._start == "singletons":
+            labels = jnp.arange(size, dtype=jnp.int32)
+        else:
+            labels = predict_in_turn(key_labels, prior, points, self._family, self._max_clusters)
+        zero = jnp.zeros(())
+        state = PartitionState(
+            z, zero, zero + 1.0, jnp.array(False), rng_key, jnp.array(0), zero, jnp.array(0)
+        )
+        return self._with_labels(state, labels, prior, points, auxiliary)
+
+    def _sweep(self, state: PartitionState, args: tuple, kwargs: dict) -> PartitionState:
+        rng_key, key_move, key_alpha, key_auxiliary = random.split(state.rng_key, 4)
+        points = self._points(args, kwargs, state.z)
+        prior = self._prior(state.z, args, kwargs)
+        labels = state.z[self._sites["assignments"]].astype(jnp.int32)
+        move = self._move(key_move, labels, prior, points, state)
+        sizes = count_by_label(move.labels, self._max_clusters)
+        if isinstance(self._alpha, dist.Distribution) and not self._is_block:
+            prior = prior._replace(alpha=self._update_alpha(key_alpha, prior, sizes))
+        state = state._replace(
+            accept_prob=move.accept_prob, overflow=move.overflow, rng_key=rng_key
+        )
+        state = adapt(state, jnp.sum(sizes > 0))
+        data, slots = self._data(args, kwargs), self._max_clusters
+        auxiliary = update_auxiliary(key_auxiliary, self._family, data, state.z, move.labels, slots)
+        if auxiliary:
+            points = self._points(args, kwargs, auxiliary)
+        return self._with_labels(state, move.labels, prior, points, auxiliary)
+
+    def _update_alpha(self, key: Array, prior: RestaurantPrior, sizes: Array) -> Array:
+        if self._discount == 0.0:
+            return update_alpha(key, PartitionPrior(prior.alpha, None), self._alpha, sizes)
+        return update_alpha_with_discount(key, prior, self._alpha, sizes)
+
+    def _with_labels(
+        self,
+        state: PartitionState,
+        labels: Array,
+        prior: RestaurantPrior,
+        points: Points,
+        auxiliary: dict[str, Array],
+    ) -> PartitionState:
+        """The state with labels in order of first use, and their log joint."""
+        slots = self._max_clusters
+        labels, _ = canonical_order(labels, slots)
+        sizes = count_by_label(labels, slots)
+        log_joint = self._log_joint(labels, sizes, prior, points)
+        z = {self._sites["assignments"]: labels.astype(label_dtype(slots)), **auxiliary}
+        if not self._is_block:
+            z |= {"num_clusters": jnp.sum(sizes > 0), "alpha": prior.alpha, "log_joint": log_joint}
+        return state._replace(z=z, potential_energy=-log_joint)
+
+    def _log_joint(
+        self, labels: Array, sizes: Array, prior: RestaurantPrior, points: Points
+    ) -> Array:
+        """log p(data, labels, α)."""
+        clusters = self._family.of_clusters(points.statistics, labels, self._max_clusters)
+        log_joint = prior.log_prob(sizes) + self._family.log_marginal(clusters).sum()
+        log_joint += points.log_base
+        if isinstance(self._alpha, dist.Distribution) and not self._is_block:
+            log_joint += log_prior(self._alpha, prior.alpha)
+        return log_joint
+
+    def _potential(self, state: PartitionState, args: tuple, kwargs: dict) -> Array:
+        labels = state.z[self._sites["assignments"]].astype(jnp.int32)
+        sizes = count_by_label(labels, self._max_clusters)
+        prior = self._prior(state.z, args, kwargs)
+        return -self._log_joint(labels, sizes, prior, self._points(args, kwargs, state.z))
+
+
+def adapt(state: PartitionState, num_clusters: Array) -> PartitionState:
+    """Count a sweep, and take its number of clusters into the mean while it is warm-up."""
+    warm = state.warmup_left > 0
+    done = state.warmup_done + warm
+    # of the last sweeps, roughly: a start may have far more clusters
+    weight = jnp.maximum(1.0 / jnp.maximum(done, 1), _WEIGHT_OF_LAST)
+    step = weight * (num_clusters.astype(float) - state.mean_clusters)
+    return state._replace(
+        warmup_left=jnp.maximum(state.warmup_left - 1, 0),
+        warmup_done=done,
+        mean_clusters=state.mean_clusters + jnp.where(warm, step, 0.0),
+    )
+
+
+def predict_in_turn(
+    key: Array, prior: RestaurantPrior, points: Points, family: Family, num_slots: int
+) -> Array:
+    """Seat the points one after another by their predictive probability: labels (N,)."""
+    clusters = repeat(points.empty, num_slots)
+    sizes = jnp.zeros(num_slots, jnp.int32)
+
+    def seat(carry: tuple, inputs: tuple) -> tuple:
+        clusters, sizes = carry
+        point, log_alone, noise = inputs
+        number = jnp.sum(sizes > 0)
+        # seats are taken in their order, so that the first empty one is the next
+        log_weights = prior.log_join(sizes) + family.log_predictive(clusters, point)
+        is_next = jnp.arange(num_slots) == number
+        log_weights = jnp.where(is_next, prior.log_open(number) + log_alone, log_weights)
+        seat = jnp.argmax(log_weights + noise)
+        joined = family.add(take(clusters, seat), point)
+        clusters = jax.tree.map(lambda x, y: x.at[seat].set(y), clusters, joined)
+        return (clusters, sizes.at[seat].add(1)), seat.astype(jnp.int32)
+
+    noise = random.gumbel(key, (points.size, num_slots))
+    inputs = points.statistics, points.log_alone, noise
+    return jax.lax.scan(seat, (clusters, sizes), inputs)[1]

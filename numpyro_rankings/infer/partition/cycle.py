@@ -1,0 +1,105 @@
+"""Kernels that take turns on one state."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jax import Array, random
+
+from numpyro_rankings.components.family import Family
+from numpyro_rankings.components.points import Points
+from numpyro_rankings.infer.mixture.prior import RestaurantPrior
+from numpyro_rankings.infer.partition.base import Move, PartitionKernel, PartitionState
+
+
+def _is_like(value: Any, other: Any) -> bool:
+    """Whether two settings say the same; of families and priors, if they are made alike."""
+    if value is other:
+        return True
+    if isinstance(value, dist.Distribution) and type(value) is type(other):
+        leaves, structure = jax.tree.flatten(value)
+        others, other_structure = jax.tree.flatten(other)
+        same = structure == other_structure  # type: ignore[operator]
+        return bool(same) and all(map(np.array_equal, leaves, others))
+    if isinstance(value, Family) and type(value) is type(other):
+        mine, its = vars(value), vars(other)
+        return mine.keys() == its.keys() and all(np.array_equal(mine[k], its[k]) for k in mine)
+    return bool(value == other)
+
+
+class Cycle(PartitionKernel):
+    """
+    Kernels of one posterior that take turns: a sweep is one of each, in order.
+
+    ``Cycle([CollapsedGibbs(f, a), SplitMerge(f, a), PermutationGibbs(f, a)])`` is Gibbs with
+    split-merge and permutation moves. The start and the draw of alpha are those of the first;
+    ``accept_prob`` is the mean of those that have one.
+
+    :param kernels: kernels of partitions with the same family, ``alpha``, ``discount`` and
+        ``max_clusters``; as a block, with the same ``model`` and ``sites``.
+    """
+
+    def __init__(self, kernels: Sequence[PartitionKernel]) -> None:
+        kernels = [kernels] if isinstance(kernels, PartitionKernel) else list(kernels)
+        if not kernels or not all(isinstance(kernel, PartitionKernel) for kernel in kernels):
+            raise ValueError(f"Cycle takes a list of kernels of partitions, got {kernels!r}")
+        first = kernels[0]
+        for name in ("family", "alpha", "discount", "max_clusters", "sites"):
+            values = [getattr(kernel, f"_{name}") for kernel in kernels]
+            if not all(_is_like(value, values[0]) for value in values):
+                raise ValueError(f"the kernels of a Cycle must have the same {name}: {values}")
+        if len({kernel._is_block for kernel in kernels}) > 1 or (
+            first._is_block and any(kernel.model != first.model for kernel in kernels)
+        ):
+            raise ValueError("the kernels of a Cycle must have the same model")
+        self._kernels = kernels
+        self.has_decisions = any(kernel.has_decisions for kernel in kernels)
+        super().__init__(
+            first._family,
+            first._alpha,
+            discount=first._discount,
+            max_clusters=first._max_clusters,
+            init=first._start,
+            model=first.model if first._is_block else None,
+            sites=first._sites,
+        )
+
+    @property
+    def kernels(self) -> list[PartitionKernel]:
+        """Those that take turns."""
+        return list(self._kernels)
+
+    def wrap_model(self, wrapper):
+        """A copy on ``wrapper(model)``, as :class:`numpyro.infer.Gibbs` asks for."""
+        kernel = super().wrap_model(wrapper)
+        kernel._kernels = [one.wrap_model(wrapper) for one in self._kernels]
+        return kernel
+
+    def _check_size(self, size: int) -> None:
+        for kernel in self._kernels:
+            kernel._check_size(size)
+
+    def _check_warmup(self, num_warmup: int) -> None:
+        for kernel in self._kernels:
+            kernel._check_warmup(num_warmup)
+
+    def _move(
+        self,
+        key: Array,
+        labels: Array,
+        prior: RestaurantPrior,
+        points: Points,
+        state: PartitionState,
+    ) -> Move:
+        accept_probs: list[Any] = []
+        overflow = jnp.array(False)
+        for kernel, one in zip(self._kernels, random.split(key, len(self._kernels)), strict=True):
+            labels, accept_prob, full = kernel._move(one, labels, prior, points, state)
+            overflow |= full
+            if kernel.has_decisions:
+                accept_probs.append(accept_prob)
+        mean = jnp.stack(accept_probs).mean() if accept_probs else jnp.ones(())
+        return Move(labels, mean, overflow)

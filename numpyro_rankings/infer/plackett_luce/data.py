@@ -1,0 +1,72 @@
+"""Rankings as the Plackett–Luce kernels read them, and their likelihood."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from numpyro_rankings.infer.mixture.members import Members, members
+from numpyro_rankings.ops.choices import (
+    Choices,
+    as_choices,
+    can_be_tabled,
+    set_counts,
+    set_mass_pairs,
+    stage_mass_pairs,
+    times_chosen,
+)
+from numpyro_rankings.ops.pairs import Pair, subtract_pair, sum_as_pair, sum_pairs, times_log
+from numpyro_rankings.rankings import Rankings
+
+
+class PlackettLuceData(NamedTuple):
+    """Rankings as the updates read them: **choices**, **counts** (rows,), **row_index** (N,)."""
+
+    choices: Choices
+    counts: Array
+    row_index: Array
+
+    @property
+    def num_rankings(self) -> int:
+        """N, the number of rankings."""
+        return self.row_index.shape[0]
+
+    def members(self, assignments: Array, num_slots: int) -> Members:
+        """Who belongs where."""
+        return members(assignments, self.row_index, self.counts.shape[0], num_slots)
+
+
+def as_data(rankings: Rankings, pool: bool = False) -> PlackettLuceData:
+    """The choices of the rankings; a ``pool`` of unseen items is always in play."""
+    choices = as_choices(
+        jnp.asarray(rankings.orderings),
+        None if rankings.choice_sets is None else jnp.asarray(rankings.choice_sets),
+        rankings.num_items,
+        pool,
+    )
+    rows = jnp.asarray(rankings.row_index, jnp.int32)
+    return PlackettLuceData(choices, jnp.asarray(rankings.counts), rows)
+
+
+def log_likelihood_of(
+    data: PlackettLuceData, who: Members, weights: Array, pool: Array | None
+) -> Pair:
+    """Log likelihood of all rankings in their clusters, eq. (1), and what float32 leaves of it."""
+    num_clusters, num_items = weights.shape
+    choices, stages = data.choices, data.choices.orderings.shape[1]
+    chosen = times_chosen(choices, *who, num_clusters, num_items)
+    most = data.num_rankings
+    total = sum_as_pair(times_log(chosen, jnp.where(chosen > 0, weights, 1.0), largest=most))
+    if can_be_tabled(num_clusters, num_items, len(who.rows), stages):
+        counts = set_counts(choices, *who, num_clusters, num_items)
+        masses = sum_as_pair(times_log(counts, *set_mass_pairs(weights, pool), largest=most))
+        return subtract_pair(total, masses)
+    counts = choices.informative.T[:, who.rows] * who.weights
+    masses = stage_mass_pairs(choices, who.rows, who.clusters, weights, pool)
+
+    def one_stage(stage: tuple[Array, Pair]) -> Pair:
+        counts, masses = stage
+        return sum_as_pair(times_log(counts, *masses, largest=most))
+
+    return subtract_pair(total, sum_pairs(jax.lax.map(one_stage, (counts, masses))))

@@ -1,0 +1,53 @@
+"""What the kernels share whose items have no end."""
+
+from typing import Any
+
+from numpyro_rankings.infer.base import GibbsKernel, find_rankings
+from numpyro_rankings.infer.checks import check_only_rankings
+from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData, as_data
+from numpyro_rankings.rankings import Rankings
+
+SITES_OF_DATA = ("process", "rankings")  # of the models of a pool of items
+
+
+class PoolKernel(GibbsKernel):
+    """What the kernels share whose items have no end: the rankings of those that are listed."""
+
+    def _check(self, args: tuple, kwargs: dict) -> None:
+        self._check_use_as_block()
+        if not self._is_block:
+            find_rankings(args, kwargs)
+            check_only_rankings(args, kwargs)
+        if find_rankings(args, kwargs).choice_sets is not None:
+            raise ValueError(
+                "these are subset rankings (they have choice sets); the model is one of rankings "
+                "of all items, of which there is no end"
+            )
+
+    def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        return of_listed_items(args, kwargs)
+
+    def _data(
+        self, args: tuple, kwargs: dict, z: dict | None = None
+    ) -> tuple[Rankings, PlackettLuceData]:
+        rankings = find_rankings(args, kwargs).of_listed_items()
+        check_listed(rankings, z)
+        return rankings, as_data(rankings, pool=True)
+
+
+def of_listed_items(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments of a model, with rankings of those items only that some ranking lists."""
+
+    def listed(value: Any) -> Any:
+        return value.of_listed_items() if isinstance(value, Rankings) else value
+
+    return tuple(map(listed, args)), {name: listed(value) for name, value in kwargs.items()}
+
+
+def check_listed(rankings: Rankings, z: dict | None) -> None:
+    """Raise ValueError if a state is of other items than the rankings."""
+    if z is not None and z["weights"].shape[-1] != rankings.num_items:
+        raise ValueError(
+            f"there are weights of {z['weights'].shape[-1]} items and rankings of "
+            f"{rankings.num_items}: under jit, pass rankings.of_listed_items()"
+        )

@@ -1,0 +1,83 @@
+"""Where the chains of a Plackett–Luce mixture start: the best of some optima of EM."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, random
+
+from numpyro_rankings.infer.mixture.labels import draw_labels
+from numpyro_rankings.infer.mixture.members import Members
+from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData
+from numpyro_rankings.infer.plackett_luce.waiting_times import normalise, sum_times_in_play
+from numpyro_rankings.ops.choices import log_likelihoods, times_chosen
+
+_START_ITERATIONS = 200  # of EM, before the first sweep
+_MOST_STARTS, _MOST_CELLS = 20, 4_000_000_000  # of EM in a mixture; what all of them may touch
+_SEED_BOOST = 1.0  # log weight that each place of a seed ranking is worth
+
+
+def start_mixture(
+    key: Array, data: PlackettLuceData, slots: int, num_items: int
+) -> tuple[Array, Array]:
+    """Labels and weights at the best of some optima that EM finds from random rankings."""
+    num_rows, num_stages = data.choices.orderings.shape
+    cells = slots * num_rows * num_stages * _START_ITERATIONS
+    starts = 1 if slots == 1 else min(max(_MOST_CELLS // cells, 1), _MOST_STARTS)
+
+    def climb(key: Array) -> tuple[Array, Array]:
+        seeds = normalise(_around_rankings(key, data, slots, num_items))
+        mixture = seeds, jnp.full(slots, -np.log(slots))
+
+        def step(mixture: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
+            return _expectation_maximization(*mixture, data), None
+
+        return jax.lax.scan(step, mixture, None, length=_START_ITERATIONS)[0]
+
+    def log_table(weights: Array, log_shares: Array) -> Array:
+        return log_likelihoods(data.choices, weights, None, jnp.array(slots)) + log_shares[:, None]
+
+    def keep_better(best: tuple, key: Array) -> tuple[tuple, None]:
+        mixture = climb(key)
+        score = jnp.sum(data.counts * jax.nn.logsumexp(log_table(*mixture), axis=0))
+        better = score > best[0]
+        return jax.tree.map(lambda a, b: jnp.where(better, a, b), (score, *mixture), best), None
+
+    key_labels, key = random.split(key)
+    nothing = jnp.array(-jnp.inf), jnp.full((slots, num_items), 1.0 / num_items), jnp.zeros(slots)
+    (_, *mixture), _ = jax.lax.scan(keep_better, nothing, random.split(key, starts))
+    return draw_labels(key_labels, log_table(*mixture), data.row_index), mixture[0]
+
+
+def _expectation_maximization(
+    weights: Array, log_shares: Array, data: PlackettLuceData
+) -> tuple[Array, Array]:
+    """One step of EM, with one of Hunter's in it.
+
+    Each item and each component counts once more than it occurs, so that no weight is 0.
+    """
+    num_components, num_items = weights.shape
+    table = log_likelihoods(data.choices, weights, None, jnp.array(num_components))
+    chances = jax.nn.softmax(table + log_shares[:, None], axis=0) * data.counts
+    rows = jnp.arange(table.shape[1])
+
+    def one(component: tuple[Array, Array]) -> Array:
+        chances, weights = component
+        who = Members(rows, 0 * rows, chances)
+        in_play, _ = sum_times_in_play(None, data, who, weights[None], None)
+        chosen = times_chosen(data.choices, *who, 1, num_items)
+        return normalise(jnp.log(1.0 + chosen[0]) - jnp.log(in_play[0] + num_items))
+
+    weights = jax.lax.map(one, (chances, weights))
+    sizes = chances.sum(1) + 1.0
+    return weights, jnp.log(sizes / sizes.sum())
+
+
+def _around_rankings(key: Array, data: PlackettLuceData, slots: int, num_items: int) -> Array:
+    """Log weights of K components around random rankings, (K, n)."""
+    orderings = data.choices.orderings
+    rows = data.row_index[random.randint(key, (slots,), 0, data.num_rankings)]
+    seeds, stages = orderings[rows], orderings.shape[1]
+    boost = _SEED_BOOST * (stages - jnp.arange(stages))
+    columns = jnp.where(seeds >= 0, seeds, num_items)
+    log_weights = jnp.zeros((slots, num_items))
+    return log_weights.at[jnp.arange(slots)[:, None], columns].set(boost, mode="drop")
