@@ -4,7 +4,7 @@ import argparse
 import textwrap
 from typing import Any
 
-from .command_line import UserError, use_compilation_cache
+from numpyro_rankings.command_line import UserError, use_compilation_cache
 
 _ABOUT = """\
 Check that this JAX, on this machine, compiles the kernels rightly.
@@ -44,7 +44,7 @@ def add_command(commands: Any) -> None:
 
 def _check(args: argparse.Namespace, _: str) -> int:
     use_compilation_cache(shortest=0.0)  # the sweeps op by op are many short programs
-    from .self_check import SelfCheck, check_kernels, choose_kernels, machine
+    from numpyro_rankings.self_check import SelfCheck, check_kernels, choose_kernels, machine
 
     try:
         names = choose_kernels(args.kernel, args.variants)

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import check_command, cluster_command
-from .command_line import (
+from numpyro_rankings import check_command, cluster_command
+from numpyro_rankings.command_line import (
     PROGRAM,
     Parser,
     UserError,
@@ -41,15 +41,15 @@ from .command_line import (
     scale,
     write_at_once,
 )
-from .command_line import use_compilation_cache as _use_compilation_cache
+from numpyro_rankings.command_line import use_compilation_cache as _use_compilation_cache
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from .point_estimates import ReferencePartition
-    from .predictive_checks import PredictiveChecks
-    from .rankings import Rankings
-    from .summaries import ClusterProfile, WeightsProfile
+    from numpyro_rankings.point_estimates import ReferencePartition
+    from numpyro_rankings.predictive_checks import PredictiveChecks
+    from numpyro_rankings.rankings import Rankings
+    from numpyro_rankings.summaries import ClusterProfile, WeightsProfile
 
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
 _BUNDLED = "apa1980"
@@ -282,7 +282,7 @@ def _parser() -> argparse.ArgumentParser:
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from . import __version__
+        from numpyro_rankings import __version__
 
         print(PROGRAM, __version__)
         parser.exit()
@@ -377,8 +377,8 @@ def _check_arguments(args: argparse.Namespace) -> None:
 
 
 def _read(name: str | None) -> "Rankings":
-    from .datasets import load_dataset, read_rankings
-    from .rankings import RankingsError
+    from numpyro_rankings.datasets import load_dataset, read_rankings
+    from numpyro_rankings.rankings import RankingsError
 
     if name is None:
         return load_dataset(_BUNDLED)
@@ -428,7 +428,7 @@ def _thinning(args: argparse.Namespace, rankings: "Rankings") -> int:
 
 
 def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int) -> Any:
-    from . import infer
+    from numpyro_rankings import infer
 
     def announce(kernel: Any) -> None:
         if args.model == "mallows" and kernel._search_iterations(rankings) > 0:
@@ -486,10 +486,10 @@ def _summarise(mcmc: Any, rankings: "Rankings", seed: int) -> _Summary:
     import jax
     import numpy as np
 
-    from .inference_data import to_inference_data
-    from .point_estimates import reference_partition
-    from .predictive_checks import posterior_predictive_checks
-    from .summaries import cluster_profiles, flatten_chains, membership_probability
+    from numpyro_rankings.inference_data import to_inference_data
+    from numpyro_rankings.point_estimates import reference_partition
+    from numpyro_rankings.predictive_checks import posterior_predictive_checks
+    from numpyro_rankings.summaries import cluster_profiles, flatten_chains, membership_probability
 
     samples = flatten_chains(mcmc.get_samples(group_by_chain=True))
     reference = membership = None
@@ -554,8 +554,8 @@ def _write(
     found: _Summary,
     details: dict[str, str],
 ) -> None:
-    from .inference_data import save_inference_data
-    from .report import write_report
+    from numpyro_rankings.inference_data import save_inference_data
+    from numpyro_rankings.report import write_report
 
     save_inference_data(found.data, folder / "posterior.nc")
     _write_clusters(folder / "clusters.csv", found.profiles, rankings)
@@ -574,7 +574,7 @@ def _write(
 
 
 def _write_clusters(path: Path, profiles: list[Any], rankings: "Rankings") -> None:
-    from .summaries import WeightsProfile
+    from numpyro_rankings.summaries import WeightsProfile
 
     is_weighted = isinstance(profiles[0], WeightsProfile)
     columns = _columns_of_weights if is_weighted else _columns_of_mallows
@@ -643,7 +643,7 @@ def _with_interval(name: str, mean: Any, interval: Any) -> dict[str, str]:
 
 
 def _print_summary(out: Path, rankings: "Rankings", found: _Summary) -> None:
-    from .report import plural
+    from numpyro_rankings.report import plural
 
     profiles = found.profiles
     width = shutil.get_terminal_size((100, 24)).columns

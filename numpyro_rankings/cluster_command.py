@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .command_line import (
+from numpyro_rankings.command_line import (
     UserError,
     add_run_options,
     as_prior,
@@ -36,9 +36,9 @@ from .command_line import (
 if TYPE_CHECKING:
     import numpy as np
 
-    from .cluster_data import Documents, Table
-    from .point_estimates import ReferencePartition
-    from .summaries import PartitionProfile
+    from numpyro_rankings.cluster_data import Documents, Table
+    from numpyro_rankings.point_estimates import ReferencePartition
+    from numpyro_rankings.summaries import PartitionProfile
 
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
 _MAX_CLUSTERS = 64  # by default
@@ -308,8 +308,8 @@ def _cluster(args: argparse.Namespace, command: str) -> None:
     data.attrs.update(details)
 
     def write(folder: Path) -> None:
-        from .inference_data import save_inference_data
-        from .report import write_partition_report
+        from numpyro_rankings.inference_data import save_inference_data
+        from numpyro_rankings.report import write_partition_report
 
         save_inference_data(data, folder / "posterior.nc")
         described = [points.describe(p.members) for p in profiles]
@@ -332,7 +332,7 @@ def _cluster(args: argparse.Namespace, command: str) -> None:
 
 
 def _read(args: argparse.Namespace) -> _Points:
-    from .cluster_data import counts_of, is_ldac, read_ldac, read_table
+    from numpyro_rankings.cluster_data import counts_of, is_ldac, read_ldac, read_table
 
     if not is_ldac(args.file):
         if args.vocab is not None:
@@ -366,7 +366,7 @@ def _warn_of_numbering(table: "Table") -> None:
 def _coordinates(args: argparse.Namespace, table: "Table") -> _Points:
     import numpy as np
 
-    from .components import GaussianMean, NormalInverseWishart
+    from numpyro_rankings.components import GaussianMean, NormalInverseWishart
 
     size, dimension = table.values.shape
     if size < 2:
@@ -414,7 +414,7 @@ def _coordinates(args: argparse.Namespace, table: "Table") -> _Points:
 def _documents(args: argparse.Namespace, documents: "Documents") -> _Points:
     import numpy as np
 
-    from .components import DirichletMultinomial, SparseCounts
+    from numpyro_rankings.components import DirichletMultinomial, SparseCounts
 
     words, counts = documents.words, documents.counts
     size, number = len(words), len(documents.vocabulary)
@@ -466,13 +466,13 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _plural(number: int, noun: str) -> str:
-    from .report import plural
+    from numpyro_rankings.report import plural
 
     return plural(number, noun)
 
 
 def _read_distances(args: argparse.Namespace, points: _Points) -> Any:
-    from .cluster_data import distances_in_time, read_distances, read_graph
+    from numpyro_rankings.cluster_data import distances_in_time, read_distances, read_graph
 
     if args.time is not None:
         assert points.times is not None
@@ -511,7 +511,7 @@ def _thinning(args: argparse.Namespace, points: _Points) -> int:
 
 
 def _sample(args: argparse.Namespace, points: _Points, distances: Any, thin: int) -> Any:
-    from . import infer
+    from numpyro_rankings import infer
 
     alpha = as_prior(args.alpha)
     if args.decay is not None:
@@ -541,9 +541,9 @@ def _summarise(
     """For ArviZ, a profile of each cluster, the partition that they describe, and who is in it."""
     import numpy as np
 
-    from .inference_data import to_inference_data
-    from .point_estimates import reference_partition
-    from .summaries import membership_probability, partition_profiles
+    from numpyro_rankings.inference_data import to_inference_data
+    from numpyro_rankings.point_estimates import reference_partition
+    from numpyro_rankings.summaries import membership_probability, partition_profiles
 
     labels = np.asarray(mcmc.get_samples()["assignments"])
     reference = reference_partition(labels)
@@ -584,7 +584,7 @@ def _figures(
     args: argparse.Namespace, points: _Points, data: Any, reference: "ReferencePartition"
 ) -> list[tuple[Any, str]]:
     """Of clusters in time, and of a decay whose scale was learned; the captions."""
-    from . import decays, plots
+    from numpyro_rankings import decays, plots
 
     figures = []
     if points.times is not None:

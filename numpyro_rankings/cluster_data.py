@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .command_line import UserError
+from numpyro_rankings.command_line import UserError
 
 if TYPE_CHECKING:
-    from .distances import SparseDistances
+    from numpyro_rankings.distances import SparseDistances
 
 MOST_POINTS = 10_000  # of which all distances are kept
 _MOST_WORDS = 10_000_000
@@ -299,7 +299,7 @@ def read_distances(path: str, size: int) -> np.ndarray:
 
 def distances_in_time(times: np.ndarray) -> np.ndarray:
     """From each point back to those before it; of the same time, to those above it in the file."""
-    from .distances import sequential_distances
+    from numpyro_rankings.distances import sequential_distances
 
     _check_size("--time", len(times))
     return np.asarray(sequential_distances(times))
@@ -312,7 +312,7 @@ def read_graph(
 
     :param path: two points a line, by their names or else numbers from 0.
     """
-    from .distances import graph_distances
+    from numpyro_rankings.distances import graph_distances
 
     edges = list(_edges(path))
     numbers = _numbers_of_points(path, edges, size, names)

@@ -257,7 +257,7 @@ def as_prior(value: Any) -> Any:
     """What :func:`scale` has read, as the kernels take it."""
     import numpyro.distributions as dist
 
-    from .distributions import FlatLog
+    from numpyro_rankings.distributions import FlatLog
 
     if value == "flat":
         return FlatLog()
@@ -326,9 +326,8 @@ class ShowsAllChains:
     def get_diagnostics_str(self, state: Any) -> str:
         import numpy as np
 
+        from numpyro_rankings.infer.base import log_joint_of
         from numpyro_rankings.infer.not_finite import check_not_stopped
-
-        from .infer.base import log_joint_of
 
         check_not_stopped(self, state.z)
         log_joint = f"log joint {float(np.mean(log_joint_of(state.z))):.1f}"
@@ -378,7 +377,7 @@ def describe_run(args: argparse.Namespace, thin: int) -> dict[str, str]:
     import numpy as np
     import numpyro
 
-    from . import __version__
+    from numpyro_rankings import __version__
 
     sweeps = f"{args.chains} chains of {args.warmup} sweeps of warm-up and {args.draws}"
     return {
@@ -429,8 +428,8 @@ def _print_wrapped(text: str, indent: str = "") -> None:
 
 def print_diagnostics(data: Any, out: Path, files: Sequence[str]) -> None:
     """Whether the run can be trusted, and where its results are."""
-    from .inference_data import diagnostics_table
-    from .report import number, verdict
+    from numpyro_rankings.inference_data import diagnostics_table
+    from numpyro_rankings.report import number, verdict
 
     table = diagnostics_table(data)
     print(

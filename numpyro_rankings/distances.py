@@ -9,7 +9,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from scipy.spatial import cKDTree
 
-from .ops.links import check_neighbors
+from numpyro_rankings.ops.links import check_neighbors
 
 __all__ = [
     "SparseDistances",

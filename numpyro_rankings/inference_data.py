@@ -16,14 +16,13 @@ import numpy as np
 from jax import Array
 from numpyro.infer import MCMC
 
+from numpyro_rankings.infer.base import find_rankings, log_joint_of
 from numpyro_rankings.infer.ddcrp.base import LinkGibbs
 from numpyro_rankings.infer.not_finite import check_not_stopped
 from numpyro_rankings.infer.partition.base import PartitionKernel
-
-from .infer.base import find_rankings, log_joint_of
-from .partitions import partition_entropy
-from .rankings import Rankings, check_rankings
-from .summaries import (
+from numpyro_rankings.partitions import partition_entropy
+from numpyro_rankings.rankings import Rankings, check_rankings
+from numpyro_rankings.summaries import (
     batch_of_rows,
     borda_ordering,
     check_fitted,
@@ -120,7 +119,7 @@ def to_inference_data(
     """
     import xarray as xr
 
-    from . import __version__
+    from numpyro_rankings import __version__
 
     if not isinstance(mcmc, MCMC):
         raise TypeError(f"mcmc must be a numpyro.infer.MCMC, got {type(mcmc).__name__}")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
-from .ops.checks import check_whole
+from numpyro_rankings.ops.checks import check_whole
 
 __all__ = [
     "MedoidPartition",

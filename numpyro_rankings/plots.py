@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpyro.distributions import Distribution
 
-from .decays import Decay
-from .inference_data import posterior_of
-from .ops.checks import check_whole
-from .partitions import coclustering
-from .point_estimates import reference_partition
-from .predictive_checks import PredictiveCheck
-from .summaries import (
+from numpyro_rankings.decays import Decay
+from numpyro_rankings.inference_data import posterior_of
+from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.partitions import coclustering
+from numpyro_rankings.point_estimates import reference_partition
+from numpyro_rankings.predictive_checks import PredictiveCheck
+from numpyro_rankings.summaries import (
     ClusterProfile,
     WeightsProfile,
     as_orderings,

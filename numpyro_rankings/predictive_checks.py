@@ -9,12 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from numpyro_rankings.distributions import GeneralizedMallows, TopTPlackettLuce
+from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.sums import scatter_add, sum_by_label
-
-from .distributions import GeneralizedMallows, TopTPlackettLuce
-from .ops.checks import check_whole
-from .rankings import Rankings
-from .summaries import check_samples, fitted_items, flatten_chains
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.summaries import check_samples, fitted_items, flatten_chains
 
 __all__ = ["PredictiveCheck", "PredictiveChecks", "posterior_predictive_checks"]
 

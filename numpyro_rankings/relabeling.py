@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .partitions import as_draws, canonical_labels, match_clusters
-from .point_estimates import reference_partition
-from .summaries import check_draws
+from numpyro_rankings.partitions import as_draws, canonical_labels, match_clusters
+from numpyro_rankings.point_estimates import reference_partition
+from numpyro_rankings.summaries import check_draws
 
 __all__ = ["RelabeledSamples", "relabel_samples"]
 

@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from . import plots
-from .inference_data import diagnostics_table
-from .point_estimates import ReferencePartition, credible_ball, reference_partition
-from .predictive_checks import PredictiveCheck, PredictiveChecks
-from .rankings import Rankings
-from .summaries import ClusterProfile, PartitionProfile, WeightsProfile, cluster_profiles
+from numpyro_rankings import plots
+from numpyro_rankings.inference_data import diagnostics_table
+from numpyro_rankings.point_estimates import ReferencePartition, credible_ball, reference_partition
+from numpyro_rankings.predictive_checks import PredictiveCheck, PredictiveChecks
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.summaries import (
+    ClusterProfile,
+    PartitionProfile,
+    WeightsProfile,
+    cluster_profiles,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

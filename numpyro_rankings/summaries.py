@@ -15,14 +15,14 @@ from scipy.special import entr
 from scipy.special import gammaln as gammaln_np
 from scipy.special import logsumexp as logsumexp_np
 
-from .datasets import Pool, seat_tokens
-from .distributions import GeneralizedMallows, TopTPlackettLuce
-from .ops.checks import check_whole
-from .ops.codes import inverse_ordering, max_codes, stage_codes
-from .ops.special import log_psi
-from .partitions import as_draws, as_partition, match_clusters
-from .point_estimates import reference_partition
-from .rankings import Rankings, check_rankings
+from numpyro_rankings.datasets import Pool, seat_tokens
+from numpyro_rankings.distributions import GeneralizedMallows, TopTPlackettLuce
+from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.ops.codes import inverse_ordering, max_codes, stage_codes
+from numpyro_rankings.ops.special import log_psi
+from numpyro_rankings.partitions import as_draws, as_partition, match_clusters
+from numpyro_rankings.point_estimates import reference_partition
+from numpyro_rankings.rankings import Rankings, check_rankings
 
 __all__ = [
     "ClusterProfile",

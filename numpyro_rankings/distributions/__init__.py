@@ -1,9 +1,9 @@
 """NumPyro distributions of rankings, of their parameters, and of partitions."""
 
-from . import constraints as constraints
-from .ddcrp import DistanceDependentCRP, links_to_partition
-from .flat import FlatLog
-from .mallows import (
+from numpyro_rankings.distributions import constraints as constraints
+from numpyro_rankings.distributions.ddcrp import DistanceDependentCRP, links_to_partition
+from numpyro_rankings.distributions.flat import FlatLog
+from numpyro_rankings.distributions.mallows import (
     GeneralizedMallows,
     MallowsConcentrationPrior,
     bayesmallows_alpha_to_concentration,
@@ -11,9 +11,12 @@ from .mallows import (
     concentration_to_dispersion,
     dispersion_to_concentration,
 )
-from .partition import ChineseRestaurantProcess, FiniteDirichletPartition
-from .permutation import RandomPermutation, all_permutations
-from .plackett_luce import TopTPlackettLuce
+from numpyro_rankings.distributions.partition import (
+    ChineseRestaurantProcess,
+    FiniteDirichletPartition,
+)
+from numpyro_rankings.distributions.permutation import RandomPermutation, all_permutations
+from numpyro_rankings.distributions.plackett_luce import TopTPlackettLuce
 
 __all__ = [
     "ChineseRestaurantProcess",

@@ -13,10 +13,9 @@ from numpyro.distributions.batch_util import vmap_over
 from numpyro.distributions.util import validate_sample
 from numpyro.util import is_prng_key
 
+from numpyro_rankings.distributions.partition import _canonical
+from numpyro_rankings.distributions.permutation import as_real, check_event, keep
 from numpyro_rankings.ops.links import check_neighbors, representatives
-
-from .partition import _canonical
-from .permutation import as_real, check_event, keep
 
 __all__ = ["DistanceDependentCRP", "links_to_partition"]
 

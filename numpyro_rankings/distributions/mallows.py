@@ -13,11 +13,11 @@ from numpyro.distributions.batch_util import vmap_over
 from numpyro.distributions.util import promote_shapes, validate_sample
 from numpyro.util import is_prng_key, not_jax_tracer
 
-from ..ops.codes import inverse_ordering, max_codes, ordering_from_codes, stage_codes
-from ..ops.sampling import sample_concentration, sample_truncated_geometric
-from ..ops.special import log_beta_tilde, log_psi, mean_code
-from . import constraints
-from .permutation import as_real, check_event, keep
+from numpyro_rankings.distributions import constraints
+from numpyro_rankings.distributions.permutation import as_real, check_event, keep
+from numpyro_rankings.ops.codes import inverse_ordering, max_codes, ordering_from_codes, stage_codes
+from numpyro_rankings.ops.sampling import sample_concentration, sample_truncated_geometric
+from numpyro_rankings.ops.special import log_beta_tilde, log_psi, mean_code
 
 __all__ = [
     "GeneralizedMallows",

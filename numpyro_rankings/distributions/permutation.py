@@ -16,8 +16,8 @@ from numpyro.distributions.batch_util import vmap_over
 from numpyro.distributions.util import validate_sample
 from numpyro.util import is_prng_key
 
-from ..ops.checks import check_whole
-from . import constraints
+from numpyro_rankings.distributions import constraints
+from numpyro_rankings.ops.checks import check_whole
 
 __all__ = ["RandomPermutation", "all_permutations"]
 

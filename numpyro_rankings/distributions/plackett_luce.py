@@ -13,9 +13,9 @@ from numpyro.distributions.batch_util import vmap_over
 from numpyro.distributions.util import promote_shapes, validate_sample
 from numpyro.util import is_prng_key
 
-from ..ops.checks import check_whole
-from . import constraints
-from .permutation import as_real, check_event, keep
+from numpyro_rankings.distributions import constraints
+from numpyro_rankings.distributions.permutation import as_real, check_event, keep
+from numpyro_rankings.ops.checks import check_whole
 
 __all__ = ["TopTPlackettLuce"]
 
