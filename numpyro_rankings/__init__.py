@@ -4,12 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from numpyro_rankings import _xla
+from numpyro_rankings._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from numpyro_rankings.datasets import list_datasets, load_dataset, read_rankings
+    from numpyro_rankings.diagnostics import diagnostics_table
     from numpyro_rankings.evidence import log_bayes_factor, log_language_evidence
     from numpyro_rankings.infer.plackett_luce_map import plackett_luce_map
-    from numpyro_rankings.inference_data import diagnostics_table, to_inference_data
+    from numpyro_rankings.inference_data import to_inference_data
     from numpyro_rankings.partitions import (
         adjusted_rand_index,
         coclustering,
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
         predict_items,
     )
 
-__version__ = "0.1.0"
 _xla.set_flag()
 
 # names are imported when first used, so that the command line answers --help at once
@@ -49,7 +50,7 @@ _HOMES = {
     "coclustering_blocks": "partitions",
     "cp_consensus": "summaries",
     "credible_ball": "point_estimates",
-    "diagnostics_table": "inference_data",
+    "diagnostics_table": "diagnostics",
     "list_datasets": "datasets",
     "load_dataset": "datasets",
     "log_bayes_factor": "evidence",

@@ -2,7 +2,7 @@
 
 import sys
 
-from numpyro_rankings.cli import main
+from numpyro_rankings.cli.program import main
 
 if __name__ == "__main__":
     sys.exit(main())

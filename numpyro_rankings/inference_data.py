@@ -6,56 +6,27 @@ are taken here on quantities that do not depend on the labels.
 
 import warnings
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from numpyro.infer import MCMC
 
+from numpyro_rankings.diagnostics import as_dataset, diagnostics_table
 from numpyro_rankings.infer.base import find_rankings, log_joint_of
 from numpyro_rankings.infer.ddcrp.base import LinkGibbs
 from numpyro_rankings.infer.not_finite import check_not_stopped
 from numpyro_rankings.infer.partition.base import PartitionKernel
 from numpyro_rankings.partitions import partition_entropy
 from numpyro_rankings.rankings import Rankings, check_rankings
-from numpyro_rankings.summaries import (
-    batch_of_rows,
-    borda_ordering,
-    check_fitted,
-    kendall_distance,
-    log_cluster_likelihood,
-    log_one_ranking,
-    log_plackett_luce_likelihood,
-    log_weights,
-    normalised_entropy,
-    occupied_slots,
-    stage_orderings,
-)
-
-if TYPE_CHECKING:
-    import pandas as pd
+from numpyro_rankings.summaries import borda_ordering, kendall_distance
+from numpyro_rankings.summaries.likelihood import pointwise_log_likelihood, pointwise_plackett_luce
+from numpyro_rankings.summaries.profiles import normalised_entropy
+from numpyro_rankings.summaries.samples import check_fitted, occupied_slots
 
 __all__ = ["diagnostics_table", "save_inference_data", "to_inference_data"]
 
-_LABEL_FREE = (
-    "num_clusters",
-    "log_joint",
-    "alpha",
-    "decay_scale",
-    "partition_entropy",
-    "kendall_to_reference",
-    "largest_sizes",
-    "population_concentration",
-    "phi",
-    "gamma",
-    "unseen_weight",
-    "population_entropy",
-    "top_weights",
-)
+
 _SIZES_SHOWN = 5
 _WEIGHTS_SHOWN = 5
 _AUTO_LOG_LIKELIHOOD = 10_000_000  # float32 values, 40 MB
@@ -119,7 +90,7 @@ def to_inference_data(
     """
     import xarray as xr
 
-    from numpyro_rankings import __version__
+    from numpyro_rankings._version import __version__
 
     if not isinstance(mcmc, MCMC):
         raise TypeError(f"mcmc must be a numpyro.infer.MCMC, got {type(mcmc).__name__}")
@@ -144,7 +115,7 @@ def to_inference_data(
         data, posterior = convert(mcmc, samples, rankings)
         if _wants_log_likelihood(samples, rankings, log_likelihood):
             if "weights" in samples:
-                values = _pointwise_plackett_luce(samples, rankings)
+                values = pointwise_plackett_luce(samples, rankings)
             else:
                 values = pointwise_log_likelihood(samples, rankings, kernel._num_components)
     if "log_joint_rest" in samples:
@@ -220,7 +191,7 @@ def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) 
         "rankings": ["ranking", "stage"],
     }
     data = az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
-    posterior = _dataset(data["posterior"]).isel(cluster=slice(num_slots))
+    posterior = as_dataset(data["posterior"]).isel(cluster=slice(num_slots))
 
     empty = np.asarray(clusters["cluster_sizes"]) == 0
     center, theta = np.asarray(clusters["center"]), np.asarray(clusters["concentration"])
@@ -268,7 +239,7 @@ def _plackett_luce_posterior(
         dims |= {name: ["cluster"] for name in ("unseen_weight", "total_weight")}
         dims["root_weights"] = ["item"]
     data = az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
-    posterior = _dataset(data["posterior"])
+    posterior = as_dataset(data["posterior"])
     axes = ("chain", "draw")
     population = weights
     if is_mixture:
@@ -302,7 +273,7 @@ def _partition_posterior(
     coords = {"point": np.arange(size) if points is None else np.asarray(points)}
     dims = {"assignments": ["point"], "links": ["point"]}
     data = az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
-    posterior = _dataset(data["posterior"])
+    posterior = as_dataset(data["posterior"])
     most = min(_SIZES_SHOWN, int(labels.max()) + 1)
     largest_first = np.zeros((*labels.shape[:2], most), np.int64)
     entropy = np.zeros(labels.shape[:2])
@@ -324,11 +295,6 @@ def _with_sizes(posterior: Any, largest_first: np.ndarray, entropy: np.ndarray) 
 def _largest_first(sizes: np.ndarray) -> np.ndarray:
     """The largest few of the sizes of clusters, (…, C)."""
     return -np.sort(-sizes, axis=-1)[..., :_SIZES_SHOWN]
-
-
-def _dataset(group: Any) -> Any:
-    """The dataset of a group: an xarray Dataset in ArviZ 0.23, a DataTree node in 1.x."""
-    return group.to_dataset() if hasattr(group, "to_dataset") else group
 
 
 def _with_groups(data: Any, groups: dict[str, Any], attrs: dict[str, str]) -> Any:
@@ -374,174 +340,3 @@ def _kendall(clusters: dict[str, Any], rankings: Rankings) -> np.ndarray:
         np.asarray(clusters["center"])[occupied], borda_ordering(rankings)
     )
     return (distance * sizes).sum(-1) / sizes.sum(-1)
-
-
-def pointwise_log_likelihood(
-    samples: dict[str, Any], rankings: Rankings, num_components: int | None = None
-) -> np.ndarray:
-    """Log probability of each ranking given the labels of all others, its own summed over.
-
-    With the ranking itself taken out of its cluster, ``N_c`` is one less there, so that under the
-    Dirichlet process it is the log of ``Σ_c N_c P(π | σ_c, θ_c) + α (n-t)!/n!`` over ``N - 1 + α``.
-
-    :param samples: ``mcmc.get_samples(group_by_chain=True)``.
-    :param rankings: what was fitted.
-    :param num_components: ``None`` for the Dirichlet process.
-    :return: float32, shape ``(chains, draws, N)``.
-    """
-    clusters = occupied_slots(samples)
-    num_stages = clusters["concentration"].shape[-1]
-    chains, draws = np.shape(samples["assignments"])[:2]
-    batch = batch_of_rows(clusters["center"].shape, num_stages, rankings.num_rows)
-    orderings = stage_orderings(rankings.orderings, num_stages)
-    log_one = log_one_ranking(rankings.lengths, rankings.num_items)
-    alpha = samples.get("alpha", jnp.ones((chains, draws)))  # has no part in a single population
-    by_draw = {**clusters, "alpha": alpha, "assignments": samples["assignments"]}
-    flat = {
-        name: jnp.asarray(x).reshape(chains * draws, *jnp.shape(x)[2:])
-        for name, x in by_draw.items()
-    }
-    values = _pointwise(flat, orderings, log_one, rankings.row_index, num_components, batch)
-    return np.asarray(values).reshape(chains, draws, -1)
-
-
-@partial(jax.jit, static_argnames=("num_components", "batch"))
-def _pointwise(
-    draws: dict[str, Array],
-    orderings: Array,
-    log_one: Array,
-    row_index: Array,
-    num_components: int | None,
-    batch: int,
-) -> Array:
-    def one_draw(draw: dict[str, Array]) -> Array:
-        sizes, alpha = draw["cluster_sizes"], draw["alpha"]
-        num_slots = sizes.shape[0]
-        log_weight, _ = log_weights(sizes, alpha, num_components)
-        # Row c of these: the weights once a member has left cluster c.
-        left = sizes - jnp.eye(num_slots, dtype=sizes.dtype)
-        log_left, log_empty_left = jax.vmap(lambda s: log_weights(s, alpha, num_components))(
-            jnp.maximum(left, 0)
-        )
-        log_own = jnp.diagonal(log_left)
-
-        def one_row(row: tuple[Array, Array]) -> Array:
-            ordering, log_one = row
-            by_cluster = log_cluster_likelihood(
-                ordering[None], draw["center"], draw["concentration"]
-            )[0]
-            others = _all_but_one(log_weight + by_cluster)
-            clusters = jnp.logaddexp(others, log_own + by_cluster)
-            return jnp.logaddexp(clusters, log_empty_left + log_one)
-
-        by_row = jax.lax.map(one_row, (orderings, log_one), batch_size=batch)
-        total = jnp.log(sizes.sum() - 1 + alpha)
-        return by_row[row_index, draw["assignments"].astype(jnp.int32)] - total
-
-    return jax.lax.map(one_draw, draws)
-
-
-def _pointwise_plackett_luce(samples: dict[str, Any], rankings: Rankings) -> np.ndarray:
-    """The same for the kernels whose samples are weights."""
-    if "unseen_weight" in samples:
-        rankings = rankings.of_listed_items()
-    names = ("weights", "unseen_weight", "cluster_sizes", "assignments", "alpha")
-    chains, draws = np.shape(samples["log_joint"])
-    flat = {
-        name: jnp.asarray(samples[name]).reshape(chains * draws, *np.shape(samples[name])[2:])
-        for name in names
-        if name in samples
-    }
-    values = _pointwise_weights(flat, rankings)
-    return np.asarray(values).reshape(chains, draws, -1)
-
-
-@jax.jit
-def _pointwise_weights(draws: dict[str, Array], rankings: Rankings) -> Array:
-    rows = rankings.row_index
-
-    def one_draw(draw: dict[str, Array]) -> Array:
-        table = log_plackett_luce_likelihood(draw, rankings.orderings, rankings.choice_sets)
-        if "assignments" not in draw:
-            return table[0, rows]
-        by_cluster = table[:, rows]
-        labels, sizes = draw["assignments"].astype(jnp.int32), draw["cluster_sizes"]
-        prior = draw["alpha"] / sizes.shape[0]
-        own = jnp.arange(sizes.shape[0])[:, None] == labels
-        log_shares = jnp.log(sizes[:, None] - own + prior)
-        total = jax.nn.logsumexp(log_shares + by_cluster, axis=0)
-        return total - jnp.log(len(labels) - 1 + draw["alpha"])
-
-    return jax.lax.map(one_draw, draws)
-
-
-def _all_but_one(x: Array) -> Array:
-    """Log sum of the exponentials of all entries but one, for each; nothing is subtracted."""
-    nothing = jnp.full(1, -jnp.inf, x.dtype)
-    before = jax.lax.cumlogsumexp(x)
-    after = jax.lax.cumlogsumexp(x, reverse=True)
-    return jnp.logaddexp(
-        jnp.concatenate([nothing, before[:-1]]), jnp.concatenate([after[1:], nothing])
-    )
-
-
-def posterior_of(data: Any) -> Any:
-    """The posterior of what :func:`to_inference_data` returned, an :class:`xarray.Dataset`.
-
-    :raises TypeError: of anything else.
-    """
-    # InferenceData, DataTree, or a dictionary of groups
-    if isinstance(data, MCMC) or not hasattr(data, "__contains__") or "posterior" not in data:
-        raise TypeError(
-            f"data must be what to_inference_data(mcmc, …) returns, got {type(data).__name__}"
-        )
-    return _dataset(data["posterior"])
-
-
-def diagnostics_table(data: Any) -> "pd.DataFrame":
-    """Mean, spread, effective sample size and R-hat of the quantities free of labels.
-
-    :param data: what :func:`to_inference_data` returned, or read back from netCDF.
-    :return: a row for each scalar and the columns ``mean``, ``sd``, ``ess_bulk``, ``ess_tail``,
-        ``r_hat`` and ``note``. R-hat and ESS are NaN where they are not defined, and ``note``
-        says why: ``"constant"`` in all draws, ``"stuck"`` at a different value in each chain
-        (R-hat is then infinite), or ``"one chain"``.
-    :raises TypeError: of anything else, such as the MCMC itself.
-    """
-    import arviz as az
-    import pandas as pd
-    import xarray as xr
-
-    posterior = posterior_of(data)
-    scalars: dict[str, np.ndarray] = {}
-    for name in _LABEL_FREE:
-        if name not in posterior:
-            continue
-        if "cluster" in posterior[name].dims:
-            continue  # of each cluster, and not free of labels
-        values = np.asarray(posterior[name], np.float64)
-        if values.ndim == 2:
-            scalars[name] = values
-        else:
-            labels = posterior["top_item"].values if name == "top_weights" else None
-            labels = range(1, values.shape[-1] + 1) if labels is None else labels
-            scalars |= {f"{name}[{k}]": values[..., i] for i, k in enumerate(labels)}
-    moving = {name: x for name, x in scalars.items() if np.ptp(x, axis=1).any()}
-    # R-hat of a single chain is not defined; and where nothing moves, nothing can be estimated.
-    dataset = xr.Dataset({name: (("chain", "draw"), x) for name, x in moving.items()})
-    columns: dict[str, Any] = {"ess_bulk": {}, "ess_tail": {}, "r_hat": {}}
-    if moving:
-        columns["ess_bulk"] = az.ess(dataset, method="bulk")
-        columns["ess_tail"] = az.ess(dataset, method="tail")
-        if dataset.sizes["chain"] > 1:
-            columns["r_hat"] = az.rhat(dataset)
-    rows = []
-    for name, x in scalars.items():
-        row = {key: float(column.get(name, np.nan)) for key, column in columns.items()}
-        note = "" if len(x) > 1 else "one chain"
-        if np.ptp(x) == 0:
-            note = "constant"
-        elif name not in moving:
-            note, row["r_hat"] = "stuck", np.inf
-        rows.append({"mean": x.mean(), "sd": x.std(ddof=1), **row, "note": note})
-    return pd.DataFrame(rows, index=pd.Index(list(scalars), name="quantity"))

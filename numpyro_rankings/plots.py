@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from numpyro.distributions import Distribution
 
 from numpyro_rankings.decays import Decay
-from numpyro_rankings.inference_data import posterior_of
+from numpyro_rankings.diagnostics import posterior_of
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.partitions import coclustering
 from numpyro_rankings.point_estimates import reference_partition
@@ -20,10 +20,11 @@ from numpyro_rankings.predictive_checks import PredictiveCheck
 from numpyro_rankings.summaries import (
     ClusterProfile,
     WeightsProfile,
-    as_orderings,
     cp_consensus,
     rank_probabilities,
 )
+from numpyro_rankings.summaries.orderings import as_orderings
+from numpyro_rankings.words import base_and_index, quantity_name, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,38 +42,10 @@ __all__ = [
     "plot_weights",
 ]
 
+
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C6BB1", "#444444")
 _MARKERS = "osD^vPX*"
 _WIDTH = 4.0  # inches, so that on a phone, 400 px wide, text of 10 points still has 12 px
-_NAMES = {
-    "num_clusters": "number of clusters",
-    "log_joint": "log joint",
-    "alpha": "α",
-    "decay_scale": "scale of the decay",
-    "partition_entropy": "entropy of the partition",
-    "kendall_to_reference": "Kendall distance to the Borda order",
-    "population_concentration": "θ of stage",
-    "phi": "φ",
-    "gamma": "γ",
-    "unseen_weight": "weight of what is unseen",
-    "population_entropy": "entropy of the weights",
-    "top_weights": "weight of",
-}
-
-
-def quantity_name(name: str) -> str:
-    """``largest_sizes[2]`` and the like in words."""
-    base, index = _base_and_index(name)
-    if base == "largest_sizes":
-        which = {"1": "", "2": "2nd ", "3": "3rd "}.get(index, f"{index}th ")
-        return f"size of the {which}largest cluster"
-    return f"{_NAMES.get(base, base)} {index}".strip()
-
-
-def _base_and_index(name: str) -> tuple[str, str]:
-    """``top_weights[Ann [A]]`` is ``top_weights`` and ``Ann [A]``."""
-    base, bracket, rest = name.partition("[")
-    return base, rest.removesuffix("]") if bracket else ""
 
 
 def _axes(ax: "Axes | None", width: float, height: float) -> "Axes":
@@ -381,11 +354,6 @@ def plot_partition_in_time(
     return _tidy(ax, "x")
 
 
-def shorten(name: str, length: int = 24) -> str:
-    """A name that fits beside an axis."""
-    return name if len(name) <= length else name[: length - 1] + "…"
-
-
 def plot_concentration(
     profiles: Sequence[ClusterProfile],
     max_clusters: int = 8,
@@ -442,7 +410,7 @@ def plot_trace(
     :param max_draws: of longer chains so many draws, evenly spaced, are shown.
     :raises ValueError: if there is no such variable or entry, or it is no single number.
     """
-    base, index = _base_and_index(name)
+    base, index = base_and_index(name)
     variable = _variable(data, base)
     values = np.asarray(variable, np.float64)
     if index:

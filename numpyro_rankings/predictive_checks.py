@@ -13,7 +13,7 @@ from numpyro_rankings.distributions import GeneralizedMallows, TopTPlackettLuce
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.sums import scatter_add, sum_by_label
 from numpyro_rankings.rankings import Rankings
-from numpyro_rankings.summaries import check_samples, fitted_items, flatten_chains
+from numpyro_rankings.summaries.samples import check_samples, fitted_items, flatten_chains
 
 __all__ = ["PredictiveCheck", "PredictiveChecks", "posterior_predictive_checks"]
 

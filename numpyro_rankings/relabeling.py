@@ -7,7 +7,7 @@ import numpy as np
 
 from numpyro_rankings.partitions import as_draws, canonical_labels, match_clusters
 from numpyro_rankings.point_estimates import reference_partition
-from numpyro_rankings.summaries import check_draws
+from numpyro_rankings.summaries.samples import check_draws
 
 __all__ = ["RelabeledSamples", "relabel_samples"]
 

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import random
 
+from numpyro_rankings.infer import SliceGibbs
 from numpyro_rankings.infer.mallows.data import log_likelihoods
-from numpyro_rankings.infer.mallows.slice_gibbs import SliceGibbs
 from numpyro_rankings.infer.mixture.labels import draw_labels
 from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.rankings import Rankings

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from fabricated import fabricated_mcmc
 
-from numpyro_rankings import cli, read_rankings, reference_partition
+from numpyro_rankings import read_rankings, reference_partition
+from numpyro_rankings.cli import fit, main
 from numpyro_rankings.partitions import canonical_labels
 from numpyro_rankings.summaries import membership_probability
 
@@ -50,7 +51,7 @@ QUICK = [
 @pytest.fixture(autouse=True)
 def _own_cache(monkeypatch, tmp_path_factory):
     """Neither use nor touch the user's compilation cache, nor switch one on for other tests."""
-    monkeypatch.setattr(cli, "_use_compilation_cache", lambda: None)
+    monkeypatch.setattr(fit, "use_compilation_cache", lambda: None)
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def no_sampling(monkeypatch):
         draws = args.draws // thin
         return fabricated_mcmc(rankings, args.components, args.max_clusters, args.chains, draws)
 
-    monkeypatch.setattr(cli, "_sample", sample)
+    monkeypatch.setattr(fit, "_sample", sample)
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def small(tmp_path, monkeypatch):
 
 
 def _run(*arguments):
-    return cli.main([str(argument) for argument in arguments])
+    return main([str(argument) for argument in arguments])
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,7 @@ def fitted(tmp_path_factory):
     (folder / "small.soi").write_text(SOI)
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as out:
         patch.chdir(folder)
-        patch.setattr(cli, "_use_compilation_cache", lambda: None)
+        patch.setattr(fit, "use_compilation_cache", lambda: None)
         assert _run("fit", "small.soi", *QUICK, "--out", "out", "--seed", 3) == 0
     return folder, out.getvalue()
 
@@ -161,7 +162,7 @@ def test_force_replaces_the_three_files_only(small, no_sampling):
     assert _run("fit", "small.soi", *QUICK, "--out", "out", "--force") == 0
     assert (small / "out" / "mine.txt").read_text() == "mine"
     assert "Can I trust it?" in (small / "out" / "report.html").read_text()
-    assert sorted(os.listdir("out")) == sorted([*cli.FILES, "mine.txt"])
+    assert sorted(os.listdir("out")) == sorted([*fit.FILES, "mine.txt"])
 
 
 def test_nested_output_folder_and_bundled_data(small, no_sampling):
@@ -388,7 +389,7 @@ def test_bad_arguments_end_in_one_line(small, capsys, name):
 
 def test_too_few_slots_write_nothing(small, capsys, monkeypatch):
     monkeypatch.setattr(
-        cli, "_sample", lambda args, rankings, thin: fabricated_mcmc(rankings, overflow=0.5)
+        fit, "_sample", lambda args, rankings, thin: fabricated_mcmc(rankings, overflow=0.5)
     )
     _expect_error(capsys, ["fit", "small.soi", *QUICK], ["% of the draws", "raise --max-clusters"])
 
@@ -437,14 +438,14 @@ def test_an_interruption_writes_nothing(small, capsys, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_sample", interrupt)
+    monkeypatch.setattr(fit, "_sample", interrupt)
     assert _run("fit", "small.soi", *QUICK, "--out", "out") == 130
     assert capsys.readouterr().err.strip() == "numpyro-rankings: interrupted, nothing was written"
     assert os.listdir() == ["small.soi"]
 
 
 def test_many_rankings_are_thinned_and_said_so(small, no_sampling, capsys, monkeypatch):
-    monkeypatch.setattr(cli, "_LABEL_BYTES", 2**18)
+    monkeypatch.setattr(fit, "_LABEL_BYTES", 2**18)
     arguments = ["fit", "small.soi", *QUICK[:-1], "--draws", "400", "--no-progress", "--out", "out"]
     assert _run(*arguments) == 0
     assert "note: keeping every" in capsys.readouterr().err
@@ -486,7 +487,7 @@ def test_arguments_are_parsed_before_anything_heavy_is_loaded():
 def test_the_compilation_cache_may_be_missing(tmp_path):
     """An unwritable place for it is no error: nothing is cached."""
     (tmp_path / "file").write_text("")
-    code = "from numpyro_rankings.cli import _use_compilation_cache as f; f()"
+    code = "from numpyro_rankings.cli.run import use_compilation_cache as f; f()"
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file")}
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment

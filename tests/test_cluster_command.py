@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 from numpyro.infer import MCMC
 
-from numpyro_rankings import cli, cluster_command, cluster_data, distances
+from numpyro_rankings import distances
+from numpyro_rankings.cli import cluster as cluster_command
+from numpyro_rankings.cli import files as cluster_data
+from numpyro_rankings.cli import main
 from numpyro_rankings.infer import CollapsedGibbs, DDCRPGibbs, window_decay
 
 # two groups, by turns: around (-5, -50) and (5, 50)
@@ -56,7 +59,7 @@ def small(tmp_path, monkeypatch):
 
 
 def _run(*arguments):
-    return cli.main([str(argument) for argument in arguments])
+    return main([str(argument) for argument in arguments])
 
 
 def _rows(path):

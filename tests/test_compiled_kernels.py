@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from jax import random
 
 from numpyro_rankings import Rankings, check
-from numpyro_rankings.cli import main
+from numpyro_rankings.cli.program import main
 from numpyro_rankings.components import GaussianMean
 from numpyro_rankings.infer import (
     BetaGibbs,

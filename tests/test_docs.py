@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from numpyro_rankings.cli import _parser
+from numpyro_rankings.cli.program import make_parser
 
 DOCS = Path(__file__).parent.parent / "docs"
 PUBLIC = (
@@ -72,7 +72,9 @@ def test_every_public_name_is_in_the_reference_once():
 def test_every_option_is_on_the_page(command):
     text = (DOCS / "command_line.rst").read_text(encoding="utf-8")
     subparsers = next(
-        action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction)
+        action
+        for action in make_parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
     )
     options = {
         option

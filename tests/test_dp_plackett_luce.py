@@ -31,7 +31,8 @@ from numpyro_rankings import (
     predict_items,
     to_inference_data,
 )
-from numpyro_rankings.datasets import draw_dp_lists, seat_tokens, simulate_dp_plackett_luce
+from numpyro_rankings.datasets import simulate_dp_plackett_luce
+from numpyro_rankings.datasets.pools import draw_dp_lists, seat_tokens
 from numpyro_rankings.infer import DPPlackettLuceGibbs
 from numpyro_rankings.infer.plackett_luce.measures import (
     Measures,

@@ -16,6 +16,7 @@ from test_plackett_luce import log_prob_twin
 
 import numpyro_rankings
 from numpyro_rankings.components import GaussianMean
+from numpyro_rankings.diagnostics import diagnostics_table, verdict
 from numpyro_rankings.infer import (
     CollapsedGibbs,
     Cycle,
@@ -26,15 +27,10 @@ from numpyro_rankings.infer import (
     SplitMerge,
     exponential_decay,
 )
-from numpyro_rankings.inference_data import (
-    diagnostics_table,
-    pointwise_log_likelihood,
-    save_inference_data,
-    to_inference_data,
-)
+from numpyro_rankings.inference_data import save_inference_data, to_inference_data
 from numpyro_rankings.rankings import Rankings
-from numpyro_rankings.report import verdict
 from numpyro_rankings.summaries import borda_ordering, kendall_distance
+from numpyro_rankings.summaries.likelihood import pointwise_log_likelihood
 
 NAMES = ["Ann", "Bob", "Cid", "Dee"]
 LISTS = [[0, 1, 2, 3], [0, 1], [3, 2, 1], [3], [1, 0, 2]]

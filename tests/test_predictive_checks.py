@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from numpyro_rankings import predictive_checks, report
+from numpyro_rankings import predictive_checks
 from numpyro_rankings.datasets import simulate_mallows
 from numpyro_rankings.distributions import GeneralizedMallows
 from numpyro_rankings.plots import plot_predictive_check
 from numpyro_rankings.predictive_checks import posterior_predictive_checks
 from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.report import figures as report
 
 LISTS = [[0, 1], [2], [3, 2, 1], [1, 0, 2, 3], [2, 0]]
 COUNTS = [3, 1, 2, 1, 4]
@@ -102,7 +103,7 @@ def test_a_model_that_fits_and_one_that_does_not():
     checks = posterior_predictive_checks(KEY, flat, rankings, num_draws=60)
     assert checks.top.p_value[0] == 0 and checks.top.p_value[4] == 1
     assert checks.pairs.p_value[0, 4] == 0
-    said = html.unescape(report._predictive_checks(checks))  # the report of it, in words
+    said = html.unescape(report.predictive_checks(checks))  # the report of it, in words
     assert "are 5 of 5 shares" in said or "are 4 of 5 shares" in said
     share, low, high = checks.pairs.observed[0, 4], *checks.pairs.interval[0, 4]
     assert " of 10 preferences between pairs of items. The pair that is furthest off: " in said

@@ -15,7 +15,10 @@ from test_cluster_command import FEW, GAUSSIAN, POINTS
 from test_cluster_command import QUICK as QUICK_CLUSTER
 from test_plots import assert_inside
 
-from numpyro_rankings import cli, cluster_command, report
+from numpyro_rankings.cli import cluster as cluster_command
+from numpyro_rankings.cli import fit, main
+from numpyro_rankings.report import answers, page
+from numpyro_rankings.report import figures as report_figures
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
@@ -100,20 +103,24 @@ def reports(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for module, name in (
-            (cli, "_use_compilation_cache"),
+            (fit, "use_compilation_cache"),
             (cluster_command, "use_compilation_cache"),
         ):
             patch.setattr(module, name, lambda: None)
-        patch.setattr(cli, "_sample", lambda args, rankings, thin: fabricated_mcmc(rankings))
+        patch.setattr(fit, "_sample", lambda args, rankings, thin: fabricated_mcmc(rankings))
         figures = []
-        make = report._figure
-        patch.setattr(
-            report, "_figure", lambda ax, *text: figures.append(ax.figure) or make(ax, *text)
-        )
+        make = page.embedded_figure
+
+        def embed(ax, *text):
+            figures.append(ax.figure)
+            return make(ax, *text)
+
+        patch.setattr(answers, "embedded_figure", embed)
+        patch.setattr(report_figures, "embedded_figure", embed)
         groups = np.arange(20) % 2
         patch.setattr(cluster_command, "_sample", lambda *_: fabricated_partition_mcmc(groups))
-        assert cli.main(["fit", "small.soi", *QUICK, "--out", "fitted"]) == 0
-        assert cli.main([*GAUSSIAN, *FEW, *QUICK_CLUSTER]) == 0
+        assert main(["fit", "small.soi", *QUICK, "--out", "fitted"]) == 0
+        assert main([*GAUSSIAN, *FEW, *QUICK_CLUSTER]) == 0
     texts = [text for figure in figures for text in figure.findobj(Text) if text.get_text()]
     assert texts and min(text.get_fontsize() for text in texts) >= TEXT_OF_FIGURES
     for figure in figures:

@@ -13,7 +13,7 @@ from numpyro.distributions.batch_util import vmap_over
 from numpyro.distributions.util import validate_sample
 from numpyro.util import is_prng_key
 
-from numpyro_rankings.distributions.partition import _canonical
+from numpyro_rankings.distributions.partition import in_order_of_use
 from numpyro_rankings.distributions.permutation import as_real, check_event, keep
 from numpyro_rankings.ops.links import check_neighbors, representatives
 
@@ -30,7 +30,7 @@ def links_to_partition(links: ArrayLike) -> Array:
        >>> links_to_partition(jnp.array([1, 1, 4, 0, 2])).tolist()
        [0, 0, 1, 0, 1]
     """
-    return _canonical(representatives(jnp.asarray(links)))
+    return in_order_of_use(representatives(jnp.asarray(links)))
 
 
 class DistanceDependentCRP(Distribution):

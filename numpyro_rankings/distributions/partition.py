@@ -42,7 +42,7 @@ def _blocks(labels: Array) -> tuple[Array, Array]:
     return jnp.vectorize(one_partition, signature="(n)->(n),(n)")(labels)
 
 
-def _canonical(labels: Array) -> Array:
+def in_order_of_use(labels: Array) -> Array:
     """The same partition with labels 0-based in order of first use."""
     first, members = _blocks(labels)
     rank = jnp.cumsum(members == 0, axis=-1, dtype=jnp.int32) - 1
@@ -111,7 +111,7 @@ def _sample_restaurant(
     opens_at_opener = jnp.where(follows_first, part * weight_first >= 1 - discount, part < discount)
     opens = _follow(follows, (seats == 0) | opens_at_opener)[1]
     openers, _ = _follow(jnp.where(opens, seats, follows), opens)
-    return _canonical(openers)
+    return in_order_of_use(openers)
 
 
 @partial(jax.jit, static_argnames="shape")
@@ -129,7 +129,7 @@ def _sample_components(
     member = jax.random.randint(key_member, shape, 0, jnp.maximum(seats, 1))
     component = jax.random.randint(key_component, shape, 0, num_components)
     ends, _ = _follow(jnp.where(by_prior, seats, member), by_prior)
-    return _canonical(jnp.take_along_axis(component, ends, axis=-1))
+    return in_order_of_use(jnp.take_along_axis(component, ends, axis=-1))
 
 
 class _SequentialPartition(Distribution):

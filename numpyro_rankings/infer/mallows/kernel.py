@@ -47,12 +47,12 @@ from numpyro_rankings.infer.mallows.labels import (
     update_assignments_sequential,
 )
 from numpyro_rankings.infer.mallows.start import (
-    _INITS,
-    _LEAST_SEARCH,
-    _init_nearest,
-    _init_random,
-    _init_search,
+    LEAST_SEARCH,
+    STARTS,
     num_iterations,
+    start_nearest,
+    start_random,
+    start_searched,
 )
 from numpyro_rankings.infer.mixture.label_free import number_of_moves
 from numpyro_rankings.infer.mixture.labels import canonical_order
@@ -300,11 +300,11 @@ class _MallowsGibbs(GibbsKernel):
             alpha = draw_start(key_alpha, self._alpha)
         iterations = self._search_iterations(rankings)
         if iterations > 0:
-            start = _init_search(key_init, data, slots, n, self._tied, iterations)
+            start = start_searched(key_init, data, slots, n, self._tied, iterations)
         elif self._init_strategy == "random":
-            start = _init_random(key_init, data, slots, n, stages)
+            start = start_random(key_init, data, slots, n, stages)
         else:
-            start = _init_nearest(key_init, data, slots, n, stages)
+            start = start_nearest(key_init, data, slots, n, stages)
         # as a block, Gibbs always passes a draw from the prior: a poor start, to be asked for
         takes_given = not self._is_block or self._init_strategy == "given"
         if takes_given:
@@ -342,8 +342,8 @@ class _MallowsGibbs(GibbsKernel):
         rows, stages = rankings.orderings.shape[0], num_stages(rankings)
         number = num_iterations(rows, stages, self._num_slots, rankings.num_items)
         if self._init_strategy == "search":
-            return max(number, _LEAST_SEARCH)
-        return number if number >= _LEAST_SEARCH else 0
+            return max(number, LEAST_SEARCH)
+        return number if number >= LEAST_SEARCH else 0
 
     def _sweep(self, state: MallowsState, args: tuple, kwargs: dict) -> MallowsState:
         rankings = find_rankings(args, kwargs)
@@ -644,7 +644,7 @@ def _check_settings(
     for name, number in (("num_components", num_components), ("max_clusters", max_clusters)):
         if number is not None or name == "max_clusters":
             check_whole(name, number, 1)
-    if init is not None and not (isinstance(init, str) and init in _INITS):
-        raise ValueError(f"init is one of {_INITS}, not {init!r}")
+    if init is not None and not (isinstance(init, str) and init in STARTS):
+        raise ValueError(f"init is one of {STARTS}, not {init!r}")
     if init == "search" and (num_components is None or num_components == 1):
         raise ValueError("init='search' is for finite mixtures: set num_components to 2 or more")

@@ -242,11 +242,11 @@ def move_blocks(
     return center, best_concentration(code_sums(center)[0])[0]
 
 
-_INITS = ("search", "nearest", "random", "given")
-_LEAST_SEARCH = 100  # iterations of a search that is worth its time
+STARTS = ("search", "nearest", "random", "given")
+LEAST_SEARCH = 100  # iterations of a search that is worth its time
 
 
-def _init_random(key: Array, data: MallowsData, slots: int, n: int, stages: int) -> dict:
+def start_random(key: Array, data: MallowsData, slots: int, n: int, stages: int) -> dict:
     """Uniform labels of up to 20 clusters, uniform centers, every θ 1."""
     key_labels, key_centers = random.split(key)
     labels = random.randint(key_labels, (data.num_rankings,), 0, min(slots, 20))
@@ -255,7 +255,7 @@ def _init_random(key: Array, data: MallowsData, slots: int, n: int, stages: int)
     return {"assignments": labels, "center": centers, "concentration": theta}
 
 
-def _init_search(
+def start_searched(
     key: Array, data: MallowsData, slots: int, n: int, tied: bool, iterations: int
 ) -> dict:
     """A good mode of the likelihood, found by EM with random changes; labels drawn given it."""
@@ -269,7 +269,7 @@ def _init_search(
     return {"assignments": labels, "center": found.center, "concentration": theta}
 
 
-def _init_nearest(
+def start_nearest(
     key: Array, data: MallowsData, slots: int, n: int, stages: int, rounds: int = 5
 ) -> dict:
     """Nearest-center clustering of up to 20 seeds, with Borda orders for centers."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.command_line import UserError
+from numpyro_rankings.cli.arguments import UserError
 
 if TYPE_CHECKING:
     from numpyro_rankings.distances import SparseDistances

@@ -1,47 +1,43 @@
-"""The command ``numpyro-rankings``.
-
-Nothing heavy is imported before the arguments are known to be good, and nothing is written
-before the results are complete.
-"""
+"""``numpyro-rankings fit``: a mixture for a file of rankings."""
 
 import argparse
 import csv
-import io
 import math
-import shlex
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from numpyro_rankings import check_command, cluster_command
-from numpyro_rankings.command_line import (
+from numpyro_rankings.cli.arguments import (
     PROGRAM,
-    Parser,
     UserError,
     add_run_options,
     as_prior,
     check_draws,
     check_file,
     check_output,
-    check_overflow,
-    choose_thinning,
     count,
+    note,
+    positive,
+    scale,
+)
+from numpyro_rankings.cli.results import (
     describe_run,
     fit_width,
-    memory_errors,
-    note,
-    notes,
-    positive,
     print_diagnostics,
     print_reference,
-    run_chains,
-    scale,
     write_at_once,
 )
-from numpyro_rankings.command_line import use_compilation_cache as _use_compilation_cache
+from numpyro_rankings.cli.run import (
+    check_overflow,
+    choose_thinning,
+    memory_errors,
+    notes,
+    run_chains,
+    use_compilation_cache,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,21 +72,11 @@ _OF_MODEL: dict[str, dict[str, Any]] = {
     "init": {"mallows": None},
     "max_clusters": {"mallows": _MAX_CLUSTERS, "dp-plackett-luce": _MAX_CLUSTERS},
 }
+
+
 _PROCESS = 0  # components of "dp"
 _MODELS = ("mallows", "plackett-luce", "gamma-process", "dp-plackett-luce")
 _LABEL_BYTES = 2**28  # draws of labels that are kept without asking
-
-_DESCRIPTION = """\
-Find the groups in a file of rankings: each with its consensus order and how sharp it is.
-
-A Dirichlet process mixture of generalized Mallows models (Meilă & Chen, UAI 2010), or a
-Plackett–Luce model or mixture (Caron, Teh & Murphy, AoAS 2014), is fitted by Markov chain Monte
-Carlo; lists may be of any length. See '%(prog)s fit --help'.
-
-Groups of points or documents: see '%(prog)s cluster --help'.
-Whether this machine compiles the samplers rightly: '%(prog)s check'.
-"""
-
 _FIT = """\
 Fit a model or mixture of models to a file of rankings.
 
@@ -104,6 +90,7 @@ election are fitted. DIR gets four files:
   assignments.csv  the cluster of each ranking, and the probability that it is with its others
   posterior.nc     all draws, for ArviZ: arviz.from_netcdf("posterior.nc")
 """
+
 
 _EXAMPLES = """\
 examples:
@@ -126,58 +113,18 @@ Exit status: 0 if the results were written, 2 after an error, 130 if interrupted
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    :param argv: arguments, those of the process by default.
-    :return: the exit status: 0, 1 if a check fails, 2 for a user's error, 130 when interrupted.
-    """
-    argv = sys.argv[1:] if argv is None else list(argv)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # Greek letters on a console that has none
-            stream.reconfigure(errors="replace")
-    try:
-        args, unknown = _parser().parse_known_args(argv)
-        if args.command is None and not unknown:
-            _parser().print_help()
-            return 0
-        if unknown:
-            raise UserError(
-                f"unrecognized arguments: {shlex.join(unknown)} (see {PROGRAM} "
-                f"{args.command or ''} --help)".replace("  ", " ")
-            )
-        status = args.do(args, shlex.join([PROGRAM, *argv]))
-    except UserError as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print(f"\n{PROGRAM}: interrupted, nothing was written", file=sys.stderr)
-        return 130
-    except SystemExit as end:  # --help and --version
-        return int(end.code or 0)
-    return status or 0
-
-
-# ---------------------------------------------------------------------------------------------
-# Arguments
-# ---------------------------------------------------------------------------------------------
-
-
-def _parser() -> argparse.ArgumentParser:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = Parser(prog=PROGRAM, description=_DESCRIPTION, formatter_class=raw)
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    fit = commands.add_parser(
+def add_command(commands: Any) -> None:
+    """Add the command to the subparsers of the program."""
+    parser = commands.add_parser(
         "fit",
         help="fit a mixture to a file of rankings",
         description=_FIT,
         epilog=_EXAMPLES,
-        formatter_class=raw,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    fit.add_argument("file", nargs="?", metavar="FILE", help="rankings; default: APA 1980")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="rankings; default: APA 1980")
 
-    model = fit.add_argument_group("model")
+    model = parser.add_argument_group("model")
     model.add_argument(
         "--model",
         choices=_MODELS,
@@ -245,7 +192,7 @@ def _parser() -> argparse.ArgumentParser:
         "like --alpha, but flat makes the posterior improper (default: gamma(1,1))",
     )
 
-    sampler = fit.add_argument_group("sampler")
+    sampler = parser.add_argument_group("sampler")
     sampler.add_argument("--sampler", choices=["slice", "beta"], help="of mallows (default: slice)")
     sampler.add_argument(
         "--approximate",
@@ -273,19 +220,8 @@ def _parser() -> argparse.ArgumentParser:
         "not kept, which may be several times as many (default: 64)",
     )
 
-    add_run_options(fit, "three")
-    fit.set_defaults(do=_fit)
-    cluster_command.add_command(commands)
-    check_command.add_command(commands)
-    return parser
-
-
-class _Version(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from numpyro_rankings import __version__
-
-        print(PROGRAM, __version__)
-        parser.exit()
+    add_run_options(parser, "three")
+    parser.set_defaults(do=_fit)
 
 
 def _positive_list(option: str) -> Callable[[str], list[float]]:
@@ -310,18 +246,13 @@ def _components(text: str) -> int:
     return _PROCESS if text.lower() == "dp" else count("--components", 1, 32767)(text)
 
 
-# ---------------------------------------------------------------------------------------------
-# The fit
-# ---------------------------------------------------------------------------------------------
-
-
 def _fit(args: argparse.Namespace, command: str) -> None:
     _check_arguments(args)
     check_output(args.out, args.force)
     if args.file is not None:
         check_file(args.file)
     with notes():
-        _use_compilation_cache()
+        use_compilation_cache()
         rankings = _read(args.file)
         _check_rankings(args, rankings)
         thin = _thinning(args, rankings)
@@ -489,7 +420,8 @@ def _summarise(mcmc: Any, rankings: "Rankings", seed: int) -> _Summary:
     from numpyro_rankings.inference_data import to_inference_data
     from numpyro_rankings.point_estimates import reference_partition
     from numpyro_rankings.predictive_checks import posterior_predictive_checks
-    from numpyro_rankings.summaries import cluster_profiles, flatten_chains, membership_probability
+    from numpyro_rankings.summaries import cluster_profiles, membership_probability
+    from numpyro_rankings.summaries.samples import flatten_chains
 
     samples = flatten_chains(mcmc.get_samples(group_by_chain=True))
     reference = membership = None
@@ -507,11 +439,6 @@ def _summarise(mcmc: Any, rankings: "Rankings", seed: int) -> _Summary:
         key = jax.random.fold_in(jax.random.key(seed), 1)
         checks = posterior_predictive_checks(key, samples, rankings, num_draws)
     return _Summary(data, profiles, reference, membership, checks)
-
-
-# ---------------------------------------------------------------------------------------------
-# Results
-# ---------------------------------------------------------------------------------------------
 
 
 def _details(
@@ -643,7 +570,7 @@ def _with_interval(name: str, mean: Any, interval: Any) -> dict[str, str]:
 
 
 def _print_summary(out: Path, rankings: "Rankings", found: _Summary) -> None:
-    from numpyro_rankings.report import plural
+    from numpyro_rankings.words import plural
 
     profiles = found.profiles
     width = shutil.get_terminal_size((100, 24)).columns

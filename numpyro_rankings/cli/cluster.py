@@ -7,36 +7,40 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from numpyro_rankings.command_line import (
+from numpyro_rankings.cli.arguments import (
     UserError,
     add_run_options,
     as_prior,
-    available_memory,
     check_draws,
     check_file,
     check_output,
-    check_overflow,
-    choose_thinning,
     count,
+    note,
+    positive,
+    scale,
+)
+from numpyro_rankings.cli.results import (
     describe_run,
     fit_width,
-    gigabytes,
-    memory_errors,
-    note,
-    notes,
-    positive,
     print_diagnostics,
     print_reference,
-    run_chains,
-    scale,
-    use_compilation_cache,
     write_at_once,
+)
+from numpyro_rankings.cli.run import (
+    available_memory,
+    check_overflow,
+    choose_thinning,
+    gigabytes,
+    memory_errors,
+    notes,
+    run_chains,
+    use_compilation_cache,
 )
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from numpyro_rankings.cluster_data import Documents, Table
+    from numpyro_rankings.cli.files import Documents, Table
     from numpyro_rankings.point_estimates import ReferencePartition
     from numpyro_rankings.summaries import PartitionProfile
 
@@ -59,6 +63,7 @@ _OF_FAMILY = {
     "vocab": "multinomial",
 }
 
+
 _ABOUT = """\
 Find groups of points or of documents, and say who is in which; nobody says how many there are.
 
@@ -78,6 +83,7 @@ are near. DIR gets four files:
   assignments.csv  the cluster of each point, and the probability that it is with its others
   posterior.nc     all draws, for ArviZ: arviz.from_netcdf("posterior.nc")
 """
+
 
 _EXAMPLES = """\
 examples:
@@ -111,11 +117,6 @@ class _Points(NamedTuple):
     model: str
     what: str
     describe: Callable[["np.ndarray"], tuple[dict[str, str], dict[str, str]]]
-
-
-# ---------------------------------------------------------------------------------------------
-# Arguments
-# ---------------------------------------------------------------------------------------------
 
 
 def add_command(commands: Any) -> None:
@@ -282,11 +283,6 @@ def _check_arguments(args: argparse.Namespace) -> None:
     check_draws(args)
 
 
-# ---------------------------------------------------------------------------------------------
-# The run
-# ---------------------------------------------------------------------------------------------
-
-
 def _cluster(args: argparse.Namespace, command: str) -> None:
     _check_arguments(args)
     check_output(args.out, args.force)
@@ -332,7 +328,7 @@ def _cluster(args: argparse.Namespace, command: str) -> None:
 
 
 def _read(args: argparse.Namespace) -> _Points:
-    from numpyro_rankings.cluster_data import counts_of, is_ldac, read_ldac, read_table
+    from numpyro_rankings.cli.files import counts_of, is_ldac, read_ldac, read_table
 
     if not is_ldac(args.file):
         if args.vocab is not None:
@@ -466,13 +462,13 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _plural(number: int, noun: str) -> str:
-    from numpyro_rankings.report import plural
+    from numpyro_rankings.words import plural
 
     return plural(number, noun)
 
 
 def _read_distances(args: argparse.Namespace, points: _Points) -> Any:
-    from numpyro_rankings.cluster_data import distances_in_time, read_distances, read_graph
+    from numpyro_rankings.cli.files import distances_in_time, read_distances, read_graph
 
     if args.time is not None:
         assert points.times is not None
@@ -550,11 +546,6 @@ def _summarise(
     profiles = partition_profiles(labels, reference)
     probability = membership_probability(labels, reference.labels)
     return to_inference_data(mcmc, points=points.names), profiles, reference, probability
-
-
-# ---------------------------------------------------------------------------------------------
-# Results
-# ---------------------------------------------------------------------------------------------
 
 
 def _details(args: argparse.Namespace, points: _Points, thin: int, command: str) -> dict[str, str]:

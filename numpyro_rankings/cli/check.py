@@ -4,7 +4,8 @@ import argparse
 import textwrap
 from typing import Any
 
-from numpyro_rankings.command_line import UserError, use_compilation_cache
+from numpyro_rankings.cli.arguments import UserError
+from numpyro_rankings.cli.run import use_compilation_cache
 
 _ABOUT = """\
 Check that this JAX, on this machine, compiles the kernels rightly.
@@ -14,6 +15,7 @@ may be compiled; that of the first chain is compared with the same sweep done op
 others form by form. Run it once after installing or changing jaxlib, and on each new kind of
 device. The first time takes minutes, most of them compilation, which is kept for the next.
 """
+
 
 _EXIT = "Exit status: 0 if all kernels agree, 1 if one disagrees, 2 after an error."
 

@@ -1,0 +1,5 @@
+"""The command line."""
+
+from numpyro_rankings.cli.program import main
+
+__all__ = ["main"]

@@ -1,0 +1,73 @@
+"""The program ``numpyro-rankings``: its commands, and what it returns."""
+
+import argparse
+import io
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from numpyro_rankings.cli import check, cluster, fit
+from numpyro_rankings.cli.arguments import PROGRAM, Parser, UserError
+
+_DESCRIPTION = """\
+Find the groups in a file of rankings: each with its consensus order and how sharp it is.
+
+A Dirichlet process mixture of generalized Mallows models (Meilă & Chen, UAI 2010), or a
+Plackett–Luce model or mixture (Caron, Teh & Murphy, AoAS 2014), is fitted by Markov chain Monte
+Carlo; lists may be of any length. See '%(prog)s fit --help'.
+
+Groups of points or documents: see '%(prog)s cluster --help'.
+Whether this machine compiles the samplers rightly: '%(prog)s check'.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    :param argv: arguments, those of the process by default.
+    :return: the exit status: 0, 1 if a check fails, 2 for a user's error, 130 when interrupted.
+    """
+    argv = sys.argv[1:] if argv is None else list(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # Greek letters on a console that has none
+            stream.reconfigure(errors="replace")
+    try:
+        args, unknown = make_parser().parse_known_args(argv)
+        if args.command is None and not unknown:
+            make_parser().print_help()
+            return 0
+        if unknown:
+            raise UserError(
+                f"unrecognized arguments: {shlex.join(unknown)} (see {PROGRAM} "
+                f"{args.command or ''} --help)".replace("  ", " ")
+            )
+        status = args.do(args, shlex.join([PROGRAM, *argv]))
+    except UserError as error:
+        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"\n{PROGRAM}: interrupted, nothing was written", file=sys.stderr)
+        return 130
+    except SystemExit as end:  # --help and --version
+        return int(end.code or 0)
+    return status or 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = Parser(prog=PROGRAM, description=_DESCRIPTION, formatter_class=raw)
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    fit.add_command(commands)
+    cluster.add_command(commands)
+    check.add_command(commands)
+    return parser
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from numpyro_rankings._version import __version__
+
+        print(PROGRAM, __version__)
+        parser.exit()

@@ -1,0 +1,285 @@
+"""Simulators of mixtures of Mallows and Plackett–Luce models."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+
+from numpyro_rankings.ops.codes import max_codes
+from numpyro_rankings.ops.sampling import sample_truncated_geometric
+from numpyro_rankings.rankings import Rankings, RankingsError
+
+_draw_codes = jax.jit(sample_truncated_geometric)  # one compilation, not one per operation
+
+
+# -- simulators --------------------------------------------------------------------------------
+
+
+class MallowsMixtureSample(NamedTuple):
+    """Rankings of a simulated mixture, and the truth behind them.
+
+    - **rankings** - one row for each of the N rankings, in the order of the assignments.
+    - **assignments** - cluster of each ranking, int32 (N,), 0-based.
+    - **centers** - an ordering per cluster, int32 (C, n).
+    - **concentrations** - per cluster and stage, (C, T).
+    """
+
+    rankings: Rankings
+    assignments: np.ndarray
+    centers: np.ndarray
+    concentrations: np.ndarray
+
+
+def simulate_mallows(
+    key: Array,
+    num_rankings: int,
+    center: Any,
+    concentration: Any,
+    lengths: Any = None,
+    items: Sequence[str] | None = None,
+) -> Rankings:
+    r"""Rankings from one generalized Mallows model [2].
+
+    The code of stage j, which is how far down the center the j-th item stood among those not
+    listed before, is :math:`k = 0, 1, …, n-j` with probability proportional to
+    :math:`e^{-k\theta_j}`, independently of the other stages.
+
+    :param key: a JAX random key.
+    :param num_rankings: N.
+    :param center: the ordering of all n items, best first, that rankings concentrate on.
+    :param concentration: :math:`\theta \ge 0`, a number or one per stage.
+    :param lengths: how many items are listed, a number or one per ranking; by default one for
+        each stage of ``concentration``, and all n if that is a number.
+    :param items: names of the items.
+    :return: the rankings, one row for each; ``unique()`` merges the identical ones.
+    """
+    centers = _check_centers(np.asarray(center)[None])
+    num_items = centers.shape[1]
+    theta = np.asarray(concentration, float)
+    if theta.ndim > 1:
+        raise RankingsError(f"concentration must have shape () or (T,), got {theta.shape}")
+    if lengths is None:
+        lengths = theta.shape[0] if theta.ndim else num_items
+    lengths = _check_lengths(lengths, num_rankings, num_items)
+    theta = _check_concentrations(theta, 1, int(lengths.max()), num_items)
+    assignments = np.zeros(num_rankings, np.int32)
+    return _simulate(key, assignments, centers, theta, lengths, items)
+
+
+def simulate_mallows_mixture(
+    key: Array,
+    num_rankings: int,
+    num_items: int,
+    length: Any,
+    num_clusters: int,
+    concentration: Any,
+    weights: Any = None,
+    centers: Any = None,
+    items: Sequence[str] | None = None,
+) -> MallowsMixtureSample:
+    """Rankings from a mixture of generalized Mallows models [2].
+
+    :param key: a JAX random key.
+    :param num_rankings: N.
+    :param num_items: n.
+    :param length: how many items are listed, a number or one per ranking.
+    :param num_clusters: C.
+    :param concentration: a number, one per stage (T,), or one per cluster and stage (C, T);
+        draws of :class:`~numpyro_rankings.distributions.MallowsConcentrationPrior`, for example.
+    :param weights: shares of the clusters, (C,); equal by default.
+    :param centers: orderings of all items, (C, n); uniformly random by default.
+    :param items: names of the items.
+    :return: the rankings, their clusters, and the parameters of these.
+    """
+    key_centers, key_clusters, key_codes = jax.random.split(key, 3)
+    if centers is None:
+        keys = jax.random.split(key_centers, num_clusters)
+        centers = jax.vmap(lambda k: jax.random.permutation(k, num_items))(keys)
+    centers = _check_centers(np.asarray(centers))
+    if centers.shape != (num_clusters, num_items):
+        raise RankingsError(
+            f"centers must have shape {(num_clusters, num_items)}, got {centers.shape}"
+        )
+    lengths = _check_lengths(length, num_rankings, num_items)
+    theta = _check_concentrations(concentration, num_clusters, int(lengths.max()), num_items)
+    assignments = _draw_clusters(key_clusters, num_rankings, num_clusters, weights, "weights")
+    rankings = _simulate(key_codes, assignments, centers, theta, lengths, items)
+    return MallowsMixtureSample(rankings, assignments, centers, theta)
+
+
+class PlackettLuceMixtureSample(NamedTuple):
+    """Rankings of a simulated mixture, and the truth behind them.
+
+    - **rankings** - one row for each of the N rankings, in the order of the assignments.
+    - **assignments** - cluster of each ranking, int32 (N,), 0-based.
+    - **weights** - normalised, per cluster, (C, n).
+    """
+
+    rankings: Rankings
+    assignments: np.ndarray
+    weights: np.ndarray
+
+
+def simulate_plackett_luce(
+    key: Array,
+    num_rankings: int,
+    weights: Any,
+    lengths: Any = None,
+    choice_sets: Any = None,
+    items: Sequence[str] | None = None,
+) -> Rankings:
+    """Rankings from one Plackett–Luce model: items arrive in a race, k after Exponential(w_k) [3].
+
+    :param key: a JAX random key.
+    :param num_rankings: N.
+    :param weights: positive, (n,).
+    :param lengths: how many items are listed, a number or one per ranking; all by default, and at
+        most those that are offered.
+    :param choice_sets: which items each judge is offered, booleans (N, n) or (n,); all by default.
+    :param items: names of the items.
+    :return: the rankings, one row for each; ``unique()`` merges the identical ones.
+    """
+    weights = _check_weights(np.asarray(weights, float)[None])
+    num_items = weights.shape[1]
+    if lengths is None:
+        lengths = num_items
+    checked = _check_lengths(lengths, num_rankings, num_items)
+    if choice_sets is not None:
+        offered = np.asarray(choice_sets)
+        if offered.dtype != bool or offered.shape not in ((num_items,), (num_rankings, num_items)):
+            raise RankingsError(
+                f"choice_sets must be booleans of shape ({num_rankings}, {num_items}) or "
+                f"({num_items},), got {offered.dtype} of shape {offered.shape}"
+            )
+        choice_sets = np.broadcast_to(offered, (num_rankings, num_items))
+        if not choice_sets.any(1).all():
+            raise RankingsError(f"row {np.argmin(choice_sets.any(1)) + 1} offers no item")
+    return _race(key, weights[np.zeros(num_rankings, int)], checked, choice_sets, items)
+
+
+def simulate_plackett_luce_mixture(
+    key: Array,
+    num_rankings: int,
+    weights: Any,
+    lengths: Any = None,
+    shares: Any = None,
+    items: Sequence[str] | None = None,
+) -> PlackettLuceMixtureSample:
+    """Rankings from a mixture of Plackett–Luce models.
+
+    :param key: a JAX random key.
+    :param num_rankings: N.
+    :param weights: positive, of each cluster, (C, n).
+    :param lengths: how many items are listed, a number or one per ranking; all by default.
+    :param shares: of the clusters, (C,); equal by default.
+    :param items: names of the items.
+    :return: the rankings, their clusters, and the normalised weights.
+    """
+    key_clusters, key_race = jax.random.split(key)
+    weights = _check_weights(np.asarray(weights, float))
+    checked = _check_lengths(
+        weights.shape[1] if lengths is None else lengths, num_rankings, weights.shape[1]
+    )
+    assignments = _draw_clusters(key_clusters, num_rankings, len(weights), shares, "shares")
+    rankings = _race(key_race, weights[assignments], checked, None, items)
+    return PlackettLuceMixtureSample(rankings, assignments, weights)
+
+
+def _race(
+    key: Array,
+    weights: np.ndarray,
+    lengths: np.ndarray,
+    choice_sets: np.ndarray | None,
+    items: Sequence[str] | None,
+) -> Rankings:
+    num_items = weights.shape[1]
+    times = np.asarray(jax.random.exponential(key, weights.shape), float) / weights
+    if choice_sets is not None:
+        times = np.where(choice_sets, times, np.inf)
+        lengths = np.minimum(lengths, choice_sets.sum(1))
+    orderings = np.argsort(times, axis=1)[:, : lengths.max()].astype(np.int32)
+    orderings[np.arange(lengths.max()) >= lengths[:, None]] = -1
+    return Rankings.from_orderings(orderings, num_items, items, choice_sets=choice_sets)
+
+
+def _check_weights(weights: np.ndarray) -> np.ndarray:
+    if weights.ndim != 2 or not ((weights > 0) & (weights < np.inf)).all():
+        raise RankingsError(f"weights must be positive numbers, got an array {weights.shape[1:]}")
+    return weights / weights.sum(1, keepdims=True)
+
+
+def _draw_clusters(
+    key: Array, num_rankings: int, num_clusters: int, shares: Any, name: str
+) -> np.ndarray:
+    """Cluster of each ranking, by inversion, which makes no (N, C) table."""
+    shares = np.full(num_clusters, 1.0) if shares is None else np.asarray(shares, float)
+    if shares.shape != (num_clusters,) or not (shares >= 0).all() or not 0 < shares.sum() < np.inf:
+        raise RankingsError(f"{name} must be {num_clusters} numbers, at least 0 and not all 0")
+    bounds = np.cumsum(shares / shares.sum())[:-1]
+    uniform = np.asarray(jax.random.uniform(key, (num_rankings,)))
+    return np.searchsorted(bounds, uniform, side="right").astype(np.int32)
+
+
+def _simulate(
+    key: Array,
+    assignments: np.ndarray,
+    centers: np.ndarray,
+    theta: np.ndarray,
+    lengths: np.ndarray,
+    items: Sequence[str] | None,
+) -> Rankings:
+    num_items, stages = centers.shape[1], theta.shape[1]
+    codes = _draw_codes(key, theta[assignments], max_codes(num_items, stages))
+    # Codes to places, from the last stage back: a place counts in the items listed before it.
+    # This is ordering_from_codes without its table of all n items for each ranking.
+    places = np.array(codes)
+    for stage in reversed(range(stages - 1)):
+        later = places[:, stage + 1 :]
+        later += later >= places[:, stage, None]
+    orderings = centers[assignments[:, None], places]
+    orderings[np.arange(stages) >= lengths[:, None]] = -1
+    return Rankings.from_orderings(orderings, num_items, items)
+
+
+def _check_centers(centers: np.ndarray) -> np.ndarray:
+    if centers.ndim != 2 or not (np.sort(centers) == np.arange(centers.shape[1])).all():
+        raise RankingsError("a center must be an ordering of all items 0..n-1, each once")
+    return centers.astype(np.int32)
+
+
+def _check_lengths(lengths: Any, num_rankings: int, num_items: int) -> np.ndarray:
+    if num_rankings < 1:
+        raise RankingsError(f"num_rankings must be at least 1, got {num_rankings}")
+    array = np.asarray(lengths)
+    if array.dtype.kind not in "iu" or array.shape not in ((), (num_rankings,)):
+        raise RankingsError(f"lengths must be a whole number, or one for each of {num_rankings}")
+    if array.min() < 1 or array.max() > num_items:
+        raise RankingsError(
+            f"lengths must be from 1 to {num_items}, got {array.min()} to {array.max()}"
+        )
+    return np.broadcast_to(array, (num_rankings,))
+
+
+def _check_concentrations(
+    concentration: Any, num_clusters: int, stages: int, num_items: int
+) -> np.ndarray:
+    """Concentrations (C, stages), from a number, (T,) or (C, T) with T at least as large."""
+    theta = np.asarray(concentration, float)
+    if theta.ndim > 2 or (theta.ndim == 2 and theta.shape[0] != num_clusters):
+        raise RankingsError(
+            f"concentration must have shape (), (T,) or ({num_clusters}, T), got {theta.shape}"
+        )
+    if not (theta >= 0).all() or not np.isfinite(theta).all():
+        raise RankingsError("concentrations must be finite numbers, at least 0")
+    if theta.ndim == 0:
+        return np.full((num_clusters, stages), float(theta))
+    if theta.shape[-1] == num_items - 1:
+        # the last of all items is forced, whatever its concentration
+        theta = np.concatenate([theta, theta[..., -1:]], axis=-1)
+    if theta.shape[-1] < stages:
+        raise RankingsError(
+            f"there are {theta.shape[-1]} stages of concentration for lists of {stages} items"
+        )
+    return np.broadcast_to(theta[..., :stages], (num_clusters, stages)).copy()

@@ -1,0 +1,36 @@
+"""Draws into answers."""
+
+from numpyro_rankings.summaries.further_lists import PredictedItems, predict_items
+from numpyro_rankings.summaries.orderings import (
+    borda_ordering,
+    cp_consensus,
+    kendall_distance,
+    map_consensus,
+    rank_probabilities,
+)
+from numpyro_rankings.summaries.predictive_density import log_predictive_density
+from numpyro_rankings.summaries.profiles import (
+    ClusterProfile,
+    PartitionProfile,
+    WeightsProfile,
+    cluster_profiles,
+    membership_probability,
+    partition_profiles,
+)
+
+__all__ = [
+    "ClusterProfile",
+    "PartitionProfile",
+    "PredictedItems",
+    "WeightsProfile",
+    "borda_ordering",
+    "cluster_profiles",
+    "cp_consensus",
+    "kendall_distance",
+    "log_predictive_density",
+    "map_consensus",
+    "membership_probability",
+    "partition_profiles",
+    "predict_items",
+    "rank_probabilities",
+]

@@ -1,0 +1,193 @@
+"""Log likelihoods of rankings given draws."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.scipy.special import gammaln
+from numpy.typing import ArrayLike
+
+from numpyro_rankings.distributions import TopTPlackettLuce
+from numpyro_rankings.ops.codes import inverse_ordering, max_codes, stage_codes
+from numpyro_rankings.ops.special import log_psi
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.summaries.samples import batch_of_rows, occupied_slots
+
+
+def stage_orderings(orderings: ArrayLike, num_stages: int) -> Array:
+    """Lists cut or padded to ``num_stages`` places.
+
+    :param orderings: padded lists, shape ``(rows, T)``.
+    :return: int32, shape ``(rows, num_stages)``.
+    """
+    orderings = jnp.asarray(orderings, jnp.int32)[:, :num_stages]
+    missing = num_stages - orderings.shape[1]
+    return jnp.pad(orderings, ((0, 0), (0, missing)), constant_values=-1)
+
+
+def log_one_ranking(lengths: ArrayLike, num_items: int) -> Array:
+    """Log marginal of one list under an empty cluster: ``log (n-t)!/n!``, whatever the prior."""
+    left = num_items - jnp.asarray(lengths)
+    return gammaln(left + 1.0) - gammaln(num_items + 1.0)
+
+
+def log_cluster_likelihood(orderings: Array, center: Array, theta: Array) -> Array:
+    """Log likelihood of lists under the clusters of one draw.
+
+    :param orderings: padded lists, shape ``(rows, T)``.
+    :param center: shape ``(C, n)``.
+    :param theta: shape ``(C, T)``.
+    :return: shape ``(rows, C)``.
+    """
+    num_items, num_stages = center.shape[-1], theta.shape[-1]
+    log_normalizer = log_psi(theta, max_codes(num_items, num_stages))  # once for each cluster
+    codes = stage_codes(orderings[:, None, :], inverse_ordering(center))
+    by_stage = -theta * codes - log_normalizer
+    return jnp.sum(jnp.where(orderings[:, None, :] >= 0, by_stage, 0.0), axis=-1)
+
+
+def log_weights(sizes: Array, alpha: Array, num_components: int | None) -> tuple[Array, Array]:
+    """Log weights, not normalised, of the clusters and of all empty ones together.
+
+    :param sizes: cluster sizes of one draw, shape ``(C,)``.
+    :return: shapes ``(C,)`` and ``()``; an empty slot weighs nothing by itself.
+    """
+    occupied = sizes > 0
+    if num_components is None:
+        weight, log_empty = sizes.astype(alpha.dtype), jnp.log(alpha)
+    else:
+        share = alpha / num_components
+        weight = sizes + share
+        log_empty = jnp.log(share * (num_components - occupied.sum()))
+    return jnp.where(occupied, jnp.log(jnp.where(occupied, weight, 1)), -jnp.inf), log_empty
+
+
+def log_plackett_luce_likelihood(
+    draw: Mapping[str, Array], orderings: Array, offered: Array | None
+) -> Array:
+    """Log probability of every row in every component of one draw, shape ``(C, rows)``."""
+    weights = jnp.atleast_2d(draw["weights"])
+    log_weights = jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30)
+    unseen = jnp.log(jnp.atleast_1d(draw["unseen_weight"])) if "unseen_weight" in draw else None
+
+    def log_prob(one: tuple[Array, Array | None]) -> Array:
+        log_weights, unseen = one
+        model = TopTPlackettLuce(
+            log_weights, orderings.shape[1], unseen, offered, validate_args=False
+        )
+        return model.log_prob(orderings)
+
+    return jax.lax.map(log_prob, (log_weights, unseen))
+
+
+def pointwise_log_likelihood(
+    samples: dict[str, Any], rankings: Rankings, num_components: int | None = None
+) -> np.ndarray:
+    """Log probability of each ranking given the labels of all others, its own summed over.
+
+    With the ranking itself taken out of its cluster, ``N_c`` is one less there, so that under the
+    Dirichlet process it is the log of ``Σ_c N_c P(π | σ_c, θ_c) + α (n-t)!/n!`` over ``N - 1 + α``.
+
+    :param samples: ``mcmc.get_samples(group_by_chain=True)``.
+    :param rankings: what was fitted.
+    :param num_components: ``None`` for the Dirichlet process.
+    :return: float32, shape ``(chains, draws, N)``.
+    """
+    clusters = occupied_slots(samples)
+    num_stages = clusters["concentration"].shape[-1]
+    chains, draws = np.shape(samples["assignments"])[:2]
+    batch = batch_of_rows(clusters["center"].shape, num_stages, rankings.num_rows)
+    orderings = stage_orderings(rankings.orderings, num_stages)
+    log_one = log_one_ranking(rankings.lengths, rankings.num_items)
+    alpha = samples.get("alpha", jnp.ones((chains, draws)))  # has no part in a single population
+    by_draw = {**clusters, "alpha": alpha, "assignments": samples["assignments"]}
+    flat = {
+        name: jnp.asarray(x).reshape(chains * draws, *jnp.shape(x)[2:])
+        for name, x in by_draw.items()
+    }
+    values = _pointwise(flat, orderings, log_one, rankings.row_index, num_components, batch)
+    return np.asarray(values).reshape(chains, draws, -1)
+
+
+@partial(jax.jit, static_argnames=("num_components", "batch"))
+def _pointwise(
+    draws: dict[str, Array],
+    orderings: Array,
+    log_one: Array,
+    row_index: Array,
+    num_components: int | None,
+    batch: int,
+) -> Array:
+    def one_draw(draw: dict[str, Array]) -> Array:
+        sizes, alpha = draw["cluster_sizes"], draw["alpha"]
+        num_slots = sizes.shape[0]
+        log_weight, _ = log_weights(sizes, alpha, num_components)
+        # Row c of these: the weights once a member has left cluster c.
+        left = sizes - jnp.eye(num_slots, dtype=sizes.dtype)
+        log_left, log_empty_left = jax.vmap(lambda s: log_weights(s, alpha, num_components))(
+            jnp.maximum(left, 0)
+        )
+        log_own = jnp.diagonal(log_left)
+
+        def one_row(row: tuple[Array, Array]) -> Array:
+            ordering, log_one = row
+            by_cluster = log_cluster_likelihood(
+                ordering[None], draw["center"], draw["concentration"]
+            )[0]
+            others = _all_but_one(log_weight + by_cluster)
+            clusters = jnp.logaddexp(others, log_own + by_cluster)
+            return jnp.logaddexp(clusters, log_empty_left + log_one)
+
+        by_row = jax.lax.map(one_row, (orderings, log_one), batch_size=batch)
+        total = jnp.log(sizes.sum() - 1 + alpha)
+        return by_row[row_index, draw["assignments"].astype(jnp.int32)] - total
+
+    return jax.lax.map(one_draw, draws)
+
+
+def pointwise_plackett_luce(samples: dict[str, Any], rankings: Rankings) -> np.ndarray:
+    """The same for the kernels whose samples are weights."""
+    if "unseen_weight" in samples:
+        rankings = rankings.of_listed_items()
+    names = ("weights", "unseen_weight", "cluster_sizes", "assignments", "alpha")
+    chains, draws = np.shape(samples["log_joint"])
+    flat = {
+        name: jnp.asarray(samples[name]).reshape(chains * draws, *np.shape(samples[name])[2:])
+        for name in names
+        if name in samples
+    }
+    values = _pointwise_weights(flat, rankings)
+    return np.asarray(values).reshape(chains, draws, -1)
+
+
+@jax.jit
+def _pointwise_weights(draws: dict[str, Array], rankings: Rankings) -> Array:
+    rows = rankings.row_index
+
+    def one_draw(draw: dict[str, Array]) -> Array:
+        table = log_plackett_luce_likelihood(draw, rankings.orderings, rankings.choice_sets)
+        if "assignments" not in draw:
+            return table[0, rows]
+        by_cluster = table[:, rows]
+        labels, sizes = draw["assignments"].astype(jnp.int32), draw["cluster_sizes"]
+        prior = draw["alpha"] / sizes.shape[0]
+        own = jnp.arange(sizes.shape[0])[:, None] == labels
+        log_shares = jnp.log(sizes[:, None] - own + prior)
+        total = jax.nn.logsumexp(log_shares + by_cluster, axis=0)
+        return total - jnp.log(len(labels) - 1 + draw["alpha"])
+
+    return jax.lax.map(one_draw, draws)
+
+
+def _all_but_one(x: Array) -> Array:
+    """Log sum of the exponentials of all entries but one, for each; nothing is subtracted."""
+    nothing = jnp.full(1, -jnp.inf, x.dtype)
+    before = jax.lax.cumlogsumexp(x)
+    after = jax.lax.cumlogsumexp(x, reverse=True)
+    return jnp.logaddexp(
+        jnp.concatenate([nothing, before[:-1]]), jnp.concatenate([after[1:], nothing])
+    )

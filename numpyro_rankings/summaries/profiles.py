@@ -1,0 +1,293 @@
+"""What the draws say of each cluster of a partition."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import ArrayLike
+from scipy.special import entr
+
+from numpyro_rankings.distributions import GeneralizedMallows
+from numpyro_rankings.partitions import as_draws, as_partition, match_clusters
+from numpyro_rankings.point_estimates import reference_partition
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.summaries.orderings import cp_consensus, map_consensus
+from numpyro_rankings.summaries.samples import check_samples, fitted_items, flatten_chains
+
+_INTERVAL = (0.05, 0.95)
+
+
+class ClusterProfile(NamedTuple):
+    """What the draws say about one cluster. Intervals hold 90% of the posterior.
+
+    :param label: label of the cluster in the reference partition.
+    :param presence: share of the draws in which the cluster is found.
+    :param size: mean number of rankings.
+    :param size_interval: ``(low, high)``.
+    :param consensus: names of the items in the order of the CP consensus, best first.
+    :param consensus_ordering: the same as item indices, shape ``(n,)``.
+    :param map_consensus: names of the items in the center drawn most often.
+    :param map_probability: share of the draws with that center.
+    :param rank_mean: mean rank of each item, 1 = best, in item order, shape ``(n,)``.
+    :param rank_interval: shape ``(n, 2)``.
+    :param concentration: mean θ of each stage, shape ``(T,)``.
+    :param concentration_interval: shape ``(T, 2)``.
+    :param entropy: mean entropy of a list of ``T`` places from the cluster, in nats.
+    :param agreement: 1 minus that entropy over the uniform's: 0 is chance, 1 is unanimous.
+    """
+
+    label: int
+    presence: float
+    size: float
+    size_interval: tuple[float, float]
+    consensus: tuple[str, ...]
+    consensus_ordering: np.ndarray
+    map_consensus: tuple[str, ...]
+    map_probability: float
+    rank_mean: np.ndarray
+    rank_interval: np.ndarray
+    concentration: np.ndarray
+    concentration_interval: np.ndarray
+    entropy: float
+    agreement: float
+
+
+class WeightsProfile(NamedTuple):
+    """What the draws say about one cluster of Plackett–Luce weights, or the only population.
+
+    Intervals hold 90% of the posterior.
+
+    :param label: label of the cluster in the reference partition.
+    :param presence: share of the draws in which the cluster is found.
+    :param size: mean number of rankings.
+    :param size_interval: ``(low, high)``.
+    :param consensus: names of the items by their mean weight, largest first.
+    :param consensus_ordering: the same as item indices, shape ``(K,)``.
+    :param weights: mean weight of each item, in item order, shape ``(K,)``: the probability that it
+        comes first.
+    :param weights_interval: shape ``(K, 2)``.
+    :param unseen_weight: mean weight of all items that no ranking lists, None if there are none.
+    :param unseen_interval: ``(low, high)``.
+    :param entropy: mean entropy of the weights over that of equal ones.
+    :param agreement: 1 minus it: 0 if all items are alike, 1 if one always comes first.
+    """
+
+    label: int
+    presence: float
+    size: float
+    size_interval: tuple[float, float]
+    consensus: tuple[str, ...]
+    consensus_ordering: np.ndarray
+    weights: np.ndarray
+    weights_interval: np.ndarray
+    unseen_weight: float | None
+    unseen_interval: tuple[float, float] | None
+    entropy: float
+    agreement: float
+
+
+def cluster_profiles(
+    samples: Mapping[str, Any], rankings: Rankings, reference: Any = None
+) -> list[Any]:
+    """Describe the clusters of a reference partition over all draws.
+
+    In every draw each cluster is found by greatest overlap with the reference, so that a cluster
+    keeps its name although the labels of the draws switch.
+
+    :param samples: ``mcmc.get_samples()`` of a kernel of this package, grouped by chain or not.
+    :param rankings: what was fitted.
+    :param reference: labels ``0..K-1``, shape ``(N,)``, or what
+        :func:`~numpyro_rankings.reference_partition` has returned; by default that,
+        the partition of least expected variation of information or, of very many rankings, the
+        medoid draw.
+    :return: one :class:`~numpyro_rankings.summaries.ClusterProfile` for each cluster, the largest
+        (on average) first; of the Plackett–Luce kernels a
+        :class:`~numpyro_rankings.summaries.WeightsProfile`, and only one if they fit one
+        population.
+    :raises ValueError: if a cluster of ``reference`` is found in no draw, or the draws are of
+        other rankings or of another kernel.
+    """
+    check_samples(samples)
+    draws = flatten_chains(samples)
+    weighted = "weights" in draws
+    rankings = fitted_items(draws, rankings)
+    if "assignments" not in draws:
+        return [_weights_profile(0, draws, None, rankings)]
+    labels = reference_partition(draws["assignments"], reference).labels
+    matched = match_clusters(draws["assignments"], labels)
+    describe = _weights_profile if weighted else _profile
+    profiles = []
+    for k in np.unique(labels).tolist():
+        if not np.any(matched == k):
+            raise ValueError(
+                f"cluster {k} of the reference partition is found in no draw: leave the reference "
+                "out, or merge this cluster with another"
+            )
+        profiles.append(describe(k, draws, matched, rankings))
+    return sorted(profiles, key=lambda profile: -profile.size)
+
+
+class PartitionProfile(NamedTuple):
+    """What the draws say about one cluster of points. Intervals hold 90% of the posterior.
+
+    :param label: label of the cluster in the reference partition.
+    :param presence: share of the draws in which the cluster is found.
+    :param size: mean number of points.
+    :param size_interval: ``(low, high)``.
+    :param members: the points that it has in the reference partition.
+    :param cohesion: mean probability that two of these share a cluster; of a single one, that it
+        is alone.
+    """
+
+    label: int
+    presence: float
+    size: float
+    size_interval: tuple[float, float]
+    members: np.ndarray
+    cohesion: float
+
+
+def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[PartitionProfile]:
+    """Describe the clusters of a reference partition over all draws, whatever was clustered.
+
+    Clusters of the draws are found as in :func:`~numpyro_rankings.cluster_profiles`.
+
+    :param assignments: labels ``0..C-1``, shape ``(D, N)``.
+    :param reference: as there, and by default the same.
+    :return: one for each cluster, the largest (on average) first; one that is found in no draw has
+        size 0.
+    """
+    assignments = as_draws(assignments)
+    reference = reference_partition(assignments, reference).labels
+    matched = match_clusters(assignments, reference)
+    number = int(reference.max()) + 1
+    sizes_by_draw = np.zeros((len(matched), number), np.int32)  # 0 where it is not found
+    for draw, (labels, names) in enumerate(zip(assignments, matched, strict=True)):
+        known = np.flatnonzero(names >= 0)
+        sizes = np.bincount(labels, minlength=len(names))
+        sizes_by_draw[draw, names[known]] = sizes[known]
+    probability = membership_probability(assignments, reference)
+    profiles = []
+    for k, column in enumerate(sizes_by_draw.T):
+        members, found = np.flatnonzero(reference == k), column[column > 0]
+        profiles.append(
+            PartitionProfile(
+                label=k,
+                presence=len(found) / len(column),
+                size=float(found.mean()) if len(found) else 0.0,
+                size_interval=_interval(found) if len(found) else (0.0, 0.0),
+                members=members,
+                cohesion=float(probability[members].mean()),
+            )
+        )
+    return sorted(profiles, key=lambda profile: -profile.size)
+
+
+def membership_probability(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
+    """How surely each point belongs with the others of its cluster in a reference partition.
+
+    The mean, over the draws and over these others, of sharing a cluster with them; of a point that
+    has no others there, the share of the draws in which it is alone.
+
+    :param assignments: labels ``0..C-1``, shape ``(D, N)``.
+    :param reference: labels ``0..K-1``, shape ``(N,)``.
+    :return: shape ``(N,)``.
+
+    .. doctest::
+
+       >>> membership_probability([[0, 0, 1], [0, 1, 1]], [0, 0, 1]).tolist()
+       [0.5, 0.5, 0.5]
+    """
+    assignments = as_draws(assignments)
+    reference = as_partition(reference, assignments.shape[1]).astype(np.int64)
+    others = np.bincount(reference)[reference] - 1
+    together = np.zeros(assignments.shape[1])
+    for labels in assignments:  # one draw at a time: no N × N array
+        pairs = labels.astype(np.int64) * (int(reference.max()) + 1) + reference
+        _, where, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+        alone = np.bincount(labels)[labels] == 1
+        together += np.where(others > 0, (counts[where] - 1) / np.maximum(others, 1), alone)
+    return together / len(assignments)
+
+
+def _profile(
+    label: int, draws: dict[str, np.ndarray], matched: np.ndarray, rankings: Rankings
+) -> ClusterProfile:
+    draw, slot = np.nonzero(matched == label)
+    sizes, center, theta = (
+        draws[name][draw, slot] for name in ("cluster_sizes", "center", "concentration")
+    )
+    ranks = np.argsort(center, axis=-1) + 1
+    ordering, (likeliest, probability) = cp_consensus(center), map_consensus(center)
+    names = [str(name) for name in rankings.items]
+    entropy = np.asarray(_entropy(jnp.asarray(center), jnp.asarray(theta)), np.float64).mean()
+    uniform = np.log(np.arange(rankings.num_items, 0, -1)[: theta.shape[-1]]).sum()
+    return ClusterProfile(
+        label=label,
+        presence=len(draw) / len(matched),
+        size=float(sizes.mean()),
+        size_interval=_interval(sizes),
+        consensus=tuple(names[i] for i in ordering),
+        consensus_ordering=ordering,
+        map_consensus=tuple(names[i] for i in likeliest),
+        map_probability=probability,
+        rank_mean=ranks.mean(0),
+        rank_interval=np.quantile(ranks, _INTERVAL, axis=0, method="nearest").T,
+        concentration=theta.mean(0, dtype=np.float64),
+        concentration_interval=np.quantile(theta, _INTERVAL, axis=0).T,
+        entropy=float(entropy),
+        agreement=float(1 - entropy / uniform),
+    )
+
+
+def _weights_profile(
+    label: int, draws: dict[str, np.ndarray], matched: np.ndarray | None, rankings: Rankings
+) -> WeightsProfile:
+    """The same of weights; ``matched`` is None for one population."""
+    unseen, presence = draws.get("unseen_weight"), 1.0
+    if matched is None:
+        sizes, weights = np.array([float(rankings.num_rankings)]), draws["weights"]
+    else:
+        draw, slot = np.nonzero(matched == label)
+        presence = len(draw) / len(matched)
+        sizes, weights = draws["cluster_sizes"][draw, slot], draws["weights"][draw, slot]
+        unseen = None if unseen is None else unseen[draw, slot]
+    weights = weights.astype(np.float64)
+    mean, names = weights.mean(0), [str(name) for name in rankings.items]
+    ordering = np.argsort(-mean, kind="stable").astype(np.int32)
+    entropy = float(normalised_entropy(weights).mean())
+    return WeightsProfile(
+        label=label,
+        presence=presence,
+        size=float(sizes.mean()),
+        size_interval=_interval(sizes),
+        consensus=tuple(names[i] for i in ordering),
+        consensus_ordering=ordering,
+        weights=mean,
+        weights_interval=np.quantile(weights, _INTERVAL, axis=0).T,
+        unseen_weight=None if unseen is None else float(unseen.mean(dtype=np.float64)),
+        unseen_interval=None if unseen is None else _interval(unseen),
+        entropy=entropy,
+        agreement=1.0 - entropy,
+    )
+
+
+def _interval(values: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(values, _INTERVAL)
+    return float(low), float(high)
+
+
+def normalised_entropy(weights: np.ndarray) -> np.ndarray:
+    """Entropy of weights, shape ``(…, K)``, over its largest value: 1 if they are equal."""
+    shares = weights / weights.sum(-1, keepdims=True)
+    if shares.shape[-1] == 1:
+        return np.ones(shares.shape[:-1])
+    return np.sum(entr(shares), axis=-1) / np.log(shares.shape[-1])
+
+
+@jax.jit
+def _entropy(center: Array, theta: Array) -> Array:
+    return GeneralizedMallows(center, theta, validate_args=False).entropy()

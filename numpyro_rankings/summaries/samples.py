@@ -1,0 +1,84 @@
+"""Draws as the summaries take them, and what is wrong with them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from numpyro_rankings.rankings import Rankings, check_rankings
+
+_CODES_AT_ONCE = 2**24  # entries of the largest array made at once, where T² code tables count
+
+
+def flatten_chains(samples: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Samples with the chains, if there are any, laid end to end: leading axis ``D``."""
+    samples = {name: np.asarray(value) for name, value in samples.items()}
+    if samples["assignments" if "assignments" in samples else "weights"].ndim == 2:
+        return samples
+    return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
+
+
+def check_draws(samples: Any) -> None:
+    """Refuse what is no dictionary of draws, or of none."""
+    if not isinstance(samples, Mapping):
+        raise TypeError(
+            "samples must be a dictionary, what mcmc.get_samples() returns; got "
+            f"{type(samples).__name__}"
+        )
+    if any(np.size(value) == 0 for value in samples.values()):
+        raise ValueError("there are no draws in the samples")
+
+
+def check_samples(samples: Mapping[str, Any]) -> None:
+    """Refuse what is not of a kernel of rankings."""
+    check_draws(samples)
+    needed = ("assignments", "center", "concentration", "cluster_sizes")
+    if "weights" not in samples and not set(needed) <= set(samples):
+        raise ValueError(
+            "samples must be those of a Mallows or Plackett–Luce kernel, mcmc.get_samples(): "
+            f"these have {', '.join(map(str, samples)) or 'nothing'}"
+        )
+
+
+def check_fitted(num_rankings: int | None, num_items: int, rankings: Any) -> None:
+    """Refuse other rankings than were fitted, as far as their numbers tell.
+
+    :param num_rankings: None if the draws do not tell.
+    """
+    check_rankings(rankings)
+    fitted = rankings.num_rankings if num_rankings is None else num_rankings
+    if (fitted, num_items) != (rankings.num_rankings, rankings.num_items):
+        raise ValueError(
+            f"the run was of {fitted} rankings of {num_items} items; these are "
+            f"{rankings.num_rankings} of {rankings.num_items}"
+        )
+
+
+def fitted_items(draws: Mapping[str, np.ndarray], rankings: Rankings) -> Rankings:
+    """The rankings with the items that the draws are of.
+
+    :raises ValueError: if they are others than were fitted, as far as their numbers tell.
+    """
+    check_rankings(rankings)
+    if "unseen_weight" in draws:
+        rankings = rankings.of_listed_items()
+    of_items = draws["weights" if "weights" in draws else "center"].shape[-1]
+    size = draws["assignments"].shape[-1] if "assignments" in draws else None
+    check_fitted(size, of_items, rankings)
+    return rankings
+
+
+def occupied_slots(samples: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays of the clusters, without the slots that no draw uses."""
+    sizes = np.asarray(samples["cluster_sizes"])
+    used = sizes.reshape(-1, sizes.shape[-1]).any(0)
+    last = int(np.flatnonzero(used)[-1]) + 1
+    names = ("center", "concentration", "cluster_sizes")
+    axis = sizes.ndim - 1
+    return {name: np.take(samples[name], range(last), axis=axis) for name in names}
+
+
+def batch_of_rows(center_shape: tuple[int, ...], num_stages: int, num_rows: int) -> int:
+    """How many rows to score at once so that their stage codes fit in a few tens of MB."""
+    per_row = max(1, center_shape[-2] * num_stages**2)
+    return int(np.clip(_CODES_AT_ONCE // per_row, 1, num_rows))
