@@ -10,9 +10,9 @@ import jax
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-from fabricated import fabricated_mcmc
+from helpers.fabricated import fabricated_mcmc
+from helpers.lists import log_prob_twin
 from numpyro.infer import MCMC
-from test_plackett_luce import log_prob_twin
 
 import numpyro_rankings
 from numpyro_rankings.components import GaussianMean

@@ -4,6 +4,7 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 import xarray as xr
+from helpers.figures import assert_inside
 from matplotlib.figure import Figure
 
 from numpyro_rankings.decays import exponential_decay, identity_decay, window_decay
@@ -60,12 +61,6 @@ def weights_profile():
     rankings = Rankings.from_orderings([[0, 1, 2, 3]], num_items=4, items=NAMES)
     draws = {"weights": np.array([[0.1, 0.2, 0.3, 0.4], [0.1, 0.4, 0.2, 0.3]]), "log_joint": [0, 0]}
     return cluster_profiles(draws, rankings)[0]
-
-
-def assert_inside(figure):
-    """That all that is drawn, labels too, is in the figure, but for a point that rounding takes."""
-    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-    assert min(box.x0, box.y0, width - box.x1, height - box.y1) > -1 / 72
 
 
 def names_of(axis):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from enumeration import partitions
+from helpers.enumeration import partitions
 
 import numpyro_rankings.point_estimates as point_estimates
 from numpyro_rankings.partitions import (

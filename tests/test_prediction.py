@@ -7,10 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from helpers.exact_partitions import components, log_marginals
 from jax import random
 from numpyro.infer import MCMC
-from test_ddcrp import components
-from test_partition_kernels import log_marginals
 
 from numpyro_rankings import log_predictive_of_points
 from numpyro_rankings.components import DirichletMultinomial, GaussianMean, SparseCounts

@@ -1,0 +1,478 @@
+"""The command line end to end on a small file, and every kind of bad input."""
+
+import contextlib
+import csv
+import io
+import os
+import subprocess
+import sys
+
+import arviz as az
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers.command_line import QUICK_FIT, SOI
+from helpers.fabricated import fabricated_mcmc
+
+from numpyro_rankings import read_rankings, reference_partition
+from numpyro_rankings.cli import fit, main
+from numpyro_rankings.partitions import canonical_labels
+from numpyro_rankings.summaries import membership_probability
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch, tmp_path_factory):
+    """Neither use nor touch the user's compilation cache, nor switch one on for other tests."""
+    monkeypatch.setattr(fit, "use_compilation_cache", lambda: None)
+
+
+@pytest.fixture
+def no_sampling(monkeypatch):
+    """Everything but the sampling, which takes long to compile."""
+
+    def sample(args, rankings, thin):
+        draws = args.draws // thin
+        return fabricated_mcmc(rankings, args.components, args.max_clusters, args.chains, draws)
+
+    monkeypatch.setattr(fit, "_sample", sample)
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.soi").write_text(SOI)
+    return tmp_path
+
+
+def _run(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """A real run: its folder, and what it printed."""
+    folder = tmp_path_factory.mktemp("fitted")
+    (folder / "small.soi").write_text(SOI)
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as out:
+        patch.chdir(folder)
+        patch.setattr(fit, "use_compilation_cache", lambda: None)
+        assert _run("fit", "small.soi", *QUICK_FIT, "--out", "out", "--seed", 3) == 0
+    return folder, out.getvalue()
+
+
+def test_fit_writes_its_four_files(fitted, monkeypatch):
+    folder, printed = fitted
+    monkeypatch.chdir(folder)
+    files = ["assignments.csv", "clusters.csv", "posterior.nc", "report.html"]
+    assert sorted(os.listdir("out")) == files
+    assert sorted(os.listdir()) == ["out", "small.soi"]
+    assert "40 rankings of 4 items" in printed
+    assert "R-hat" in printed and "report.html" in printed
+    assert "of least expected variation of information" in printed
+
+    with open("out/clusters.csv", newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert rows[0]["cluster"] == "1"
+    assert sorted(rows[0]["consensus"].split(" > ")) == ["Ann <A>", "Bob", "Cid", "Dee"]
+    for row in rows:
+        assert float(row["size_low"]) <= float(row["size_high"]) <= 40
+        for stage in (1, 2, 3):
+            low, high = float(row[f"theta_{stage}_low"]), float(row[f"theta_{stage}_high"])
+            assert 0 <= low <= high
+
+    data = az.from_netcdf("out/posterior.nc")
+    assert data["posterior"]["assignments"].shape == (2, 40, 40)
+    with open("out/assignments.csv", newline="", encoding="utf-8") as stream:
+        people = list(csv.DictReader(stream))
+    draws = np.asarray(data["posterior"]["assignments"]).reshape(-1, 40)
+    expected = reference_partition(draws).labels
+    number = np.array([int(person["cluster"]) for person in people])
+    np.testing.assert_array_equal(canonical_labels(number), canonical_labels(expected))
+    probability = [float(person["probability"]) for person in people]
+    np.testing.assert_allclose(probability, membership_probability(draws, expected), rtol=1e-3)
+    assert [person["ranking"] for person in people] == [str(k) for k in range(1, 41)]
+    rankings = read_rankings("small.soi")
+    last = np.asarray(rankings.orderings)[rankings.row_index[-1]]
+    assert people[-1]["ordering"] == " > ".join(rankings.items[i] for i in last[last >= 0])
+    assert list(data["posterior"]["item"].values) == ["Ann <A>", "Bob", "Cid", "Dee"]
+    assert "small.soi" in data.attrs["command"]
+
+    page = open("out/report.html", encoding="utf-8").read()
+    for expected in (
+        "Can I trust it?",
+        "Who is in the groups",
+        "Does the model fit",
+        "Ann &lt;A&gt;",
+        "R-hat",
+        "--seed 3",
+        "of least expected variation of information",
+        "95% of the draws are within",
+    ):
+        assert expected in page
+    assert page.count("data:image/svg+xml;base64,") >= 6
+    assert page.count("<table>") >= 2
+    for forbidden in ("http://", "https://", "<script", "<link", "Ann <A>"):
+        assert forbidden not in page
+
+
+def test_same_seed_same_results(fitted, small):
+    first = fitted[0] / "out"
+    assert _run("fit", "small.soi", *QUICK_FIT, "--out", "again", "--seed", 3) == 0
+    assert (first / "clusters.csv").read_text() == (small / "again/clusters.csv").read_text()
+    one, two = (
+        az.from_netcdf(folder / "posterior.nc")["posterior"] for folder in (first, small / "again")
+    )
+    np.testing.assert_array_equal(one["assignments"], two["assignments"])
+
+
+def test_force_replaces_the_three_files_only(small, no_sampling):
+    os.mkdir("out")
+    (small / "out" / "mine.txt").write_text("mine")
+    (small / "out" / "report.html").write_text("old")
+    assert _run("fit", "small.soi", *QUICK_FIT, "--out", "out") == 2
+    assert (small / "out" / "report.html").read_text() == "old"
+    assert _run("fit", "small.soi", *QUICK_FIT, "--out", "out", "--force") == 0
+    assert (small / "out" / "mine.txt").read_text() == "mine"
+    assert "Can I trust it?" in (small / "out" / "report.html").read_text()
+    assert sorted(os.listdir("out")) == sorted([*fit.FILES, "mine.txt"])
+
+
+def test_nested_output_folder_and_bundled_data(small, no_sampling):
+    assert _run("fit", *QUICK_FIT, "--draws", "8", "--out", "a/b/c") == 0
+    assert sorted(os.listdir("a/b")) == ["c"]
+    page = (small / "a/b/c/report.html").read_text()
+    assert "15,449 rankings" in page
+    assert "Diaconis" in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--components", "1", "--nu", "1,2,0.5", "--r", "1,1,1"],
+        ["--sampler", "beta", "--approximate", "--init", "random", "--chains", "1"],
+        ["--assignment", "sequential", "--alpha", "2.5", "--thin", "4"],
+    ],
+    ids=lambda options: " ".join(options),
+)
+def test_options(small, options, capsys):
+    assert _run("fit", "small.soi", *QUICK_FIT, *options, "--out", "out") == 0
+    no_effect = "--max-clusters has no effect with --components 1"
+    assert (no_effect in capsys.readouterr().err) == ("--components" in options)
+    posterior = az.from_netcdf("out/posterior.nc")["posterior"]
+    assert posterior.sizes["draw"] == (10 if "--thin" in options else 40)
+
+
+SETTINGS = {
+    "": {"alpha": 1, "num_components": None, "nu": 1, "assignment": "parallel"},
+    "--components 3 --alpha 2.5": {"num_components": 3, "alpha": 2.5, "init": None},
+    "--components 2 --init search": {"num_components": 2, "init": "search"},
+    "--nu 1,2,0.5 --r 2 --max-clusters 7": {"nu": [1, 2, 0.5], "r": 2, "max_clusters": 7},
+    "--alpha gamma(2,.5) --assignment sequential --init random": {
+        "alpha": ("Gamma", 2, 0.5),
+        "assignment": "sequential",
+        "init": "random",
+    },
+    "--sampler beta": {"class": "BetaGibbs", "exact": True},
+    "--model plackett-luce --shape 2": {
+        "class": "PlackettLuceGibbs",
+        "shape": 2,
+        "num_components": 1,
+    },
+    "--model plackett-luce --components 3 --alpha 4": {
+        "class": "PlackettLuceGibbs",
+        "num_components": 3,
+        "alpha": 4,
+    },
+    "--model gamma-process --sigma 0.5 --alpha flat": {
+        "class": "GammaProcessPlackettLuceGibbs",
+        "sigma": 0.5,
+        "alpha": "FlatLog",
+    },
+    "--model dp-plackett-luce": {
+        "class": "DPPlackettLuceGibbs",
+        "alpha": ("Gamma", 1, 0.1),
+        "phi": ("Gamma", 1, 0.01),
+        "gamma": ("Gamma", 1, 1),
+        "max_clusters": 64,
+    },
+    "--model dp-plackett-luce --alpha 3 --phi flat --gamma gamma(2,3) --max-clusters 9": {
+        "class": "DPPlackettLuceGibbs",
+        "alpha": 3,
+        "phi": "FlatLog",
+        "gamma": ("Gamma", 2, 3),
+        "max_clusters": 9,
+    },
+    "--sampler beta --approximate": {"class": "BetaGibbs", "exact": False},
+}
+
+
+@pytest.mark.parametrize("options", list(SETTINGS))
+def test_options_reach_the_kernel(small, monkeypatch, options):
+    """Up to the first sweep: what the kernel and NumPyro are given."""
+    made: dict = {}
+
+    class Stop(Exception):
+        pass
+
+    def recorder(name):
+        def init(self, **settings):
+            made.update({"class": name, **settings})
+            raise Stop
+
+        return type(name, (), {"__init__": init})
+
+    for name in {"SliceGibbs"} | {value.get("class", "SliceGibbs") for value in SETTINGS.values()}:
+        monkeypatch.setattr(f"numpyro_rankings.infer.{name}", recorder(name))
+    with pytest.raises(Stop):
+        _run("fit", "small.soi", *options.split())
+    for name, prior in made.items():
+        if hasattr(prior, "rate"):
+            made[name] = (type(prior).__name__, prior.concentration, prior.rate)
+        elif hasattr(prior, "log_prob"):
+            made[name] = type(prior).__name__
+    for name, value in {"class": "SliceGibbs", **SETTINGS[options]}.items():
+        got = made[name]
+        assert (got.tolist() if hasattr(got, "tolist") else got) == value
+
+
+PLACKETT_LUCE = {
+    "gamma-process": ["--sigma", "0.5"],
+    "plackett-luce": ["--components", "2"],
+    "dp-plackett-luce": ["--max-clusters", "32"],
+}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(m, marks=[] if m == "gamma-process" else pytest.mark.slow)
+        for m in PLACKETT_LUCE
+    ],
+)
+def test_plackett_luce(small, capsys, model):
+    quick = ["--warmup", "20", "--draws", "40", "--chains", "2", "--no-progress", "--out", "out"]
+    assert _run("fit", "small.soi", "--model", model, *PLACKETT_LUCE[model], *quick) == 0
+    assert "40 rankings of 4 items" in capsys.readouterr().out
+    with open("out/clusters.csv", newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    for row in rows:
+        assert sorted(row["consensus"].split(" > ")) == ["Ann <A>", "Bob", "Cid", "Dee"]
+        weights = {name: float(row[f"weight of {name}"]) for name in ("Ann <A>", "Bob", "Cid")}
+        names = [*weights, "Dee"]
+        total = sum(float(row[f"weight of {name}"]) for name in names)
+        total += float(row.get("unseen_weight", 0.0))
+        assert total == pytest.approx(1.0, abs=1e-4)
+        for name in names:
+            low, high = (float(row[f"weight of {name}_{end}"]) for end in ("low", "high"))
+            assert 0 <= low <= high <= 1
+    posterior = az.from_netcdf("out/posterior.nc")["posterior"]
+    assert ("unseen_weight" in posterior) == (model != "plackett-luce")
+    page = open("out/report.html", encoding="utf-8").read()
+    for expected in (
+        "Can I trust it?",
+        "Does the model fit",
+        "What each item weighs",
+        "Ann &lt;A&gt;",
+        "R-hat",
+    ):
+        assert expected in page
+    assert ("Who goes with whom" in page) == ("cluster_sizes" in posterior)
+    assert "Metropolis" not in page and "Ann <A>" not in page
+
+
+BAD_FILES = {
+    "duplicate": (SOI.replace("4: 2,1,3", "4: 2,1,2"), ["bad.soi:15", "Bob"]),
+    "unknown item": (SOI.replace("4: 2,1,3", "4: 2,1,7"), ["bad.soi:15", "7"]),
+    "tie": (SOI.replace("4: 2,1,3", "4: 2,{1,3}"), ["bad.soi:15", "tie"]),
+    "empty file": ("", ["bad.soi", "empty"]),
+    "empty ranking": (SOI.replace("4: 2,1,3", "4: "), ["bad.soi"]),
+    "header": (SOI.replace("NUMBER VOTERS: 40", "NUMBER VOTERS: 41"), ["bad.soi", "41", "40"]),
+    "negative count": (SOI.replace("4: 2,1,3", "-4: 2,1,3"), ["bad.soi", "-4"]),
+    "fractional count": (SOI.replace("4: 2,1,3", "4.5: 2,1,3"), ["bad.soi", "4.5"]),
+    "nan": (SOI.replace("4: 2,1,3", "4: 2,nan"), ["bad.soi", "nan"]),
+    "one item": (
+        "# NUMBER ALTERNATIVES: 1\n# NUMBER VOTERS: 3\n# NUMBER UNIQUE ORDERS: 1\n"
+        "# ALTERNATIVE NAME 1: Ann\n3: 1\n",
+        ["bad.soi"],
+    ),
+    "binary": (b"\x89PNG\r\n\x1a\n\x00\x00\x00", ["bad.soi", "not a text file"]),
+    "latin-1": ("# ALTERNATIVE NAME 1: Zoë\n".encode("latin-1"), ["bad.soi"]),
+}
+
+
+@pytest.mark.parametrize("name", list(BAD_FILES))
+def test_bad_files_end_in_one_line(small, capsys, name):
+    content, fragments = BAD_FILES[name]
+    (small / "bad.soi").write_bytes(content if isinstance(content, bytes) else content.encode())
+    _expect_error(capsys, ["fit", "bad.soi", *QUICK_FIT, "--out", "out"], fragments)
+
+
+BAD_ARGUMENTS = {
+    "missing file": (["nothing.soi"], ["nothing.soi", "no such file"]),
+    "folder": (["."], [".: is a folder"]),
+    "no name": ([""], ["the name of the file is empty"]),
+    "alpha of one": (["--components", "1", "--alpha", "2"], ["--alpha has no say"]),
+    "alpha 0": (["--alpha", "0"], ["--alpha must be a positive number, got 0"]),
+    "alpha negative": (["--alpha=-1"], ["--alpha must be a positive number, got -1"]),
+    "alpha nan": (["--alpha", "nan"], ["--alpha", "nan"]),
+    "alpha word": (["--alpha", "lots"], ["--alpha must be a number, got 'lots'"]),
+    "alpha prior": (["--alpha", "gamma(1,0)"], ["--alpha must be a positive number, got 0"]),
+    "alpha other prior": (["--alpha", "beta(1,1)"], ["gamma(shape,rate)"]),
+    "nu": (["--nu", "1,-2"], ["--nu must be a positive number, got -2"]),
+    "r": (["--r", "inf"], ["--r must be a positive number, got inf"]),
+    "nu for other stages": (["small.soi", "--nu", "1,2"], ["--nu has 2 numbers", "3 stages"]),
+    "components": (["--components", "0"], ["--components must be from 1", "got 0"]),
+    "draws": (["--draws", "0"], ["--draws must be at least 1, got 0"]),
+    "few draws": (["--draws", "10", "--thin", "5"], ["--draws 10 with --thin 5 keeps 2 draws"]),
+    "warmup": (["--warmup", "-1"], ["--warmup must be at least 0"]),
+    "chains": (["--chains", "two"], ["--chains must be a whole number, got 'two'"]),
+    "approximate": (["--approximate"], ["--approximate goes with --sampler beta"]),
+    "assignment": (["--sampler", "beta", "--assignment", "parallel"], ["--assignment goes with"]),
+    "search": (["--init", "search"], ["--init search goes with --components K"]),
+    "other model": (["--model", "plackett-luce", "--nu", "2"], ["--nu goes with --model mallows"]),
+    "other models": (
+        ["--model", "gamma-process", "--max-clusters", "9"],
+        ["--max-clusters goes with --model mallows or dp-plackett-luce"],
+    ),
+    "process of weights": (
+        ["--model", "plackett-luce", "--components", "dp"],
+        ["--components dp goes with mallows", "dp-plackett-luce"],
+    ),
+    "sigma": (["--model", "gamma-process", "--sigma", "1"], ["--sigma must be", "got '1'"]),
+    "small sigma": (["--model", "gamma-process", "--sigma", "1e-5"], ["or a number from 0.001"]),
+    "phi": (["--model", "dp-plackett-luce", "--phi", "-1"], ["--phi"]),
+    "flat": (["--alpha", "flat"], ["--alpha flat goes with --model gamma-process or"]),
+    "model": (["--model", "plackett"], ["--model", "plackett"]),
+    "choice": (["--sampler", "gibbs"], ["--sampler", "gibbs"]),
+    "unknown option": (["--bogus"], ["--bogus"]),
+    "memory": (["small.soi", "--draws", "10000000000", "--thin", "1"], ["memory", "--thin"]),
+    "output is a file": (["small.soi", "--out", "small.soi"], ["exists and is not a folder"]),
+    "output in a file": (["small.soi", "--out", "small.soi/x"], ["cannot write to small.soi/x"]),
+    "output exists": (["small.soi", "--out", "."], ["--force"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(BAD_ARGUMENTS))
+def test_bad_arguments_end_in_one_line(small, capsys, name):
+    arguments, fragments = BAD_ARGUMENTS[name]
+    _expect_error(capsys, ["fit", *arguments], fragments)
+
+
+def test_too_few_slots_write_nothing(small, capsys, monkeypatch):
+    monkeypatch.setattr(
+        fit, "_sample", lambda args, rankings, thin: fabricated_mcmc(rankings, overflow=0.5)
+    )
+    _expect_error(
+        capsys, ["fit", "small.soi", *QUICK_FIT], ["% of the draws", "raise --max-clusters"]
+    )
+
+
+def test_a_chain_that_is_not_finite_writes_nothing(small, capsys, monkeypatch):
+    """It is told by the first sweep, whether a progress bar is shown or not."""
+    from numpyro_rankings.infer import PlackettLuceGibbs
+
+    sweep = PlackettLuceGibbs._sweep
+
+    def overflows(kernel, *arguments):
+        state = sweep(kernel, *arguments)
+        return state._replace(z={**state.z, "weights": state.z["weights"] * jnp.inf})
+
+    monkeypatch.setattr(PlackettLuceGibbs, "_sweep", overflows)
+    arguments = ["fit", "small.soi", "--model", "plackett-luce", "--draws", 10, "--warmup", 2]
+    fragments = ["PlackettLuceGibbs has stopped: site 'weights' is not finite", "jax_enable_x64"]
+    _expect_error(capsys, arguments, fragments)
+
+
+def _expect_error(capsys, arguments, fragments):
+    before = sorted(os.listdir())
+    assert _run(*arguments) == 2
+    err = capsys.readouterr().err.strip().splitlines()
+    err = [line for line in err if not line.startswith("numpyro-rankings: note:")]
+    assert len(err) == 1
+    assert err[0].startswith("numpyro-rankings: error: ")
+    for fragment in fragments:
+        assert fragment in err[0]
+    assert sorted(os.listdir()) == before
+
+
+def test_choice_sets_are_refused(small, capsys, monkeypatch):
+    from numpyro_rankings import datasets
+    from numpyro_rankings.rankings import Rankings
+
+    offered = np.array([[True, True, False], [True, True, True]])
+    rankings = Rankings.from_orderings([[0, 1], [2, 0]], num_items=3, choice_sets=offered)
+    monkeypatch.setattr(datasets, "read_rankings", lambda name: rankings)
+    _expect_error(
+        capsys, ["fit", "small.soi"], ["small.soi", "choice sets", "was not offered in row 1"]
+    )
+
+
+def test_an_interruption_writes_nothing(small, capsys, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fit, "_sample", interrupt)
+    assert _run("fit", "small.soi", *QUICK_FIT, "--out", "out") == 130
+    assert capsys.readouterr().err.strip() == "numpyro-rankings: interrupted, nothing was written"
+    assert os.listdir() == ["small.soi"]
+
+
+def test_many_rankings_are_thinned_and_said_so(small, no_sampling, capsys, monkeypatch):
+    monkeypatch.setattr(fit, "_LABEL_BYTES", 2**18)
+    arguments = [
+        "fit",
+        "small.soi",
+        *QUICK_FIT[:-1],
+        "--draws",
+        "400",
+        "--no-progress",
+        "--out",
+        "out",
+    ]
+    assert _run(*arguments) == 0
+    assert "note: keeping every" in capsys.readouterr().err
+    assert az.from_netcdf("out/posterior.nc")["posterior"].sizes["draw"] < 400
+
+
+def test_help_names_every_option_and_its_default(capsys):
+    assert _run("fit", "--help") == 0
+    text = capsys.readouterr().out
+    for option in (
+        "FILE --model --components --alpha --nu --r --shape --sigma --phi --gamma "
+        "--sampler --approximate --assignment --init "
+        "--max-clusters --chains --warmup --draws --thin --seed --out --force --no-progress"
+    ).split():
+        assert option in text
+    for fragment in ("report.html", "posterior.nc", "clusters.csv", "examples:", "Exit status"):
+        assert fragment in text
+    assert _run() == 0
+    assert "fit" in capsys.readouterr().out
+
+
+def test_version_and_module():
+    run = subprocess.run(
+        [sys.executable, "-m", "numpyro_rankings", "--version"], capture_output=True, text=True
+    )
+    assert run.returncode == 0
+    assert run.stdout.startswith("numpyro-rankings ")
+
+
+def test_arguments_are_parsed_before_anything_heavy_is_loaded():
+    code = (
+        "import sys; from numpyro_rankings.cli import main; main(['fit', '--help']);"
+        "print([m for m in ('jax', 'numpyro', 'arviz', 'matplotlib') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_the_compilation_cache_may_be_missing(tmp_path):
+    """An unwritable place for it is no error: nothing is cached."""
+    (tmp_path / "file").write_text("")
+    code = "from numpyro_rankings.cli.run import use_compilation_cache as f; f()"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file")}
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
+    assert run.returncode == 0, run.stderr

@@ -1,0 +1,402 @@
+"""Component families: marginals against SciPy, and clusters that points join and leave."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers.enumeration import codes_of
+from scipy import integrate, special, stats
+
+from numpyro_rankings import Rankings
+from numpyro_rankings.components import (
+    Atom,
+    Augmented,
+    DirichletMultinomial,
+    Family,
+    GaussianMean,
+    MallowsCenter,
+    NormalGamma,
+    NormalInverseWishart,
+    PlackettLuceWeights,
+    SparseCounts,
+)
+
+RNG = np.random.default_rng(0)
+POINTS = RNG.normal(size=(7, 2)) + [1.0, -0.5]
+COUNTS = RNG.poisson(1.0, size=(7, 5))
+COUNTS[3] = 0  # an empty document
+WORDS = SparseCounts(
+    np.array([np.append(np.flatnonzero(x), [-1] * (5 - np.count_nonzero(x))) for x in COUNTS], int),
+    np.array([np.append(x[x > 0], [0] * (5 - np.count_nonzero(x))) for x in COUNTS], int),
+)
+SCALE = np.array([[2.0, 0.5], [0.5, 1.0]])
+CONCENTRATION = np.array([0.3, 1.0, 2.0, 0.5, 0.7])
+
+
+def mean_marginal(x):
+    """N(m_0, s_0² + s² on the diagonal), dimension by dimension."""
+    covariance = 1.5**2 * np.ones((len(x), len(x))) + 0.8**2 * np.eye(len(x))
+    return sum(
+        stats.multivariate_normal(np.full(len(x), m), covariance).logpdf(x[:, k])
+        for k, m in enumerate([0.3, -1.0])
+    )
+
+
+def gamma_marginal(x):
+    """A multivariate t in each dimension: x = m + noise of covariance (b/a) (I + 1/κ)."""
+    covariance = np.eye(len(x)) + np.ones((len(x), len(x))) / 0.7
+    return sum(
+        stats.multivariate_t(
+            np.full(len(x), 0.2), covariance * rate / 1.3, df=2 * 1.3, allow_singular=False
+        ).logpdf(x[:, k])
+        for k, rate in enumerate([0.9, 2.0])
+    )
+
+
+def wishart_marginal(x):
+    """One point after the other, each a multivariate t."""
+    mean, kappa, df, scale, total = np.array([0.3, -1.0]), 0.6, 3.5, SCALE, 0.0
+    for point in x:
+        v = df - 1.0
+        shape = scale * (kappa + 1) / (kappa * v)
+        total += stats.multivariate_t(mean, shape, df=v).logpdf(point)
+        step = point - mean
+        scale = scale + kappa / (kappa + 1) * np.outer(step, step)
+        mean, kappa, df = mean + step / (kappa + 1), kappa + 1, df + 1
+    return total
+
+
+def counts_marginal(x):
+    total, a = x.sum(0), CONCENTRATION
+    log_beta = special.gammaln(a + total).sum() - special.gammaln((a + total).sum())
+    return log_beta - special.gammaln(a).sum() + special.gammaln(a.sum())
+
+
+def symbol_marginal(x):
+    return np.log([0.2, 0.5, 0.3])[x[0]] if np.ptp(x) == 0 else -np.inf
+
+
+ORDERINGS = [[0, 1, 2, 3], [1, 0], [3], [0, 2, 1], [2, 3, 0], [3, 2], [1, 3, 2, 0]]
+LISTS = Rankings.from_orderings(ORDERINGS, num_items=4)
+THETAS = np.array([[0.3, 0.3, 0.3], [1.5, 0.7, 0.2]])
+TIMES = RNG.exponential(size=(7, 4))
+TIMED = np.empty(7, object)
+TIMED[:] = list(zip(ORDERINGS, TIMES, strict=True))
+
+
+def center_marginal(lists):
+    """Over all centers and both θ, stage by stage."""
+    total = []
+    for share, theta in zip([0.4, 0.6], THETAS, strict=True):
+        for center in itertools.permutations(range(4)):
+            log_prob = np.log(share / 24)
+            for ranking in lists:
+                for j, code in enumerate(codes_of(ranking, center)[:3]):
+                    psi = np.sum(np.exp(-theta[j] * np.arange(4 - j)))
+                    log_prob += -theta[j] * code - np.log(psi)
+            total.append(log_prob)
+    return np.logaddexp.reduce(total)
+
+
+def weights_marginal(timed):
+    """Of choices and waiting times, Π w exp(-Z W): an integral for each item."""
+    chosen, in_play = np.zeros(4), np.zeros(4)
+    for ranking, times in timed:
+        left = [0, 1, 2, 3]
+        for item, time in zip(ranking, times, strict=False):
+            if len(left) > 1:
+                chosen[item] += 1
+                in_play[left] += time
+            left.remove(item)
+    total = 0.0
+    for n, time, a in zip(chosen, in_play, [0.7, 1.0, 2.0, 1.3], strict=True):
+        log_norm = special.gammaln(a)
+        value, _ = integrate.quad(
+            lambda w, n=n, time=time, a=a, log_norm=log_norm: (
+                w ** (a - 1 + n) * np.exp(-w * (1 + time) - log_norm)
+            ),
+            0,
+            np.inf,
+        )
+        total += np.log(value)
+    return total
+
+
+SYMBOLS = np.array([1, 1, 2, 1, 0, 0, 2])
+# name: family, data, log marginal of some of them by SciPy
+CASES = {
+    "gaussian mean": (GaussianMean(1.5, 0.8, [0.3, -1.0]), POINTS, mean_marginal),
+    "normal-gamma": (NormalGamma(0.2, 0.7, 1.3, [0.9, 2.0]), POINTS, gamma_marginal),
+    "normal-inverse-Wishart": (
+        NormalInverseWishart([0.3, -1.0], 0.6, 3.5, SCALE),
+        POINTS,
+        wishart_marginal,
+    ),
+    "counts": (DirichletMultinomial(CONCENTRATION), COUNTS, counts_marginal),
+    "sparse counts": (DirichletMultinomial(CONCENTRATION), WORDS, counts_marginal),
+    "symbols": (Atom([0.2, 0.5, 0.3]), SYMBOLS, symbol_marginal),
+    "Mallows center": (MallowsCenter(THETAS, [0.4, 0.6]), LISTS, center_marginal),
+    "Plackett–Luce weights": (
+        PlackettLuceWeights([0.7, 1.0, 2.0, 1.3]),
+        Augmented(LISTS, TIMES),
+        weights_marginal,
+    ),
+}
+# the data one by one, where they are no array
+PLAIN = {
+    "sparse counts": COUNTS,
+    "Mallows center": np.array(ORDERINGS, object),
+    "Plackett–Luce weights": TIMED,
+}
+each_family = pytest.mark.parametrize("name", CASES)
+
+
+def pick(points, which):
+    return jax.tree.map(lambda x: x[jnp.asarray(which)], points)
+
+
+@each_family
+def test_marginals_by_scipy(name):
+    family, data, expected = CASES[name]
+    family.check(data.data if isinstance(data, Augmented) else data)
+    points = family.statistics(data)
+    labels = np.array([0, 0, 1, 0, 3, 3, 1])
+    clusters = jax.jit(family.of_clusters, static_argnums=2)(points, labels, 5)
+    found = jax.jit(family.log_marginal)(clusters)
+    plain = PLAIN.get(name, data)
+    for c in range(5):
+        members = plain[labels == c]
+        log_marginal = expected(members) if len(members) else 0.0
+        assert found[c] == pytest.approx(log_marginal, rel=1e-5, abs=1e-5), c
+
+
+@each_family
+def test_points_join_and_leave(name):
+    """Predictive probabilities add up to the marginal; statistics are those made afresh."""
+    family, data, _ = CASES[name]
+    points = family.statistics(data)
+    members = [0, 1, 3]  # symbols that are equal
+    clusters = family.of_clusters(points, jnp.arange(7), 8)  # 7 is empty
+    cluster, total = pick(clusters, 7), 0.0
+    for i in members:
+        total += family.log_predictive(cluster, pick(points, i))
+        cluster = jax.jit(family.add)(cluster, pick(points, i))
+    fresh = pick(family.of_clusters(points, jnp.array([0, 0, 1, 0, 1, 1, 1]), 2), 0)
+    assert jax.tree.structure(fresh) == jax.tree.structure(cluster)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), cluster, fresh)
+    assert total == pytest.approx(float(family.log_marginal(fresh)), rel=1e-5, abs=1e-5)
+    # out again, and to nothing
+    fewer = jax.jit(family.subtract)(fresh, pick(points, 1))
+    two = family.add(family.add(pick(clusters, 7), pick(points, 0)), pick(points, 3))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), fewer, two)
+    none = family.subtract(family.subtract(fewer, pick(points, 0)), pick(points, 3))
+    assert family.log_marginal(none) == pytest.approx(0.0, abs=1e-5)
+    # all clusters at once, and each by itself
+    both = family.log_predictive(clusters, pick(points, 2))
+    alone = [family.log_predictive(pick(clusters, c), pick(points, 2)) for c in range(8)]
+    np.testing.assert_allclose(both, alone, rtol=1e-4)
+
+
+@each_family
+def test_unions(name):
+    """What two clusters gain by being one, each with each at once."""
+    family, data, _ = CASES[name]
+    points = family.statistics(data)
+    labels = jnp.array([0, 0, 1, 0, 2, 2, 1])
+    clusters = family.of_clusters(points, labels, 4)  # 3 is empty
+    other = family.for_union(pick(clusters, [[0], [2]]))
+    found = jax.jit(family.log_union)(pick(clusters, [[0, 1, 3]]), other)
+    for row, second in enumerate((0, 2)):
+        for column, first in enumerate((0, 1, 3)):
+            both = family.add(pick(clusters, first), pick(clusters, second))
+            expected = float(family.log_marginal(both))
+            for one in (first, second):
+                expected -= float(family.log_marginal(pick(clusters, one)))
+            # of symbols that differ, and of a cluster with itself, too
+            assert found[row, column] == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+def test_what_is_left_of_a_pair():
+    """Far apart, and one of them leaves: the other is a single point again, at the prior mean."""
+    center = np.array([1.1, -0.7])
+    for family in (
+        NormalInverseWishart(center, 0.5, 4.0, 0.01 * np.eye(2)),
+        NormalGamma(center, 0.5, 1.0, 0.01 * np.ones(2)),
+    ):
+        far = family.statistics(RNG.normal(scale=300.0, size=(500, 2)))
+        near = family.statistics(np.tile(center, (500, 1)))
+        left = family.subtract(family.add(far, near), far)  # rounding shows in few pairs only
+        np.testing.assert_allclose(
+            family.log_marginal(left), family.log_marginal(near), rtol=0, atol=1e-3
+        )
+
+
+def test_union_of_many_words():
+    """More words than are looked at at once."""
+    family = DirichletMultinomial(0.5, vocabulary_size=1000)
+    counts = RNG.poisson(1.0, size=(2, 1000))
+    first, second = counts.astype(float)
+    points = family.statistics(counts)
+    found = family.log_union(pick(points, 0), family.for_union(pick(points, 1)))
+
+    def marginal(x):
+        rising = special.gammaln(0.5 + x).sum() - 1000 * special.gammaln(0.5)
+        return rising - special.gammaln(500.0 + x.sum()) + special.gammaln(500.0)
+
+    expected = marginal(first + second) - marginal(first) - marginal(second)
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_predictive_that_is_not_given():
+    """By default it is the difference of two marginals."""
+    family, data, _ = CASES["gaussian mean"]
+    points = family.statistics(data)
+    cluster = pick(family.of_clusters(points, jnp.array([0, 0, 0, 0, 1, 1, 1]), 2), 0)
+    by_difference = Family.log_predictive(family, cluster, pick(points, 5))
+    given = family.log_predictive(cluster, pick(points, 5))
+    assert by_difference == pytest.approx(float(given), rel=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+def test_large_clusters_in_float32(offset):
+    """10^5 points, far from the prior mean: log weights to 1e-3 of those in float64."""
+    size, d = 100_000, 3
+    x = RNG.normal(size=(size, d)).astype(np.float32) + np.float32(offset)
+    exact, new = x.astype(float), np.full((1, d), offset + 1.5)
+    mean, scatter = exact.mean(0), (exact - exact.mean(0)).T @ (exact - exact.mean(0))
+    labels = jnp.zeros(size, jnp.int32)
+
+    def found(family, other=new):
+        points = family.statistics(x)
+        cluster = family.of_clusters(points, labels, 1)
+        # a thousand leave one by one, and come back
+        thousand = pick(points, np.arange(1000))
+        for change in (family.subtract, family.add):
+            cluster = jax.lax.scan(
+                lambda c, p, change=change: (change(c, jax.tree.map(lambda x: x[None], p)), None),
+                cluster,
+                thousand,
+            )[0]
+        return float(family.log_predictive(cluster, family.statistics(other))[0])
+
+    ratio = 100.0**2
+    variance = 1.0 + ratio / (1 + size * ratio)
+    center = size * ratio / (1 + size * ratio) * mean
+    expected = stats.multivariate_normal(center, variance * np.eye(d)).logpdf(new[0])
+    assert found(GaussianMean(100.0, 1.0)) == pytest.approx(expected, abs=1e-3)
+
+    number, center = 0.1 + size, size / (0.1 + size) * mean
+    rate = 1.0 + 0.5 * np.diag(scatter) + 0.05 * size / number * mean**2
+    shape = 1.0 + 0.5 * size
+    scale = np.sqrt(rate * (number + 1) / (number * shape))
+    expected = stats.t(2 * shape, center, scale).logpdf(new[0]).sum()
+    assert found(NormalGamma(0.0, 0.1, 1.0, 1.0)) == pytest.approx(expected, abs=1e-3)
+
+    df = 5.0 + size
+    matrix = np.eye(d) + scatter + 0.1 * size / number * np.outer(mean, mean)
+    v = df - d + 1
+    expected = stats.multivariate_t(center, matrix * (number + 1) / (number * v), df=v)
+    wishart = NormalInverseWishart(np.zeros(d), 0.1, 5.0, np.eye(d))
+    assert found(wishart) == pytest.approx(expected.logpdf(new[0]), abs=1e-3)
+
+
+@pytest.mark.slow
+def test_large_vocabulary_in_float32():
+    """10^5 documents of a vocabulary of 10^4 words, against float64."""
+    size, vocabulary, length = 100_000, 10_000, 20
+    words = np.sort(RNG.integers(0, vocabulary, (size, length)), axis=1).astype(np.int32)
+    words[:, 1:][words[:, 1:] == words[:, :-1]] = -1
+    data = SparseCounts(words, np.where(words >= 0, 2, 0))
+    family = DirichletMultinomial(0.01, vocabulary)
+    family.check(data)
+    points = family.statistics(data)
+    cluster = jax.jit(family.of_clusters, static_argnums=2)(points, jnp.zeros(size, jnp.int32), 1)
+    totals = np.zeros(vocabulary)
+    np.add.at(totals, words[words >= 0], 2)
+    np.testing.assert_array_equal(cluster.counts[0], totals)
+    here, a = words[0][words[0] >= 0], 0.01
+    expected = np.log((a + totals[here]) * (a + totals[here] + 1)).sum()
+    grand = a * vocabulary + totals.sum() + np.arange(2 * len(here))
+    expected -= np.log(grand).sum()
+    found = family.log_predictive(cluster, pick(points, [0]))[0]
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+BAD = {
+    "no scale": (lambda: GaussianMean(0.0, 1.0), "prior_scale must be a positive number"),
+    "a negative scale": (lambda: GaussianMean(1.0, -1.0), "noise_scale must be a positive number"),
+    "mean of NaN": (lambda: GaussianMean(1.0, 1.0, [np.nan]), "prior_mean must be a number or"),
+    "rate of 0": (lambda: NormalGamma(rate=[1.0, 0.0]), "rate must be positive"),
+    "two lengths": (lambda: NormalGamma([0.0, 1.0], rate=[1.0] * 3), "different lengths"),
+    "few degrees": (lambda: NormalInverseWishart([0, 0], 1, 1.0, np.eye(2)), "more than d - 1 = 1"),
+    "no matrix": (lambda: NormalInverseWishart([0, 0], 1, 3, np.eye(3)), r"symmetric matrix \(2"),
+    "indefinite": (
+        lambda: NormalInverseWishart([0, 0], 1, 3, np.diag([1.0, -1.0])),
+        "positive definite",
+    ),
+    "concentration of 0": (lambda: DirichletMultinomial(0.0), "concentration must be positive"),
+    "two sizes": (lambda: DirichletMultinomial([1.0, 1.0], 3), "2 entries, the vocabulary 3"),
+    "no probabilities": (lambda: Atom([0.5, 0.4]), "add up to 1, not to 0.9"),
+    "points in a line": (
+        lambda: GaussianMean(1, 1).check([1.0, 2.0]),
+        r"array \(N, d\), got shape",
+    ),
+    "points of NaN": (
+        lambda: NormalGamma().check([[1.0], [np.nan]]),
+        "row 1 of the points has an entry that is not finite",
+    ),
+    "three dimensions": (
+        lambda: GaussianMean(1, 1, [0.0, 0.0]).check(np.ones((4, 3))),
+        "of 2 dimensions, the points of 3",
+    ),
+    "half a word": (lambda: DirichletMultinomial(1.0).check([[1, 0.5]]), "row 0 has an entry that"),
+    "other vocabulary": (lambda: DirichletMultinomial(1.0, 3).check([[1, 2]]), "has 3 words"),
+    "no vocabulary": (lambda: DirichletMultinomial(1.0).check(WORDS), "need vocabulary_size="),
+    "a word too far": (lambda: DirichletMultinomial(1.0, 3).check(WORDS), "is not from 0 to 2"),
+    "a word twice": (
+        lambda: DirichletMultinomial(1.0, 3).check(SparseCounts([[0, 1, 0]], [[1, 1, 1]])),
+        "row 0 has a word twice",
+    ),
+    "a count of no word": (
+        lambda: DirichletMultinomial(1.0, 3).check(SparseCounts([[0, -1]], [[1, 2]])),
+        "row 0 has a count where there is no word",
+    ),
+    "a count too large": (
+        lambda: DirichletMultinomial(1.0).check([[1, 0], [0, 2**25]]),
+        "row 1 has a count above 16,777,216",
+    ),
+    "a symbol of no chance": (lambda: Atom([1.0, 0.0]).check(np.array([0, 1])), "row 1 has the"),
+    "symbols as floats": (lambda: Atom([1.0]).check([0.0]), "symbols must be integers"),
+    "a concentration in words": (lambda: DirichletMultinomial("a"), "positive numbers, got 'a'"),
+    "degrees of freedom in words": (
+        lambda: NormalInverseWishart(np.zeros(1), 1.0, "3", np.eye(1)),
+        "df must be more than d - 1 = 0, got '3'",
+    ),
+    "a negative concentration": (lambda: MallowsCenter([1.0, -1.0]), "numbers, 0 or more"),
+    "two of three shares": (lambda: MallowsCenter([1.0, 2.0, 3.0], [0.5, 0.5]), "must be 3 posit"),
+    "shares of 2": (lambda: MallowsCenter([1.0, 2.0], [1.0, 1.0]), "add up to 1"),
+    "lists as arrays": (lambda: MallowsCenter(1.0).check([[0, 1]]), "must be a Rankings, got list"),
+    "other stages": (lambda: MallowsCenter([[1.0, 2.0]]).check(LISTS), "2 stages, the rankings"),
+    "ten items": (
+        lambda: MallowsCenter(1.0).check(Rankings.from_orderings([[0]], num_items=10)),
+        "up to 7 items, and these are 10",
+    ),
+    "choice sets": (
+        lambda: MallowsCenter(1.0).check(
+            Rankings.from_orderings([[0]], num_items=3, choice_sets=np.ones((1, 3), bool))
+        ),
+        "not of choice sets",
+    ),
+    "shape of 0": (lambda: PlackettLuceWeights(0.0), "shape must be positive"),
+    "shapes of others": (lambda: PlackettLuceWeights([1.0, 1.0]).check(LISTS), "each of the 4"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(case):
+    call, message = BAD[case]
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()

@@ -1,0 +1,59 @@
+"""All lists of a few items, their probabilities item by item, and drawn ones against them."""
+
+import itertools
+
+import numpy as np
+from scipy import stats
+from scipy.special import roots_jacobi
+
+# Everything random here has a fixed key; a p-value below this is a failure.
+FALSE_ALARM = 1e-4
+
+
+def top_lists(num_items, length, num_stages=None):
+    """All lists of ``length`` items, padded to ``num_stages``."""
+    lists = np.array(list(itertools.permutations(range(num_items), length)), np.int32)
+    padding = (num_stages or length) - length
+    return np.pad(lists, ((0, 0), (0, padding)), constant_values=-1)
+
+
+def assert_frequencies(samples, outcomes, log_probs):
+    """Chi-square of sampled events against their probabilities."""
+    samples = np.asarray(samples).reshape(-1, np.shape(outcomes)[-1])
+    index = {tuple(outcome): i for i, outcome in enumerate(np.asarray(outcomes).tolist())}
+    seen = np.bincount([index[tuple(s)] for s in samples.tolist()], minlength=len(index))
+    expected = np.exp(np.asarray(log_probs, float))
+    expected *= len(samples) / expected.sum()
+    rare = expected < 5
+    if rare.any():
+        seen = np.append(seen[~rare], seen[rare].sum())
+        expected = np.append(expected[~rare], expected[rare].sum())
+    if len(expected) == 1:
+        return  # only one thing can happen
+    assert stats.chisquare(seen, expected).pvalue > FALSE_ALARM
+
+
+def log_prob_twin(ranking, weights, pool=0.0, offered=None):
+    """Item by item; an item beyond the last stands for one of the pool."""
+    left = {k: w for k, w in enumerate(weights) if offered is None or offered[k]}
+    total = 0.0
+    for item in ranking:
+        if item < 0:
+            break
+        mass = sum(left.values()) + pool
+        chosen = pool if item == len(weights) else left.pop(item, 0.0)
+        total += np.log(chosen / mass) if chosen > 0 else -np.inf
+    return total
+
+
+def simplex(shape, nodes=30):
+    """Nodes and weights of quadrature under Dirichlet(shape) of three weights."""
+
+    def beta(a, b):
+        x, w = roots_jacobi(nodes, b - 1, a - 1)
+        return (x + 1) / 2, w / w.sum()
+
+    (u, wu), (v, wv) = beta(shape[0], shape[1] + shape[2]), beta(shape[1], shape[2])
+    u, v = np.meshgrid(u, v, indexing="ij")
+    points = np.stack([u, (1 - u) * v, (1 - u) * (1 - v)], axis=-1).reshape(-1, 3)
+    return points, np.outer(wu, wv).ravel()

@@ -1,0 +1,473 @@
+"""The steps with the labels integrated out, by themselves."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from helpers.enumeration import MallowsPosterior, discrepancies, lah, log_partition, partitions
+from scipy import special, stats
+
+from numpyro_rankings import Rankings
+from numpyro_rankings.infer import SliceGibbs
+from numpyro_rankings.infer.mallows import label_free as marginal_mallows
+from numpyro_rankings.infer.mallows.concentrations import Conjugate, PerStage, Tied
+from numpyro_rankings.infer.mallows.label_free import draw_proposals, update_marginally
+from numpyro_rankings.infer.mixture.label_free import choose_large, choose_pair
+from numpyro_rankings.infer.mixture.labels import canonical_order
+from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.infer.plackett_luce import label_free as marginal_weights
+from numpyro_rankings.infer.plackett_luce.data import as_data
+from numpyro_rankings.infer.plackett_luce.fitted_splits import (
+    Around,
+    Fit,
+    draw_around,
+    fit,
+    log_density_around,
+    log_density_of_proportion,
+)
+from numpyro_rankings.infer.plackett_luce.label_free import update_weights_marginally
+from numpyro_rankings.infer.plackett_luce.measures import Scales, draw_clusters
+from numpyro_rankings.infer.plackett_luce.target import (
+    GammaWeights,
+    PittWalkerWeights,
+    Target,
+)
+from numpyro_rankings.infer.plackett_luce.target import Mixture as WeightsMixture
+from numpyro_rankings.ops.choices import (
+    cells_if_tabled,
+    design_if_small,
+    log_designed_likelihoods,
+    log_row_likelihoods,
+)
+from numpyro_rankings.ops.codes import max_codes
+
+RANKINGS = [[0, 1, 2], [0], [3, 1], [3, 2, 0, 1]]
+GAMMA = dist.Gamma(2.0, 1.5)
+CHAINS, DRAWS = 100, 200
+
+
+def conjugate(theta, left):
+    log_psi = np.log(np.exp(-np.outer(range(left + 1), theta)).sum(0))
+    return -0.8 * (0.9 * theta + log_psi)
+
+
+def gamma_prior(theta, left):
+    return stats.gamma(2.0, scale=1 / 1.5).logpdf(theta)
+
+
+CASES = {
+    "process": (Conjugate(jnp.full(3, 0.8), jnp.full(3, 0.9)), conjugate, 1.3, None, False),
+    "process, tied": (Tied(GAMMA), gamma_prior, 0.7, None, True),
+    "finite": (PerStage(GAMMA), gamma_prior, 1.5, 3, False),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) for n in CASES])
+def test_posterior_by_enumeration(name):
+    """No other update: splits, merges, shares and parameters alone, m = 1 or 2."""
+    prior, log_prior, alpha, num_components, tied = CASES[name]
+    rankings = Rankings.from_orderings(RANKINGS, num_items=4)
+    data, limits = SliceGibbs()._data(rankings), max_codes(4, 3)
+    slots = num_components or 9
+    partition = PartitionPrior(jnp.float32(alpha), num_components)
+
+    def draw(now, key):
+        now = update_marginally(key, now, partition, prior, data, limits, 20, largest_minimum=2)
+        labels, order = canonical_order(now["assignments"], slots)
+        one = {n: now[n][order] for n in ("center", "concentration")} | {"assignments": labels}
+        return now, {**one, "alpha": partition.alpha}
+
+    def chain(key):
+        key_start, key_center, key_warmup, key_steps = jax.random.split(key, 4)
+        now = {
+            "assignments": jnp.arange(4, dtype=jnp.int32) % min(slots, 4),
+            "center": jnp.argsort(jax.random.uniform(key_center, (slots, 4))).astype(jnp.int32),
+            "concentration": prior.draw(key_start, slots, limits),
+        }
+        now, _ = jax.lax.scan(draw, now, jax.random.split(key_warmup, 100))
+        return jax.lax.scan(draw, now, jax.random.split(key_steps, DRAWS))[1]
+
+    samples = jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(0), CHAINS))
+    twin = MallowsPosterior(RANKINGS, 4, log_prior, tied)
+    found = discrepancies(twin.indicators(samples), twin.expectations(alpha, num_components))
+    # fewer than 50 quantities with 99 degrees of freedom: P(any |t| > 6) is about 2e-6
+    assert max(found.values()) < 6.0, found
+
+
+@pytest.mark.slow
+def test_more_clusters_than_seats(monkeypatch):
+    """The labels' own update leads to three and four clusters, where these moves end."""
+    monkeypatch.setattr("numpyro_rankings.infer.mixture.label_free._MOST_CLUSTERS", 2)
+    rankings = Rankings.from_orderings(RANKINGS, num_items=4)
+    kernel = SliceGibbs(1.3, 0.8, 0.9, max_clusters=9, num_marginal_steps=20)
+
+    def sweep(state, _):
+        state = kernel.sample(state, (rankings,), {})
+        return state, state.z
+
+    @jax.vmap
+    def chain(state):
+        state, _ = jax.lax.scan(sweep, state, None, 50)
+        return jax.lax.scan(sweep, state, None, 2 * DRAWS)[1]
+
+    start = kernel.init(jax.random.split(jax.random.key(1), CHAINS), 0, None, (rankings,), {})
+    samples = jax.jit(chain)(start)
+    twin = MallowsPosterior(RANKINGS, 4, conjugate, False)
+    found = discrepancies(twin.indicators(samples), twin.expectations(1.3, None))
+    assert max(found.values()) < 6.0, found
+
+
+def test_rearrangements_have_the_density_that_is_used():
+    draws = draw_proposals(jax.random.key(0), 20_000, 3, 1, np.array([0]), False)
+    orders = np.asarray(draws.rearrangement)
+    np.testing.assert_array_equal(np.sort(orders, axis=1), np.tile(np.arange(3), (20_000, 1)))
+    every = np.array([[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
+    inversions = np.array([0, 1, 1, 2, 2, 3])
+    dispersal = np.asarray(draws.dispersal, np.float64)[:, None]
+    probs = np.exp(-dispersal * inversions - np.asarray(draws.log_constant)[:, None])
+    np.testing.assert_allclose(probs.sum(1), 1.0, rtol=1e-5)
+    found = (orders[:, None] == every).all(-1).mean(0)
+    error = np.sqrt((probs * (1 - probs)).mean(0) / len(orders))
+    assert np.all(np.abs(found - probs.mean(0)) < 5 * error)
+
+
+LISTS = [0, 0, 1, 0]  # of one item each
+ROOT, UNSEEN = np.array([0.9, 0.4]), 0.3
+SCALES = Scales(jnp.array(0.7), jnp.array(1.6), jnp.array(1.3))
+TAU = 0.8
+
+
+def marginal_of_cluster(block, lacking=None):
+    """p(lists of one cluster | root), its measure integrated out, by one integral over Z.
+
+    :param lacking: an item; the same times the chance that it is no atom of the cluster.
+    """
+    alpha, phi, _ = map(float, SCALES)
+    rate, log_z = TAU + phi, np.linspace(-16, 12, 4000)
+    z = np.exp(log_z)
+    rho = rate / (rate + z)
+    value = rho**alpha * np.exp(-phi * UNSEEN * (1 - rho)) * z ** len(block)
+    for item, weight in enumerate(ROOT):
+        n, x = sum(LISTS[i] == item for i in block), phi * weight
+        terms = sum(lah(n, k) * (x * rho) ** k for k in range(n + 1))
+        if item == lacking:
+            value *= np.exp(-x) * (n == 0)
+            continue
+        value *= np.exp(-x * (1 - rho)) * terms / (rate + z) ** n
+    return value.sum() * (log_z[1] - log_z[0]) / math.factorial(len(block) - 1)
+
+
+@pytest.mark.slow
+def test_partition_of_lists_given_the_root(monkeypatch):
+    """No other update of weights or labels: splits, merges, shares, weights, trajectories."""
+    monkeypatch.setattr("numpyro_rankings.infer.plackett_luce.label_free._STEPS_A_FITTED_SPLIT", 4)
+    # narrower than is good for them, so that their densities differ from what is there
+    monkeypatch.setattr("numpyro_rankings.infer.plackett_luce.fitted_splits._SPREAD", 0.6)
+    rankings = Rankings.from_orderings([[item] for item in LISTS], num_items=2)
+    data = as_data(rankings, pool=True)
+    root, slots, size = jnp.asarray(ROOT), 9, len(LISTS)
+    partition = PartitionPrior(SCALES.gamma, None)
+    prior = PittWalkerWeights(root, SCALES.phi, TAU)
+
+    def draw(now, key):
+        labels, weights, unseen = now
+        key_new, key = jax.random.split(key)
+        fresh, fresh_unseen = draw_clusters(key_new, root, UNSEEN, SCALES, TAU, slots)
+        empty = jnp.zeros(slots, jnp.int32).at[labels].add(1) == 0
+        weights = jnp.where(empty[:, None], fresh, weights)
+        unseen = jnp.where(empty, fresh_unseen, unseen)
+        labels, log_weights = update_weights_marginally(
+            key,
+            labels,
+            jnp.log(weights),
+            unseen,
+            partition,
+            prior,
+            data.choices,
+            data.row_index,
+            20,
+            largest_minimum=2,
+        )
+        weights = jnp.exp(log_weights)
+        lacks = weights[labels[0], 1] == 0  # whether the cluster of the first list has item 1
+        return (labels, weights, unseen), (canonical_order(labels, slots)[0], lacks)
+
+    def chain(key):
+        key_start, key_warmup, key_steps = jax.random.split(key, 3)
+        _, unseen = draw_clusters(key_start, root, UNSEEN, SCALES, TAU, slots)
+        now = jnp.arange(size, dtype=jnp.int32), jnp.ones((slots, 2)), unseen
+        now, _ = jax.lax.scan(draw, now, jax.random.split(key_warmup, 100))
+        return jax.lax.scan(draw, now, jax.random.split(key_steps, 4 * DRAWS))[1]
+
+    labels, lacks = jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(0), CHAINS))
+    log_joint, chance = [], []
+    for one in partitions(size):
+        blocks = [np.flatnonzero(np.equal(one, c)) for c in range(max(one) + 1)]
+        log_p = log_partition([len(block) for block in blocks], float(SCALES.gamma), None)
+        log_joint.append(log_p + sum(np.log(marginal_of_cluster(block)) for block in blocks))
+        chance.append(marginal_of_cluster(blocks[0], 1) / marginal_of_cluster(blocks[0]))
+    probs = special.softmax(log_joint)
+    powers = size ** np.arange(size)
+    table = np.array(list(partitions(size))) @ powers
+    found = {"partition": (np.asarray(labels, int) @ powers)[..., None] == table}
+    found["lacks"] = np.asarray(lacks)[..., None]
+    z = discrepancies(found, {"partition": probs, "lacks": np.array([probs @ chance])})
+    assert max(z.values()) < 6.0, z
+
+
+def test_forms_of_the_likelihood_agree_and_have_its_slope():
+    lists = [[0, 1, 2], [0], [3, 1], [3, 2, 0, 1], [2, 4, 1, 0]]
+    rankings = Rankings.from_orderings(lists, num_items=5)
+    choices = as_data(rankings, pool=True).choices
+    weights, pool = jnp.array([0.3, 0.1, 0.25, 0.1, 0.15]), jnp.array(0.1)
+    design = design_if_small(choices, 5, weights.dtype)
+    many = as_data(Rankings.from_orderings(lists * 8, num_items=5), pool=True).choices
+    cells = cells_if_tabled(many, 5)
+    assert design is not None and cells is not None
+    probs = np.asarray(weights, float)
+    expected = []
+    for one in lists:
+        left = 1.0 - np.cumsum(np.append(0.0, probs[one[:-1]]))
+        expected.append(np.log(probs[one] / left).sum())
+
+    def designed(w):
+        return log_designed_likelihoods(design, w, pool)
+
+    def staged(w):
+        return log_row_likelihoods(choices, w, pool, None)
+
+    def tabled(w):
+        return log_row_likelihoods(many, w, pool, cells)[: len(lists)]
+
+    plain = np.array([[w == i for w in range(5)] for i in range(5)], float)
+    slopes = []  # of sums of logarithms, w_* as it is
+    for one in lists:
+        slope = np.zeros(5)
+        for stage, item in enumerate(one):
+            mass = 1.0 - probs[one[:stage]].sum()
+            in_play = 1.0 - plain[one[:stage]].sum(0)
+            slope += plain[item] / probs[item] - in_play / mass
+        slopes.append(slope)
+    for form in (designed, staged, tabled):
+        np.testing.assert_allclose(form(weights), expected, rtol=1e-5)
+        np.testing.assert_allclose(jax.jacobian(form)(weights), slopes, rtol=1e-4, atol=1e-4)
+        without = form(weights.at[1].set(0.0))
+        assert np.all((np.asarray(without) < -1e20) == [1 in one for one in lists])
+
+
+def test_shares_of_a_pair():
+    """What becomes of the shares, and by how much a volume of them changes."""
+    labels, rows = jnp.array([0, 0, 0, 1, 1, 2], jnp.int32), jnp.arange(6)
+    partition = PartitionPrior(jnp.float32(1.3), None)
+    keys = jax.random.split(jax.random.key(3))
+    large = choose_large(*keys, labels, partition, rows, 6, 5, 0)
+    assert large.active.tolist() == [True] * 3 + [False] * 2
+    shares, uniforms = np.exp(large.log_shares), jnp.array([0.4, 0.9, 0.3])
+    assert shares.sum() == pytest.approx(1.0)
+
+    def pair(log_odds_step, kind, log_shares=large.log_shares):
+        flags = [jnp.array(kind == name) for name in ("split", "merge", "trade")]
+        return choose_pair(large, log_shares, uniforms, log_odds_step, *flags)
+
+    def share_c(step):
+        one = pair(step, "trade")
+        return jnp.exp(one.log_shares[one.c])
+
+    traded = pair(0.7, "trade")
+    c, d = int(traded.c), int(traded.d)
+    assert c == 1 and d in (0, 2) and traded.possible
+    new = np.exp(traded.log_shares)
+    assert new[[c, d]].sum() == pytest.approx(shares[[c, d]].sum(), rel=1e-5)
+    log_odds = np.log(new[c] / new[d]) - np.log(shares[c] / shares[d])
+    assert log_odds == pytest.approx(0.7, rel=1e-4)
+    # the step is uniform in the log odds: by how much more share there is to one of these
+    jacobian = jnp.log(jax.grad(share_c)(0.7) / jax.grad(share_c)(0.0))
+    assert traded.log_jacobian == pytest.approx(float(jacobian), rel=1e-4)
+    flags = [jnp.array(name == "split") for name in ("split", "merge", "trade")]
+    last = choose_pair(large, large.log_shares, uniforms, 0.0, *flags, any_free=True)
+    assert int(last.d) == 4  # the free slots are 3 and 4, and 0.9 is in the upper half
+    split, merged = pair(0.0, "split"), pair(0.0, "merge")
+    assert int(split.d) == 3 and split.log_jacobian == merged.log_jacobian == 0.0
+    new = np.exp(split.log_shares)
+    assert new[3] == pytest.approx(0.7 * shares[c], rel=1e-4)
+    assert split.log_split == pytest.approx(np.log(shares[c] / 4), rel=1e-4)
+    new = np.exp(merged.log_shares)
+    assert new[c] == pytest.approx(shares[[c, d]].sum(), rel=1e-4) and new[d] == 0.0
+    assert merged.log_split == pytest.approx(np.log(new[c] / 3), rel=1e-4)
+
+
+def test_a_move_counts_only_if_it_can_be_undone():
+    """A, the clusters of at least m, must be found again; and the start not be out of bounds."""
+    labels, rows = jnp.array([0] * 6 + [1] * 5 + [2]), jnp.arange(12)
+    partition = PartitionPrior(jnp.float32(1.3), None)
+    keys = jax.random.split(jax.random.key(0))
+    large = choose_large(*keys, labels, partition, rows, 12, 4, 4)
+    assert large.minimum > 1 and large.is_large.tolist() == [True, True, False, False]
+
+    def draw(of_first, of_second, large=large):
+        """Where the rankings of A can be in slots 0 and 1."""
+        table = jnp.zeros((4, 12)).at[0].set(jnp.asarray(of_first, float))
+        table = table.at[1].set(jnp.asarray(of_second, float))
+        return large.draw_labels(keys[0], labels, rows, table, large.log_shares)
+
+    first = jnp.arange(12) < 6
+    new, valid = draw(first, ~first)
+    assert valid and new.tolist() == labels.tolist()
+    new, valid = draw(jnp.ones(12), jnp.zeros(12))  # the second one lost all it had
+    assert not valid and new.tolist() == [0] * 11 + [2]
+    lowest = large._replace(lowest_log_share=large.log_shares[0] + 0.1)
+    assert not draw(first, ~first, lowest)[1]
+
+
+def glide_of_weights(num_items):
+    """24 lists in A and one of an item that A lacks; whether A is the first cluster, and moved."""
+    own = num_items - 1
+    lists = [[0, 1, 2], [1, 0], [2, 0, 1], [0], [1, 2], [2]] * 4 + [[own, 0]]
+    data = as_data(Rankings.from_orderings(lists, num_items=num_items), pool=True)
+    labels = jnp.array([0] * 24 + [1], jnp.int32)
+    log_weights, unseen = jnp.zeros((4, num_items)).at[0, own].set(-jnp.inf), jnp.full(4, 0.3)
+    prior = PittWalkerWeights(jnp.full(num_items, 0.5), jnp.array(1.3), TAU)
+    partition = PartitionPrior(jnp.float32(1.0), None)
+    rows, cells = len(data.choices.orderings), cells_if_tabled(data.choices, num_items)
+    assert (cells is None) == (num_items > 4)
+
+    def once(key):
+        key_minimum, key_shares, key = jax.random.split(key, 3)
+        settings = labels, partition, data.row_index, rows, 4, 20
+        large = choose_large(key_minimum, key_shares, *settings)
+        of_large = log_weights[large.slots], unseen[large.slots]
+        choices = data.choices
+        target = Target(large, of_large[1], jnp.zeros(rows), partition, prior, choices, cells, None)
+        start, table = large.start(jax.vmap(target.log_row)(*of_large))
+        target = target._replace(start=start)
+        now = WeightsMixture(
+            of_large[0], prior.log_density(of_large[0]), large.log_shares, table, jnp.ones(rows)
+        )
+        moved = marginal_weights.glide(key, target, now)
+        is_first = jnp.all(large.is_large == (jnp.arange(4) == 0))
+        return is_first, jnp.any(moved.log_weights != now.log_weights)
+
+    return jax.jit(jax.vmap(once))(jax.random.split(jax.random.key(0), 200))
+
+
+def glide_of_concentrations():
+    """24 lists in A, all alike, and the reverse of them."""
+    rankings = Rankings.from_orderings([[0, 1, 2, 3, 4]] * 24 + [[4, 3, 2, 1, 0]], num_items=6)
+    data, limits = SliceGibbs()._data(rankings), max_codes(6, 5)
+    labels = jnp.array([0] * 24 + [1], jnp.int32)
+    now = jnp.tile(jnp.arange(6, dtype=jnp.int32), (4, 1)), jnp.ones((4, 5))
+    partition = PartitionPrior(jnp.float32(1.0), None)
+    rows, prior = len(data.orderings), PerStage(GAMMA)
+
+    def once(key):
+        key_minimum, key_shares, key = jax.random.split(key, 3)
+        settings = labels, partition, data.row_index, rows, 4, 20
+        large = choose_large(key_minimum, key_shares, *settings)
+        target = marginal_mallows.Target(
+            large, jnp.zeros(rows), jnp.zeros(4), partition, prior, data, limits
+        )
+        start, table = large.start(jax.lax.map(lambda x: target.log_row(*x), now))
+        target = target._replace(start=start)
+        mixture = marginal_mallows.Mixture(*now, large.log_shares, table, jnp.ones(rows))
+        moved = marginal_mallows.glide(key, target, mixture)
+        is_first = jnp.all(large.is_large == (jnp.arange(4) == 0))
+        return is_first, jnp.any(moved.concentration != now[1])
+
+    return jax.jit(jax.vmap(once))(jax.random.split(jax.random.key(0), 200))
+
+
+GLIDES = {
+    "weights, tabled": (marginal_weights, lambda: glide_of_weights(4)),
+    "weights": (marginal_weights, lambda: glide_of_weights(14)),
+    "concentrations": (marginal_mallows, glide_of_concentrations),
+}
+
+
+@pytest.mark.parametrize("name", GLIDES)
+def test_trajectories_beside_a_row_that_is_impossible_there(name, monkeypatch):
+    """A row outside A says nothing, and its logarithm of 0 has no part in the slope."""
+    module, run = GLIDES[name]
+    is_first, moved = run()
+    assert is_first.sum() > 50
+    assert np.mean(moved[is_first]) > 0.7, np.mean(moved[is_first])
+
+    def slope_only(key, position, momentum, moving, log_density, size, length):
+        """Moves everything if the slope is finite where the trajectory starts, and far away."""
+        finite = True
+        for step in (0.0, 3.0):
+            # concentrations far away: there the reverse is beyond float32
+            there = jax.tree.map(
+                lambda x, m, step=step: jnp.where(m, x + step, x), position, moving
+            )
+            slope = jax.tree.map(
+                lambda g, m: jnp.where(m, g, 0.0), jax.grad(log_density)(there), moving
+            )
+            finite &= jnp.all(jnp.array([jnp.isfinite(g).all() for g in jax.tree.leaves(slope)]))
+        return jax.tree.map(lambda x: x + 1.0, position), finite
+
+    monkeypatch.setattr(module, "trajectory", slope_only)
+    is_first, finite = run()
+    assert np.all(finite[is_first])
+
+
+def test_weights_around_a_fit_have_the_density_that_is_used():
+    center, variance = np.array([0.3, -1.0, 2.0]), np.array([0.5, 0.01, 0.2])
+    law = Around(*(jnp.asarray(x) for x in (center, variance, 0.7, np.array([0.8, 1.0, 0.4]))))
+    keys = jax.random.split(jax.random.key(0))
+    draws = jax.vmap(draw_around, (0, 0, None))(
+        jax.random.normal(keys[0], (20_000, 4)), jax.random.uniform(keys[1], (20_000, 3)), law
+    )
+    is_atom = np.asarray(draws) > -np.inf
+    np.testing.assert_allclose(is_atom.mean(0), law.is_atom, atol=0.02)
+    full = np.asarray(draws)[is_atom.all(1)]
+    covariance = np.diag(variance) + 0.7
+    np.testing.assert_allclose(np.cov(full.T), covariance, atol=0.05)
+    found = jax.vmap(log_density_around, (0, None))(draws[:50], law)
+    for log_density, one, atom in zip(found, np.asarray(draws), is_atom, strict=False):
+        normal = stats.multivariate_normal(center[atom], covariance[np.ix_(atom, atom)])
+        chances = np.where(atom, law.is_atom, 1.0 - law.is_atom)
+        expected = normal.logpdf(one[atom]) + np.log(chances).sum()
+        assert log_density == pytest.approx(expected, rel=1e-4, abs=1e-4)
+    # the proportions of two have a density that adds up to 1
+    log_odds = jnp.linspace(-9.0, 9.0, 20_001)
+    two = Fit(jnp.zeros((2, 3)), jnp.zeros((2, 3)), jnp.ones(2), jnp.array([30.0, 4.0]))
+    density = np.exp(jax.vmap(log_density_of_proportion, (0, None))(log_odds, two))
+    proportion = jax.nn.sigmoid(log_odds)
+    assert np.trapezoid(density, proportion) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("form", ["design", "cells", "thinned", None])
+def test_fit_climbs_to_the_maximum(form):
+    """Of one component: Hunter's steps with Gamma weights, by plain loops."""
+    lists, counts = [[0, 1, 2], [2, 1], [3], [1, 3, 0, 2]] * 8, np.linspace(0.5, 3.0, 32)
+    # so many that the first steps see every fourth one, of which there are as many as before
+    copies = 64 if form == "thinned" else 1
+    rows = [one for one in lists for _ in range(copies)]
+    choices = as_data(Rankings.from_orderings(rows, num_items=4), pool=True).choices
+    shape, unseen = np.array([0.5, 1.0, 1.5, 2.0]), np.array([0.3, 0.2])
+    design = design_if_small(choices, 4, jnp.float32) if form == "design" else None
+    cells = cells_if_tabled(choices, 4) if form in ("cells", "thinned") else None
+    assert (design is None, cells is None) == (form != "design", form in ("design", None))
+    prior = GammaWeights(jnp.asarray(shape))
+    start = jnp.zeros(len(rows))
+    target = Target(None, None, start, None, prior, choices, cells, design)
+    start = jnp.array([[0.0, 0.5, -0.5, 0.2], [1.0, 1.0, 1.0, 1.0]])
+    log_shares = jnp.array([0.0, -jnp.inf])
+    found = fit(target, start, log_shares, jnp.asarray(unseen), jnp.repeat(counts, copies) / copies)
+    weights = np.exp(np.asarray(start[0], float))
+    for _ in range(12):
+        chosen, in_play = np.zeros(4), np.zeros(4)
+        for one, count in zip(lists, counts, strict=True):
+            for stage, item in enumerate(one):
+                there = np.setdiff1d(np.arange(4), one[:stage])
+                chosen[item] += count
+                in_play[there] += count / (weights[there].sum() + unseen[0])
+        information = shape.sum() + chosen.sum() - weights @ in_play
+        weights = (chosen + shape) / (1.0 + in_play)
+    np.testing.assert_allclose(np.exp(found.log_weights[0]), weights, rtol=1e-4)
+    np.testing.assert_allclose(found.chosen[0], chosen, rtol=1e-5)
+    assert found.information[0] == pytest.approx(information, rel=1e-4)
+    np.testing.assert_allclose(found.sizes, [counts.sum(), 0.0], rtol=1e-5)

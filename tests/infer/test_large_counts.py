@@ -1,0 +1,194 @@
+"""Data of a million rankings: what a sum holds, and what is refused because it would not."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from helpers.fabricated import fabricated_mcmc
+from jax import random
+from scipy.special import gammaln
+
+from numpyro_rankings import Rankings, to_inference_data
+from numpyro_rankings.components import MallowsCenter
+from numpyro_rankings.infer import (
+    BetaGibbs,
+    GammaProcessPlackettLuceGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
+)
+from numpyro_rankings.infer.mallows import data
+from numpyro_rankings.infer.mallows.centers import _relative_sums
+from numpyro_rankings.infer.mallows.data import largest_code_sum
+from numpyro_rankings.ops.codes import stage_codes
+from numpyro_rankings.ops.pairs import exact_products, sum_as_pair, times_log, times_log_psi
+
+MILLION = 10**6
+
+
+def first_choices(num_items, count):
+    """Every item is the first of as many rankings, which list no other."""
+    lists = np.arange(num_items)[:, None]
+    return Rankings.from_orderings(lists, num_items=num_items, counts=[count] * num_items)
+
+
+@pytest.mark.parametrize("kernel", [SliceGibbs(num_components=1), BetaGibbs(max_clusters=4)])
+def test_code_sums_that_would_wrap_are_refused(kernel):
+    """A million rankings of 5000 items: their codes add up to 2.5e9 and more."""
+    with pytest.raises(ValueError, match="1000000 rankings of 5000 items are too many"):
+        kernel.init(random.key(0), 0, None, (first_choices(5000, 200),), {})
+
+
+def test_code_sums_that_fit_are_not_refused():
+    """The bound is one for these data: N (n - 1) is 3.6e9, no center makes more than 1.8e9."""
+    rankings = first_choices(3000, 400)
+    SliceGibbs()._check((rankings,), {})
+    assert largest_code_sum(rankings, 1) == 400 * 3000 * 2999 // 2
+
+    def under_jit(rankings):
+        SliceGibbs()._check((rankings,), {})
+        return rankings.counts.sum()
+
+    with pytest.raises(ValueError, match="too many"):  # counts that are not known
+        jax.jit(under_jit)(rankings)
+    assert jax.jit(under_jit)(first_choices(2000, 500)) == MILLION
+
+
+def test_largest_code_sum_is_a_bound_for_every_stage(monkeypatch):
+    """The largest that any center makes, by enumeration."""
+    rankings = Rankings.from_orderings([[0, 1, 2], [1, 0], [3, 2]], num_items=4, counts=[2, 1, 4])
+    monkeypatch.setattr(data, "_MOST_CODES", 20)
+    orders = np.array(list(itertools.permutations(range(4))))
+    codes = stage_codes(rankings.orderings, orders[:, None])
+    largest = int((np.asarray(codes) * np.asarray(rankings.counts)[:, None]).sum(1).max())
+    assert largest_code_sum(rankings, 3) == largest == 17  # N (n - 1) is 21
+
+
+def test_sums_over_many_items_do_not_wrap():
+    """Moving an item past 10,000 others, each of which costs as much as a step may."""
+    steps = jnp.full((1, 10_000), 2**30, jnp.int32)
+    found = _relative_sums(steps, jnp.array([[0]]))[0]
+    np.testing.assert_allclose(found, np.arange(10_001.0) * 2**30, rtol=1e-6)
+
+
+def test_whole_numbers_of_mallows_center_are_exact_or_refused():
+    """Sums of codes in single precision are exact up to 2^24."""
+    orders = [[0, 1, 2, 3, 4, 5, 6]]
+    MallowsCenter(1.0).check(Rankings.from_orderings(orders, num_items=7, counts=[2_700_000]))
+    with pytest.raises(ValueError, match="2900000 rankings of 7 items are too many"):
+        MallowsCenter(1.0).check(Rankings.from_orderings(orders, num_items=7, counts=[2_900_000]))
+
+
+def test_gamma_process_starts_with_some_unseen_weight():
+    """One part in 4·10^7, which is less than what 1 minus the other shares can tell."""
+    rng = np.random.default_rng(0)
+    lists = [rng.permutation(40) for _ in range(2)]
+    rankings = Rankings.from_orderings(lists, num_items=40, counts=[MILLION // 2] * 2)
+    state = GammaProcessPlackettLuceGibbs().init(random.key(0), 0, None, (rankings,), {})
+    assert float(state.z["unseen_weight"]) == pytest.approx(1 / (40 * MILLION + 1), rel=1e-5)
+    assert np.isfinite(state.potential_energy)
+
+
+# -- log joints that a chain moves by a few nats ---------------------------------------------------
+
+FORMS = {
+    "plain": lambda f: f,
+    "compiled": jax.jit,
+    "batched": lambda f: jax.jit(jax.vmap(f, in_axes=(None, 0))),
+}
+
+
+def in_float64(pair):
+    return np.asarray(pair[0], float) + np.asarray(pair[1], float)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sums_of_logarithms(form):
+    """Each compiled form against NumPy; the sums are 10^8 to 10^9, where float32 steps by 64."""
+    rng = np.random.default_rng(0)
+    shape = (3, 500)
+    counts = rng.integers(0, MILLION, shape[1])
+    x = np.exp(-rng.gamma(2.0, 2.0, shape)).astype(np.float32)
+    theta = np.exp(rng.normal(-1.0, 2.0, shape)).astype(np.float32)
+    most = rng.integers(0, 400, shape[1])
+    exact = x.astype(float), theta.astype(float)
+    psi = np.log(np.expm1(-(most + 1) * exact[1]) / np.expm1(-exact[1]))
+    one, m = (slice(None) if form == "batched" else 0), jnp.asarray(most)
+    for terms, values, expected in (
+        (exact_products, x, exact[0]),
+        (times_log, x, np.log(exact[0])),
+        (lambda c, x: times_log_psi(c, x, m), theta, psi),
+    ):
+        found = FORMS[form](lambda c, x, terms=terms: sum_as_pair(terms(c, x)))(
+            jnp.asarray(counts), jnp.asarray(values[one])
+        )
+        np.testing.assert_allclose(in_float64(found), (expected @ counts)[one], rtol=0, atol=0.3)
+
+
+def changes(kernel, rankings, exact):
+    """Log joints of a chain less exact ones: their standard deviation, and that of the latter."""
+    state = kernel.init(random.key(0), 0, None, (rankings,), {})
+
+    def draw(state, _):
+        state = kernel.sample(state, (rankings,), {})
+        return state, state.z
+
+    _, z = jax.jit(lambda state: jax.lax.scan(draw, state, None, length=60))(state)
+    values = exact({name: np.asarray(x, float) for name, x in z.items()})
+    found = in_float64((z["log_joint"], z["log_joint_rest"]))
+    return np.std(found - values), np.std(values)
+
+
+def rankings_of(num_items, length):
+    """A million rankings, 40 distinct ones."""
+    rng = np.random.default_rng(1)
+    lists = np.argsort(rng.gumbel(size=(40, num_items)) - np.linspace(0, 3, num_items))
+    counts = rng.multinomial(MILLION - 40, np.full(40, 1 / 40)) + 1
+    return Rankings.from_orderings(lists[:, :length], num_items=num_items, counts=counts)
+
+
+@pytest.mark.parametrize("num_items", [8, 14])  # with and without a table of all sets
+def test_log_joints_of_plackett_luce(num_items):
+    """Within 0.01 nats at -10^7, where float32 has steps of 1 and sums were off by more."""
+    rankings = rankings_of(num_items, 6)
+    lists, counts = np.asarray(rankings.orderings), np.asarray(rankings.counts)
+
+    def exact(z):
+        chosen = z["weights"][:, lists]
+        mass = z["weights"].sum(1)[:, None, None] - np.cumsum(chosen, -1) + chosen
+        return (np.log(chosen) - np.log(mass)).sum(-1) @ counts + gammaln(num_items)
+
+    error, spread = changes(PlackettLuceGibbs(), rankings, exact)
+    assert error < 0.01 and 1.0 < spread < 5.0
+
+
+def test_log_joints_of_mallows():
+    rankings = rankings_of(8, 6)
+    orderings, counts = jnp.asarray(rankings.orderings), np.asarray(rankings.counts)
+    most = 7 - np.arange(6)
+
+    def exact(z):
+        theta, center = z["concentration"][:, 0], z["center"][:, 0].astype(int)
+        codes = np.array([stage_codes(orderings, jnp.argsort(one)) for one in center])
+        log_psi = np.log(np.expm1(-(most + 1) * theta) / np.expm1(-theta))
+        prior = -(theta + log_psi).sum(1)
+        return prior - (theta[:, None] * codes + log_psi[:, None]).sum(-1) @ counts
+
+    error, spread = changes(SliceGibbs(num_components=1, num_center_updates=1), rankings, exact)
+    assert error < 0.02 and 0.5 < spread < 5.0
+
+
+def test_what_is_diagnosed_has_all_digits():
+    """R-hat, ESS and means are of the log joint in double precision."""
+    rankings = Rankings.from_orderings([[0, 1, 2], [1, 0, 2], [2, 1]], num_items=3, counts=[9] * 3)
+    mcmc = fabricated_mcmc(rankings, chains=2)
+    z = mcmc._states["z"]
+    whole = np.random.default_rng(0).normal(-1e8, 3.0, z["alpha"].shape)
+    z["log_joint"] = jnp.asarray(whole, jnp.float32)
+    z["log_joint_rest"] = jnp.asarray(whole - np.asarray(z["log_joint"], float), jnp.float32)
+    posterior = to_inference_data(mcmc, rankings)["posterior"]
+    assert "log_joint_rest" not in posterior
+    np.testing.assert_allclose(posterior["log_joint"].values, whole, rtol=0, atol=1e-5)
+    state = type("State", (), {"z": {name: x[0, 0] for name, x in z.items()}})
+    assert mcmc.sampler.get_diagnostics_str(state).endswith(f"log joint {whole[0, 0]:.1f}")
