@@ -81,7 +81,7 @@ def log_language_evidence(
         if not is_traced(symbols):
             atom.check(symbols)
     if not is_traced(alpha):
-        check_scale("alpha", alpha, learnt=False)
+        check_scale("alpha", alpha, learned=False)
     if not is_traced((symbols, distances)):
         check_distances(distances, len(symbols))
         check_sequential(distances)
@@ -197,7 +197,7 @@ def _reach(distances: Any, decay: Decay, scale: Any = None) -> Reach:
     if not isinstance(decay, Decay):
         raise ValueError(f"decay must be a decay, such as exponential_decay(2.0), got {decay!r}")
     if scale is not None and not is_traced(scale):
-        check_scale("scale", scale, learnt=False)
+        check_scale("scale", scale, learned=False)
     neighbors, distances = as_neighbors(distances)
     return as_reach(neighbors, decay.log(distances, scale))
 

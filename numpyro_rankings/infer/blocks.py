@@ -1,37 +1,128 @@
 """What a kernel reads of a user's model, as a block of :class:`numpyro.infer.Gibbs`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpyro.distributions as dist
 from jax import Array
+from numpyro import handlers
+from numpyro.infer.gibbs import GIBBS_SITES_KWARG
+from numpyro.ops.provenance import eval_provenance
 
 from numpyro_rankings.components.family import AugmentedFamily, Family
+from numpyro_rankings.infer.priors import base_of
 
 
-def check_judge_sites(sites: Sequence[str], is_block: bool) -> tuple[str, ...]:
-    """Names of such sites, or ValueError."""
-    if isinstance(sites, str) or not all(isinstance(name, str) for name in sites):
-        raise ValueError(f"judge_sites must be a list of names of sites, got {sites!r}")
-    if sites and not is_block:
-        raise ValueError("judge_sites are those of a model of one's own: give model= too")
-    return tuple(sites)
+class ModelReader:
+    """Reads priors and likelihoods from the model of a kernel.
 
-
-def check_prior_of_slots(partition: Any, site: str) -> None:
-    """That the prior of the labels does not ask for an order of first use, which they are not in.
-
-    :param partition: the prior, and **site** its name.
+    ``_judge_sites`` are observed sites of a user's model that depend on the label of each judge;
+    ``_takes_judge_sites`` says whether the kernel supports them.
     """
-    if partition._validate_args:
-        raise ValueError(
-            f"with judge_sites labels are names of slots, not in order of first use: give the "
-            f"prior of site {site!r} validate_args=False"
-        )
+
+    _model: Callable
+    _in_gibbs = False
+    _is_block = False  # whether the model is a user's
+    _judge_sites: tuple[str, ...] = ()
+    _takes_judge_sites = False
+
+    @property
+    def is_block(self) -> bool:
+        """Whether the kernel is a block of a user's model."""
+        return self._is_block
+
+    def _check_use_as_block(self) -> None:
+        if self._is_block and not self._in_gibbs:
+            name = type(self).__name__
+            raise ValueError(
+                f"with model= this kernel is a block of numpyro.infer.Gibbs: "
+                f"Gibbs([({name}(model=model), [its sites]), (NUTS(model), None)])"
+            )
+
+    def _sites_of_model(self, values: dict, args: tuple, kwargs: dict) -> dict[str, Any]:
+        """Trace the model at the kernel's own values and the current values of sibling sites."""
+        kwargs = dict(kwargs)
+        kwargs[GIBBS_SITES_KWARG] = {**kwargs.get(GIBBS_SITES_KWARG, {}), **values}
+        with handlers.block(), handlers.trace() as trace, handlers.seed(rng_seed=0):
+            self._model(*args, **kwargs)
+        for name in values:
+            if name not in trace:
+                sites = sorted(k for k, site in trace.items() if site["type"] == "sample")
+                raise ValueError(f"the model has no site {name!r}; its sites are {sites}")
+        return trace
+
+    def _check_dependents(
+        self,
+        own: dict[str, Array],
+        labels: str,
+        args: tuple,
+        kwargs: dict,
+        is_known: Callable[[str, Any], bool],
+        most: int = 1,
+    ) -> None:
+        """Refuse a user's model in which more sites depend on the kernel's than it accounts for.
+
+        :param own: values of the sites that the kernel owns; **labels** is the name of one.
+        :param is_known: whether a site of that name and distribution is the likelihood that the
+            kernel expects; **most** is the largest number of such sites.
+        """
+        sites: dict[str, Any] = {}
+
+        def log_probs(**own: Array) -> dict[str, Array]:
+            trace = self._sites_of_model(own, args, kwargs)
+            sites.update({k: x for k, x in trace.items() if x["type"] == "sample" and k not in own})
+            return {name: site["fn"].log_prob(site["value"]) for name, site in sites.items()}
+
+        known = []
+        for name, depends_on in eval_provenance(log_probs, **own).items():
+            site, which = sites[name], " and ".join(map(repr, sorted(depends_on)))
+            if depends_on and is_known(name, base_of(site["fn"])):
+                known.append(name)
+                if name in self._judge_sites:
+                    raise ValueError(
+                        f"site {name!r} is the likelihood of the rankings, so it cannot be one of "
+                        "judge_sites"
+                    )
+                if isinstance(site["fn"], dist.MaskedDistribution) or site["scale"] is not None:
+                    raise ValueError(f"site {name!r} must not be masked, scaled or subsampled")
+            elif name in self._judge_sites:
+                if depends_on - {labels}:
+                    raise ValueError(f"site {name!r} of judge_sites depends on {which}")
+            elif depends_on:
+                hint = ": name it in judge_sites" if self._takes_judge_sites else ""
+                raise ValueError(
+                    f"site {name!r} depends on {which}, which the kernel would draw without regard "
+                    f"to it{hint}"
+                )
+        if not 0 < len(known) <= most:
+            raise ValueError(
+                f"one site of the model must have the likelihood of {type(self).__name__}; these "
+                f"have it: {known}"
+            )
+
+    def _log_judge_sites(
+        self, own: dict[str, Array], site: str, num_slots: int, args: tuple, kwargs: dict
+    ) -> Array | None:
+        """Log probability of each judge's ``judge_sites`` in each slot, (C, N); None without any.
+
+        :param own: values of the sites that the kernel owns; **site** names the labels.
+        """
+        if not self._judge_sites:
+            return None
+        size = own[site].shape[-1]
+
+        def in_slot(slot: Array) -> Array:
+            values = {**own, site: jnp.full(size, slot, jnp.int32)}
+            trace = self._sites_of_model(values, args, kwargs)
+            return sum_of_judge_sites(trace, self._judge_sites, size)
+
+        return jax.vmap(in_slot)(jnp.arange(num_slots))
 
 
-def sum_of_judges(trace: Mapping[str, Any], sites: Sequence[str], size: int) -> Array:
-    """Log probability of the sites by judge, (N,).
+def sum_of_judge_sites(trace: Mapping[str, Any], sites: Sequence[str], size: int) -> Array:
+    """Sum the log probabilities of the sites for each judge, (N,).
 
     :param trace: of the model, at the labels in question.
     """
@@ -42,7 +133,7 @@ def sum_of_judges(trace: Mapping[str, Any], sites: Sequence[str], size: int) -> 
             observed = sorted(
                 k for k, v in trace.items() if v["type"] == "sample" and v["is_observed"]
             )
-            raise ValueError(f"judge_sites has {name!r}; the sites with a value are {observed}")
+            raise ValueError(f"judge_sites has {name!r}; the observed sites are {observed}")
         log_prob = site["fn"].log_prob(site["value"])
         if jnp.shape(log_prob) != (size,):
             raise ValueError(
@@ -54,19 +145,41 @@ def sum_of_judges(trace: Mapping[str, Any], sites: Sequence[str], size: int) -> 
     return total
 
 
-def log_of_own(labels: Array, log_outcomes: Array | None) -> Array:
-    """Log probability of all outcomes, each judge's in the cluster that the label names.
+def log_judges_of(labels: Array, log_judges: Array | None) -> Array:
+    """Sum the log probabilities of all judges' sites, each in the cluster of the judge's label.
 
-    :param log_outcomes: (C, N), or None if there are no outcomes.
+    :param log_judges: (C, N), or None without such sites.
     """
-    if log_outcomes is None:
+    if log_judges is None:
         return jnp.zeros(())
-    return jnp.sum(log_outcomes[labels, jnp.arange(labels.shape[0])])
+    return jnp.sum(log_judges[labels, jnp.arange(labels.shape[0])])
+
+
+def check_judge_sites(sites: Sequence[str], is_block: bool) -> tuple[str, ...]:
+    """Return the names of the sites, or raise ValueError."""
+    if isinstance(sites, str) or not all(isinstance(name, str) for name in sites):
+        raise ValueError(f"judge_sites must be a list of names of sites, got {sites!r}")
+    if sites and not is_block:
+        raise ValueError("judge_sites are sites of your own model: give model= too")
+    return tuple(sites)
+
+
+def check_prior_of_slots(partition: Any, site: str) -> None:
+    """Refuse a prior of the labels that validates an order of first use: slots keep their names.
+
+    :param partition: the prior, and **site**, its name.
+    """
+    if partition._validate_args:
+        raise ValueError(
+            f"with judge_sites the labels name slots and are not in order of first use: give the "
+            f"prior of site {site!r} validate_args=False"
+        )
 
 
 def check_block_family(family: Family, is_block: bool) -> None:
+    """Refuse a family with auxiliary variables in a block."""
     if is_block and isinstance(family, AugmentedFamily):
         raise ValueError(
-            f"{type(family).__name__} has auxiliary variables, which a kernel draws only if it is "
-            "no block of a model"
+            f"{type(family).__name__} has auxiliary variables, which a kernel cannot draw as a "
+            "block of a model"
         )

@@ -1,4 +1,4 @@
-"""What the kernels refuse, in words."""
+"""Arguments that the kernels refuse, with messages for the user."""
 
 import warnings
 from collections.abc import Mapping
@@ -14,20 +14,20 @@ from numpyro_rankings.infer.priors import base_of, log_prior
 
 
 def leave_to_model(is_block: bool, **given: bool) -> None:
-    """Refuse priors that the constructor is given besides a model, which has its own."""
+    """Refuse priors in the constructor of a block, whose priors are those of the model."""
     names = [name for name, is_given in given.items() if is_given]
     if is_block and names:
         raise ValueError(f"with model= the priors are those of the model: leave out {names[0]}")
 
 
 def check_only_rankings(args: tuple, kwargs: dict) -> None:
-    """Refuse further arguments, which the kernel by itself would not look at."""
+    """Refuse arguments besides the rankings, which the kernel would ignore."""
     if len(args) + len(kwargs) > 1:
         raise TypeError("the kernel takes mcmc.run(key, rankings) and nothing else")
 
 
 def check_prior(name: str, prior: Any) -> None:
-    """Refuse what is not a distribution on the positive half-line."""
+    """Refuse anything but a continuous distribution on the positive half-line."""
     if not isinstance(prior, dist.Distribution):
         raise ValueError(f"{name} must be a distribution, got {prior!r}")
     prior = base_of(prior)
@@ -38,13 +38,13 @@ def check_prior(name: str, prior: Any) -> None:
         raise ValueError(
             f"{name} must give no mass to negative numbers: not {type(prior).__name__}"
         )
-    # a density that is no number would be taken for 0, and cut the prior off
+    # the kernels treat a NaN density as 0, which would truncate the prior
     points = np.logspace(-3, 3, 31).reshape(31, *(1 for _ in ones.shape)) * ones
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # values outside are no mistake here
+        warnings.simplefilter("ignore")  # values outside the support are expected here
         inside, log_prob = prior.support(points), prior.log_prob(points)
     if not isinstance(log_prob, jax.core.Tracer) and np.any(np.isnan(log_prob) & inside):
-        raise ValueError(f"{name} has a log density that is no number where it has support")
+        raise ValueError(f"{name} has a log density of NaN inside its support")
 
 
 def check_arguments(args: tuple, kwargs: dict) -> None:
@@ -58,9 +58,9 @@ def check_arguments(args: tuple, kwargs: dict) -> None:
 
 
 def check_start_values(params: Any) -> None:
-    """Refuse start values that are negative or no numbers: no site of the kernels has such.
+    """Refuse start values that are not finite, non-negative numbers.
 
-    A whole draw may be given: its log joint is computed anew, and may be anything.
+    A whole draw may be given: its log joint is ignored and computed again.
     """
     if params is not None and not isinstance(params, Mapping):
         raise ValueError(f"init_params must be a dictionary by site, got {type(params).__name__}")
@@ -69,11 +69,11 @@ def check_start_values(params: Any) -> None:
             continue
         array = np.asarray(value)
         if array.dtype.kind not in "iuf" or not np.all((array >= 0) & (array < np.inf)):
-            raise ValueError(f"init_params[{name!r}] must be numbers, 0 or more, and finite")
+            raise ValueError(f"init_params[{name!r}] must be non-negative, finite numbers")
 
 
 def check_start_scale(name: str, value: Any, prior: Any, chains: tuple[int, ...]) -> None:
-    """Refuse a start that is not one number for each chain, or that its prior excludes."""
+    """Refuse a start that is not one number per chain, or lies outside the support of its prior."""
     if isinstance(value, jax.core.Tracer):
         return
     if np.shape(value) != chains:
@@ -85,9 +85,9 @@ def check_start_scale(name: str, value: Any, prior: Any, chains: tuple[int, ...]
         raise ValueError(f"init_params[{name!r}] is outside the support of its prior: {value!r}")
 
 
-def check_scale(name: str, value: Any, learnt: bool = True) -> None:
-    """Refuse what is neither a positive number nor, if it can be learnt, a distribution of one."""
-    if learnt and isinstance(value, dist.Distribution):
+def check_scale(name: str, value: Any, learned: bool = True) -> None:
+    """Refuse anything but a positive number or, where it can be learned, a scalar prior."""
+    if learned and isinstance(value, dist.Distribution):
         check_prior(name, value)
         shape = value.batch_shape + value.event_shape
         if shape != ():
@@ -95,21 +95,21 @@ def check_scale(name: str, value: Any, learnt: bool = True) -> None:
         return
     number = np.asarray(value)
     if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
-        kind = "a positive number or a distribution" if learnt else "a positive number"
+        kind = "a positive number or a distribution" if learned else "a positive number"
         raise ValueError(f"{name} must be {kind}, got {value!r}")
 
 
 def check_possible(potential_energy: Array) -> None:
-    """Refuse a start of probability 0, from which a sampler may never come away."""
+    """Refuse a start of probability 0, which a sampler may never leave."""
     if isinstance(potential_energy, jax.core.Tracer):
         return
     if not np.all(np.asarray(potential_energy) < np.inf):
         raise ValueError(
-            "the start has probability 0 under the model: take another init, or other init_params; "
-            "or the numbers are too large for the precision, or a family's scores no numbers"
+            "the start has probability 0 under the model: choose another init or other init_params. "
+            "The data may also be too large for the precision, or a family may return NaN scores"
         )
 
 
 def is_traced(values: Any) -> bool:
-    """Whether any array in there is known to a trace only."""
+    """Whether any array among the values is traced."""
     return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(values))

@@ -1,9 +1,8 @@
-"""A chain that comes upon numbers that are not finite: it stops for good, and nobody is misled.
+"""Stop a chain for good once its state is not finite, and report it.
 
-Nothing can be raised in a compiled sweep. So after one whose log joint is not finite, or one of
-whose sites is not, every site of the state is filled with a mark that no draw can be, and stays so:
-floats with NaN, those of the site at fault with inf, whole numbers with -1. Where Python looks at
-states or draws, the mark is an error.
+A compiled sweep cannot raise an error. So when the log joint or a site is not finite, every site is
+filled with a mark that no draw can equal: NaN for floats, inf for the site at fault, -1 for
+integers. The chain keeps these marks, and Python code that reads states or draws raises an error.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ _LOG_JOINT = "log_joint"
 
 
 class NotFiniteError(ValueError):
-    """A chain has stopped, because its log joint or a site was no finite number."""
+    """A chain has stopped because its log joint or a site was not finite."""
 
 
 def _is_float(x: Array) -> bool:
@@ -26,7 +25,7 @@ def _is_float(x: Array) -> bool:
 
 
 def is_stopped(z: dict[str, Array]) -> Array:
-    """Whether the sites are marked. The mark fills them, so that one number tells."""
+    """Whether the sites are marked. A mark fills a whole site, so one number suffices."""
     if _LOG_JOINT in z:
         return jnp.isnan(z[_LOG_JOINT])
     first = next(iter(z.values())).ravel()[0]
@@ -34,10 +33,10 @@ def is_stopped(z: dict[str, Array]) -> Array:
 
 
 def stop_if_not_finite(state: Any, stopped: Array | bool, before: dict, allows_zero: bool) -> Any:
-    """The state, marked if its log joint is no number, or one of its sites is not finite.
+    """Return the state, marked if its log joint is NaN or a site is not finite.
 
-    :param stopped: whether the chain had been before, at the sites **before**.
-    :param allows_zero: whether states of probability 0 are none that the chain should not be in.
+    :param stopped: whether the chain had stopped already, at the sites **before**.
+    :param allows_zero: whether the chain may be at a state of probability 0.
     """
     z, potential = state.z, state.potential_energy
     at_fault = {
@@ -64,7 +63,7 @@ def stop_if_not_finite(state: Any, stopped: Array | bool, before: dict, allows_z
 
 
 def sweep_unless_stopped(sweep: Callable[[Any], Any], state: Any, allows_zero: bool) -> Any:
-    """One sweep; of a chain that is stopped it goes from harmless numbers, and is thrown away."""
+    """Make one sweep. A stopped chain sweeps from harmless values, and the result is discarded."""
     stopped = is_stopped(state.z)
     harmless = {
         name: jnp.where(stopped, 1 if _is_float(x) else 0, x).astype(x.dtype)
@@ -76,8 +75,8 @@ def sweep_unless_stopped(sweep: Callable[[Any], Any], state: Any, allows_zero: b
 def check_not_stopped(kernel: Any, z: Mapping[str, Any]) -> None:
     """Raise NotFiniteError if a chain is stopped.
 
-    :param kernel: whose it is.
-    :param z: sites of a state, or of draws of one or more chains; traced ones are passed over.
+    :param kernel: of the chain, for the message.
+    :param z: sites of a state, or of draws of one or more chains; traced ones are ignored.
     """
     log_joint = z.get(_LOG_JOINT)
     if log_joint is None or any(isinstance(x, jax.core.Tracer) for x in z.values()):
@@ -90,7 +89,7 @@ def check_not_stopped(kernel: Any, z: Mapping[str, Any]) -> None:
     share = f", in {stopped.mean():.1%} of the draws" if stopped.ndim else ""
     raise NotFiniteError(
         f"{type(kernel).__name__} has stopped: {what} is not finite{share}. Either the data or the "
-        "priors are beyond what single precision holds, or a log likelihood of your own is no "
-        "number. Try double precision (jax_enable_x64), fewer rankings or points, or a prior with "
-        "less mass at extreme values"
+        "priors exceed the range of single precision, or a log likelihood of your own is NaN. Try "
+        "double precision (jax_enable_x64), fewer rankings or points, or a prior with less mass at "
+        "extreme values"
     )

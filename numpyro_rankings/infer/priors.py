@@ -12,7 +12,7 @@ _LEAST_START = 1e-6
 
 
 def base_of(distribution: dist.Distribution) -> dist.Distribution:
-    """What is expanded, made independent or masked."""
+    """Return the distribution inside ``expand``, ``to_event`` and ``mask``."""
     while isinstance(
         distribution, dist.Independent | dist.ExpandedDistribution | dist.MaskedDistribution
     ):
@@ -21,7 +21,7 @@ def base_of(distribution: dist.Distribution) -> dist.Distribution:
 
 
 def draw_start(key: Array, value: Any) -> Array:
-    """Where a scale starts: a number as it is, a draw from its prior, or 1 if that is improper."""
+    """Return the start of a scale: the number itself, a draw of its prior, or 1 if improper."""
     if isinstance(value, dist.ImproperUniform):
         is_possible = log_prior(value, 1.0) > -jnp.inf
         value = jnp.where(is_possible, 1.0, value.support.feasible_like(jnp.ones(())))
@@ -33,13 +33,13 @@ def draw_start(key: Array, value: Any) -> Array:
 
 
 def log_prior(prior: dist.Distribution, value: Any) -> Array:
-    """Log density of a prior of the user's: -inf outside its support, and never NaN.
+    """Return the log density of a user's prior: -inf outside its support, never NaN.
 
-    Validation that is switched off makes no difference. A mixture may have gaps.
+    This holds whether or not validation is on. The support of a mixture may have gaps.
     """
     value, prior = jnp.asarray(value, float), _validated(prior)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # values outside are no mistake here
+        warnings.simplefilter("ignore")  # values outside the support are expected here
         log_prob = prior.log_prob(value)
     possible = ~jnp.isnan(log_prob)
     if not _is_union(prior):
@@ -48,18 +48,18 @@ def log_prior(prior: dist.Distribution, value: Any) -> Array:
 
 
 def log_prior_ratio(prior: dist.Distribution, new: Any, old: Any) -> Array:
-    """Log density at ``new`` less that at ``old``: -inf if the former is outside the support."""
+    """Return log p(new) - log p(old), -inf where ``new`` is outside the support."""
     log_new = log_prior(prior, new)
     return jnp.where(log_new > -jnp.inf, log_new - log_prior(prior, old), -jnp.inf)
 
 
 def keep_possible(prior: dist.Distribution, new: Array, old: Array) -> Array:
-    """``new``, or ``old`` where a rounding at the edge has put it outside the support."""
+    """Return ``new``, or ``old`` where rounding has moved ``new`` outside the support."""
     return jnp.where(log_prior(prior, new) > -jnp.inf, new, old)
 
 
 def _validated(prior: dist.Distribution) -> dist.Distribution:
-    """A copy whose density is 0 outside the support, and so are those of all its parts."""
+    """Return a copy that, like all its parts, has density 0 outside its support."""
     prior = copy.copy(prior)
     for name, part in list(vars(prior).items()):
         if isinstance(part, dist.Distribution):
@@ -71,5 +71,5 @@ def _validated(prior: dist.Distribution) -> dist.Distribution:
 
 
 def _is_union(prior: dist.Distribution) -> bool:
-    """Whether it is a mixture whose support is that of all components, not of the first one."""
+    """Whether the support is the union of those of the components of a mixture."""
     return isinstance(prior, dist.MixtureGeneral) and prior._support is None

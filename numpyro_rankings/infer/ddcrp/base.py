@@ -25,7 +25,7 @@ from numpyro_rankings.infer.checks import (
 )
 from numpyro_rankings.infer.ddcrp.reach import Hyper, Reach, as_reach, log_links
 from numpyro_rankings.infer.ddcrp.scales import start_scale, update_decay
-from numpyro_rankings.infer.mixture.members import label_dtype
+from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.priors import draw_start, log_prior
 
 

@@ -8,20 +8,22 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax import Array, random
 
-from numpyro_rankings.infer.mallows.concentrations import Conjugate, InfiniteConjugate
-from numpyro_rankings.infer.mallows.data import MallowsData
-from numpyro_rankings.infer.mallows.kernel import Hyper, _MallowsGibbs
+from numpyro_rankings.infer.mallows.concentrations import Conjugate
+from numpyro_rankings.infer.mallows.kernel import MallowsGibbs
 from numpyro_rankings.infer.mallows.labels import (
     CollapsedPrior,
-    beta_correction,
-    beta_predictive,
-    new_clusters,
+    after_seating,
+    beta_weights,
+    draw_visits,
+    seat_one_by_one,
+    seats_of,
 )
-from numpyro_rankings.ops.codes import inverse_ordering
+from numpyro_rankings.infer.mallows.settings import MallowsSettings
+from numpyro_rankings.infer.mallows.sweep import Given, LabelReport, MallowsMixture
 from numpyro_rankings.ops.special import log_beta_ratio
 
 
-class BetaGibbs(_MallowsGibbs):
+class BetaGibbs(MallowsGibbs):
     r"""
     Beta-Gibbs: like :class:`SliceGibbs`, with θ integrated out while the labels are drawn.
 
@@ -62,70 +64,53 @@ class BetaGibbs(_MallowsGibbs):
         model: Callable | None = None,
         sites: Mapping[str, str] | None = None,
     ) -> None:
-        self._exact = bool(exact)
-        super().__init__(
+        settings = MallowsSettings(
             alpha=alpha,
             nu=nu,
             r=r,
-            concentration_prior=None,
-            tied=False,
             num_components=num_components,
             max_clusters=max_clusters,
             init=init,
             num_center_updates=num_center_updates,
             num_reinsertions=num_reinsertions,
             num_marginal_steps=num_marginal_steps,
-            model=model,
-            sites=sites,
+            exact=bool(exact),
         )
+        super().__init__(settings, model=model, sites=sites)
 
-    def _conjugate(self, nu: Any, r: Any, stages: int) -> Conjugate:
-        prior = super()._conjugate(nu, r, stages)
-        return prior if self._exact else InfiniteConjugate(*prior)
-
-    def _update_assignments(
-        self,
-        key: Array,
-        now: dict[str, Array],
-        sizes: Array,
-        hyper: Hyper,
-        data: MallowsData,
-        limits: Array,
-    ) -> tuple[dict[str, Array], Array, Array]:
-        key_prior, key_new, key_codes, key_scan, key_theta = random.split(key, 5)
-        num_rankings, n = data.num_rankings, now["center"].shape[1]
-        conjugate = hyper.concentration
-        assert isinstance(conjugate, Conjugate)
-        prior = CollapsedPrior(conjugate.nu * conjugate.r, conjugate.nu, limits)
-        theta = conjugate.draw(key_prior, num_rankings, limits)
-        new = new_clusters(key_new, theta, n)
-        if not self._exact:
-            new = new._replace(codes=_sample_sigma_n1(key_codes, prior, num_rankings, n))
-        seats = self._reseat(
-            key_scan,
-            jnp.arange(num_rankings, dtype=jnp.int32),
-            now,
-            sizes,
-            hyper,
-            data,
-            limits,
-            new,
-            beta_predictive(prior),
-            beta_correction(prior) if self._exact else None,
+    def _update_labels(
+        self, key: Array, now: MallowsMixture, given: Given
+    ) -> tuple[MallowsMixture, LabelReport]:
+        """Draw the labels with θ integrated out (Figure 5, step 1), then θ given the labels."""
+        if now.partition.num_components == 1:
+            return now, LabelReport(jnp.array(False), jnp.ones(()))
+        key_prior, key_new, key_codes, key_seats, key_theta = random.split(key, 5)
+        data, theta_prior, exact = given.data, given.prior, self._settings.exact
+        assert isinstance(theta_prior, Conjugate)
+        prior = CollapsedPrior(theta_prior.nu * theta_prior.r, theta_prior.nu, data.limits)
+        rankings = jnp.arange(data.num_rankings, dtype=jnp.int32)
+        visits = draw_visits((key_prior, key_new), rankings, theta_prior, data)
+        if not exact:
+            shape = data.num_rankings, now.center.shape[1]
+            visits = visits._replace(codes=_sample_sigma_n1(key_codes, prior, shape))
+        weights = beta_weights(prior, exact)
+        seats = seats_of(now, data)
+        seats = seat_one_by_one(key_seats, seats, visits, weights, now.partition, data)
+        # draw θ, which was integrated out, because the centers are drawn given it
+        theta = theta_prior.update(
+            key_theta, seats.concentration, seats.sums, seats.counts, data.limits
         )
-        # θ was integrated out: draw it anew before the centers are drawn given it
-        theta = conjugate.update(key_theta, seats.concentration, seats.sums, seats.counts, limits)
-        now = {
-            "assignments": seats.assignments,
-            "center": inverse_ordering(seats.places),
-            "concentration": theta,
-        }
-        accept = seats.accept_prob / num_rankings if self._exact else jnp.ones(())
-        return now, seats.overflow, accept
+        now = after_seating(now, seats)._replace(concentration=theta)
+        accept = seats.accept_prob / data.num_rankings if exact else jnp.ones(())
+        return now, LabelReport(seats.overflow, accept)
 
 
-def _sample_sigma_n1(key: Array, prior: CollapsedPrior, num_draws: int, num_items: int) -> Array:
-    """Codes of Sample-σ-N1 (Figure 4): P(V_j = k) ∝ Beta(ν r_j + k, ν + 2), k = 0..n-j."""
+def _sample_sigma_n1(key: Array, prior: CollapsedPrior, shape: tuple[int, int]) -> Array:
+    """Draw codes by Sample-σ-N1 (Figure 4): P(V_j = k) ∝ Beta(ν r_j + k, ν + 2), k = 0..n-j.
+
+    :param shape: number of draws, and n.
+    """
+    num_draws, num_items = shape
     codes = jnp.arange(num_items)
     log_weights = log_beta_ratio(prior.nu_r[:, None], prior.nu[:, None] + 1.0, codes)
     log_weights = jnp.where(codes <= prior.limits[:, None], log_weights, -jnp.inf)

@@ -25,8 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, random
 
-from numpyro_rankings.infer.mallows.data import MallowsData, code_sums
-from numpyro_rankings.infer.mixture.members import Members
+from numpyro_rankings.infer.mallows.data import MallowsData, Occupancy, code_sums
+from numpyro_rankings.infer.mixture.membership import Membership
 from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.sums import scatter_add
@@ -53,7 +53,7 @@ class PairCosts(NamedTuple):
 
 
 def pair_costs(
-    who: Members, data: MallowsData, concentration: Array, sizes: Array, num_items: int
+    membership: Membership, data: MallowsData, concentration: Array, sizes: Array, num_items: int
 ) -> PairCosts:
     """Accumulate R in integers (eq. 5 and 6 of Meilă & Chen, weighted by θ)."""
     num_slots, num_stages = concentration.shape
@@ -62,13 +62,13 @@ def pair_costs(
     unit = jnp.maximum(unit, 1e-12)
     multiples = jnp.round(concentration / unit[:, None]).astype(jnp.int32)
 
-    orderings = data.orderings[who.rows]
-    weights = multiples[who.clusters] * who.weights[:, None]
+    orderings = data.orderings[membership.rows]
+    weights = multiples[membership.clusters] * membership.weights[:, None]
     # an item of -1 (padding) is sent out of range, where "drop" ignores it
     items = jnp.where(orderings >= 0, orderings, num_items)
-    clusters = who.clusters[:, None]
+    clusters = membership.clusters[:, None]
     zeros = jnp.zeros((num_slots, num_items), jnp.int32)
-    present = scatter_add(zeros, (clusters, items), who.weights[:, None]) > 0
+    present = scatter_add(zeros, (clusters, items), membership.weights[:, None]) > 0
     listed = scatter_add(zeros, (clusters, items), weights)
     later, earlier = np.tril_indices(num_stages, -1)
     beaten = jnp.zeros((num_slots, num_items, num_items), jnp.int32)
@@ -271,29 +271,34 @@ def _move_occupied(
     return jax.lax.fori_loop(0, num_batches, move_batch, (center, accept_prob))
 
 
+class CenterSums(NamedTuple):
+    """Centers, (C, n), and their code sums **sums**, (C, T)."""
+
+    center: Array
+    sums: Array
+
+
 def update_centers(
     key: Array,
-    center: Array,
+    now: CenterSums,
     concentration: Array,
-    sums: Array,
-    who: Members,
+    occupancy: Occupancy,
     data: MallowsData,
-    sizes: Array,
     num_moves: int,
     exact: bool = True,
-) -> tuple[Array, Array, Array]:
-    """One exact update of σ | θ, labels for all clusters at once.
+) -> tuple[CenterSums, Array]:
+    """Make one exact update of σ given θ and the labels, for all clusters at once.
 
-    :param center: (C, n).
     :param concentration: θ, (C, T).
-    :param sums: code sums of the current centers, (C, T).
     :param num_moves: reinsertions per cluster, before and again after the stagewise draw.
     :param exact: False for the stagewise draw of Figure 2 alone.
-    :return: centers, their code sums, and the acceptance probability of the stagewise draw.
+    :return: the centers, and the acceptance probabilities of the stagewise draw, (C,).
     """
+    center, sums = now
+    membership, sizes = occupancy.membership, occupancy.sizes
     num_items = center.shape[1]
     key_move, key_shuffle, key_accept = random.split(key, 3)
-    costs = pair_costs(who, data, concentration, sizes, num_items)
+    costs = pair_costs(membership, data, concentration, sizes, num_items)
 
     def move(key: Array, center: Array, costs: PairCosts) -> tuple[Array, Array]:
         key_before, key_stagewise, key_after = random.split(key, 3)
@@ -306,12 +311,14 @@ def update_centers(
     proposal, accept_prob = _move_occupied(key_move, move, center, costs, sizes)
     if not exact:
         center = shuffle_unlisted(key_shuffle, proposal, costs.present)
-        return center, code_sums(who, data, inverse_ordering(center)), accept_prob
-    proposal_sums = code_sums(who, data, inverse_ordering(proposal))
+        return CenterSums(
+            center, code_sums(membership, data, inverse_ordering(center))
+        ), accept_prob
+    proposal_sums = code_sums(membership, data, inverse_ordering(proposal))
     # from θ̃ to θ: the difference of the two targets at the two centers
     change = (proposal_sums - sums).astype(float)
     log_accept = -jnp.sum((concentration - costs.concentration) * change, axis=1)
     accepted = random.uniform(key_accept, sizes.shape) < jnp.exp(jnp.minimum(log_accept, 0.0))
     center = jnp.where(accepted[:, None], proposal, center)
     sums = jnp.where(accepted[:, None], proposal_sums, sums)
-    return shuffle_unlisted(key_shuffle, center, costs.present), sums, accept_prob
+    return CenterSums(shuffle_unlisted(key_shuffle, center, costs.present), sums), accept_prob

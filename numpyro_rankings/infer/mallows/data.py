@@ -1,4 +1,4 @@
-"""Rankings as the Mallows kernels read them: codes, their sums, and likelihoods of rows."""
+"""Rankings as the Mallows kernels read them: stage codes, their sums, and row likelihoods."""
 
 from typing import NamedTuple
 
@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from numpyro_rankings.infer.mixture.members import Members, members
+from numpyro_rankings.infer.mixture.membership import Membership, membership_of
 from numpyro_rankings.ops.codes import codes_from_places, max_codes
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.special import log_psi
-from numpyro_rankings.ops.sums import sum_by_label
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.ops.sums import count_by_label, sum_by_label
+from numpyro_rankings.rankings import Rankings, num_stages
 
 _MOST_CODES = 2**31 - 1  # what a sum of codes, int32, can be
 
@@ -21,15 +21,17 @@ class MallowsData(NamedTuple):
     """Rankings as the updates read them.
 
     - **orderings** - distinct lists cut to the T stages that carry information, (rows, T).
-    - **counts** - how many rankings each row stands for, (rows,).
+    - **counts** - number of rankings of each row, (rows,).
     - **row_index** - row of each of the N rankings, (N,).
     - **log_marginal** - log probability of a row under a uniform center, (n-t)!/n! (Lemma 1).
+    - **limits** - largest code of each stage, n - j, (T,).
     """
 
     orderings: Array
     counts: Array
     row_index: Array
     log_marginal: Array
+    limits: Array
 
     @property
     def listed(self) -> Array:
@@ -41,32 +43,60 @@ class MallowsData(NamedTuple):
         """N, the number of rankings."""
         return self.row_index.shape[0]
 
-    def members(self, assignments: Array, num_slots: int) -> Members:
-        """Who belongs where."""
-        return members(assignments, self.row_index, self.orderings.shape[0], num_slots)
+
+def as_mallows_data(rankings: Rankings) -> MallowsData:
+    """Return the arrays that the updates read."""
+    n, stages = rankings.num_items, num_stages(rankings)
+    orderings = jnp.asarray(rankings.orderings)[:, :stages]
+    left = (n - jnp.arange(stages)).astype(float)
+    log_marginal = -jnp.sum(jnp.where(orderings >= 0, jnp.log(left), 0.0), axis=1)
+    rows = jnp.asarray(rankings.row_index, jnp.int32)
+    counts, limits = jnp.asarray(rankings.counts), max_codes(n, stages)
+    return MallowsData(orderings, counts, rows, log_marginal, limits)
 
 
-def stage_counts(who: Members, data: MallowsData, num_slots: int) -> Array:
-    """N_cj: rankings of each cluster that list at least j items, int32 (C, T)."""
-    listed = jnp.where(data.listed[who.rows], who.weights[:, None], 0)
-    return sum_by_label(listed, who.clusters, num_slots)
+class Occupancy(NamedTuple):
+    """Which rankings are in which cluster.
+
+    - **membership** - rows of each cluster; **sizes** - rankings of each cluster, (C,).
+    - **counts** - N_cj: rankings of each cluster that list at least j items, int32 (C, T).
+    """
+
+    membership: Membership
+    sizes: Array
+    counts: Array
 
 
-def code_sums(who: Members, data: MallowsData, places: Array) -> Array:
-    """S_cj: sum of the stage codes of each cluster's rankings, int32 (C, T)."""
-    orderings = data.orderings[who.rows]
+def occupancy_of(data: MallowsData, labels: Array, num_slots: int) -> Occupancy:
+    """Return the rows, sizes and stage counts of the clusters."""
+    membership = membership_of(labels, data.row_index, data.orderings.shape[0], num_slots)
+    sizes = count_by_label(labels, num_slots)
+    return Occupancy(membership, sizes, stage_counts(membership, data, num_slots))
+
+
+def stage_counts(membership: Membership, data: MallowsData, num_slots: int) -> Array:
+    """Count N_cj: rankings of each cluster that list at least j items, int32 (C, T)."""
+    listed = jnp.where(data.listed[membership.rows], membership.weights[:, None], 0)
+    return sum_by_label(listed, membership.clusters, num_slots)
+
+
+def code_sums(membership: Membership, data: MallowsData, places: Array) -> Array:
+    """Sum S_cj: the stage codes of each cluster's rankings, int32 (C, T).
+
+    :param places: place of each item in each center, (C, n).
+    """
+    orderings = data.orderings[membership.rows]
     listed = orderings >= 0
-    listed_places = places[who.clusters[:, None], jnp.maximum(orderings, 0)]
-    codes = codes_from_places(listed_places, listed) * who.weights[:, None]
-    return sum_by_label(codes, who.clusters, places.shape[0])
+    listed_places = places[membership.clusters[:, None], jnp.maximum(orderings, 0)]
+    codes = codes_from_places(listed_places, listed) * membership.weights[:, None]
+    return sum_by_label(codes, membership.clusters, places.shape[0])
 
 
 def largest_code_sum(rankings: Rankings, num_stages: int) -> int:
-    """No code sum S_cj is larger, whatever the labels and centers.
+    """Return an upper bound of all code sums S_cj, for any labels and centers.
 
-    Every ranking lists an item first, with a code of n - 1 at most. Where that says too little, and
-    the rankings are not traced, the codes of a stage are at most the places of its items, no two of
-    which are equal.
+    A code is at most n - 1. If that bound is too large and the rankings are not traced, a sharper
+    one follows from the places of the items of a stage, no two of which are equal.
     """
     most, n = rankings.num_rankings * (rankings.num_items - 1), rankings.num_items
     if most <= _MOST_CODES or rankings._is_traced():
@@ -87,21 +117,20 @@ def check_code_sums(rankings: Rankings, num_stages: int) -> None:
     most = largest_code_sum(rankings, num_stages)
     if most > _MOST_CODES:
         raise ValueError(
-            f"{rankings.num_rankings} rankings of {rankings.num_items} items are too many: their "
-            f"codes may add up to {most:.3g} at a stage, and sums are held up to {_MOST_CODES}. "
-            f"Take a random part of at most {_MOST_CODES // (rankings.num_items - 1)} rankings, "
+            f"{rankings.num_rankings} rankings of {rankings.num_items} items are too many: the "
+            f"sum of their codes may reach {most:.3g} at a stage, and the largest sum that can be "
+            f"stored is {_MOST_CODES}. Take a random sample of at most {_MOST_CODES // (rankings.num_items - 1)} rankings, "
             "or leave out items that few of them list"
         )
 
 
-_UNROLLED_STAGES = 16  # up to here the pairs of stages are written out, which XLA fuses best
+_UNROLLED_STAGES = 16  # up to this many, the pairs of stages are unrolled, which XLA fuses best
 
 
 def codes_by_stage(listed_places: Array) -> Array:
-    """Stage codes of rows whose items stand at the given places of a center, both (T, rows).
+    """Return the stage codes of rows, given the places of their items in a center, both (T, rows).
 
-    Stages come first, which computes far faster than (rows, T). Padding, at the end of a row, is
-    to be ignored.
+    With stages first this is far faster than with rows first. Codes of padding are arbitrary.
     """
     num_stages = len(listed_places)
     if num_stages <= _UNROLLED_STAGES:
@@ -124,11 +153,11 @@ def _unrolled_codes(listed_places: list[Array]) -> list[Array]:
 def log_row_likelihoods(
     items: Array, listed: Array, places: Array, concentration: Array, log_psis: Array
 ) -> Array:
-    """Log probability of every row in one cluster, (rows,), eq. (2).
+    """Return the log probability of every row in one cluster, (rows,), eq. (2).
 
-    :param items: at each stage, stages first, (T, rows), any where **listed** says there is none.
+    :param items: of each stage, (T, rows), arbitrary where not **listed**, (T, rows).
     :param places: place of each item in the center, (n,).
-    :param concentration: (T,), and **log_psis**, the logarithms of their normalisers.
+    :param concentration: (T,), and **log_psis**, the log normalisers of the stages.
     """
     if len(items) > _UNROLLED_STAGES:
         return log_row_of_codes(codes_by_stage(places[items]), listed, concentration, log_psis)
@@ -139,10 +168,9 @@ def log_row_likelihoods(
 def log_row_of_codes(
     codes: Array | list[Array], listed: Array, concentration: Array, log_psis: Array
 ) -> Array:
-    """The same, given the codes of the rows.
+    """Return the same, given the codes of the rows.
 
-    Stage by stage where they are few: of a sum over an axis XLA on CPUs computes the terms one
-    number at a time.
+    Few stages are added one by one, because XLA on CPUs does not vectorize a sum over an axis.
     """
     num_stages = len(codes)
     if num_stages > _UNROLLED_STAGES:
@@ -155,19 +183,18 @@ def log_row_of_codes(
 
 
 def log_likelihoods(
-    data: MallowsData, places: Array, concentration: Array, num_active: Array, num_items: int
+    data: MallowsData, places: Array, concentration: Array, num_active: Array
 ) -> Array:
-    """Log probability of every distinct row in every active cluster, eq. (2).
+    """Return the log probability of every distinct row in every active cluster, eq. (2).
 
     :param places: place of each item in each center, (C, n).
     :param concentration: (C, T).
-    :param num_active: clusters from this one on are passed over, and get -inf.
+    :param num_active: clusters from this one on are not evaluated and get -inf.
     :return: (C, rows).
     """
-    num_stages = concentration.shape[1]
     items = jnp.maximum(data.orderings, 0).T
     listed = data.listed.T
-    log_psis = log_psi(concentration, max_codes(num_items, num_stages))
+    log_psis = log_psi(concentration, data.limits)
 
     def one_cluster(c: Array, table: Array) -> Array:
         row = log_row_likelihoods(items, listed, places[c], concentration[c], log_psis[c])

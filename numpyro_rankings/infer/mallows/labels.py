@@ -1,13 +1,13 @@
-"""Cluster labels given the parameters of the clusters, one ranking at a time or all at once.
+"""Labels given the parameters of the Mallows clusters (step 1 of Figures 1 and 5).
 
-The partition prior is that of a Dirichlet process or of a finite mixture with symmetric
-Dirichlet(α/K) weights. In both, ranking i joins an occupied cluster with prior weight
-``N_{-i,c} + κ`` and an unoccupied one with total weight ``new``: κ = 0, new = α for the process
-(Figure 1 of Meilă & Chen 2010), κ = α/K, new = κ (K - occupied) for the finite mixture. A
-ranking alone in a new cluster has the marginal probability (n-t)!/n! (Lemma 1), and that holds
-for any prior on θ, since a uniform center makes every list equally likely whatever θ is. Hence
-θ | π is the prior, and given θ the codes are truncated geometric: the exact draw of a new
-cluster's parameters needs no special function.
+They are drawn one ranking at a time, or all at once. A ranking that is alone in a new cluster has
+marginal probability (n-t)!/n! (Lemma 1) under any prior of θ, because a uniform center makes all
+lists equally likely whatever θ is. Hence θ | π is its prior, and given θ the codes are truncated
+geometric: a new cluster's parameters are drawn exactly without any special function.
+
+**References**
+
+1. *Dirichlet process mixtures of generalized Mallows models*, M. Meilă, H. Chen (UAI, 2010).
 """
 
 from collections.abc import Callable
@@ -17,56 +17,56 @@ import jax
 import jax.numpy as jnp
 from jax import Array, random
 
-from numpyro_rankings.infer.mallows.data import MallowsData, log_likelihoods
-from numpyro_rankings.infer.mixture.labels import draw_labels_in_slices
+from numpyro_rankings.infer.mallows.concentrations import ConcentrationPrior
+from numpyro_rankings.infer.mallows.data import (
+    MallowsData,
+    code_sums,
+    log_likelihoods,
+    occupancy_of,
+)
+from numpyro_rankings.infer.mallows.sweep import Given, MallowsMixture
+from numpyro_rankings.infer.mixture.labels import update_labels_at_once
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
-from numpyro_rankings.ops.codes import center_from_codes, codes_from_places, max_codes
+from numpyro_rankings.ops.codes import center_from_codes, codes_from_places, inverse_ordering
 from numpyro_rankings.ops.sampling import sample_truncated_geometric
 from numpyro_rankings.ops.special import log_beta_ratio, log_beta_tilde_ratio, log_psi
+from numpyro_rankings.ops.sums import count_by_label
 
 
-def update_assignments_parallel(
-    key: Array,
-    assignments: Array,
-    sizes: Array,
-    places: Array,
-    concentration: Array,
-    prior: PartitionPrior,
-    data: MallowsData,
-    log_outcomes: Array | None = None,
-) -> tuple[Array, Array]:
-    """All labels at once given explicit weights; no loop over rankings.
+def update_labels_in_parallel(
+    key: Array, now: MallowsMixture, given: Given
+) -> tuple[MallowsMixture, Array]:
+    """Draw all labels at once given explicit shares of the clusters, without a loop over rankings.
 
-    Unoccupied slots must hold independent draws from the prior.
+    Empty slots must hold independent draws from the prior.
 
-    :param log_outcomes: what else is known of each ranking's judge in each cluster, (C, N).
-    :return: labels (N,) and the overflow flag.
+    :return: the mixture, and whether more slots would have been needed.
     """
-    num_items = places.shape[1]
-    row_index = data.row_index
-    if log_outcomes is not None:  # equal rankings are no longer alike
-        row_index = jnp.arange(data.num_rankings, dtype=jnp.int32)
+    places = inverse_ordering(now.center)
+    sizes = count_by_label(now.labels, len(places))
 
     def log_table(order: Array, num_active: Array) -> Array:
-        table = log_likelihoods(data, places[order], concentration[order], num_active, num_items)
-        return table if log_outcomes is None else table[:, data.row_index] + log_outcomes[order]
+        return log_likelihoods(given.data, places[order], now.concentration[order], num_active)
 
-    return draw_labels_in_slices(key, assignments, sizes, prior, row_index, log_table)
+    labels, overflow = update_labels_at_once(
+        key, now.labels, sizes, now.partition, given.data.row_index, log_table, given.log_judges
+    )
+    return now._replace(labels=labels), overflow
 
 
 class Seats(NamedTuple):
-    """What changes while rankings are reseated one by one.
+    """What changes while rankings are seated again one by one.
 
-    - **assignments** - (N,) int32.
+    - **labels** - (N,) int32.
     - **sizes** - (C,) int32.
     - **places** - place of each item in each center, (C, n) int32.
     - **concentration** - (C, T), and its **log_psis**; read by Slice-Gibbs.
     - **sums**, **counts** - S_cj and N_cj, (C, T) int32; read by Beta-Gibbs.
-    - **overflow** - whether a ranking wanted a slot and found none.
+    - **overflow** - whether a ranking needed a slot and found none.
     - **accept_prob** - sum of the acceptance probabilities of the Metropolis steps.
     """
 
-    assignments: Array
+    labels: Array
     sizes: Array
     places: Array
     concentration: Array
@@ -77,32 +77,78 @@ class Seats(NamedTuple):
     accept_prob: Array
 
 
-class NewClusters(NamedTuple):
-    """Parameters that each visited ranking would give to a cluster of its own.
+def seats_of(now: MallowsMixture, data: MallowsData) -> Seats:
+    """Return the seats at the start of a pass over the rankings."""
+    places = inverse_ordering(now.center)
+    occupancy = occupancy_of(data, now.labels, len(places))
+    return Seats(
+        labels=now.labels,
+        sizes=occupancy.sizes,
+        places=places,
+        concentration=now.concentration,
+        log_psis=log_psi(now.concentration, data.limits),
+        sums=code_sums(occupancy.membership, data, places),
+        counts=occupancy.counts,
+        overflow=jnp.array(False),
+        accept_prob=jnp.zeros(()),
+    )
 
+
+def after_seating(now: MallowsMixture, seats: Seats) -> MallowsMixture:
+    """Return the mixture after a pass over the rankings."""
+    center = inverse_ordering(seats.places)
+    return now._replace(labels=seats.labels, center=center, concentration=seats.concentration)
+
+
+class Visits(NamedTuple):
+    """Rankings to seat again, with the parameters of the clusters that they may open.
+
+    - **rankings** - (visits,).
     - **concentration** - (visits, T).
     - **codes** - stage codes of the ranking under the new center, (visits, T).
     - **keys** - keys for the order of the unlisted items, (visits,).
     """
 
+    rankings: Array
     concentration: Array
     codes: Array
     keys: Array
 
 
-def new_clusters(key: Array, concentration: Array, num_items: int) -> NewClusters:
-    """Draw (σ, θ) | π for one ranking each: θ from its prior, the codes from the model."""
-    num_visits, num_stages = concentration.shape
-    key_codes, key_fill = random.split(key)
-    limits = max_codes(num_items, num_stages)
-    codes = sample_truncated_geometric(key_codes, concentration, limits)
-    return NewClusters(concentration, codes, random.split(key_fill, num_visits))
+def draw_visits(
+    keys: tuple[Array, Array], rankings: Array, prior: ConcentrationPrior, data: MallowsData
+) -> Visits:
+    """Draw (σ, θ) | π for each ranking: θ from its prior, the codes given θ.
+
+    :param keys: for θ, and for the rest.
+    """
+    key_theta, (key_codes, key_fill) = keys[0], random.split(keys[1])
+    theta = prior.draw(key_theta, len(rankings), data.limits)
+    codes = sample_truncated_geometric(key_codes, theta, data.limits)
+    return Visits(rankings, theta, codes, random.split(key_fill, len(rankings)))
 
 
-def slice_predictive(seats: Seats, codes: Array, listed: Array) -> Array:
-    """log GM(π | σ_c, θ_c) for all clusters, (C,)."""
+class LabelWeights(NamedTuple):
+    """Weights with which a ranking joins the clusters.
+
+    - **predictive** - maps seats, and the codes (C, T) and listed stages (T,) of a ranking, to its
+      log predictive probabilities in all clusters, (C,).
+    - **correction** - None if those are exact. Otherwise they only propose a label, and this maps
+      seats, clusters (k,), codes (k, T) and listed stages to the log of the exact over the proposed
+      weights, (k,), for a Metropolis-Hastings step.
+    """
+
+    predictive: Callable[[Seats, Array, Array], Array]
+    correction: Callable[[Seats, Array, Array, Array], Array] | None = None
+
+
+def _slice_predictive(seats: Seats, codes: Array, listed: Array) -> Array:
+    """Return log GM(π | σ_c, θ_c) for all clusters, (C,)."""
     stages = -seats.concentration * codes - seats.log_psis
     return jnp.sum(jnp.where(listed, stages, 0.0), axis=1)
+
+
+SLICE_WEIGHTS = LabelWeights(_slice_predictive)  # Figure 1, step 1
 
 
 class CollapsedPrior(NamedTuple):
@@ -113,18 +159,15 @@ class CollapsedPrior(NamedTuple):
     limits: Array
 
 
-def beta_predictive(prior: CollapsedPrior) -> Callable[[Seats, Array, Array], Array]:
-    """The probabilities of Figure 5: θ integrated out as if n were infinite."""
+def beta_weights(prior: CollapsedPrior, exact: bool) -> LabelWeights:
+    """Return the weights of Figure 5, with θ integrated out as if n were infinite.
+
+    :param exact: whether to correct them by those of Lemma 6.
+    """
 
     def predictive(seats: Seats, codes: Array, listed: Array) -> Array:
         stages = log_beta_ratio(prior.nu_r + seats.sums, prior.nu + seats.counts + 1.0, codes)
         return jnp.sum(jnp.where(listed, stages, 0.0), axis=1)
-
-    return predictive
-
-
-def beta_correction(prior: CollapsedPrior) -> Callable[[Seats, Array, Array, Array], Array]:
-    """log of B̃eta over Beta weights (Lemma 6 over Figure 5) for a few clusters, (k,)."""
 
     def correction(seats: Seats, clusters: Array, codes: Array, listed: Array) -> Array:
         a = prior.nu_r + seats.sums[clusters]
@@ -132,69 +175,63 @@ def beta_correction(prior: CollapsedPrior) -> Callable[[Seats, Array, Array, Arr
         exact = log_beta_tilde_ratio(a, b, prior.limits, codes)
         return jnp.sum(jnp.where(listed, exact - log_beta_ratio(a, b, codes), 0.0), axis=1)
 
-    return correction
+    return LabelWeights(predictive, correction if exact else None)
 
 
-def update_assignments_sequential(
+def seat_one_by_one(
     key: Array,
-    visits: Array,
     seats: Seats,
-    new: NewClusters,
+    visits: Visits,
+    weights: LabelWeights,
     prior: PartitionPrior,
     data: MallowsData,
-    predictive: Callable[[Seats, Array, Array], Array],
-    correction: Callable[[Seats, Array, Array, Array], Array] | None = None,
 ) -> Seats:
-    """Step 1 of Figures 1 and 5: reseat the visited rankings one after the other.
-
-    :param visits: indices of rankings, (visits,).
-    :param new: parameters for the clusters that the visits may open.
-    :param predictive: log predictive probability of a ranking in each cluster.
-    :param correction: if given, the draw is a proposal, and the log of the true over the proposed
-        weight of a cluster decides by Metropolis-Hastings.
-    """
+    """Seat the visited rankings again, one after another (step 1 of Figures 1 and 5)."""
     num_slots, num_items = seats.places.shape
     before = jnp.tri(num_slots + 1, k=-1, dtype=bool)
 
-    def visit(seats: Seats, inputs: tuple) -> tuple[Seats, None]:
-        i, fresh, uniform, uniform_accept = inputs
+    def draw_seat(seats: Seats, codes: Array, row: Array, uniform: Array) -> Array:
+        """Draw a cluster for a ranking that has none; C stands for a new one."""
+        listed = data.listed[row]
+        log_join = prior.log_join(seats.sizes) + weights.predictive(seats, codes, listed)
+        logits = jnp.where(seats.sizes > 0, log_join, -jnp.inf)
+        log_new = prior.log_open(jnp.sum(seats.sizes > 0)) + data.log_marginal[row]
+        all_weights = jnp.append(logits, log_new)
+        all_weights = jnp.exp(all_weights - all_weights.max())
+        passed = jnp.sum(jnp.where(before, all_weights, 0.0), axis=1)
+        reached = (all_weights > 0) & (passed <= uniform * all_weights.sum())
+        return jnp.max(jnp.where(reached, jnp.arange(num_slots + 1), 0))
+
+    def visit(seats: Seats, inputs: tuple[Visits, Array, Array]) -> tuple[Seats, None]:
+        new, uniform, uniform_accept = inputs
+        i = new.rankings
         row = data.row_index[i]
-        ordering = data.orderings[row]
-        listed = ordering >= 0
+        ordering, listed = data.orderings[row], data.listed[row]
         codes = codes_from_places(seats.places[:, jnp.maximum(ordering, 0)], listed)
 
-        old = seats.assignments[i]
+        old = seats.labels[i]
         sizes = seats.sizes.at[old].add(-1)
         seats = seats._replace(
             sizes=sizes,
             sums=seats.sums.at[old].add(-codes[old]),
             counts=seats.counts.at[old].add(-listed.astype(jnp.int32)),
         )
-        occupied = sizes > 0
-        log_sizes = jnp.log(jnp.maximum(sizes, 1) + prior.kappa)
-        logits = jnp.where(occupied, log_sizes + predictive(seats, codes, listed), -jnp.inf)
-        log_new = prior.log_new(occupied.sum()) + data.log_marginal[row]
-        weights = jnp.append(logits, log_new)
-        weights = jnp.exp(weights - weights.max())
-        passed = jnp.sum(jnp.where(before, weights, 0.0), axis=1)
-        reached = (weights > 0) & (passed <= uniform * weights.sum())
-        choice = jnp.max(jnp.where(reached, jnp.arange(num_slots + 1), 0))
-
+        choice = draw_seat(seats, codes, row, uniform)
         opens = choice == num_slots
-        empty = jnp.argmin(occupied)  # the first slot without members
-        full = opens & jnp.all(occupied)
-        # a ranking that finds no slot stays where it was, and the sweep says so
+        empty = jnp.argmin(sizes > 0)  # the first slot without members
+        full = opens & jnp.all(sizes > 0)
+        # a ranking that finds no slot stays where it was, and the sweep reports it
         opens = opens & ~full
         target = jnp.where(full, old, jnp.where(opens, empty, choice))
 
-        if correction is not None:
+        if weights.correction is not None:
             was_alone = sizes[old] == 0
             moves = ~full & (target != old) & ~(opens & was_alone)
 
             def log_accept() -> Array:
                 pair = jnp.stack([jnp.where(opens, old, target), old])
-                both = correction(seats, pair, codes[pair], listed)
-                # the weight of a new cluster is exact, nothing to correct
+                both = weights.correction(seats, pair, codes[pair], listed)
+                # the weight of a new cluster is exact and needs no correction
                 return jnp.where(opens, 0.0, both[0]) - jnp.where(was_alone, 0.0, both[1])
 
             log_ratio = jax.lax.cond(moves, log_accept, lambda: jnp.zeros(()))
@@ -205,18 +242,18 @@ def update_assignments_sequential(
             seats = seats._replace(accept_prob=seats.accept_prob + accept_prob)
 
         def open_cluster() -> Array:
-            fill = random.permutation(fresh.keys, num_items)
-            return center_from_codes(fresh.codes, ordering, fill)
+            unlisted = random.permutation(new.keys, num_items)
+            return center_from_codes(new.codes, ordering, unlisted)
 
         center = jax.lax.cond(opens, open_cluster, lambda: seats.places[0])
         slot = jnp.where(opens, target, num_slots)  # out of range, hence dropped, if none opens
-        codes_there = jnp.where(opens, fresh.codes * listed, codes[target])
-        log_psis = log_psi(fresh.concentration, max_codes(num_items, len(ordering)))
+        codes_there = jnp.where(opens, new.codes * listed, codes[target])
+        log_psis = log_psi(new.concentration, data.limits)
         seats = seats._replace(
-            assignments=seats.assignments.at[i].set(target.astype(jnp.int32)),
+            labels=seats.labels.at[i].set(target.astype(jnp.int32)),
             sizes=seats.sizes.at[target].add(1),
             places=seats.places.at[slot].set(center, mode="drop"),
-            concentration=seats.concentration.at[slot].set(fresh.concentration, mode="drop"),
+            concentration=seats.concentration.at[slot].set(new.concentration, mode="drop"),
             log_psis=seats.log_psis.at[slot].set(log_psis, mode="drop"),
             sums=seats.sums.at[target].add(codes_there),
             counts=seats.counts.at[target].add(listed.astype(jnp.int32)),
@@ -225,7 +262,7 @@ def update_assignments_sequential(
         return seats, None
 
     key_choice, key_accept = random.split(key)
-    uniforms = random.uniform(key_choice, visits.shape)
-    uniforms_accept = random.uniform(key_accept, visits.shape)
-    seats, _ = jax.lax.scan(visit, seats, (visits, new, uniforms, uniforms_accept))
+    uniforms = random.uniform(key_choice, visits.rankings.shape)
+    uniforms_accept = random.uniform(key_accept, visits.rankings.shape)
+    seats, _ = jax.lax.scan(visit, seats, (visits, uniforms, uniforms_accept))
     return seats

@@ -8,19 +8,21 @@ import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
 
-from numpyro_rankings.infer.mallows.data import MallowsData
-from numpyro_rankings.infer.mallows.kernel import Hyper, _MallowsGibbs
+from numpyro_rankings.infer.mallows.kernel import MallowsGibbs
 from numpyro_rankings.infer.mallows.labels import (
-    new_clusters,
-    slice_predictive,
-    update_assignments_parallel,
+    SLICE_WEIGHTS,
+    after_seating,
+    draw_visits,
+    seat_one_by_one,
+    seats_of,
+    update_labels_in_parallel,
 )
+from numpyro_rankings.infer.mallows.settings import MallowsSettings
+from numpyro_rankings.infer.mallows.sweep import Given, LabelReport, MallowsMixture
 from numpyro_rankings.ops.checks import check_whole
-from numpyro_rankings.ops.codes import inverse_ordering
-from numpyro_rankings.ops.sums import count_by_label
 
 
-class SliceGibbs(_MallowsGibbs):
+class SliceGibbs(MallowsGibbs):
     r"""
     Slice-Gibbs: labels, centers and concentrations of a mixture of generalized Mallows models.
 
@@ -141,7 +143,7 @@ class SliceGibbs(_MallowsGibbs):
         if num_births is not None:
             check_whole("num_births", num_births, 0)
         self._assignment, self._num_births = assignment, num_births
-        super().__init__(
+        settings = MallowsSettings(
             alpha=alpha,
             nu=nu,
             r=r,
@@ -153,52 +155,34 @@ class SliceGibbs(_MallowsGibbs):
             num_center_updates=num_center_updates,
             num_reinsertions=num_reinsertions,
             num_marginal_steps=num_marginal_steps,
-            model=model,
-            sites=sites,
-            judge_sites=judge_sites,
         )
+        super().__init__(settings, model=model, sites=sites, judge_sites=judge_sites)
         if self._judge_sites and assignment != "parallel":
             raise ValueError('judge_sites needs assignment="parallel"')
 
-    def _update_assignments(
-        self,
-        key: Array,
-        now: dict[str, Array],
-        sizes: Array,
-        hyper: Hyper,
-        data: MallowsData,
-        limits: Array,
-    ) -> tuple[dict[str, Array], Array, Array]:
-        key_all, key_visits, key_prior, key_new, key_scan = random.split(key, 5)
-        overflow = jnp.array(False)
-        num_rankings, n = data.num_rankings, now["center"].shape[1]
-        visits = jnp.arange(num_rankings, dtype=jnp.int32)
+    def _update_labels(
+        self, key: Array, now: MallowsMixture, given: Given
+    ) -> tuple[MallowsMixture, LabelReport]:
+        """Draw the labels: Figure 1, step 1, or all at once [2, 3]; then open further clusters."""
+        no, one = jnp.array(False), jnp.ones(())
+        if given.log_judges is not None:
+            now, overflow = update_labels_in_parallel(key, now, given)
+            return now, LabelReport(overflow, one)
+        if now.partition.num_components == 1:
+            return now, LabelReport(no, one)
+        key_all, key_visits, key_theta, key_new, key_seats = random.split(key, 5)
+        overflow, num_rankings = no, given.data.num_rankings
+        rankings = jnp.arange(num_rankings, dtype=jnp.int32)
         if self._assignment == "parallel":
-            labels, overflow = update_assignments_parallel(
-                key_all,
-                now["assignments"],
-                sizes,
-                inverse_ordering(now["center"]),
-                now["concentration"],
-                hyper.partition,
-                data,
-            )
-            now = {**now, "assignments": labels}
-            sizes = count_by_label(labels, len(sizes))
+            now, overflow = update_labels_in_parallel(key_all, now, given)
             num_births = self._num_births
             if num_births is None:
                 num_births = int(np.clip(num_rankings // 100, 16, 256))
             if num_births == 0:
-                return now, overflow, jnp.ones(())
-            visits = random.randint(key_visits, (num_births,), 0, num_rankings)
-        prior_theta = hyper.concentration.draw(key_prior, len(visits), limits)
-        new = new_clusters(key_new, prior_theta, n)
-        seats = self._reseat(
-            key_scan, visits, now, sizes, hyper, data, limits, new, slice_predictive
+                return now, LabelReport(overflow, one)
+            rankings = random.randint(key_visits, (num_births,), 0, num_rankings)
+        visits = draw_visits((key_theta, key_new), rankings, given.prior, given.data)
+        seats = seat_one_by_one(
+            key_seats, seats_of(now, given.data), visits, SLICE_WEIGHTS, now.partition, given.data
         )
-        now = {
-            "assignments": seats.assignments,
-            "center": inverse_ordering(seats.places),
-            "concentration": seats.concentration,
-        }
-        return now, overflow | seats.overflow, jnp.ones(())
+        return after_seating(now, seats), LabelReport(overflow | seats.overflow, one)

@@ -23,16 +23,28 @@ from jax import Array, random
 
 from numpyro_rankings.infer.mallows.centers import propose_rearrangement
 from numpyro_rankings.infer.mallows.data import MallowsData, log_likelihoods
+from numpyro_rankings.infer.mallows.settings import MallowsSettings
 from numpyro_rankings.infer.mixture.labels import draw_labels
+from numpyro_rankings.infer.mixture.membership import membership_of
 from numpyro_rankings.ops.codes import inverse_ordering, max_codes
 from numpyro_rankings.ops.special import concentration_mode, log_psi
 from numpyro_rankings.ops.sums import count_by_label, scatter_add, sum_by_label
+from numpyro_rankings.rankings import Rankings, num_stages
 
+LEAST_SEARCH = 100  # iterations of a search that is worth its time
 _MOST_CELLS = 40_000_000_000  # that the search of one chain may touch, a minute or two of a core
 _HORIZON = 20  # iterations that a change is given to become the best, at its present pace
 _SLOW_GAIN = 1e-4  # of the log likelihood of a ranking, in one iteration
 _PARTIAL_ITERATIONS = 4
 _AT_RANKING, _DEALT, _PARTIAL = range(3)
+
+
+class Start(NamedTuple):
+    """Where a chain starts: **labels** (N,), **center** (C, n), **concentration** (C, T)."""
+
+    labels: Array
+    center: Array
+    concentration: Array
 
 
 class Components(NamedTuple):
@@ -161,9 +173,9 @@ def centers_at_rankings(key: Array, data: MallowsData, num_centers: int, num_ite
 
 def log_table(now: Components, data: MallowsData) -> Array:
     """Log share plus log likelihood of every row in every component, (K, rows)."""
-    num_components, num_items = now.center.shape
+    num_components = len(now.center)
     places = inverse_ordering(now.center)
-    rows = log_likelihoods(data, places, now.concentration, jnp.array(num_components), num_items)
+    rows = log_likelihoods(data, places, now.concentration, jnp.array(num_components))
     return now.log_share[:, None] + rows
 
 
@@ -242,22 +254,43 @@ def move_blocks(
     return center, best_concentration(code_sums(center)[0])[0]
 
 
-STARTS = ("search", "nearest", "random", "given")
-LEAST_SEARCH = 100  # iterations of a search that is worth its time
+def draw_start_of_mixture(
+    key: Array, settings: MallowsSettings, rankings: Rankings, data: MallowsData
+) -> Start:
+    """Draw where a chain starts; by default a finite mixture is searched for if it is affordable."""
+    num_slots, n, stages = settings.num_slots, rankings.num_items, data.orderings.shape[1]
+    iterations = search_iterations(settings, rankings)
+    if iterations > 0:
+        return start_searched(key, data, num_slots, n, settings.tied, iterations)
+    if settings.init == "random":
+        return start_random(key, data, num_slots, n, stages)
+    return start_nearest(key, data, num_slots, n, stages)
 
 
-def start_random(key: Array, data: MallowsData, slots: int, n: int, stages: int) -> dict:
+def search_iterations(settings: MallowsSettings, rankings: Rankings) -> int:
+    """Return the number of iterations of the search for a start, 0 without a search."""
+    num_components = settings.num_components or 1
+    if settings.init not in (None, "search") or num_components == 1:
+        return 0
+    rows, stages = rankings.orderings.shape[0], num_stages(rankings)
+    number = num_iterations(rows, stages, num_components, rankings.num_items)
+    if settings.init == "search":
+        return max(number, LEAST_SEARCH)
+    return number if number >= LEAST_SEARCH else 0
+
+
+def start_random(key: Array, data: MallowsData, slots: int, n: int, stages: int) -> Start:
     """Uniform labels of up to 20 clusters, uniform centers, every θ 1."""
     key_labels, key_centers = random.split(key)
     labels = random.randint(key_labels, (data.num_rankings,), 0, min(slots, 20))
     centers = jnp.argsort(random.uniform(key_centers, (slots, n)), axis=1).astype(jnp.int32)
     theta = jnp.ones((slots, stages))
-    return {"assignments": labels, "center": centers, "concentration": theta}
+    return Start(labels, centers, theta)
 
 
 def start_searched(
     key: Array, data: MallowsData, slots: int, n: int, tied: bool, iterations: int
-) -> dict:
+) -> Start:
     """A good mode of the likelihood, found by EM with random changes; labels drawn given it."""
     key_search, key_labels = random.split(key)
     found = search_mixture(key_search, data, slots, n, iterations)
@@ -266,12 +299,12 @@ def start_searched(
     if tied:
         # the search knows nothing of it
         theta = jnp.tile(theta.mean(1, keepdims=True), (1, theta.shape[1]))
-    return {"assignments": labels, "center": found.center, "concentration": theta}
+    return Start(labels, found.center, theta)
 
 
 def start_nearest(
     key: Array, data: MallowsData, slots: int, n: int, stages: int, rounds: int = 5
-) -> dict:
+) -> Start:
     """Nearest-center clustering of up to 20 seeds, with Borda orders for centers."""
     key_seeds, key_ties = random.split(key)
     seeds = min(slots, 20, data.num_rankings)
@@ -288,12 +321,12 @@ def start_nearest(
         own = own.at[jnp.arange(seeds)[:, None], items].set(stage, mode="drop")
     centers = jnp.argsort(own, axis=1).astype(jnp.int32)
     for _ in range(rounds if slots > 1 else 0):
-        table = log_likelihoods(data, inverse_ordering(centers), theta, jnp.array(seeds), n)
+        table = log_likelihoods(data, inverse_ordering(centers), theta, jnp.array(seeds))
         labels = jnp.argmax(table, axis=0).astype(jnp.int32)[data.row_index]
         sizes = count_by_label(labels, slots)
         scores = _borda_scores(labels, data, slots, n) / jnp.maximum(sizes, 1)[:, None]
         centers = jnp.argsort(scores + jitter, axis=1).astype(jnp.int32)
-    return {"assignments": labels, "center": centers, "concentration": theta}
+    return Start(labels, centers, theta)
 
 
 def _borda_scores(labels: Array, data: MallowsData, slots: int, n: int) -> Array:
@@ -301,12 +334,12 @@ def _borda_scores(labels: Array, data: MallowsData, slots: int, n: int) -> Array
 
     An item not listed gets the mean of the places left.
     """
-    who = data.members(labels, slots)
-    listed = data.listed[who.rows]
-    weights = who.weights.astype(float)
+    rows, clusters, weights = membership_of(labels, data.row_index, len(data.counts), slots)
+    listed = data.listed[rows]
+    weights = weights.astype(float)
     mean_left = (n - 1 + listed.sum(1)) / 2.0
-    base = sum_by_label(weights * mean_left, who.clusters, slots)
-    items = jnp.where(listed, data.orderings[who.rows], n)
+    base = sum_by_label(weights * mean_left, clusters, slots)
+    items = jnp.where(listed, data.orderings[rows], n)
     gain = (jnp.arange(listed.shape[1]) - mean_left[:, None]) * weights[:, None]
-    scores = scatter_add(jnp.zeros((slots, n)), (who.clusters[:, None], items), gain)
+    scores = scatter_add(jnp.zeros((slots, n)), (clusters[:, None], items), gain)
     return scores + base[:, None]

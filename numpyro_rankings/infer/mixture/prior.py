@@ -1,11 +1,29 @@
-"""Priors of partitions, and the update of their concentration α."""
+r"""The prior of a partition, in two parameters, and the update of its concentration α.
+
+Points are seated one after another. A cluster of n points has weight n - d, and a new cluster has
+weight α + d k where there are k clusters. This is
+
+- the Dirichlet process for d = 0,
+- the Pitman–Yor process for 0 <= d < 1,
+- a finite mixture with symmetric Dirichlet(α/K) shares for d = -α/K: a new cluster then has weight
+  (α/K)(K - k).
+
+The probability of a partition of N points into k clusters of sizes :math:`n_c` is
+
+.. math:: \frac{Γ(α + 1)}{Γ(α + N)} \prod_{i=1}^{k-1} (α + d i)
+    \prod_c \frac{Γ(n_c - d)}{Γ(1 - d)}.
+
+**References**
+
+1. *Combinatorial stochastic processes*, J. Pitman (Springer, 2006), Section 3.2.
+2. *Bayesian density estimation and inference using mixtures*, M. D. Escobar, M. West (JASA, 1995).
+"""
 
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax import Array, random
-from jax.scipy.special import gammaln
 
 from numpyro_rankings.infer.priors import keep_possible, log_prior_ratio
 from numpyro_rankings.ops.sampling import slice_sample
@@ -13,119 +31,79 @@ from numpyro_rankings.ops.special import log_gamma_ratio
 
 
 class PartitionPrior(NamedTuple):
-    """Prior of the labels: α, and K for a finite mixture (None for the Dirichlet process)."""
+    """Prior of the labels.
+
+    - **alpha** - concentration α, ().
+    - **num_components** - K of a finite mixture; None for a process.
+    - **discount** - d of a process, a number or (); not used for a finite mixture.
+    """
 
     alpha: Array
-    num_components: int | None
+    num_components: int | None = None
+    discount: Array | float = 0.0
 
     @property
     def kappa(self) -> Array:
-        """Prior weight of an occupied cluster beyond its size."""
-        if self.num_components is None:
-            return jnp.zeros_like(self.alpha)
-        return self.alpha / self.num_components
+        """Prior weight of an occupied cluster beyond its size: -d."""
+        if self.num_components is not None:
+            return self.alpha / self.num_components
+        return jnp.zeros_like(self.alpha) - self.discount
 
-    def log_new(self, occupied: Array) -> Array:
-        """Log of the total prior weight of the clusters that hold nobody yet."""
-        if self.num_components is None:
-            return jnp.log(self.alpha)
-        left = (self.num_components - occupied).astype(float)
-        return jnp.where(left > 0, jnp.log(self.kappa) + jnp.log(jnp.maximum(left, 1)), -jnp.inf)
-
-
-class RestaurantPrior(NamedTuple):
-    """Chinese restaurant process: **alpha**, and the **discount** of Pitman and Yor."""
-
-    alpha: Array
-    discount: Array
+    def log_join(self, sizes: Array) -> Array:
+        """Return the log weights of clusters of these sizes, -inf where they are empty."""
+        occupied = sizes > 0
+        weights = jnp.where(occupied, sizes, 1) + self.kappa
+        return jnp.where(occupied, jnp.log(weights), -jnp.inf)
 
     def log_open(self, num_clusters: Array) -> Array:
-        """Log weight of a new cluster where there are that many."""
-        some = self.alpha + num_clusters * self.discount
-        # the first cluster of all opens whatever alpha is
-        return jnp.where(num_clusters > 0, jnp.log(jnp.where(num_clusters > 0, some, 1.0)), 0.0)
-
-    def log_join(self, size: Array) -> Array:
-        """Log weight of a cluster of that size, -inf if it is empty."""
-        some = size > 0
-        return jnp.where(some, jnp.log(jnp.where(some, size - self.discount, 1.0)), -jnp.inf)
+        """Return the total log weight of all new clusters, where there are ``num_clusters``."""
+        if self.num_components is None:
+            return jnp.log(self.alpha + num_clusters * self.discount)
+        left = (self.num_components - num_clusters).astype(float)
+        return jnp.where(left > 0, jnp.log(self.kappa) + jnp.log(jnp.maximum(left, 1)), -jnp.inf)
 
     def log_prob(self, sizes: Array) -> Array:
-        """Log probability of a partition with these block sizes, (C,), zeros allowed."""
-        number, total = jnp.sum(sizes > 0), sizes.sum().astype(float)
-        opened = jnp.arange(1, sizes.shape[0])
-        opened = jnp.where(opened < number, self.log_open(opened), 0.0).sum()
-        inside = log_gamma_ratio(1.0 - self.discount, jnp.maximum(sizes, 1) - 1.0)
-        return (
-            opened
-            + jnp.where(sizes > 0, inside, 0.0).sum()
-            - log_gamma_ratio(self.alpha + 1.0, total - 1.0)
-        )
-
-
-def update_alpha_with_discount(
-    key: Array, prior: RestaurantPrior, alpha_prior: dist.Distribution, sizes: Array
-) -> Array:
-    """Draw α of a Pitman–Yor process given the block sizes, by slice sampling of log α."""
-    number, total = jnp.sum(sizes > 0), sizes.sum().astype(float)
-    others = jnp.arange(1, sizes.shape[0])
-
-    def difference(log_alpha: Array, delta: Array) -> Array:
-        alpha = jnp.exp(log_alpha)
-        step = alpha * jnp.expm1(delta)
-        opened = jnp.log1p(step / (alpha + others * prior.discount))
-        change = jnp.where(others < number, opened, 0.0).sum()
-        # Γ(α + 1)/Γ(α + N)
-        change += log_gamma_ratio(alpha + 1.0, step) - log_gamma_ratio(alpha + total, step)
-        return change + log_prior_ratio(alpha_prior, alpha + step, prior.alpha) + delta
-
-    log_alpha = slice_sample(key, jnp.log(prior.alpha), difference, 2.0, lower=-jnp.inf)
-    return keep_possible(alpha_prior, jnp.exp(log_alpha), prior.alpha)
-
-
-def log_partition_prior(prior: PartitionPrior, sizes: Array) -> Array:
-    """Log probability of the partition with block sizes ``sizes``, (C,), zeros allowed."""
-    alpha, kappa = prior.alpha, prior.kappa
-    occupied = sizes > 0
-    num_rankings, num_clusters = sizes.sum(), occupied.sum()
-    filled = jnp.where(occupied, sizes, 1).astype(float)
-    blocks = gammaln(filled + kappa)
-    if prior.num_components is None:
-        opened = num_clusters * jnp.log(alpha)
-    else:
-        left = prior.num_components - num_clusters
-        opened = gammaln(prior.num_components + 1.0) - gammaln(left + 1.0)
-        blocks = blocks - gammaln(kappa)
-    ratio = gammaln(alpha) - gammaln(alpha + num_rankings)
-    return opened + jnp.sum(jnp.where(occupied, blocks, 0.0)) + ratio
+        """Return the log probability of a partition with these sizes, (C,), zeros allowed."""
+        occupied = sizes > 0
+        num_clusters, num_points = occupied.sum(), sizes.sum().astype(float)
+        before = jnp.arange(1, sizes.shape[0])
+        opened = jnp.where(before < num_clusters, self.log_open(before), 0.0)
+        within = log_gamma_ratio(1.0 + self.kappa, jnp.maximum(sizes, 1) - 1.0)
+        log_prob = opened.sum() + jnp.where(occupied, within, 0.0).sum()
+        return log_prob - log_gamma_ratio(self.alpha + 1.0, num_points - 1.0)
 
 
 def update_alpha(
     key: Array, prior: PartitionPrior, alpha_prior: dist.Distribution, sizes: Array
 ) -> Array:
-    """Draw α given the block sizes.
+    """Draw α given the sizes of the clusters, (C,), zeros allowed.
 
-    For a Dirichlet process and a Gamma prior exactly, with the auxiliary variable of Escobar &
-    West (1995); otherwise by slice sampling of log α.
+    With a Gamma prior and the Dirichlet process the draw is exact, with the auxiliary variable of
+    Escobar & West [2]; otherwise it is by slice sampling of log α.
     """
-    num_clusters = jnp.sum(sizes > 0)
-    num_rankings = sizes.sum().astype(float)
-    if prior.num_components is None and isinstance(alpha_prior, dist.Gamma):
-        return _escobar_west(key, prior.alpha, alpha_prior, num_clusters, num_rankings)
+    occupied = sizes > 0
+    num_clusters, num_points = occupied.sum(), sizes.sum().astype(float)
+    has_discount = not (isinstance(prior.discount, float) and prior.discount == 0.0)
+    is_dirichlet_process = prior.num_components is None and not has_discount
+    if is_dirichlet_process and isinstance(alpha_prior, dist.Gamma):
+        return _escobar_west(key, prior.alpha, alpha_prior, num_clusters, num_points)
+    before = jnp.arange(1, sizes.shape[0])
 
     def difference(log_alpha: Array, delta: Array) -> Array:
         """log p(α e^δ | partition) - log p(α | partition), in ratios that float32 can hold."""
         alpha = jnp.exp(log_alpha)
         step = alpha * jnp.expm1(delta)
-        change = log_gamma_ratio(alpha, step) - log_gamma_ratio(alpha + num_rankings, step)
-        if prior.num_components is None:
-            change += num_clusters * delta
+        change = log_gamma_ratio(alpha + 1.0, step) - log_gamma_ratio(alpha + num_points, step)
+        if has_discount:
+            opened = jnp.log1p(step / (alpha + before * prior.discount))
+            change += jnp.where(before < num_clusters, opened, 0.0).sum()
         else:
+            change += (num_clusters - 1) * delta
+        if prior.num_components is not None:
             kappa, kappa_step = alpha / prior.num_components, step / prior.num_components
-            filled = jnp.maximum(sizes, 1)
-            blocks = log_gamma_ratio(kappa + filled, kappa_step)
-            blocks -= log_gamma_ratio(kappa, kappa_step)
-            change += jnp.sum(jnp.where(sizes > 0, blocks, 0.0))
+            within = log_gamma_ratio(kappa + jnp.maximum(sizes, 1), kappa_step)
+            within -= log_gamma_ratio(kappa + 1.0, kappa_step)
+            change += jnp.where(occupied, within, 0.0).sum()
         change += log_prior_ratio(alpha_prior, alpha + step, prior.alpha)
         return change + delta  # the Jacobian of log α
 
@@ -134,20 +112,28 @@ def update_alpha(
 
 
 def _escobar_west(
-    key: Array, alpha: Array, prior: dist.Gamma, num_clusters: Array, num_rankings: Array
+    key: Array, alpha: Array, prior: dist.Gamma, num_clusters: Array, num_points: Array
 ) -> Array:
     key_eta, key_eta_rest, key_mixture, key_gamma = random.split(key, 4)
     # log η, η ~ Beta(α + 1, N)
     log_left = random.loggamma(key_eta, alpha + 1.0)
-    log_eta = log_left - jnp.logaddexp(log_left, random.loggamma(key_eta_rest, num_rankings))
+    log_eta = log_left - jnp.logaddexp(log_left, random.loggamma(key_eta_rest, num_points))
     rate = prior.rate - log_eta
     shape = prior.concentration + num_clusters
-    odds = (shape - 1.0) / (num_rankings * rate)
+    odds = (shape - 1.0) / (num_points * rate)
     first = random.uniform(key_mixture) * (1.0 + odds) < odds
     log_gamma = random.loggamma(key_gamma, jnp.where(first, shape, shape - 1.0))
-    return positive(jnp.exp(log_gamma) / rate)
+    return at_least_tiny(jnp.exp(log_gamma) / rate)
 
 
-def positive(alpha: Array) -> Array:
-    """What is too small for the format, with a vague prior, as the smallest number."""
+def at_least_tiny(alpha: Array) -> Array:
+    """Round up to the smallest positive float: a draw under a vague prior may underflow to 0."""
     return jnp.maximum(alpha, jnp.finfo(alpha.dtype).tiny)
+
+
+def RestaurantPrior(alpha: Array, discount: Array) -> PartitionPrior:  # noqa: N802
+    return PartitionPrior(alpha, None, discount)
+
+
+update_alpha_with_discount = update_alpha
+positive = at_least_tiny

@@ -30,7 +30,7 @@ from numpyro_rankings.infer.checks import (
     check_start_values,
 )
 from numpyro_rankings.infer.mixture.labels import canonical_order
-from numpyro_rankings.infer.mixture.members import label_dtype
+from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.mixture.prior import (
     PartitionPrior,
     RestaurantPrior,

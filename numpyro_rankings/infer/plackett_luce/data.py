@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from numpyro_rankings.infer.mixture.members import Members, members
+from numpyro_rankings.infer.mixture.membership import Membership, membership_of
 from numpyro_rankings.ops.choices import (
     Choices,
     as_choices,
@@ -21,7 +21,12 @@ from numpyro_rankings.rankings import Rankings
 
 
 class PlackettLuceData(NamedTuple):
-    """Rankings as the updates read them: **choices**, **counts** (rows,), **row_index** (N,)."""
+    """Rankings as the updates read them.
+
+    - **choices** - the choices of the distinct rankings.
+    - **counts** - number of rankings of each row, (rows,).
+    - **row_index** - row of each of the N rankings, (N,).
+    """
 
     choices: Choices
     counts: Array
@@ -32,13 +37,13 @@ class PlackettLuceData(NamedTuple):
         """N, the number of rankings."""
         return self.row_index.shape[0]
 
-    def members(self, assignments: Array, num_slots: int) -> Members:
-        """Who belongs where."""
-        return members(assignments, self.row_index, self.counts.shape[0], num_slots)
+    def membership(self, labels: Array, num_slots: int) -> Membership:
+        """Return which rows are in which cluster."""
+        return membership_of(labels, self.row_index, self.counts.shape[0], num_slots)
 
 
 def as_data(rankings: Rankings, pool: bool = False) -> PlackettLuceData:
-    """The choices of the rankings; a ``pool`` of unseen items is always in play."""
+    """Return the choices of the rankings; a ``pool`` of unseen items is always in play."""
     choices = as_choices(
         jnp.asarray(rankings.orderings),
         None if rankings.choice_sets is None else jnp.asarray(rankings.choice_sets),
@@ -50,20 +55,20 @@ def as_data(rankings: Rankings, pool: bool = False) -> PlackettLuceData:
 
 
 def log_likelihood_of(
-    data: PlackettLuceData, who: Members, weights: Array, pool: Array | None
+    data: PlackettLuceData, membership: Membership, weights: Array, pool: Array | None
 ) -> Pair:
-    """Log likelihood of all rankings in their clusters, eq. (1), and what float32 leaves of it."""
+    """Return the log likelihood of all rankings in their clusters, eq. (1), as a pair of floats."""
     num_clusters, num_items = weights.shape
     choices, stages = data.choices, data.choices.orderings.shape[1]
-    chosen = times_chosen(choices, *who, num_clusters, num_items)
+    chosen = times_chosen(choices, *membership, num_clusters, num_items)
     most = data.num_rankings
     total = sum_as_pair(times_log(chosen, jnp.where(chosen > 0, weights, 1.0), largest=most))
-    if can_be_tabled(num_clusters, num_items, len(who.rows), stages):
-        counts = set_counts(choices, *who, num_clusters, num_items)
+    if can_be_tabled(num_clusters, num_items, len(membership.rows), stages):
+        counts = set_counts(choices, *membership, num_clusters, num_items)
         masses = sum_as_pair(times_log(counts, *set_mass_pairs(weights, pool), largest=most))
         return subtract_pair(total, masses)
-    counts = choices.informative.T[:, who.rows] * who.weights
-    masses = stage_mass_pairs(choices, who.rows, who.clusters, weights, pool)
+    counts = choices.informative.T[:, membership.rows] * membership.weights
+    masses = stage_mass_pairs(choices, membership.rows, membership.clusters, weights, pool)
 
     def one_stage(stage: tuple[Array, Pair]) -> Pair:
         counts, masses = stage

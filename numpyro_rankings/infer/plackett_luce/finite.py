@@ -11,16 +11,17 @@ from jax import Array, random
 from jax.scipy.special import gammaln
 
 from numpyro_rankings.distributions import FiniteDirichletPartition, TopTPlackettLuce
-from numpyro_rankings.infer.base import GibbsKernel, find_rankings
-from numpyro_rankings.infer.blocks import check_judge_sites, check_prior_of_slots, log_of_own
+from numpyro_rankings.infer.base import GibbsKernel, GibbsState, find_rankings
+from numpyro_rankings.infer.blocks import check_judge_sites, check_prior_of_slots, log_judges_of
 from numpyro_rankings.infer.checks import check_only_rankings, check_scale, leave_to_model
-from numpyro_rankings.infer.mixture.labels import canonical_order, draw_labels, draw_weights
-from numpyro_rankings.infer.mixture.members import Members, label_dtype
-from numpyro_rankings.infer.mixture.prior import PartitionPrior, log_partition_prior, update_alpha
+from numpyro_rankings.infer.mixture.labels import canonical_order, update_labels_at_once
+from numpyro_rankings.infer.mixture.membership import label_dtype
+from numpyro_rankings.infer.mixture.prior import PartitionPrior, update_alpha
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData, as_data, log_likelihood_of
 from numpyro_rankings.infer.plackett_luce.label_free import (
-    number_of_steps,
-    update_weights_marginally,
+    WeightedLabels,
+    choose_effort_for,
+    move_weights_without_labels,
 )
 from numpyro_rankings.infer.plackett_luce.start import start_mixture
 from numpyro_rankings.infer.plackett_luce.target import GammaWeights
@@ -34,49 +35,51 @@ from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.sums import count_by_label
 
 
-class PlackettLuceState(NamedTuple):
-    """
-    - **z** - ``weights`` (n,) and ``log_joint``; with K > 1 components ``weights`` (K, n),
-      ``assignments`` (N,), ``cluster_sizes`` (K,), ``num_clusters``, ``alpha`` and ``log_joint``.
-      ``log_joint_rest`` is what float32 leaves of the log joint.
-    - **potential_energy** - minus the log joint.
-    - **accept_prob** - 1, those steps left aside that have the labels integrated out.
-    - **overflow** - False: a finite mixture has room for all.
-    - **rng_key** - key of the next sweep.
+class PlackettLuceMixture(NamedTuple):
+    """What a sweep changes.
+
+    - **labels** - (N,) int32.
+    - **weights** - (K, n), normalised.
+    - **partition** - prior of the labels, with the current α.
     """
 
-    z: dict[str, Array]
-    potential_energy: Array
-    accept_prob: Array
-    overflow: Array
-    rng_key: Array
-
-
-class Hyper(NamedTuple):
-    """What a sweep is conditioned on: **shape** (n,), and the **partition**'s prior."""
-
-    shape: Array
+    labels: Array
+    weights: Array
     partition: PartitionPrior
+
+
+class Given(NamedTuple):
+    """What a sweep is given.
+
+    - **data** - the rankings.
+    - **shape** - of the gamma priors of the weights, (n,).
+    - **log_judges** - log probability of each judge's ``judge_sites`` in each component, (K, N), or
+      None.
+    """
+
+    data: PlackettLuceData
+    shape: Array
+    log_judges: Array | None
 
 
 class PlackettLuceGibbs(GibbsKernel):
     r"""
     Gibbs sampler for the Plackett–Luce model with gamma priors, or a finite mixture of it.
 
-    Each sweep draws a waiting time for every choice, and given these every weight from its
-    conditional, a gamma distribution [1, eq. 5; 2]. Of up to 12 items, choices from the same items
-    are taken together, whatever lists they belong to. The scale of the weights, on which the
-    rankings say nothing, is drawn anew from its own conditional. With K > 1 components all labels
-    are drawn at once, given shares of the components; weights and shares also move with the labels
-    integrated out, in Metropolis-Hastings steps and, where rankings times components are few, in
-    Hamiltonian trajectories. A chain starts at the best of up to 20 optima of the likelihood, found
-    by EM from random rankings.
+    Each sweep draws a waiting time for every choice and, given these, every weight from its
+    conditional, a gamma distribution [1, eq. 5; 2]. With up to 12 items, choices from the same set
+    are pooled over all lists. The likelihood does not depend on the scale of the weights, which is
+    drawn from its own conditional. With K > 1 components all labels are drawn at once, given the
+    shares of the components; weights and shares also move with the labels integrated out, by
+    Metropolis-Hastings steps and, where rankings times components are few, by Hamiltonian
+    trajectories. A chain starts at the best of up to 20 optima of the likelihood that EM finds from
+    random rankings.
 
     Samples: ``weights`` (D, n), normalised, and ``log_joint``. With K > 1: ``weights`` (D, K, n),
     ``assignments`` (D, N), canonical, ``cluster_sizes`` (D, K), ``num_clusters``, ``alpha``,
     ``log_joint``.
 
-    Run as ``mcmc.run(key, rankings)``; choice sets make them subset rankings.
+    Run as ``mcmc.run(key, rankings)``. The rankings may be subset rankings, with choice sets.
 
     :param shape: a > 0 of the prior :math:`w_k \sim \mathrm{Gamma}(a_k, b)`, a number or one for
         each item, (n,).
@@ -85,19 +88,19 @@ class PlackettLuceGibbs(GibbsKernel):
     :param alpha: the shares of the components are symmetric Dirichlet(α/K); a number or a
         distribution.
     :param num_marginal_steps: Metropolis-Hastings steps in a sweep with the labels integrated out.
-        By default N, at least 10 and at most 3000; fewer where there are many distinct rankings.
-    :param model: a user's model, of which the kernel is then a block in
+        By default N, at least 10 and at most 3000; fewer with many distinct rankings.
+    :param model: your own model, in which the kernel is a block of
         :class:`numpyro.infer.Gibbs`. Its site ``weights`` must be Dirichlet, with K > 1 in a plate
         of the components, and its site ``assignments`` a
         :class:`~numpyro_rankings.distributions.FiniteDirichletPartition`. The rankings must have
         the likelihood of :func:`~numpyro_rankings.models.plackett_luce`.
     :param sites: other names for these sites, for instance ``{"weights": "w"}``.
     :param judge_sites: as a block with K > 1, observed sites of the model of batch shape (N,) that
-        say something of each judge besides the ranking, as of
-        :class:`~numpyro_rankings.infer.SliceGibbs`: entry i may depend on the label of judge i and
-        on sites that other blocks own, in all components of the same prior. Labels are then names
-        of components, not in order of first use: give their prior ``validate_args=False``. There
-        are no steps with the labels integrated out.
+        depend on the label of each judge, as in :class:`~numpyro_rankings.infer.SliceGibbs`: entry
+        i may depend on the label of judge i and on sites that other blocks own, whose prior must be
+        the same in all components. Labels then name components and are not in order of first use:
+        give their prior ``validate_args=False``. There are no steps with the labels integrated
+        out.
 
     **References:**
 
@@ -139,11 +142,11 @@ class PlackettLuceGibbs(GibbsKernel):
             raise ValueError(f"shape must be a number or have shape (n,), got {array.shape}")
         if isinstance(rate, dist.Distribution):
             raise ValueError("rate must be a number: the normalised weights do not depend on it")
-        check_scale("rate", rate, learnt=False)
+        check_scale("rate", rate, learned=False)
         check_scale("alpha", alpha)
         check_whole("num_components", num_components, 1)
         if num_components == 1 and isinstance(alpha, dist.Distribution):
-            raise ValueError("with one component there is no alpha to learn: num_components=")
+            raise ValueError("with one component there is no alpha to learn: set num_components")
         if num_marginal_steps is not None:
             check_whole("num_marginal_steps", num_marginal_steps, 0)
         self._num_marginal_steps = num_marginal_steps
@@ -157,7 +160,7 @@ class PlackettLuceGibbs(GibbsKernel):
         )
         self._judge_sites = check_judge_sites(judge_sites, self._is_block)
         if self._judge_sites and num_components == 1:
-            raise ValueError("judge_sites are of judges in clusters: num_components=")
+            raise ValueError("judge_sites need a mixture: set num_components")
         names = ["weights", "assignments"][: 2 if num_components > 1 else 1]
         self._sites = {**{name: name for name in names}, **(sites or {})}
         if set(self._sites) != set(names):
@@ -184,18 +187,40 @@ class PlackettLuceGibbs(GibbsKernel):
                 f"items, got shape {np.shape(self._shape)}"
             )
 
-    def _hyper(self, z: dict, alpha: Array | None, args: tuple, kwargs: dict) -> Hyper:
-        """The priors; as a block, those of the user's model given the sibling sites."""
-        if not self._is_block:
-            n = find_rankings(args, kwargs).num_items
-            alpha = jnp.asarray(self._alpha if alpha is None else alpha, float)
-            shape = jnp.broadcast_to(jnp.asarray(self._shape, float), (n,))
-            return Hyper(shape, PartitionPrior(alpha, self._num_components))
+    # -- what a sweep is given -----------------------------------------------------------------
+
+    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[PlackettLuceMixture, Given]:
+        """Return what a sweep changes, and what it is given.
+
+        :param z: values of the kernel's sites; ``alpha`` if it has a prior.
+        """
+        data = as_data(find_rankings(args, kwargs))
+        weights, labels = z[self._sites["weights"]], jnp.zeros(data.num_rankings, jnp.int32)
+        if self._num_components == 1:
+            weights = weights[None]
+        else:
+            labels = z[self._sites["assignments"]].astype(jnp.int32)
+        if self._is_block:
+            shape, partition = self._priors_of_model(z, args, kwargs)
+        else:
+            shape = jnp.broadcast_to(jnp.asarray(self._shape, float), weights.shape[1:])
+            alpha = jnp.asarray(z.get("alpha", self._alpha), float)
+            partition = PartitionPrior(alpha, self._num_components)
+        log_judges = self._log_judge_sites(
+            {name: z[name] for name in self._sites.values()},
+            self._sites.get("assignments", ""),
+            self._num_components,
+            args,
+            kwargs,
+        )
+        return PlackettLuceMixture(labels, weights, partition), Given(data, shape, log_judges)
+
+    def _priors_of_model(self, z: dict, args: tuple, kwargs: dict) -> tuple[Array, PartitionPrior]:
+        """Read the priors of weights and labels from a user's model."""
         values = {name: z[name] for name in self._sites.values()}
         trace = self._sites_of_model(values, args, kwargs)
         name, alpha = self._sites["weights"], jnp.ones(())
-        prior = trace[name]["fn"]
-        prior = base_of(prior)
+        prior = base_of(trace[name]["fn"])
         if not isinstance(prior, dist.Dirichlet):
             raise ValueError(f"site {name!r} must have a Dirichlet prior, not {prior!r}")
         if self._num_components > 1:
@@ -218,191 +243,150 @@ class PlackettLuceGibbs(GibbsKernel):
                 f"site {name!r} must have the same prior in all components: a Dirichlet of batch "
                 f"shape () in a plate, not one of batch shape {shape.shape[:-1]}"
             )
-        return Hyper(shape, PartitionPrior(alpha, self._num_components))
+        return shape, PartitionPrior(alpha, self._num_components)
+
+    # -- the chain -----------------------------------------------------------------------------
 
     def _init(
         self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict
-    ) -> PlackettLuceState:
+    ) -> GibbsState:
         rankings = find_rankings(args, kwargs)
         data, n, slots = as_data(rankings), rankings.num_items, self._num_components
         key_labels, key_alpha, rng_key = random.split(rng_key, 3)
-        given = {} if self._is_block else dict(init_params or {})
-        alpha = given.get("alpha")
-        if alpha is None and isinstance(self._alpha, dist.Distribution):
-            alpha = draw_start(key_alpha, self._alpha)
+        given_values = {} if self._is_block else dict(init_params or {})
         labels, weights = start_mixture(key_labels, data, slots, n)
-        if "assignments" in given and slots > 1:
-            labels = given["assignments"].astype(jnp.int32)
-        if "weights" in given:
-            weights = jnp.asarray(given["weights"], float).reshape(slots, n)
+        if "assignments" in given_values and slots > 1:
+            labels = given_values["assignments"].astype(jnp.int32)
+        if "weights" in given_values:
+            weights = jnp.asarray(given_values["weights"], float).reshape(slots, n)
         z = {self._sites["weights"]: weights if slots > 1 else weights[0]}
         if slots > 1:
             z[self._sites["assignments"]] = labels
-        hyper = self._hyper(z, alpha, args, kwargs)
-        outcomes = self._log_outcomes_at(z, args, kwargs)
+        own = dict(z)
+        if "alpha" in given_values:
+            z["alpha"] = given_values["alpha"]
+        elif isinstance(self._alpha, dist.Distribution):
+            z["alpha"] = draw_start(key_alpha, self._alpha)
+        now, given = self._read(z, args, kwargs)
         if self._is_block:
             site = self._sites.get("assignments", "")
             self._check_dependents(
-                z, site, args, kwargs, lambda _, fn: isinstance(fn, TopTPlackettLuce)
+                own, site, args, kwargs, lambda _, fn: isinstance(fn, TopTPlackettLuce)
             )
-        return self._state(labels, weights, hyper, data, rng_key, outcomes)
+        return self._state(now, given, rng_key)
 
-    def _log_outcomes_at(self, z: dict, args: tuple, kwargs: dict) -> Array | None:
-        own = {name: z[name] for name in self._sites.values()}
-        site = self._sites.get("assignments", "")
-        return self._log_outcomes(own, site, self._num_components, args, kwargs)
+    def _sweep(self, state: GibbsState, args: tuple, kwargs: dict) -> GibbsState:
+        rng_key, key_labels, key_weights, key_alpha, key_moves = random.split(state.rng_key, 5)
+        now, given = self._read(state.z, args, kwargs)
+        if self._num_components > 1:
+            now = _update_labels(key_labels, now, given)
+            now = self._move_without_labels(key_moves, now, given)
+        now = _update_weights(key_weights, now, given, self._rate)  # eq. (5)
+        now = self._update_alpha(key_alpha, now)
+        return self._state(now, given, rng_key)
 
-    def _sweep(self, state: PlackettLuceState, args: tuple, kwargs: dict) -> PlackettLuceState:
-        data, slots = as_data(find_rankings(args, kwargs)), self._num_components
-        hyper = self._hyper(state.z, state.z.get("alpha"), args, kwargs)
-        rng_key, key_labels, key_weights, key_alpha, key_steps = random.split(state.rng_key, 5)
-        weights, labels = self._parameters(state.z, data)
-        outcomes = self._log_outcomes_at(state.z, args, kwargs)
-        if slots > 1:
-            labels = _update_labels(key_labels, labels, weights, hyper.partition, data, outcomes)
-        if slots > 1 and outcomes is None:
-            moves = number_of_steps(
-                self._num_marginal_steps, data.choices, data.num_rankings, slots, weights.shape[1]
-            )
-            labels, weights = _update_without_labels(
-                key_steps, labels, weights, hyper, data, *moves
-            )
-        who = data.members(labels, slots)
-        weights = _update_weights(key_weights, weights, hyper.shape, self._rate, who, data)
-        if slots > 1 and isinstance(self._alpha, dist.Distribution) and not self._is_block:
-            sizes = count_by_label(labels, slots)
-            alpha = update_alpha(key_alpha, hyper.partition, self._alpha, sizes)
-            hyper = hyper._replace(partition=hyper.partition._replace(alpha=alpha))
-        return self._state(labels, weights, hyper, data, rng_key, outcomes)
+    def _move_without_labels(
+        self, key: Array, now: PlackettLuceMixture, given: Given
+    ) -> PlackettLuceMixture:
+        """Move weights and shares with the labels integrated out, then draw the labels."""
+        data, (slots, num_items) = given.data, now.weights.shape
+        effort = choose_effort_for(
+            self._num_marginal_steps, data.choices, data.num_rankings, slots, num_items
+        )
+        if given.log_judges is not None or effort.num_steps == 0:
+            return now
+        key_empty, key_scale, key_moves = random.split(key, 3)
+        # the moves are those of weights that are not normalised, and need draws in empty slots
+        occupied = count_by_label(now.labels, slots) > 0
+        shape = jnp.broadcast_to(given.shape, (slots, num_items))
+        log_scale = sample_log_gamma(key_scale, shape.sum(1))
+        log_weights = jnp.log(now.weights) + log_scale[:, None]
+        log_weights = jnp.where(occupied[:, None], log_weights, sample_log_gamma(key_empty, shape))
+        clusters = WeightedLabels(now.labels, log_weights, jnp.zeros(slots))
+        prior = GammaWeights(given.shape)
+        clusters = move_weights_without_labels(
+            key_moves, clusters, now.partition, prior, data, effort
+        )
+        return now._replace(labels=clusters.labels, weights=normalise(clusters.log_weights))
 
-    def _parameters(self, z: dict, data: PlackettLuceData) -> tuple[Array, Array]:
-        """Weights (K, n) and labels (N,) of a state."""
-        weights = z[self._sites["weights"]]
-        if self._num_components == 1:
-            return weights[None], jnp.zeros(data.num_rankings, jnp.int32)
-        return weights, z[self._sites["assignments"]].astype(jnp.int32)
+    def _update_alpha(self, key: Array, now: PlackettLuceMixture) -> PlackettLuceMixture:
+        """Draw α given the labels."""
+        has_prior = isinstance(self._alpha, dist.Distribution) and not self._is_block
+        if self._num_components == 1 or not has_prior:
+            return now
+        sizes = count_by_label(now.labels, self._num_components)
+        alpha = update_alpha(key, now.partition, self._alpha, sizes)
+        return now._replace(partition=now.partition._replace(alpha=alpha))
 
-    def _state(
-        self,
-        labels: Array,
-        weights: Array,
-        hyper: Hyper,
-        data: PlackettLuceData,
-        rng_key: Array,
-        log_outcomes: Array | None = None,
-    ) -> PlackettLuceState:
-        """Labels in order of first use, the weights after them, and the log joint."""
+    def _state(self, now: PlackettLuceMixture, given: Given, rng_key: Array) -> GibbsState:
+        """Put the labels in order of first use, and the weights after them."""
         slots = self._num_components
-        if slots > 1 and log_outcomes is None:
-            labels, order = canonical_order(labels, slots)
-            weights = weights[order]
-        pair = self._log_joint(labels, weights, hyper, data)
-        log_joint, log_joint_rest = add_number(pair, log_of_own(labels, log_outcomes))
-        z = {self._sites["weights"]: weights if slots > 1 else weights[0]}
+        if slots > 1 and given.log_judges is None:
+            labels, order = canonical_order(now.labels, slots)
+            now = now._replace(labels=labels, weights=now.weights[order])
+        log_joint, log_joint_rest = self._log_joint(now, given)
+        z = {self._sites["weights"]: now.weights if slots > 1 else now.weights[0]}
         if slots > 1:
-            z[self._sites["assignments"]] = labels.astype(label_dtype(slots))
+            z[self._sites["assignments"]] = now.labels.astype(label_dtype(slots))
         if not self._is_block:
             if slots > 1:
-                sizes = count_by_label(labels, slots)
+                sizes = count_by_label(now.labels, slots)
                 z |= {
                     "cluster_sizes": sizes,
                     "num_clusters": jnp.sum(sizes > 0),
-                    "alpha": hyper.partition.alpha,
+                    "alpha": now.partition.alpha,
                 }
             z |= {"log_joint": log_joint, "log_joint_rest": log_joint_rest}
-        return PlackettLuceState(z, -log_joint, jnp.ones(()), jnp.array(False), rng_key)
+        return GibbsState(z, -log_joint, jnp.ones(()), jnp.array(False), rng_key)
 
-    def _log_joint(
-        self, labels: Array, weights: Array, hyper: Hyper, data: PlackettLuceData
-    ) -> Pair:
-        """log p(rankings, labels, weights, α), of the occupied components."""
-        slots = self._num_components
-        sizes = count_by_label(labels, slots)
-        shape = jnp.broadcast_to(hyper.shape, weights.shape)
+    def _log_joint(self, now: PlackettLuceMixture, given: Given) -> Pair:
+        """Return log p(rankings, judges' sites, labels, weights, α), of occupied components."""
+        slots, weights = self._num_components, now.weights
+        sizes = count_by_label(now.labels, slots)
+        shape = jnp.broadcast_to(given.shape, weights.shape)
         per_cluster = gammaln(shape.sum(1)) - gammaln(shape).sum(1)
         per_cluster += jnp.sum((shape - 1.0) * jnp.log(weights), axis=1)
         log_joint = jnp.sum(jnp.where(sizes > 0, per_cluster, 0.0))
         if slots > 1:
-            log_joint += log_partition_prior(hyper.partition, sizes)
+            log_joint += now.partition.log_prob(sizes)
             if isinstance(self._alpha, dist.Distribution) and not self._is_block:
-                log_joint += log_prior(self._alpha, hyper.partition.alpha)
-        likelihood = log_likelihood_of(data, data.members(labels, slots), weights, None)
-        return add_number(likelihood, log_joint)
+                log_joint += log_prior(self._alpha, now.partition.alpha)
+        membership = given.data.membership(now.labels, slots)
+        pair = add_number(log_likelihood_of(given.data, membership, weights, None), log_joint)
+        return add_number(pair, log_judges_of(now.labels, given.log_judges))
 
-    def _potential(self, state: PlackettLuceState, args: tuple, kwargs: dict) -> Array:
-        data = as_data(find_rankings(args, kwargs))
-        hyper = self._hyper(state.z, state.z.get("alpha"), args, kwargs)
-        weights, labels = self._parameters(state.z, data)
-        outcomes = self._log_outcomes_at(state.z, args, kwargs)
-        return -self._log_joint(labels, weights, hyper, data)[0] - log_of_own(labels, outcomes)
+    def _potential(self, state: GibbsState, args: tuple, kwargs: dict) -> Array:
+        return -self._log_joint(*self._read(state.z, args, kwargs))[0]
+
+
+def _update_labels(key: Array, now: PlackettLuceMixture, given: Given) -> PlackettLuceMixture:
+    """Draw the shares of the components given the labels, then all labels given the shares."""
+    weights, data = now.weights, given.data
+    slots = len(weights)
+
+    def log_table(order: Array, num_active: Array) -> Array:
+        return log_likelihoods(data.choices, weights[order], None, num_active)
+
+    sizes = count_by_label(now.labels, slots)
+    labels, _ = update_labels_at_once(
+        key, now.labels, sizes, now.partition, data.row_index, log_table, given.log_judges
+    )
+    return now._replace(labels=labels)
 
 
 def _update_weights(
-    key: Array, weights: Array, shape: Array, rate: Any, who: Members, data: PlackettLuceData
-) -> Array:
-    """The waiting times given the weights, then the weights given the times (eq. 5)."""
-    num_clusters, num_items = weights.shape
-    shape = jnp.broadcast_to(shape, weights.shape)
+    key: Array, now: PlackettLuceMixture, given: Given, rate: float
+) -> PlackettLuceMixture:
+    """Draw the waiting times given the weights, then the weights given the times (eq. 5)."""
+    data, (num_components, num_items) = given.data, now.weights.shape
+    membership = data.membership(now.labels, num_components)
+    shape = jnp.broadcast_to(given.shape, now.weights.shape)
     key_scale, key_times, key_weights = random.split(key, 3)
     # w = s p: the scale s is Gamma(Σ a, b), independent of p, and only p is kept
     log_scale = sample_log_gamma(key_scale, shape.sum(1)) - jnp.log(rate)
-    in_play, _ = sum_times_in_play(key_times, data, who, weights, None)
-    chosen = times_chosen(data.choices, *who, num_clusters, num_items)
-    # times of masses in p are s times those of masses in w
+    in_play, _ = sum_times_in_play(key_times, data, membership, now.weights, None)
+    chosen = times_chosen(data.choices, *membership, num_components, num_items)
+    # times for masses in p are s times those for masses in w
     log_rate = jnp.log(rate + in_play * jnp.exp(-log_scale)[:, None])
-    return normalise(sample_log_gamma(key_weights, shape + chosen) - log_rate)
-
-
-def _update_labels(
-    key: Array,
-    labels: Array,
-    weights: Array,
-    prior: PartitionPrior,
-    data: PlackettLuceData,
-    log_outcomes: Array | None,
-) -> Array:
-    """The shares of the components given the labels, then all labels given the shares."""
-    key_shares, key_labels = random.split(key)
-    slots = weights.shape[0]
-    sizes = count_by_label(labels, slots)
-    log_shares, _, _ = draw_weights(key_shares, sizes, labels, prior)
-    table = log_likelihoods(data.choices, weights, None, jnp.array(slots)) + log_shares[:, None]
-    row_index = data.row_index
-    if log_outcomes is not None:  # equal rankings are no longer alike
-        table = table[:, row_index] + log_outcomes
-        row_index = jnp.arange(data.num_rankings, dtype=jnp.int32)
-    return draw_labels(key_labels, table, row_index)
-
-
-def _update_without_labels(
-    key: Array,
-    labels: Array,
-    weights: Array,
-    hyper: Hyper,
-    data: PlackettLuceData,
-    num_steps: int,
-    glides: bool,
-) -> tuple[Array, Array]:
-    """Weights and shares with the labels integrated out, then the labels."""
-    slots, num_items = weights.shape
-    if num_steps == 0:
-        return labels, weights
-    key_empty, key_scale, key_steps = random.split(key, 3)
-    occupied = count_by_label(labels, slots) > 0
-    shape = jnp.broadcast_to(hyper.shape, (slots, num_items))
-    log_scale = sample_log_gamma(key_scale, shape.sum(1))
-    log_weights = jnp.log(weights) + log_scale[:, None]
-    fresh = sample_log_gamma(key_empty, shape)
-    labels, log_weights = update_weights_marginally(
-        key_steps,
-        labels,
-        jnp.where(occupied[:, None], log_weights, fresh),
-        jnp.zeros(slots),
-        hyper.partition,
-        GammaWeights(hyper.shape),
-        data.choices,
-        data.row_index,
-        num_steps,
-        glides=glides,
-    )
-    return labels, normalise(log_weights)
+    log_weights = sample_log_gamma(key_weights, shape + chosen) - log_rate
+    return now._replace(weights=normalise(log_weights))

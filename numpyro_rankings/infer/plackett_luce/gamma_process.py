@@ -9,8 +9,9 @@ import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
 
-from numpyro_rankings.infer.base import log_joint_of
+from numpyro_rankings.infer.base import GibbsState, log_joint_of
 from numpyro_rankings.infer.checks import check_scale, leave_to_model
+from numpyro_rankings.infer.mixture.membership import Membership
 from numpyro_rankings.infer.not_finite import check_not_stopped
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData, log_likelihood_of
 from numpyro_rankings.infer.plackett_luce.measures import update_concentration
@@ -24,40 +25,53 @@ from numpyro_rankings.ops.random_measures import log_gamma_process, log_tempered
 from numpyro_rankings.ops.sampling import sample_log_gamma, slice_sample
 from numpyro_rankings.ops.stable import sample_tilted_stable
 
-LEAST_SIGMA = 1e-3  # below, float32 cannot hold ln(α/σ)/σ, and the gamma process is as good
+LEAST_SIGMA = 1e-3  # below, float32 cannot hold ln(α/σ)/σ; the gamma process is as good
 
 
-class GammaProcessState(NamedTuple):
+class PoolWeights(NamedTuple):
+    """What a sweep changes: the weights of the K listed items and of all others.
+
+    - **weights** - (K,), and **unseen** - (), normalised together.
+    - **log_total** - log of the sum of all weights before, ().
+    - **alpha** - concentration, ().
+    - **log_unseen_rate** - log of the inverse scale of the unseen items in units of the normalised
+      weights, ().
     """
-    - **z** - ``weights`` (K,), ``unseen_weight``, ``alpha``, ``unseen_rate``, ``log_joint`` and
-      ``log_joint_rest``, what float32 leaves of it; for σ > 0 ``total_weight`` too.
-    - **potential_energy** - minus the log joint.
-    - **accept_prob** - 1: every step is a draw from a conditional, or by slice sampling.
-    - **overflow** - False: there are no slots.
-    - **rng_key** - key of the next sweep.
+
+    weights: Array
+    unseen: Array
+    log_total: Array
+    alpha: Array
+    log_unseen_rate: Array
+
+
+class WaitingTimes(NamedTuple):
+    """Waiting times of a sweep, in units of the weights before they were normalised.
+
+    - **chosen** - n_k, how often each item was chosen, (K,).
+    - **log_in_play** - log of the total time for which each item was in play, (K,).
+    - **log_total** - log of the total time, ().
     """
 
-    z: dict[str, Array]
-    potential_energy: Array
-    accept_prob: Array
-    overflow: Array
-    rng_key: Array
+    chosen: Array
+    log_in_play: Array
+    log_total: Array
 
 
 class GammaProcessPlackettLuceGibbs(PoolKernel):
     r"""
     Gibbs sampler for the Plackett–Luce model of an endless pool of items, eq. (15) of [1].
 
-    The weights are the atoms of a gamma process, or for ``sigma > 0`` of a generalised gamma
-    process (Appendix C), of which the rankings show K. Each sweep draws a waiting time for every
-    choice; given these α, with the unseen weight integrated out; then the unseen weight, a gamma
-    variable or an exponentially tilted stable one [2], and the weights.
+    The weights are the atoms of a gamma process or, for ``sigma > 0``, of a generalised gamma
+    process (Appendix C), K of which the rankings list. Each sweep draws a waiting time for every
+    choice. Given these it draws α, with the unseen weight integrated out; the unseen weight, a
+    gamma variable or an exponentially tilted stable one [2]; and the weights.
 
     Samples: ``weights`` (D, K) of the items that the rankings list, in item order, and
     ``unseen_weight`` (D,) of all others, together 1; ``alpha``, ``log_joint``; for σ > 0
     ``total_weight``, the sum of all weights before they were normalised. ``unseen_rate`` is τ plus
-    the waiting times in units of the normalised weights: given these the unseen items are a process
-    with this inverse scale, which :func:`~numpyro_rankings.predict_items` needs.
+    the waiting times, in units of the normalised weights: given the waiting times the unseen items
+    are a process with this inverse scale, which :func:`~numpyro_rankings.predict_items` needs.
 
     Run as ``mcmc.run(key, rankings)``. Under ``jit`` (``jit_model_args=True``) the kernel cannot
     tell which items are listed: pass ``rankings.of_listed_items()``.
@@ -67,10 +81,10 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         only through :math:`α τ^σ`.
     :param sigma: index of the generalised gamma process, 0 or 0.001 <= σ < 1: 0 is the gamma
         process, 0.5 the inverse Gaussian.
-    :param model: a user's model, of which the kernel is then a block in
-        :class:`numpyro.infer.Gibbs` that owns its sites ``weights`` and ``unseen_weight`` (and
-        ``total_weight``). It calls :func:`~numpyro_rankings.models.gamma_process_plackett_luce`
-        with the same ``tau`` and ``sigma``, and an ``alpha`` of its own.
+    :param model: your own model, in which the kernel is a block of
+        :class:`numpyro.infer.Gibbs` that owns the sites ``weights`` and ``unseen_weight`` (and
+        ``total_weight``). The model calls :func:`~numpyro_rankings.models.gamma_process_plackett_luce`
+        with the same ``tau`` and ``sigma``, and with its own ``alpha``.
 
     **References:**
 
@@ -104,7 +118,7 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         check_scale("alpha", alpha)
         if isinstance(tau, dist.Distribution):
             raise ValueError("tau must be a number: only alpha * tau**sigma matters")
-        check_scale("tau", tau, learnt=False)
+        check_scale("tau", tau, learned=False)
         number = np.asarray(sigma)
         if number.shape != () or number.dtype.kind not in "iuf" or not 0 <= float(number) < 1:
             raise ValueError(f"sigma must be at least 0 and less than 1, got {sigma!r}")
@@ -119,8 +133,8 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
             )
         super().__init__(model)
 
-    def get_diagnostics_str(self, state: GammaProcessState) -> str:
-        """Unseen weight and log joint, for the progress bar.
+    def get_diagnostics_str(self, state: GibbsState) -> str:
+        """Return the unseen weight and the log joint, for the progress bar.
 
         :raises NotFiniteError: if the chain has stopped.
         """
@@ -130,7 +144,10 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
             return ""
         return f"unseen {float(z['unseen_weight']):.1e}, log joint {float(log_joint_of(z)):.1f}"
 
-    def _given_alpha(self, z: dict, args: tuple, kwargs: dict) -> Array:
+    # -- what a sweep is given -----------------------------------------------------------------
+
+    def _alpha_of(self, z: dict, args: tuple, kwargs: dict) -> Array:
+        """Return α; as a block, that of the user's model."""
         if not self._is_block:
             return jnp.asarray(z["alpha"], float)
         names = ("weights", "unseen_weight", "total_weight")
@@ -138,121 +155,158 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         trace = self._sites_of_model(values, args, kwargs)
         return jnp.asarray(trace["process_concentration"]["value"], float)
 
+    @property
+    def _alpha_prior(self) -> dist.Distribution | None:
+        """Prior of α, None if it is fixed or another block's."""
+        has_prior = isinstance(self._alpha, dist.Distribution) and not self._is_block
+        return self._alpha if has_prior else None
+
+    # -- the chain -----------------------------------------------------------------------------
+
     def _init(
         self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict
-    ) -> GammaProcessState:
+    ) -> GibbsState:
         rankings, data = self._data(args, kwargs)
         key_alpha, rng_key = random.split(rng_key)
         given = {} if self._is_block else dict(init_params or {})
         alpha = draw_start(key_alpha, given.get("alpha", self._alpha))
-        chosen = self._times_chosen(data, rankings.num_items).astype(float)
-        # as often as it is listed, the unseen as often as once; 1 less the other shares has no
-        # digits where there are many choices
+        chosen = _times_chosen(data, rankings.num_items).astype(float)
+        # in proportion to the choices, the unseen items as if chosen once; 1 minus the other
+        # shares could round to 0
         each = 1.0 / (chosen.sum() + 1.0)
         weights = jnp.asarray(given.get("weights", chosen * each), float)
         unseen = jnp.asarray(given.get("unseen_weight", each), float)
         z = {"weights": weights, "unseen_weight": unseen}
         if self._sigma > 0:
             z["total_weight"] = jnp.asarray(given.get("total_weight", 1.0), float)
-        if not self._is_block:
-            z["alpha"] = alpha
-            z["unseen_rate"] = z["alpha"] / unseen
+        if self._is_block:
+            own = dict(z)
+            self._check_dependents(own, "", args, kwargs, lambda name, _: name in SITES_OF_DATA, 2)
         else:
-            self._check_dependents(z, "", args, kwargs, lambda name, _: name in SITES_OF_DATA, 2)
-        return self._state(z, self._given_alpha(z, args, kwargs), data, rng_key)
+            z |= {"alpha": alpha, "unseen_rate": alpha / unseen}
+        return self._state(z, self._alpha_of(z, args, kwargs), data, rng_key)
 
-    def _sweep(self, state: GammaProcessState, args: tuple, kwargs: dict) -> GammaProcessState:
-        rankings, data = self._data(args, kwargs, state.z)
-        keys = random.split(state.rng_key, 6)
-        rng_key, key_scale, key_times, key_alpha, key_unseen, key_weights = keys
-        z, tau, sigma = state.z, self._tau, self._sigma
-        alpha = self._given_alpha(z, args, kwargs)
-        weights, unseen = z["weights"], z["unseen_weight"]
-        # the likelihood says nothing of the scale of all weights; given the normalised ones:
-        if sigma == 0:
-            log_total = sample_log_gamma(key_scale, alpha) - jnp.log(tau)
-        else:
-            log_total = self._update_scale(key_scale, z, alpha)
+    def _sweep(self, state: GibbsState, args: tuple, kwargs: dict) -> GibbsState:
+        rng_key, *keys = random.split(state.rng_key, 6)
+        key_total, key_times, key_alpha, key_unseen, key_weights = keys
+        _, data = self._data(args, kwargs, state.z)
+        now = self._read(state.z, args, kwargs)
+        now = now._replace(log_total=self._draw_log_total(key_total, now, state.z))
+        times = _draw_times(key_times, now, data)  # Z of eq. (15)
+        now = now._replace(alpha=self._draw_alpha(key_alpha, now, times))
+        log_unseen, log_rate = self._draw_log_unseen(key_unseen, now, times)
+        log_weights = self._draw_log_weights(key_weights, times)
+        now = _normalised(now, log_weights, log_unseen, log_rate)
+        return self._state(self._sites_of(now), now.alpha, data, rng_key)
 
-        # Z of eq. (15), their sums, of masses w = p · total
-        who = data.members(jnp.zeros(data.num_rankings, jnp.int32), 1)
-        in_play, total_time = sum_times_in_play(key_times, data, who, weights[None], unseen[None])
-        log_time = jnp.log(total_time[0]) - log_total
-        chosen = self._times_chosen(data, rankings.num_items)
+    def _read(self, z: dict, args: tuple, kwargs: dict) -> PoolWeights:
+        alpha, zero = self._alpha_of(z, args, kwargs), jnp.zeros(())
+        return PoolWeights(z["weights"], z["unseen_weight"], zero, alpha, zero)
 
-        if isinstance(self._alpha, dist.Distribution) and not self._is_block:
-            # with w_* integrated out: α^K e^{-ψ(ΣZ)}; w_* is drawn right after it
-            exponent = self._laplace_exponent(log_time)
-            number = jnp.sum(chosen > 0)
-            alpha = update_concentration(key_alpha, alpha, self._alpha, number, exponent)
-        log_rate = jnp.logaddexp(jnp.log(tau), log_time)
-        if sigma == 0:
-            log_unseen = sample_log_gamma(key_unseen, alpha) - log_rate
-        else:
-            log_scale = jnp.log(alpha / sigma) / sigma
-            log_tilt = log_rate + log_scale
-            log_unseen = sample_tilted_stable(key_unseen, sigma, log_tilt) + log_scale
-        shape = jnp.where(chosen > 0, chosen - sigma, 1.0)
-        log_rates = jnp.logaddexp(jnp.log(tau), jnp.log(in_play[0]) - log_total)
-        log_weights = sample_log_gamma(key_weights, shape) - log_rates
-        log_weights = jnp.where(chosen > 0, log_weights, -jnp.inf)
-
-        both = jnp.append(log_weights, log_unseen)
-        log_total = jnp.max(both) + jnp.log(jnp.sum(jnp.exp(both - jnp.max(both))))
-        tiny = jnp.finfo(both.dtype).tiny
-        shares = jnp.where(both > -jnp.inf, jnp.maximum(jnp.exp(both - log_total), tiny), 0.0)
-        z = {**z, "weights": shares[:-1], "unseen_weight": shares[-1]}
-        if sigma > 0:
-            z["total_weight"] = jnp.exp(log_total)
-        if not self._is_block:
-            z["alpha"], z["unseen_rate"] = alpha, jnp.exp(log_rate + log_total)
-        return self._state(z, alpha, data, rng_key)
-
-    def _laplace_exponent(self, log_time: Array) -> Array:
-        """ψ(ΣZ)/α. With a tiny α the times are beyond float32, but not their logarithms."""
-        log_ratio = jnp.logaddexp(0.0, log_time - jnp.log(self._tau))
-        if self._sigma == 0:
-            return log_ratio
-        return self._tau**self._sigma * jnp.expm1(self._sigma * log_ratio) / self._sigma
-
-    def _update_scale(self, key: Array, z: dict, alpha: Array) -> Array:
-        """log of the sum of all weights, given their shares, for σ > 0."""
+    def _draw_log_total(self, key: Array, now: PoolWeights, z: dict) -> Array:
+        """Draw the log of the sum of all weights, on which the likelihood does not depend."""
         tau, sigma = self._tau, self._sigma
-        seen, log_unseen = z["weights"].sum(), jnp.log(z["unseen_weight"])
-        number = jnp.sum(z["weights"] > 0)
+        if sigma == 0:
+            return sample_log_gamma(key, now.alpha) - jnp.log(tau)
+        seen, log_unseen = now.weights.sum(), jnp.log(now.unseen)
+        number = jnp.sum(now.weights > 0)
 
         def log_density(log_total: Array) -> Array:
             # Π λ(w_k) f(w_*), with the Jacobian of (w, w_*) to shares and the log of the total
             log_density = (1.0 - sigma * number) * log_total - tau * jnp.exp(log_total) * seen
-            return log_density + log_tempered_stable(log_unseen + log_total, alpha, tau, sigma)
+            return log_density + log_tempered_stable(log_unseen + log_total, now.alpha, tau, sigma)
 
         def difference(log_total: Array, step: Array) -> Array:
             return log_density(log_total + step) - log_density(log_total)
 
         return slice_sample(key, jnp.log(z["total_weight"]), difference, 1.0, lower=-jnp.inf)
 
-    def _times_chosen(self, data: PlackettLuceData, num_items: int) -> Array:
-        """n_k."""
-        rows = jnp.arange(data.counts.shape[0])
-        return times_chosen(data.choices, rows, 0 * rows, data.counts, 1, num_items)[0]
+    def _draw_alpha(self, key: Array, now: PoolWeights, times: WaitingTimes) -> Array:
+        """Draw α with w_* integrated out: ∝ α^K e^{-ψ(ΣZ)}. w_* is drawn next."""
+        if self._alpha_prior is None:
+            return now.alpha
+        # ψ(ΣZ)/α. With a tiny α the times exceed the range of float32, but their logarithms do not
+        exponent = jnp.logaddexp(0.0, times.log_total - jnp.log(self._tau))
+        if self._sigma > 0:
+            exponent = self._tau**self._sigma * jnp.expm1(self._sigma * exponent) / self._sigma
+        number = jnp.sum(times.chosen > 0)
+        return update_concentration(key, now.alpha, self._alpha_prior, number, exponent)
 
-    def _state(
-        self, z: dict, alpha: Array, data: PlackettLuceData, rng_key: Array
-    ) -> GammaProcessState:
+    def _draw_log_unseen(
+        self, key: Array, now: PoolWeights, times: WaitingTimes
+    ) -> tuple[Array, Array]:
+        """Draw log w_*; return it with the log of its inverse scale."""
+        log_rate = jnp.logaddexp(jnp.log(self._tau), times.log_total)
+        if self._sigma == 0:
+            return sample_log_gamma(key, now.alpha) - log_rate, log_rate
+        log_scale = jnp.log(now.alpha / self._sigma) / self._sigma
+        log_tilt = log_rate + log_scale
+        return sample_tilted_stable(key, self._sigma, log_tilt) + log_scale, log_rate
+
+    def _draw_log_weights(self, key: Array, times: WaitingTimes) -> Array:
+        """Draw the log weights of the listed items, (K,)."""
+        shape = jnp.where(times.chosen > 0, times.chosen - self._sigma, 1.0)
+        log_rates = jnp.logaddexp(jnp.log(self._tau), times.log_in_play)
+        log_weights = sample_log_gamma(key, shape) - log_rates
+        return jnp.where(times.chosen > 0, log_weights, -jnp.inf)
+
+    def _sites_of(self, now: PoolWeights) -> dict[str, Array]:
+        z = {"weights": now.weights, "unseen_weight": now.unseen}
+        if self._sigma > 0:
+            z["total_weight"] = jnp.exp(now.log_total)
+        if not self._is_block:
+            z |= {"alpha": now.alpha, "unseen_rate": jnp.exp(now.log_unseen_rate)}
+        return z
+
+    def _state(self, z: dict, alpha: Array, data: PlackettLuceData, rng_key: Array) -> GibbsState:
         log_joint, log_joint_rest = self._log_joint(z, alpha, data)
         if not self._is_block:
             z = {**z, "log_joint": log_joint, "log_joint_rest": log_joint_rest}
-        return GammaProcessState(z, -log_joint, jnp.ones(()), jnp.array(False), rng_key)
+        return GibbsState(z, -log_joint, jnp.ones(()), jnp.array(False), rng_key)
 
     def _log_joint(self, z: dict, alpha: Array, data: PlackettLuceData) -> Pair:
-        """log p(rankings, weights, α)."""
+        """Return log p(rankings, weights, α)."""
         weights, unseen, total = z["weights"], z["unseen_weight"], z.get("total_weight")
         log_joint = log_gamma_process(weights, unseen, total, alpha, self._tau, self._sigma)
-        who = data.members(jnp.zeros(data.num_rankings, jnp.int32), 1)
-        if isinstance(self._alpha, dist.Distribution) and not self._is_block:
-            log_joint += log_prior(self._alpha, alpha)
-        return add_number(log_likelihood_of(data, who, weights[None], unseen[None]), log_joint)
+        membership = _one_cluster(data)
+        if self._alpha_prior is not None:
+            log_joint += log_prior(self._alpha_prior, alpha)
+        likelihood = log_likelihood_of(data, membership, weights[None], unseen[None])
+        return add_number(likelihood, log_joint)
 
-    def _potential(self, state: GammaProcessState, args: tuple, kwargs: dict) -> Array:
+    def _potential(self, state: GibbsState, args: tuple, kwargs: dict) -> Array:
         _, data = self._data(args, kwargs, state.z)
-        return -self._log_joint(state.z, self._given_alpha(state.z, args, kwargs), data)[0]
+        return -self._log_joint(state.z, self._alpha_of(state.z, args, kwargs), data)[0]
+
+
+def _one_cluster(data: PlackettLuceData) -> Membership:
+    return data.membership(jnp.zeros(data.num_rankings, jnp.int32), 1)
+
+
+def _times_chosen(data: PlackettLuceData, num_items: int) -> Array:
+    """Count n_k, how often each item was chosen, (K,)."""
+    rows = jnp.arange(data.counts.shape[0])
+    return times_chosen(data.choices, rows, 0 * rows, data.counts, 1, num_items)[0]
+
+
+def _draw_times(key: Array, now: PoolWeights, data: PlackettLuceData) -> WaitingTimes:
+    """Draw the waiting times of all choices, and sum them."""
+    weights, unseen = now.weights[None], now.unseen[None]
+    in_play, total = sum_times_in_play(key, data, _one_cluster(data), weights, unseen)
+    # masses of choices are those of the normalised weights times the total
+    return WaitingTimes(
+        chosen=_times_chosen(data, len(now.weights)),
+        log_in_play=jnp.log(in_play[0]) - now.log_total,
+        log_total=jnp.log(total[0]) - now.log_total,
+    )
+
+
+def _normalised(
+    now: PoolWeights, log_weights: Array, log_unseen: Array, log_rate: Array
+) -> PoolWeights:
+    """Normalise new weights together with that of the unseen items."""
+    both = jnp.append(log_weights, log_unseen)
+    log_total = jnp.max(both) + jnp.log(jnp.sum(jnp.exp(both - jnp.max(both))))
+    tiny = jnp.finfo(both.dtype).tiny
+    shares = jnp.where(both > -jnp.inf, jnp.maximum(jnp.exp(both - log_total), tiny), 0.0)
+    return PoolWeights(shares[:-1], shares[-1], log_total, now.alpha, log_rate + log_total)

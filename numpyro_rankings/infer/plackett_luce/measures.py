@@ -1,4 +1,10 @@
-"""Gamma processes and their scales given the waiting times (Caron, Teh & Murphy 2014)."""
+"""Root and cluster measures and their scales, given the waiting times.
+
+**References**
+
+1. *Bayesian nonparametric Plackett–Luce models for the analysis of preferences for college degree
+   programmes*, F. Caron, Y. W. Teh, T. B. Murphy (Annals of Applied Statistics, 2014), Appendix D.
+"""
 
 from typing import NamedTuple
 
@@ -11,13 +17,13 @@ from numpyro_rankings.infer.priors import keep_possible, log_prior, log_prior_ra
 from numpyro_rankings.ops.random_measures import log_atoms, log_unseen
 from numpyro_rankings.ops.sampling import sample_atom_counts, sample_log_gamma, slice_sample
 
-# With a small α what is unseen has next to no weight; less than this counts as this, so that
-# float32 can hold its logarithm and products.
+# With a small α the unseen weight may underflow. It is at least this, so that float32 can hold its
+# logarithm and products.
 _LEAST_UNSEEN = 1e-30
 
 
 class Measures(NamedTuple):
-    """The root :math:`G_0` and the clusters' :math:`G_j`, as they are.
+    """The root :math:`G_0` and the measures :math:`G_j` of the clusters, not normalised.
 
     - **root** (K,), **root_unseen** () - :math:`w_{0k}` and :math:`w_{0*}`.
     - **atoms** (C, K), **unseen** (C,) - :math:`w_{jk}` and :math:`w_{j*}`.
@@ -28,9 +34,14 @@ class Measures(NamedTuple):
     atoms: Array
     unseen: Array
 
+    @property
+    def totals(self) -> Array:
+        """Total weight of each cluster, (C,)."""
+        return self.atoms.sum(1) + self.unseen
+
 
 class Scales(NamedTuple):
-    """**alpha**, **phi** and **gamma** at their present values."""
+    """Current values of **alpha**, **phi** and **gamma**."""
 
     alpha: Array
     phi: Array
@@ -40,76 +51,86 @@ class Scales(NamedTuple):
 def draw_clusters(
     key: Array, root: Array, root_unseen: Array, scales: Scales, tau: float, num_slots: int
 ) -> tuple[Array, Array]:
-    """:math:`G_j` given :math:`G_0`, eq. (19): atoms (C, K) and unseen weights (C,)."""
+    """Draw :math:`G_j` given :math:`G_0`, eq. (19): atoms (C, K) and unseen weights (C,)."""
     key_counts, key_weights = random.split(key)
     mean = scales.phi * jnp.append(root, root_unseen)
     counts = sample_atom_counts(key_counts, jnp.tile(mean, (num_slots, 1)), 0.0)
-    # what is unseen has α more
+    # the unseen items have α more mass
     shape = counts.at[:, -1].add(scales.alpha)
     weights = _gamma_or_zero(key_weights, shape, tau + scales.phi)
     return weights[:, :-1], jnp.maximum(weights[:, -1], _LEAST_UNSEEN)
 
 
 def _gamma_or_zero(key: Array, shape: Array, rate: Array) -> Array:
-    """Gamma(shape, rate), 0 where the shape is 0."""
+    """Draw from Gamma(shape, rate), 0 where the shape is 0."""
     positive = shape > 0
     log_draws = sample_log_gamma(key, jnp.where(positive, shape, 1.0))
     return jnp.where(positive, jnp.exp(log_draws) / rate, 0.0)
+
+
+class ClusterTimes(NamedTuple):
+    """What the rankings and their waiting times say of the clusters.
+
+    - **occupied** - (C,) bool.
+    - **chosen** - n_jk, how often each item was chosen, (C, K).
+    - **in_play** - Z̃_jk, total time for which each item was in play, (C, K).
+    - **total** - Z̃_j, (C,).
+    """
+
+    occupied: Array
+    chosen: Array
+    in_play: Array
+    total: Array
 
 
 def update_measures(
     key: Array,
     measures: Measures,
     scales: Scales,
+    times: ClusterTimes,
     alpha_prior: dist.Distribution | None,
-    occupied: Array,
-    chosen: Array,
-    in_play: Array,
-    total_time: Array,
     tau: float,
-) -> tuple[Measures, Array]:
-    """Steps 2, 1b, 5, 1 and 3 of Appendix D, given the waiting times.
+) -> tuple[Measures, Scales]:
+    """Draw α and all measures given the waiting times: steps 2, 1b, 5, 1 and 3 of Appendix D.
 
-    :param chosen: n_jk, (C, K).
-    :param in_play: Z̃_jk, the times that items were in play, (C, K).
-    :param total_time: Z̃_j, (C,).
-    :return: the measures and α.
+    :param alpha_prior: None if α is fixed.
     """
     keys = random.split(key, 6)
     phi, rate = scales.phi, tau + scales.phi
-    number = chosen.shape[1]
-    # 2a-c: α, with all that is unseen integrated out, and what it was integrated over
-    left = rate / (rate + total_time)
-    x0 = jnp.sum(jnp.where(occupied, phi * (1.0 - left), 0.0))
-    y0 = jnp.sum(jnp.where(occupied, jnp.log1p(total_time / rate), 0.0))
+    number = times.chosen.shape[1]
+    # 2a-c: α with all unseen weights integrated out, then the root's unseen weight
+    left = rate / (rate + times.total)
+    x0 = jnp.sum(jnp.where(times.occupied, phi * (1.0 - left), 0.0))
+    y0 = jnp.sum(jnp.where(times.occupied, jnp.log1p(times.total / rate), 0.0))
     alpha = scales.alpha
     if alpha_prior is not None:
         exponent = y0 + jnp.log1p(x0 / tau)
         alpha = update_concentration(keys[0], alpha, alpha_prior, number, exponent)
     root_unseen = jnp.exp(sample_log_gamma(keys[1], alpha)) / (tau + x0)
-    # in the last column from here on: what is unseen, which is never chosen, and α more of it
-    times = jnp.append(in_play, total_time[:, None], axis=1)
-    chosen = jnp.pad(chosen, ((0, 0), (0, 1)))
+    # from here on the last column is for the unseen items: never chosen, and of α more mass
+    in_play = jnp.append(times.in_play, times.total[:, None], axis=1)
+    chosen = jnp.pad(times.chosen, ((0, 0), (0, 1)))
     more = jnp.append(jnp.zeros(number), alpha)
     # 2c and 1b: u_j*, and u_jk with w_jk integrated out
-    x = phi * jnp.append(measures.root, root_unseen) * rate / (rate + times)
+    x = phi * jnp.append(measures.root, root_unseen) * rate / (rate + in_play)
     counts = sample_atom_counts(keys[2], x, chosen)
     # 2d and 5: w_jk and w_j*
-    weights = _gamma_or_zero(keys[3], chosen + counts + more, rate + times)
+    weights = _gamma_or_zero(keys[3], chosen + counts + more, rate + in_play)
     weights = weights.at[:, -1].max(_LEAST_UNSEEN)
-    # 1: the sums of the weights of a cluster, which the rankings say nothing of
+    # 1: the total weight of each cluster, on which the likelihood does not depend
     total = jnp.exp(sample_log_gamma(keys[4], alpha + counts.sum(1))) / rate
     weights *= (total / weights.sum(1))[:, None]
     weights = weights.at[:, -1].max(_LEAST_UNSEEN)
     # 3: the root
-    sums = jnp.sum(jnp.where(occupied[:, None], counts, 0.0), axis=0)
-    sums = sums.at[:-1].max(1.0) + more  # never less: each listed item is in some cluster
-    root = jnp.exp(sample_log_gamma(keys[5], sums)) / (tau + occupied.sum() * phi)
+    sums = jnp.sum(jnp.where(times.occupied[:, None], counts, 0.0), axis=0)
+    sums = sums.at[:-1].max(1.0) + more  # at least 1: each listed item is in some cluster
+    root = jnp.exp(sample_log_gamma(keys[5], sums)) / (tau + times.occupied.sum() * phi)
     root = root.at[-1].max(_LEAST_UNSEEN)
-    return Measures(root[:-1], root[-1], weights[:, :-1], weights[:, -1]), alpha
+    measures = Measures(root[:-1], root[-1], weights[:, :-1], weights[:, -1])
+    return measures, scales._replace(alpha=alpha)
 
 
-def update_dependence(
+def update_phi(
     key: Array,
     measures: Measures,
     scales: Scales,
@@ -117,7 +138,7 @@ def update_dependence(
     occupied: Array,
     tau: float,
 ) -> Array:
-    """Step 8: φ by slice sampling of its logarithm, with eq. (25) and (26)."""
+    """Draw φ by slice sampling of its logarithm, with eq. (25) and (26): step 8 of Appendix D."""
 
     def difference(log_phi: Array, step: Array) -> Array:
         old, new = jnp.exp(log_phi), jnp.exp(log_phi + step)
@@ -144,10 +165,10 @@ def update_common_scale(
     occupied: Array,
     tau: float,
 ) -> tuple[Measures, Scales]:
-    """Divide all measures by what φ is multiplied with, by slice sampling of its logarithm.
+    """Multiply φ and divide all measures by one factor, by slice sampling of its logarithm.
 
-    The rankings do not mind, and φ G_0 stays, which says how much the clusters resemble the root:
-    φ and the scale of the root move far together only.
+    The likelihood is unchanged, and so is φ G_0, the resemblance of the clusters to the root. φ and
+    the scale of the root move far only together.
     """
 
     def scaled(step: Array) -> tuple[Measures, Array]:
@@ -179,7 +200,7 @@ def update_common_scale(
 def update_concentration(
     key: Array, alpha: Array, prior: dist.Distribution, number: Array | int, exponent: Array
 ) -> Array:
-    """Draw α from its density ∝ prior · α^K e^{-α c}; exactly if the prior is a Gamma."""
+    """Draw α from its density ∝ prior · α^K e^{-α c}; exactly under a Gamma prior."""
     if isinstance(prior, dist.Gamma):
         log_draw = sample_log_gamma(key, prior.concentration + number)
         return jnp.exp(log_draw) / (prior.rate + exponent)

@@ -1,4 +1,4 @@
-"""What the kernels share whose items have no end."""
+"""What the kernels with an endless pool of items share."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from numpyro_rankings.infer.checks import check_only_rankings
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData, as_data
 from numpyro_rankings.rankings import Rankings
 
-SITES_OF_DATA = ("process", "rankings")  # of the models of a pool of items
+SITES_OF_DATA = ("process", "rankings")  # factors of the models with a pool of items
 
 
 class PoolKernel(GibbsKernel):
-    """What the kernels share whose items have no end: the rankings of those that are listed."""
+    """Base of the kernels with an endless pool of items; they see the listed items only."""
 
     def _check(self, args: tuple, kwargs: dict) -> None:
         self._check_use_as_block()
@@ -20,8 +20,8 @@ class PoolKernel(GibbsKernel):
             check_only_rankings(args, kwargs)
         if find_rankings(args, kwargs).choice_sets is not None:
             raise ValueError(
-                "these are subset rankings (they have choice sets); the model is one of rankings "
-                "of all items, of which there is no end"
+                "these are subset rankings (they have choice sets); the model is for rankings of "
+                "all items of an endless pool"
             )
 
     def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
@@ -36,7 +36,7 @@ class PoolKernel(GibbsKernel):
 
 
 def of_listed_items(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    """The arguments of a model, with rankings of those items only that some ranking lists."""
+    """Return the arguments of a model, with rankings of the listed items only."""
 
     def listed(value: Any) -> Any:
         return value.of_listed_items() if isinstance(value, Rankings) else value
@@ -45,7 +45,7 @@ def of_listed_items(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
 
 
 def check_listed(rankings: Rankings, z: dict | None) -> None:
-    """Raise ValueError if a state is of other items than the rankings."""
+    """Raise ValueError if the items of a state differ from those of the rankings."""
     if z is not None and z["weights"].shape[-1] != rankings.num_items:
         raise ValueError(
             f"there are weights of {z['weights'].shape[-1]} items and rankings of "

@@ -6,20 +6,20 @@ import numpy as np
 from jax import Array, random
 
 from numpyro_rankings.infer.mixture.labels import draw_labels
-from numpyro_rankings.infer.mixture.members import Members
+from numpyro_rankings.infer.mixture.membership import Membership
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData
 from numpyro_rankings.infer.plackett_luce.waiting_times import normalise, sum_times_in_play
 from numpyro_rankings.ops.choices import log_likelihoods, times_chosen
 
 _START_ITERATIONS = 200  # of EM, before the first sweep
-_MOST_STARTS, _MOST_CELLS = 20, 4_000_000_000  # of EM in a mixture; what all of them may touch
-_SEED_BOOST = 1.0  # log weight that each place of a seed ranking is worth
+_MOST_STARTS, _MOST_CELLS = 20, 4_000_000_000  # of EM in a mixture; cells that all may evaluate
+_SEED_BOOST = 1.0  # log weight for each place of a seed ranking
 
 
 def start_mixture(
     key: Array, data: PlackettLuceData, slots: int, num_items: int
 ) -> tuple[Array, Array]:
-    """Labels and weights at the best of some optima that EM finds from random rankings."""
+    """Return labels and weights at the best of several optima that EM finds from random rankings."""
     num_rows, num_stages = data.choices.orderings.shape
     cells = slots * num_rows * num_stages * _START_ITERATIONS
     starts = 1 if slots == 1 else min(max(_MOST_CELLS // cells, 1), _MOST_STARTS)
@@ -51,9 +51,9 @@ def start_mixture(
 def _expectation_maximization(
     weights: Array, log_shares: Array, data: PlackettLuceData
 ) -> tuple[Array, Array]:
-    """One step of EM, with one of Hunter's in it.
+    """Make one step of EM, whose M-step is one of Hunter's MM steps.
 
-    Each item and each component counts once more than it occurs, so that no weight is 0.
+    Every item and component counts once more than it occurs, so that no weight is 0.
     """
     num_components, num_items = weights.shape
     table = log_likelihoods(data.choices, weights, None, jnp.array(num_components))
@@ -62,9 +62,9 @@ def _expectation_maximization(
 
     def one(component: tuple[Array, Array]) -> Array:
         chances, weights = component
-        who = Members(rows, 0 * rows, chances)
-        in_play, _ = sum_times_in_play(None, data, who, weights[None], None)
-        chosen = times_chosen(data.choices, *who, 1, num_items)
+        membership = Membership(rows, 0 * rows, chances)
+        in_play, _ = sum_times_in_play(None, data, membership, weights[None], None)
+        chosen = times_chosen(data.choices, *membership, 1, num_items)
         return normalise(jnp.log(1.0 + chosen[0]) - jnp.log(in_play[0] + num_items))
 
     weights = jax.lax.map(one, (chances, weights))
@@ -73,7 +73,7 @@ def _expectation_maximization(
 
 
 def _around_rankings(key: Array, data: PlackettLuceData, slots: int, num_items: int) -> Array:
-    """Log weights of K components around random rankings, (K, n)."""
+    """Return log weights of K components around random rankings, (K, n)."""
     orderings = data.choices.orderings
     rows = data.row_index[random.randint(key, (slots,), 0, data.num_rankings)]
     seeds, stages = orderings[rows], orderings.shape[1]

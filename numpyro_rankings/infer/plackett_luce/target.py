@@ -1,5 +1,6 @@
-"""The density that the moves of Plackett–Luce clusters leave invariant."""
+"""Likelihood, prior and proposals of Plackett–Luce clusters, for ``mixture/label_free.py``."""
 
+import math
 from typing import NamedTuple, Protocol
 
 import jax
@@ -7,8 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import gammaln
 
-from numpyro_rankings.infer.mixture.label_free import Large, log_prior_of_shares, relative
-from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.infer.mixture.label_free import Pair, Path, Proposal, StepDraw, relative
 from numpyro_rankings.ops.choices import (
     Choices,
     counts_of_cells,
@@ -22,7 +22,7 @@ from numpyro_rankings.ops.random_measures import log_atoms
 
 
 class WeightsPrior(Protocol):
-    """Prior of the weights of a cluster, the atoms of a measure, not normalised."""
+    """Prior of the weights of a cluster, the atoms of a measure, which are not normalised."""
 
     @property
     def has_zeros(self) -> bool:
@@ -30,18 +30,18 @@ class WeightsPrior(Protocol):
 
     @property
     def rate(self) -> Array | float:
-        """Inverse scale of an atom that comes up by itself."""
+        """Rate of an atom that appears independently of others."""
 
     @property
     def shape(self) -> Array:
         """Mean weights times that rate, (K,)."""
 
     def log_density(self, log_weights: Array) -> Array:
-        """Of the logarithms of the weights, (W, K), -inf where there is no atom: (W,)."""
+        """Return the log density of log weights, (W, K), -inf where there is no atom: (W,)."""
 
 
 class GammaWeights(NamedTuple):
-    """Of a finite mixture: Gamma(**shape**, 1), shape (n,)."""
+    """Prior in a finite mixture: Gamma(**shape**, 1), shape (n,)."""
 
     shape: Array
 
@@ -59,7 +59,7 @@ class GammaWeights(NamedTuple):
 
 
 class PittWalkerWeights(NamedTuple):
-    """Of a leaf given the **root** (K,), φ and τ, eq. (19)."""
+    """Prior of a leaf given the **root** (K,), φ and τ, eq. (19) of Caron, Teh & Murphy (2014)."""
 
     root: Array
     phi: Array
@@ -84,56 +84,97 @@ class PittWalkerWeights(NamedTuple):
         return log_atoms(weights, self.root, self.phi, self.tau).sum(1) + jacobian
 
 
-class Mixture(NamedTuple):
-    """What the moves change, in the W slots of A and of the clusters that may join it.
+class WeightsDraw(NamedTuple):
+    """Random numbers of a step besides those of every family.
 
-    - **log_weights** - of the items, not normalised, (W, K), -inf where there is no atom.
-    - **log_priors** - log density of the weights of each cluster, (W,).
-    - **log_shares**, **table**, **density** - as in ``marginal_mallows``.
+    - **moves** - which of the weights a step changes, (K,).
+    - **flip_chance** - chance that an atom of a cluster is no atom of its offspring, or the
+      reverse; **flips** - (K,) bool; **log_atoms** - log weights of atoms that appear, (K,).
     """
 
-    log_weights: Array
-    log_priors: Array
-    log_shares: Array
-    table: Array
-    density: Array
+    moves: Array
+    flip_chance: Array
+    flips: Array
+    log_atoms: Array
 
 
-class Target(NamedTuple):
-    """The density that the moves leave invariant, of log weights and shares.
+class WeightsClusters(NamedTuple):
+    """Likelihood, prior and proposals of Plackett–Luce clusters.
 
-    The weights of the unseen do not change. Slots that hold nobody have some too, draws from their
-    prior, which wait there for a cluster.
+    The parameters are log weights, (W, K), not normalised, -inf where there is no atom. The weights
+    of the unseen items do not change. Slots without rankings have them too, as draws from their
+    prior, for clusters to come.
 
-    - **large** - A, and the slots that may join it.
     - **unseen** - weight of all unlisted items in each slot, (W,).
-    - **start** - log density of each row at the start, (rows,).
-    - **partition**, **prior**, **choices** - as in a sweep; **cells**, **design** - of the
-      choices.
+    - **prior** - of the weights, and **log_beta** - log β, ().
+    - **choices** - of the rankings; **cells**, **design** - tables of them, or None.
     """
 
-    large: Large
     unseen: Array
-    start: Array
-    partition: PartitionPrior
     prior: WeightsPrior
+    log_beta: Array | float
     choices: Choices
     cells: Array | None
     design: Array | None
 
-    def log_row(self, log_weights: Array, unseen: Array) -> Array:
-        """Log probability of every row in one cluster, (rows,)."""
+    @property
+    def free_slots_hold_parameters(self) -> bool:
+        return True
+
+    def log_row(self, parameters: Array, slot: Array) -> Array:
+        return self.log_row_of(parameters, self.unseen[slot])
+
+    def log_row_of(self, log_weights: Array, unseen: Array) -> Array:
+        """Return the log probability of every row in a cluster with these weights, (rows,)."""
         weights, rest = _relative_weights(log_weights, unseen)
         if self.design is not None:
             return log_designed_likelihoods(self.design, weights, rest)
         return log_row_likelihoods(self.choices, weights, rest, self.cells)
 
+    def log_prior(self, parameters: Array) -> Array:
+        return self.prior.log_density(parameters) + self.log_beta
+
+    def propose(self, parameters: Array, pair: Pair, draw: StepDraw) -> Proposal:
+        """Propose weights around those of c; in a merge, evaluate those of d around c."""
+        splits, merges, trades = pair.kind
+        of_family: WeightsDraw = draw.family
+        parent = parameters[pair.c]
+        is_atom = parent > -jnp.inf
+        change = draw.scale * draw.normals[:-1]
+        offspring = jnp.where(is_atom, parent + change, of_family.log_atoms)
+        offspring = jnp.where(is_atom ^ of_family.flips, offspring, -jnp.inf)
+        changed = jnp.where(of_family.moves, parent + change, parent)
+        log_weights = jnp.where(splits, offspring, jnp.where(trades | merges, parent, changed))
+        of_pair = jnp.where(merges, parameters[pair.d], offspring)
+        chance = of_family.flip_chance
+        log_density = log_offspring(of_pair, parent, draw.scale, chance, self.prior.rate)
+        # the target is a density of log weights, in which the steps are normal: no Jacobian
+        return Proposal(log_weights, log_density, jnp.zeros(()))
+
+    def path(self, parameters: Array, active: Array, start: Array) -> Path:
+        """Vary all log weights."""
+        is_atom = parameters > -jnp.inf
+
+        def log_weights(position: Array) -> Array:
+            return jnp.where(is_atom, position, -jnp.inf)
+
+        def row(log_weights: Array, unseen: Array) -> Array:
+            return relative(self.log_row_of(log_weights, unseen), start)
+
+        return Path(
+            position=jnp.where(is_atom, parameters, 0.0),
+            moving=active[:, None] & is_atom,
+            parameters=log_weights,
+            rows=lambda position: jax.vmap(row)(log_weights(position), self.unseen),
+            log_jacobian=lambda position: jnp.zeros(()),
+        )
+
     def slope(self, log_weights: Array, unseen: Array, amounts: Array) -> tuple[Array, Array]:
-        """How often each item was chosen, (K,), and the slope of the log likelihood, (K,).
+        """Return how often each item was chosen, and the gradient of the log likelihood, (K,) each.
 
-        That is n_k - w_k Σ 1/mass, over the stages with k in play.
+        The gradient is n_k - w_k Σ 1/mass, over the stages with k in play.
 
-        :param amounts: how much each row counts, (rows,).
+        :param amounts: weight of each row, (rows,).
         """
         num_items = len(log_weights)
         if self.design is not None:
@@ -144,38 +185,41 @@ class Target(NamedTuple):
         else:
             rows = jnp.arange(len(amounts))
             chosen = times_chosen(self.choices, rows, 0 * rows, amounts, 1, num_items)[0]
-            _, pull_back = jax.vjp(lambda x: self.log_row(x, unseen), log_weights)
+            _, pull_back = jax.vjp(lambda x: self.log_row_of(x, unseen), log_weights)
             return chosen, pull_back(amounts)[0]
         weights, rest = _relative_weights(log_weights, unseen)
         times = sets / set_masses(weights[None], rest[None])[0]
         in_play = jnp.dot(times, in_sets(num_items, times.dtype), precision="highest")
         return chosen, chosen - weights * in_play
 
-    def row(self, log_weights: Array, unseen: Array) -> Array:
-        """The same over the density at the start, no logarithm."""
-        return relative(self.log_row(log_weights, unseen), self.start)
-
-    def thinned(self, every: int) -> "Target":
-        """The same of every so many rows."""
+    def thinned(self, every: int) -> "WeightsClusters":
+        """Return the same with only every so many of the rows."""
         return self._replace(
-            start=self.start[::every],
             choices=jax.tree.map(lambda x: x[::every], self.choices),
             cells=None if self.cells is None else self.cells[:, ::every],
             design=None if self.design is None else self.design[::every],
         )
 
-    def log_prior(self, log_priors: Array, log_shares: Array) -> Array:
-        """Log of all but the likelihood."""
-        if self.partition.num_components is None:
-            log_priors = log_priors + jnp.log(self.partition.alpha)
-        return log_prior_of_shares(self.large, self.partition, log_priors, log_shares)
-
 
 def _relative_weights(log_weights: Array, unseen: Array) -> tuple[Array, Array]:
-    """Weights and that of the unseen, which add up to 1."""
+    """Return the weights and that of the unseen items, normalised to a sum of 1."""
     largest = jax.lax.stop_gradient(jnp.max(log_weights))
     largest = jnp.where(largest > -jnp.inf, largest, 0.0)
     weights = jnp.exp(log_weights - largest)
     rest = unseen * jnp.exp(-largest)
     total = weights.sum() + rest
     return weights / total, rest / total
+
+
+def log_offspring(
+    log_weights: Array, parent: Array, scale: Array, flip_chance: Array, rate: Array | float
+) -> Array:
+    """Return the log density of the log weights of a cluster around its parent's, both (K,)."""
+    is_atom, of_parent = log_weights > -jnp.inf, parent > -jnp.inf
+    log_same, log_flip = jnp.log1p(-flip_chance), jnp.log(jnp.maximum(flip_chance, 1e-30))
+    log_density = jnp.where(is_atom == of_parent, log_same, log_flip)
+    value, center = jnp.where(is_atom, log_weights, 0.0), jnp.where(of_parent, parent, 0.0)
+    moved = -0.5 * ((value - center) / scale) ** 2 - jnp.log(scale * math.sqrt(2 * math.pi))
+    appeared = jnp.log(rate) + value - rate * jnp.exp(value)
+    log_density += jnp.where(is_atom, jnp.where(of_parent, moved, appeared), 0.0)
+    return log_density.sum()

@@ -1,10 +1,16 @@
-"""The waiting times of Plackett–Luce choices (Caron & Doucet 2012)."""
+"""Waiting times of Plackett–Luce choices, given which the weights are gamma variables.
+
+**References**
+
+1. *Efficient Bayesian inference for generalized Bradley–Terry models*, F. Caron, A. Doucet (JCGS,
+   2012).
+"""
 
 import jax
 import jax.numpy as jnp
 from jax import Array, random
 
-from numpyro_rankings.infer.mixture.members import Members
+from numpyro_rankings.infer.mixture.membership import Membership
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData
 from numpyro_rankings.ops.choices import (
     can_be_tabled,
@@ -16,11 +22,11 @@ from numpyro_rankings.ops.choices import (
 )
 from numpyro_rankings.ops.sampling import sample_log_gamma
 
-_COST_OF_GAMMA = 8  # in exponential draws
+_COST_OF_GAMMA = 8  # of a gamma draw, in exponential draws
 
 
 def draw_times(key: Array | None, counts: Array, masses: Array) -> Array:
-    """Sums of ``counts`` waiting times Z ~ Exponential(mass); their means if there is no key."""
+    """Draw sums of ``counts`` waiting times Z ~ Exponential(mass); without a key, their means."""
     if key is None:
         return counts / masses
     draws = jnp.exp(sample_log_gamma(key, jnp.maximum(counts, 1).astype(masses.dtype)))
@@ -28,32 +34,38 @@ def draw_times(key: Array | None, counts: Array, masses: Array) -> Array:
 
 
 def sum_times_in_play(
-    key: Array | None, data: PlackettLuceData, who: Members, weights: Array, pool: Array | None
+    key: Array | None,
+    data: PlackettLuceData,
+    membership: Membership,
+    weights: Array,
+    pool: Array | None,
 ) -> tuple[Array, Array]:
-    """Draw all waiting times, and add them up over the stages where each item was in play.
+    """Draw all waiting times, and sum them over the stages in which each item was in play.
 
     :param key: None for expected times.
-    :param weights: (C, n), adding up to at most 1 with the pool's, (C,).
-    :return: (C, n), and the sum of all waiting times, (C,).
+    :param weights: (C, n); with those of the **pool**, (C,), their sum is at most 1.
+    :return: (C, n), and the sum of all waiting times of each cluster, (C,).
     """
     num_clusters, num_items = weights.shape
     choices, stages = data.choices, data.choices.orderings.shape[1]
-    alone = len(who.rows) == data.num_rankings  # each entry is one ranking
+    alone = len(membership.rows) == data.num_rankings  # each entry is one ranking
     cells = num_clusters * (_COST_OF_GAMMA if key is not None and alone else 1)
-    if can_be_tabled(cells, num_items, len(who.rows), stages):
-        counts = set_counts(choices, *who, num_clusters, num_items)
+    if can_be_tabled(cells, num_items, len(membership.rows), stages):
+        counts = set_counts(choices, *membership, num_clusters, num_items)
         times = draw_times(key, counts, set_masses(weights, pool))
         return jnp.dot(times, in_sets(num_items, times.dtype), precision="highest"), times.sum(1)
-    masses = stage_masses(choices, who.rows, who.clusters, weights, pool)
-    counts = choices.informative.T[:, who.rows] * who.weights
+    masses = stage_masses(choices, membership.rows, membership.clusters, weights, pool)
+    counts = choices.informative.T[:, membership.rows] * membership.weights
     if key is not None and alone:
         times = counts * random.exponential(key, masses.shape, masses.dtype) / masses
     else:
         times = draw_times(key, counts, masses)
-    return times_in_play(times, choices, who.rows, who.clusters, num_clusters, num_items)
+    return times_in_play(
+        times, choices, membership.rows, membership.clusters, num_clusters, num_items
+    )
 
 
 def normalise(log_weights: Array) -> Array:
-    """Weights that add up to 1 along the last axis, none of them 0."""
+    """Return weights that sum to 1 along the last axis, none of them 0."""
     weights = jax.nn.softmax(log_weights, axis=-1)
     return jnp.maximum(weights, jnp.finfo(weights.dtype).tiny)

@@ -1,0 +1,97 @@
+"""Centers and concentrations of Mallows clusters given the labels (step 2 of Figures 1 and 5)."""
+
+import jax
+import jax.numpy as jnp
+from jax import Array, random
+
+from numpyro_rankings.infer.mallows.centers import (
+    CenterSums,
+    propose_rearrangement,
+    update_centers,
+)
+from numpyro_rankings.infer.mallows.concentrations import ConcentrationPrior
+from numpyro_rankings.infer.mallows.data import MallowsData, Occupancy, code_sums, occupancy_of
+from numpyro_rankings.infer.mallows.settings import MallowsSettings
+from numpyro_rankings.infer.mallows.sweep import Given, MallowsMixture
+from numpyro_rankings.ops.codes import inverse_ordering
+from numpyro_rankings.ops.sampling import sample_concentration
+from numpyro_rankings.ops.special import log_beta_tilde_change
+
+
+def update_parameters(
+    key: Array, now: MallowsMixture, given: Given, settings: MallowsSettings
+) -> tuple[MallowsMixture, Array]:
+    """Draw centers and concentrations given the labels.
+
+    :return: the mixture, and the mean acceptance probability of the stagewise draws of the centers.
+    """
+    data, num_slots, num_items = given.data, *now.center.shape
+    occupancy = occupancy_of(data, now.labels, num_slots)
+    sums = code_sums(occupancy.membership, data, inverse_ordering(now.center))
+    num_moves, exact = settings.num_reinsertions, settings.exact
+    if num_moves is None:
+        num_moves = min(2 * num_items, 100)
+    occupied = occupancy.sizes > 0
+
+    def update(
+        carry: tuple[CenterSums, Array], key: Array
+    ) -> tuple[tuple[CenterSums, Array], Array]:
+        centers, theta = carry
+        key_center, key_theta, key_both = random.split(key, 3)
+        centers, accept = update_centers(
+            key_center, centers, theta, occupancy, data, num_moves, exact
+        )
+        theta = given.prior.update(key_theta, theta, centers.sums, occupancy.counts, data.limits)
+        if exact:
+            centers, theta = rearrange(key_both, centers, theta, occupancy, given.prior, data)
+        mean_accept = jnp.sum(accept * occupied) / jnp.maximum(occupied.sum(), 1)
+        return (centers, theta), mean_accept
+
+    keys = random.split(key, settings.num_center_updates)
+    start = CenterSums(now.center, sums), now.concentration
+    (centers, theta), accept = jax.lax.scan(update, start, keys)
+    return now._replace(center=centers.center, concentration=theta), accept.mean()
+
+
+def rearrange(
+    key: Array,
+    centers: CenterSums,
+    theta: Array,
+    occupancy: Occupancy,
+    prior: ConcentrationPrior,
+    data: MallowsData,
+) -> tuple[CenterSums, Array]:
+    """Move σ and θ together, between modes that updates of σ given θ do not leave.
+
+    σ' rearranges a window of places, and θ' is drawn from its conditional given σ' under the
+    conjugate part of the prior. The Metropolis-Hastings ratio is then one of B̃eta functions.
+    """
+    conjugate = prior.conjugate_part(data.limits)
+    num_slots, num_items = centers.center.shape
+    if conjugate is None or num_items < 2:
+        return centers, theta
+    nu_r, nu = conjugate
+    # a single population cannot escape by its labels; elsewhere one try a sweep is enough
+    membership = occupancy.membership
+    num_moves = 8 if num_slots == 1 and membership.rows.shape[0] <= 2**14 else 1
+    b = nu + occupancy.counts + 1.0
+
+    def move(carry: tuple[CenterSums, Array], key: Array) -> tuple[tuple[CenterSums, Array], None]:
+        (center, sums), theta = carry
+        key_center, key_theta, key_accept = random.split(key, 3)
+        proposal = propose_rearrangement(key_center, center)
+        new_sums = code_sums(membership, data, inverse_ordering(proposal))
+        new_theta = sample_concentration(key_theta, nu_r + new_sums, b, data.limits)
+        change = (new_sums - sums).astype(float)
+        log_accept = log_beta_tilde_change(nu_r + sums, b, data.limits, change)
+        log_accept += prior.log_rest(new_theta, data.limits)
+        log_accept -= prior.log_rest(theta, data.limits)
+        accept_prob = jnp.exp(jnp.minimum(log_accept.sum(1), 0.0))
+        accepted = (random.uniform(key_accept, accept_prob.shape) < accept_prob)[:, None]
+        centers = CenterSums(
+            jnp.where(accepted, proposal, center), jnp.where(accepted, new_sums, sums)
+        )
+        return (centers, jnp.where(accepted, new_theta, theta)), None
+
+    keys = random.split(key, num_moves)
+    return jax.lax.scan(move, (centers, theta), keys)[0]
