@@ -34,7 +34,8 @@ PUBLIC = (
 )
 DIRECTIVE = re.compile(r"^\.\. (py:|auto)(\w+):: ([\w.]+)", re.MULTILINE)
 PAGES = {
-    "index.rst": [pytest.mark.slow],
+    "tutorial.rst": [pytest.mark.slow],
+    "recipes.rst": [pytest.mark.slow],
     "choosing.rst": [],
     "composing.rst": [],
     "extending.rst": [pytest.mark.slow],
