@@ -105,8 +105,8 @@ def check_possible(potential_energy: Array) -> None:
         return
     if not np.all(np.asarray(potential_energy) < np.inf):
         raise ValueError(
-            "the start has probability 0 under the model: choose another init or other init_params. "
-            "The data may also be too large for the precision, or a family may return NaN scores"
+            "the start has probability 0 under the model: choose another init or init_params. The "
+            "data may also be too large for the precision, or a family may return NaN scores"
         )
 
 

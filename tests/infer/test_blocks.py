@@ -269,7 +269,7 @@ REFUSED = {
     "the rankings as an outcome": (
         {"prior": of_slots},
         {"judge_sites": ["pi"], "assignment": "parallel"},
-        "'pi' is of the rankings",
+        "'pi' is the likelihood of the rankings",
     ),
     "a site of the occupied": ({"more": of_occupied}, {}, "'latent' depends on 'z'"),
     "no such site": (
@@ -352,7 +352,7 @@ def test_blocks_refuse_what_they_cannot_own():
         numpyro.sample("all", dist.Normal(0.0, 1.0), obs=0.3)
 
     parallel = {"max_clusters": 4, "assignment": "parallel", "sites": SITES}
-    with pytest.raises(ValueError, match="'other'; the sites with a value are"):
+    with pytest.raises(ValueError, match="'other'; the observed sites are"):
         run(shared_outcome, [(NUTS(shared_outcome), None)], judge_sites=["other"], **parallel)
     with pytest.raises(ValueError, match="each of the 3 judges"):
         run(shared_outcome, [(NUTS(shared_outcome), None)], judge_sites=["all"], **parallel)

@@ -28,7 +28,7 @@ from numpyro_rankings.infer.plackett_luce.measures import (
     Scales,
     update_common_scale,
     update_concentration,
-    update_dependence,
+    update_phi,
 )
 from numpyro_rankings.infer.priors import draw_start, keep_possible, log_prior, log_prior_ratio
 from numpyro_rankings.ops.random_measures import log_atoms, log_unseen
@@ -199,8 +199,8 @@ UPDATES = {
         log_finite,
     ),
     "alpha, discount": (
-        lambda key, x, prior: alpha.update_alpha_with_discount(
-            key, alpha.RestaurantPrior(x, jnp.array(0.3)), prior, SIZES
+        lambda key, x, prior: alpha.update_alpha(
+            key, PartitionPrior(x, discount=jnp.array(0.3)), prior, SIZES
         ),
         log_discount,
     ),
@@ -233,7 +233,7 @@ UPDATES = {
         lambda x: 3 * np.log(x) - 2 * x,
     ),
     "phi": (
-        lambda key, x, prior: update_dependence(
+        lambda key, x, prior: update_phi(
             key, MEASURES, Scales(jnp.array(1.3), x, jnp.array(1.0)), prior, OCCUPIED, TAU
         ),
         log_dependence,
@@ -333,6 +333,6 @@ def test_a_density_that_is_no_number_is_refused():
         lambda prior: PlackettLuceGibbs(num_components=2, alpha=prior),
         lambda prior: SliceGibbs(concentration_prior=prior),
     ):
-        with pytest.raises(ValueError, match="a log density that is no number"):
+        with pytest.raises(ValueError, match="a log density of NaN"):
             make(Broken(1.0))
         make(dist.Uniform(0.2, 1.0, validate_args=False))

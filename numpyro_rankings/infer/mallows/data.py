@@ -116,11 +116,12 @@ def check_code_sums(rankings: Rankings, num_stages: int) -> None:
     """Refuse rankings whose code sums might wrap around."""
     most = largest_code_sum(rankings, num_stages)
     if most > _MOST_CODES:
+        enough = _MOST_CODES // (rankings.num_items - 1)
         raise ValueError(
             f"{rankings.num_rankings} rankings of {rankings.num_items} items are too many: the "
             f"sum of their codes may reach {most:.3g} at a stage, and the largest sum that can be "
-            f"stored is {_MOST_CODES}. Take a random sample of at most {_MOST_CODES // (rankings.num_items - 1)} rankings, "
-            "or leave out items that few of them list"
+            f"stored is {_MOST_CODES}. Take a random sample of at most {enough} rankings, or leave out "
+            "items that few of them list"
         )
 
 

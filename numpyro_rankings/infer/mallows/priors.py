@@ -92,8 +92,8 @@ def concentration_prior_of_model(
         )
     if prior.batch_shape not in ((), (num_slots,)):
         raise ValueError(
-            f"site {site!r} has batch shape {prior.batch_shape}; the kernel has {num_slots} cluster "
-            "slots (max_clusters or num_components)"
+            f"site {site!r} has batch shape {prior.batch_shape}; the kernel has {num_slots} "
+            "cluster slots (max_clusters or num_components)"
         )
     prior = base_of(prior)
     per_slot = prior.batch_shape[: -1 if prior.event_shape == () else None]

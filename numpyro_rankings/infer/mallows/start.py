@@ -257,7 +257,7 @@ def move_blocks(
 def draw_start_of_mixture(
     key: Array, settings: MallowsSettings, rankings: Rankings, data: MallowsData
 ) -> Start:
-    """Draw where a chain starts; by default a finite mixture is searched for if it is affordable."""
+    """Draw where a chain starts; by default a finite mixture is searched for if affordable."""
     num_slots, n, stages = settings.num_slots, rankings.num_items, data.orderings.shape[1]
     iterations = search_iterations(settings, rankings)
     if iterations > 0:

@@ -12,6 +12,7 @@ from helpers.enumeration import codes_of
 from jax import random
 
 from numpyro_rankings.infer.mallows.centers import (
+    CenterSums,
     _cost_difference,
     pair_costs,
     reinsert_items,
@@ -19,9 +20,9 @@ from numpyro_rankings.infer.mallows.centers import (
     shuffle_unlisted,
     update_centers,
 )
-from numpyro_rankings.infer.mallows.data import MallowsData, code_sums, stage_counts
-from numpyro_rankings.infer.mixture.members import Members
-from numpyro_rankings.ops.codes import inverse_ordering
+from numpyro_rankings.infer.mallows.data import MallowsData, code_sums, occupancy_of, stage_counts
+from numpyro_rankings.infer.mixture.membership import Membership, membership_of
+from numpyro_rankings.ops.codes import inverse_ordering, max_codes
 
 THETA = (1.2, 0.4)
 TABLES = {"one": [(0,)], "two": [(0, 1)], "three": [(0, 1), (2, 0), (1, 3)]}
@@ -30,7 +31,7 @@ UNCORRECTED = {"one": 0.18, "two": 0.12, "three": 0.11}
 CHAINS = 20_000
 
 
-def table_of(lists, stages, counts=None):
+def table_of(lists, stages, counts=None, num_items=4):
     """The arrays that the moves read."""
     orderings = np.full((len(lists), stages), -1, np.int32)
     for row, ranking in zip(orderings, lists, strict=True):
@@ -38,8 +39,16 @@ def table_of(lists, stages, counts=None):
     counts = np.ones(len(lists), np.int32) if counts is None else np.asarray(counts, np.int32)
     row_index = np.repeat(np.arange(len(lists), dtype=np.int32), counts)
     return MallowsData(
-        jnp.asarray(orderings), jnp.asarray(counts), jnp.asarray(row_index), jnp.zeros(len(lists))
+        jnp.asarray(orderings),
+        jnp.asarray(counts),
+        jnp.asarray(row_index),
+        jnp.zeros(len(lists)),
+        max_codes(num_items, stages),
     )
+
+
+def rows_of_clusters(data, labels, num_slots):
+    return membership_of(labels, data.row_index, len(data.orderings), num_slots)
 
 
 def exact_posterior(lists, theta, num_items):
@@ -71,13 +80,14 @@ def chains_of(move, repeats):
 
     @jax.jit
     def run(keys, data, theta, start, sizes):
-        who = data.members(jnp.zeros(data.num_rankings, jnp.int32), 1)
-        costs = pair_costs(who, data, theta, sizes, start.shape[1])
+        occupancy = occupancy_of(data, jnp.zeros(data.num_rankings, jnp.int32), 1)
+        occupancy = occupancy._replace(sizes=sizes)  # empty rows are no rankings
+        rows = occupancy.membership
+        costs = pair_costs(rows, data, theta, sizes, start.shape[1])
 
         def chain(key):
             def step(center, key):
-                sums = code_sums(who, data, inverse_ordering(center))
-                return move(key, center, costs, theta, sums, who, data, sizes), None
+                return move(key, center, costs, theta, occupancy, data), None
 
             return jax.lax.scan(step, start, random.split(key, repeats))[0][0]
 
@@ -95,10 +105,12 @@ def run_chains(move, lists, theta, num_items, repeats):
     return np.asarray(chains_of(move, repeats)(keys, data, theta, start, sizes))
 
 
-def whole_update(key, center, costs, theta, sums, who, data, sizes, exact=True):
+def whole_update(key, center, costs, theta, occupancy, data, exact=True):
     """`update_centers` with its sums checked against a recount."""
-    center, sums, _ = update_centers(key, center, theta, sums, who, data, sizes, 3, exact)
-    recount = code_sums(who, data, inverse_ordering(center))
+    rows = occupancy.membership
+    now = CenterSums(center, code_sums(rows, data, inverse_ordering(center)))
+    (center, sums), _ = update_centers(key, now, theta, occupancy, data, 3, exact)
+    recount = code_sums(rows, data, inverse_ordering(center))
     return jnp.where(jnp.all(sums == recount), center, 0)
 
 
@@ -148,13 +160,13 @@ def test_batches_of_slots(monkeypatch):
     theta = jnp.tile(jnp.array(THETA), (5, 1))
 
     def chain(key, labels):
-        who = data.members(labels, 5)
-        sizes = jnp.zeros(5, jnp.int32).at[labels].add(1)
+        occupancy = occupancy_of(data, labels, 5)
+        rows = occupancy.membership
 
         def step(center, key):
-            sums = code_sums(who, data, inverse_ordering(center))
-            center, new_sums, _ = update_centers(key, center, theta, sums, who, data, sizes, 3)
-            return center, jnp.all(new_sums == code_sums(who, data, inverse_ordering(center)))
+            now = CenterSums(center, code_sums(rows, data, inverse_ordering(center)))
+            (center, new_sums), _ = update_centers(key, now, theta, occupancy, data, 3)
+            return center, jnp.all(new_sums == code_sums(rows, data, inverse_ordering(center)))
 
         start = jnp.tile(jnp.arange(3, -1, -1, dtype=jnp.int32), (5, 1))
         return jax.lax.scan(step, start, random.split(key, 12))
@@ -193,13 +205,15 @@ def test_weights_equal_expansion():
     rng = np.random.default_rng(0)
     lists = [rng.permutation(6)[: rng.integers(1, 5)] for _ in range(5)]
     counts = np.array([7, 1, 40, 3, 11])
-    table = table_of(lists, 4, counts)
-    expanded = table_of([x for x, k in zip(lists, counts, strict=True) for _ in range(k)], 4)
+    table = table_of(lists, 4, counts, 6)
+    expanded = table_of(
+        [x for x, k in zip(lists, counts, strict=True) for _ in range(k)], 4, num_items=6
+    )
     labels = jnp.asarray(rng.integers(0, 3, counts.sum()), jnp.int32)
     slots, theta = 4, jnp.asarray(rng.gamma(1.0, size=(4, 4)), jnp.float32)
     centers = jnp.asarray([rng.permutation(6) for _ in range(slots)], jnp.int32)
     sizes = jnp.bincount(labels, length=slots)
-    short, long = table.members(labels, slots), expanded.members(labels, slots)
+    short, long = (rows_of_clusters(data, labels, slots) for data in (table, expanded))
     assert len(short.rows) < len(long.rows)
     for a, b in zip(
         (
@@ -220,13 +234,13 @@ def test_weights_equal_expansion():
 def test_pair_costs_of_a_large_cluster_are_exact():
     """10^5 rankings: cost differences of centers as integers, and against float64."""
     rng = np.random.default_rng(1)
-    n, stages, rows = 9, 6, 200
-    lists = [rng.permutation(n)[: rng.integers(2, stages + 1)] for _ in range(rows)]
-    counts = rng.multinomial(100_000, np.ones(rows) / rows)
-    data = table_of(lists, stages, counts)
-    who = data.members(jnp.zeros(counts.sum(), jnp.int32), 1)
+    n, stages, num_rows = 9, 6, 200
+    lists = [rng.permutation(n)[: rng.integers(2, stages + 1)] for _ in range(num_rows)]
+    counts = rng.multinomial(100_000, np.ones(num_rows) / num_rows)
+    data = table_of(lists, stages, counts, n)
+    rows = rows_of_clusters(data, jnp.zeros(counts.sum(), jnp.int32), 1)
     theta = np.array([[1.7, 0.9, 0.31, 0.02, 1e-4, 2.3]], np.float32)
-    costs = pair_costs(who, data, jnp.asarray(theta), jnp.array([counts.sum()]), n)
+    costs = pair_costs(rows, data, jnp.asarray(theta), jnp.array([counts.sum()]), n)
     unit = float(costs.unit[0])
     multiples = np.rint(np.asarray(costs.concentration[0], float) / unit).astype(np.int64)
     np.testing.assert_allclose(multiples * unit, theta[0], atol=unit)
@@ -241,7 +255,7 @@ def test_pair_costs_of_a_large_cluster_are_exact():
         for ranking, count in zip(lists, counts, strict=True):
             codes = codes_of(list(ranking), tuple(center))
             by_hand[: len(codes)] += count * np.array(codes)
-        jitted = code_sums(who, data, inverse_ordering(jnp.asarray(center[None], jnp.int32)))
+        jitted = code_sums(rows, data, inverse_ordering(jnp.asarray(center[None], jnp.int32)))
         np.testing.assert_array_equal(jitted[0], by_hand)
         sums.append(by_hand)
         centers.append(center)
@@ -265,20 +279,20 @@ def test_a_large_cluster_finds_its_center():
     lists = [tuple(truth)] + [tuple(rng.permutation(n)) for _ in range(20)]
     lists = [x[: n - 1] for x in lists]
     counts = np.array([60_000] + 20 * [2_000])
-    data = table_of(lists, n - 1, counts)
-    who = data.members(jnp.zeros(counts.sum(), jnp.int32), 1)
-    theta, sizes = jnp.full((1, n - 1), 0.8), jnp.array([counts.sum()])
+    data = table_of(lists, n - 1, counts, n)
+    occupancy = occupancy_of(data, jnp.zeros(counts.sum(), jnp.int32), 1)
+    theta = jnp.full((1, n - 1), 0.8)
 
     @jax.jit
     @jax.vmap
     def chain(key):
-        def step(carry, key):
-            center, sums, _ = update_centers(key, *carry, who, data, sizes, 14)
-            return (center, theta, sums), center[0]
+        def step(now, key):
+            now, _ = update_centers(key, now, theta, occupancy, data, 14)
+            return now, now.center[0]
 
         start = random.permutation(key, n)[None].astype(jnp.int32)
-        carry = (start, theta, code_sums(who, data, inverse_ordering(start)))
-        return jax.lax.scan(step, carry, random.split(key, 20))[1]
+        sums = code_sums(occupancy.membership, data, inverse_ordering(start))
+        return jax.lax.scan(step, CenterSums(start, sums), random.split(key, 20))[1]
 
     draws = np.asarray(chain(random.split(random.key(3), 16)))
     np.testing.assert_array_equal(draws[:, 10:], np.tile(truth, (16, 10, 1)))
@@ -305,8 +319,8 @@ def test_shuffle_leaves_listed_places_alone_and_is_uniform():
 def test_an_empty_cluster_costs_nothing():
     """With no member every pair cost is 0, and a move of the center is uniform."""
     data = table_of([(0, 1)], 2)
-    who = Members(jnp.array([0]), jnp.array([0]), jnp.array([1], jnp.int32))
-    costs = pair_costs(who, data, jnp.array([THETA, THETA]), jnp.array([1, 0]), 4)
+    rows = Membership(jnp.array([0]), jnp.array([0]), jnp.array([1], jnp.int32))
+    costs = pair_costs(rows, data, jnp.array([THETA, THETA]), jnp.array([1, 0]), 4)
     assert not np.any(costs.listed[1]) and not np.any(costs.beaten[1])
     assert not np.any(costs.present[1])
     assert np.all(np.isfinite(costs.unit)) and np.all(costs.unit > 0)

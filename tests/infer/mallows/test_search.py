@@ -12,11 +12,12 @@ from numpyro.infer import MCMC
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-import numpyro_rankings.infer.mallows.kernel as mallows
+import numpyro_rankings.infer.mallows.start as mallows
 import numpyro_rankings.infer.mallows.start as search
 from numpyro_rankings import Rankings
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.infer import BetaGibbs, SliceGibbs
+from numpyro_rankings.infer.mallows.data import as_mallows_data
 from numpyro_rankings.infer.mallows.start import Components, improve, log_table, search_mixture
 from numpyro_rankings.ops.codes import max_codes
 
@@ -70,7 +71,7 @@ def test_m_step_makes_the_best_moves():
     num_items = 5
     lists = [rng.permutation(num_items)[: rng.integers(1, 6)].tolist() for _ in range(30)]
     rankings = Rankings.from_orderings(lists, num_items)
-    data = SliceGibbs(num_components=2)._data(rankings)
+    data = as_mallows_data(rankings)
     weights = rng.gamma(1.0, size=(2, len(lists))) * [[3.0], [0.5]]
     centers = np.stack([rng.permutation(num_items) for _ in range(2)])
     now = Components(jnp.asarray(centers), jnp.full((2, 4), 0.5), jnp.log(jnp.array([0.5, 0.5])))
@@ -102,7 +103,7 @@ def test_search_leaves_local_optima():
     """Six searches agree, no worse than the truth; EM alone does not get there."""
     truth = simulate_mallows_mixture(random.key(3), 3000, 8, 5, 4, 0.5)
     rankings = truth.rankings.unique()
-    data = SliceGibbs(num_components=5)._data(rankings)
+    data = as_mallows_data(rankings)
 
     @jax.jit
     def log_likelihood(components):

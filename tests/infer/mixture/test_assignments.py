@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import random
 
-from numpyro_rankings.infer import SliceGibbs
-from numpyro_rankings.infer.mallows.data import log_likelihoods
+from numpyro_rankings.infer.mallows.data import as_mallows_data, log_likelihoods
 from numpyro_rankings.infer.mixture.labels import draw_labels
 from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.rankings import Rankings
@@ -47,15 +46,15 @@ def test_labels_have_their_probabilities():
 def test_table_up_to_a_bound_of_each_chain():
     """Chains share the loop, not what they leave out."""
     rankings = Rankings.from_orderings([[0, 1, 2], [3], [2, 0]], num_items=4)
-    data = SliceGibbs()._data(rankings)
+    data = as_mallows_data(rankings)
     rng = np.random.default_rng(0)
     centers = np.stack([rng.permutation(4) for _ in range(10)]).reshape(2, 5, 4)
     places = inverse_ordering(jnp.asarray(centers))
     theta = jnp.asarray(rng.gamma(1.0, size=(2, 5, 3)), jnp.float32)
     active = jnp.array([2, 4])
-    both = jax.vmap(lambda p, t, a: log_likelihoods(data, p, t, a, 4))(places, theta, active)
+    both = jax.vmap(lambda p, t, a: log_likelihoods(data, p, t, a))(places, theta, active)
     for chain in range(2):
-        alone = log_likelihoods(data, places[chain], theta[chain], active[chain], 4)
+        alone = log_likelihoods(data, places[chain], theta[chain], active[chain])
         np.testing.assert_allclose(both[chain], alone, rtol=1e-6)
         np.testing.assert_array_equal(
             np.isfinite(alone), np.arange(5)[:, None] < np.full(3, active[chain])

@@ -12,13 +12,26 @@ from scipy import special, stats
 
 from numpyro_rankings import Rankings
 from numpyro_rankings.infer import SliceGibbs
-from numpyro_rankings.infer.mallows import label_free as marginal_mallows
 from numpyro_rankings.infer.mallows.concentrations import Conjugate, PerStage, Tied
-from numpyro_rankings.infer.mallows.label_free import draw_proposals, update_marginally
-from numpyro_rankings.infer.mixture.label_free import choose_large, choose_pair
+from numpyro_rankings.infer.mallows.data import as_mallows_data
+from numpyro_rankings.infer.mallows.label_free import (
+    MallowsClusters,
+    MallowsParameters,
+    draw_steps,
+    move_mallows_without_labels,
+)
+from numpyro_rankings.infer.mixture import label_free
+from numpyro_rankings.infer.mixture.label_free import (
+    Effort,
+    Kind,
+    Mixture,
+    Target,
+    choose_large_clusters,
+    choose_pair,
+    move_along_trajectory,
+)
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
-from numpyro_rankings.infer.plackett_luce import label_free as marginal_weights
 from numpyro_rankings.infer.plackett_luce.data import as_data
 from numpyro_rankings.infer.plackett_luce.fitted_splits import (
     Around,
@@ -28,21 +41,22 @@ from numpyro_rankings.infer.plackett_luce.fitted_splits import (
     log_density_around,
     log_density_of_proportion,
 )
-from numpyro_rankings.infer.plackett_luce.label_free import update_weights_marginally
+from numpyro_rankings.infer.plackett_luce.label_free import (
+    WeightedLabels,
+    move_weights_without_labels,
+)
 from numpyro_rankings.infer.plackett_luce.measures import Scales, draw_clusters
 from numpyro_rankings.infer.plackett_luce.target import (
     GammaWeights,
     PittWalkerWeights,
-    Target,
+    WeightsClusters,
 )
-from numpyro_rankings.infer.plackett_luce.target import Mixture as WeightsMixture
 from numpyro_rankings.ops.choices import (
     cells_if_tabled,
     design_if_small,
     log_designed_likelihoods,
     log_row_likelihoods,
 )
-from numpyro_rankings.ops.codes import max_codes
 
 RANKINGS = [[0, 1, 2], [0], [3, 1], [3, 2, 0, 1]]
 GAMMA = dist.Gamma(2.0, 1.5)
@@ -70,23 +84,22 @@ def test_posterior_by_enumeration(name):
     """No other update: splits, merges, shares and parameters alone, m = 1 or 2."""
     prior, log_prior, alpha, num_components, tied = CASES[name]
     rankings = Rankings.from_orderings(RANKINGS, num_items=4)
-    data, limits = SliceGibbs()._data(rankings), max_codes(4, 3)
+    data, effort = as_mallows_data(rankings), Effort(20, has_trajectories=True)
     slots = num_components or 9
     partition = PartitionPrior(jnp.float32(alpha), num_components)
 
     def draw(now, key):
-        now = update_marginally(key, now, partition, prior, data, limits, 20, largest_minimum=2)
-        labels, order = canonical_order(now["assignments"], slots)
-        one = {n: now[n][order] for n in ("center", "concentration")} | {"assignments": labels}
+        now = move_mallows_without_labels(key, now, partition, prior, data, effort, 2)
+        labels, order = canonical_order(now[0], slots)
+        center, theta = (x[order] for x in now[1])
+        one = {"assignments": labels, "center": center, "concentration": theta}
         return now, {**one, "alpha": partition.alpha}
 
     def chain(key):
         key_start, key_center, key_warmup, key_steps = jax.random.split(key, 4)
-        now = {
-            "assignments": jnp.arange(4, dtype=jnp.int32) % min(slots, 4),
-            "center": jnp.argsort(jax.random.uniform(key_center, (slots, 4))).astype(jnp.int32),
-            "concentration": prior.draw(key_start, slots, limits),
-        }
+        center = jnp.argsort(jax.random.uniform(key_center, (slots, 4))).astype(jnp.int32)
+        parameters = MallowsParameters(center, prior.draw(key_start, slots, data.limits))
+        now = jnp.arange(4, dtype=jnp.int32) % min(slots, 4), parameters
         now, _ = jax.lax.scan(draw, now, jax.random.split(key_warmup, 100))
         return jax.lax.scan(draw, now, jax.random.split(key_steps, DRAWS))[1]
 
@@ -121,7 +134,7 @@ def test_more_clusters_than_seats(monkeypatch):
 
 
 def test_rearrangements_have_the_density_that_is_used():
-    draws = draw_proposals(jax.random.key(0), 20_000, 3, 1, np.array([0]), False)
+    draws = draw_steps(jax.random.key(0), 20_000, (3, 1), np.array([0]), False).family
     orders = np.asarray(draws.rearrangement)
     np.testing.assert_array_equal(np.sort(orders, axis=1), np.tile(np.arange(3), (20_000, 1)))
     every = np.array([[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
@@ -179,17 +192,9 @@ def test_partition_of_lists_given_the_root(monkeypatch):
         empty = jnp.zeros(slots, jnp.int32).at[labels].add(1) == 0
         weights = jnp.where(empty[:, None], fresh, weights)
         unseen = jnp.where(empty, fresh_unseen, unseen)
-        labels, log_weights = update_weights_marginally(
-            key,
-            labels,
-            jnp.log(weights),
-            unseen,
-            partition,
-            prior,
-            data.choices,
-            data.row_index,
-            20,
-            largest_minimum=2,
+        clusters = WeightedLabels(labels, jnp.log(weights), unseen)
+        labels, log_weights, _ = move_weights_without_labels(
+            key, clusters, partition, prior, data, Effort(20, True), largest_minimum=2
         )
         weights = jnp.exp(log_weights)
         lacks = weights[labels[0], 1] == 0  # whether the cluster of the first list has item 1
@@ -258,19 +263,27 @@ def test_forms_of_the_likelihood_agree_and_have_its_slope():
         assert np.all((np.asarray(without) < -1e20) == [1 in one for one in lists])
 
 
+class AnyClusters:
+    """Clusters of which only the shares matter."""
+
+    def __init__(self, free_slots_hold_parameters):
+        self.free_slots_hold_parameters = free_slots_hold_parameters
+
+
 def test_shares_of_a_pair():
     """What becomes of the shares, and by how much a volume of them changes."""
     labels, rows = jnp.array([0, 0, 0, 1, 1, 2], jnp.int32), jnp.arange(6)
     partition = PartitionPrior(jnp.float32(1.3), None)
     keys = jax.random.split(jax.random.key(3))
-    large = choose_large(*keys, labels, partition, rows, 6, 5, 0)
+    large = choose_large_clusters(keys, labels, partition, rows, 6, 5, 0)
+    target = Target(large, partition, AnyClusters(False), jnp.zeros(6))
     assert large.active.tolist() == [True] * 3 + [False] * 2
     shares, uniforms = np.exp(large.log_shares), jnp.array([0.4, 0.9, 0.3])
     assert shares.sum() == pytest.approx(1.0)
 
-    def pair(log_odds_step, kind, log_shares=large.log_shares):
-        flags = [jnp.array(kind == name) for name in ("split", "merge", "trade")]
-        return choose_pair(large, log_shares, uniforms, log_odds_step, *flags)
+    def pair(log_odds_step, kind, target=target):
+        kind = Kind(*(jnp.array(kind == name) for name in ("split", "merge", "trade")))
+        return choose_pair(target, large.log_shares, kind, uniforms, log_odds_step)
 
     def share_c(step):
         one = pair(step, "trade")
@@ -286,8 +299,7 @@ def test_shares_of_a_pair():
     # the step is uniform in the log odds: by how much more share there is to one of these
     jacobian = jnp.log(jax.grad(share_c)(0.7) / jax.grad(share_c)(0.0))
     assert traded.log_jacobian == pytest.approx(float(jacobian), rel=1e-4)
-    flags = [jnp.array(name == "split") for name in ("split", "merge", "trade")]
-    last = choose_pair(large, large.log_shares, uniforms, 0.0, *flags, any_free=True)
+    last = pair(0.0, "split", target._replace(clusters=AnyClusters(True)))
     assert int(last.d) == 4  # the free slots are 3 and 4, and 0.9 is in the upper half
     split, merged = pair(0.0, "split"), pair(0.0, "merge")
     assert int(split.d) == 3 and split.log_jacobian == merged.log_jacobian == 0.0
@@ -304,7 +316,7 @@ def test_a_move_counts_only_if_it_can_be_undone():
     labels, rows = jnp.array([0] * 6 + [1] * 5 + [2]), jnp.arange(12)
     partition = PartitionPrior(jnp.float32(1.3), None)
     keys = jax.random.split(jax.random.key(0))
-    large = choose_large(*keys, labels, partition, rows, 12, 4, 4)
+    large = choose_large_clusters(keys, labels, partition, rows, 12, 4, 4)
     assert large.minimum > 1 and large.is_large.tolist() == [True, True, False, False]
 
     def draw(of_first, of_second, large=large):
@@ -322,79 +334,68 @@ def test_a_move_counts_only_if_it_can_be_undone():
     assert not draw(first, ~first, lowest)[1]
 
 
-def glide_of_weights(num_items):
-    """24 lists in A and one of an item that A lacks; whether A is the first cluster, and moved."""
+def moved_along_trajectories(data, labels, parameters, clusters_of):
+    """Of 200 trajectories: whether A is the first cluster, and whether anything moved."""
+    partition, num_rows = PartitionPrior(jnp.float32(1.0), None), len(data.counts)
+
+    def once(key):
+        *keys, key = jax.random.split(key, 3)
+        large = choose_large_clusters(keys, labels, partition, data.row_index, num_rows, 4, 20)
+        clusters = clusters_of(large.slots)
+        there = jax.tree.map(lambda x: x[large.slots], parameters)
+        start, table = large.start(jax.vmap(clusters.log_row)(there, jnp.arange(4)))
+        target = Target(large, partition, clusters, start)
+        now = Mixture(there, clusters.log_prior(there), large.log_shares, table, jnp.ones(num_rows))
+        moved = move_along_trajectory(key, target, now)
+        is_first = jnp.all(large.is_large == (jnp.arange(4) == 0))
+        changed = jax.tree.map(lambda x, y: jnp.any(x != y), moved.parameters, now.parameters)
+        return is_first, jnp.any(jnp.stack(jax.tree.leaves(changed)))
+
+    return jax.jit(jax.vmap(once))(jax.random.split(jax.random.key(0), 200))
+
+
+def trajectories_of_weights(num_items):
+    """24 lists in A and one of an item that A lacks."""
     own = num_items - 1
     lists = [[0, 1, 2], [1, 0], [2, 0, 1], [0], [1, 2], [2]] * 4 + [[own, 0]]
     data = as_data(Rankings.from_orderings(lists, num_items=num_items), pool=True)
     labels = jnp.array([0] * 24 + [1], jnp.int32)
     log_weights, unseen = jnp.zeros((4, num_items)).at[0, own].set(-jnp.inf), jnp.full(4, 0.3)
     prior = PittWalkerWeights(jnp.full(num_items, 0.5), jnp.array(1.3), TAU)
-    partition = PartitionPrior(jnp.float32(1.0), None)
-    rows, cells = len(data.choices.orderings), cells_if_tabled(data.choices, num_items)
+    cells = cells_if_tabled(data.choices, num_items)
     assert (cells is None) == (num_items > 4)
-
-    def once(key):
-        key_minimum, key_shares, key = jax.random.split(key, 3)
-        settings = labels, partition, data.row_index, rows, 4, 20
-        large = choose_large(key_minimum, key_shares, *settings)
-        of_large = log_weights[large.slots], unseen[large.slots]
-        choices = data.choices
-        target = Target(large, of_large[1], jnp.zeros(rows), partition, prior, choices, cells, None)
-        start, table = large.start(jax.vmap(target.log_row)(*of_large))
-        target = target._replace(start=start)
-        now = WeightsMixture(
-            of_large[0], prior.log_density(of_large[0]), large.log_shares, table, jnp.ones(rows)
-        )
-        moved = marginal_weights.glide(key, target, now)
-        is_first = jnp.all(large.is_large == (jnp.arange(4) == 0))
-        return is_first, jnp.any(moved.log_weights != now.log_weights)
-
-    return jax.jit(jax.vmap(once))(jax.random.split(jax.random.key(0), 200))
+    clusters = WeightsClusters(unseen, prior, 0.0, data.choices, cells, None)
+    return moved_along_trajectories(
+        data, labels, log_weights, lambda slots: clusters._replace(unseen=unseen[slots])
+    )
 
 
-def glide_of_concentrations():
+def trajectories_of_concentrations():
     """24 lists in A, all alike, and the reverse of them."""
     rankings = Rankings.from_orderings([[0, 1, 2, 3, 4]] * 24 + [[4, 3, 2, 1, 0]], num_items=6)
-    data, limits = SliceGibbs()._data(rankings), max_codes(6, 5)
-    labels = jnp.array([0] * 24 + [1], jnp.int32)
-    now = jnp.tile(jnp.arange(6, dtype=jnp.int32), (4, 1)), jnp.ones((4, 5))
-    partition = PartitionPrior(jnp.float32(1.0), None)
-    rows, prior = len(data.orderings), PerStage(GAMMA)
-
-    def once(key):
-        key_minimum, key_shares, key = jax.random.split(key, 3)
-        settings = labels, partition, data.row_index, rows, 4, 20
-        large = choose_large(key_minimum, key_shares, *settings)
-        target = marginal_mallows.Target(
-            large, jnp.zeros(rows), jnp.zeros(4), partition, prior, data, limits
-        )
-        start, table = large.start(jax.lax.map(lambda x: target.log_row(*x), now))
-        target = target._replace(start=start)
-        mixture = marginal_mallows.Mixture(*now, large.log_shares, table, jnp.ones(rows))
-        moved = marginal_mallows.glide(key, target, mixture)
-        is_first = jnp.all(large.is_large == (jnp.arange(4) == 0))
-        return is_first, jnp.any(moved.concentration != now[1])
-
-    return jax.jit(jax.vmap(once))(jax.random.split(jax.random.key(0), 200))
+    data, labels = as_mallows_data(rankings), jnp.array([0] * 24 + [1], jnp.int32)
+    center = jnp.tile(jnp.arange(6, dtype=jnp.int32), (4, 1))
+    parameters = MallowsParameters(center, jnp.ones((4, 5)))
+    clusters = MallowsClusters(data, PerStage(GAMMA), jnp.zeros(()))
+    return moved_along_trajectories(data, labels, parameters, lambda _: clusters)
 
 
-GLIDES = {
-    "weights, tabled": (marginal_weights, lambda: glide_of_weights(4)),
-    "weights": (marginal_weights, lambda: glide_of_weights(14)),
-    "concentrations": (marginal_mallows, glide_of_concentrations),
+TRAJECTORIES = {
+    "weights, tabled": lambda: trajectories_of_weights(4),
+    "weights": lambda: trajectories_of_weights(14),
+    "concentrations": trajectories_of_concentrations,
 }
 
 
-@pytest.mark.parametrize("name", GLIDES)
+@pytest.mark.parametrize("name", TRAJECTORIES)
 def test_trajectories_beside_a_row_that_is_impossible_there(name, monkeypatch):
     """A row outside A says nothing, and its logarithm of 0 has no part in the slope."""
-    module, run = GLIDES[name]
+    run = TRAJECTORIES[name]
     is_first, moved = run()
     assert is_first.sum() > 50
     assert np.mean(moved[is_first]) > 0.7, np.mean(moved[is_first])
 
-    def slope_only(key, position, momentum, moving, log_density, size, length):
+    def slope_only(key, position, momentum, moving, log_density, steps):
         """Moves everything if the slope is finite where the trajectory starts, and far away."""
         finite = True
         for step in (0.0, 3.0):
@@ -408,7 +409,7 @@ def test_trajectories_beside_a_row_that_is_impossible_there(name, monkeypatch):
             finite &= jnp.all(jnp.array([jnp.isfinite(g).all() for g in jax.tree.leaves(slope)]))
         return jax.tree.map(lambda x: x + 1.0, position), finite
 
-    monkeypatch.setattr(module, "trajectory", slope_only)
+    monkeypatch.setattr(label_free, "trajectory", slope_only)
     is_first, finite = run()
     assert np.all(finite[is_first])
 
@@ -452,11 +453,11 @@ def test_fit_climbs_to_the_maximum(form):
     cells = cells_if_tabled(choices, 4) if form in ("cells", "thinned") else None
     assert (design is None, cells is None) == (form != "design", form in ("design", None))
     prior = GammaWeights(jnp.asarray(shape))
-    start = jnp.zeros(len(rows))
-    target = Target(None, None, start, None, prior, choices, cells, design)
+    clusters = WeightsClusters(None, prior, 0.0, choices, cells, design)
     start = jnp.array([[0.0, 0.5, -0.5, 0.2], [1.0, 1.0, 1.0, 1.0]])
     log_shares = jnp.array([0.0, -jnp.inf])
-    found = fit(target, start, log_shares, jnp.asarray(unseen), jnp.repeat(counts, copies) / copies)
+    chances = jnp.repeat(counts, copies) / copies
+    found = fit(clusters, start, log_shares, jnp.asarray(unseen), chances)
     weights = np.exp(np.asarray(start[0], float))
     for _ in range(12):
         chosen, in_play = np.zeros(4), np.zeros(4)

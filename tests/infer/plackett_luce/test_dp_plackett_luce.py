@@ -35,6 +35,7 @@ from numpyro_rankings.datasets import simulate_dp_plackett_luce
 from numpyro_rankings.datasets.pools import draw_dp_lists, seat_tokens
 from numpyro_rankings.infer import DPPlackettLuceGibbs
 from numpyro_rankings.infer.plackett_luce.measures import (
+    ClusterTimes,
     Measures,
     Scales,
     draw_clusters,
@@ -346,9 +347,8 @@ def test_prior_of_the_measures_is_left_as_it_is():
         atoms, unseen = draw_clusters(key_clusters, jnp.zeros(0), root_unseen, scales, 1.0, 2)
         measures = Measures(jnp.zeros(0), root_unseen, atoms, unseen)
         for key in keys:
-            measures, _ = update_measures(
-                key, measures, scales, None, jnp.ones(2, bool), none, none, jnp.zeros(2), 1.0
-            )
+            times = ClusterTimes(jnp.ones(2, bool), none, none, jnp.zeros(2))
+            measures, _ = update_measures(key, measures, scales, times, None, 1.0)
         return measures.root_unseen, measures.unseen
 
     root, leaves = (np.asarray(x, float) for x in chain(random.split(random.key(0), chains)))
