@@ -117,7 +117,7 @@ def to_inference_data(
             if "weights" in samples:
                 values = pointwise_plackett_luce(samples, rankings)
             else:
-                values = pointwise_log_likelihood(samples, rankings, kernel._num_components)
+                values = pointwise_log_likelihood(samples, rankings, kernel.num_components)
     if "log_joint_rest" in samples:
         posterior["log_joint"] = ("chain", "draw"), log_joint_of(samples)
         posterior = posterior.drop_vars("log_joint_rest")
@@ -172,7 +172,7 @@ def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) 
 
     check_fitted(samples["assignments"].shape[-1], samples["center"].shape[-1], rankings)
     kernel: Any = mcmc.sampler
-    num_components = kernel._num_components
+    num_components = kernel.num_components
     clusters = occupied_slots(samples)
     num_slots, num_items = clusters["center"].shape[-2:]
     num_stages = clusters["concentration"].shape[-1]

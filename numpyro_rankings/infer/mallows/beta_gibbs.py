@@ -32,14 +32,14 @@ class BetaGibbs(MallowsGibbs):
     Beta weights of Figure 5 only propose a label, and a Metropolis-Hastings step that evaluates
     B̃eta for the two clusters concerned makes the draw exact.
 
-    With ``exact=False`` it is the algorithm as Figures 4 and 5 print it: Beta for B̃eta in the
-    labels, in the concentrations (eq. 12) and in the center of a new cluster, and the stagewise
-    draw of a center taken as it is. Its bias is large where θ·(n-j) is small: for a cluster of 100
-    rankings at a stage with codes 0..9 and θ = 0.1, the log weight of code 0 is off by +0.34 and
-    that of code 9 by -0.92.
+    With ``exact=False`` it is the algorithm that Figures 4 and 5 print: Beta instead of B̃eta for
+    the labels, the concentrations (eq. 12) and the center of a new cluster, and stagewise draws of
+    the centers that are always accepted. Its bias is large where θ·(n-j) is small: for a cluster of
+    100 rankings at a stage with codes 0..9 and θ = 0.1, the error of the log weight is +0.34 for
+    code 0 and -0.92 for code 9.
 
-    Samples, arguments and the use as a block are those of :class:`SliceGibbs`; the prior of θ is
-    the conjugate one.
+    Samples, arguments and the use as a block are those of :class:`SliceGibbs`, with the conjugate
+    prior of θ.
 
     :param exact: whether to correct the paper's approximations.
 

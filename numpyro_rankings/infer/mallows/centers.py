@@ -1,4 +1,4 @@
-"""Centers of generalized Mallows clusters given their concentrations.
+"""Centers of generalized Mallows clusters, given their concentrations and labels.
 
 With the labels and θ fixed, the centers are independent and
 
@@ -85,7 +85,7 @@ def sample_center_stagewise(
     σ(1), σ(2), … are drawn with probability ∝ exp(-column sum of the rows still there).
 
     :param center: current centers, (C, n).
-    :param corrected: False takes the draw as it is, as the paper does.
+    :param corrected: False accepts every draw, as the paper does.
     :return: new centers, (C, n), and the acceptance probabilities, (C,).
     """
     num_slots, num_items = center.shape
@@ -132,7 +132,7 @@ def sample_center_stagewise(
 
 
 def _inverse_cdf(weights: Array, uniform: Array) -> Array:
-    """Index drawn with probability ∝ weights along the last axis; never one of weight 0."""
+    """Draw an index with probability ∝ weights along the last axis, never one of weight 0."""
     before = jnp.cumsum(weights, axis=-1) - weights
     reached = (before <= uniform[..., None] * weights.sum(-1, keepdims=True)) & (weights > 0)
     last = weights.shape[-1] - 1
@@ -140,7 +140,7 @@ def _inverse_cdf(weights: Array, uniform: Array) -> Array:
 
 
 def _cost_difference(center: Array, proposal: Array, costs: PairCosts) -> Array:
-    """L(proposal) - L(center) in units, (C,): only the pairs whose order differs count."""
+    """Return L(proposal) - L(center) in units, (C,), from the pairs whose order differs."""
     old, new = inverse_ordering(center), inverse_ordering(proposal)
     # R[i, k] is paid where k stands before i
     paid_old = old[:, None, :] < old[:, :, None]
@@ -195,7 +195,7 @@ def reinsert_items(key: Array, center: Array, costs: PairCosts, num_moves: int) 
 
 
 def _relative_sums(steps: Array, origin: Array) -> Array:
-    """Σ of the integer steps before each gap minus the same at gap ``origin``, as floats.
+    """Sum the integer steps before each gap, minus the same sum at gap ``origin``, as floats.
 
     :param steps: (C, n) int32, each below 2^31.
     :param origin: (C, 1).
@@ -211,7 +211,7 @@ def _relative_sums(steps: Array, origin: Array) -> Array:
 
 
 def shuffle_unlisted(key: Array, center: Array, present: Array) -> Array:
-    """Deal the items that no ranking of a cluster lists anew to the places they hold.
+    """Shuffle the items that no ranking of a cluster lists among the places they hold.
 
     They are exchangeable given the data, so this is an exact draw; an empty cluster gets a new
     uniform center.
@@ -227,9 +227,9 @@ def shuffle_unlisted(key: Array, center: Array, present: Array) -> Array:
 
 
 def propose_rearrangement(key: Array, center: Array) -> Array:
-    """Deal the items of a random window of places anew; symmetric.
+    """Shuffle the items of a random window of places; a symmetric proposal.
 
-    The window is of any length from 2 to n, so that now and then the whole order changes.
+    The window has any length from 2 to n, so that the whole order changes now and then.
     """
     num_slots, num_items = center.shape
     key_length, key_start, key_deal = random.split(key, 3)
@@ -248,7 +248,7 @@ def _move_occupied(
     """Apply a move to the centers of the occupied clusters, a batch of slots at a time.
 
     :param move: takes a key, centers and their costs; returns centers and acceptance probabilities.
-    :return: centers (C, n) and acceptance probabilities (C,), 1 where nobody is.
+    :return: centers (C, n) and acceptance probabilities (C,), 1 in empty clusters.
     """
     num_slots, num_items = center.shape
     batch = max(_BATCH_ITEMS // num_items, 1)

@@ -1,12 +1,13 @@
-"""Concentrations of generalized Mallows clusters given their centers.
+"""Concentrations of generalized Mallows clusters, given their centers and labels.
 
 Given σ and the labels, the stages of the clusters are independent, with density
 
 .. math:: p(θ_{cj}) \\, \\exp(-θ_{cj} S_{cj} - N_{cj} \\ln ψ_{n-j}(θ_{cj})),
 
 S and N the sum of the codes and the number of rankings that reach the stage (eq. 8 of Meilă &
-Chen 2010). Under the conjugate prior this is log-concave and drawn exactly; any other prior goes
-through Sample-θ-Slice (Figure 3).
+Chen 2010). Under the conjugate prior this is log-concave and drawn exactly; under any other prior,
+by Sample-θ-Slice (Figure 3). A new prior of θ is a class with the methods of
+:class:`ConcentrationPrior`.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -29,34 +30,34 @@ _SLICE_REPEATS = 3  # TSlices in the paper
 
 
 class ConcentrationPrior(Protocol):
-    """Prior of θ for all clusters, with the update that goes with it."""
+    """A prior of θ for all clusters, with its update; clusters are independent under it."""
 
     def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
-        """Draws from the prior, (num_draws, T)."""
+        """Draw θ from the prior, (num_draws, T)."""
 
     def update(
         self, key: Array, concentration: Array, sums: Array, counts: Array, limits: Array
     ) -> Array:
-        """Draw θ, (C, T), from its conditional; clusters without rankings from the prior."""
+        """Draw θ, (C, T), from its conditional; of clusters without rankings, from the prior."""
 
     def log_prob(self, concentration: Array, num_items: int) -> Array:
-        """Log density of each cluster, (C,)."""
+        """Return the log density of each cluster, (C,)."""
 
     @property
     def tied(self) -> bool:
         """Whether all stages of a cluster have one concentration."""
 
     def log_kernel(self, concentration: Array, limits: Array) -> Array:
-        """Log density of each cluster up to a constant, (C,), where the constant costs."""
+        """Return the log density of each cluster, (C,), up to a constant that is costly."""
 
     def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
-        """That constant, (C,)."""
+        """Return that constant, (C,)."""
 
     def conjugate_part(self, limits: Array) -> "tuple[Array, Array] | None":
-        """ν r and ν of a conjugate prior from whose posterior a θ can be proposed, (T,)."""
+        """Return ν r and ν of a conjugate prior whose posterior can propose θ, (T,), or None."""
 
     def log_rest(self, concentration: Array, limits: Array) -> Array:
-        """Log of the prior over that conjugate prior (unnormalised), (C, T)."""
+        """Return the log ratio of the prior to that conjugate prior, unnormalised, (C, T)."""
 
 
 class Conjugate(NamedTuple):
@@ -102,7 +103,7 @@ class Conjugate(NamedTuple):
 
 
 class InfiniteConjugate(Conjugate):
-    """The same with ψ_∞ for ψ_{n-j}: θ = -log x, x ~ Beta(ν r_j + S_j, ν + N_j + 1) (eq. 12)."""
+    """The limit ψ_∞ for ψ_{n-j}: θ = -log x, x ~ Beta(ν r_j + S_j, ν + N_j + 1) (eq. 12)."""
 
     def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
         shape = (num_draws, limits.shape[0])
@@ -226,13 +227,13 @@ def _log_prior_difference(prior: Any, theta: Array, delta: Array) -> Array:
 
 
 def _slice_width(sums: Array, counts: Array, limits: Array) -> Array:
-    """About three posterior standard deviations; depends on the data alone, as it must."""
+    """Return about three posterior standard deviations. It must depend on the data alone."""
     mode = concentration_mode(sums + 1.0, counts + 2.0, limits)
     return jnp.clip(3.0 / jnp.sqrt((counts + 1.0) * var_code(mode, limits) + 1.0), 1e-4, 3.0)
 
 
 def per_stage_prior(prior: dist.Distribution, num_stages: int) -> dist.Distribution:
-    """The univariate distribution behind a prior on (T,), of batch shape () or (T,) or (C, T).
+    """Return the univariate distribution behind a prior on (T,), of batch shape (), (T,) or (C, T).
 
     :raises ValueError: if the stages are not independent under it.
     """

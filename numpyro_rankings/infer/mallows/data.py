@@ -120,8 +120,8 @@ def check_code_sums(rankings: Rankings, num_stages: int) -> None:
         raise ValueError(
             f"{rankings.num_rankings} rankings of {rankings.num_items} items are too many: the "
             f"sum of their codes may reach {most:.3g} at a stage, and the largest sum that can be "
-            f"stored is {_MOST_CODES}. Take a random sample of at most {enough} rankings, or leave out "
-            "items that few of them list"
+            f"stored is {_MOST_CODES}. Take a random sample of at most {enough} rankings, or leave "
+            "out items that few of them list"
         )
 
 

@@ -37,7 +37,7 @@ from numpyro_rankings.infer.mallows.priors import (
     partition_prior_of_model,
 )
 from numpyro_rankings.infer.mallows.settings import MallowsSettings, check_settings
-from numpyro_rankings.infer.mallows.start import Start, draw_start_of_mixture
+from numpyro_rankings.infer.mallows.start import Start, draw_start_of_mixture, search_iterations
 from numpyro_rankings.infer.mallows.sweep import Given, LabelReport, MallowsMixture
 from numpyro_rankings.infer.mixture.label_free import choose_effort
 from numpyro_rankings.infer.mixture.labels import canonical_order
@@ -48,7 +48,7 @@ from numpyro_rankings.models import mallows_mixture
 from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.pairs import Pair, add_number, exact_products, sum_as_pair, times_log_psi
 from numpyro_rankings.ops.sums import count_by_label
-from numpyro_rankings.rankings import num_stages
+from numpyro_rankings.rankings import Rankings, num_stages
 
 _SITES = ("assignments", "center", "concentration")
 
@@ -100,6 +100,10 @@ class MallowsGibbs(GibbsKernel):
     def num_slots(self) -> int:
         """C, the number of cluster slots."""
         return self._settings.num_slots
+
+    def search_iterations(self, rankings: Rankings) -> int:
+        """Return the number of iterations of the search for a start, 0 without a search."""
+        return search_iterations(self._settings, rankings)
 
     # -- what a sweep is given -----------------------------------------------------------------
 

@@ -28,70 +28,71 @@ class SliceGibbs(MallowsGibbs):
 
     Every update leaves the posterior invariant. The labels are drawn one by one with the
     Chinese-restaurant weights of Figure 1 [1] (``assignment="sequential"``), or all at once given
-    explicit mixture weights and slice variables [2, 3, 4] (``"parallel"``), which costs far less
-    on many rankings. Centers move by the stagewise draw of Figure 2 as a Metropolis-Hastings
-    proposal (on its own it is not exact, whatever Lemma 2 says) and by reinsertions of single
-    items; concentrations are drawn exactly under the conjugate prior, by slice sampling under
-    others.
+    explicit shares of the clusters and slice variables [2, 3, 4] (``"parallel"``), which is far
+    cheaper with many rankings. Centers move by the stagewise draw of Figure 2 as a
+    Metropolis-Hastings proposal (on its own it is not exact, contrary to Lemma 2) and by
+    reinsertions of single items. Concentrations are drawn exactly under the conjugate prior and by
+    slice sampling under others.
 
-    ``mcmc.get_samples()`` has ``assignments`` (D, N), small integers in order of first use,
-    ``center`` (D, C, n), ``concentration`` (D, C, T), ``cluster_sizes`` (D, C), ``num_clusters``,
-    ``alpha`` and ``log_joint`` (D,). T is the longest list, at most n - 1. Slots from
+    ``mcmc.get_samples()`` has ``assignments`` (D, N), integers in order of first use, ``center``
+    (D, C, n), ``concentration`` (D, C, T), ``cluster_sizes`` (D, C), ``num_clusters``, ``alpha``
+    and ``log_joint`` (D,). T is the length of the longest list, at most n - 1. Slots from
     ``num_clusters`` on hold draws from the prior.
 
-    :param alpha: concentration of the Dirichlet process (or of the symmetric Dirichlet(α/K)
-        weights); a number, or a distribution to sample it under.
+    :param alpha: concentration of the Dirichlet process, or of the symmetric Dirichlet(α/K) shares;
+        a number, or its prior.
     :param nu: prior sample size of the conjugate prior of θ, a scalar or one per stage.
     :param r: prior mean code, a scalar or one per stage.
-    :param concentration_prior: any univariate distribution for θ, scalar or one per stage,
-        instead of the conjugate prior.
-    :param tied: one θ for all stages of a cluster; needs ``concentration_prior``. The samples
-        then have ``shared_concentration`` (D, C) as well. Center and θ then never move together,
-        so that a single population may need several starts to find its mode.
+    :param concentration_prior: a univariate distribution for θ, scalar or one per stage, instead of
+        the conjugate prior.
+    :param tied: one θ for all stages of a cluster; needs ``concentration_prior``. The samples then
+        also have ``shared_concentration`` (D, C). Center and θ never move together in this case, so
+        that a single population may need several starts to find its mode.
     :param num_components: None for a Dirichlet process, K for a finite mixture, 1 for a single
         population.
     :param max_clusters: slots of the Dirichlet process. A sweep that needs more sets the extra
-        field ``overflow``, of which :func:`~numpyro_rankings.to_inference_data` warns. The
-        parallel mode needs some 14 α of them for sticks that hold nobody.
+        field ``overflow``, about which :func:`~numpyro_rankings.to_inference_data` warns. The
+        parallel mode needs some 14 α slots for sticks of empty clusters.
     :param assignment: ``"sequential"`` or ``"parallel"``.
-    :param init: ``"search"``, parameters of high likelihood that expectation-maximization with
-        random changes finds, for finite mixtures; ``"nearest"``, a few rounds of nearest-center
-        clustering from random seeds, with Borda orders for centers (one population: the Borda
-        order); ``"random"``; or ``"given"`` (as a block: start where ``init_params`` or the prior
-        says). By default a finite mixture is searched for if 100 iterations or more can be had for
-        a minute or two of a core and chain (with 5 components that rules out some 90 items with
-        lists of 10, and some 45 with full lists); everything else starts at the nearest. A
-        search that is asked for has at least 100 iterations, however long they take.
-    :param num_births: in parallel mode, how many random rankings are also visited one by one in a
-        sweep, with the chance to open a cluster that fits them; by default N/100, at least 16 and
-        at most 256.
+    :param init: ``"search"``, for finite mixtures: parameters of high likelihood that
+        expectation-maximization with random changes finds; ``"nearest"``: a few rounds of
+        nearest-center clustering from random seeds, with Borda orders as centers (for one
+        population, the Borda order); ``"random"``; or ``"given"``, for a block: start at
+        ``init_params`` or a draw from the prior. By default a finite mixture is searched for if 100
+        iterations take no more than a minute or two of a core per chain (with 5 components that
+        excludes some 90 items with lists of 10, and some 45 items with full lists); all others
+        start at the nearest. An explicit ``"search"`` has at least 100 iterations, however long
+        they take.
+    :param num_births: in parallel mode, the number of random rankings that a sweep also visits one
+        by one, each of which may open a cluster that fits it; by default N/100, at least 16 and at
+        most 256.
     :param num_center_updates: updates of (σ, θ) in a sweep, the paper's TGibbs.
     :param num_reinsertions: reinsertions before and after each stagewise draw.
-    :param num_marginal_steps: Metropolis-Hastings steps in a sweep with the labels integrated out,
-        on the parameters, shares, splits and merges of the larger clusters; where rankings times
-        slots are few, Hamiltonian trajectories come with them. Without them chains agree only
-        where clusters are far apart. By default N, at least 10 and at most 3000; fewer where there
-        are many distinct rankings, and none beyond 2^21 / slots.
-    :param model: a NumPyro model of the user's, to use the kernel as a block of
+    :param num_marginal_steps: Metropolis-Hastings steps in a sweep with the labels integrated out:
+        of parameters and shares, splits and merges of the larger clusters. Where rankings times
+        slots are few, Hamiltonian trajectories follow them. Without these moves chains agree only
+        where clusters are far apart. By default N, at least 10 and at most 3000; fewer with many
+        distinct rankings, and none beyond 2^21 / slots.
+    :param model: your own NumPyro model, in which the kernel is a block of
         :class:`numpyro.infer.Gibbs` (chain methods "sequential", "parallel" and ``jax.vmap``;
-        NumPyro's Gibbs does not take "vectorized"). It is called with a
-        :class:`~numpyro_rankings.Rankings` among its arguments and has a
-        :class:`~numpyro_rankings.distributions.ChineseRestaurantProcess` without discount (or
-        ``FiniteDirichletPartition``) site, a ``RandomPermutation`` site and a concentration site of
-        event shape (T,) in a plate of ``max_clusters``. α and the prior of θ are read from the
-        model at the present values of its other sites. Nothing but one site with the likelihood
-        GM(π | σ_c, θ_c), neither masked nor scaled, and ``judge_sites`` may depend on the owned
-        sites, and the prior of θ must be the same in all slots: other models are refused.
-    :param sites: names of the sites owned as a block, for instance
+        NumPyro's Gibbs does not support "vectorized"). The model takes a
+        :class:`~numpyro_rankings.Rankings` and has three sites: a
+        :class:`~numpyro_rankings.distributions.ChineseRestaurantProcess` without discount or a
+        ``FiniteDirichletPartition``; a ``RandomPermutation``; and a concentration of event shape
+        (T,), the latter two in a plate of ``max_clusters``. α and the prior of θ are read from the
+        model at the current values of its other sites. Only one site with the likelihood
+        GM(π | σ_c, θ_c), neither masked nor scaled, and ``judge_sites`` may depend on these three,
+        and the prior of θ must be the same in all slots; other models are refused.
+    :param sites: names of these sites, for instance
         ``{"assignments": "z", "center": "sigma", "concentration": "theta"}``.
     :param judge_sites: as a block with ``assignment="parallel"``: observed sites of the model of
-        batch shape (N,) that say something of each judge besides the ranking, such as an outcome
-        whose mean is that of the judge's cluster, ``dist.Normal(mean[assignments], scale)``. Entry
-        i may depend on the label of judge i and on sites that other blocks own, not on the centers
-        or concentrations; what a cluster has of such sites must have the same prior in all slots.
-        Labels are then names of slots, not in order of first use, for other sites are indexed by
-        them: give their prior ``validate_args=False``. There are no steps with the labels
-        integrated out.
+        batch shape (N,) that depend on the label of each judge, such as an outcome whose mean is
+        that of the judge's cluster, ``dist.Normal(mean[assignments], scale)``. Entry i may depend
+        on the label of judge i and on sites that other blocks own, not on the centers or
+        concentrations; parameters of clusters in those sites must have the same prior in all
+        slots. Labels then name slots and are not in order of first use, because other sites are
+        indexed by them: give their prior ``validate_args=False``. There are no steps with the
+        labels integrated out.
 
     **References:**
 

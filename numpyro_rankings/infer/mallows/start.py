@@ -1,10 +1,12 @@
-r"""Where the chains of a finite mixture start: near a good mode of the likelihood.
+r"""Where the chains of the Mallows kernels start.
+
+A finite mixture starts near a good mode of the likelihood.
 
 Expectation-maximization from random seeds ends in optima that lie thousands of nats apart on real
 ballots, and no chain gets from one to the other. So the best parameters found so far are changed in
-a way that EM would not change them: a component is put at a random ranking [1], the places of a
-window of its center are dealt anew, or a few iterations see only part of the rankings [2]. EM goes
-on from there for as long as it promises to become better than the best.
+ways that EM would not: a component moves to a random ranking [1], a window of places of its center
+is shuffled, or a few iterations see only part of the rankings [2]. EM continues from there while it
+may still exceed the best.
 
 **References**
 
@@ -56,12 +58,13 @@ class Components(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What a search carries along.
+    """State of a search.
 
     - **best**, **best_log_likelihood** - so far.
-    - **trial**, **log_likelihood** - where EM is now, and the log likelihood one iteration ago.
+    - **trial**, **log_likelihood** - current components of EM, and the log likelihood one
+      iteration ago.
     - **kept** - whether a partial iteration sees the row, (rows,) bool.
-    - **partial** - how many partial iterations are left.
+    - **partial** - number of partial iterations left.
     - **age** - iterations on all rankings since the change.
     """
 
@@ -75,7 +78,7 @@ class Search(NamedTuple):
 
 
 def num_iterations(num_rows: int, num_stages: int, num_components: int, num_items: int) -> int:
-    """250 for each component, or what large data allow."""
+    """Return 250 iterations per component, or fewer for large data."""
     cells = num_components * num_stages * (num_rows * num_stages + 1000 * num_items**2)
     return min(250 * num_components, _MOST_CELLS // cells)
 
@@ -83,7 +86,7 @@ def num_iterations(num_rows: int, num_stages: int, num_components: int, num_item
 def search_mixture(
     key: Array, data: MallowsData, num_components: int, num_items: int, iterations: int
 ) -> Components:
-    """Components of a finite mixture with a high likelihood."""
+    """Search for components of a finite mixture with a high likelihood."""
     num_rows, num_stages = data.orderings.shape
     counts = data.counts.astype(float)
     key_start, key_search = random.split(key)
@@ -136,7 +139,7 @@ def search_mixture(
 
 
 def change(key: Array, now: Components, data: MallowsData) -> tuple[Components, Array, Array]:
-    """Put a component at a random ranking, deal places of its center anew, or choose rankings.
+    """Move a component to a random ranking, shuffle places of its center, or choose rankings.
 
     :return: the components, how many partial iterations follow, and the share of rows that those
         see.
@@ -160,7 +163,7 @@ def change(key: Array, now: Components, data: MallowsData) -> tuple[Components, 
 
 
 def centers_at_rankings(key: Array, data: MallowsData, num_centers: int, num_items: int) -> Array:
-    """Random rankings, each completed by the other items in random order, (num_centers, n)."""
+    """Draw rankings, each completed by the other items in random order, (num_centers, n)."""
     key_rows, key_rest = random.split(key)
     visits = random.randint(key_rows, (num_centers,), 0, data.num_rankings)
     orderings = data.orderings[data.row_index[visits]]
@@ -172,7 +175,7 @@ def centers_at_rankings(key: Array, data: MallowsData, num_centers: int, num_ite
 
 
 def log_table(now: Components, data: MallowsData) -> Array:
-    """Log share plus log likelihood of every row in every component, (K, rows)."""
+    """Return log share plus log likelihood of every row in every component, (K, rows)."""
     num_components = len(now.center)
     places = inverse_ordering(now.center)
     rows = log_likelihoods(data, places, now.concentration, jnp.array(num_components))
@@ -180,7 +183,7 @@ def log_table(now: Components, data: MallowsData) -> Array:
 
 
 def improve(now: Components, weights: Array, data: MallowsData, lengths: Array) -> Components:
-    """The M-step, given the weights of the rows in each component, (K, rows).
+    """Make the M-step, given the weights of the rows in each component, (K, rows).
 
     :param lengths: of the blocks of items that are moved.
     """
@@ -208,7 +211,7 @@ def improve(now: Components, weights: Array, data: MallowsData, lengths: Array) 
 def move_blocks(
     center: Array, costs: Array, counts: Array, limits: Array, lengths: Array
 ) -> tuple[Array, Array]:
-    """Move the best block of neighbouring items to its best place, θ at its best for each.
+    """Move the best block of adjacent items to its best place, with the best θ for each option.
 
     With θ held as it is, the best center would often be the present one.
 
@@ -280,7 +283,7 @@ def search_iterations(settings: MallowsSettings, rankings: Rankings) -> int:
 
 
 def start_random(key: Array, data: MallowsData, slots: int, n: int, stages: int) -> Start:
-    """Uniform labels of up to 20 clusters, uniform centers, every θ 1."""
+    """Draw uniform labels of up to 20 clusters and uniform centers; every θ is 1."""
     key_labels, key_centers = random.split(key)
     labels = random.randint(key_labels, (data.num_rankings,), 0, min(slots, 20))
     centers = jnp.argsort(random.uniform(key_centers, (slots, n)), axis=1).astype(jnp.int32)
@@ -291,7 +294,7 @@ def start_random(key: Array, data: MallowsData, slots: int, n: int, stages: int)
 def start_searched(
     key: Array, data: MallowsData, slots: int, n: int, tied: bool, iterations: int
 ) -> Start:
-    """A good mode of the likelihood, found by EM with random changes; labels drawn given it."""
+    """Search for a good mode by EM with random changes, and draw labels given it."""
     key_search, key_labels = random.split(key)
     found = search_mixture(key_search, data, slots, n, iterations)
     labels = draw_labels(key_labels, log_table(found, data), data.row_index)
@@ -305,7 +308,7 @@ def start_searched(
 def start_nearest(
     key: Array, data: MallowsData, slots: int, n: int, stages: int, rounds: int = 5
 ) -> Start:
-    """Nearest-center clustering of up to 20 seeds, with Borda orders for centers."""
+    """Cluster around the nearest of up to 20 seeds, with Borda orders as centers."""
     key_seeds, key_ties = random.split(key)
     seeds = min(slots, 20, data.num_rankings)
     theta = jnp.ones((slots, stages))
@@ -330,7 +333,7 @@ def start_nearest(
 
 
 def _borda_scores(labels: Array, data: MallowsData, slots: int, n: int) -> Array:
-    """Sum of the places of each item over each cluster's rankings, (C, n).
+    """Sum the places of each item over the rankings of each cluster, (C, n).
 
     An item not listed gets the mean of the places left.
     """

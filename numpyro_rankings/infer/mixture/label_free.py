@@ -46,6 +46,7 @@ from jax import Array, random
 from numpyro_rankings.infer.mixture.labels import draw_labels
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.ops.loops import shared_bound
+from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.sums import count_by_label, sum_by_label
 
 _MOST_CLUSTERS = 32  # where A is larger, nothing moves
@@ -208,7 +209,7 @@ def choose_large_clusters(
     inside = is_large[labels]
     row_counts = sum_by_label(inside.astype(jnp.int32), row_index, num_rows)
     few = jnp.maximum(minimum - 2.0 * jnp.sqrt(minimum), 0.1 * minimum)
-    gammas = random.loggamma(key_shares, jnp.where(active, sizes_there, 1) + partition.kappa)
+    gammas = sample_log_gamma(key_shares, jnp.where(active, sizes_there, 1) + partition.kappa)
     gammas = jnp.where(active, gammas, -jnp.inf)
     return LargeClusters(
         minimum=minimum,
@@ -325,7 +326,7 @@ def apply_change(now: Mixture, change: Change, accepted: Array) -> Mixture:
 
 
 class Kind(NamedTuple):
-    """Whether a step splits a cluster, merges two, or trades the shares of two; else it changes one."""
+    """Whether a step splits a cluster, merges two or trades their shares; else it changes one."""
 
     splits: Array
     merges: Array
@@ -375,11 +376,13 @@ def nth(mask: Array, n: Array) -> Array:
     return jnp.argmax(jnp.cumsum(mask) > n)
 
 
-def choose_pair(
-    target: Target, log_shares: Array, kind: Kind, uniforms: Array, log_odds_step: Array
-) -> Pair:
-    """Choose two clusters and their new shares: other odds, a split of c's share, or all for c."""
-    splits, merges, trades = kind
+def choose_slots(
+    target: Target, log_shares: Array, kind: Kind, uniforms: Array
+) -> tuple[Array, Array, Array]:
+    """Choose clusters c and d of A; for a split, d is a free slot.
+
+    :return: c, d, and whether there are such slots.
+    """
     active = log_shares > -jnp.inf
     number = active.sum()
     first = jnp.minimum((uniforms[0] * number).astype(jnp.int32), number - 1)
@@ -389,12 +392,23 @@ def choose_pair(
     # a merge may free any slot, so where free slots differ a split must be able to take any
     any_free = target.clusters.free_slots_hold_parameters
     which = (uniforms[1] * free.sum()).astype(jnp.int32) if any_free else jnp.array(0)
-    d = jnp.where(splits, nth(free, jnp.minimum(which, free.sum() - 1)), d)
-    possible = (number >= 1 + (merges | trades)) & (jnp.any(free) | ~splits)
+    d = jnp.where(kind.splits, nth(free, jnp.minimum(which, free.sum() - 1)), d)
+    possible = (number >= 1 + (kind.merges | kind.trades)) & (jnp.any(free) | ~kind.splits)
+    return c, d, possible
+
+
+def pair_of(
+    slots: tuple[Array, Array, Array], log_shares: Array, kind: Kind, log_odds: Array
+) -> Pair:
+    """Return the pair with its new shares: those of the log odds, or all for c in a merge.
+
+    :param slots: c, d, and whether there are such slots.
+    :param log_odds: of the new shares of c and d, for a split or a trade.
+    """
+    c, d, possible = slots
+    splits, merges, trades = kind
     share_c, share_d = log_shares[c], log_shares[d]
     both = jnp.where(splits, share_c, jnp.logaddexp(share_c, share_d))
-    log_odds = share_c - share_d + log_odds_step
-    log_odds = jnp.where(splits, jnp.log(uniforms[2] / (1 - uniforms[2])), log_odds)
     new_c = jnp.where(trades | splits, both + jax.nn.log_sigmoid(log_odds), share_c)
     new_d = jnp.where(trades | splits, both + jax.nn.log_sigmoid(-log_odds), share_d)
     new_c, new_d = jnp.where(merges, both, new_c), jnp.where(merges, -jnp.inf, new_d)
@@ -405,9 +419,22 @@ def choose_pair(
         possible,
         log_shares.at[d].set(new_d).at[c].set(new_c),
         # the choice of c for a split, of c and d for a merge
-        both - jnp.log(number + splits),
+        both - jnp.log(jnp.sum(log_shares > -jnp.inf) + splits),
         jnp.where(trades, new_c + new_d - share_c - share_d, 0.0),
     )
+
+
+def choose_pair(
+    target: Target, log_shares: Array, kind: Kind, uniforms: Array, log_odds_step: Array
+) -> Pair:
+    """Choose two clusters and their new shares: other odds, a split of c's share, or all for c.
+
+    :param log_odds_step: change of the log odds in a trade; a split is uniform.
+    """
+    slots = c, d, _ = choose_slots(target, log_shares, kind, uniforms)
+    log_odds = log_shares[c] - log_shares[d] + log_odds_step
+    log_odds = jnp.where(kind.splits, jnp.log(uniforms[2] / (1 - uniforms[2])), log_odds)
+    return pair_of(slots, log_shares, kind, log_odds)
 
 
 def metropolis_step(target: Target, now: Mixture, draw: StepDraw) -> Mixture:
@@ -456,13 +483,14 @@ def move_along_trajectory(key: Array, target: Target, now: Mixture) -> Mixture:
         log_priors = target.clusters.log_prior(parameters)
         return Mixture(parameters, log_priors, log_shares, table, density)
 
-    def log_density(position: tuple[Any, Array]) -> Array:
+    def log_density(position: tuple[Any, Array]) -> tuple[Array, Mixture]:
         proposal = mixture(position)
         log_total = jax.nn.logsumexp(jnp.where(active, position[1], -jnp.inf))
         jacobian = path.log_jacobian(position[0])
         jacobian += jnp.sum(jnp.where(active, proposal.log_shares, 0.0)) - 0.5 * log_total**2
         gain = target.large.log_likelihood_ratio(proposal.density, now.density)
-        return gain + target.log_prior(proposal.log_priors, proposal.log_shares) + jacobian
+        log_prior = target.log_prior(proposal.log_priors, proposal.log_shares)
+        return gain + log_prior + jacobian, proposal
 
     log_masses = jnp.where(active, now.log_shares, 0.0) + random.normal(key_total)
     momentum = (
@@ -470,7 +498,7 @@ def move_along_trajectory(key: Array, target: Target, now: Mixture) -> Mixture:
         jnp.where(active, random.normal(key_shares, active.shape), 0.0),
     )
     leapfrog = leapfrog_steps(key_size, target.large, active)
-    new_position, accepted = trajectory(
+    proposal, accepted = trajectory(
         key_accept,
         (path.position, log_masses),
         momentum,
@@ -478,7 +506,6 @@ def move_along_trajectory(key: Array, target: Target, now: Mixture) -> Mixture:
         log_density,
         leapfrog,
     )
-    proposal = mixture(new_position)
     return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), proposal, now)
 
 
@@ -501,39 +528,42 @@ def trajectory(
     position: Any,
     momentum: Any,
     moving: Any,
-    log_density: Callable[[Any], Array],
+    log_density: Callable[[Any], tuple[Array, Any]],
     steps: Leapfrog,
 ) -> tuple[Any, Array]:
     """Follow a Hamiltonian trajectory [3].
 
     :param moving: which entries of the position move; the others have no momentum.
-    :return: the new position, and whether it is accepted.
+    :param log_density: maps a position to its log density, and to what else is wanted of it.
+    :return: what is wanted of the new position, and whether it is accepted.
     """
 
     def add(x: Any, y: Any, times: Array) -> Any:
         return jax.tree.map(lambda a, b: a + times * b, x, y)
 
-    def gradient(position: Any) -> Any:
+    def kinetic(momentum: Any) -> Array:
+        return 0.5 * sum(jnp.sum(p**2) for p in jax.tree.leaves(momentum))
+
+    def leapfrog(carry: tuple, sizes: tuple[Array, Array]) -> tuple[tuple, Array]:
+        position, momentum, _ = carry
+        drift, kick = sizes
+        position = add(position, momentum, drift)
+        (value, wanted), slope = jax.value_and_grad(log_density, has_aux=True)(position)
         # outside the support of a prior the gradient may be NaN. Any value will do there: the
         # trajectory stays reversible, and nothing is accepted
-        slope = jax.grad(log_density)(position)
-        return jax.tree.map(lambda m, g: jnp.where(m & jnp.isfinite(g), g, 0.0), moving, slope)
+        slope = jax.tree.map(lambda m, g: jnp.where(m & jnp.isfinite(g), g, 0.0), moving, slope)
+        return (position, add(momentum, slope, kick), wanted), value
 
-    def leapfrog(carry: tuple, _: None) -> tuple[tuple, None]:
-        position, momentum, slope = carry
-        momentum = add(momentum, slope, 0.5 * steps.size)
-        position = add(position, momentum, steps.size)
-        slope = gradient(position)
-        return (position, add(momentum, slope, 0.5 * steps.size), slope), None
-
-    def energy(position: Any, momentum: Any) -> Array:
-        kinetic = 0.5 * sum(jnp.sum(p**2) for p in jax.tree.leaves(momentum))
-        return kinetic - log_density(position)
-
-    begin = (position, momentum, gradient(position))
-    (new_position, new_momentum, _), _ = jax.lax.scan(leapfrog, begin, None, length=steps.number)
-    log_accept = energy(position, momentum) - energy(new_position, new_momentum)
-    return new_position, jnp.log(random.uniform(key)) < log_accept
+    # the first step only evaluates the start, so that the density is compiled once
+    drifts = jnp.where(jnp.arange(steps.number + 1) == 0, 0.0, steps.size)
+    is_end = (jnp.arange(steps.number + 1) % steps.number) == 0
+    kicks = jnp.where(is_end, 0.5 * steps.size, steps.size)
+    wanted = jax.eval_shape(lambda x: log_density(x)[1], position)
+    wanted = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), wanted)
+    begin = (position, momentum, wanted)
+    (_, new_momentum, wanted), values = jax.lax.scan(leapfrog, begin, (drifts, kicks))
+    log_accept = values[-1] - kinetic(new_momentum) - (values[0] - kinetic(momentum))
+    return wanted, jnp.log(random.uniform(key)) < log_accept
 
 
 # -- the whole move --------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from jax import Array, random
 
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.ops.codes import inverse_ordering
+from numpyro_rankings.ops.sampling import sample_log_gamma
 
 
 def update_labels_at_once(
@@ -95,8 +96,7 @@ def draw_labels(
 
 def draw_dirichlet_shares(key: Array, sizes: Array, prior: PartitionPrior) -> Array:
     """Draw the log shares of a finite mixture given the labels: Dirichlet(N_c + α/K), (K,)."""
-    key_gamma = random.split(key, 4)[0]
-    gammas = random.loggamma(key_gamma, sizes + prior.kappa)
+    gammas = sample_log_gamma(key, sizes + prior.kappa)
     return gammas - jax.nn.logsumexp(gammas)
 
 
@@ -113,11 +113,11 @@ def draw_slices(
     :return: log shares (C,), log slices (N,), and whether more slots would have been needed.
     """
     num_slots = sizes.shape[0]
-    key_gamma, key_rest, key_stick, key_slice = random.split(key, 4)
+    key_gamma, key_stick, key_slice = random.split(key, 3)
     occupied = sizes > 0
-    gammas = random.loggamma(key_gamma, jnp.where(occupied, sizes, 1).astype(float))
-    gammas = jnp.where(occupied, gammas, -jnp.inf)
-    log_rest = random.loggamma(key_rest, alpha)
+    gammas = sample_log_gamma(key_gamma, jnp.append(jnp.where(occupied, sizes, 1.0), alpha))
+    log_rest = gammas[-1]
+    gammas = jnp.where(occupied, gammas[:-1], -jnp.inf)
     log_total = jnp.logaddexp(jax.nn.logsumexp(gammas), log_rest)
     log_shares, log_rest = gammas - log_total, log_rest - log_total
     # slice variables; 1 - uniform is in (0, 1]

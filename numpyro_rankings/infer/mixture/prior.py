@@ -26,7 +26,7 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.infer.priors import keep_possible, log_prior_ratio
-from numpyro_rankings.ops.sampling import slice_sample
+from numpyro_rankings.ops.sampling import sample_log_gamma, slice_sample
 from numpyro_rankings.ops.special import log_gamma_ratio
 
 
@@ -114,15 +114,15 @@ def update_alpha(
 def _escobar_west(
     key: Array, alpha: Array, prior: dist.Gamma, num_clusters: Array, num_points: Array
 ) -> Array:
-    key_eta, key_eta_rest, key_mixture, key_gamma = random.split(key, 4)
+    key_eta, key_mixture, key_gamma = random.split(key, 3)
     # log η, η ~ Beta(α + 1, N)
-    log_left = random.loggamma(key_eta, alpha + 1.0)
-    log_eta = log_left - jnp.logaddexp(log_left, random.loggamma(key_eta_rest, num_points))
+    log_gammas = sample_log_gamma(key_eta, jnp.stack([alpha + 1.0, num_points]))
+    log_eta = log_gammas[0] - jnp.logaddexp(*log_gammas)
     rate = prior.rate - log_eta
     shape = prior.concentration + num_clusters
     odds = (shape - 1.0) / (num_points * rate)
     first = random.uniform(key_mixture) * (1.0 + odds) < odds
-    log_gamma = random.loggamma(key_gamma, jnp.where(first, shape, shape - 1.0))
+    log_gamma = sample_log_gamma(key_gamma, jnp.where(first, shape, shape - 1.0))
     return at_least_tiny(jnp.exp(log_gamma) / rate)
 
 
@@ -131,7 +131,7 @@ def at_least_tiny(alpha: Array) -> Array:
     return jnp.maximum(alpha, jnp.finfo(alpha.dtype).tiny)
 
 
-def RestaurantPrior(alpha: Array, discount: Array) -> PartitionPrior:  # noqa: N802
+def RestaurantPrior(alpha: Array, discount: Array) -> PartitionPrior:
     return PartitionPrior(alpha, None, discount)
 
 

@@ -118,8 +118,8 @@ class DPPlackettLuceGibbs(PoolKernel):
     tell which items are listed: pass ``rankings.of_listed_items()``.
 
     :param alpha: concentration α of the processes of the root and of the clusters; like φ and γ a
-        number, or a distribution to learn it. :class:`~numpyro_rankings.distributions.FlatLog` is the
-        prior 1/x of [1].
+        number, or a distribution to learn it. :class:`~numpyro_rankings.distributions.FlatLog` is
+        the prior 1/x of [1].
     :param phi: φ, the resemblance of the clusters to the root.
     :param gamma: concentration γ of the Dirichlet process.
     :param tau: inverse scale τ; only φ/τ matters.
@@ -356,7 +356,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         return GibbsState(z, -log_joint, jnp.ones(()), overflow, rng_key)
 
     def _log_joint(self, z: dict, scales: Scales, given: Given) -> Pair:
-        """Return log p(rankings, judges' sites, labels, measures, α, φ, γ), of occupied clusters."""
+        """Return log p(rankings, judges' sites, labels, measures, scales), of occupied clusters."""
         labels, slots = z["assignments"].astype(jnp.int32), self._num_slots
         sizes = count_by_label(labels, slots)
         log_joint = PartitionPrior(scales.gamma).log_prob(sizes)

@@ -25,10 +25,10 @@ from jax import Array, random
 from numpyro_rankings.infer.mixture.label_free import (
     Kind,
     Mixture,
-    Pair,
     Target,
     apply_change,
-    choose_pair,
+    choose_slots,
+    pair_of,
     propose_change,
 )
 from numpyro_rankings.infer.plackett_luce.target import WeightsClusters
@@ -152,7 +152,7 @@ class Around(NamedTuple):
 
 
 def around(fitted: Fit, which: int, clusters: WeightsClusters) -> Around:
-    """Return the distribution around a fit: log weights vary like the log of the counts behind them."""
+    """Return the distribution around a fit; the variances are those of the logs of counts."""
     chosen = fitted.chosen[which]
     is_atom = 1.0 - jnp.maximum(0.5 * jnp.exp(-3.0 * chosen), 1e-6)
     return Around(
@@ -184,7 +184,7 @@ def log_density_around(log_weights: Array, law: Around) -> Array:
 
 
 def log_odds_around(fitted: Fit) -> tuple[Array, Array]:
-    """Return the mean and standard deviation of the log odds of the shares of the two components."""
+    """Return the mean and standard deviation of the log odds of the two shares."""
     first, second = fitted.sizes + 0.5
     return jnp.log(first / second), _SPREAD * jnp.sqrt(1.0 / first + 1.0 / second)
 
@@ -228,16 +228,13 @@ def _fit_pair(two: Array, at: _Two, target: Target, slots: Array, draw: FittedSp
 
 
 def fitted_split_or_merge(target: Target, now: Mixture, draw: FittedSplitDraw) -> Mixture:
-    """Make one Metropolis-Hastings step that splits a cluster c into c and d, or merges them [1]."""
+    """Make a Metropolis-Hastings step that splits a cluster c into c and d, or merges them [1]."""
     clusters, splits = target.clusters, draw.splits
     assert isinstance(clusters, WeightsClusters)
     kind = Kind(splits, ~splits, jnp.array(False))
 
-    def choose(uniforms: Array) -> Pair:
-        return choose_pair(target, now.log_shares, kind, uniforms, jnp.zeros(()))
-
-    pair = choose(draw.uniforms)
-    slots = jnp.stack([pair.c, pair.d])
+    c, d, possible = choose_slots(target, now.log_shares, kind, draw.uniforms)
+    slots = jnp.stack([c, d])
     old = _Two(now.parameters[slots], now.log_shares[slots], now.table[slots], now.density)
     there = _fit_pair(splits, old, target, slots, draw)
 
@@ -247,9 +244,9 @@ def fitted_split_or_merge(target: Target, now: Mixture, draw: FittedSplitDraw) -
         for k in range(2)
     )
     mean, scale = log_odds_around(there)
-    log_odds = now.log_shares[pair.c] - now.log_shares[pair.d]
+    log_odds = now.log_shares[c] - now.log_shares[d]
     log_odds = jnp.where(splits, mean + scale * draw.odds, log_odds)
-    pair = choose(draw.uniforms.at[2].set(jax.nn.sigmoid(log_odds)))
+    pair = pair_of((c, d, possible), now.log_shares, kind, log_odds)
     weights = jnp.stack([new_c, jnp.where(splits, new_d, old.weights[1])])
     change, log_accept = propose_change(target, now, slots, weights, pair.log_shares)
     new = _Two(weights, pair.log_shares[slots], change.rows, change.density)
@@ -265,6 +262,6 @@ def fitted_split_or_merge(target: Target, now: Mixture, draw: FittedSplitDraw) -
     log_split = log_density_of_one(old.weights[0], back) - log_density_of_two(weights, there)
     log_merge = log_density_of_two(old.weights, back) - log_density_of_one(weights[0], there)
     log_accept += jnp.where(splits, log_split + pair.log_split, log_merge - pair.log_split)
-    possible = pair.possible & (jnp.abs(log_odds) < _MOST_LOG_ODDS)
+    possible &= jnp.abs(log_odds) < _MOST_LOG_ODDS
     accepted = possible & (jnp.log(draw.uniforms[3]) < log_accept)
     return apply_change(now, change, accepted)

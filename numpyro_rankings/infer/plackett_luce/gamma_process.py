@@ -83,8 +83,9 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         process, 0.5 the inverse Gaussian.
     :param model: your own model, in which the kernel is a block of
         :class:`numpyro.infer.Gibbs` that owns the sites ``weights`` and ``unseen_weight`` (and
-        ``total_weight``). The model calls :func:`~numpyro_rankings.models.gamma_process_plackett_luce`
-        with the same ``tau`` and ``sigma``, and with its own ``alpha``.
+        ``total_weight``). The model calls
+        :func:`~numpyro_rankings.models.gamma_process_plackett_luce` with the same ``tau`` and
+        ``sigma``, and with its own ``alpha``.
 
     **References:**
 

@@ -19,7 +19,7 @@ _SEED_BOOST = 1.0  # log weight for each place of a seed ranking
 def start_mixture(
     key: Array, data: PlackettLuceData, slots: int, num_items: int
 ) -> tuple[Array, Array]:
-    """Return labels and weights at the best of several optima that EM finds from random rankings."""
+    """Return labels and weights at the best of several optima that EM finds."""
     num_rows, num_stages = data.choices.orderings.shape
     cells = slots * num_rows * num_stages * _START_ITERATIONS
     starts = 1 if slots == 1 else min(max(_MOST_CELLS // cells, 1), _MOST_STARTS)

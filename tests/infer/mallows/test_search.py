@@ -12,8 +12,7 @@ from numpyro.infer import MCMC
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-import numpyro_rankings.infer.mallows.start as mallows
-import numpyro_rankings.infer.mallows.start as search
+from numpyro_rankings.infer.mallows import start as start_of_chains
 from numpyro_rankings import Rankings
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.infer import BetaGibbs, SliceGibbs
@@ -134,10 +133,14 @@ def test_a_finite_mixture_starts_with_a_search(make, monkeypatch):
     labels, known = np.asarray(state.z["assignments"]), np.asarray(truth.assignments)
     assert max(np.mean(labels == known), np.mean(labels != known)) > 0.9
     # data too large for a search start at the nearest of a few seeds, unless it is asked for
-    monkeypatch.setattr(search, "_MOST_CELLS", 0)
+    monkeypatch.setattr(start_of_chains, "_MOST_CELLS", 0)
     called = []
-    monkeypatch.setattr(mallows, "_init_nearest", lambda *args: called.append(args) or start)
-    start = {name: state.z[name] for name in ("assignments", "center", "concentration")}
+    monkeypatch.setattr(
+        start_of_chains, "start_nearest", lambda *args: called.append(args) or there
+    )
+    there = start_of_chains.Start(
+        *(state.z[name] for name in ("assignments", "center", "concentration"))
+    )
     make(num_components=2).init(random.key(0), 0, None, (truth.rankings,), {})
     assert len(called) == 1
     make(num_components=2, init="search").init(random.key(0), 0, None, (truth.rankings,), {})
