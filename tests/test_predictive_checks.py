@@ -106,8 +106,8 @@ def test_a_model_that_fits_and_one_that_does_not():
     said = html.unescape(report.predictive_checks(checks))  # the report of it, in words
     assert "are 5 of 5 shares" in said or "are 4 of 5 shares" in said
     share, low, high = checks.pairs.observed[0, 4], *checks.pairs.interval[0, 4]
-    assert " of 10 preferences between pairs of items. The pair that is furthest off: " in said
-    assert f"{share:.1%} have item 1 above item 5, against {low:.1%} to {high:.1%}" in said
+    assert " of 10 preferences between pairs of items. The largest deviation: " in said
+    assert f"{share:.1%} rank item 1 above item 5, but {low:.1%} to {high:.1%}" in said
 
 
 def test_plackett_luce_with_choice_sets(small_batches):
