@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpyro.infer import MCMC
 
-from numpyro_rankings.words import LABEL_FREE_QUANTITIES, quantity_name
+from numpyro_rankings.words import LABEL_FREE_QUANTITIES, quantity_name, with_article
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,15 +147,19 @@ def _judge_agreement(moving: "pd.DataFrame", num_chains: int) -> list[_Reason]:
     if len(moving) == 0:
         text = f"All monitored quantities are constant, and equal in all {num_chains} chains."
         return [("good", text)]
-    r_hat, name = moving["r_hat"].max(), quantity_name(str(moving["r_hat"].idxmax()))
+    worst, r_hat = moving["r_hat"].idxmax(), moving["r_hat"].max()
+    name = with_article(quantity_name(str(worst)))
     if r_hat > R_HAT_BAD:
         text = (
-            f"The {num_chains} chains do not agree on the {name} (R-hat {r_hat:.2f}): they are in "
+            f"The {num_chains} chains do not agree on {name} (R-hat {r_hat:.2f}): they are in "
             "different parts of the posterior. Run them longer, or from another start."
         )
         return [("bad", text)]
     if r_hat > R_HAT_GOOD:
-        text = f"The {num_chains} chains nearly agree: R-hat is {r_hat:.3f} for the {name}."
+        text = (
+            f"The {num_chains} chains nearly agree: R-hat is at most {r_hat:.3f}, largest for "
+            f"{name}."
+        )
         return [("care", text)]
     return [("good", f"The {num_chains} chains agree: R-hat is at most {r_hat:.3f}.")]
 
@@ -165,8 +169,8 @@ def _judge_ess(moving: "pd.DataFrame") -> list[_Reason]:
     if not both.notna().any(axis=None):
         return []
     smallest = both.min(axis=1)
-    ess, name = smallest.min(), quantity_name(str(smallest.idxmin()))
-    text = f"The effective sample size (ESS) is at least {ess:.0f}, smallest for the {name}"
+    ess, name = smallest.min(), with_article(quantity_name(str(smallest.idxmin())))
+    text = f"The effective sample size (ESS) is at least {ess:.0f}, smallest for {name}"
     if ess < ESS_BAD:
         return [("bad", f"{text}: too small for intervals. Run longer.")]
     if ess < ESS_GOOD:

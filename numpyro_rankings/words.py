@@ -40,6 +40,11 @@ def quantity_name(name: str) -> str:
     return f"{LABEL_FREE_QUANTITIES.get(base, base)} {index}".strip()
 
 
+def with_article(name: str) -> str:
+    """Put the article before a display name, unless it begins with a Greek letter."""
+    return name if "α" <= name[0] <= "ω" else f"the {name}"
+
+
 def base_and_index(name: str) -> tuple[str, str]:
     """Split ``top_weights[Ann [A]]`` into ``top_weights`` and ``Ann [A]``."""
     base, bracket, rest = name.partition("[")

@@ -56,7 +56,7 @@ def partition_figures(findings: Findings, more: Sequence[tuple["Axes", str]] = (
             f"Probability that two {noun}s share a cluster. Sharp blocks are groups on which the "
             "draws agree.",
         ),
-        (plots.plot_num_clusters(data), "Number of clusters of the draws."),
+        (plots.plot_num_clusters(data), "Number of clusters in the draws."),
         *more,
     ]
     return section("Who goes with whom", _which_partition(reference, labels, noun)) + grid(
@@ -85,10 +85,10 @@ def predictive_checks(checks: PredictiveChecks) -> str:
     num_pairs, num_pairs_outside = _outside(pairs)
     text = (
         "For each ranking, replications are drawn from its cluster in the fitted model. They "
-        "should resemble the observed rankings. Outside the 90% intervals of the replications are "
-        f"{num_shares_outside} of {plural(num_shares, 'share')} of first places (by chance, one in "
-        f"ten), and {num_pairs_outside:,} of {plural(num_pairs, 'preference')} between pairs of "
-        f"items.{_worst_pair(checks)}"
+        f"should resemble the observed rankings. {num_shares_outside} of "
+        f"{plural(num_shares, 'share')} of first places (by chance, one in ten) and "
+        f"{num_pairs_outside:,} of {plural(num_pairs, 'preference')} between pairs of items are "
+        f"outside the 90% intervals of the replications.{_worst_pair(checks)}"
     )
     figure = plots.plot_predictive_check(checks.top, checks.items, _ITEMS_CHECKED)
     caption = "Shares of first places, observed and replicated."
