@@ -110,21 +110,10 @@ def to_inference_data(
     name = type(kernel).__name__
     values = None
     if isinstance(kernel, PartitionKernel | LinkGibbs):
-        if rankings is not None:
-            raise ValueError(
-                f"the draws of {name} are not of rankings: use to_inference_data(mcmc) without them"
-            )
-        if log_likelihood is True:
-            raise ValueError(f"there is no log likelihood for {name}: pass log_likelihood=False")
+        _check_for_partitions(name, rankings, log_likelihood)
         data, posterior = _partition_posterior(mcmc, samples, points)
-    elif rankings is None:
-        raise TypeError(
-            f"the rankings are needed for {name}: use to_inference_data(mcmc, rankings)"
-        )
-    elif points is not None:
-        raise ValueError(f"points is an argument for kernels of partitions, not for {name}")
     else:
-        check_rankings(rankings)
+        rankings = _check_for_rankings(name, rankings, points)
         convert = _plackett_luce_posterior if "weights" in samples else _mallows_posterior
         data, posterior = convert(mcmc, samples, rankings)
         if _wants_log_likelihood(samples, rankings, log_likelihood):
@@ -146,16 +135,45 @@ def to_inference_data(
             {"rankings": (("chain", "draw", "ranking"), values)},
             {**coords, "ranking": np.arange(values.shape[-1])},
         )
+    _warn_of_overflow(mcmc)
+    return _with_groups(data, groups, about)
 
+
+def _check_for_partitions(
+    name: str, rankings: Rankings | None, log_likelihood: bool | Literal["auto"]
+) -> None:
+    """Refuse arguments that do not go with the kernels of partitions."""
+    if rankings is not None:
+        raise ValueError(
+            f"the draws of {name} are not of rankings: use to_inference_data(mcmc) without them"
+        )
+    if log_likelihood is True:
+        raise ValueError(f"there is no log likelihood for {name}: pass log_likelihood=False")
+
+
+def _check_for_rankings(
+    name: str, rankings: Rankings | None, points: Sequence[Any] | None
+) -> Rankings:
+    """Refuse arguments that do not go with the kernels of rankings, and return the rankings."""
+    if rankings is None:
+        raise TypeError(
+            f"the rankings are needed for {name}: use to_inference_data(mcmc, rankings)"
+        )
+    if points is not None:
+        raise ValueError(f"points is an argument for kernels of partitions, not for {name}")
+    check_rankings(rankings)
+    return rankings
+
+
+def _warn_of_overflow(mcmc: MCMC) -> None:
     overflow = np.asarray(mcmc.get_extra_fields().get("overflow", False))
     if overflow.any():
         warnings.warn(
             f"{overflow.mean():.1%} of the draws needed more clusters than there are slots, so "
             "the posterior is truncated: raise max_clusters and run again",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return _with_groups(data, groups, about)
 
 
 def _wants_log_likelihood(
