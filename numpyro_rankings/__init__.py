@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _xla.set_flag()
 
-# names are imported when first used, so that the command line answers --help at once
+# Names are imported when first used, so that the command line answers --help quickly.
 _HOMES = {
     "Rankings": "rankings",
     "RankingsError": "rankings",

@@ -1,15 +1,15 @@
-"""Mend what ArviZ's lazy import leaves of NumPyro.
+"""Repair ``numpyro.infer`` after it was imported through ArviZ's lazy loader.
 
-ArviZ 1.x puts a lazy ``numpyro`` into ``sys.modules``. If ``from numpyro.infer import MCMC`` is
-the first use of it, Python runs ``numpyro.infer`` twice; the second module lacks the submodules
-that the first one has loaded as its attributes, and ``arviz.from_numpyro`` fails.
+ArviZ 1.x puts a lazy ``numpyro`` into ``sys.modules``. If ``from numpyro.infer import MCMC`` is the
+first use of it, Python executes ``numpyro.infer`` twice. The second module lacks, as attributes,
+the submodules that the first one loaded, and ``arviz.from_numpyro`` fails.
 """
 
 import sys
 
 
 def mend_numpyro_infer() -> None:
-    """Give the loaded module ``numpyro.infer`` its loaded submodules as attributes."""
+    """Set the loaded submodules of ``numpyro.infer`` as its attributes."""
     parent = "numpyro.infer"
     for name, module in list(sys.modules.items()):
         head, _, tail = name.rpartition(".")

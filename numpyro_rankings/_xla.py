@@ -1,8 +1,9 @@
 """Keep XLA from computing wrong sums on CPUs.
 
-From version 0.10.2 on jaxlib hands reductions on CPUs to YNNPACK, and in what it fuses with them
-mixes up constants: jitted, the sum over rows of log1p(2 x) + log1p(3 x) takes both factors for the
-same where the array is large. Seen in jaxlib 0.10.2 and 0.12.0; jax-ml/jax#39103 is of its kind.
+From version 0.10.2 on, jaxlib computes reductions on CPUs with YNNPACK, and confuses constants in
+the operations that it fuses with them: in a compiled sum over rows of log1p(2 x) + log1p(3 x) both
+factors are equal if the array is large. Seen in jaxlib 0.10.2 and 0.12.0; jax-ml/jax#39103 is
+similar.
 """
 
 import os
@@ -11,22 +12,22 @@ import warnings
 from functools import lru_cache
 from importlib.metadata import version
 
-_FIRST, _LAST = (0, 10, 2), (0, 12)  # versions of jaxlib that know the flag, tried
+_FIRST, _LAST = (0, 10, 2), (0, 12)  # versions of jaxlib known to have the flag
 _FLAG = "--xla_cpu_experimental_ynn_fusion_type=-reduce"
 
 
 def set_flag() -> None:
-    """Tell XLA to compute reductions itself; of no effect if JAX has computed anything before."""
+    """Tell XLA not to use YNNPACK for reductions; has no effect once JAX has computed anything."""
     jaxlib = tuple(int(part) for part in re.findall(r"\d+", version("jaxlib"))[:3])
     flags = os.environ.get("XLA_FLAGS", "")
-    # an XLA that does not know a flag ends the process
+    # XLA ends the process if it does not know a flag
     if _FIRST <= jaxlib and jaxlib[:2] <= _LAST and "ynn_fusion_type" not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {_FLAG}".strip()
 
 
 @lru_cache
 def warn_of_wrong_sums() -> None:
-    """Warn, once, if sums are wrong all the same."""
+    """Warn once if compiled sums are wrong, for example because JAX was used before the import."""
     import jax
     import jax.numpy as jnp
     import numpy as np
@@ -39,8 +40,8 @@ def warn_of_wrong_sums() -> None:
         found = jax.jit(lambda x: logs(x).sum(-1))(x)
     if not np.allclose(found, (np.log1p(2.0 * x) + np.log1p(3.0 * x)).sum(-1), rtol=1e-4):
         warnings.warn(
-            "this jaxlib computes wrong sums (it mixes up constants in what it fuses with them): "
-            f"set XLA_FLAGS={_FLAG} before JAX is used, or import numpyro_rankings before",
+            "this jaxlib computes wrong sums (it confuses constants in fused operations): import "
+            f"numpyro_rankings before JAX is first used, or set XLA_FLAGS={_FLAG}",
             RuntimeWarning,
             stacklevel=3,
         )

@@ -1,41 +1,30 @@
-"""Whether a run can be trusted: R-hat and ESS of quantities free of labels, and the verdict."""
+"""Diagnostics of a run: R-hat and ESS of quantities that do not depend on labels, and a verdict."""
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpyro.infer import MCMC
 
-from numpyro_rankings.words import quantity_name
+from numpyro_rankings.words import LABEL_FREE_QUANTITIES, quantity_name, with_article
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_LABEL_FREE = (
-    "num_clusters",
-    "log_joint",
-    "alpha",
-    "decay_scale",
-    "partition_entropy",
-    "kendall_to_reference",
-    "largest_sizes",
-    "population_concentration",
-    "phi",
-    "gamma",
-    "unseen_weight",
-    "population_entropy",
-    "top_weights",
-)
+R_HAT_GOOD, R_HAT_BAD = 1.01, 1.05
+ESS_GOOD, ESS_BAD = 400, 100
+OVERFLOW_BAD = 0.01  # share of the draws; a few draws that lack a slot do not change the results
 
 
 def as_dataset(group: Any) -> Any:
-    """The dataset of a group: an xarray Dataset in ArviZ 0.23, a DataTree node in 1.x."""
+    """Return the Dataset of a group, which is the Dataset in ArviZ 0.23 and a DataTree in 1.x."""
     return group.to_dataset() if hasattr(group, "to_dataset") else group
 
 
 def posterior_of(data: Any) -> Any:
-    """The posterior of what :func:`to_inference_data` returned, an :class:`xarray.Dataset`.
+    """Return the posterior group of ArviZ data, an :class:`xarray.Dataset`.
 
-    :raises TypeError: of anything else.
+    :param data: the result of :func:`~numpyro_rankings.to_inference_data`.
+    :raises TypeError: if ``data`` is anything else.
     """
     # InferenceData, DataTree, or a dictionary of groups
     if isinstance(data, MCMC) or not hasattr(data, "__contains__") or "posterior" not in data:
@@ -46,14 +35,14 @@ def posterior_of(data: Any) -> Any:
 
 
 def diagnostics_table(data: Any) -> "pd.DataFrame":
-    """Mean, spread, effective sample size and R-hat of the quantities free of labels.
+    """Tabulate mean, standard deviation, ESS and R-hat of the quantities that have no labels.
 
-    :param data: what :func:`to_inference_data` returned, or read back from netCDF.
-    :return: a row for each scalar and the columns ``mean``, ``sd``, ``ess_bulk``, ``ess_tail``,
+    :param data: the result of :func:`to_inference_data`, also if read back from netCDF.
+    :return: a row for each scalar, with the columns ``mean``, ``sd``, ``ess_bulk``, ``ess_tail``,
         ``r_hat`` and ``note``. R-hat and ESS are NaN where they are not defined, and ``note``
-        says why: ``"constant"`` in all draws, ``"stuck"`` at a different value in each chain
-        (R-hat is then infinite), or ``"one chain"``.
-    :raises TypeError: of anything else, such as the MCMC itself.
+        gives the reason: ``"constant"`` if all draws are equal, ``"stuck"`` if no chain moves but
+        the chains differ (R-hat is then infinite), or ``"one chain"``.
+    :raises TypeError: if ``data`` is anything else, such as the MCMC itself.
     """
     import arviz as az
     import pandas as pd
@@ -61,11 +50,11 @@ def diagnostics_table(data: Any) -> "pd.DataFrame":
 
     posterior = posterior_of(data)
     scalars: dict[str, np.ndarray] = {}
-    for name in _LABEL_FREE:
+    for name in LABEL_FREE_QUANTITIES:
         if name not in posterior:
             continue
         if "cluster" in posterior[name].dims:
-            continue  # of each cluster, and not free of labels
+            continue  # one value per cluster depends on the labels
         values = np.asarray(posterior[name], np.float64)
         if values.ndim == 2:
             scalars[name] = values
@@ -74,7 +63,7 @@ def diagnostics_table(data: Any) -> "pd.DataFrame":
             labels = range(1, values.shape[-1] + 1) if labels is None else labels
             scalars |= {f"{name}[{k}]": values[..., i] for i, k in enumerate(labels)}
     moving = {name: x for name, x in scalars.items() if np.ptp(x, axis=1).any()}
-    # R-hat of a single chain is not defined; and where nothing moves, nothing can be estimated.
+    # R-hat is not defined for a single chain, and neither R-hat nor ESS where nothing moves.
     dataset = xr.Dataset({name: (("chain", "draw"), x) for name, x in moving.items()})
     columns: dict[str, Any] = {"ess_bulk": {}, "ess_tail": {}, "r_hat": {}}
     if moving:
@@ -94,17 +83,12 @@ def diagnostics_table(data: Any) -> "pd.DataFrame":
     return pd.DataFrame(rows, index=pd.Index(list(scalars), name="quantity"))
 
 
-R_HAT_GOOD, R_HAT_BAD = 1.01, 1.05
-ESS_GOOD, ESS_BAD = 400, 100
-OVERFLOW_BAD = 0.01
-
-
 class Verdict(NamedTuple):
-    """Whether a fit can be trusted.
+    """A judgment whether a run can be trusted.
 
     :param level: ``"good"``, ``"care"`` or ``"bad"``.
     :param headline: one sentence.
-    :param reasons: what it rests on, a sentence each.
+    :param reasons: the reasons for it, one sentence each; the worst first.
     """
 
     level: Literal["good", "care", "bad"]
@@ -113,64 +97,101 @@ class Verdict(NamedTuple):
 
 
 def verdict(data: Any, table: "pd.DataFrame | None" = None) -> Verdict:
-    """Judge a run by R-hat, ESS, overflow and acceptance.
+    """Judge a run by its R-hat, ESS, overflow and acceptance rate.
 
-    :param data: what :func:`~numpyro_rankings.to_inference_data` returned.
-    :param table: its :func:`~numpyro_rankings.diagnostics_table`, if at hand.
+    :param data: the result of :func:`~numpyro_rankings.to_inference_data`.
+    :param table: the :func:`~numpyro_rankings.diagnostics_table` of ``data``, if already computed.
     """
     table = diagnostics_table(data) if table is None else table
-    bad: list[str] = []
-    care: list[str] = []
-    fine: list[str] = []
-    stats = data["sample_stats"]
-    overflow = float(np.mean(stats["overflow"])) if "overflow" in stats else 0.0
-    if overflow > 0:
-        (bad if overflow > OVERFLOW_BAD else care).append(
-            f"{overflow:.1%} of the draws wanted more clusters than max_clusters allows: "
-            "raise it and run again."
-        )
-    chains = data["posterior"].sizes["chain"]
     moving = table[table["note"] != "constant"]
-    unknown = moving[moving["mean"].isna() | ((moving["note"] == "") & moving["r_hat"].isna())]
-    if len(unknown):
-        names = ", ".join(quantity_name(str(name)) for name in unknown.index)
-        bad.append(f"Some draws are no numbers, or cannot be compared: {names}.")
-        moving = moving.drop(unknown.index)
-    if chains < 2:
-        care.append("One chain cannot be checked against another: run at least two.")
-    elif len(moving):
-        worst, r_hat = moving["r_hat"].idxmax(), moving["r_hat"].max()
-        name = quantity_name(str(worst))
-        if r_hat > R_HAT_BAD:
-            bad.append(
-                f"The {chains} chains do not agree on the {name} (R-hat {r_hat:.2f}): they are "
-                "in different places, so run them longer or from another start."
-            )
-        elif r_hat > R_HAT_GOOD:
-            care.append(f"The chains nearly agree: R-hat is at most {r_hat:.3f}, for the {name}.")
-        else:
-            fine.append(f"The {chains} chains agree: R-hat is at most {r_hat:.3f}.")
-    else:
-        fine.append(f"Nothing that was watched moved: all {chains} chains stayed at one value.")
-    if len(moving) and moving[["ess_bulk", "ess_tail"]].notna().any(axis=None):
-        smallest = moving[["ess_bulk", "ess_tail"]].min(axis=1)
-        ess, name = smallest.min(), quantity_name(str(smallest.idxmin()))
-        text = f"The draws are worth at least {ess:.0f} independent ones (ESS, for the {name})"
-        if ess < ESS_BAD:
-            bad.append(f"{text}: too few for intervals. Run longer.")
-        elif ess < ESS_GOOD:
-            care.append(f"{text}: enough for means, few for intervals.")
-        else:
-            fine.append(f"{text}.")
-    posterior = data["posterior"]
-    if overflow == 0 and "overflow" in stats and "num_clusters" in posterior:
-        fine.append("No draw wanted more clusters than there was room for.")
-    if "acceptance_rate" in stats and "center" in posterior:  # the others have no such steps
+    reasons = _judge_overflow(data)
+    undefined = moving[moving["mean"].isna() | ((moving["note"] == "") & moving["r_hat"].isna())]
+    if len(undefined):
+        names = ", ".join(quantity_name(str(name)) for name in undefined.index)
+        text = f"Some draws are NaN or infinite, or their R-hat is not defined: {names}."
+        reasons.append(("bad", text))
+        moving = moving.drop(undefined.index)
+    reasons += _judge_agreement(moving, data["posterior"].sizes["chain"])
+    reasons += _judge_ess(moving)
+    reasons += _remarks(data)
+    by_level = {
+        level: [text for its_level, text in reasons if its_level == level]
+        for level in ("bad", "care", "good")
+    }
+    sentences = [text for texts in by_level.values() for text in texts]
+    if by_level["bad"]:
+        return Verdict("bad", "Do not rely on this run yet.", sentences)
+    if by_level["care"]:
+        return Verdict("care", "Usable with care.", sentences)
+    return Verdict("good", "The chains agree; the posterior can be used.", sentences)
+
+
+_Reason = tuple[Literal["good", "care", "bad"], str]
+
+
+def _judge_overflow(data: Any) -> list[_Reason]:
+    share = _overflow(data) or 0.0
+    if share == 0:
+        return []
+    text = (
+        f"{share:.1%} of the draws needed more clusters than max_clusters allows: raise it and run "
+        "again."
+    )
+    return [("bad" if share > OVERFLOW_BAD else "care", text)]
+
+
+def _judge_agreement(moving: "pd.DataFrame", num_chains: int) -> list[_Reason]:
+    if num_chains < 2:
+        text = "The agreement of chains cannot be checked with one chain: run at least two."
+        return [("care", text)]
+    if len(moving) == 0:
+        text = f"All monitored quantities are constant, and equal in all {num_chains} chains."
+        return [("good", text)]
+    worst, r_hat = moving["r_hat"].idxmax(), moving["r_hat"].max()
+    name = with_article(quantity_name(str(worst)))
+    if r_hat > R_HAT_BAD:
+        text = (
+            f"The {num_chains} chains do not agree on {name} (R-hat {r_hat:.2f}): they are in "
+            "different parts of the posterior. Run them longer, or from another start."
+        )
+        return [("bad", text)]
+    if r_hat > R_HAT_GOOD:
+        text = (
+            f"The {num_chains} chains nearly agree: R-hat is at most {r_hat:.3f}, largest for "
+            f"{name}."
+        )
+        return [("care", text)]
+    return [("good", f"The {num_chains} chains agree: R-hat is at most {r_hat:.3f}.")]
+
+
+def _judge_ess(moving: "pd.DataFrame") -> list[_Reason]:
+    both = moving[["ess_bulk", "ess_tail"]]
+    if not both.notna().any(axis=None):
+        return []
+    smallest = both.min(axis=1)
+    ess, name = smallest.min(), with_article(quantity_name(str(smallest.idxmin())))
+    text = f"The effective sample size (ESS) is at least {ess:.0f}, smallest for {name}"
+    if ess < ESS_BAD:
+        return [("bad", f"{text}: too small for intervals. Run longer.")]
+    if ess < ESS_GOOD:
+        return [("care", f"{text}: enough for means, but small for intervals.")]
+    return [("good", f"{text}.")]
+
+
+def _remarks(data: Any) -> list[_Reason]:
+    posterior, stats = data["posterior"], data["sample_stats"]
+    remarks: list[_Reason] = []
+    if _overflow(data) == 0 and "num_clusters" in posterior:
+        remarks.append(("good", "No draw needed more clusters than max_clusters allows."))
+    if "acceptance_rate" in stats and "center" in posterior:  # others have no Metropolis steps
         rate = float(np.mean(stats["acceptance_rate"]))
-        if rate < 1:  # else there were none
-            fine.append(f"{rate:.0%} of the Metropolis proposals within a sweep were accepted.")
-    if bad:
-        return Verdict("bad", "Do not rely on this run yet.", bad + care + fine)
-    if care:
-        return Verdict("care", "Usable with care.", care + fine)
-    return Verdict("good", "The chains agree; the posterior can be used.", fine)
+        if rate < 1:  # 1 if there were no proposals
+            text = f"{rate:.0%} of the Metropolis proposals within a sweep were accepted."
+            remarks.append(("good", text))
+    return remarks
+
+
+def _overflow(data: Any) -> float | None:
+    """Return the share of draws that needed more clusters, or None of a run without slots."""
+    stats = data["sample_stats"]
+    return float(np.mean(stats["overflow"])) if "overflow" in stats else None

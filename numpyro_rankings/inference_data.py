@@ -1,7 +1,8 @@
-"""Draws of the kernels to ArviZ, with the quantities that can be diagnosed.
+"""Convert the draws of the kernels to ArviZ, with quantities that can be diagnosed.
 
-Labels switch and permutations have no mean, so R-hat and ESS of the raw draws say nothing. They
-are taken here on quantities that do not depend on the labels.
+Labels switch and permutations have no mean, so R-hat and ESS of the raw draws mean nothing. This
+module adds quantities that do not depend on the labels. To diagnose a further one, add it to the
+posterior here, and its name to ``LABEL_FREE_QUANTITIES`` in ``words.py``.
 """
 
 import warnings
@@ -26,8 +27,7 @@ from numpyro_rankings.summaries.samples import check_fitted, occupied_slots
 
 __all__ = ["diagnostics_table", "save_inference_data", "to_inference_data"]
 
-
-_SIZES_SHOWN = 5
+_SIZES_SHOWN = 5  # of the largest clusters
 _WEIGHTS_SHOWN = 5
 _AUTO_LOG_LIKELIHOOD = 10_000_000  # float32 values, 40 MB
 
@@ -41,52 +41,62 @@ def to_inference_data(
 ) -> Any:
     """Convert a run of a kernel of this package to ArviZ.
 
-    Of the Mallows kernels :class:`~numpyro_rankings.infer.SliceGibbs` and
-    :class:`~numpyro_rankings.infer.BetaGibbs`, beside the draws as they are, ``posterior`` has
+    The group ``posterior`` has the draws, and further variables that depend on the kernel.
 
-    - ``rank``, 1 = best, by name of the item: ``center`` the other way round. In slots that are
-      empty in a draw ``rank`` is 0, ``center`` -1 and ``concentration`` NaN; slots empty in all
-      draws are left out.
+    For the Mallows kernels :class:`~numpyro_rankings.infer.SliceGibbs` and
+    :class:`~numpyro_rankings.infer.BetaGibbs` they are:
+
+    - ``rank``, 1 = best, by name of the item: the inverse of ``center``. In slots that are empty in
+      a draw ``rank`` is 0, ``center`` is -1 and ``concentration`` is NaN. Slots that are empty in
+      all draws are left out.
     - quantities that do not depend on the labels, for R-hat and ESS: ``num_clusters``,
       ``log_joint``, ``alpha``, ``largest_sizes``, ``partition_entropy``, and
       ``kendall_to_reference``, the mean over the rankings of the Kendall distance between the
       center of their cluster and the Borda order of the data. With ``num_components=1`` also
       ``population_concentration``, the θ of each stage.
 
-    Of the Plackett–Luce kernels it has ``weights`` by name of the item (NaN in components that are
-    empty in a draw), ``entropy``, that of the weights over the log of their number, 1 if they are
-    equal, and free of labels ``log_joint``, ``alpha``, ``unseen_weight``, ``population_weights``
-    (those of the components by their sizes), ``population_entropy``, ``top_weights`` (the largest
-    five of the former), and of a mixture ``num_clusters``, ``largest_sizes`` and
-    ``partition_entropy``. Of ``DPPlackettLuceGibbs`` there is no log likelihood.
+    For the Plackett–Luce kernels:
 
-    Of the kernels of partitions (:class:`~numpyro_rankings.infer.CollapsedGibbs`, ``SplitMerge``,
-    ``PermutationGibbs``, ``Cycle``, ``DDCRPGibbs``,
-    ``DDCRPLanguageGibbs``) it has ``assignments`` and ``links`` by
-    ``point``, and free of labels ``num_clusters``, ``log_joint``, ``alpha``, ``decay_scale`` where
-    it is learned, ``largest_sizes`` and ``partition_entropy``; there is no log likelihood.
+    - ``weights`` by name of the item, NaN in components that are empty in a draw, and ``entropy``,
+      the entropy of the weights divided by the log of their number (1 if they are equal).
+    - quantities that do not depend on the labels: ``log_joint``, ``alpha``, ``unseen_weight``,
+      ``population_weights`` (the mean of the weights of the components by their sizes),
+      ``population_entropy``, ``top_weights`` (the largest five population weights), and for
+      mixtures ``num_clusters``, ``largest_sizes`` and ``partition_entropy``. For
+      ``DPPlackettLuceGibbs`` there is no log likelihood.
 
-    Of the kernels of rankings ``log_joint`` is in double precision, with what their samples have
-    in ``log_joint_rest``: with 10^6 rankings float32 has steps of 8 nats and more.
+    For the kernels of partitions (:class:`~numpyro_rankings.infer.CollapsedGibbs`, ``SplitMerge``,
+    ``PermutationGibbs``, ``Cycle``, ``DDCRPGibbs``, ``DDCRPLanguageGibbs``):
 
-    ``sample_stats`` has ``lp``, ``acceptance_rate`` (of the Metropolis steps) and ``overflow``.
+    - ``assignments`` and ``links`` by ``point``.
+    - quantities that do not depend on the labels: ``num_clusters``, ``log_joint``, ``alpha``,
+      ``decay_scale`` if it is learned, ``largest_sizes`` and ``partition_entropy``. There is no log
+      likelihood.
 
-    ``log_likelihood`` has a column for each ranking, not each distinct row: leaving one out
-    leaves the others of its row in. It is the log probability of the ranking given the labels of
-    all others, its own summed over, so that :func:`arviz.loo` leaves out what it says. Pass
-    ``reff`` to it, the share of effective draws of ``log_joint`` for instance: by default ArviZ
-    averages over all variables, and the empty slots make that NaN.
+    For the kernels of rankings ``log_joint`` is in double precision, with the remainder that their
+    samples have in ``log_joint_rest``: with 10^6 rankings float32 has steps of 8 nats and more.
 
-    :param mcmc: after ``mcmc.run(key, rankings)``.
-    :param rankings: what was fitted; not with the kernels of partitions, whose draws say all.
-    :param log_likelihood: ``"auto"`` computes it if rankings times draws are at most 10^7, and
-        else warns that it did not.
+    The group ``sample_stats`` has ``lp``, ``acceptance_rate`` (of the Metropolis steps) and
+    ``overflow``.
+
+    The group ``log_likelihood`` has a column for each ranking, not for each distinct row: leaving
+    one ranking out keeps the others of its row. It is the log probability of the ranking given the
+    labels of all others, with its own label summed out, so that :func:`arviz.loo` leaves out the
+    label too. Pass ``reff`` to that function, for instance the share of effective draws of
+    ``log_joint``: by default ArviZ averages over all variables, and the empty slots make the
+    average NaN.
+
+    :param mcmc: the MCMC after ``mcmc.run(key, rankings)``.
+    :param rankings: the rankings that were fitted; not for the kernels of partitions, whose draws
+        contain everything needed.
+    :param log_likelihood: whether to compute it. ``"auto"`` computes it if rankings times draws are
+        at most 10^7, and otherwise warns.
     :param include_assignments: whether to keep the labels (and links), by far the largest arrays.
-    :param points: of the kernels of partitions, names of the points; by default 0, 1, ….
+    :param points: names of the points, for the kernels of partitions; by default 0, 1, ….
     :return: an :class:`arviz.InferenceData` (ArviZ 0.23) or :class:`xarray.DataTree` (1.x).
-    :raises ValueError: if the rankings or names are not those of the run, there is no log
-        likelihood to be had, or a chain has stopped, for its log joint or a site was not finite.
-    :raises TypeError: without rankings, of a kernel that needs them, or of what is no MCMC.
+    :raises ValueError: if the rankings or names are not those of the run, if there is no log
+        likelihood, or if a chain has stopped because its log joint or a site was not finite.
+    :raises TypeError: if ``mcmc`` is not an MCMC, or the rankings are needed and missing.
     """
     import xarray as xr
 
@@ -100,17 +110,10 @@ def to_inference_data(
     name = type(kernel).__name__
     values = None
     if isinstance(kernel, PartitionKernel | LinkGibbs):
-        if rankings is not None:
-            raise ValueError(f"the draws of {name} are not of rankings: to_inference_data(mcmc)")
-        if log_likelihood is True:
-            raise ValueError(f"there is no log likelihood of {name}: pass False")
+        _check_for_partitions(name, rankings, log_likelihood)
         data, posterior = _partition_posterior(mcmc, samples, points)
-    elif rankings is None:
-        raise TypeError(f"of {name} the rankings are needed: to_inference_data(mcmc, rankings)")
-    elif points is not None:
-        raise ValueError(f"points are named of kernels of partitions, not of {name}")
     else:
-        check_rankings(rankings)
+        rankings = _check_for_rankings(name, rankings, points)
         convert = _plackett_luce_posterior if "weights" in samples else _mallows_posterior
         data, posterior = convert(mcmc, samples, rankings)
         if _wants_log_likelihood(samples, rankings, log_likelihood):
@@ -132,33 +135,64 @@ def to_inference_data(
             {"rankings": (("chain", "draw", "ranking"), values)},
             {**coords, "ranking": np.arange(values.shape[-1])},
         )
+    _warn_of_overflow(mcmc)
+    return _with_groups(data, groups, about)
 
+
+def _check_for_partitions(
+    name: str, rankings: Rankings | None, log_likelihood: bool | Literal["auto"]
+) -> None:
+    """Refuse arguments that do not go with the kernels of partitions."""
+    if rankings is not None:
+        raise ValueError(
+            f"the draws of {name} are not of rankings: use to_inference_data(mcmc) without them"
+        )
+    if log_likelihood is True:
+        raise ValueError(f"there is no log likelihood for {name}: pass log_likelihood=False")
+
+
+def _check_for_rankings(
+    name: str, rankings: Rankings | None, points: Sequence[Any] | None
+) -> Rankings:
+    """Refuse arguments that do not go with the kernels of rankings, and return the rankings."""
+    if rankings is None:
+        raise TypeError(
+            f"the rankings are needed for {name}: use to_inference_data(mcmc, rankings)"
+        )
+    if points is not None:
+        raise ValueError(f"points is an argument for kernels of partitions, not for {name}")
+    check_rankings(rankings)
+    return rankings
+
+
+def _warn_of_overflow(mcmc: MCMC) -> None:
     overflow = np.asarray(mcmc.get_extra_fields().get("overflow", False))
     if overflow.any():
         warnings.warn(
-            f"{overflow.mean():.1%} of the draws wanted more clusters than there are slots, so "
-            "the posterior is cut off: raise max_clusters and run again",
+            f"{overflow.mean():.1%} of the draws needed more clusters than there are slots, so "
+            "the posterior is truncated: raise max_clusters and run again",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return _with_groups(data, groups, about)
 
 
 def _wants_log_likelihood(
     samples: dict[str, Any], rankings: Rankings, asked: bool | Literal["auto"]
 ) -> bool:
-    """Whether to compute it; warns where it is left out for its size."""
+    """Return whether to compute the log likelihood; warn if it is left out because of its size."""
     if "phi" in samples:
         # the probability of a list in a new cluster has no closed form
         if asked is True:
-            raise ValueError("there is no log likelihood of DPPlackettLuceGibbs: pass False")
+            raise ValueError(
+                "there is no log likelihood for DPPlackettLuceGibbs: pass log_likelihood=False"
+            )
         return False
     num_values = np.size(samples["log_joint"]) * rankings.num_rankings
     if asked == "auto" and num_values > _AUTO_LOG_LIKELIHOOD:
         warnings.warn(
-            f"the pointwise log likelihood of {rankings.num_rankings} rankings would be "
-            f"{num_values:.1e} numbers: left out. For leave-one-out pass log_likelihood=True, or "
-            "keep fewer draws",
+            f"the pointwise log likelihood of {rankings.num_rankings} rankings was left out, "
+            f"because it has {num_values:.1e} numbers. For leave-one-out, pass log_likelihood=True "
+            "or keep fewer draws",
             UserWarning,
             stacklevel=3,
         )
@@ -167,7 +201,7 @@ def _wants_log_likelihood(
 
 
 def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) -> tuple[Any, Any]:
-    """What ArviZ makes of the run, and the posterior to put in its place."""
+    """Return the data that ArviZ makes of the run, and the posterior to replace its own."""
     import arviz as az
 
     check_fitted(samples["assignments"].shape[-1], samples["center"].shape[-1], rankings)
@@ -206,21 +240,21 @@ def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) 
     posterior["kendall_to_reference"] = ("chain", "draw"), _kendall(clusters, rankings)
     if num_components == 1:
         posterior["population_concentration"] = ("chain", "draw", "stage"), theta[:, :, 0]
-        posterior = posterior.drop_vars("alpha", errors="ignore")  # of no consequence
+        posterior = posterior.drop_vars("alpha", errors="ignore")  # has no effect
     return data, posterior
 
 
 def _plackett_luce_posterior(
     mcmc: MCMC, samples: dict[str, Any], rankings: Rankings
 ) -> tuple[Any, Any]:
-    """The same for the kernels whose samples are weights."""
+    """Do the same for the kernels whose samples are weights."""
     import arviz as az
 
     if "unseen_weight" in samples:
         rankings = rankings.of_listed_items()
     weights = np.asarray(samples["weights"])
     is_mixture = "assignments" in samples
-    # the draws of one population do not tell how many rankings there were
+    # the draws of a single population do not show how many rankings there were
     fitted = find_rankings(mcmc._args, mcmc._kwargs)
     check_fitted(fitted.num_rankings, weights.shape[-1], rankings)
     coords = {
@@ -263,13 +297,13 @@ def _plackett_luce_posterior(
 def _partition_posterior(
     mcmc: MCMC, samples: dict[str, Any], points: Sequence[Any] | None
 ) -> tuple[Any, Any]:
-    """The same for the kernels whose samples are a partition, or links that make one."""
+    """Do the same for the kernels whose samples are a partition, or links that make one."""
     import arviz as az
 
     labels = np.asarray(samples["assignments"])
     size = labels.shape[-1]
     if points is not None and len(points) != size:
-        raise ValueError(f"the run was of {size} points, these are {len(points)} names")
+        raise ValueError(f"the run was of {size} points, but points has {len(points)} names")
     coords = {"point": np.arange(size) if points is None else np.asarray(points)}
     dims = {"assignments": ["point"], "links": ["point"]}
     data = az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
@@ -277,7 +311,7 @@ def _partition_posterior(
     most = min(_SIZES_SHOWN, int(labels.max()) + 1)
     largest_first = np.zeros((*labels.shape[:2], most), np.int64)
     entropy = np.zeros(labels.shape[:2])
-    for k in np.ndindex(entropy.shape):  # one draw at a time: no D × N × C array
+    for k in np.ndindex(entropy.shape):  # one draw at a time, without a D × N × C array
         sizes = np.bincount(labels[k])
         largest = _largest_first(sizes)
         largest_first[k][: len(largest)] = largest
@@ -286,19 +320,19 @@ def _partition_posterior(
 
 
 def _with_sizes(posterior: Any, largest_first: np.ndarray, entropy: np.ndarray) -> Any:
-    """Add what the sizes of the clusters say whatever their labels."""
+    """Add the quantities that depend on the sizes of the clusters only."""
     posterior["largest_sizes"] = ("chain", "draw", "size_rank"), largest_first
     posterior["partition_entropy"] = ("chain", "draw"), entropy
     return posterior.assign_coords(size_rank=np.arange(1, largest_first.shape[-1] + 1))
 
 
 def _largest_first(sizes: np.ndarray) -> np.ndarray:
-    """The largest few of the sizes of clusters, (…, C)."""
+    """Return the largest few of the sizes of clusters, (…, C)."""
     return -np.sort(-sizes, axis=-1)[..., :_SIZES_SHOWN]
 
 
 def _with_groups(data: Any, groups: dict[str, Any], attrs: dict[str, str]) -> Any:
-    """Replace or add groups, in the manner of either ArviZ."""
+    """Replace or add groups, in ArviZ 0.23 or 1.x."""
     import xarray as xr
 
     is_tree = isinstance(data, xr.DataTree)
@@ -314,10 +348,10 @@ def _with_groups(data: Any, groups: dict[str, Any], attrs: dict[str, str]) -> An
 
 
 def save_inference_data(data: Any, path: str | Path) -> None:
-    """Write to a compressed netCDF file; ``arviz.from_netcdf`` reads it back.
+    """Write the data to a compressed netCDF file, which ``arviz.from_netcdf`` reads.
 
-    :param data: what :func:`~numpyro_rankings.to_inference_data` returned.
-    :param path: where to.
+    :param data: the result of :func:`~numpyro_rankings.to_inference_data`.
+    :param path: the file to write.
     """
     if not hasattr(data, "to_dataset"):
         data.to_netcdf(str(path), engine="h5netcdf", compress=True)
@@ -332,7 +366,7 @@ def save_inference_data(data: Any, path: str | Path) -> None:
 
 
 def _kendall(clusters: dict[str, Any], rankings: Rankings) -> np.ndarray:
-    """Mean Kendall distance between the center of a ranking and the Borda order of the data."""
+    """Return the mean Kendall distance of the centers of the rankings from the Borda order."""
     sizes = np.asarray(clusters["cluster_sizes"])
     occupied = sizes > 0
     distance = np.zeros(sizes.shape)

@@ -1,7 +1,7 @@
-"""Figures of a fitted mixture. Each draws on ``ax``, a new one by default, and returns it.
+"""Figures of a fitted mixture. Each function draws on ``ax``, by default a new one, and returns it.
 
-Colours are those of Okabe and Ito, told apart by colour-blind readers, and never stand alone:
-clusters differ by marker and name too.
+The colours are those of Okabe and Ito, which colour-blind readers can distinguish. Clusters also
+differ by marker and name.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from numpyro.distributions import Distribution
 from numpyro_rankings.decays import Decay
 from numpyro_rankings.diagnostics import posterior_of
 from numpyro_rankings.ops.checks import check_whole
-from numpyro_rankings.partitions import coclustering
+from numpyro_rankings.partitions import as_partition, coclustering
 from numpyro_rankings.point_estimates import reference_partition
 from numpyro_rankings.predictive_checks import PredictiveCheck
 from numpyro_rankings.summaries import (
@@ -42,18 +42,18 @@ __all__ = [
     "plot_weights",
 ]
 
-
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C6BB1", "#444444")
 _MARKERS = "osD^vPX*"
-_WIDTH = 4.0  # inches, so that on a phone, 400 px wide, text of 10 points still has 12 px
+_WIDTH = 4.0  # inches; on a phone 400 px wide, text of 10 points is then 12 px high
 
 
 def _axes(ax: "Axes | None", width: float, height: float) -> "Axes":
+    """Return the given axes, or those of a new figure of a size in inches."""
     if ax is not None:
         return ax
     from matplotlib.figure import Figure
 
-    # Not pyplot, which would keep every figure of a long session in memory.
+    # not pyplot, which keeps all figures of a session in memory
     return Figure(figsize=(width, height), layout="constrained").subplots()
 
 
@@ -68,16 +68,17 @@ def _tidy(ax: "Axes", grid: Literal["x", "y"] | None = None) -> "Axes":
 def _variable(data: Any, name: str) -> Any:
     posterior = posterior_of(data)
     if name not in posterior:
-        raise ValueError(f"the posterior has no {name!r}, but {', '.join(posterior.data_vars)}")
+        known = ", ".join(posterior.data_vars)
+        raise ValueError(f"the posterior has no variable {name!r}; it has {known}")
     return posterior[name]
 
 
 def _check_profile(profile: Any, kind: Any, max_items: int, items: Sequence[str]) -> None:
     check_whole("max_items", max_items)
     if not isinstance(profile, kind):
-        raise TypeError(f"profile must be one {kind.__name__}, got {type(profile).__name__}")
+        raise TypeError(f"profile must be a {kind.__name__}, got {type(profile).__name__}")
     if len(items) != len(profile.consensus):
-        raise ValueError(f"{len(profile.consensus)} names of items are needed, got {len(items)}")
+        raise ValueError(f"items must have {len(profile.consensus)} names, got {len(items)}")
 
 
 def _whole_numbers(axis: Any) -> None:
@@ -94,32 +95,33 @@ def plot_coclustering(
     *,
     order: Sequence[int] | None = None,
 ) -> "Axes":
-    """Heat map of the probability that two rankings, or points, share a cluster.
+    """Plot a heat map of the probability that two rankings, or points, share a cluster.
 
-    :param data: what :func:`~numpyro_rankings.to_inference_data` returned.
-    :param reference: labels to order the rankings by, shape ``(N,)``; by default those of
-        :func:`~numpyro_rankings.reference_partition`, of least expected variation
-        of information.
-    :param max_rankings: of more rankings, so many are picked evenly over the clusters.
+    :param data: the result of :func:`~numpyro_rankings.to_inference_data`.
+    :param reference: the partition that the rankings are ordered by: labels of shape ``(N,)``, or
+        the result of :func:`~numpyro_rankings.reference_partition`. By default it is computed.
+    :param max_rankings: the largest number of rankings shown, which are picked evenly over the
+        clusters.
     :param order: labels of the reference in the order in which clusters are numbered, such as
-        ``[p.label for p in profiles]``; by default the largest first.
+        ``[p.label for p in profiles]``; by default the largest cluster first.
     """
     check_whole("max_rankings", max_rankings)
     assignments = _variable(data, "assignments")
     noun = f"{assignments.dims[-1]}s"  # rankings or points
     labels = np.asarray(assignments)
     labels = labels.reshape(-1, labels.shape[-1])
-    reference = reference_partition(labels, reference).labels
+    if reference is None:
+        reference = reference_partition(labels)
+    partition = as_partition(getattr(reference, "labels", reference), labels.shape[1])
     if order is None:
-        order = np.argsort(-np.bincount(reference), kind="stable").tolist()
-    if not set(reference.tolist()) <= set(order) or len(set(order)) < len(order):
+        order = np.argsort(-np.bincount(partition), kind="stable").tolist()
+    if not set(partition.tolist()) <= set(order) or len(set(order)) < len(order):
         raise ValueError(f"order must name each label of the reference once, got {order!r}")
-    number = np.zeros(max(max(order), int(reference.max())) + 1, int)
+    number = np.zeros(max(max(order), int(partition.max())) + 1, int)
     number[list(order)] = np.arange(len(order))
-    by_size = number[reference]
+    by_size = number[partition]
     places = np.argsort(by_size, kind="stable")
-    picks = np.linspace(0, len(places) - 1, min(max_rankings, len(places))).astype(int)
-    judges = places[picks]
+    judges = places[_evenly(len(places), max_rankings)]
     probability = coclustering(labels, judges)
 
     ax = _axes(ax, _WIDTH, 3.6)
@@ -128,7 +130,7 @@ def plot_coclustering(
         probability, cmap="cividis", vmin=0, vmax=1, extent=shape, interpolation="nearest"
     )
     edges = np.flatnonzero(np.diff(by_size[judges])) + 0.5
-    linewidth = min(0.8, 16 / max(len(edges), 1))  # or many lines would hide what is between
+    linewidth = min(0.8, 16 / max(len(edges), 1))  # many wide lines would hide what is between them
     for edge in edges:
         ax.axhline(edge, color="white", linewidth=linewidth)
         ax.axvline(edge, color="white", linewidth=linewidth)
@@ -146,14 +148,14 @@ def plot_coclustering(
     some = f"{len(judges)} of {len(places):,} {noun}" if len(judges) < len(places) else noun
     ax.set_xlabel(f"{some}, by cluster")
     ax.set_ylabel("cluster")
-    ax.figure.colorbar(image, ax=ax, label="probability of one cluster", shrink=0.85)
+    ax.figure.colorbar(image, ax=ax, label="probability to share a cluster", shrink=0.85)
     return ax
 
 
 def _intervals(
     names: Sequence[str], mean: np.ndarray, interval: np.ndarray, color: str, ax: "Axes | None"
 ) -> "Axes":
-    """A mean and its interval for each name, one below the other."""
+    """Plot a mean and its interval for each name, one below the other."""
     ax = _axes(ax, _WIDTH, 1.0 + 0.26 * len(names))
     rows = _rows(names, ax)
     ax.hlines(rows, interval[:, 0], interval[:, 1], color=color, linewidth=3, alpha=0.45)
@@ -162,9 +164,9 @@ def _intervals(
 
 
 def _rows(names: Sequence[str], ax: "Axes") -> np.ndarray:
-    """A row for each name, one below the other."""
+    """Label one row for each name, one below the other, and return their places."""
     rows = np.arange(len(names))
-    # a name like "$199 or $299" is no formula
+    # names like "$199 or $299" are not formulas
     ax.set_yticks(rows, [shorten(str(name)) for name in names], parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     return rows
@@ -177,11 +179,11 @@ def plot_consensus(
     color: str = COLORS[0],
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Mean rank of each item with its 90% interval, in the order of the consensus.
+    """Plot the mean rank of each item with its 90% interval, in the order of the consensus.
 
     :param profile: one of :func:`~numpyro_rankings.cluster_profiles`.
     :param items: names of all items, in item order.
-    :param max_items: only the first so many of the consensus are shown.
+    :param max_items: the largest number of items shown, from the top of the consensus.
     """
     _check_profile(profile, ClusterProfile, max_items, items)
     shown = profile.consensus_ordering[:max_items]
@@ -189,9 +191,8 @@ def plot_consensus(
     ax = _intervals([items[i] for i in shown], mean, interval, color, ax)
     ax.set_xlim(0.5, max(interval.max(), len(shown)) + 0.5)
     _whole_numbers(ax.xaxis)
-    ax.set_xlabel(
-        "rank (1 = best), mean and 90% interval", loc="right"
-    )  # and to the left as far as it needs
+    # the label starts at the right, and extends to the left as far as it needs
+    ax.set_xlabel("rank (1 = best), mean and 90% interval", loc="right")
     return _tidy(ax, "x")
 
 
@@ -202,11 +203,11 @@ def plot_weights(
     color: str = COLORS[0],
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Weight of each item with its 90% interval, the largest first.
+    """Plot the weight of each item with its 90% interval, the largest first.
 
     :param profile: one of :func:`~numpyro_rankings.cluster_profiles`.
     :param items: names of the items that have weights, in their order.
-    :param max_items: only the first so many are shown.
+    :param max_items: the largest number of items shown.
     """
     _check_profile(profile, WeightsProfile, max_items, items)
     shown = profile.consensus_ordering[:max_items]
@@ -224,12 +225,11 @@ def plot_predictive_check(
     max_items: int = 30,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Share of the rankings with each item first, observed and in replicated rankings.
+    """Plot the share of rankings that have each item first, observed and in replications.
 
-    :param check: ``top`` of
-        :func:`~numpyro_rankings.posterior_predictive_checks`.
+    :param check: ``top`` of the :func:`~numpyro_rankings.posterior_predictive_checks`.
     :param items: names of the items, in their order.
-    :param max_items: only the so many with the largest observed shares are shown.
+    :param max_items: the largest number of items shown, those with the largest observed shares.
     """
     shown = np.argsort(-check.observed, kind="stable")[:max_items]
     ax = _axes(ax, _WIDTH, 1.4 + 0.26 * len(shown))
@@ -239,7 +239,7 @@ def plot_predictive_check(
     ax.plot(check.observed[shown], rows, "D", color=COLORS[1], markersize=5, label="observed")
     ax.set_xlim(left=0)
     ax.locator_params(axis="x", nbins=4)  # so that long names leave room for the numbers
-    ax.set_xlabel("share of the rankings that have it first", loc="right")
+    ax.set_xlabel("share of the rankings with the item first", loc="right")
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, ncols=2)
     return _tidy(ax, "x")
 
@@ -247,12 +247,13 @@ def plot_predictive_check(
 def plot_rank_probabilities(
     orderings: ArrayLike, items: Sequence[str], max_items: int = 30, ax: "Axes | None" = None
 ) -> "Axes":
-    """Heat map of the probability of each rank of each item, in the order of the CP consensus.
+    """Plot a heat map of the rank probabilities of the items, in the order of the CP consensus.
 
-    :param orderings: draws of a full ordering, shape ``(D, n)``: ``center`` of one cluster, that of
-        :func:`~numpyro_rankings.relabel_samples` in the draws that have it.
+    :param orderings: draws of a full ordering, shape ``(D, n)``: ``center`` of one cluster, for
+        example from :func:`~numpyro_rankings.relabel_samples` in the draws that have the cluster.
     :param items: names of all items, in item order.
-    :param max_items: only the first so many of the consensus are shown, and so many ranks.
+    :param max_items: the largest number of items shown, from the top of the consensus, and of
+        ranks.
     """
     orderings = as_orderings(orderings)
     shown = cp_consensus(orderings)[:max_items]
@@ -276,11 +277,12 @@ def plot_decay(
     max_distance: float | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """How much rarer links become with the distance: f(d) of a decay.
+    """Plot a decay: the weight f(d) of links as a function of the distance d.
 
-    :param decay: such as ``exponential_decay(2.0)``.
-    :param scales: draws of its scale, ``mcmc.get_samples()["decay_scale"]``, of any shape: the mean
-        of f over them with its 90% interval. Needed where the decay's own is a distribution.
+    :param decay: a decay such as ``exponential_decay(2.0)``.
+    :param scales: draws of its scale, ``mcmc.get_samples()["decay_scale"]``, of any shape. The mean
+        of f over the draws is shown, with its 90% interval. Required if the scale of the decay is a
+        distribution.
     :param max_distance: the largest distance shown; by default four times the (median) scale.
     """
     own = [] if decay.scale is None else [decay.scale]
@@ -309,6 +311,7 @@ def plot_decay(
 
 
 def _evenly(number: int, most: int) -> np.ndarray:
+    """Return at most ``most`` of the indices 0, …, ``number`` - 1, evenly spaced."""
     return np.unique(np.linspace(0, number - 1, min(most, number)).astype(int))
 
 
@@ -318,20 +321,20 @@ def plot_partition_in_time(
     max_clusters: int = 40,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """When each cluster has its points: a mark for each, clusters one below the other.
+    """Plot the times of the points of each cluster, with clusters one below the other.
 
     Clusters are numbered and ordered by the time of their first point.
 
-    :param times: of the points, shape ``(N,)``.
-    :param reference: labels, shape ``(N,)``, or what
-        :func:`~numpyro_rankings.reference_partition` has returned.
-    :param max_clusters: only so many of the largest are shown.
+    :param times: times of the points, shape ``(N,)``.
+    :param reference: labels of shape ``(N,)``, or the result of
+        :func:`~numpyro_rankings.reference_partition`.
+    :param max_clusters: the largest number of clusters shown; the largest clusters are.
     """
     times, labels = np.asarray(times, float), np.asarray(getattr(reference, "labels", reference))
     if times.shape != labels.shape or times.ndim != 1 or times.size == 0:
         raise ValueError(
-            f"a time and a label for each point are needed, got shapes {times.shape} and "
-            f"{labels.shape}"
+            f"times and reference must have a time and a label for each point, got shapes "
+            f"{times.shape} and {labels.shape}"
         )
     if not np.isfinite(times).all():
         raise ValueError("times must be finite numbers")
@@ -359,21 +362,21 @@ def plot_concentration(
     max_clusters: int = 8,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Concentration θ of each stage with its 90% interval, a line for each cluster.
+    """Plot the concentration θ of each stage with its 90% interval, one line for each cluster.
 
-    :param profiles: :func:`~numpyro_rankings.cluster_profiles`.
-    :param max_clusters: only the first so many are shown.
+    :param profiles: the :func:`~numpyro_rankings.cluster_profiles`.
+    :param max_clusters: the largest number of clusters shown.
     """
     check_whole("max_clusters", max_clusters)
     if len(profiles) == 0 or not all(isinstance(one, ClusterProfile) for one in profiles):
         raise TypeError(
-            "profiles must be what cluster_profiles returns of draws of a Mallows kernel"
+            "profiles must be those that cluster_profiles returns for draws of a Mallows kernel"
         )
     ax = _axes(ax, _WIDTH, 3.0)
     shown = profiles[:max_clusters]
     num_stages = len(shown[0].concentration)
     for i, profile in enumerate(shown):
-        # Side by side, so that intervals do not cover one another.
+        # side by side, so that intervals do not overlap
         shift = 0.0 if num_stages > 20 else 0.07 * (i - (len(shown) - 1) / 2)
         mean, interval = profile.concentration, profile.concentration_interval
         ax.errorbar(
@@ -394,7 +397,7 @@ def plot_concentration(
     ax.set_xlabel("stage")
     ax.set_ylabel("concentration θ")
     if len(shown) > 1:
-        place = (0.5, -0.17)  # below the axis, where no interval can be
+        place = (0.5, -0.17)  # below the axis, where there are no intervals
         ax.legend(loc="upper center", bbox_to_anchor=place, frameon=False, ncols=3)
     return _tidy(ax, "y")
 
@@ -402,13 +405,13 @@ def plot_concentration(
 def plot_trace(
     data: Any, name: str = "num_clusters", max_draws: int = 500, ax: "Axes | None" = None
 ) -> "Axes":
-    """Trace of a quantity free of labels, a line for each chain.
+    """Plot the trace of a quantity that does not depend on labels, one line for each chain.
 
-    :param data: what :func:`~numpyro_rankings.to_inference_data` returned.
-    :param name: a variable of its posterior, such as ``"log_joint"``, or an entry of one,
-        counted from 1: ``"largest_sizes[1]"``, or by its item: ``"top_weights[Ann]"``.
-    :param max_draws: of longer chains so many draws, evenly spaced, are shown.
-    :raises ValueError: if there is no such variable or entry, or it is no single number.
+    :param data: the result of :func:`~numpyro_rankings.to_inference_data`.
+    :param name: a variable of its posterior, such as ``"log_joint"``, or an entry of a variable:
+        by its number from 1, as ``"largest_sizes[1]"``, or its item, as ``"top_weights[Ann]"``.
+    :param max_draws: the largest number of draws shown of each chain, evenly spaced.
+    :raises ValueError: if there is no such variable or entry, or it is not a single number.
     """
     base, index = base_and_index(name)
     variable = _variable(data, base)
@@ -418,12 +421,13 @@ def plot_trace(
         names = variable["top_item"].values if base == "top_weights" else entries
         places = [str(entry) for entry in names] if values.ndim == 3 else []
         if index not in places:
-            raise ValueError(f"{base} has no entry {index!r}, but {', '.join(places) or 'none'}")
+            known = ", ".join(places) or "no entries"
+            raise ValueError(f"{base} has no entry {index!r}; it has {known}")
         values = values[..., places.index(index)]
     if values.ndim != 2:
-        raise ValueError(f"{base} is not one number in each draw: name an entry, as {base}[1]")
+        raise ValueError(f"{base} has several numbers in each draw: name one, such as {base}[1]")
     ax = _axes(ax, _WIDTH, 2.0)
-    kept = np.unique(np.linspace(0, values.shape[1] - 1, max_draws).astype(int))
+    kept = _evenly(values.shape[1], max_draws)
     for chain, line in enumerate(values[:, kept]):
         color = COLORS[chain % len(COLORS)]
         ax.plot(kept + 1, line, color=color, linewidth=0.7, alpha=0.8, label=f"chain {chain + 1}")
@@ -436,9 +440,9 @@ def plot_trace(
 
 
 def plot_num_clusters(data: Any, ax: "Axes | None" = None) -> "Axes":
-    """Posterior probability of each number of occupied clusters.
+    """Plot the posterior probability of each number of occupied clusters.
 
-    :param data: what :func:`~numpyro_rankings.to_inference_data` returned.
+    :param data: the result of :func:`~numpyro_rankings.to_inference_data`.
     """
     numbers = np.asarray(_variable(data, "num_clusters")).ravel().astype(int)
     low, high = numbers.min(), numbers.max()

@@ -1,4 +1,4 @@
-"""PrefLib files of strict orders, ``.soc`` and ``.soi``, in and out.
+"""Read and write PrefLib files of strict orders, ``.soc`` and ``.soi``.
 
 **References**
 
@@ -9,10 +9,11 @@ import os
 import re
 import warnings
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.rankings import Rankings, RankingsError
+from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
 
 _HEADER = re.compile(r"#\s*([A-Z]+(?: [A-Z]+)*)(?: +([^\s:]+))?\s*:(.*)")
 _ORDER = re.compile(r"\s*(\d{1,18})\s*:\s*(\d{1,18}(?:\s*,\s*\d{1,18})*)\s*", re.ASCII)
@@ -23,52 +24,18 @@ _SHIFTED_NAMES = "00014-00000001.soc"
 def read_preflib(path: str | os.PathLike) -> Rankings:
     """Read a PrefLib file of strict orders.
 
-    The modern format, with metadata in lines that begin with ``#``; ties are not supported. An
-    order of a ``.soi`` file is taken as the top of an order of all items. Where the items that
-    it leaves out were not offered at all, as in races that not everybody enters, say so with
-    ``Rankings.from_orderings(…, choice_sets=…)``.
+    The file must be in the modern format, with metadata in lines that begin with ``#``, and without
+    ties. An order in a ``.soi`` file is read as the top of an order of all items. If the items that
+    it leaves out were not offered, as in races that not everybody enters, use
+    ``Rankings.from_orderings(…, choice_sets=…)`` instead.
 
-    :param path: the file; complete orders are demanded if it is a ``.soc`` file.
-    :return: one row per distinct order, in the order of the file.
-    :raises RankingsError: beginning with ``FILE:LINE:``, for a file that is not what it says.
+    :param path: the file; in a ``.soc`` file all orders must be complete.
+    :return: one row for each distinct order, in the order of the file.
+    :raises RankingsError: beginning with ``FILE:LINE:``, if the file is not in this format.
     """
     name = os.fspath(path)
     lines = read_lines(path)
-    header: dict[str, tuple[int, str]] = {}
-    names: dict[int, tuple[int, str]] = {}
-    orders: list[tuple[int, str]] = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        if not line.lstrip().startswith("#"):
-            if not header and not names:
-                raise RankingsError(
-                    f"{name}:{number}: expected a header line such as '# NUMBER ALTERNATIVES: 5'; "
-                    "PrefLib's old format, without '#', is not supported"
-                )
-            orders.append((number, line))
-            continue
-        match = _HEADER.fullmatch(line.strip())
-        if match is None:
-            continue
-        key, argument, value = match[1], match[2], match[3].strip()
-        if key == "ALTERNATIVE NAME":
-            item = _whole(argument)
-            if item is None or item < 1:
-                raise RankingsError(
-                    f"{name}:{number}: expected '# ALTERNATIVE NAME k: …' with a number k from 1"
-                )
-            if item in names:
-                raise RankingsError(
-                    f"{name}:{number}: item {item} has a name already, on line {names[item][0]}"
-                )
-            names[item] = number, value
-        elif argument is None:
-            if key in header and key in _NUMBERS:
-                raise RankingsError(
-                    f"{name}:{number}: {key} is given already, on line {header[key][0]}"
-                )
-            header[key] = number, value
+    header, names, orders = _parse(name, lines)
     complete = _check_type(name, header)
     num_items, num_voters, num_orders = (
         _header_number(name, key, header, len(lines)) for key in _NUMBERS
@@ -79,15 +46,7 @@ def read_preflib(path: str | os.PathLike) -> Rankings:
 
     rows, counts = [], []
     for number, line in orders:
-        match = _ORDER.fullmatch(line)
-        if match is None:
-            raise RankingsError(f"{name}:{number}: {_line_problem(line)}")
-        count, row = int(match[1]), [int(item) - 1 for item in match[2].split(",")]
-        problem = _row_problem(row, items, complete)
-        if count < 1:
-            problem = f"count {count} is not a positive whole number"
-        if problem:
-            raise RankingsError(f"{name}:{number}: {problem}")
+        count, row = _parse_order(f"{name}:{number}", line, items, complete)
         counts.append(count)
         rows.append(row)
     total = sum(counts)
@@ -96,7 +55,7 @@ def read_preflib(path: str | os.PathLike) -> Rankings:
             f"{name}:{header[_NUMBERS[1]][0]}: NUMBER VOTERS is {num_voters}, but the counts of "
             f"the rankings sum to {total}"
         )
-    rankings = Rankings._build(rows, items, counts, where=lambda r: f"{name}:{orders[r][0]}")
+    rankings = build_rankings(rows, items, counts, where=lambda r: f"{name}:{orders[r][0]}")
     rankings = rankings.unique()
     if rankings.num_rows != num_orders:
         raise RankingsError(
@@ -105,9 +64,9 @@ def read_preflib(path: str | os.PathLike) -> Rankings:
         )
     if _SHIFTED_NAMES in (Path(name).name, header.get("FILE NAME", (0, ""))[1]):
         warnings.warn(
-            f"{name}: the item names of PrefLib's {_SHIFTED_NAMES} (sushi) are shifted by one: its "
-            "item k really is the one named k+1, and item 10 the one named 1; the names are kept "
-            "as the file has them",
+            f"{name}: the item names in PrefLib's {_SHIFTED_NAMES} (sushi) are shifted by one: its "
+            "item k really is the one named k+1, and item 10 the one named 1; the names were read "
+            "as they are in the file",
             UserWarning,
             stacklevel=2,
         )
@@ -115,19 +74,19 @@ def read_preflib(path: str | os.PathLike) -> Rankings:
 
 
 def write_preflib(rankings: Rankings, path: str | os.PathLike, title: str = "") -> None:
-    """Write a PrefLib file of strict orders; reading it gives ``rankings.unique()`` again.
+    """Write a PrefLib file of strict orders, from which ``rankings.unique()`` can be read.
 
-    :param rankings: rankings without choice sets, which the format cannot hold.
-    :param path: the file, ``.soc`` for complete orders or ``.soi`` for any.
-    :param title: what the data are.
-    :raises RankingsError: if the rankings do not fit the format; nothing is written then.
+    :param rankings: rankings without choice sets, which the format cannot represent.
+    :param path: the file to write, ``.soc`` for complete orders or ``.soi`` for any orders.
+    :param title: a title of the data.
+    :raises RankingsError: if the rankings do not fit the format; then nothing is written.
     """
     name = os.fspath(path)
     kind = Path(name).suffix.lower().removeprefix(".")
     if kind not in ("soc", "soi"):
-        raise RankingsError(f"{name}: strict orders go into a .soc or .soi file")
+        raise RankingsError(f"{name}: strict orders are written to a .soc or .soi file")
     if rankings.choice_sets is not None:
-        raise RankingsError(f"{name}: PrefLib files cannot hold choice sets")
+        raise RankingsError(f"{name}: PrefLib files cannot represent choice sets")
     check_writable_names(name, rankings.items)
     merged = rankings.unique()
     orderings, lengths = np.asarray(merged.orderings), np.asarray(merged.lengths)
@@ -135,7 +94,7 @@ def write_preflib(rankings: Rankings, path: str | os.PathLike, title: str = "") 
     if kind == "soc" and incomplete.any():
         raise RankingsError(
             f"{name}: row {np.argmax(incomplete) + 1} does not list all {merged.num_items} items, "
-            "as a .soc file must; write a .soi file"
+            "which a .soc file requires; write a .soi file"
         )
     header = {
         "FILE NAME": Path(name).name,
@@ -161,11 +120,11 @@ def write_preflib(rankings: Rankings, path: str | os.PathLike, title: str = "") 
 
 
 def read_lines(path: str | os.PathLike) -> list[str]:
-    """The lines of a text file, without their ends.
+    """Return the lines of a text file, without line ends.
 
     :param path: the file.
-    :return: at least one line that is not blank.
-    :raises RankingsError: if the file is missing, empty, or no text in UTF-8.
+    :return: the lines, at least one of which is not blank.
+    :raises RankingsError: if the file is missing, empty, or not text in UTF-8.
     """
     name = os.fspath(path)
     try:
@@ -186,22 +145,91 @@ def read_lines(path: str | os.PathLike) -> list[str]:
     if bad >= 0:
         line = content[:bad].count(b"\n") + 1
         raise RankingsError(f"{name}:{line}: this is not a text file in UTF-8")
-    # not splitlines(), which would also cut names at rarer separators
+    # not splitlines(), which also splits names at rare separators
     return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
 
 
 def check_writable_names(name: str, items: tuple[str, ...]) -> None:
-    """Refuse item names that would not be read back as they are."""
+    """Refuse item names that could not be read back unchanged."""
     for item in items:
         if item != item.strip() or "\n" in item or "\r" in item:
             raise RankingsError(
-                f"{name}: the item name {item!r} has line breaks, or white space at its ends, "
-                "which the file cannot hold"
+                f"{name}: the item name {item!r} contains a line break, or begins or ends with "
+                "white space, which the file cannot represent"
             )
 
 
+class _Parsed(NamedTuple):
+    """The lines of a file, each text with its line number.
+
+    - **header** - values of the metadata, by key.
+    - **names** - names of the items, by their numbers from 1.
+    - **orders** - the lines of the orders.
+    """
+
+    header: dict[str, tuple[int, str]]
+    names: dict[int, tuple[int, str]]
+    orders: list[tuple[int, str]]
+
+
+def _parse(name: str, lines: list[str]) -> _Parsed:
+    """Divide the lines into metadata, names of items, and orders."""
+    header: dict[str, tuple[int, str]] = {}
+    names: dict[int, tuple[int, str]] = {}
+    orders: list[tuple[int, str]] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        if not line.lstrip().startswith("#"):
+            if not header and not names:
+                raise RankingsError(
+                    f"{name}:{number}: expected a header line such as '# NUMBER ALTERNATIVES: 5'; "
+                    "the old format of PrefLib, without '#', is not supported"
+                )
+            orders.append((number, line))
+            continue
+        match = _HEADER.fullmatch(line.strip())
+        if match is None:
+            continue
+        key, argument, value = match[1], match[2], match[3].strip()
+        if key == "ALTERNATIVE NAME":
+            item = _whole(argument)
+            if item is None or item < 1:
+                raise RankingsError(
+                    f"{name}:{number}: expected '# ALTERNATIVE NAME k: …' with a number k from 1"
+                )
+            if item in names:
+                raise RankingsError(
+                    f"{name}:{number}: item {item} is named already, on line {names[item][0]}"
+                )
+            names[item] = number, value
+        elif argument is None:
+            if key in header and key in _NUMBERS:
+                raise RankingsError(
+                    f"{name}:{number}: {key} is given already, on line {header[key][0]}"
+                )
+            header[key] = number, value
+    return _Parsed(header, names, orders)
+
+
+def _parse_order(
+    where: str, line: str, items: tuple[str, ...], complete: bool
+) -> tuple[int, list[int]]:
+    """Return the count and the 0-based items of an order."""
+    match = _ORDER.fullmatch(line)
+    if match is None:
+        raise RankingsError(f"{where}: {_line_problem(line)}")
+    count, row = int(match[1]), [int(item) - 1 for item in match[2].split(",")]
+    problem = _row_problem(row, items, complete)
+    if count < 1:
+        problem = f"count {count} is not a positive whole number"
+    if problem:
+        raise RankingsError(f"{where}: {problem}")
+    return count, row
+
+
 def _check_type(name: str, header: dict[str, tuple[int, str]]) -> bool:
-    """Whether the orders must be complete; extension and header have to agree on that."""
+    """Return whether all orders must be complete; the extension and the header must agree."""
     extension = Path(name).suffix.lower().removeprefix(".")
     line, kind = header.get("DATA TYPE", (1, ""))
     kind = kind.lower() or extension
@@ -219,7 +247,7 @@ def _check_type(name: str, header: dict[str, tuple[int, str]]) -> bool:
 
 def _header_number(name: str, key: str, header: dict[str, tuple[int, str]], last_line: int) -> int:
     if key not in header:
-        raise RankingsError(f"{name}:{last_line}: the file ends without a '# {key}: …' line")
+        raise RankingsError(f"{name}:{last_line}: the file has no line '# {key}: …'")
     line, text = header[key]
     value = _whole(text)
     if value is None:
@@ -248,8 +276,8 @@ def _check_names(
     if len(names) < num_items:
         missing = next(k for k in range(1, num_items + 1) if k not in names)
         raise RankingsError(
-            f"{name}:{line}: NUMBER ALTERNATIVES is {num_items}, but there is no "
-            f"'# ALTERNATIVE NAME {missing}: …' line"
+            f"{name}:{line}: NUMBER ALTERNATIVES is {num_items}, but there is no line "
+            f"'# ALTERNATIVE NAME {missing}: …'"
         )
     return tuple(names[k][1] for k in range(1, num_items + 1))
 
@@ -259,7 +287,7 @@ def _whole(text: str | None) -> int | None:
 
 
 def _row_problem(row: list[int], items: tuple[str, ...], complete: bool) -> str:
-    """What is wrong with an order of 0-based items, in the file's 1-based numbers, or ''."""
+    """Return what is wrong with an order of 0-based items, in the 1-based numbers of the file."""
     if min(row) < 0 or max(row) >= len(items):
         item = next(k for k in row if not 0 <= k < len(items))
         return f"item {item + 1} is outside 1..{len(items)}"
@@ -276,7 +304,7 @@ def _row_problem(row: list[int], items: tuple[str, ...], complete: bool) -> str:
 
 
 def _line_problem(line: str) -> str:
-    """Why a line is not ``count: item,item,…``."""
+    """Return why a line is not of the form ``count: item,item,…``."""
     count, colon, order = (part.strip() for part in line.partition(":"))
     if not colon:
         return f"expected 'count: item,item,…', got {_short(line.strip())}"

@@ -1,4 +1,4 @@
-"""The data container: rankings of n items, with counts, variable lengths and choice sets."""
+"""The data container: rankings of n items, with counts, lists of any length, and choice sets."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -14,25 +14,25 @@ _INT32_MAX = np.iinfo(np.int32).max
 
 
 class RankingsError(ValueError):
-    """Data that are no rankings; one line that names the row, the item and what was expected."""
+    """Invalid data. The message is one line that names the row, the item and what was expected."""
 
 
 @jax.tree_util.register_pytree_node_class
 class Rankings:
     """Rankings of ``num_items`` items, in rows with counts; immutable, and a JAX pytree.
 
-    Make one with :meth:`from_orderings`, :meth:`from_ranks`, :meth:`from_dataframe` or
-    :meth:`from_preflib`. A row that lists t items is the top of an ordering of all n items; with
-    choice sets it is the order, or its top, of the items the judge was offered.
+    Rankings are made by :meth:`from_orderings`, :meth:`from_ranks`, :meth:`from_dataframe` or
+    :meth:`from_preflib`. A row that lists t items is the top of an ordering of all n items. With
+    choice sets it is the order, or the top of the order, of the items that were offered.
 
     - **orderings** - item indices, best first, padded with -1, int32 (rows, T).
-    - **lengths** - how many items each row lists, int32 (rows,).
-    - **counts** - how many rankings each row stands for, int32 (rows,).
+    - **lengths** - number of items that each row lists, int32 (rows,).
+    - **counts** - number of rankings that each row stands for, int32 (rows,).
     - **choice_sets** - which items were offered, bool (rows, n), or None.
     - **num_items**, **items** - n and the names of the items, in index order.
     - **num_rankings** - N, the sum of the counts; also ``len(rankings)``.
 
-    The arrays are the leaves of the pytree, the last three its static part, so that N and n are
+    The arrays are the leaves of the pytree. The last three are its static part, so that N and n are
     known under ``jit``.
 
     .. doctest::
@@ -71,14 +71,14 @@ class Rankings:
         raise TypeError("use Rankings.from_orderings, from_ranks, from_dataframe or from_preflib")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"Rankings are immutable, {name!r} cannot be set")
+        raise AttributeError(f"Rankings are immutable: {name!r} cannot be set")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"Rankings are immutable, {name!r} cannot be deleted")
+        raise AttributeError(f"Rankings are immutable: {name!r} cannot be deleted")
 
     @classmethod
     def _make(cls, leaves: Sequence[Any], static: tuple) -> "Rankings":
-        """Unchecked: the leaves may be tracers, or whatever JAX puts in their place."""
+        """Make an object without checks: the leaves may be tracers or other objects of JAX."""
         self = object.__new__(cls)
         names = ("orderings", "lengths", "counts", "choice_sets")
         for name, value in zip(names, leaves, strict=True):
@@ -110,55 +110,32 @@ class Rankings:
         counts: Any = None,
         choice_sets: Any = None,
     ) -> "Rankings":
-        """Rankings from lists of items, best first.
+        """Make rankings from lists of items, best first.
 
-        :param orderings: a sequence of lists of 0-based indices (or of names, if ``items`` are
-            given), or a 2-d array padded with -1 at the end of its rows.
+        :param orderings: a sequence of lists of 0-based indices (or of names, if ``items`` is
+            given), or a 2-d array whose rows are padded with -1 at their end.
         :param num_items: n; by default the number of ``items``.
         :param items: names of the items, in index order; by default "item 1", "item 2", …
-        :param counts: how many rankings each row stands for, positive whole numbers; 1 by
-            default.
-        :param choice_sets: (rows, n) booleans, which items each judge was offered. Without it
-            all were, and the items not listed rank below the listed ones.
-        :return: the rankings, row by row as given.
+        :param counts: number of rankings that each row stands for, positive whole numbers; by
+            default 1.
+        :param choice_sets: (rows, n) booleans, which items each judge was offered. By default all
+            items were offered, and items that are not listed rank below the listed ones.
+        :return: the rankings, with the rows as given.
         :raises RankingsError: naming the row (counted from 1) and the item.
         """
         names = _item_names(items, num_items)
-        return cls._build(orderings, names, counts, choice_sets)
-
-    @classmethod
-    def _build(
-        cls,
-        orderings: Any,
-        names: tuple[str, ...],
-        counts: Any = None,
-        choice_sets: Any = None,
-        where: Callable[[int], str] = lambda row: f"row {row + 1}",
-    ) -> "Rankings":
-        """What every constructor and reader ends in; ``where`` says a row in the user's words."""
-        table = _padded_table(orderings, names, where)
-        _check_table(table, names, where)
-        lengths = (table >= 0).sum(1)
-        checked_counts = _check_counts(counts, len(table), where)
-        offered = _check_choice_sets(choice_sets, table, names, where)
-        leaves = (
-            jnp.asarray(table[:, : lengths.max()], jnp.int32),
-            jnp.asarray(lengths, jnp.int32),
-            jnp.asarray(checked_counts, jnp.int32),
-            None if offered is None else jnp.asarray(offered),
-        )
-        return cls._make(leaves, (len(names), names, int(checked_counts.sum())))
+        return build_rankings(orderings, names, counts, choice_sets)
 
     @classmethod
     def from_ranks(
         cls, ranks: Any, items: Sequence[str] | None = None, counts: Any = None
     ) -> "Rankings":
-        """Rankings from the place that each judge gave to each item.
+        """Make rankings from the rank that each judge gave to each item.
 
-        :param ranks: (rows, n), 1 = best; NaN or 0 for the unranked tail.
+        :param ranks: (rows, n), 1 = best; NaN or 0 for items that are not ranked.
         :param items: names of the items, in the order of the columns.
         :param counts: as in :meth:`from_orderings`.
-        :return: the rankings, row by row as given.
+        :return: the rankings, with the rows as given.
         :raises RankingsError: if the ranks of a row are not 1, 2, …, t.
         """
         try:
@@ -177,13 +154,14 @@ class Rankings:
         counts: Any = None,
         where: Callable[[int], str] = lambda row: f"row {row + 1}",
     ) -> "Rankings":
+        """Check ranks, and convert them to orderings; ``where`` is as in build_rankings."""
         table = np.where(np.isnan(table), 0.0, table)
         broken = (table < 0) | (table != np.floor(table)) | ~np.isfinite(table)
         if broken.any():
             row, item = np.argwhere(broken)[0]
             raise RankingsError(
                 f"{where(row)}: item {names[item]!r} has rank {table[row, item]:g}; ranks are "
-                "whole numbers from 1, with NaN or 0 for items not ranked"
+                "whole numbers from 1, with NaN or 0 for items that are not ranked"
             )
         order = np.argsort(np.where(table > 0, table, np.inf), axis=1, kind="stable")
         ordered = np.take_along_axis(table, order, axis=1)
@@ -203,22 +181,23 @@ class Rankings:
                 f"{where(row)}: item {name!r} has rank {rank:g} where {place + 1} was expected; "
                 "the ranks of a row are 1, 2, 3, … without gaps"
             )
-        return cls._build(np.where(expected > 0, order, -1), names, counts, where=where)
+        return build_rankings(np.where(expected > 0, order, -1), names, counts, where=where)
 
     @classmethod
     def from_dataframe(
         cls, df: Any, judge: str, item: str, rank: str, items: Sequence[str] | None = None
     ) -> "Rankings":
-        """Rankings from a long table with a line for each judge and ranked item.
+        """Make rankings from a long table, which has a line for each judge and ranked item.
 
-        :param df: a data frame that has the three columns.
-        :param judge: column that says who ranks; judges give one row each, in order of first
+        :param df: a data frame with the three columns.
+        :param judge: the column with the judges. Each judge becomes a row, in order of first
             appearance.
-        :param item: column with the names of the items.
-        :param rank: column with the ranks, 1 = best; missing or 0 for items not ranked.
+        :param item: the column with the names of the items.
+        :param rank: the column with the ranks, 1 = best; missing or 0 for items that are not
+            ranked.
         :param items: names of all items, in index order; by default those that appear, in order
             of first appearance.
-        :return: the rankings, one row per judge.
+        :return: the rankings, one row for each judge.
         :raises RankingsError: naming the judge and the item.
         """
         for column in (judge, item, rank):
@@ -236,7 +215,7 @@ class Rankings:
                     raise RankingsError(f"line {line} of the table has no {column!r}")
             what = str(what)
             if items is not None and what not in names:
-                raise RankingsError(f"judge {who!r}: there is no item {what!r} among the items")
+                raise RankingsError(f"judge {who!r}: there is no item {what!r} in items")
             cell = (
                 judge_rows.setdefault(who, len(judge_rows)),
                 names.setdefault(what, len(names)),
@@ -247,7 +226,7 @@ class Rankings:
                 entries[cell] = 0.0 if _is_missing(value) else float(value)
             except (TypeError, ValueError):
                 raise RankingsError(
-                    f"judge {who!r}: item {what!r} has rank {value!r}, which is no number"
+                    f"judge {who!r}: item {what!r} has rank {value!r}, which is not a number"
                 ) from None
         table = np.zeros((len(judge_rows), len(names)))
         rows, columns = np.array(list(entries)).T
@@ -259,10 +238,10 @@ class Rankings:
 
     @classmethod
     def from_preflib(cls, path: Any) -> "Rankings":
-        """Rankings from a PrefLib file of strict orders, ``.soc`` or ``.soi``.
+        """Read rankings from a PrefLib file of strict orders, ``.soc`` or ``.soi``.
 
         :param path: the file; see :func:`numpyro_rankings.preflib.read_preflib`.
-        :return: the rankings, one row per distinct order.
+        :return: the rankings, one row for each distinct order.
         :raises RankingsError: naming the file and the line.
         """
         from numpyro_rankings.preflib import read_preflib
@@ -273,13 +252,13 @@ class Rankings:
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self.orderings.shape[0]
 
     @property
     def row_index(self) -> Array:
-        """Row of each of the N rankings, int32 (N,), in the order of :meth:`expand`."""
-        if not self._is_traced():  # nothing to compile
+        """The row of each of the N rankings, int32 (N,), in the order of :meth:`expand`."""
+        if not self._is_traced():  # NumPy has nothing to compile
             return jnp.asarray(np.repeat(np.arange(self.num_rows, dtype=np.int32), self.counts))
         rows = jnp.arange(self.num_rows, dtype=jnp.int32)
         return jnp.repeat(rows, self.counts, total_repeat_length=self.num_rankings)
@@ -296,7 +275,7 @@ class Rankings:
             return f"Rankings({size})"
         low, high = int(self.lengths.min()), int(self.lengths.max())
         lengths = f"lengths {low}-{high}" if low < high else f"length {low}"
-        # counting the distinct rows would cost a sort
+        # the distinct rows are not counted, because that would need a sort
         rows = f"{self.num_rows} {'rows' if self.num_rows == len(self) else 'distinct rows'}"
         subset = ", choice sets" if self.choice_sets is not None else ""
         return f"Rankings({size}, {rows}, {lengths}{subset})"
@@ -313,7 +292,7 @@ class Rankings:
         return hash((self.num_items, self.items, self.num_rankings))
 
     def to_ranks(self) -> np.ndarray:
-        """Place of each item in each row.
+        """Return the rank of each item in each row.
 
         :return: (rows, n) floats, 1 = best, NaN = not ranked.
         """
@@ -324,7 +303,7 @@ class Rankings:
         return ranks
 
     def expand(self) -> "Rankings":
-        """One row for each of the N rankings, the rows repeated in place."""
+        """Return one row for each of the N rankings, with each row repeated in place."""
         index = self.row_index
         if not self._is_traced():
             return self._take(np.asarray(index), np.ones(len(self), np.int32))
@@ -338,7 +317,7 @@ class Rankings:
         return self._make(leaves, static)
 
     def unique(self) -> "Rankings":
-        """Identical rows merged, in order of first occurrence, their counts added."""
+        """Merge identical rows, in order of first occurrence, and add their counts."""
         table = np.asarray(self.orderings)
         if self.choice_sets is not None:
             table = np.concatenate([table, np.asarray(self.choice_sets, np.int32)], axis=1)
@@ -348,9 +327,9 @@ class Rankings:
         return self._take(first[order], totals[order])
 
     def of_listed_items(self) -> "Rankings":
-        """The same rankings of those items only that some ranking lists, in the same order.
+        """Drop the items that no ranking lists; the others keep their order.
 
-        Under ``jit`` it is not known which these are, and all items stay.
+        Under ``jit`` the listed items are not known, and all items stay.
         """
         if self._is_traced():
             return self
@@ -358,21 +337,22 @@ class Rankings:
         listed = np.unique(orderings[orderings >= 0])
         if len(listed) == self.num_items:
             return self
-        new_index = np.full(self.num_items + 1, -1, np.int32)  # padding, -1, stays what it is
+        new_index = np.full(self.num_items + 1, -1, np.int32)  # the last one keeps the padding, -1
         new_index[listed] = np.arange(len(listed))
         offered = None if self.choice_sets is None else self.choice_sets[:, listed]
-        with jax.ensure_compile_time_eval():  # else these would count as traced
+        with jax.ensure_compile_time_eval():  # otherwise these would be traced
             leaves = (jnp.asarray(new_index[orderings]), self.lengths, self.counts, offered)
         names = tuple(self.items[item] for item in listed)
         return self._make(leaves, (len(listed), names, self.num_rankings))
 
     def split(self, key: Array, fraction: float) -> tuple["Rankings", "Rankings"]:
-        """Two random parts of the N rankings, each with its identical rows merged.
+        """Split the N rankings at random into two parts, each with its identical rows merged.
 
-        Both keep the width T of the arrays, so that one fits what was fitted to the other.
+        Both parts keep the width T of the arrays, so that a model that was fitted to one can be
+        applied to the other.
 
         :param key: a JAX random key.
-        :param fraction: share of the first part, strictly between 0 and 1; that part has
+        :param fraction: share of the first part, strictly between 0 and 1; it has
             ``round(fraction * N)`` rankings.
         :return: the two parts.
         """
@@ -381,7 +361,7 @@ class Rankings:
         first = round(fraction * len(self))
         if not 0 < first < len(self):
             raise RankingsError(
-                f"fraction {fraction} of {len(self)} rankings leaves one of the two parts empty"
+                f"with fraction {fraction} of {len(self)} rankings, one of the two parts is empty"
             )
         merged = self.unique()
         shuffled = np.asarray(jax.random.permutation(key, merged.row_index))
@@ -393,7 +373,7 @@ class Rankings:
         return one, two
 
     def _take(self, rows: np.ndarray, counts: np.ndarray) -> "Rankings":
-        """Some of the rows, with new counts."""
+        """Return some of the rows, with new counts."""
         leaves = (
             jnp.asarray(np.asarray(self.orderings)[rows]),
             jnp.asarray(np.asarray(self.lengths)[rows]),
@@ -403,15 +383,42 @@ class Rankings:
         return self._make(leaves, (self.num_items, self.items, int(counts.sum())))
 
 
+def build_rankings(
+    orderings: Any,
+    names: tuple[str, ...],
+    counts: Any = None,
+    choice_sets: Any = None,
+    where: Callable[[int], str] = lambda row: f"row {row + 1}",
+) -> Rankings:
+    """Check the data and make rankings of them; all constructors and readers end here.
+
+    :param names: names of the items, already checked.
+    :param where: returns the name of a row in the user's data, for messages.
+    """
+    table = _padded_table(orderings, names, where)
+    _check_table(table, names, where)
+    lengths = (table >= 0).sum(1)
+    checked_counts = _check_counts(counts, len(table), where)
+    offered = _check_choice_sets(choice_sets, table, names, where)
+    leaves = (
+        jnp.asarray(table[:, : lengths.max()], jnp.int32),
+        jnp.asarray(lengths, jnp.int32),
+        jnp.asarray(checked_counts, jnp.int32),
+        None if offered is None else jnp.asarray(offered),
+    )
+    static = (len(names), names, int(checked_counts.sum()))
+    return Rankings.tree_unflatten(static, leaves)
+
+
 def _rebuild(leaves: tuple, static: tuple) -> Rankings:
     return Rankings._make([None if x is None else jnp.asarray(x) for x in leaves], static)
 
 
-# -- checks: whole arrays at once, and only the first offence is put into words ----------------
+# -- checks of whole arrays at once; messages name the first error ------------------------------
 
 
 def _is_missing(value: Any) -> bool:
-    """None, NaN, or a missing value of pandas, which has no truth value."""
+    """Return whether a value is None, NaN, or missing in pandas (which has no truth value)."""
     try:
         return value is None or bool(value != value)
     except (TypeError, ValueError):
@@ -429,7 +436,7 @@ def _item_names(items: Sequence[str] | None, num_items: int | None = None) -> tu
     elif num_items is not None:
         names = tuple(f"item {i + 1}" for i in range(num_items))
     else:
-        raise RankingsError("give num_items, or the names of the items")
+        raise RankingsError("num_items or the names of the items are needed")
     if num_items is not None and len(names) != num_items:
         raise RankingsError(f"there are {len(names)} item names for {num_items} items")
     if len(names) < 2:
@@ -447,7 +454,7 @@ def _item_names(items: Sequence[str] | None, num_items: int | None = None) -> tu
 def _padded_table(
     orderings: Any, names: tuple[str, ...], where: Callable[[int], str]
 ) -> np.ndarray:
-    """The orderings as one table of whole numbers, still to be checked against the items."""
+    """Convert the orderings to a table of whole numbers, not yet checked against the items."""
     if hasattr(orderings, "shape"):
         table = np.asarray(orderings)
         if table.ndim != 2:
@@ -461,7 +468,7 @@ def _padded_table(
     if table.shape[1] == 0:
         raise RankingsError(f"{where(0)}: an empty ranking")
     if table.dtype.kind not in "iuf":
-        raise RankingsError(f"orderings must hold item indices, got dtype {table.dtype}")
+        raise RankingsError(f"orderings must be item indices, got dtype {table.dtype}")
     if table.dtype.kind == "f":
         broken = ~np.isfinite(table) | (table != np.floor(table))
         if broken.any():
@@ -476,6 +483,7 @@ def _padded_table(
 def _table_of_lists(
     orderings: Any, names: tuple[str, ...], where: Callable[[int], str]
 ) -> np.ndarray:
+    """Convert a list of lists of indices or names to a table padded with -1."""
     try:
         given = list(orderings)
     except TypeError:
@@ -536,8 +544,8 @@ def _check_table(table: np.ndarray, names: tuple[str, ...], where: Callable[[int
     if holes.any():
         row, place = np.argwhere(holes)[0]
         raise RankingsError(
-            f"{where(row)}: place {place + 1} is empty (-1), but place {place + 2} holds item "
-            f"{names[int(table[row, place + 1])]!r}; -1 only pads the end of a row"
+            f"{where(row)}: place {place + 1} is empty (-1), but place {place + 2} has item "
+            f"{names[int(table[row, place + 1])]!r}; -1 is allowed at the end of a row only"
         )
     ordered = np.sort(table, axis=1)
     twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
@@ -595,14 +603,14 @@ def _check_choice_sets(
 
 
 def check_rankings(rankings: Any) -> None:
-    """Refuse what is no :class:`Rankings`, and say how to make one."""
+    """Refuse an argument that is not a :class:`Rankings`."""
     if not isinstance(rankings, Rankings):
         raise TypeError(
-            f"rankings must be a Rankings, got {type(rankings).__name__}: "
-            "Rankings.from_orderings, from_ranks, from_dataframe or from_preflib makes one"
+            f"rankings must be a Rankings, got {type(rankings).__name__}; make it with "
+            "Rankings.from_orderings, from_ranks, from_dataframe or from_preflib"
         )
 
 
 def num_stages(rankings: Rankings) -> int:
-    """T: stages with a concentration, the longest list or n - 1 if lists are complete."""
+    """Return T, the number of stages: the length of the longest list, but at most n - 1."""
     return min(rankings.orderings.shape[1], rankings.num_items - 1)

@@ -1,14 +1,15 @@
-"""Whether compiled sweeps draw what the sweeps as written draw, on the machine at hand.
+"""Check on the user's machine that compiled sweeps draw the same as sweeps executed op by op.
 
-Exactness is proved of the updates as they are written. What draws is what a compiler makes of them
-for one backend and one shape, and compilers err: jaxlib 0.10.2 drew from a wrong posterior where as
-many chains ran as there were rankings. So every kernel makes a sweep op by op, and compiled in the
-forms that users run, from the same state and key, on data of as many rankings as chains.
+The tests prove that the updates are exact as they are written. The draws, however, come from the
+program that a compiler makes of them for one backend and one shape, and compilers have errors:
+jaxlib 0.10.2 drew from a wrong posterior if there were as many chains as rankings. Here every
+kernel makes a sweep op by op, and compiled in the forms in which users run it, from the same state
+and key, on data with as many rankings as chains.
 
-The results agree if discrete sites are equal and others up to rounding. A label, or a step that is
-accepted or not, may hang on the last digit of a number, and then falls otherwise with no fault of
-anybody. That is told from a fault by moving the last digits: the compiled sweep agrees if the plain
-one draws the same from a state whose numbers differ by a few units in the last place.
+The results agree if discrete sites are equal and the others are equal up to rounding. The last
+digit of a number can decide a label or the acceptance of a step, so that results differ although
+nothing is wrong. To tell this from a fault, the last digits are changed: a compiled sweep agrees if
+the plain sweep draws the same from a state whose numbers differ by a few units in the last place.
 """
 
 import platform
@@ -53,18 +54,19 @@ __all__ = [
 ]
 
 RTOL, ATOL = 1e-4, 1e-6  # rounding of a few hundred operations in single precision
-_NUDGE = 2.0**-21  # relative, a few units in the last place
+_NUDGE = 2.0**-21  # relative change of numbers: a few units in the last place
 _MOST_NUDGES = 16
 _FORMS = ("one chain", "vectorized", "data traced", "parallel", "sharded")
+_FORMS_OF_CHECK = ("one chain", "vectorized", "parallel", "sharded")
 
 
 class Difference(NamedTuple):
-    """Where a compiled sweep differs from the plain one.
+    """A difference between a compiled sweep and the plain one.
 
-    - **form** - how it was compiled, a name of :func:`compiled_forms`.
-    - **chain** - which chain.
+    - **form** - how the sweep was compiled, a name of :func:`compiled_forms`.
+    - **chain** - the number of the chain.
     - **site** - the first site that differs.
-    - **expected**, **found** - its values, op by op and compiled.
+    - **expected**, **found** - the values of the site, op by op and compiled.
     """
 
     form: str
@@ -75,13 +77,12 @@ class Difference(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """What came of comparing one kernel's sweeps.
+    """The result of comparing sweeps of one kernel.
 
-    - **differences** - faults, one at most for each chain and form.
-    - **num_compared** - sweeps compared, **num_nudged** of which agree only up to last digits on
-      which a decision hangs.
-    - **largest** - largest difference between the sweeps that agree, as a share of what is
-      allowed.
+    - **differences** - the faults, at most one for each chain and form.
+    - **num_compared** - the number of sweeps compared.
+    - **num_nudged** - how many of them agree only after the last digits were changed.
+    - **largest** - the largest difference between sweeps that agree, as a share of the tolerance.
     """
 
     differences: list[Difference]
@@ -94,7 +95,7 @@ class Comparison(NamedTuple):
 
 
 def sweep_plainly(kernel: MCMCKernel, state: Any, args: tuple) -> Any:
-    """One sweep of one chain, op by op; on a CPU if JAX has one."""
+    """Make one sweep of one chain op by op, on a CPU if JAX has one."""
     try:
         device = jax.local_devices(backend="cpu")[0]
     except RuntimeError:
@@ -105,13 +106,14 @@ def sweep_plainly(kernel: MCMCKernel, state: Any, args: tuple) -> Any:
 
 
 def compiled_forms(kernel: MCMCKernel, args: tuple, num_chains: int) -> dict[str, Callable]:
-    """Sweeps of a batch of chains, compiled in each way in which a user may run them.
+    """Return functions that make a sweep of a batch of chains, compiled as users can run them.
 
-    - ``"one chain"`` - one by one, the data constants of the program.
-    - ``"vectorized"`` - all chains in one program, likewise.
-    - ``"data traced"`` - all chains, the data arguments of the program: ``jit_model_args=True``.
-    - ``"parallel"`` - each on a device of its own, where there are as many.
-    - ``"sharded"`` - all chains, the rows of the data on several devices.
+    - ``"one chain"`` - one chain after the other; the data are constants of the program.
+    - ``"vectorized"`` - all chains in one program; the data are constants.
+    - ``"data traced"`` - all chains; the data are arguments of the program, as with
+      ``jit_model_args=True``.
+    - ``"parallel"`` - each chain on a device of its own, if there are enough devices.
+    - ``"sharded"`` - all chains, with the rows of the data distributed over several devices.
     """
     devices = jax.local_devices()
     one = jax.jit(lambda state: kernel.sample(state, args, {}))
@@ -141,7 +143,7 @@ def compiled_forms(kernel: MCMCKernel, args: tuple, num_chains: int) -> dict[str
 
 
 def _over_rows(x: Any, mesh: jax.sharding.Mesh) -> Any:
-    """An array with its first axis over the devices, or all of it on each."""
+    """Distribute the first axis of an array over the devices, or copy the array to each of them."""
     splits = np.ndim(x) > 0 and np.shape(x)[0] % mesh.size == 0
     spec = jax.sharding.PartitionSpec("rows") if splits else jax.sharding.PartitionSpec()
     return jax.device_put(x, jax.sharding.NamedSharding(mesh, spec))
@@ -161,16 +163,18 @@ def compare_sweeps(
     forms: Sequence[str] | None = None,
     most_plain: int | None = None,
 ) -> Comparison:
-    """Compare sweeps of a kernel as they are compiled with those as they are written.
+    """Compare compiled sweeps of a kernel with sweeps executed op by op.
 
-    :param kernel: of this package: the data are small enough that a sweep can be done op by op.
-    :param args: arguments of ``mcmc.run`` after the key.
-    :param key: of the start values.
-    :param num_sweeps: each from where the plain one led.
-    :param forms: names of :func:`compiled_forms`, all of them by default. Those for which there are
-        not enough devices are left out.
-    :param most_plain: of how many chains sweeps are made op by op, all by default. Those of the
-        others are compared with the form ``"one chain"``.
+    :param kernel: a kernel of this package.
+    :param args: the arguments of ``mcmc.run`` after the key; data so small that a sweep can be
+        executed op by op.
+    :param num_chains: the number of chains.
+    :param key: a JAX random key, for the initial states.
+    :param num_sweeps: the number of sweeps; each starts where the plain one ended.
+    :param forms: names of :func:`compiled_forms`; by default all. Forms for which there are not
+        enough devices are left out.
+    :param most_plain: the number of chains whose sweeps are executed op by op; by default all. The
+        other chains are compared with the form ``"one chain"``.
     """
     for name, number in (("num_chains", num_chains), ("num_sweeps", num_sweeps)):
         check_whole(name, number)
@@ -182,7 +186,7 @@ def compare_sweeps(
     if isinstance(forms, str) or set(forms or ()) - set(_FORMS):
         raise ValueError(f"forms must be some of {_FORMS}, got {forms!r}")
     keys = random.split(random.key(0) if key is None else key, num_chains)
-    # some kernels have orderings for warm-up alone
+    # one warm-up sweep, because some kernels have orderings that only the warm-up uses
     states = kernel.init(keys, 1, None, args, {})
     compiled = compiled_forms(kernel, args, num_chains)
     needed = {"one chain"} if num_plain < num_chains else set()
@@ -200,7 +204,7 @@ def compare_sweeps(
         found = {form: jax.tree.map(_whole, sweep(states)) for form, sweep in compiled.items()}
         expected += [_chain(found["one chain"], c) for c in range(num_plain, num_chains)]
         for form, batch in found.items():
-            # those that are expected to be what they are would agree with themselves
+            # the form "one chain" is not compared with itself
             for c, plain in enumerate(expected[:num_plain] if form == "one chain" else expected):
                 mine = _chain(batch, c)
                 difference = difference_of(plain, mine)
@@ -219,13 +223,17 @@ def compare_sweeps(
 
 
 def _whole(x: Array) -> Array:
-    """An array of any device or devices, on the first one."""
+    """Move an array from any devices to the first one."""
     return jax.device_put(x, jax.local_devices()[0])
 
 
 class SiteDifference(NamedTuple):
-    """The first **site** that differs, None if all agree, the largest **share** of what is
-    allowed by which the others do; and the site's values."""
+    """The first site of two states that differs.
+
+    - **site** - its name, or None if all sites agree.
+    - **share** - its difference as a share of the tolerance; if all agree, the largest of them.
+    - **expected**, **found** - its values.
+    """
 
     site: str | None
     share: float
@@ -238,7 +246,8 @@ def difference_of(
 ) -> SiteDifference:
     """Compare two states, or any other two trees of arrays, leaf by leaf.
 
-    Floats agree if they differ by at most ``atol + rtol * |expected|``; all else must be equal.
+    Floats agree if they differ by at most ``atol + rtol * |expected|``. Everything else must be
+    equal.
     """
     expected, found = _with_whole_log_joint(expected), _with_whole_log_joint(found)
     share = 0.0
@@ -263,7 +272,7 @@ def difference_of(
 
 
 def _with_whole_log_joint(state: Any) -> Any:
-    """The log joint and what float32 leaves of it as one: rounding may part them otherwise."""
+    """Add up the log joint and its remainder, because rounding can divide them differently."""
     z = getattr(state, "z", None)
     if not isinstance(z, Mapping) or "log_joint_rest" not in z:
         return state
@@ -279,7 +288,7 @@ def _numbers(x: Any) -> np.ndarray:
 
 
 def _agrees_after_a_nudge(kernel: MCMCKernel, state: Any, args: tuple, found: Any) -> bool:
-    """Whether the plain sweep draws the same with other last digits."""
+    """Return whether the plain sweep draws the same after its last digits are changed."""
 
     def nudge(x: Any, rng: np.random.Generator) -> Any:
         if not (hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jnp.floating)):
@@ -298,7 +307,6 @@ def _agrees_after_a_nudge(kernel: MCMCKernel, state: Any, args: tuple, found: An
 
 # -- all kernels -----------------------------------------------------------------------------------
 
-_OF_CHECK = ("one chain", "vectorized", "parallel", "sharded")
 _LISTS = [[0, 1], [1, 0], [0], [2, 0]]
 _GAMMA = dist.Gamma(2.0, 1.0)
 _LINE = np.array([[-1.0], [-0.7], [0.9], [1.1]], np.float32)
@@ -312,11 +320,11 @@ def _rankings() -> Rankings:
 
 
 def _cases() -> dict[str, tuple[Callable[[], MCMCKernel], tuple]]:
-    """Each kernel on four rankings or points: its constructor, and the arguments of the run."""
+    """Return each kernel on four rankings or points: a constructor, and arguments of the run."""
     rankings = (_rankings(),)
     gauss, text = GaussianMean(prior_scale=1.5, noise_scale=0.6), DirichletMultinomial(0.7)
     back = np.where(np.tri(4, dtype=bool), _APART, np.inf).astype(np.float32)
-    # the moves with the labels integrated out take longest: one variant of each family has them
+    # The moves with the labels integrated out take longest, so one variant of each family has them.
     few: dict[str, Any] = {"num_marginal_steps": 1}
     none: dict[str, Any] = {"max_clusters": 4, "num_marginal_steps": 0}
     return {
@@ -359,14 +367,14 @@ def _cases() -> dict[str, tuple[Callable[[], MCMCKernel], tuple]]:
 
 
 class KernelCheck(NamedTuple):
-    """The **name** of a kernel, and what came of the **comparison** of its sweeps."""
+    """The **name** of a kernel, and the result of the **comparison** of its sweeps."""
 
     name: str
     comparison: Comparison
 
     @property
     def agrees(self) -> bool:
-        """Whether all compiled sweeps draw what the plain ones draw."""
+        """Whether all compiled sweeps draw the same as the plain ones."""
         return not self.comparison.differences
 
     def __str__(self) -> str:
@@ -374,7 +382,7 @@ class KernelCheck(NamedTuple):
         if self.agrees:
             text = f"agrees in {comparison.num_compared} sweeps"
             if comparison.num_nudged:
-                text += f", {comparison.num_nudged} of them up to a last digit"
+                text += f", {comparison.num_nudged} of them up to the last digits"
             return f"{self.name:38s} {text}"
         forms = ", ".join(dict.fromkeys(one.form for one in comparison.differences))
         first = comparison.differences[0]
@@ -389,10 +397,10 @@ def _shown(x: np.ndarray) -> str:
 
 
 class SelfCheck(NamedTuple):
-    """What :func:`numpyro_rankings.check` found.
+    """The result of :func:`numpyro_rankings.check`.
 
     - **machine** - versions and devices, by name.
-    - **kernels** - one :class:`KernelCheck` for each kernel.
+    - **kernels** - a :class:`KernelCheck` for each kernel.
     """
 
     machine: Mapping[str, str]
@@ -409,20 +417,20 @@ class SelfCheck(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """What to make of it, in a sentence or two."""
+        """What the result means for the user, in a few sentences."""
         if self.agrees:
-            return "All of these kernels draw, compiled, what they draw op by op."
+            return "All of these kernels draw the same when compiled as when executed op by op."
         names = "; ".join(one.name for one in self.kernels if not one.agrees)
         return (
-            f"Do not use draws of these kernels on this machine: {names}. This JAX compiles them "
-            "wrongly for this device. Install another version of jaxlib (on CPUs 0.8.2, 0.10.2 and "
-            "0.12.0 agree) or use another device (JAX_PLATFORMS=cpu), check again, and report the "
-            "lines above to the developers."
+            f"Do not use draws of these kernels on this machine: {names}. This version of JAX "
+            "compiles them incorrectly for this device. Install another version of jaxlib (on "
+            "CPUs, 0.8.2, 0.10.2 and 0.12.0 agree) or use another device (JAX_PLATFORMS=cpu), and "
+            "run the check again. Please report the lines above to the developers."
         )
 
 
 def machine() -> dict[str, str]:
-    """Versions and devices, by name."""
+    """Return versions and devices, by name."""
     devices = jax.local_devices()
     kinds = sorted({device.device_kind for device in devices})
     packages = ("numpyro-rankings", "numpyro", "jax", "jaxlib", "numpy")
@@ -435,44 +443,47 @@ def machine() -> dict[str, str]:
 
 
 def kernel_names(variants: bool = False) -> list[str]:
-    """The kernels that :func:`check` looks at, and their variants, as "SliceGibbs, parallel"."""
+    """Return the kernels that :func:`check` knows, with variants such as "SliceGibbs, parallel"."""
     return [name for name in _cases() if variants or "," not in name]
 
 
 def choose_kernels(kernels: Sequence[str] | None, variants: bool = False) -> list[str]:
-    """The kernels named, each with its variants; or all."""
+    """Return the named kernels, each with its variants, or by default all."""
     names = kernel_names(variants)
     if kernels is None:
         return names
     known = kernel_names()
     for kernel in [kernels] if isinstance(kernels, str) else kernels:
         if kernel not in known:
-            raise ValueError(f"kernels are {', '.join(known)}; got {kernel!r}")
+            raise ValueError(f"there is no kernel {kernel!r}; the kernels are {', '.join(known)}")
     return [name for name in kernel_names(True) if name.split(",")[0] in kernels]
 
 
 def check_kernels(names: Sequence[str]) -> Iterator[KernelCheck]:
-    """One of :func:`choose_kernels` after the other."""
+    """Check the kernels named by :func:`choose_kernels`, and yield each result."""
     cases = _cases()
     for name in names:
         make_kernel, args = cases[name]
-        yield KernelCheck(name, compare_sweeps(make_kernel(), args, forms=_OF_CHECK, most_plain=1))
+        yield KernelCheck(
+            name, compare_sweeps(make_kernel(), args, forms=_FORMS_OF_CHECK, most_plain=1)
+        )
 
 
 def check(kernels: Sequence[str] | None = None, variants: bool = False) -> SelfCheck:
-    """Check that this JAX, on this device, compiles the kernels rightly.
+    """Check that JAX compiles the kernels correctly on this device.
 
-    A sweep of each kernel, of four chains on four rankings or points, is made in each form in which
-    it may be compiled. That of the first chain is compared with the same sweep op by op, from the
-    same state and key, those of the others form by form. The command ``numpyro-rankings check``
-    does the same, and keeps what it compiles for the next time; from Python set
-    ``jax_compilation_cache_dir`` for that.
+    Each kernel makes one sweep of four chains on four rankings or points, compiled in each form in
+    which it can be run. The sweep of the first chain is compared with the same sweep executed op by
+    op, from the same state and key; those of the other chains are compared between the compiled
+    forms. The command ``numpyro-rankings check`` does the same, and keeps the compiled programs for
+    the next time; from Python, set ``jax_compilation_cache_dir`` for this.
 
-    :param kernels: names of classes, each with its variants; by default all, without variants.
-    :param variants: with variants, such as ``SliceGibbs(assignment="parallel")``: this takes twice
-        as long.
-    :return: a :class:`~numpyro_rankings.self_check.SelfCheck`, whose ``agrees`` is what matters; as
-        a string it is a report.
+    :param kernels: names of classes, each of which is checked with its variants; by default all,
+        without variants.
+    :param variants: whether to check the variants too, such as
+        ``SliceGibbs(assignment="parallel")``; takes twice as long.
+    :return: a :class:`~numpyro_rankings.self_check.SelfCheck`. Its ``agrees`` says whether all
+        kernels agree; as a string it is a report.
 
     .. doctest::
 

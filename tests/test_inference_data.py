@@ -209,7 +209,7 @@ def test_chains_stuck_apart_and_single_chains_are_named(data, rankings):
     broken = diagnostics_table(data)
     broken.loc["log_joint", ["mean", "r_hat", "ess_bulk", "ess_tail"]] = np.nan
     judged = verdict(data, broken)
-    assert judged.level == "bad" and "no numbers" in judged.reasons[0]
+    assert judged.level == "bad" and "NaN" in judged.reasons[0]
     assert "log joint" in judged.reasons[0]
     broken[["r_hat", "ess_bulk", "ess_tail"]] = np.nan
     assert verdict(data, broken).level == "bad"
@@ -415,15 +415,15 @@ def test_partitions_by_point_and_free_of_labels(partitioned, tmp_path):
 
 def test_what_partitions_do_not_have_is_refused(partitioned, fitted, rankings):
     name = type(partitioned.sampler).__name__
-    with pytest.raises(ValueError, match=f"no log likelihood of {name}"):
+    with pytest.raises(ValueError, match=f"no log likelihood for {name}"):
         to_inference_data(partitioned, log_likelihood=True)
     with pytest.raises(ValueError, match=f"the draws of {name} are not of rankings"):
         to_inference_data(partitioned, rankings)
-    with pytest.raises(ValueError, match="of 6 points, these are 2 names"):
+    with pytest.raises(ValueError, match="of 6 points, but points has 2 names"):
         to_inference_data(partitioned, points=["a", "b"])
-    with pytest.raises(TypeError, match="of SliceGibbs the rankings are needed"):
+    with pytest.raises(TypeError, match="the rankings are needed for SliceGibbs"):
         to_inference_data(fitted)
-    with pytest.raises(ValueError, match="not of SliceGibbs"):
+    with pytest.raises(ValueError, match="not for SliceGibbs"):
         to_inference_data(fitted, rankings, points=["a"])
     with pytest.raises(TypeError, match=r"must be a numpyro\.infer\.MCMC, got"):
         to_inference_data(rankings, fitted)

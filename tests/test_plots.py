@@ -187,11 +187,11 @@ def test_trace_of_each_chain(data):
     )
     assert len(plot_trace(data, max_draws=1).lines[0].get_ydata()) == 1
     for name, message in {
-        "foo": "has no 'foo', but assignments, num_clusters",
-        "largest_sizes[3]": "no entry '3', but 1, 2",
-        "num_clusters[1]": "no entry '1', but none",
-        "top_weights[Cid]": r"no entry 'Cid', but Ann \[A\], Bob",
-        "largest_sizes": r"name an entry, as largest_sizes\[1\]",
+        "foo": "has no variable 'foo'; it has assignments, num_clusters",
+        "largest_sizes[3]": "no entry '3'; it has 1, 2",
+        "num_clusters[1]": "no entry '1'; it has no entries",
+        "top_weights[Cid]": r"no entry 'Cid'; it has Ann \[A\], Bob",
+        "largest_sizes": r"name one, such as largest_sizes\[1\]",
     }.items():
         with pytest.raises(ValueError, match=message):
             plot_trace(data, name)
@@ -201,14 +201,14 @@ def test_what_is_no_draws_and_no_profile(data, profiles, weights_profile):
     for plot in (plot_coclustering, plot_num_clusters, plot_trace):
         with pytest.raises(TypeError, match=r"must be what to_inference_data.* got dict"):
             plot({"assignments": LABELS})
-    with pytest.raises(TypeError, match="must be one ClusterProfile, got WeightsProfile"):
+    with pytest.raises(TypeError, match="must be a ClusterProfile, got WeightsProfile"):
         plot_consensus(weights_profile, NAMES)
-    with pytest.raises(TypeError, match="must be one WeightsProfile, got list"):
+    with pytest.raises(TypeError, match="must be a WeightsProfile, got list"):
         plot_weights(profiles, NAMES)
     for none in ([], [weights_profile]):
-        with pytest.raises(TypeError, match="returns of draws of a Mallows kernel"):
+        with pytest.raises(TypeError, match="returns for draws of a Mallows kernel"):
             plot_concentration(none)
-    with pytest.raises(ValueError, match="4 names of items are needed, got 3"):
+    with pytest.raises(ValueError, match="items must have 4 names, got 3"):
         plot_consensus(profiles[0], NAMES[:3])
     with pytest.raises(ValueError, match="max_items must be"):
         plot_consensus(profiles[0], NAMES, max_items=0)

@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command line: ``numpyro-rankings fit``, ``cluster`` and ``check``."""
 
 from numpyro_rankings.cli.program import main
 

@@ -1,4 +1,7 @@
-"""Arguments that the commands share, and the errors of users."""
+"""Options, parsers and checks that the commands share, and the error that users see.
+
+Nothing here imports JAX, so that ``--help`` and mistakes in the arguments are answered at once.
+"""
 
 import argparse
 import math
@@ -11,47 +14,59 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 PROGRAM = "numpyro-rankings"
-MIN_DRAWS = 4  # what R-hat needs
+MAX_CLUSTERS = 64  # default of --max-clusters
+_MIN_DRAWS = 4  # R-hat needs at least these in each chain
 
 
 class UserError(Exception):
-    """Something the user can put right; its message is the one line that they see."""
+    """A mistake that the user can correct. Its message is the one line that they see."""
 
 
 class Parser(argparse.ArgumentParser):
+    """An argument parser that raises :class:`UserError` instead of exiting."""
+
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message} (see {self.prog} --help)")
 
 
-def add_run_options(parser: argparse.ArgumentParser, files: str) -> None:
-    """Those of the run and of its output, so many ``files``."""
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the run and of its output."""
     run = parser.add_argument_group("run")
     run.add_argument(
-        "--chains", type=count("--chains", 1), default=4, metavar="M", help="default: 4"
+        "--chains",
+        type=count("--chains", 1),
+        default=4,
+        metavar="M",
+        help="number of chains (default: 4)",
     )
     run.add_argument(
         "--warmup",
         type=count("--warmup", 0),
         default=1000,
         metavar="W",
-        help="sweeps of each chain before any is kept (default: 1000)",
+        help="warm-up sweeps of each chain, which are discarded (default: 1000)",
     )
     run.add_argument(
         "--draws",
         type=count("--draws", 1),
         default=2000,
         metavar="D",
-        help="sweeps of each chain after that (default: 2000)",
+        help="sweeps of each chain after the warm-up (default: 2000)",
     )
     run.add_argument(
         "--thin",
         type=count("--thin", 1),
         default=None,
         metavar="S",
-        help="keep every S-th of them (default: about 1000 draws, fewer if memory is short)",
+        help="keep one draw every S sweeps (default: keep about 1000 draws of each chain, fewer if "
+        "memory is short)",
     )
     run.add_argument(
-        "--seed", type=count("--seed", 0, 2**32 - 1), default=0, metavar="N", help="default: 0"
+        "--seed",
+        type=count("--seed", 0, 2**32 - 1),
+        default=0,
+        metavar="N",
+        help="seed of the random numbers (default: 0)",
     )
 
     output = parser.add_argument_group("output")
@@ -60,15 +75,17 @@ def add_run_options(parser: argparse.ArgumentParser, files: str) -> None:
         type=Path,
         default=Path("numpyro-rankings-results"),
         metavar="DIR",
-        help="default: numpyro-rankings-results",
+        help="folder for the results (default: numpyro-rankings-results)",
     )
     output.add_argument(
-        "--force", action="store_true", help=f"replace the {files} files if DIR exists"
+        "--force", action="store_true", help="if DIR exists, replace the result files in it"
     )
-    output.add_argument("--no-progress", action="store_true", help="no progress bar")
+    output.add_argument("--no-progress", action="store_true", help="show no progress bar")
 
 
 def count(option: str, least: int, most: int | None = None) -> Callable[[str], int]:
+    """Return a parser of whole numbers from ``least`` to ``most``."""
+
     def parse(text: str) -> int:
         try:
             number = int(text)
@@ -82,7 +99,13 @@ def count(option: str, least: int, most: int | None = None) -> Callable[[str], i
     return parse
 
 
+def max_clusters(text: str) -> int:
+    """Parse ``--max-clusters``; labels are at most 16-bit integers."""
+    return count("--max-clusters", 1, 32767)(text)
+
+
 def positive(option: str, text: str) -> float:
+    """Parse a positive number."""
     try:
         number = float(text)
     except ValueError:
@@ -93,7 +116,11 @@ def positive(option: str, text: str) -> float:
 
 
 def scale(option: str, can_be_flat: bool = True) -> Callable[[str], Any]:
-    """A number, the shape and rate of a Gamma prior, or ``"flat"``."""
+    """Return a parser of a number, of ``gamma(shape,rate)`` and, if allowed, of ``flat``.
+
+    :return: the parser; it returns the number, ``("gamma", shape, rate)`` or ``"flat"``, which
+        :func:`as_prior` turns into what the kernels take.
+    """
 
     def parse(text: str) -> float | tuple[str, float, float] | str:
         prior = re.fullmatch(r"\s*gamma\s*\(([^,()]*),([^,()]*)\)\s*", text, re.IGNORECASE)
@@ -102,30 +129,41 @@ def scale(option: str, can_be_flat: bool = True) -> Callable[[str], Any]:
         if can_be_flat and text.strip().lower() == "flat":
             return "flat"
         if "(" in text:
-            flat = '"gamma(shape,rate)" or flat' if can_be_flat else 'or "gamma(shape,rate)"'
-            comma = ", " if can_be_flat else " "
-            raise UserError(f"{option} must be a number{comma}{flat}, got {text!r}")
+            forms = ', "gamma(shape,rate)" or flat' if can_be_flat else ' or "gamma(shape,rate)"'
+            raise UserError(f"{option} must be a number{forms}, got {text!r}")
         return positive(option, text)
 
     return parse
 
 
+def as_prior(value: Any) -> Any:
+    """Convert the result of a :func:`scale` parser to a number or a NumPyro distribution."""
+    import numpyro.distributions as dist
+
+    from numpyro_rankings.distributions import FlatLog
+
+    if value == "flat":
+        return FlatLog()
+    return dist.Gamma(*value[1:]) if isinstance(value, tuple) else value
+
+
 def check_draws(args: argparse.Namespace) -> None:
+    """Refuse a run that keeps too few draws to be diagnosed."""
     kept = args.draws // (args.thin or 1)
-    if kept < MIN_DRAWS:
+    if kept < _MIN_DRAWS:
         raise UserError(
             f"--draws {args.draws} with --thin {args.thin or 1} keeps {kept} draws; at least "
-            f"{MIN_DRAWS} are needed"
+            f"{_MIN_DRAWS} are needed"
         )
 
 
 def check_output(out: Path, force: bool) -> None:
-    """Complain before an hour of sampling, not after it."""
+    """Refuse an output folder that cannot be written to, before the sampling and not after it."""
     if os.path.lexists(out):
         if not out.is_dir():
-            raise UserError(f"{out} exists and is not a folder: give another --out")
+            raise UserError(f"{out} exists and is not a folder: choose another --out")
         if not force:
-            raise UserError(f"the folder {out} exists: add --force to replace its results")
+            raise UserError(f"the folder {out} exists: use --force to replace the results in it")
         parent = out
     else:
         parent = next(p for p in out.absolute().parents if os.path.lexists(p))
@@ -136,7 +174,7 @@ def check_output(out: Path, force: bool) -> None:
 
 
 def check_file(name: str, what: str = "rankings") -> None:
-    """Answer the commonest slips at once; the reader knows the others."""
+    """Refuse an input file that does not exist; all other problems are found by its reader."""
     if not name:
         raise UserError("the name of the file is empty")
     if Path(name).is_dir():
@@ -146,15 +184,5 @@ def check_file(name: str, what: str = "rankings") -> None:
 
 
 def note(text: str) -> None:
+    """Print a note to the user on stderr."""
     print(f"{PROGRAM}: note: {text}", file=sys.stderr)
-
-
-def as_prior(value: Any) -> Any:
-    """What :func:`scale` has read, as the kernels take it."""
-    import numpyro.distributions as dist
-
-    from numpyro_rankings.distributions import FlatLog
-
-    if value == "flat":
-        return FlatLog()
-    return dist.Gamma(*value[1:]) if isinstance(value, tuple) else value

@@ -1,13 +1,11 @@
 """The command ``numpyro-rankings cluster``: groups of points or documents, not of rankings."""
 
 import argparse
-import csv
-import shutil
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpyro_rankings.cli.arguments import (
+    MAX_CLUSTERS,
     UserError,
     add_run_options,
     as_prior,
@@ -15,75 +13,69 @@ from numpyro_rankings.cli.arguments import (
     check_file,
     check_output,
     count,
-    note,
+    max_clusters,
     positive,
     scale,
 )
 from numpyro_rankings.cli.results import (
     describe_run,
-    fit_width,
+    print_clusters,
     print_diagnostics,
     print_reference,
     write_at_once,
 )
 from numpyro_rankings.cli.run import (
-    available_memory,
+    check_memory,
     check_overflow,
     choose_thinning,
-    gigabytes,
+    label_bytes,
     memory_errors,
     notes,
     run_chains,
+    showing_all_chains,
     use_compilation_cache,
 )
+from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from numpyro_rankings.cli.files import Documents, Table
+    from numpyro_rankings.cli.points import Description, Points
     from numpyro_rankings.point_estimates import ReferencePartition
     from numpyro_rankings.summaries import PartitionProfile
 
-FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
-_MAX_CLUSTERS = 64  # by default
-_DRAW_BYTES = 2**28  # draws of labels and links that are kept without asking
-_WORDS_SHOWN = 10
-_CLUSTERS_SHOWN = 20
-# Covariance within clusters over that of all points, as the prior has it. With 1 instead, six
-# clusters of 20 points on a grid came out as 2, and with this as 6.
-_WITHIN = 0.1
-_LEAST_EIGENVALUE = 1e-5  # of a correlation matrix that single precision can factor
-_DECAYS = {"window": True, "exponential": True, "logistic": True, "identity": False}  # has a scale
+_CLUSTERS_SHOWN = 20  # on the screen, and in the figure of clusters in time
+_HAS_SCALE = {"window": True, "exponential": True, "logistic": True, "identity": False}  # decays
 _DECAYS_IN_WORDS = "window:A, exponential:A, logistic:A or identity"
-_DISTANCES = ("distances", "time", "graph")
-_OF_FAMILY = {
+_DISTANCES = ("distances", "time", "graph")  # options that give distances
+_FAMILY_OF = {  # options of one family
     "noise": "gaussian",
     "spread": "gaussian",
     "concentration": "multinomial",
     "vocab": "multinomial",
 }
 
-
 _ABOUT = """\
-Find groups of points or of documents, and say who is in which; nobody says how many there are.
+Find groups of points or documents. The number of groups is inferred.
 
-FILE is a table (.csv) whose first line names its columns. For the family gaussian the columns are
-the coordinates of a point in each further line; for multinomial they are words, and each line is a
-document with the counts of its words. The first column names the points if it has no name or no
-numbers; points without names are numbered from 0. Documents may also come in the LDA-C format
-(.ldac, .dat): in each line 'M word:count word:count …', words numbered from 0; a line '0' is an
-empty document, of which only the prior says where it belongs.
+FILE is a table (.csv) whose first line names its columns. With --family gaussian the columns are
+coordinates, and each further line is a point. With --family multinomial the columns are words, and
+each further line is a document, given by the counts of its words. The first column names the points
+if it has no name or contains no numbers; points without names are numbered from 0. Documents can
+also be in the LDA-C format (.ldac, .dat): each line is 'M word:count word:count …', with M
+different words, numbered from 0. A line '0' is an empty document; only the prior determines where
+it belongs.
 
 The prior is a Chinese restaurant process. With --distances, --time or --graph it is a distance
-dependent one (Blei & Frazier, JMLR 2011), in which points are likelier to share a cluster if they
-are near. DIR gets four files:
+dependent Chinese restaurant process (Blei & Frazier, JMLR 2011), in which points are more likely to
+share a cluster if they are near. Four files are written to --out DIR:
 
-  report.html      the clusters, and whether to trust them: open it in a browser
-  clusters.csv     size of each cluster with its 90% interval, and its mean or words
-  assignments.csv  the cluster of each point, and the probability that it is with its others
+  report.html      the clusters, and whether the results can be trusted; open it in a browser
+  clusters.csv     the size of each cluster with its 90% interval, and its means or words
+  assignments.csv  the cluster of each point, and the probability that it is in the same cluster as
+                   the other points there
   posterior.nc     all draws, for ArviZ: arviz.from_netcdf("posterior.nc")
 """
-
 
 _EXAMPLES = """\
 examples:
@@ -99,24 +91,9 @@ Exit status: 0 if the results were written, 2 after an error, 130 if interrupted
 """
 
 
-class _Points(NamedTuple):
-    """What is clustered.
-
-    - **size** - N; **names** - or None; **times** - or None.
-    - **data** - as the family takes it.
-    - **family** - of the components; **model** - in words.
-    - **what** - the points in words.
-    - **describe** - of members, what clusters.csv and the report say of them.
-    """
-
-    size: int
-    names: list[str] | None
-    times: "np.ndarray | None"
-    data: Any
-    family: Any
-    model: str
-    what: str
-    describe: Callable[["np.ndarray"], tuple[dict[str, str], dict[str, str]]]
+# ---------------------------------------------------------------------------------------------
+# Options
+# ---------------------------------------------------------------------------------------------
 
 
 def add_command(commands: Any) -> None:
@@ -129,42 +106,55 @@ def add_command(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", metavar="FILE", help="points (.csv) or documents (.csv, LDA-C)")
-    parser.add_argument("--names", metavar="COLUMN", help="column of a .csv that names the points")
+    parser.add_argument(
+        "--names", metavar="COLUMN", help="the column of a .csv file that names the points"
+    )
+    _add_family_options(parser.add_argument_group("family"))
+    _add_prior_options(parser.add_argument_group("prior"))
+    _add_sampler_options(parser.add_argument_group("sampler"))
+    add_run_options(parser)
+    parser.set_defaults(do=_cluster)
 
-    family = parser.add_argument_group("family")
+
+def _add_family_options(family: Any) -> None:
     family.add_argument(
         "--family",
         choices=["gaussian", "multinomial"],
         required=True,
-        help="gaussian: points about the mean of their cluster; multinomial: counts of words",
+        help="gaussian: points around the mean of their cluster; multinomial: counts of words",
     )
     family.add_argument(
         "--noise",
         type=lambda text: positive("--noise", text),
         metavar="S",
-        help="gaussian, with --spread: standard deviation of points about the mean of their "
-        "cluster, in each column. By default each cluster has a covariance of its own, with a weak "
-        "prior taken from the data: inverse Wishart with d + 2 degrees of freedom, on average a "
-        "tenth of the covariance of all points, and means that spread as widely as these",
+        help="gaussian, with --spread: standard deviation of the points around the mean of their "
+        "cluster, the same in all columns. Without --noise and --spread each cluster has a "
+        "covariance of its own, with a weak prior taken from the data: inverse Wishart with d + 2 "
+        "degrees of freedom, whose mean is a tenth of the covariance of all points; the cluster "
+        "means then spread as widely as the points",
     )
     family.add_argument(
         "--spread",
         type=lambda text: positive("--spread", text),
         metavar="T",
-        help="gaussian, with --noise: standard deviation of the means of clusters about that of "
+        help="gaussian, with --noise: standard deviation of the cluster means around the mean of "
         "all points",
     )
     family.add_argument(
         "--concentration",
         type=lambda text: positive("--concentration", text),
         metavar="A",
-        help="multinomial: the words of a cluster have Dirichlet(A) shares (default: 1, uniform)",
+        help="multinomial: the prior of the word probabilities of a cluster is Dirichlet(A) "
+        "(default: 1, uniform)",
     )
     family.add_argument(
-        "--vocab", metavar="FILE", help="multinomial: the words of an LDA-C file, one a line"
+        "--vocab",
+        metavar="FILE",
+        help="multinomial: a file with the words of an LDA-C file, one per line",
     )
 
-    prior = parser.add_argument_group("prior")
+
+def _add_prior_options(prior: Any) -> None:
     prior.add_argument(
         "--alpha",
         type=scale("--alpha", can_be_flat=False),
@@ -177,60 +167,59 @@ def add_command(commands: Any) -> None:
         "--discount",
         type=_discount,
         metavar="D",
-        help="of Pitman and Yor, from 0 to less than 1: larger for more small clusters; not with "
-        "distances (default: 0)",
+        help="discount of a Pitman–Yor process, from 0 to less than 1, larger for more small "
+        "clusters; not with distances (default: 0)",
     )
     distances = prior.add_mutually_exclusive_group()
     distances.add_argument(
         "--distances",
         metavar="FILE",
-        help="table (.csv) without a header: in line i the distances from point i to each; inf "
-        "where it cannot link to the other",
+        help="a table (.csv) without a header: line i has the distances from point i to all "
+        "points, inf where it cannot link to the other one",
     )
     distances.add_argument(
         "--time",
         metavar="COLUMN",
-        help="column of a .csv with a number for the time, then no part of the data, or for LDA-C "
-        "a file of one number a line: a point can link to those before it (of the same time, above "
-        "it in the file)",
+        help="the column of a .csv file with the times of the points, which is then not part of "
+        "the data; for LDA-C, a file with one number per line. A point can link to earlier points "
+        "and, among those of the same time, to points above it in the file",
     )
     distances.add_argument(
         "--graph",
         metavar="FILE",
-        help="edges, two points a line, by their names or numbers from 0; the distance is the "
-        "number of hops",
+        help="a file of edges, two points per line, given by their names or by numbers from 0; the "
+        "distance is the number of hops",
     )
     prior.add_argument(
         "--hops",
         type=count("--hops", 1),
         metavar="H",
-        help="with --graph: nobody links further than this (default: 1)",
+        help="with --graph: the largest number of hops between linked points (default: 1)",
     )
     prior.add_argument(
         "--decay",
         type=_decay,
         metavar="F:A",
-        help="how links become rarer with the distance d: window:A, those nearer than A; "
-        "exponential:A, exp(-d/A); logistic:A, 1/(1+exp(d-A)); identity, all alike. A is a number "
-        'or a prior "gamma(shape,rate)" to learn it (default with --graph: window:H+0.5, all '
-        "within the hops; otherwise there is none)",
+        help="how the weight of a link decreases with the distance d: window:A, 1 for d < A and 0 "
+        "beyond; exponential:A, exp(-d/A); logistic:A, 1/(1+exp(d-A)); identity, 1 for all "
+        'distances. A is a number, or a prior "gamma(shape,rate)" to learn it (default with '
+        "--graph: window:H+0.5, all points within the hops; required with --distances and --time)",
     )
 
-    sampler = parser.add_argument_group("sampler")
+
+def _add_sampler_options(sampler: Any) -> None:
     sampler.add_argument(
         "--sampler",
         choices=["cycle", "collapsed"],
-        help="one point at a time with moves that split and merge clusters, or without them; not "
-        "with distances, where links are drawn (default: cycle)",
+        help="collapsed: update the points one at a time; cycle: also split and merge clusters; "
+        "not with distances, where links are sampled (default: cycle)",
     )
     sampler.add_argument(
         "--max-clusters",
-        type=count("--max-clusters", 1, 32767),
+        type=max_clusters,
         metavar="C",
-        help="room for so many clusters; not with distances (default: 64)",
+        help=f"largest number of clusters; not with distances (default: {MAX_CLUSTERS})",
     )
-    add_run_options(parser, "four")
-    parser.set_defaults(do=_cluster)
 
 
 def _discount(text: str) -> float:
@@ -244,10 +233,11 @@ def _discount(text: str) -> float:
 
 
 def _decay(text: str) -> tuple[str, Any]:
+    """Parse the name of a decay and its scale, None for one without."""
     name, colon, rest = text.strip().partition(":")
-    if name not in _DECAYS:
+    if name not in _HAS_SCALE:
         raise UserError(f"--decay must be {_DECAYS_IN_WORDS}, got {text!r}")
-    if not _DECAYS[name]:
+    if not _HAS_SCALE[name]:
         if colon:
             raise UserError(f"--decay {name} takes no scale, got {text!r}")
         return name, None
@@ -257,30 +247,41 @@ def _decay(text: str) -> tuple[str, Any]:
 
 
 def _check_arguments(args: argparse.Namespace) -> None:
-    for name, family in _OF_FAMILY.items():
+    """Refuse options that do not go together, and fill in the defaults of a graph."""
+    for name, family in _FAMILY_OF.items():
         if getattr(args, name) is not None and args.family != family:
             raise UserError(f"--{name} goes with --family {family}")
     if (args.noise is None) != (args.spread is None):
         given, missing = ("noise", "spread") if args.spread is None else ("spread", "noise")
         raise UserError(f"--{given} goes with --{missing}: give both, or neither")
-    linked = [name for name in _DISTANCES if getattr(args, name) is not None]
-    for name in ("discount", "sampler", "max_clusters") if linked else ("decay", "hops"):
+    source = _source_of_distances(args)
+    for name in ("discount", "sampler", "max_clusters") if source else ("decay", "hops"):
         if getattr(args, name) is not None:
             option = f"--{name.replace('_', '-')}"
-            if linked:
-                raise UserError(f"{option} does not go with --{linked[0]}")
+            if source:
+                raise UserError(f"{option} does not go with --{source}")
             raise UserError(f"{option} goes with --distances, --time or --graph")
     if args.hops is not None and args.graph is None:
         raise UserError("--hops goes with --graph")
     if args.graph is not None:
         args.hops = args.hops or 1
         args.decay = args.decay or ("window", args.hops + 0.5)
-    if linked and args.decay is None:
+    if source and args.decay is None:
         raise UserError(
-            f"--{linked[0]} needs --decay: {_DECAYS_IN_WORDS}, with A in the units of the "
+            f"--{source} needs --decay: {_DECAYS_IN_WORDS}, with A in the units of the "
             f"{'times' if args.time else 'distances'}"
         )
     check_draws(args)
+
+
+def _source_of_distances(args: argparse.Namespace) -> str | None:
+    """Return the option that gives the distances, or None."""
+    return next((name for name in _DISTANCES if getattr(args, name) is not None), None)
+
+
+# ---------------------------------------------------------------------------------------------
+# The run
+# ---------------------------------------------------------------------------------------------
 
 
 def _cluster(args: argparse.Namespace, command: str) -> None:
@@ -292,221 +293,46 @@ def _cluster(args: argparse.Namespace, command: str) -> None:
             check_file(name, "text")
     with notes():
         use_compilation_cache()
-        points = _read(args)
-        distances = _read_distances(args, points)
+        from numpyro_rankings.cli.points import read_distances_of, read_points
+
+        points = read_points(args)
+        distances = read_distances_of(args, points)
         _check_memory(args, points, distances)
-        thin = _thinning(args, points)
+        thin = _choose_thinning(args, points)
         with memory_errors():
             mcmc = _sample(args, points, distances, thin)
-            check_overflow(mcmc, args.max_clusters or _MAX_CLUSTERS)
-            data, profiles, reference, probability = _summarise(mcmc, points)
+            check_overflow(mcmc, args.max_clusters or MAX_CLUSTERS)
+            summary = _summarise(mcmc, points)
     details = _details(args, points, thin, command)
-    data.attrs.update(details)
-
-    def write(folder: Path) -> None:
-        from numpyro_rankings.inference_data import save_inference_data
-        from numpyro_rankings.report import write_partition_report
-
-        save_inference_data(data, folder / "posterior.nc")
-        described = [points.describe(p.members) for p in profiles]
-        _write_clusters(folder / "clusters.csv", profiles, points, [row for row, _ in described])
-        _write_assignments(folder / "assignments.csv", profiles, points, probability)
-        write_partition_report(
-            folder / "report.html",
-            data,
-            profiles,
-            reference,
-            {name: [shown[name] for _, shown in described] for name in described[0][1]},
-            what=points.what,
-            title=f"Groups in {Path(args.file).name}",
-            figures=_figures(args, points, data, reference),
-            details=details,
-        )
-
-    write_at_once(args.out, FILES, write)
-    _print_summary(args.out, data, points, profiles, reference)
+    summary.data.attrs.update(details)
+    write_at_once(args.out, lambda folder: _write(folder, args, points, summary, details))
+    _print_summary(args.out, points, summary)
 
 
-def _read(args: argparse.Namespace) -> _Points:
-    from numpyro_rankings.cli.files import counts_of, is_ldac, read_ldac, read_table
-
-    if not is_ldac(args.file):
-        if args.vocab is not None:
-            raise UserError("--vocab goes with an LDA-C file; a table names its columns")
-        table = read_table(args.file, args.names, args.time)
-        if args.names is None and table.names is None:
-            _warn_of_numbering(table)
-        if args.family == "multinomial":
-            return _documents(args, counts_of(args.file, table))
-        return _coordinates(args, table)
-    if args.family != "multinomial":
-        raise UserError(f"{args.file}: is in the LDA-C format, which is for --family multinomial")
-    if args.names is not None:
-        raise UserError("--names goes with a table (.csv); documents of LDA-C are numbered from 0")
-    if args.time is not None:
-        check_file(args.time, "times")
-    return _documents(args, read_ldac(args.file, args.vocab, args.time))
-
-
-def _warn_of_numbering(table: "Table") -> None:
-    import numpy as np
-
-    first = table.values[:, 0]
-    if len(table.columns) > 1 and len(first) > 2 and np.all(np.diff(first) == 1):
-        note(
-            f"column {table.columns[0]!r} counts the points and is taken as data: --names "
-            f"{table.columns[0]} if it is their names"
-        )
-
-
-def _coordinates(args: argparse.Namespace, table: "Table") -> _Points:
-    import numpy as np
-
-    from numpyro_rankings.components import GaussianMean, NormalInverseWishart
-
-    size, dimension = table.values.shape
-    if size < 2:
-        raise UserError(f"{args.file}: has one point, and there is nothing to cluster")
-    # about their mean, so that single precision has digits left
-    data = table.values - table.values.mean(0)
-    if args.noise is not None:
-        family: Any = GaussianMean(prior_scale=args.spread, noise_scale=args.noise)
-        model = f"Gaussian, noise {args.noise:g}, spread of the means {args.spread:g}"
-    else:
-        deviation = data.std(0, ddof=1)
-        same = deviation <= 1e-12 * np.abs(table.values).max(0)
-        if same.any():
-            raise UserError(
-                f"{args.file}: column {table.columns[int(np.argmax(same))]!r} has the same number "
-                "in all lines: leave it out"
-            )
-        # the prior follows the units of the columns: this changes rounding, and the log joint by a
-        # constant, but no probability of a partition
-        data = data / deviation
-        correlation = data.T @ data / (size - 1)
-        if np.linalg.eigvalsh(correlation)[0] < _LEAST_EIGENVALUE:
-            raise UserError(
-                f"{args.file}: {size} points in {dimension} columns have a singular covariance: "
-                "leave out columns that follow from others, or give --noise and --spread"
-            )
-        # with κ = _WITHIN the means spread as widely as all points
-        family = NormalInverseWishart(
-            np.zeros(dimension), _WITHIN, dimension + 2.0, _WITHIN * correlation
-        )
-        model = "Gaussian with a covariance for each cluster, prior from the data"
-
-    def describe(members: np.ndarray) -> tuple[dict[str, str], dict[str, str]]:
-        means = table.values[members].mean(0)
-        named = list(zip(table.columns, means, strict=True))
-        shown = {f"mean of {name}": f"{mean:,.4g}" for name, mean in named[:_WORDS_SHOWN]}
-        return {f"mean of {name}": f"{mean:.6g}" for name, mean in named}, shown
-
-    what = f"{_plural(size, 'point')} of {_plural(dimension, 'column')}: " + _some(table.columns)
-    return _Points(
-        size, table.names, table.times, data.astype(np.float32), family, model, what, describe
-    )
-
-
-def _documents(args: argparse.Namespace, documents: "Documents") -> _Points:
-    import numpy as np
-
-    from numpyro_rankings.components import DirichletMultinomial, SparseCounts
-
-    words, counts = documents.words, documents.counts
-    size, number = len(words), len(documents.vocabulary)
-    if size < 2:
-        raise UserError(f"{args.file}: has one document, and there is nothing to cluster")
-    if number < 2:
-        raise UserError(f"{args.file}: has {number} words, and there is nothing to tell apart")
-    num_empty = int((counts.sum(1) == 0).sum())
-    if num_empty == size:
-        raise UserError(f"{args.file}: all documents are empty")
-    if num_empty:
-        note(f"{_plural(num_empty, 'document')} without words: only the prior says where they go")
-    concentration = 1.0 if args.concentration is None else args.concentration
-    family = DirichletMultinomial(concentration, vocabulary_size=number)
-    data: Any = SparseCounts(words, counts)
-    if 4 * words.shape[1] > number:  # sparse counts would save nothing
-        data = np.zeros((size, number + 1), np.float32)
-        np.put_along_axis(data, words, counts, axis=1)  # what is padded goes to the last column
-        data = data[:, :number]
-    total = np.zeros(number)
-    np.add.at(total, words[words >= 0], counts[words >= 0])
-
-    def describe(members: np.ndarray) -> tuple[dict[str, str], dict[str, str]]:
-        mine, used = np.zeros(number), words[members] >= 0
-        np.add.at(mine, words[members][used], counts[members][used])
-        # p ln(p/q): much used here, and more than elsewhere
-        share, overall = mine / max(mine.sum(), 1.0), total / total.sum()
-        lift = np.log(np.divide(share, overall, out=np.ones(number), where=share > 0))
-        order = np.lexsort((-mine, -(share * lift)))[:_WORDS_SHOWN]
-        row, shown = {}, []
-        for k in range(_WORDS_SHOWN):
-            has_one = k < len(order) and mine[order[k]] > 0
-            word = documents.vocabulary[order[k]] if has_one else ""
-            row[f"word_{k + 1}"] = word
-            row[f"share_{k + 1}"] = f"{share[order[k]]:.4g}" if has_one else ""
-            shown += [word] if has_one else []
-        return row, {"words": ", ".join(shown)}
-
-    what = (
-        f"{_plural(size, 'document')} of {_plural(int(total.sum()), 'word')}, "
-        f"{number:,} in the vocabulary"
-    )
-    model = f"multinomial, Dirichlet({concentration:g})"
-    return _Points(size, documents.names, documents.times, data, family, model, what, describe)
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_WORDS_SHOWN]) + (", …" if len(names) > _WORDS_SHOWN else "")
-
-
-def _plural(number: int, noun: str) -> str:
-    from numpyro_rankings.words import plural
-
-    return plural(number, noun)
-
-
-def _read_distances(args: argparse.Namespace, points: _Points) -> Any:
-    from numpyro_rankings.cli.files import distances_in_time, read_distances, read_graph
-
-    if args.time is not None:
-        assert points.times is not None
-        return distances_in_time(points.times)
-    if args.distances is not None:
-        return read_distances(args.distances, points.size)
-    if args.graph is not None:
-        return read_graph(args.graph, points.size, points.names, args.hops)
-    return None
-
-
-def _check_memory(args: argparse.Namespace, points: _Points, distances: Any) -> None:
-    """What a sampler needs beside the draws; roughly, from below."""
-    number = points.family.vocabulary_size if args.family == "multinomial" else 1
-    slots = args.max_clusters or _MAX_CLUSTERS if distances is None else points.size
-    needed = 3 * 4 * args.chains * slots * number  # statistics of all clusters
+def _check_memory(args: argparse.Namespace, points: "Points", distances: Any) -> None:
+    """Refuse data for which a sampler needs too much memory beside the draws, at the least."""
+    num_words = points.family.vocabulary_size if args.family == "multinomial" else 1
+    slots = args.max_clusters or MAX_CLUSTERS if distances is None else points.size
+    needed = 3 * 4 * args.chains * slots * num_words  # statistics of all clusters
     if distances is not None and args.graph is None:
         is_learned = isinstance(args.decay[1], tuple)
         needed += 4 * points.size**2 * (3 + 2 * args.chains * is_learned)
-    free = available_memory()
-    if free is not None and needed > 0.8 * free:
-        raise UserError(
-            f"{'clusters' if distances is None else 'links'} of {points.size:,} points in "
-            f"{args.chains} chains need about "
-            f"{gigabytes(needed)} of memory, and {gigabytes(free)} is free: lower --chains, or "
-            "take fewer points or words"
-        )
+    check_memory(
+        f"{'clusters' if distances is None else 'links'} of {points.size:,} points in "
+        f"{plural(args.chains, 'chain')}",
+        needed,
+        "lower --chains, or use fewer points or words",
+    )
 
 
-def _thinning(args: argparse.Namespace, points: _Points) -> int:
-    slots = points.size if args.decay else args.max_clusters or _MAX_CLUSTERS
-    label = 1 if slots <= 127 else 2 if slots <= 32767 else 4
-    draw_bytes = args.chains * points.size * (label + (4 if args.decay else 0))
-    what = f"{points.size:,} points"
-    return choose_thinning(args, what, draw_bytes, 0, _DRAW_BYTES)
+def _choose_thinning(args: argparse.Namespace, points: "Points") -> int:
+    has_links = args.decay is not None
+    slots = points.size if has_links else args.max_clusters or MAX_CLUSTERS
+    labels = args.chains * points.size * (label_bytes(slots) + 4 * has_links)
+    return choose_thinning(args, f"{points.size:,} points", labels)
 
 
-def _sample(args: argparse.Namespace, points: _Points, distances: Any, thin: int) -> Any:
+def _sample(args: argparse.Namespace, points: "Points", distances: Any, thin: int) -> Any:
     from numpyro_rankings import infer
 
     alpha = as_prior(args.alpha)
@@ -514,27 +340,47 @@ def _sample(args: argparse.Namespace, points: _Points, distances: Any, thin: int
         name, size = args.decay
         make_decay = getattr(infer, f"{name}_decay")
         decay = make_decay() if size is None else make_decay(as_prior(size))
-        settings: tuple = (points.family, alpha, decay)
-        return run_chains(args, thin, infer.DDCRPGibbs, (settings, {}), (points.data, distances))
+        kernel = showing_all_chains(infer.DDCRPGibbs)(points.family, alpha, decay)
+        return run_chains(args, thin, kernel, (points.data, distances))
     shared: dict[str, Any] = {
         "discount": args.discount or 0.0,
-        # there cannot be more than points
-        "max_clusters": args.max_clusters or min(_MAX_CLUSTERS, points.size),
+        # there cannot be more clusters than points
+        "max_clusters": args.max_clusters or min(MAX_CLUSTERS, points.size),
     }
     if args.sampler == "collapsed":
-        kernel: Any = infer.CollapsedGibbs
-        return run_chains(args, thin, kernel, ((points.family, alpha), shared), (points.data,))
-    kernels = [
-        make_kernel(points.family, alpha, **shared)
-        for make_kernel in (infer.CollapsedGibbs, infer.SplitMerge)
-    ]
-    return run_chains(args, thin, infer.Cycle, ((kernels,), {}), (points.data,))
+        kernel = showing_all_chains(infer.CollapsedGibbs)(points.family, alpha, **shared)
+    else:
+        kernels = [
+            kernel_class(points.family, alpha, **shared)
+            for kernel_class in (infer.CollapsedGibbs, infer.SplitMerge)
+        ]
+        kernel = showing_all_chains(infer.Cycle)(kernels)
+    return run_chains(args, thin, kernel, (points.data,))
 
 
-def _summarise(
-    mcmc: Any, points: _Points
-) -> tuple[Any, list["PartitionProfile"], "ReferencePartition", "np.ndarray"]:
-    """For ArviZ, a profile of each cluster, the partition that they describe, and who is in it."""
+# ---------------------------------------------------------------------------------------------
+# The results
+# ---------------------------------------------------------------------------------------------
+
+
+class _Summary(NamedTuple):
+    """The results of a run.
+
+    - **data** - the draws, for ArviZ.
+    - **profiles** - a profile of each cluster.
+    - **descriptions** - what the family says of each cluster.
+    - **reference** - the partition whose clusters they are.
+    - **membership** - (N,), probability of each point to be with the others of its cluster.
+    """
+
+    data: Any
+    profiles: "list[PartitionProfile]"
+    descriptions: "list[Description]"
+    reference: "ReferencePartition"
+    membership: "np.ndarray"
+
+
+def _summarise(mcmc: Any, points: "Points") -> _Summary:
     import numpy as np
 
     from numpyro_rankings.inference_data import to_inference_data
@@ -544,22 +390,28 @@ def _summarise(
     labels = np.asarray(mcmc.get_samples()["assignments"])
     reference = reference_partition(labels)
     profiles = partition_profiles(labels, reference)
-    probability = membership_probability(labels, reference.labels)
-    return to_inference_data(mcmc, points=points.names), profiles, reference, probability
+    return _Summary(
+        to_inference_data(mcmc, points=points.names),
+        profiles,
+        [points.describe(p.members) for p in profiles],
+        reference,
+        membership_probability(labels, reference.labels),
+    )
 
 
-def _details(args: argparse.Namespace, points: _Points, thin: int, command: str) -> dict[str, str]:
-    def number(value: Any) -> str:
+def _details(args: argparse.Namespace, points: "Points", thin: int, command: str) -> dict[str, str]:
+    """Describe the data, the model and the run, for the last section of the report."""
+
+    def in_words(value: Any) -> str:
         return "gamma({1:g},{2:g})".format(*value) if isinstance(value, tuple) else f"{value:g}"
 
-    prior = f"Chinese restaurant process, concentration {number(args.alpha)}"
-    if args.decay is not None:
+    prior = f"Chinese restaurant process, concentration {in_words(args.alpha)}"
+    if source := _source_of_distances(args):
         name, size = args.decay
-        option = next(name for name in _DISTANCES if getattr(args, name) is not None)
-        hops = f", {args.hops} hops" if args.graph is not None else ""
+        hops = f" within {plural(args.hops, 'hop')}" if args.graph is not None else ""
         prior = (
-            f"distance dependent {prior}, --{option} {getattr(args, option)}{hops}, decay {name}"
-            + ("" if size is None else f" of scale {number(size)}")
+            f"distance dependent {prior}, --{source} {getattr(args, source)}{hops}, {name} decay"
+            + ("" if size is None else f" of scale {in_words(size)}")
         )
     elif args.discount:
         prior += f", discount {args.discount:g}"
@@ -571,88 +423,82 @@ def _details(args: argparse.Namespace, points: _Points, thin: int, command: str)
     }
 
 
+def _write(
+    folder: Path,
+    args: argparse.Namespace,
+    points: "Points",
+    summary: _Summary,
+    details: dict[str, str],
+) -> None:
+    from numpyro_rankings.cli.tables import columns_of_points, write_assignments, write_clusters
+    from numpyro_rankings.inference_data import save_inference_data
+    from numpyro_rankings.report import write_partition_report
+
+    profiles, descriptions = summary.profiles, summary.descriptions
+    columns_of_family = {p.label: d.columns for p, d in zip(profiles, descriptions, strict=True)}
+    clusters = {int(k): number for number, p in enumerate(profiles, 1) for k in p.members}
+    save_inference_data(summary.data, folder / "posterior.nc")
+    write_clusters(
+        folder / "clusters.csv",
+        profiles,
+        points.size,
+        lambda p: columns_of_points(p) | columns_of_family[p.label],
+    )
+    write_assignments(
+        folder / "assignments.csv",
+        {"point": range(points.size) if points.names is None else points.names},
+        (clusters[k] for k in range(points.size)),
+        summary.membership,
+    )
+    write_partition_report(
+        folder / "report.html",
+        summary.data,
+        profiles,
+        summary.reference,
+        {name: [d.shown[name] for d in descriptions] for name in descriptions[0].shown},
+        what=points.what,
+        title=f"Groups in {Path(args.file).name}",
+        figures=_figures(args, points, summary),
+        details=details,
+    )
+
+
 def _figures(
-    args: argparse.Namespace, points: _Points, data: Any, reference: "ReferencePartition"
+    args: argparse.Namespace, points: "Points", summary: _Summary
 ) -> list[tuple[Any, str]]:
-    """Of clusters in time, and of a decay whose scale was learned; the captions."""
+    """Return figures of clusters in time and of a learned decay, where there are any."""
     from numpyro_rankings import decays, plots
 
     figures = []
     if points.times is not None:
-        caption = "When each cluster has its points; clusters by the time of their first."
-        figures.append((plots.plot_partition_in_time(points.times, reference, 20), caption))
-    if "decay_scale" in data["posterior"]:
+        ax = plots.plot_partition_in_time(points.times, summary.reference, _CLUSTERS_SHOWN)
+        caption = "When each cluster has its points; clusters are ordered by their first point."
+        figures.append((ax, caption))
+    if "decay_scale" in summary.data["posterior"]:
         name, size = args.decay
         decay = getattr(decays, f"{name}_decay")(as_prior(size))
-        caption = "How much rarer links become with the distance, as learned."
-        scales = data["posterior"]["decay_scale"].values
-        figures.append((plots.plot_decay(decay, scales), caption))
+        ax = plots.plot_decay(decay, summary.data["posterior"]["decay_scale"].values)
+        figures.append((ax, "How the weight of links decreases with the distance, as learned."))
     return figures
 
 
-def _write_clusters(
-    path: Path,
-    profiles: Sequence["PartitionProfile"],
-    points: _Points,
-    described: Sequence[dict[str, str]],
-) -> None:
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        table = csv.writer(stream)
-        for i, (p, more) in enumerate(zip(profiles, described, strict=True), 1):
-            row = {
-                "cluster": i,
-                "size": f"{p.size:.6g}",
-                "size_low": f"{p.size_interval[0]:.6g}",
-                "size_high": f"{p.size_interval[1]:.6g}",
-                "share": f"{p.size / points.size:.6g}",
-                "presence": f"{p.presence:.6g}",
-                "members": len(p.members),
-                "cohesion": f"{p.cohesion:.6g}",
-                **more,
-            }
-            if i == 1:
-                table.writerow(row)
-            table.writerow(row.values())
+def _print_summary(out: Path, points: "Points", summary: _Summary) -> None:
+    profiles = summary.profiles
+    print(f"\n{plural(len(profiles), 'group')} in {points.what}\n")
+    shown = list(zip(profiles, summary.descriptions, strict=True))[:_CLUSTERS_SHOWN]
+    print_clusters(
+        "presence  cohesion  description",
+        ((p, f"{p.presence:>8.0%}  {p.cohesion:>8.0%}", _in_words(d)) for p, d in shown),
+        points.size,
+    )
+    if len(profiles) > len(shown):
+        rest = len(profiles) - len(shown)
+        print(f"    and {plural(rest, 'smaller one')}, in clusters.csv")
+    print_reference(summary.reference)
+    print_diagnostics(summary.data, out)
 
 
-def _write_assignments(
-    path: Path,
-    profiles: Sequence["PartitionProfile"],
-    points: _Points,
-    probability: "np.ndarray",
-) -> None:
-    clusters = {int(k): i for i, p in enumerate(profiles, 1) for k in p.members}
-    names = range(points.size) if points.names is None else points.names
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        table = csv.writer(stream)
-        table.writerow(["point", "cluster", "probability"])
-        for k, name in enumerate(names):
-            table.writerow([name, clusters[k], f"{probability[k]:.4g}"])
-
-
-def _print_summary(
-    out: Path,
-    data: Any,
-    points: _Points,
-    profiles: Sequence["PartitionProfile"],
-    reference: "ReferencePartition",
-) -> None:
-    width = shutil.get_terminal_size((100, 24)).columns
-    print(f"\n{_plural(len(profiles), 'group')} in {points.what}\n")
-    print("cluster     size  (90% interval)   share  presence  cohesion  what it has")
-    for i, p in enumerate(profiles[:_CLUSTERS_SHOWN], 1):
-        low, high = p.size_interval
-        line = (
-            f"{i:>7} {p.size:>8,.0f}  {f'({low:,.0f}–{high:,.0f})':<15} "
-            f"{p.size / points.size:>6.1%}  {p.presence:>8.0%}  {p.cohesion:>8.0%}  "
-        )
-        _, shown = points.describe(p.members)
-        text = ", ".join(
-            value if name == "words" else f"{name} {value}" for name, value in shown.items()
-        )
-        print(line + fit_width(text, max(20, width - len(line))))
-    if len(profiles) > _CLUSTERS_SHOWN:
-        rest = len(profiles) - _CLUSTERS_SHOWN
-        print(f"    and {_plural(rest, 'smaller one')}, in clusters.csv")
-    print_reference(reference)
-    print_diagnostics(data, out, FILES)
+def _in_words(description: "Description") -> str:
+    return ", ".join(
+        text if name == "words" else f"{name} {text}" for name, text in description.shown.items()
+    )

@@ -1,4 +1,9 @@
-"""Files that ``numpyro-rankings cluster`` reads: points, and how far they are from one another."""
+"""The files that ``numpyro-rankings cluster`` reads: points, documents and distances.
+
+To add a file format of points or documents, add its suffixes and a reader like :func:`read_ldac`,
+which returns a :class:`PointsTable` or :class:`Documents`, and call it in ``read_points`` of
+``points.py``. Formats of rankings are in ``numpyro_rankings/datasets/formats.py``.
+"""
 
 import csv
 import math
@@ -9,26 +14,29 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from numpyro_rankings import preflib
 from numpyro_rankings.cli.arguments import UserError
+from numpyro_rankings.rankings import RankingsError
 
 if TYPE_CHECKING:
     from numpyro_rankings.distances import SparseDistances
 
-MOST_POINTS = 10_000  # of which all distances are kept
+MOST_POINTS = 10_000  # for which the distances of all pairs are stored
 _MOST_WORDS = 10_000_000
-_LARGEST = 1e15  # whose squares single precision can add up
-_MOST_COUNT = 2**24  # beyond which single precision has no odd numbers
+_LARGEST = 1e15  # single precision can still add up the squares
+_MOST_COUNT = 2**24  # above it, single precision has no odd numbers
+_LDAC_SUFFIXES, _TABLE_SUFFIXES = (".ldac", ".dat"), (".csv",)
 _DOCUMENT = re.compile(r"\d+(\s+\d+:\d+)*\s*")
 
 
-class Table(NamedTuple):
-    """Numbers in named columns.
+class PointsTable(NamedTuple):
+    """Points as numbers in named columns.
 
-    - **columns** - their names.
+    - **columns** - names of the d columns.
     - **values** - (N, d), float64.
     - **names** - of the points, or None.
-    - **times** - (N,), of the column that was asked for, or None.
-    - **lines** - of the file, where each point is.
+    - **times** - (N,), the column of times, or None.
+    - **lines** - the line of the file that each point is on.
     """
 
     columns: list[str]
@@ -39,7 +47,7 @@ class Table(NamedTuple):
 
 
 class Documents(NamedTuple):
-    """How often each document has each word.
+    """The counts of the words in each document.
 
     - **vocabulary** - the words.
     - **words**, **counts** - (N, L), padded with -1 and 0.
@@ -55,25 +63,21 @@ class Documents(NamedTuple):
 
 
 def read_lines(path: str) -> list[str]:
-    """Lines of a text file, without their ends."""
+    """Return the lines of a text file, without line ends and without blank lines at its end."""
     try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: is not a text file in UTF-8") from None
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}") from None
-    if "\0" in text:
-        raise UserError(f"{path}: is not a text file in UTF-8")
-    if not text.strip():
-        raise UserError(f"{path}: is empty")
-    return text.rstrip().splitlines()
+        lines = preflib.read_lines(path)
+    except RankingsError as error:
+        raise UserError(str(error)) from None
+    while not lines[-1].strip():
+        del lines[-1]
+    return lines
 
 
 def is_ldac(path: str) -> bool:
-    """Whether a file is in the LDA-C format, by its name or else by its first line."""
+    """Return whether a file is in the LDA-C format, by its suffix or else by its first line."""
     suffix = Path(path).suffix.lower()
-    if suffix in (".ldac", ".dat", ".csv"):
-        return suffix != ".csv"
+    if suffix in _LDAC_SUFFIXES + _TABLE_SUFFIXES:
+        return suffix in _LDAC_SUFFIXES
     return _DOCUMENT.fullmatch(read_lines(path)[0]) is not None
 
 
@@ -82,13 +86,12 @@ def is_ldac(path: str) -> bool:
 # ---------------------------------------------------------------------------------------------
 
 
-def read_table(path: str, name_column: str | None, time_column: str | None) -> Table:
-    """A CSV file whose first line names the columns.
+def read_points_table(path: str, name_column: str | None, time_column: str | None) -> PointsTable:
+    """Read a CSV file whose first line names the columns.
 
-    The first column names the points where it has no name or no numbers.
-
-    :param name_column: another one that does.
-    :param time_column: is no part of the values either.
+    :param name_column: the column that names the points; by default the first one, if it has no
+        name or contains no numbers.
+    :param time_column: the column of times, which is not part of the values either.
     """
     (_, header), *table = _csv_rows(path)
     _check_header(path, header)
@@ -97,16 +100,16 @@ def read_table(path: str, name_column: str | None, time_column: str | None) -> T
         if len(row) != len(header):
             raise UserError(
                 f"{path}:{line}: has {len(row)} values, expected {len(header)}, one for each "
-                "column that the first line names"
+                "column named in the first line"
             )
         lines.append(line)
         rows.append(row)
     if not rows:
-        raise UserError(f"{path}: has no points below the line that names the columns")
+        raise UserError(f"{path}: has no points below the line with the names of the columns")
     for option, name in (("--names", name_column), ("--time", time_column)):
         if name is not None and name not in header:
             raise UserError(
-                f"{path}: there is no column {name!r} for {option}; its columns are "
+                f"{path}: there is no column {name!r} for {option}; the columns are "
                 f"{', '.join(header)}"
             )
     if name_column is None and header[0] != time_column:
@@ -118,7 +121,7 @@ def read_table(path: str, name_column: str | None, time_column: str | None) -> T
 
     def column(k: int) -> list[float]:
         is_text = name_column is None and not any(_is_number(row[k]) for row in rows)
-        hint = f" (--names {header[k]} if it names the points)" if is_text else ""
+        hint = f" (if this column names the points, add --names {header[k]})" if is_text else ""
         return [
             _number(f"{path}:{line}: column {header[k]!r}", row[k], hint)
             for line, row in zip(lines, rows, strict=True)
@@ -129,11 +132,11 @@ def read_table(path: str, name_column: str | None, time_column: str | None) -> T
     names = None
     if name_column is not None:
         names = [row[header.index(name_column)] for row in rows]
-    return Table([header[k] for k in used], values, names, times, lines)
+    return PointsTable([header[k] for k in used], values, names, times, lines)
 
 
 def _csv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not blank, each with the number of its line."""
+    """Yield the rows that are not blank, each with its line number."""
     reader = csv.reader(read_lines(path), skipinitialspace=True)
     try:
         for row in reader:
@@ -168,12 +171,12 @@ def _number(where: str, text: str, hint: str = "") -> float:
         raise UserError(f"{where}: expected a number, got {got}{hint}")
     number = float(text)
     if abs(number) > _LARGEST:
-        raise UserError(f"{where}: {text} is too large: take another unit")
+        raise UserError(f"{where}: {text} is too large: use a larger unit")
     return number
 
 
-def counts_of(path: str, table: Table) -> Documents:
-    """A table whose columns are words, and its entries how often they occur."""
+def documents_of_table(path: str, table: PointsTable) -> Documents:
+    """Convert a table of counts, with a column for each word and a row for each document."""
     counts = table.values
     bad = (counts < 0) | (counts != np.floor(counts)) | (counts > _MOST_COUNT)
     if bad.any():
@@ -192,10 +195,13 @@ def counts_of(path: str, table: Table) -> Documents:
 
 
 def read_ldac(path: str, vocab: str | None, times: str | None) -> Documents:
-    """Lines ``M word:count word:count …``, words numbered from 0; ``0`` is an empty document.
+    """Read documents in the LDA-C format.
 
-    :param vocab: file of the words, one a line.
-    :param times: file of one number a line.
+    Each line is a document ``M word:count word:count …`` with M different words, numbered from 0.
+    The line ``0`` is an empty document.
+
+    :param vocab: a file with the words, one per line.
+    :param times: a file with the time of each document, one number per line.
     """
     vocabulary = None
     if vocab is not None:
@@ -203,27 +209,13 @@ def read_ldac(path: str, vocab: str | None, times: str | None) -> Documents:
     lists = []
     for number, line in enumerate(read_lines(path), 1):
         where = f"{path}:{number}"
-        if not _DOCUMENT.fullmatch(line.strip()):
-            got = repr(_first_bad(line)[:40]) if line.strip() else "nothing (an empty one is 0)"
-            raise UserError(f"{where}: expected a document 'M word:count word:count …', got {got}")
-        size, *pairs = line.split()
-        entries = [tuple(int(x) for x in pair.split(":")) for pair in pairs]
-        if len(entries) != int(size):
-            raise UserError(f"{where}: says {size} words and lists {len(entries)}")
-        seen = set()
-        for word, times_used in entries:
-            if word in seen:
-                raise UserError(f"{where}: lists word {word} twice")
-            seen.add(word)
-            if word >= _MOST_WORDS:
-                raise UserError(f"{where}: word {word} is above the {_MOST_WORDS:,} there can be")
+        entries = _entries_of_document(where, line)
+        for word, _ in entries:
             if vocabulary is not None and word >= len(vocabulary):
                 raise UserError(
-                    f"{where}: word {word} is not in {vocab}, which has words 0 to "
+                    f"{where}: word {word} is not in {vocab}, which has the words 0 to "
                     f"{len(vocabulary) - 1}"
                 )
-            if times_used > _MOST_COUNT:
-                raise UserError(f"{where}: word {word} has a count above {_MOST_COUNT:,}")
         lists.append([(word, used) for word, used in entries if used])
     if vocabulary is None:
         most = max((word for entries in lists for word, _ in entries), default=-1)
@@ -234,11 +226,37 @@ def read_ldac(path: str, vocab: str | None, times: str | None) -> Documents:
             [_number(f"{times}:{k}", line.strip()) for k, line in enumerate(read_lines(times), 1)]
         )
         if len(when) != len(lists):
-            raise UserError(f"{times}: has {len(when)} numbers, but {path} {len(lists)} documents")
+            raise UserError(
+                f"{times}: has {len(when)} numbers, but {path} has {len(lists)} documents"
+            )
     return Documents(vocabulary, *_padded(lists), None, when)
 
 
+def _entries_of_document(where: str, line: str) -> list[tuple[int, int]]:
+    """Parse a line of an LDA-C file, and return the words and their counts."""
+    if not line.strip():
+        raise UserError(f"{where}: expected a document; the line of an empty document is 0")
+    if not _DOCUMENT.fullmatch(line.strip()):
+        bad = repr(_first_bad(line)[:40])
+        raise UserError(f"{where}: expected a document 'M word:count word:count …', got {bad}")
+    size, *pairs = line.split()
+    entries = [(int(word), int(used)) for word, used in (pair.split(":") for pair in pairs)]
+    if len(entries) != int(size):
+        raise UserError(f"{where}: announces {size} words but lists {len(entries)}")
+    seen = set()
+    for word, used in entries:
+        if word in seen:
+            raise UserError(f"{where}: lists word {word} twice")
+        seen.add(word)
+        if word >= _MOST_WORDS:
+            raise UserError(f"{where}: word {word} is above the limit of {_MOST_WORDS:,} words")
+        if used > _MOST_COUNT:
+            raise UserError(f"{where}: word {word} has a count above {_MOST_COUNT:,}")
+    return entries
+
+
 def _first_bad(line: str) -> str:
+    """Return the first part of a line that is not in the LDA-C format."""
     size, *pairs = line.split()
     if not size.isdecimal():
         return size
@@ -246,6 +264,7 @@ def _first_bad(line: str) -> str:
 
 
 def _padded(lists: Sequence[Sequence[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray]:
+    """Convert lists of words and counts to arrays (N, L), padded with -1 and 0."""
     longest = max(1, max(len(entries) for entries in lists))
     words = np.full((len(lists), longest), -1, np.int32)
     counts = np.zeros((len(lists), longest), np.float32)
@@ -263,13 +282,15 @@ def _padded(lists: Sequence[Sequence[tuple[int, int]]]) -> tuple[np.ndarray, np.
 def _check_size(option: str, size: int) -> None:
     if size > MOST_POINTS:
         raise UserError(
-            f"{option} keeps the distances of all pairs, and can do so of at most {MOST_POINTS:,} "
-            f"points, not {size:,}; --graph has no such limit"
+            f"{option} stores the distances of all pairs, for at most {MOST_POINTS:,} points, not "
+            f"{size:,}; --graph has no such limit"
         )
 
 
 def read_distances(path: str, size: int) -> np.ndarray:
-    """A matrix without a header: row i has the distances from point i to each, ``inf`` for never.
+    """Read a matrix without a header: row i has the distances from point i to all points.
+
+    The distance ``inf`` means that point i cannot link to the other one.
 
     :return: float32, (N, N).
     """
@@ -278,7 +299,7 @@ def read_distances(path: str, size: int) -> np.ndarray:
     rows = list(_csv_rows(path))
     if len(rows) != size:
         raise UserError(
-            f"{path}: has {len(rows)} rows, expected {size}, one for each point, and no header"
+            f"{path}: has {len(rows)} rows, expected {size}, one for each point, without a header"
         )
     for i, (line, row) in enumerate(rows):
         if len(row) != size:
@@ -290,7 +311,7 @@ def read_distances(path: str, size: int) -> np.ndarray:
                 distance = math.nan
             if not distance >= 0:
                 raise UserError(
-                    f"{path}:{line}: column {k + 1}: expected a distance, 0 or more or inf, got "
+                    f"{path}:{line}: column {k + 1}: expected a distance (0 or more, or inf), got "
                     f"{text.strip()[:40]!r}"
                 )
             matrix[i, k] = distance
@@ -298,7 +319,10 @@ def read_distances(path: str, size: int) -> np.ndarray:
 
 
 def distances_in_time(times: np.ndarray) -> np.ndarray:
-    """From each point back to those before it; of the same time, to those above it in the file."""
+    """Return the time from each point back to the earlier ones, (N, N), ``inf`` to the others.
+
+    Among points of the same time, those above it in the file are earlier.
+    """
     from numpyro_rankings.distances import sequential_distances
 
     _check_size("--time", len(times))
@@ -308,9 +332,10 @@ def distances_in_time(times: np.ndarray) -> np.ndarray:
 def read_graph(
     path: str, size: int, names: Sequence[str] | None, num_hops: int
 ) -> "SparseDistances":
-    """Hops between the points that edges connect, to those within so many.
+    """Read the edges of a graph, and return the hops from each point to those within reach.
 
-    :param path: two points a line, by their names or else numbers from 0.
+    :param path: a file with two points per line, given by their names or by numbers from 0.
+    :param num_hops: the number of hops within reach.
     """
     from numpyro_rankings.distances import graph_distances
 
@@ -331,7 +356,7 @@ def _edges(path: str) -> Iterator[tuple[int, str, str]]:
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        # names may have blanks in them where something else separates the two
+        # where a tab or comma separates the two names, they may contain blanks
         mark = next((mark for mark in ("\t", ",") if mark in line), None)
         ends = [end.strip() for end in line.strip().split(mark)]
         if len(ends) != 2 or not all(ends):
@@ -342,7 +367,7 @@ def _edges(path: str) -> Iterator[tuple[int, str, str]]:
 def _numbers_of_points(
     path: str, edges: Sequence[tuple[int, str, str]], size: int, names: Sequence[str] | None
 ) -> dict[str, int]:
-    """By name where the points have names and the file uses any; otherwise by number."""
+    """Return the points by what the file calls them: names if it uses any, otherwise numbers."""
     if names is None or not {end for _, *ends in edges for end in ends} & set(names):
         return {str(k): k for k in range(size)}
     numbers = {name: k for k, name in enumerate(names)}

@@ -1,9 +1,8 @@
-"""``numpyro-rankings fit``: a mixture for a file of rankings."""
+"""The command ``numpyro-rankings fit``: groups in a file of rankings."""
 
 import argparse
-import csv
+import functools
 import math
-import shutil
 import sys
 import warnings
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpyro_rankings.cli.arguments import (
+    MAX_CLUSTERS,
     PROGRAM,
     UserError,
     add_run_options,
@@ -19,13 +19,14 @@ from numpyro_rankings.cli.arguments import (
     check_file,
     check_output,
     count,
+    max_clusters,
     note,
     positive,
     scale,
 )
 from numpyro_rankings.cli.results import (
     describe_run,
-    fit_width,
+    print_clusters,
     print_diagnostics,
     print_reference,
     write_at_once,
@@ -33,11 +34,14 @@ from numpyro_rankings.cli.results import (
 from numpyro_rankings.cli.run import (
     check_overflow,
     choose_thinning,
+    label_bytes,
     memory_errors,
     notes,
     run_chains,
+    showing_all_chains,
     use_compilation_cache,
 )
+from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,14 +49,12 @@ if TYPE_CHECKING:
     from numpyro_rankings.point_estimates import ReferencePartition
     from numpyro_rankings.predictive_checks import PredictiveChecks
     from numpyro_rankings.rankings import Rankings
-    from numpyro_rankings.summaries import ClusterProfile, WeightsProfile
 
-FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
-_BUNDLED = "apa1980"
-_MAX_CLUSTERS = 64  # by default
-_CHECK_DRAWS, _CHECK_ENTRIES = 50, 2**26  # replicated, and of their tables of pairs
-# Options that not every model has: for which, and what each takes by default there.
-_OF_MODEL: dict[str, dict[str, Any]] = {
+_MODELS = ("mallows", "plackett-luce", "gamma-process", "dp-plackett-luce")
+_POOL_MODELS = ("gamma-process", "dp-plackett-luce")
+_PROCESS = 0  # how the parser returns "dp" of --components
+# The options that not every model has: their models, and the default of each.
+_DEFAULTS: dict[str, dict[str, Any]] = {
     "components": {"mallows": None, "plackett-luce": 1},
     "alpha": {
         "mallows": 1.0,
@@ -70,27 +72,34 @@ _OF_MODEL: dict[str, dict[str, Any]] = {
     "approximate": {"mallows": False},
     "assignment": {"mallows": None},
     "init": {"mallows": None},
-    "max_clusters": {"mallows": _MAX_CLUSTERS, "dp-plackett-luce": _MAX_CLUSTERS},
+    "max_clusters": {"mallows": MAX_CLUSTERS, "dp-plackett-luce": MAX_CLUSTERS},
 }
+_BUNDLED = "apa1980"
+_BUNDLED_CITATION = (
+    "American Psychological Association, presidential election of 1980 (P. Diaconis, A "
+    "generalization of spectral analysis with application to ranked data, Annals of Statistics "
+    "17, 1989)"
+)
+# Predictive checks: draws that are replicated, the fewest of them, and entries of their tables of
+# pairs. With more items there are none.
+_CHECK_DRAWS, _CHECK_DRAWS_LEAST, _CHECK_ENTRIES = 50, 10, 2**26
+_MEMBERSHIP_DRAWS = 1000  # draws from which the probabilities in assignments.csv are computed
 
+_ABOUT = """\
+Find groups of rankings: fit a model, or a mixture of models, to a file of rankings.
 
-_PROCESS = 0  # components of "dp"
-_MODELS = ("mallows", "plackett-luce", "gamma-process", "dp-plackett-luce")
-_LABEL_BYTES = 2**28  # draws of labels that are kept without asking
-_FIT = """\
-Fit a model or mixture of models to a file of rankings.
+FILE is a PrefLib file of strict orders (.soc, .soi) or a table in this project's own format (.csv),
+shown below. Without FILE, the bundled data are fitted: the 15,449 ballots of the American
+Psychological Association's presidential election of 1980. Four files are written to --out DIR:
 
-FILE is a PrefLib file of strict orders (.soc, .soi) or a table in this project's own format
-(.csv); without one, the bundled 15,449 ballots of the American Psychological Association's 1980
-election are fitted. DIR gets four files:
-
-  report.html      the groups, their orders, and whether to trust them: open it in a browser
-  clusters.csv     size, consensus order and concentrations (or weights of the items) of each
-                   cluster, with 90% intervals
-  assignments.csv  the cluster of each ranking, and the probability that it is with its others
+  report.html      the groups, their orders, and whether the results can be trusted; open it in a
+                   browser
+  clusters.csv     the size, consensus order and concentrations (or item weights) of each cluster,
+                   with 90% intervals
+  assignments.csv  the cluster of each ranking, and the probability that it is in the same cluster
+                   as the other rankings there
   posterior.nc     all draws, for ArviZ: arviz.from_netcdf("posterior.nc")
 """
-
 
 _EXAMPLES = """\
 examples:
@@ -101,7 +110,7 @@ examples:
   numpyro-rankings fit ballots.soi --model plackett-luce --components 3
   numpyro-rankings fit lists.csv --model dp-plackett-luce --alpha flat
 
-a table in this project's own format, best first:
+a table in this project's own format; orderings are best first:
   # item A: Ann Able
   # item B: Bob Best
   # item C: Cid Chair
@@ -113,62 +122,76 @@ Exit status: 0 if the results were written, 2 after an error, 130 if interrupted
 """
 
 
+# ---------------------------------------------------------------------------------------------
+# Options
+# ---------------------------------------------------------------------------------------------
+
+
 def add_command(commands: Any) -> None:
     """Add the command to the subparsers of the program."""
     parser = commands.add_parser(
         "fit",
-        help="fit a mixture to a file of rankings",
-        description=_FIT,
+        help="find groups in a file of rankings",
+        description=_ABOUT,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", nargs="?", metavar="FILE", help="rankings; default: APA 1980")
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="rankings (default: the bundled APA 1980 ballots)"
+    )
+    _add_model_options(parser.add_argument_group("model"))
+    _add_sampler_options(parser.add_argument_group("sampler"))
+    add_run_options(parser)
+    parser.set_defaults(do=_fit)
 
-    model = parser.add_argument_group("model")
+
+def _add_model_options(model: Any) -> None:
     model.add_argument(
         "--model",
         choices=_MODELS,
         default="mallows",
-        help="mallows: consensus orders; plackett-luce: weights of the items; gamma-process: the "
-        "same for a pool of items without end, of which FILE lists some; dp-plackett-luce: a "
-        "Dirichlet process mixture of these (default: mallows)",
+        help="mallows: consensus orders (generalized Mallows); plackett-luce: weights of the "
+        "items; gamma-process: Plackett–Luce for an unlimited pool of items, of which FILE lists "
+        "some; dp-plackett-luce: a Dirichlet process mixture of gamma-process models (default: "
+        "mallows)",
     )
     model.add_argument(
         "--components",
         type=_components,
         metavar="dp|K",
-        help="of mallows and plackett-luce. dp: a Dirichlet process, which finds the number of "
-        "clusters; or a number K of components, 1 for a single population (default: dp for "
-        "mallows, 1 for plackett-luce, which has no dp here: see dp-plackett-luce)",
+        help="mallows, plackett-luce: dp for a Dirichlet process, which infers the number of "
+        "clusters, or the number K of components, 1 for a single population (default: dp for "
+        "mallows, 1 for plackett-luce; for a Dirichlet process of Plackett–Luce models, use "
+        "--model dp-plackett-luce)",
     )
     model.add_argument(
         "--alpha",
         type=scale("--alpha"),
         metavar="A",
-        help="mallows, plackett-luce: concentration of the partition, larger for more clusters; "
-        "gamma-process, dp-plackett-luce: of the pool, larger for more items. A number, or a "
-        'prior "gamma(shape,rate)" to learn it, or for the pool flat: 1/x (default: 1; of the '
-        "pool gamma(1,0.1))",
+        help="mallows, plackett-luce: concentration of the prior of the partition, larger for more "
+        "clusters. gamma-process, dp-plackett-luce: concentration of the pool, larger for more "
+        'items. A number, or a prior "gamma(shape,rate)" to learn it; for the pool also flat, the '
+        "prior 1/x (default: 1; for the pool gamma(1,0.1))",
     )
     model.add_argument(
         "--nu",
         type=_positive_list("--nu"),
         metavar="NU",
-        help="mallows: prior of θ, how many rankings it is worth; a number, or one for each stage "
-        "with commas between (default: 1)",
+        help="mallows: weight of the prior of θ, as a number of rankings; one number, or one for "
+        "each stage, separated by commas (default: 1)",
     )
     model.add_argument(
         "--r",
         type=_positive_list("--r"),
         metavar="R",
-        help="mallows: prior of θ, mean number of better items that a choice passes over; a "
-        "number, or one for each stage (default: 1)",
+        help="mallows: prior of θ, given as the mean number of better items that a choice skips; "
+        "one number, or one for each stage (default: 1)",
     )
     model.add_argument(
         "--shape",
         type=lambda text: positive("--shape", text),
         metavar="A",
-        help="plackett-luce: the weights are Dirichlet(shape) (default: 1)",
+        help="plackett-luce: the prior of the weights is Dirichlet(A) (default: 1)",
     )
     model.add_argument(
         "--sigma",
@@ -181,47 +204,48 @@ def add_command(commands: Any) -> None:
         "--phi",
         type=scale("--phi"),
         metavar="F",
-        help="dp-plackett-luce: how much clusters resemble one another; like --alpha, but flat "
-        "makes the posterior improper (default: gamma(1,0.01))",
+        help="dp-plackett-luce: similarity of the clusters; given like --alpha, but flat makes the "
+        "posterior improper (default: gamma(1,0.01))",
     )
     model.add_argument(
         "--gamma",
         type=scale("--gamma"),
         metavar="G",
         help="dp-plackett-luce: concentration of the Dirichlet process, larger for more clusters; "
-        "like --alpha, but flat makes the posterior improper (default: gamma(1,1))",
+        "given like --alpha, but flat makes the posterior improper (default: gamma(1,1))",
     )
 
-    sampler = parser.add_argument_group("sampler")
-    sampler.add_argument("--sampler", choices=["slice", "beta"], help="of mallows (default: slice)")
+
+def _add_sampler_options(sampler: Any) -> None:
+    sampler.add_argument(
+        "--sampler", choices=["slice", "beta"], help="mallows: the sampler (default: slice)"
+    )
     sampler.add_argument(
         "--approximate",
         action="store_true",
         default=None,
-        help="with --sampler beta: the paper's approximation of the labels' weights",
+        help="with --sampler beta: use the paper's approximation of the label probabilities",
     )
     sampler.add_argument(
         "--assignment",
         choices=["parallel", "sequential"],
-        help="with --sampler slice: all labels at once, or one by one (default: parallel)",
+        help="with --sampler slice: update all labels at once, or one by one (default: parallel)",
     )
     sampler.add_argument(
         "--init",
         choices=["search", "nearest", "random"],
-        help="where chains of mallows start: near a good mode of K components; at clusters around "
-        "20 random rankings; anywhere (default: search with --components K unless there are too "
-        "many items for it, otherwise nearest)",
+        help="mallows: where the chains start. search: near a good mode with K components; "
+        "nearest: at clusters around 20 random rankings; random: anywhere (default: search with "
+        "--components K, unless there are too many items for it; otherwise nearest)",
     )
     sampler.add_argument(
         "--max-clusters",
-        type=count("--max-clusters", 1, 32767),
+        type=max_clusters,
         metavar="C",
-        help="room for so many clusters of the Dirichlet process, with those that are tried and "
-        "not kept, which may be several times as many (default: 64)",
+        help="largest number of clusters of the Dirichlet process, including those that a sweep "
+        "proposes and does not keep, which can be several times as many (default: "
+        f"{MAX_CLUSTERS})",
     )
-
-    add_run_options(parser, "three")
-    parser.set_defaults(do=_fit)
 
 
 def _positive_list(option: str) -> Callable[[str], list[float]]:
@@ -246,6 +270,53 @@ def _components(text: str) -> int:
     return _PROCESS if text.lower() == "dp" else count("--components", 1, 32767)(text)
 
 
+def _fill_in(args: argparse.Namespace) -> None:
+    """Fill in the defaults of the model, and refuse options that it does not have."""
+    for name, defaults in _DEFAULTS.items():
+        if getattr(args, name) is None:
+            setattr(args, name, defaults.get(args.model))
+        elif args.model not in defaults:
+            option = "--" + name.replace("_", "-")
+            raise UserError(f"{option} goes with --model {' or '.join(defaults)}")
+
+
+def _check_arguments(args: argparse.Namespace) -> None:
+    has_max_clusters, has_alpha = args.max_clusters is not None, args.alpha is not None
+    if args.model == "plackett-luce" and args.components == _PROCESS:
+        raise UserError("--components dp goes with mallows; see --model dp-plackett-luce")
+    _fill_in(args)
+    args.components = None if args.components == _PROCESS else args.components
+    for name, degenerate in (
+        ("phi", "all clusters become alike"),
+        ("gamma", "all rankings end up in one cluster"),
+    ):
+        if getattr(args, name) == "flat":
+            note(
+                f"--{name} flat makes the posterior improper: the results mean nothing if "
+                f"{degenerate}"
+            )
+    if args.alpha == "flat" and args.model not in _POOL_MODELS:
+        raise UserError("--alpha flat goes with --model gamma-process or dp-plackett-luce")
+    if args.approximate and args.sampler != "beta":
+        raise UserError("--approximate goes with --sampler beta; the slice sampler is exact")
+    if args.assignment is not None and args.sampler == "beta":
+        raise UserError("--assignment goes with --sampler slice; the beta sampler is sequential")
+    if args.init == "search" and (args.components or 1) == 1:
+        raise UserError("--init search goes with --components K, where K is 2 or more")
+    if args.components == 1 and has_alpha:
+        raise UserError(
+            "--alpha has no effect with --components 1: a single population has no mixture weights"
+        )
+    check_draws(args)
+    if args.components is not None and has_max_clusters:
+        note(f"--max-clusters has no effect with --components {args.components}")
+
+
+# ---------------------------------------------------------------------------------------------
+# The run
+# ---------------------------------------------------------------------------------------------
+
+
 def _fit(args: argparse.Namespace, command: str) -> None:
     _check_arguments(args)
     check_output(args.out, args.force)
@@ -255,56 +326,17 @@ def _fit(args: argparse.Namespace, command: str) -> None:
         use_compilation_cache()
         rankings = _read(args.file)
         _check_rankings(args, rankings)
-        thin = _thinning(args, rankings)
+        thin = _choose_thinning(args, rankings)
         with memory_errors():
             mcmc = _sample(args, rankings, thin)
             if args.components is None:
                 check_overflow(mcmc, args.max_clusters)
-            found = _summarise(mcmc, rankings, args.seed)
+            summary = _summarise(mcmc, rankings, args.seed)
     details = _details(args, rankings, thin, command)
-    found.data.attrs.update({name.replace(" ", "_"): text for name, text in details.items()})
-    write_at_once(args.out, FILES, lambda folder: _write(folder, args, rankings, found, details))
-    _print_summary(args.out, rankings, found)
-
-
-def _fill_in(args: argparse.Namespace) -> None:
-    """Defaults of the model; options of other models are refused."""
-    for name, defaults in _OF_MODEL.items():
-        if getattr(args, name) is None:
-            setattr(args, name, defaults.get(args.model))
-        elif args.model not in defaults:
-            option = "--" + name.replace("_", "-")
-            raise UserError(f"{option} goes with --model {' or '.join(defaults)}")
-
-
-def _check_arguments(args: argparse.Namespace) -> None:
-    asked_for_room, asked_for_alpha = args.max_clusters is not None, args.alpha is not None
-    if args.model == "plackett-luce" and args.components == _PROCESS:
-        raise UserError("--components dp goes with mallows; see --model dp-plackett-luce")
-    _fill_in(args)
-    args.components = None if args.components == _PROCESS else args.components
-    for name in ("phi", "gamma"):
-        if getattr(args, name) == "flat":
-            note(
-                f"with --{name} flat the posterior is improper: "
-                + ("clusters all alike" if name == "phi" else "one single cluster")
-                + ", if the chains end there, means nothing"
-            )
-    if args.alpha == "flat" and args.model in ("mallows", "plackett-luce"):
-        raise UserError("--alpha flat goes with --model gamma-process or dp-plackett-luce")
-    if args.approximate and args.sampler != "beta":
-        raise UserError("--approximate goes with --sampler beta; the slice sampler is exact")
-    if args.assignment is not None and args.sampler == "beta":
-        raise UserError("--assignment goes with --sampler slice; the beta sampler is sequential")
-    if args.init == "search" and (args.components or 1) == 1:
-        raise UserError("--init search goes with --components K, of 2 or more")
-    if args.components == 1 and asked_for_alpha:
-        raise UserError(
-            "--alpha has no say with --components 1: a single population has no weights"
-        )
-    check_draws(args)
-    if args.components is not None and asked_for_room:
-        note(f"--max-clusters has no effect with --components {args.components}")
+    summary.data.attrs.update({name.replace(" ", "_"): text for name, text in details.items()})
+    title = f"Groups in {Path(args.file).name if args.file else 'APA 1980'}"
+    write_at_once(args.out, lambda folder: _write(folder, title, rankings, summary, details))
+    _print_summary(args.out, rankings, summary)
 
 
 def _read(name: str | None) -> "Rankings":
@@ -320,6 +352,9 @@ def _read(name: str | None) -> "Rankings":
 
 
 def _check_rankings(args: argparse.Namespace, rankings: "Rankings") -> None:
+    """Refuse rankings that the model cannot be fitted to."""
+    from numpyro_rankings.rankings import num_stages
+
     name = args.file or _BUNDLED
     if rankings.choice_sets is not None and args.model != "plackett-luce":
         not_offered = (
@@ -329,33 +364,33 @@ def _check_rankings(args: argparse.Namespace, rankings: "Rankings") -> None:
             if not was_offered
         )
         raise UserError(
-            f"{name}: its rankings are of choice sets{next(not_offered, '')}; only "
-            "--model plackett-luce can use them"
+            f"{name}: has choice sets{next(not_offered, '')}; only --model plackett-luce can use "
+            "them"
         )
     if rankings.num_items < 2:
-        raise UserError(f"{name}: has one item, and there is nothing to rank")
-    if args.model in ("gamma-process", "dp-plackett-luce"):
-        if rankings.of_listed_items().num_items < 2:
-            raise UserError(f"{name}: all rankings list one and the same item")
+        raise UserError(f"{name}: has one item, but a ranking needs at least two")
+    if args.model in _POOL_MODELS and rankings.of_listed_items().num_items < 2:
+        raise UserError(f"{name}: all rankings list the same single item")
     if args.model != "mallows":
         return
-    num_stages = min(int(rankings.orderings.shape[1]), rankings.num_items - 1)
+    stages = num_stages(rankings)
     for option, numbers in (("--nu", args.nu), ("--r", args.r)):
-        if len(numbers) not in (1, num_stages):
+        if len(numbers) not in (1, stages):
             raise UserError(
-                f"{option} has {len(numbers)} numbers, but {name} has {num_stages} stages (places "
-                "of the longest list, without the last of all items): give one, or one for each"
+                f"{option} has {len(numbers)} numbers, but {name} has {stages} stages (one for "
+                "each place of the longest list, but none for the last of all items): give one "
+                "number, or one for each stage"
             )
 
 
-def _thinning(args: argparse.Namespace, rankings: "Rankings") -> int:
+def _choose_thinning(args: argparse.Namespace, rankings: "Rankings") -> int:
+    from numpyro_rankings.rankings import num_stages
+
     slots = args.components or args.max_clusters or 1
     has_labels = slots > 1 or args.model == "mallows"
-    label_bytes = args.chains * rankings.num_rankings * (1 if slots <= 127 else 2) * has_labels
-    num_stages = min(int(rankings.orderings.shape[1]), rankings.num_items - 1)
-    slot_bytes = 4 * args.chains * slots * (rankings.num_items + num_stages)
-    what = f"{rankings.num_rankings:,} rankings"
-    return choose_thinning(args, what, label_bytes, slot_bytes, _LABEL_BYTES)
+    labels = args.chains * rankings.num_rankings * label_bytes(slots) * has_labels
+    numbers = args.chains * slots * (rankings.num_items + num_stages(rankings))
+    return choose_thinning(args, f"{rankings.num_rankings:,} rankings", labels, 4 * numbers)
 
 
 def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int) -> Any:
@@ -363,18 +398,21 @@ def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int) -> Any:
 
     def announce(kernel: Any) -> None:
         if args.model == "mallows" and kernel._search_iterations(rankings) > 0:
-            print(f"{PROGRAM}: looking for a start, which can take minutes", file=sys.stderr)
+            print(
+                f"{PROGRAM}: searching for starting points; this can take minutes", file=sys.stderr
+            )
 
     name, settings = _kernel_settings(args)
-    if args.model in ("gamma-process", "dp-plackett-luce"):
+    if args.model in _POOL_MODELS:
         rankings = rankings.of_listed_items()
-    as_arguments = args.model != "mallows"  # as constants, XLA would add up all of them
-    make_kernel = getattr(infer, name)
-    return run_chains(args, thin, make_kernel, ((), settings), (rankings,), as_arguments, announce)
+    kernel = showing_all_chains(getattr(infer, name))(**settings)
+    # If the data were constants of the program, XLA would compute their sums while compiling.
+    jit_model_args = args.model != "mallows"
+    return run_chains(args, thin, kernel, (rankings,), jit_model_args, announce)
 
 
 def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    """Name of the kernel, and what it is given."""
+    """Return the name of the kernel, and its keyword arguments."""
     import jax.numpy as jnp
 
     settings: dict[str, Any] = {"alpha": as_prior(args.alpha)}
@@ -401,10 +439,20 @@ def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     return "SliceGibbs", {**settings, "assignment": args.assignment or "parallel"}
 
 
+# ---------------------------------------------------------------------------------------------
+# The results
+# ---------------------------------------------------------------------------------------------
+
+
 class _Summary(NamedTuple):
-    """What a run says: its draws for ArviZ, a profile of each cluster, the partition that these
-    describe (one population has none) with how surely each ranking is with the others of its
-    cluster, and its predictive checks (none of very many items)."""
+    """The results of a run.
+
+    - **data** - the draws, for ArviZ.
+    - **profiles** - a profile of each cluster.
+    - **reference** - the partition whose clusters they are; None for a single population.
+    - **membership** - (N,), probability of each ranking to be with the others of its cluster.
+    - **checks** - predictive checks, or None if there are too many items for them.
+    """
 
     data: Any
     profiles: list[Any]
@@ -428,14 +476,14 @@ def _summarise(mcmc: Any, rankings: "Rankings", seed: int) -> _Summary:
     if "assignments" in samples:
         labels = samples["assignments"]
         reference = reference_partition(labels)
-        some = labels[np.linspace(0, len(labels) - 1, min(len(labels), 1000)).astype(int)]
-        membership = membership_probability(some, reference.labels)
+        some = np.linspace(0, len(labels) - 1, min(len(labels), _MEMBERSHIP_DRAWS)).astype(int)
+        membership = membership_probability(labels[some], reference.labels)
     profiles = cluster_profiles(samples, rankings, reference)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that many rankings get no pointwise log likelihood
+        warnings.simplefilter("ignore")  # without a pointwise log likelihood of so many rankings
         data = to_inference_data(mcmc, rankings)
     checks, num_draws = None, min(_CHECK_DRAWS, _CHECK_ENTRIES // rankings.num_items**2)
-    if num_draws >= 10:
+    if num_draws >= _CHECK_DRAWS_LEAST:
         key = jax.random.fold_in(jax.random.key(seed), 1)
         checks = posterior_predictive_checks(key, samples, rankings, num_draws)
     return _Summary(data, profiles, reference, membership, checks)
@@ -444,148 +492,90 @@ def _summarise(mcmc: Any, rankings: "Rankings", seed: int) -> _Summary:
 def _details(
     args: argparse.Namespace, rankings: "Rankings", thin: int, command: str
 ) -> dict[str, str]:
-    lengths = f"{int(rankings.lengths.min())} to {int(rankings.lengths.max())}"
-    what = {
+    """Describe the data, the model and the run, for the last section of the report."""
+    fewest, most = int(rankings.lengths.min()), int(rankings.lengths.max())
+    mixture = {
         None: "Dirichlet process mixture",
         1: "single population",
     }.get(args.components, f"{args.components}-component mixture")
+    pool = "an unlimited pool of items"
+    process = f"generalised gamma process, σ = {args.sigma:g}" if args.sigma else "gamma process"
     model = {
-        "mallows": f"generalized Mallows model of top-t rankings, {what}",
-        "plackett-luce": f"Plackett–Luce model, {what}",
-        "gamma-process": "Plackett–Luce model of a pool of items without end, gamma process"
-        + (f" generalised by σ = {args.sigma:g}" if args.sigma else ""),
-        "dp-plackett-luce": "Dirichlet process mixture of Plackett–Luce models of a pool of items "
-        "without end",
+        "mallows": f"generalized Mallows model of top-t rankings, {mixture}",
+        "plackett-luce": f"Plackett–Luce model, {mixture}",
+        "gamma-process": f"Plackett–Luce model of {pool}, {process}",
+        "dp-plackett-luce": f"Dirichlet process mixture of Plackett–Luce models of {pool}",
     }[args.model]
     return {
         "command": command,
-        "data": f"{args.file or _bundled_citation()}: {rankings.num_rankings:,} rankings, "
-        f"{rankings.unique().num_rows:,} distinct, of {rankings.num_items} items, {lengths} listed",
+        "data": f"{args.file or _BUNDLED_CITATION}: {rankings.num_rankings:,} rankings, "
+        f"{rankings.unique().num_rows:,} distinct, of {rankings.num_items} items, each listing "
+        f"{fewest if fewest == most else f'{fewest} to {most}'} of them",
         "model": model,
         **describe_run(args, thin),
     }
 
 
-def _bundled_citation() -> str:
-    return (
-        "American Psychological Association, presidential election of 1980 (P. Diaconis, A "
-        "generalization of spectral analysis with application to ranked data, Annals of "
-        "Statistics 17, 1989)"
-    )
-
-
 def _write(
-    folder: Path,
-    args: argparse.Namespace,
-    rankings: "Rankings",
-    found: _Summary,
-    details: dict[str, str],
+    folder: Path, title: str, rankings: "Rankings", summary: _Summary, details: dict[str, str]
 ) -> None:
+    from numpyro_rankings.cli.tables import columns_of_rankings, write_clusters
     from numpyro_rankings.inference_data import save_inference_data
     from numpyro_rankings.report import write_report
 
-    save_inference_data(found.data, folder / "posterior.nc")
-    _write_clusters(folder / "clusters.csv", found.profiles, rankings)
-    _write_assignments(folder / "assignments.csv", found, rankings)
-    name = Path(args.file).name if args.file else "APA 1980"
+    save_inference_data(summary.data, folder / "posterior.nc")
+    write_clusters(
+        folder / "clusters.csv",
+        summary.profiles,
+        rankings.num_rankings,
+        functools.partial(columns_of_rankings, rankings=rankings),
+    )
+    _write_assignments(folder / "assignments.csv", summary, rankings)
     write_report(
         folder / "report.html",
-        found.data,
+        summary.data,
         rankings,
-        found.profiles,
-        found.reference,
-        title=f"Groups in {name}",
-        checks=found.checks,
+        summary.profiles,
+        summary.reference,
+        title=title,
+        checks=summary.checks,
         details=details,
     )
 
 
-def _write_clusters(path: Path, profiles: list[Any], rankings: "Rankings") -> None:
-    from numpyro_rankings.summaries import WeightsProfile
-
-    is_weighted = isinstance(profiles[0], WeightsProfile)
-    columns = _columns_of_weights if is_weighted else _columns_of_mallows
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        table = csv.writer(stream)
-        for i, p in enumerate(profiles, 1):
-            row = {
-                "cluster": i,
-                "size": f"{p.size:.6g}",
-                "size_low": f"{p.size_interval[0]:.6g}",
-                "size_high": f"{p.size_interval[1]:.6g}",
-                "share": f"{p.size / rankings.num_rankings:.6g}",
-                "presence": f"{p.presence:.6g}",
-                "agreement": f"{p.agreement:.6g}",
-                "entropy": f"{p.entropy:.6g}",
-                "consensus": " > ".join(p.consensus),
-                **columns(p, rankings),
-            }
-            if i == 1:
-                table.writerow(row)
-            table.writerow(row.values())
-
-
-def _write_assignments(path: Path, found: _Summary, rankings: "Rankings") -> None:
-    """The cluster of each ranking, equal ones apart, and how surely it is with the others of it."""
+def _write_assignments(path: Path, summary: _Summary, rankings: "Rankings") -> None:
+    """Write one row for each ranking; identical ones can be in different clusters."""
     import numpy as np
+
+    from numpyro_rankings.cli.tables import write_assignments
 
     orderings, row_index = np.asarray(rankings.orderings), np.asarray(rankings.row_index)
     lists = [" > ".join(rankings.items[i] for i in row[row >= 0]) for row in orderings]
-    number = {p.label: i for i, p in enumerate(found.profiles, 1)}
+    numbers = {p.label: number for number, p in enumerate(summary.profiles, 1)}
     labels, probability = np.zeros(len(row_index), int), np.ones(len(row_index))
-    if found.reference is not None and found.membership is not None:
-        labels, probability = found.reference.labels, found.membership
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        table = csv.writer(stream)
-        table.writerow(["ranking", "ordering", "cluster", "probability"])
-        for k, row in enumerate(row_index):
-            cluster = number[int(labels[k])]
-            table.writerow([k + 1, lists[row], cluster, f"{probability[k]:.4g}"])
-
-
-def _columns_of_mallows(p: "ClusterProfile", rankings: "Rankings") -> dict[str, str]:
-    row = {
-        "most_frequent_center": " > ".join(p.map_consensus),
-        "most_frequent_probability": f"{p.map_probability:.4g}",
-    }
-    by_stage = zip(p.concentration, p.concentration_interval, strict=True)
-    for stage, (mean, interval) in enumerate(by_stage, 1):
-        row |= _with_interval(f"theta_{stage}", mean, interval)
-    return row
-
-
-def _columns_of_weights(p: "WeightsProfile", rankings: "Rankings") -> dict[str, str]:
-    row: dict[str, str] = {}
-    if p.unseen_interval is not None:
-        row |= _with_interval("unseen_weight", p.unseen_weight, p.unseen_interval)
-        rankings = rankings.of_listed_items()
-    for name, mean, interval in zip(rankings.items, p.weights, p.weights_interval, strict=True):
-        row |= _with_interval(f"weight of {name}", mean, interval)
-    return row
-
-
-def _with_interval(name: str, mean: Any, interval: Any) -> dict[str, str]:
-    low, high = interval
-    return {name: f"{mean:.6g}", f"{name}_low": f"{low:.6g}", f"{name}_high": f"{high:.6g}"}
-
-
-def _print_summary(out: Path, rankings: "Rankings", found: _Summary) -> None:
-    from numpyro_rankings.words import plural
-
-    profiles = found.profiles
-    width = shutil.get_terminal_size((100, 24)).columns
-    print(
-        f"\n{plural(len(profiles), 'group')} in {plural(rankings.num_rankings, 'ranking')} of "
-        f"{plural(rankings.num_items, 'item')}\n"
+    if summary.reference is not None and summary.membership is not None:
+        labels, probability = summary.reference.labels, summary.membership
+    write_assignments(
+        path,
+        {
+            "ranking": range(1, len(row_index) + 1),
+            "ordering": (lists[row] for row in row_index),
+        },
+        (numbers[int(label)] for label in labels),
+        probability,
     )
-    print("cluster     size  (90% interval)   share  agreement  consensus, best first")
-    for i, p in enumerate(profiles, 1):
-        low, high = p.size_interval
-        line = (
-            f"{i:>7} {p.size:>8,.0f}  {f'({low:,.0f}–{high:,.0f})':<15} "
-            f"{p.size / rankings.num_rankings:>6.1%}  {p.agreement:>9.0%}  "
-        )
-        print(line + fit_width(" > ".join(p.consensus), max(20, width - len(line))))
-    if found.reference is not None and found.membership is not None:
-        print_reference(found.reference)
-    print_diagnostics(found.data, out, FILES)
+
+
+def _print_summary(out: Path, rankings: "Rankings", summary: _Summary) -> None:
+    print(
+        f"\n{plural(len(summary.profiles), 'group')} in "
+        f"{plural(rankings.num_rankings, 'ranking')} of {plural(rankings.num_items, 'item')}\n"
+    )
+    print_clusters(
+        "agreement  consensus, best first",
+        ((p, f"{p.agreement:>9.0%}", " > ".join(p.consensus)) for p in summary.profiles),
+        rankings.num_rankings,
+    )
+    if summary.reference is not None:
+        print_reference(summary.reference)
+    print_diagnostics(summary.data, out)

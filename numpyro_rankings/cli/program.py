@@ -1,4 +1,4 @@
-"""The program ``numpyro-rankings``: its commands, and what it returns."""
+"""The program ``numpyro-rankings``: its commands, and its exit status."""
 
 import argparse
 import io
@@ -11,26 +11,27 @@ from numpyro_rankings.cli import check, cluster, fit
 from numpyro_rankings.cli.arguments import PROGRAM, Parser, UserError
 
 _DESCRIPTION = """\
-Find the groups in a file of rankings: each with its consensus order and how sharp it is.
+Find groups in rankings, points or documents with Bayesian mixture models.
 
-A Dirichlet process mixture of generalized Mallows models (Meilă & Chen, UAI 2010), or a
-Plackett–Luce model or mixture (Caron, Teh & Murphy, AoAS 2014), is fitted by Markov chain Monte
-Carlo; lists may be of any length. See '%(prog)s fit --help'.
+'%(prog)s fit' fits a Dirichlet process mixture of generalized Mallows models (Meilă & Chen,
+UAI 2010), or a Plackett–Luce model or mixture (Caron, Teh & Murphy, AoAS 2014), to a file of
+rankings by Markov chain Monte Carlo. The lists may differ in length. For each group it reports the
+consensus order and how closely the members follow it.
 
-Groups of points or documents: see '%(prog)s cluster --help'.
-Whether this machine compiles the samplers rightly: '%(prog)s check'.
+See '%(prog)s COMMAND --help' for the options of a command.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
-    :param argv: arguments, those of the process by default.
-    :return: the exit status: 0, 1 if a check fails, 2 for a user's error, 130 when interrupted.
+    :param argv: the arguments; by default those of the process.
+    :return: the exit status: 0 for success, 1 if a check fails, 2 after a user's error, 130 if
+        interrupted.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # Greek letters on a console that has none
+        if isinstance(stream, io.TextIOWrapper):  # the console may have no Greek letters
             stream.reconfigure(errors="replace")
     try:
         args, unknown = make_parser().parse_known_args(argv)
@@ -55,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the program, with all commands."""
     raw = argparse.RawDescriptionHelpFormatter
     parser = Parser(prog=PROGRAM, description=_DESCRIPTION, formatter_class=raw)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
@@ -66,6 +68,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
+    """Print the version; it is imported only when asked for."""
+
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from numpyro_rankings._version import __version__
 

@@ -1,4 +1,4 @@
-"""What the commands print and write."""
+"""What the commands write and print: the output folder, and the summary on the screen."""
 
 import argparse
 import math
@@ -6,15 +6,18 @@ import os
 import shutil
 import tempfile
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from numpyro_rankings.cli.arguments import UserError
+from numpyro_rankings.words import number, plural, shorten
+
+FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
 
 
 def describe_run(args: argparse.Namespace, thin: int) -> dict[str, str]:
-    """How the run was made, as the report lists it."""
+    """Describe how the run was made, for the last section of the report."""
     import platform
 
     import arviz
@@ -25,9 +28,10 @@ def describe_run(args: argparse.Namespace, thin: int) -> dict[str, str]:
 
     from numpyro_rankings._version import __version__
 
-    sweeps = f"{args.chains} chains of {args.warmup} sweeps of warm-up and {args.draws}"
+    kept = f", of which one in {thin} is kept" if thin > 1 else ""
     return {
-        "run": f"{sweeps} more, every {thin} kept" if thin > 1 else f"{sweeps} kept",
+        "run": f"{plural(args.chains, 'chain')}, each of {plural(args.warmup, 'warm-up sweep')} "
+        f"and {plural(args.draws, 'further sweep')}{kept}",
         "seed": str(args.seed),
         "versions": f"numpyro-rankings {__version__}, numpyro {numpyro.__version__}, "
         f"jax {jax.__version__}, jaxlib {jaxlib.__version__}, arviz {arviz.__version__}, "
@@ -35,11 +39,11 @@ def describe_run(args: argparse.Namespace, thin: int) -> dict[str, str]:
     }
 
 
-def write_at_once(out: Path, files: Sequence[str], write: Callable[[Path], None]) -> None:
-    """Write all files beside the output folder, then move them there at once.
+def write_at_once(out: Path, write: Callable[[Path], None]) -> None:
+    """Write all result files to a temporary folder, then move them to the output folder at once.
 
-    :param write: puts the ``files`` into the folder that it is given.
-    :raises UserError: if that cannot be done.
+    :param write: writes :data:`FILES` to the folder that it is given.
+    :raises UserError: if the folder cannot be written to.
     """
     place = out.absolute()
     try:
@@ -48,8 +52,8 @@ def write_at_once(out: Path, files: Sequence[str], write: Callable[[Path], None]
             done = Path(folder) / "results"
             done.mkdir()
             write(done)
-            if place.exists():  # --force: other files that are there stay
-                for name in files:
+            if place.exists():  # --force: other files in the folder stay
+                for name in FILES:
                     os.replace(done / name, place / name)
             else:
                 shutil.move(done, place)
@@ -57,25 +61,43 @@ def write_at_once(out: Path, files: Sequence[str], write: Callable[[Path], None]
         raise UserError(f"cannot write to {out}: {error.strerror or error}") from None
 
 
+# ---------------------------------------------------------------------------------------------
+# The screen
+# ---------------------------------------------------------------------------------------------
+
+
+def print_clusters(columns: str, rows: Iterable[tuple[Any, str, str]], total: int) -> None:
+    """Print one line for each cluster.
+
+    :param columns: headings of what each row shows after number, size and share.
+    :param rows: a profile with the ``size`` of its cluster, the text of its further columns, and a
+        last text, which is cut to the width of the terminal.
+    :param total: number of all rankings or points.
+    """
+    width = _terminal_width()
+    print(f"cluster     size  (90% interval)   share  {columns}")
+    for cluster, (profile, text, last) in enumerate(rows, 1):
+        low, high = profile.size_interval
+        line = (
+            f"{cluster:>7} {profile.size:>8,.0f}  {f'({low:,.0f}–{high:,.0f})':<15} "
+            f"{profile.size / total:>6.1%}  {text}  "
+        )
+        print(line + shorten(last, max(20, width - len(line))))
+
+
 def print_reference(reference: Any) -> None:
-    """Which partition the groups are those of."""
+    """Print which partition the groups come from."""
     most = math.log(len(reference.labels))
     print()
     _print_wrapped(
-        f"The groups are those of {reference.in_words}: {reference.expected_loss:.3g} nats on "
-        f"average, of {most:.3g} at most."
+        f"The groups are the clusters of {reference.in_words}. Its expected distance from the "
+        f"draws is {reference.expected_loss:.3g} nats; the largest possible distance is {most:.3g}."
     )
 
 
-def _print_wrapped(text: str, indent: str = "") -> None:
-    width = shutil.get_terminal_size((100, 24)).columns
-    print(textwrap.fill(text, max(40, width), initial_indent=indent, subsequent_indent=indent))
-
-
-def print_diagnostics(data: Any, out: Path, files: Sequence[str]) -> None:
-    """Whether the run can be trusted, and where its results are."""
+def print_diagnostics(data: Any, out: Path) -> None:
+    """Print whether the run can be trusted, and where the results are."""
     from numpyro_rankings.diagnostics import diagnostics_table, verdict
-    from numpyro_rankings.words import number
 
     table = diagnostics_table(data)
     print(
@@ -91,9 +113,14 @@ def print_diagnostics(data: Any, out: Path, files: Sequence[str]) -> None:
     print(f"\n{judged.headline}")
     for reason in judged.reasons:
         _print_wrapped(reason, "  ")
-    others = ", ".join(name for name in files if name != "report.html")
+    others = ", ".join(name for name in FILES if name != "report.html")
     print(f"\nResults: {out / 'report.html'} (open it in a browser), {others}")
 
 
-def fit_width(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+def _print_wrapped(text: str, indent: str = "") -> None:
+    width = max(40, _terminal_width())
+    print(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent))
+
+
+def _terminal_width() -> int:
+    return shutil.get_terminal_size((100, 24)).columns

@@ -1,5 +1,6 @@
-"""Tables of rankings, and simulators of every model."""
+"""Files of rankings, the bundled table, and simulators of all models."""
 
+from numpyro_rankings.datasets.formats import read_rankings
 from numpyro_rankings.datasets.pools import (
     DPPlackettLuceSample,
     GammaProcessSample,
@@ -17,7 +18,6 @@ from numpyro_rankings.datasets.simulate import (
 from numpyro_rankings.datasets.tables import (
     list_datasets,
     load_dataset,
-    read_rankings,
     read_table,
     write_table,
 )

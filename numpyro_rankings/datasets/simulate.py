@@ -11,14 +11,11 @@ from numpyro_rankings.ops.codes import max_codes
 from numpyro_rankings.ops.sampling import sample_truncated_geometric
 from numpyro_rankings.rankings import Rankings, RankingsError
 
-_draw_codes = jax.jit(sample_truncated_geometric)  # one compilation, not one per operation
-
-
-# -- simulators --------------------------------------------------------------------------------
+_draw_codes = jax.jit(sample_truncated_geometric)  # compiled as a whole
 
 
 class MallowsMixtureSample(NamedTuple):
-    """Rankings of a simulated mixture, and the truth behind them.
+    """Rankings of a simulated mixture, and the parameters that they were drawn with.
 
     - **rankings** - one row for each of the N rankings, in the order of the assignments.
     - **assignments** - cluster of each ranking, int32 (N,), 0-based.
@@ -40,20 +37,20 @@ def simulate_mallows(
     lengths: Any = None,
     items: Sequence[str] | None = None,
 ) -> Rankings:
-    r"""Rankings from one generalized Mallows model [2].
+    r"""Simulate rankings from one generalized Mallows model [2].
 
-    The code of stage j, which is how far down the center the j-th item stood among those not
-    listed before, is :math:`k = 0, 1, …, n-j` with probability proportional to
+    The code of stage j is the number of items that precede the j-th item in the center and are not
+    listed before it. It is :math:`k = 0, 1, …, n-j` with probability proportional to
     :math:`e^{-k\theta_j}`, independently of the other stages.
 
     :param key: a JAX random key.
     :param num_rankings: N.
-    :param center: the ordering of all n items, best first, that rankings concentrate on.
+    :param center: the center, an ordering of all n items, best first.
     :param concentration: :math:`\theta \ge 0`, a number or one per stage.
-    :param lengths: how many items are listed, a number or one per ranking; by default one for
-        each stage of ``concentration``, and all n if that is a number.
+    :param lengths: the number of items that are listed, one number or one per ranking; by default
+        one item for each stage of ``concentration``, or all n if that is a number.
     :param items: names of the items.
-    :return: the rankings, one row for each; ``unique()`` merges the identical ones.
+    :return: the rankings, one row for each; ``unique()`` merges identical rows.
     """
     centers = _check_centers(np.asarray(center)[None])
     num_items = centers.shape[1]
@@ -79,19 +76,20 @@ def simulate_mallows_mixture(
     centers: Any = None,
     items: Sequence[str] | None = None,
 ) -> MallowsMixtureSample:
-    """Rankings from a mixture of generalized Mallows models [2].
+    """Simulate rankings from a mixture of generalized Mallows models [2].
 
     :param key: a JAX random key.
     :param num_rankings: N.
     :param num_items: n.
-    :param length: how many items are listed, a number or one per ranking.
+    :param length: the number of items that are listed, one number or one per ranking.
     :param num_clusters: C.
     :param concentration: a number, one per stage (T,), or one per cluster and stage (C, T);
-        draws of :class:`~numpyro_rankings.distributions.MallowsConcentrationPrior`, for example.
+        for example draws of
+        :class:`~numpyro_rankings.distributions.MallowsConcentrationPrior`.
     :param weights: shares of the clusters, (C,); equal by default.
-    :param centers: orderings of all items, (C, n); uniformly random by default.
+    :param centers: orderings of all items, (C, n); by default uniformly random.
     :param items: names of the items.
-    :return: the rankings, their clusters, and the parameters of these.
+    :return: the rankings, their clusters, and the parameters of the clusters.
     """
     key_centers, key_clusters, key_codes = jax.random.split(key, 3)
     if centers is None:
@@ -110,7 +108,7 @@ def simulate_mallows_mixture(
 
 
 class PlackettLuceMixtureSample(NamedTuple):
-    """Rankings of a simulated mixture, and the truth behind them.
+    """Rankings of a simulated mixture, and the parameters that they were drawn with.
 
     - **rankings** - one row for each of the N rankings, in the order of the assignments.
     - **assignments** - cluster of each ranking, int32 (N,), 0-based.
@@ -130,16 +128,19 @@ def simulate_plackett_luce(
     choice_sets: Any = None,
     items: Sequence[str] | None = None,
 ) -> Rankings:
-    """Rankings from one Plackett–Luce model: items arrive in a race, k after Exponential(w_k) [3].
+    """Simulate rankings from one Plackett–Luce model [3].
+
+    Items are ranked by their arrival in a race; item k arrives after a time Exponential(w_k).
 
     :param key: a JAX random key.
     :param num_rankings: N.
     :param weights: positive, (n,).
-    :param lengths: how many items are listed, a number or one per ranking; all by default, and at
-        most those that are offered.
-    :param choice_sets: which items each judge is offered, booleans (N, n) or (n,); all by default.
+    :param lengths: the number of items that are listed, one number or one per ranking; by default
+        all. If fewer items are offered, all of those are listed.
+    :param choice_sets: the items that each judge is offered, booleans (N, n) or (n,); by default
+        all.
     :param items: names of the items.
-    :return: the rankings, one row for each; ``unique()`` merges the identical ones.
+    :return: the rankings, one row for each; ``unique()`` merges identical rows.
     """
     weights = _check_weights(np.asarray(weights, float)[None])
     num_items = weights.shape[1]
@@ -167,12 +168,13 @@ def simulate_plackett_luce_mixture(
     shares: Any = None,
     items: Sequence[str] | None = None,
 ) -> PlackettLuceMixtureSample:
-    """Rankings from a mixture of Plackett–Luce models.
+    """Simulate rankings from a mixture of Plackett–Luce models.
 
     :param key: a JAX random key.
     :param num_rankings: N.
-    :param weights: positive, of each cluster, (C, n).
-    :param lengths: how many items are listed, a number or one per ranking; all by default.
+    :param weights: positive, for each cluster, (C, n).
+    :param lengths: the number of items that are listed, one number or one per ranking; by default
+        all.
     :param shares: of the clusters, (C,); equal by default.
     :param items: names of the items.
     :return: the rankings, their clusters, and the normalised weights.
@@ -194,6 +196,7 @@ def _race(
     choice_sets: np.ndarray | None,
     items: Sequence[str] | None,
 ) -> Rankings:
+    """Rank the offered items by exponential arrival times."""
     num_items = weights.shape[1]
     times = np.asarray(jax.random.exponential(key, weights.shape), float) / weights
     if choice_sets is not None:
@@ -206,17 +209,17 @@ def _race(
 
 def _check_weights(weights: np.ndarray) -> np.ndarray:
     if weights.ndim != 2 or not ((weights > 0) & (weights < np.inf)).all():
-        raise RankingsError(f"weights must be positive numbers, got an array {weights.shape[1:]}")
+        raise RankingsError("weights must be a table of finite positive numbers")
     return weights / weights.sum(1, keepdims=True)
 
 
 def _draw_clusters(
     key: Array, num_rankings: int, num_clusters: int, shares: Any, name: str
 ) -> np.ndarray:
-    """Cluster of each ranking, by inversion, which makes no (N, C) table."""
+    """Draw the cluster of each ranking by inversion, which needs no (N, C) table."""
     shares = np.full(num_clusters, 1.0) if shares is None else np.asarray(shares, float)
     if shares.shape != (num_clusters,) or not (shares >= 0).all() or not 0 < shares.sum() < np.inf:
-        raise RankingsError(f"{name} must be {num_clusters} numbers, at least 0 and not all 0")
+        raise RankingsError(f"{name} must be {num_clusters} numbers of at least 0, but not all 0")
     bounds = np.cumsum(shares / shares.sum())[:-1]
     uniform = np.asarray(jax.random.uniform(key, (num_rankings,)))
     return np.searchsorted(bounds, uniform, side="right").astype(np.int32)
@@ -230,10 +233,12 @@ def _simulate(
     lengths: np.ndarray,
     items: Sequence[str] | None,
 ) -> Rankings:
+    """Draw the codes of all rankings, and convert them to orderings."""
     num_items, stages = centers.shape[1], theta.shape[1]
     codes = _draw_codes(key, theta[assignments], max_codes(num_items, stages))
-    # Codes to places, from the last stage back: a place counts in the items listed before it.
-    # This is ordering_from_codes without its table of all n items for each ranking.
+    # Convert codes to places in the center, from the last stage back: the places of later stages
+    # skip that of this stage. This is ordering_from_codes without a table of all n items for each
+    # ranking.
     places = np.array(codes)
     for stage in reversed(range(stages - 1)):
         later = places[:, stage + 1 :]
@@ -245,7 +250,7 @@ def _simulate(
 
 def _check_centers(centers: np.ndarray) -> np.ndarray:
     if centers.ndim != 2 or not (np.sort(centers) == np.arange(centers.shape[1])).all():
-        raise RankingsError("a center must be an ordering of all items 0..n-1, each once")
+        raise RankingsError("a center must list all items 0..n-1, each once")
     return centers.astype(np.int32)
 
 
@@ -254,7 +259,9 @@ def _check_lengths(lengths: Any, num_rankings: int, num_items: int) -> np.ndarra
         raise RankingsError(f"num_rankings must be at least 1, got {num_rankings}")
     array = np.asarray(lengths)
     if array.dtype.kind not in "iu" or array.shape not in ((), (num_rankings,)):
-        raise RankingsError(f"lengths must be a whole number, or one for each of {num_rankings}")
+        raise RankingsError(
+            f"lengths must be a whole number, or one for each of {num_rankings} rankings"
+        )
     if array.min() < 1 or array.max() > num_items:
         raise RankingsError(
             f"lengths must be from 1 to {num_items}, got {array.min()} to {array.max()}"
@@ -265,21 +272,21 @@ def _check_lengths(lengths: Any, num_rankings: int, num_items: int) -> np.ndarra
 def _check_concentrations(
     concentration: Any, num_clusters: int, stages: int, num_items: int
 ) -> np.ndarray:
-    """Concentrations (C, stages), from a number, (T,) or (C, T) with T at least as large."""
+    """Return concentrations (C, stages), from a number, (T,) or (C, T) with T >= stages."""
     theta = np.asarray(concentration, float)
     if theta.ndim > 2 or (theta.ndim == 2 and theta.shape[0] != num_clusters):
         raise RankingsError(
             f"concentration must have shape (), (T,) or ({num_clusters}, T), got {theta.shape}"
         )
     if not (theta >= 0).all() or not np.isfinite(theta).all():
-        raise RankingsError("concentrations must be finite numbers, at least 0")
+        raise RankingsError("concentrations must be finite numbers of at least 0")
     if theta.ndim == 0:
         return np.full((num_clusters, stages), float(theta))
     if theta.shape[-1] == num_items - 1:
-        # the last of all items is forced, whatever its concentration
+        # the last of all items is forced, and its concentration has no effect
         theta = np.concatenate([theta, theta[..., -1:]], axis=-1)
     if theta.shape[-1] < stages:
         raise RankingsError(
-            f"there are {theta.shape[-1]} stages of concentration for lists of {stages} items"
+            f"concentration has {theta.shape[-1]} stages, too few for lists of {stages} items"
         )
     return np.broadcast_to(theta[..., :stages], (num_clusters, stages)).copy()

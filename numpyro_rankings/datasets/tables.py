@@ -1,4 +1,4 @@
-"""Files of rankings, and the bundled table."""
+"""The project's own text format of rankings, and the bundled table."""
 
 import os
 import re
@@ -8,72 +8,20 @@ from pathlib import Path
 
 import numpy as np
 
-from numpyro_rankings.preflib import check_writable_names, read_lines, read_preflib
-from numpyro_rankings.rankings import Rankings, RankingsError
+from numpyro_rankings.preflib import check_writable_names, read_lines
+from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
 
 _ITEM = re.compile(r"#\s*item\s+([^\s,>:={}]+)\s*:(.*)")
 _COLUMNS = ("count,ordering", "count,ordering,offered")
 
 
-def list_datasets() -> list[str]:
-    """Names of the bundled tables, for :func:`load_dataset`."""
-    folder = resources.files("numpyro_rankings") / "data"
-    names = (entry.name for entry in folder.iterdir())
-    return sorted(name.removesuffix(".csv") for name in names if name.endswith(".csv"))
-
-
-def load_dataset(name: str = "apa1980") -> Rankings:
-    """A bundled table of real rankings.
-
-    ``apa1980`` are the 15,449 ballots of the presidential election of the American Psychological
-    Association in 1980: five candidates, of whom A and C are research psychologists, D and E
-    clinical and B community psychologists; 205 distinct ballots, 5,738 of them complete. It is
-    the example of [1].
-
-    :param name: one of :func:`list_datasets`.
-    :return: the rankings, one row per distinct one.
-
-    .. doctest::
-
-       >>> from numpyro_rankings.datasets import load_dataset
-       >>> load_dataset()
-       Rankings(15449 of 5 items, 205 distinct rows, lengths 1-5)
-    """
-    if name not in list_datasets():
-        raise RankingsError(f"there is no data set {name!r}; there is {', '.join(list_datasets())}")
-    with resources.as_file(resources.files("numpyro_rankings") / "data" / f"{name}.csv") as path:
-        return read_table(path)
-
-
-def read_rankings(path: str | os.PathLike) -> Rankings:
-    """Read a file of rankings, whose extension says what it is.
-
-    :param path: a PrefLib file ``.soc`` or ``.soi``, read by
-        :func:`~numpyro_rankings.preflib.read_preflib`, or a table ``.csv``, read by
-        :func:`~numpyro_rankings.datasets.read_table`.
-    :return: the rankings.
-    :raises RankingsError: beginning with ``FILE:LINE:``, for a file that is not what it says.
-    """
-    extension = Path(path).suffix.lower()
-    if extension == ".csv":
-        return read_table(path)
-    if extension in (".soc", ".soi", ".toc", ".toi"):
-        return read_preflib(path)
-    if not Path(path).exists():
-        raise RankingsError(f"{os.fspath(path)}: no such file")
-    raise RankingsError(
-        f"{os.fspath(path)}: the extension {extension!r} is not known; expected a PrefLib file "
-        ".soc or .soi, or a table .csv"
-    )
-
-
 def read_table(path: str | os.PathLike) -> Rankings:
-    """Read rankings from the project's own small text format.
+    """Read rankings in the project's own text format.
 
-    Lines that begin with ``#`` are comments, but for those that say the items: in index order, a
-    code without blanks or ``,>:={}``, and the name. Then comes a line with the names of the
-    columns, and a line for each row: how many rankings it stands for, and the codes of the items
-    that they list, best first::
+    Lines that begin with ``#`` are comments, except those that name the items in index order, each
+    with a code (without blanks or ``,>:={}``) and a name. They are followed by a line with the
+    names of the columns, and by a line for each row: the number of rankings that it stands for, and
+    the codes of the items that they list, best first::
 
         # title: A small election
         # item A: Ann Able
@@ -83,12 +31,12 @@ def read_table(path: str | os.PathLike) -> Rankings:
         14,C>A>B
         6,B
 
-    A third column ``offered``, if there is one, holds the choice set: the codes of the items that
-    were offered, with blanks between them.
+    An optional third column ``offered`` contains the choice set: the codes of the items that were
+    offered, separated by blanks.
 
     :param path: the file.
-    :return: the rankings, row by row as in the file.
-    :raises RankingsError: beginning with ``FILE:LINE:``, for a file that is not like that.
+    :return: the rankings, with the rows of the file.
+    :raises RankingsError: beginning with ``FILE:LINE:``, if the file is not in this format.
     """
     name = os.fspath(path)
     codes: dict[str, int] = {}
@@ -126,7 +74,7 @@ def read_table(path: str | os.PathLike) -> Rankings:
         choice_sets = np.zeros((len(rows), len(names)), bool)
         for row, items in enumerate(offered):
             choice_sets[row, items] = True
-    return Rankings._build(
+    return build_rankings(
         rows, tuple(names), counts, choice_sets, where=lambda row: f"{name}:{where[row]}"
     )
 
@@ -134,13 +82,13 @@ def read_table(path: str | os.PathLike) -> Rankings:
 def write_table(
     rankings: Rankings, path: str | os.PathLike, title: str = "", citation: str = ""
 ) -> None:
-    """Write the format of :func:`read_table`; reading it gives ``rankings.unique()`` again.
+    """Write rankings in the format of :func:`read_table`, which reads ``rankings.unique()``.
 
     :param rankings: any rankings; their items get the codes 1, 2, …, n.
-    :param path: the file.
-    :param title: what the data are.
-    :param citation: where they come from.
-    :raises RankingsError: if a name does not fit the format; nothing is written then.
+    :param path: the file to write.
+    :param title: a title of the data.
+    :param citation: the source of the data.
+    :raises RankingsError: if the name of an item does not fit the format; then nothing is written.
     """
     check_writable_names(os.fspath(path), rankings.items)
     merged = rankings.unique()
@@ -175,11 +123,11 @@ def _parse_columns(line: str, codes: dict[str, int]) -> int:
     if columns not in _COLUMNS:
         raise RankingsError(
             f"expected the columns {_COLUMNS[0]!r}, got {line[:40]!r}; the format is that of "
-            "numpyro_rankings.datasets.tables.read_table"
+            "numpyro_rankings.datasets.read_table"
         )
     if len(codes) < 2:
         raise RankingsError(
-            "a ranking needs at least 2 items, each named on a line such as '# item A: Ann Able', "
+            "a ranking needs at least 2 items, each named by a line such as '# item A: Ann Able', "
             f"got {len(codes)}"
         )
     return columns.count(",") + 1
@@ -202,3 +150,39 @@ def _parse_items(texts: Sequence[str], codes: dict[str, int]) -> list[int]:
             known = list(codes) if len(codes) <= 10 else [*list(codes)[:10], "…"]
             raise RankingsError(f"there is no item {text[:40]!r}; expected {', '.join(known)}")
     return [codes[text] for text in texts]
+
+
+# ---------------------------------------------------------------------------------------------
+# The bundled table
+# ---------------------------------------------------------------------------------------------
+
+
+def list_datasets() -> list[str]:
+    """Return the names of the bundled tables, for :func:`load_dataset`."""
+    folder = resources.files("numpyro_rankings") / "data"
+    names = (entry.name for entry in folder.iterdir())
+    return sorted(name.removesuffix(".csv") for name in names if name.endswith(".csv"))
+
+
+def load_dataset(name: str = "apa1980") -> Rankings:
+    """Load a bundled table of real rankings.
+
+    ``apa1980`` contains the 15,449 ballots of the presidential election of the American
+    Psychological Association in 1980. There were five candidates: A and C are research
+    psychologists, D and E clinical psychologists, and B is a community psychologist. 205 ballots
+    are distinct; 5,738 of all ballots are complete. It is the example of [1].
+
+    :param name: one of :func:`list_datasets`.
+    :return: the rankings, one row for each distinct ranking.
+
+    .. doctest::
+
+       >>> from numpyro_rankings.datasets import load_dataset
+       >>> load_dataset()
+       Rankings(15449 of 5 items, 205 distinct rows, lengths 1-5)
+    """
+    if name not in list_datasets():
+        known = ", ".join(list_datasets())
+        raise RankingsError(f"there is no data set {name!r}; the bundled data are {known}")
+    with resources.as_file(resources.files("numpyro_rankings") / "data" / f"{name}.csv") as path:
+        return read_table(path)

@@ -1,4 +1,4 @@
-"""Answers, groups and tables of a report."""
+"""Sections of a report in words and tables: short answers, verdict, groups, weights, θ."""
 
 import html
 from collections.abc import Mapping, Sequence
@@ -8,46 +8,52 @@ import numpy as np
 
 from numpyro_rankings import plots
 from numpyro_rankings.diagnostics import Verdict
-from numpyro_rankings.point_estimates import ReferencePartition, credible_ball
-from numpyro_rankings.rankings import Rankings
-from numpyro_rankings.report.page import embedded_figure
-from numpyro_rankings.summaries import PartitionProfile, WeightsProfile
+from numpyro_rankings.report.findings import Findings
+from numpyro_rankings.report.page import (
+    cell_with_interval,
+    embedded_figure,
+    grid,
+    not_shown,
+    section,
+    table,
+)
+from numpyro_rankings.summaries import WeightsProfile
 from numpyro_rankings.words import plural
 
-_ITEMS_SHOWN = 12
-ITEMS_AT_TOP = 5
 CLUSTERS_SHOWN = 6
+_ITEMS_SHOWN = 12
+_ITEMS_IN_ANSWERS = 5
 _ITEMS_IN_TABLE = 40
 _CLUSTERS_IN_TABLE = 50
+_LEAST_REST = 0.005  # share of the rankings in no cluster of the profiles that is worth a line
 
 
-def short_answers(
-    data: Any,
-    profiles: Sequence[Any],
-    total: int,
-    what_question: str,
-    what_they_are: Sequence[str],
-    judged: Verdict,
-    reference: ReferencePartition | None,
-    details: Mapping[str, str],
-) -> str:
-    """The questions that everybody has, and short answers, before anything else."""
+def short_answers(findings: Findings, question: str, answers: Sequence[str]) -> str:
+    """Return the box at the top of the page, with short answers to the first questions.
+
+    :param question: what the clusters are, as a question.
+    :param answers: its answer for each cluster.
+    """
+    profiles, details = findings.profiles, findings.details
     shown = profiles[:CLUSTERS_SHOWN]
     rest = len(profiles) - len(shown)
     more = [f"and {plural(rest, 'smaller one')}, see below"] if rest else []
-    shares = [f"cluster {i}: {p.size / total:.0%} of all" for i, p in enumerate(shown, 1)]
-    others = 1 - sum(p.size for p in profiles) / total
-    come_and_go = [f"in clusters that come and go: {others:.0%}"] if others >= 0.005 else []
-    are = [f"cluster {i}: {text}" for i, text in enumerate(what_they_are[: len(shown)], 1)]
-    answers = {
-        "How many groups?": [_how_many(data, profiles, reference)],
-        "Who is in them?": [*shares, *more, *come_and_go],
-        what_question: [*are, *more],
-        "Can I trust it?": [judged.headline],
+    shares = [f"cluster {i}: {p.size / findings.total:.0%} of all" for i, p in enumerate(shown, 1)]
+    others = 1 - sum(p.size for p in profiles) / findings.total
+    if others >= _LEAST_REST:
+        more_shares = [*more, f"in clusters that only some of the draws have: {others:.0%}"]
+    else:
+        more_shares = more
+    are = [f"cluster {i}: {text}" for i, text in enumerate(answers[: len(shown)], 1)]
+    box = {
+        "How many groups?": [_how_many(findings)],
+        "Who is in them?": [*shares, *more_shares],
+        question: [*are, *more],
+        "Can I trust it?": [findings.verdict.headline],
     }
     rows = "".join(
-        f"<dt>{question}</dt><dd>{'<br>'.join(html.escape(line) for line in lines)}</dd>"
-        for question, lines in answers.items()
+        f"<dt>{name}</dt><dd>{'<br>'.join(html.escape(line) for line in lines)}</dd>"
+        for name, lines in box.items()
     )
     if "command" in details:
         versions = html.escape(details.get("versions", ""))
@@ -58,17 +64,25 @@ def short_answers(
     return f'<section class="answers"><dl>{rows}</dl></section>\n'
 
 
-def _how_many(data: Any, profiles: Sequence[Any], reference: ReferencePartition | None) -> str:
-    number = plural(len(profiles), "group")
-    if reference is None:
-        return f"{number}: one population was fitted."
-    numbers = np.asarray(data["posterior"]["num_clusters"]).ravel()
+def _how_many(findings: Findings) -> str:
+    number = plural(len(findings.profiles), "group")
+    if findings.reference is None:
+        return f"{number}: a single population was fitted."
+    numbers = np.asarray(findings.data["posterior"]["num_clusters"]).ravel()
     low, high = np.quantile(numbers, (0.05, 0.95), method="inverted_cdf").astype(int)
-    spread = plural(low, "cluster") if low == high else f"{low} to {high} clusters"
-    return f"{number}, those of {reference.in_words}. The draws have {spread} (90% interval)."
+    return (
+        f"{number}, the clusters of {findings.reference.in_words}. The draws have "
+        f"{clusters(low, high)} (90% interval)."
+    )
+
+
+def clusters(low: int, high: int) -> str:
+    """Return a range of numbers of clusters in words."""
+    return plural(low, "cluster") if low == high else f"{low} to {high} clusters"
 
 
 def verdict_box(judged: Verdict) -> str:
+    """Return the verdict and its reasons."""
     reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in judged.reasons)
     return (
         f'<section class="verdict {judged.level}"><strong>'
@@ -76,150 +90,141 @@ def verdict_box(judged: Verdict) -> str:
     )
 
 
-def groups(profiles: Sequence[Any], rankings: Rankings, has_files: bool) -> str:
-    total, cards = rankings.num_rankings, []
-    for i, p in enumerate(profiles):
-        share = p.size / total
-        shown = p.consensus[:_ITEMS_SHOWN]
-        items = "".join(f"<li><b>{j}</b>{html.escape(x)}</li>" for j, x in enumerate(shown, 1))
-        if len(p.consensus) > len(shown):
-            items += f"<li>and {len(p.consensus) - len(shown)} more</li>"
-        low, high = p.size_interval
-        found = "" if p.presence > 0.995 else f"<span>found in {p.presence:.0%} of draws</span>"
-        cards.append(
-            f'<section class="group"><header><h3>Cluster {i + 1}</h3>'
-            f"<span>{p.size:,.0f} rankings, {share:.1%}</span>"
-            f'<span class="soft">90% interval {low:,.0f} to {high:,.0f}</span>'
-            f'<span class="soft">agreement {p.agreement:.0%}</span>{found}</header>'
-            f'<div class="track" role="img" aria-label="{share:.1%} of the rankings">'
-            f'<div class="bar" style="width:{100 * share:.2f}%;'
-            f'background:{plots.COLORS[i % len(plots.COLORS)]}"></div></div>'
-            f'<ol class="order">{items}</ol></section>\n'
-        )
-    if isinstance(profiles[0], WeightsProfile):
+def short_order(names: Sequence[str], most: int = _ITEMS_SHOWN) -> str:
+    """Return the beginning of an order in one line."""
+    return " > ".join(names[:most]) + (" > …" if len(names) > most else "")
+
+
+def wants(findings: Findings) -> list[str]:
+    """Return the top of the consensus order of each cluster of rankings."""
+    return [short_order(p.consensus, _ITEMS_IN_ANSWERS) for p in findings.profiles]
+
+
+def groups(findings: Findings) -> str:
+    """Return the section with a card for each cluster of rankings."""
+    if isinstance(findings.profiles[0], WeightsProfile):
         order = (
-            "Items of each cluster by their weight, the chance to be named first. Agreement is 0% "
-            "where all are equal and 100% where all members name the same one first."
+            "The items of each cluster, in the order of their weights, which are the probabilities "
+            "to be named first. Agreement is 0% if all weights are equal, and 100% if all members "
+            "name the same item first."
         )
     else:
         order = (
-            "Consensus order of each cluster, best first (cumulative-probability consensus). "
-            "Agreement is 0% where its members rank by chance and 100% where all rank alike."
+            "The consensus order of each cluster, best first (cumulative-probability consensus). "
+            "Agreement is 0% if its members rank at random, and 100% if all rank alike."
         )
-    file = " Which ranking is in which is in assignments.csv." if has_files else ""
+    sizes = "Sizes are means over the draws that have the cluster."
+    has_files = "command" in findings.details
+    file = " The cluster of each ranking is in assignments.csv." if has_files else ""
+    cards = (_card(i, p, findings.total) for i, p in enumerate(findings.profiles))
+    return section("Who is in the groups", f"{order} {sizes}{file}") + "".join(cards)
+
+
+def _card(i: int, p: Any, total: int) -> str:
+    share = p.size / total
+    shown = p.consensus[:_ITEMS_SHOWN]
+    items = "".join(f"<li><b>{j}</b>{html.escape(x)}</li>" for j, x in enumerate(shown, 1))
+    if len(p.consensus) > len(shown):
+        items += f"<li>and {len(p.consensus) - len(shown)} more</li>"
+    low, high = p.size_interval
+    found = "" if p.presence > 0.995 else f"<span>found in {p.presence:.0%} of the draws</span>"
     return (
-        f'<h2>Who is in the groups</h2>\n<p class="soft">{order} Sizes are means over the draws '
-        f"that have the cluster.{file}</p>\n" + "".join(cards)
+        f'<section class="group"><header><h3>Cluster {i + 1}</h3>'
+        f"<span>{p.size:,.0f} rankings, {share:.1%}</span>"
+        f'<span class="soft">90% interval {low:,.0f} to {high:,.0f}</span>'
+        f'<span class="soft">agreement {p.agreement:.0%}</span>{found}</header>'
+        f'<div class="track" role="img" aria-label="{share:.1%} of the rankings">'
+        f'<div class="bar" style="width:{100 * share:.2f}%;'
+        f'background:{plots.COLORS[i % len(plots.COLORS)]}"></div></div>'
+        f'<ol class="order">{items}</ol></section>\n'
     )
 
 
-def table_of_clusters(
-    profiles: Sequence[PartitionProfile], columns: Mapping[str, Sequence[str]], total: int
-) -> str:
-    """The table of the clusters of a partition."""
-    head = "".join(
-        f"<th>{html.escape(name)}</th>"
-        for name in ("cluster", "size", "90% interval", "share", "presence", "cohesion", *columns)
-    )
-    rows = ""
-    for i, p in enumerate(profiles[:_CLUSTERS_IN_TABLE]):
-        low, high = p.size_interval
-        cells = (
+def table_of_clusters(findings: Findings, columns: Mapping[str, Sequence[str]]) -> str:
+    """Return the section with the table of the clusters of points.
+
+    :param columns: further columns: their headings, and a text for each cluster.
+    """
+    shown = findings.profiles[:_CLUSTERS_IN_TABLE]
+    rows = [
+        (
             f"{i + 1}",
             f"{p.size:,.1f}",
-            f"{low:,.0f}–{high:,.0f}",
-            f"{p.size / total:.1%}",
+            f"{p.size_interval[0]:,.0f}–{p.size_interval[1]:,.0f}",
+            f"{p.size / findings.total:.1%}",
             f"{p.presence:.0%}",
             f"{p.cohesion:.0%}",
-            *(texts[i] for texts in columns.values()),
+            *(html.escape(texts[i]) for texts in columns.values()),
         )
-        rows += "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
-    rest = len(profiles) - _CLUSTERS_IN_TABLE
-    more = f'<p class="soft">{plural(rest, "smaller cluster")} not shown.</p>' if rest > 0 else ""
-    return (
-        '<h2>What the groups are</h2>\n<p class="soft">Sizes are means over the draws that have '
-        "the cluster, and presence is the share of these. Cohesion is how often two of its members "
-        "are together. Who is in which cluster is in assignments.csv.</p>\n"
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>{more}\n"
+        for i, p in enumerate(shown)
+    ]
+    head = ("cluster", "size", "90% interval", "share", "presence", "cohesion", *columns)
+    text = (
+        "Sizes are means over the draws that have the cluster, and presence is the share of these "
+        "draws. Cohesion is the mean probability that two members of the cluster are together. The "
+        "cluster of each point is in assignments.csv."
     )
+    rest = not_shown(len(findings.profiles) - len(shown), "smaller cluster")
+    return section("What the groups are", text) + table(head, rows) + rest
 
 
 def table_of_weights(profiles: Sequence[Any], items: Sequence[str]) -> str:
-    figures = "".join(
+    """Return the section with the weights of the items, as figures and as a table."""
+    shown = profiles[:CLUSTERS_SHOWN]
+    figures = (
         embedded_figure(
             plots.plot_weights(p, items, color=plots.COLORS[i % len(plots.COLORS)]),
-            f"Cluster {i + 1}. Entropy of its weights {p.entropy:.2f} of the largest."
-            + (f" All unlisted items: {p.unseen_weight:.2g}." if p.unseen_interval else ""),
+            f"Cluster {i + 1}. The entropy of its weights is {p.entropy:.2f} of the largest "
+            "possible."
+            + (
+                f" Weight of all unlisted items: {p.unseen_weight:.2g}."
+                if p.unseen_interval
+                else ""
+            ),
         )
-        for i, p in enumerate(profiles[:CLUSTERS_SHOWN])
+        for i, p in enumerate(shown)
     )
-    rest = len(profiles) - CLUSTERS_SHOWN
-    more = f'<p class="soft">{plural(rest, "smaller cluster")} not shown.</p>' if rest > 0 else ""
     total = sum(p.size for p in profiles)
     mean = sum(p.size / total * p.weights for p in profiles)
-    shown = np.argsort(-mean, kind="stable")[:_ITEMS_IN_TABLE]
-    clusters = profiles[:CLUSTERS_SHOWN]
-    head = "".join(f"<th>cluster {i}</th>" for i in range(1, len(clusters) + 1))
-    rows = "".join(
-        f"<tr><td>{html.escape(items[k])}</td>"
-        + "".join(
-            f'<td>{p.weights[k]:.3f} <span class="soft">({p.weights_interval[k, 0]:.3f}–'
-            f"{p.weights_interval[k, 1]:.3f})</span></td>"
-            for p in clusters
-        )
-        + "</tr>"
-        for k in shown
+    heaviest = np.argsort(-mean, kind="stable")[:_ITEMS_IN_TABLE]
+    rows = (
+        [
+            html.escape(items[k]),
+            *(cell_with_interval(p.weights[k], p.weights_interval[k]) for p in shown),
+        ]
+        for k in heaviest
     )
-    left = len(items) - len(shown)
-    tail = f'<p class="soft">{plural(left, "item")} of less weight not shown.</p>' if left else ""
+    text = (
+        "At each place, an item is chosen from those that are left with a probability proportional "
+        "to its weight. Means and 90% intervals of the weights, for the largest clusters."
+    )
     return (
-        "<h2>What each item weighs</h2>\n"
-        '<p class="soft">At each place an item is chosen with a chance in proportion to its '
-        "weight among those still left. Means and 90% intervals; of the largest clusters.</p>\n"
-        f'<div class="grid">{figures}</div>{more}\n'
-        f'<div class="scroll"><table><thead><tr><th></th>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>{tail}\n"
+        section("What each item weighs", text)
+        + grid(figures)
+        + not_shown(len(profiles) - len(shown), "smaller cluster")
+        + table(["", *(f"cluster {i}" for i in range(1, len(shown) + 1))], rows)
+        + not_shown(len(items) - len(heaviest), "item of lower weight")
     )
 
 
 def concentrations(profiles: Sequence[Any]) -> str:
-    num_stages = len(profiles[0].concentration)
-    head = "".join(f"<th>stage {j}</th>" for j in range(1, num_stages + 1))
-    rows = "".join(
-        f"<tr><td>cluster {i}</td>"
-        + "".join(
-            f'<td>{mean:.3f} <span class="soft">({low:.3f}–{high:.3f})</span></td>'
-            for mean, (low, high) in zip(p.concentration, p.concentration_interval, strict=True)
-        )
-        + "</tr>"
+    """Return the section with the concentrations θ, as a figure and as a table."""
+    stages = range(1, len(profiles[0].concentration) + 1)
+    rows = (
+        [
+            f"cluster {i}",
+            *map(cell_with_interval, p.concentration, p.concentration_interval),
+        ]
         for i, p in enumerate(profiles, 1)
     )
-    return (
-        "<h2>How sharp each choice is</h2>\n"
-        '<p class="soft">θ of stage j is how strongly the j-th choice follows the consensus among '
-        "the items still left: 0 is chance; at θ the next item down is e<sup>θ</sup> times less "
-        "likely.</p>\n"
-        + embedded_figure(
-            plots.plot_concentration(profiles), "Mean θ by stage, with 90% intervals."
-        )
-        + f'<div class="scroll"><table><thead><tr><th></th>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>\n"
+    text = (
+        "θ of stage j is how closely the j-th choice follows the consensus order of the items that "
+        "are left. With θ = 0 the choice is random; otherwise each item is e<sup>θ</sup> times "
+        "less likely than the one above it."
     )
-
-
-def short_order(names: Sequence[str], most: int = _ITEMS_SHOWN) -> str:
-    return " > ".join(names[:most]) + (" > …" if len(names) > most else "")
-
-
-def which_partition(reference: ReferencePartition, labels: np.ndarray, noun: str) -> str:
-    """What the groups are those of, and how far the draws lie from it."""
-    ball = credible_ball(labels, reference.labels)
-    fewest, most = (len(np.unique(x)) for x in (ball.fewest, ball.most))
-    spread = plural(fewest, "cluster") if fewest == most else f"{fewest} to {most} clusters"
+    figure = plots.plot_concentration(profiles)
     return (
-        f"The groups are those of {html.escape(reference.in_words)}. Expected loss: "
-        f"{reference.expected_loss:.3g} nats, where 0 is agreement with every draw and "
-        f"{np.log(len(reference.labels)):.3g}, the log of the number of {noun}s, is the most there "
-        f"can be. Credible ball: 95% of the draws are within {ball.radius:.3g} nats, with {spread}."
+        section("How sharp each choice is", text)
+        + embedded_figure(figure, "Mean θ by stage, with 90% intervals.")
+        + table(["", *(f"stage {j}" for j in stages)], rows)
     )

@@ -1,4 +1,4 @@
-"""Figures of a report, with what they say."""
+"""Sections of a report with figures: orders, partition, predictive checks, chains."""
 
 import html
 from collections.abc import Sequence
@@ -8,116 +8,141 @@ import numpy as np
 
 from numpyro_rankings import plots
 from numpyro_rankings.diagnostics import ESS_GOOD, R_HAT_GOOD
-from numpyro_rankings.point_estimates import ReferencePartition
+from numpyro_rankings.point_estimates import ReferencePartition, credible_ball
 from numpyro_rankings.predictive_checks import PredictiveCheck, PredictiveChecks
 from numpyro_rankings.rankings import Rankings
-from numpyro_rankings.report.answers import CLUSTERS_SHOWN, short_order, which_partition
-from numpyro_rankings.report.page import embedded_figure
+from numpyro_rankings.report.answers import CLUSTERS_SHOWN, clusters, short_order
+from numpyro_rankings.report.findings import Findings, labels_of_draws
+from numpyro_rankings.report.page import embedded_figure, grid, not_shown, section, table
 from numpyro_rankings.words import number, plural, quantity_name
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
-_CHECK_CAPTION = "Shares of first places, observed and in replications."
+_TRACES_SHOWN = 8
+_ITEMS_CHECKED = 20
 
 
 def consensus_figures(profiles: Sequence[Any], rankings: Rankings) -> str:
+    """Return the section with the mean ranks of each cluster."""
     items = [str(name) for name in rankings.items]
-    figures = "".join(
+    figures = (
         embedded_figure(
             plots.plot_consensus(p, items, color=plots.COLORS[i % len(plots.COLORS)]),
-            f"Cluster {i + 1}. Most frequent center, {p.map_probability:.0%} of the draws: "
+            f"Cluster {i + 1}. The most frequent center, in {p.map_probability:.0%} of the draws: "
             + short_order(p.map_consensus),
         )
         for i, p in enumerate(profiles[:CLUSTERS_SHOWN])
     )
-    rest = len(profiles) - CLUSTERS_SHOWN
-    more = f'<p class="soft">{plural(rest, "smaller cluster")} not shown.</p>' if rest > 0 else ""
-    return f'<h2>How sure each order is</h2>\n<div class="grid">{figures}</div>{more}\n'
+    rest = not_shown(len(profiles) - CLUSTERS_SHOWN, "smaller cluster")
+    return f"<h2>How certain each order is</h2>\n{grid(figures)}{rest}"
 
 
-def partition_figures(
-    data: Any,
-    profiles: Sequence[Any],
-    reference: ReferencePartition,
-    labels: np.ndarray,
-    more: Sequence[tuple["Axes", str]] = (),
-) -> str:
+def partition_figures(findings: Findings, more: Sequence[tuple["Axes", str]] = ()) -> str:
+    """Return the section about the partition; nothing if there is one cluster only.
+
+    :param more: further figures and their captions.
+    """
+    data, profiles, reference = findings.data, findings.profiles, findings.reference
+    labels = labels_of_draws(data)
+    if labels is None or reference is None:
+        return ""
     if len(profiles) == 1 and float(np.max(data["posterior"]["num_clusters"])) == 1:
         return ""
     noun = data["posterior"]["assignments"].dims[-1]
-    return (
-        f'<h2>Who goes with whom</h2>\n<p class="soft">'
-        f'{which_partition(reference, labels, noun)}</p>\n<div class="grid">'
-        + embedded_figure(
+    figures = [
+        (
             plots.plot_coclustering(data, reference, order=[p.label for p in profiles]),
-            f"How often two {noun}s share a cluster. Sharp blocks are groups that the draws "
-            "agree on.",
-        )
-        + embedded_figure(plots.plot_num_clusters(data), "How many clusters the draws have.")
-        + "".join(embedded_figure(ax, caption) for ax, caption in more)
-        + "</div>\n"
+            f"Probability that two {noun}s share a cluster. Sharp blocks are groups on which the "
+            "draws agree.",
+        ),
+        (plots.plot_num_clusters(data), "Number of clusters in the draws."),
+        *more,
+    ]
+    return section("Who goes with whom", _which_partition(reference, labels, noun)) + grid(
+        embedded_figure(ax, caption) for ax, caption in figures
+    )
+
+
+def _which_partition(reference: ReferencePartition, labels: np.ndarray, noun: str) -> str:
+    """Return which partition the groups come from, and how far the draws are from it."""
+    ball = credible_ball(labels, reference.labels)
+    fewest, most = (len(np.unique(x)) for x in (ball.fewest, ball.most))
+    return (
+        f"The groups are the clusters of {html.escape(reference.in_words)}. Its expected distance "
+        f"from the draws is {reference.expected_loss:.3g} nats. A distance of 0 means agreement "
+        f"with all draws; the largest possible distance, the log of the number of {noun}s, is "
+        f"{np.log(len(reference.labels)):.3g}. Credible ball: 95% of the draws are within "
+        f"{ball.radius:.3g} nats, with {clusters(fewest, most)}."
     )
 
 
 def predictive_checks(checks: PredictiveChecks) -> str:
-    """Whether the model would produce such rankings; the extreme pairs in words."""
-    number, outside = _outside(checks.top)
+    """Return the section that compares the rankings with replications from the model."""
+    num_shares, num_shares_outside = _outside(checks.top)
     above = np.triu(np.ones(checks.pairs.observed.shape, bool), 1)
     pairs = PredictiveCheck(*(x[above] for x in checks.pairs))
-    num_pairs, outside_pairs = _outside(pairs)
+    num_pairs, num_pairs_outside = _outside(pairs)
+    text = (
+        "For each ranking, replications are drawn from its cluster in the fitted model. They "
+        f"should resemble the observed rankings. {num_shares_outside} of "
+        f"{plural(num_shares, 'share')} of first places (by chance, one in ten) and "
+        f"{num_pairs_outside:,} of {plural(num_pairs, 'preference')} between pairs of items are "
+        f"outside the 90% intervals of the replications.{_worst_pair(checks)}"
+    )
+    figure = plots.plot_predictive_check(checks.top, checks.items, _ITEMS_CHECKED)
+    caption = "Shares of first places, observed and replicated."
+    return section("Does the model fit", text) + grid([embedded_figure(figure, caption)])
+
+
+def _worst_pair(checks: PredictiveChecks) -> str:
     low, high = checks.pairs.interval[..., 0], checks.pairs.interval[..., 1]
     seen = checks.pairs.observed
     far = np.nan_to_num(np.maximum(seen - high, low - seen), nan=-1.0)
     first, second = np.unravel_index(int(np.argmax(far)), far.shape)
-    worst = ""
-    if far[first, second] > 0:
-        worst = (
-            f" The pair that is furthest off: {seen[first, second]:.1%} have "
-            f"{html.escape(checks.items[first])} above {html.escape(checks.items[second])}, "
-            f"against {low[first, second]:.1%} to {high[first, second]:.1%} in replications."
-        )
+    if far[first, second] <= 0:
+        return ""
     return (
-        "<h2>Does the model fit</h2>\n"
-        '<p class="soft">Rankings drawn anew from the fitted model, each from its own cluster, '
-        f"should look like those observed. Outside the 90% of the replications are {outside} of "
-        f"{plural(number, 'share')} of first places, where one in ten would be by chance, and "
-        f"{outside_pairs:,} of {plural(num_pairs, 'preference')} between pairs of items."
-        f"{worst}</p>\n"
-        '<div class="grid">'
-        + embedded_figure(plots.plot_predictive_check(checks.top, checks.items, 20), _CHECK_CAPTION)
-        + "</div>\n"
+        f" The largest deviation: {seen[first, second]:.1%} rank "
+        f"{html.escape(checks.items[first])} above {html.escape(checks.items[second])}, but "
+        f"{low[first, second]:.1%} to {high[first, second]:.1%} of the replications do."
     )
 
 
 def _outside(check: PredictiveCheck) -> tuple[int, int]:
-    """How many are compared, and how many of them are outside their interval."""
+    """Return how many quantities are compared, and how many are outside their interval."""
     known = ~np.isnan(check.mean) & ~np.isnan(check.observed)
     low, high = check.interval[known].T
     seen = check.observed[known]
     return int(known.sum()), int(((seen < low) | (seen > high)).sum())
 
 
-def traces(data: Any, table: "pd.DataFrame") -> str:
-    moving = list(table.index[table["note"] != "constant"])
-    figures = "".join(embedded_figure(plots.plot_trace(data, name)) for name in moving[:8])
-    rows = "".join(
-        f"<tr><td>{html.escape(quantity_name(str(name)))}</td><td>{row['mean']:,.4g}</td>"
-        f"<td>{row['sd']:,.3g}</td>"
-        + "".join(
-            f"<td>{number(row[column], spec)}</td>"
-            for column, spec in (("ess_bulk", ",.0f"), ("ess_tail", ",.0f"), ("r_hat", ".3f"))
+def traces(findings: Findings) -> str:
+    """Return the section with the diagnostics, as a table and as traces."""
+    diagnostics = findings.table
+    moving = list(diagnostics.index[diagnostics["note"] != "constant"])
+    rows = (
+        (
+            html.escape(quantity_name(str(name))),
+            f"{row['mean']:,.4g}",
+            f"{row['sd']:,.3g}",
+            number(row["ess_bulk"], ",.0f"),
+            number(row["ess_tail"], ",.0f"),
+            number(row["r_hat"], ".3f"),
+            row["note"],
         )
-        + f"<td>{row['note']}</td></tr>"
-        for name, row in table.iterrows()
+        for name, row in diagnostics.iterrows()
+    )
+    text = (
+        "These quantities do not depend on how the clusters are numbered. The lines of different "
+        f"colours, one for each chain, should overlap. R-hat should be below {R_HAT_GOOD}, and ESS "
+        f"above {ESS_GOOD}."
     )
     return (
-        "<h2>Do the chains agree</h2>\n"
-        '<p class="soft">Of quantities that do not depend on how clusters are numbered. Lines of '
-        "different colours, one for each chain, should lie over one another; R-hat should be "
-        f"below {R_HAT_GOOD} and ESS above {ESS_GOOD}.</p>\n"
-        '<div class="scroll"><table><thead><tr><th>quantity</th><th>mean</th><th>sd</th>'
-        "<th>ESS bulk</th><th>ESS tail</th><th>R-hat</th><th></th></tr></thead>"
-        f'<tbody>{rows}</tbody></table></div>\n<div class="grid">{figures}</div>\n'
+        section("Do the chains agree", text)
+        + table(("quantity", "mean", "sd", "ESS bulk", "ESS tail", "R-hat", ""), rows)
+        + grid(
+            embedded_figure(plots.plot_trace(findings.data, name))
+            for name in moving[:_TRACES_SHOWN]
+        )
     )

@@ -1,19 +1,22 @@
-"""The page of a report: its frame, its style, its figures."""
+"""The parts that pages are made of: the frame with its style, tables and embedded figures."""
 
 import base64
 import html
 import io
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 def write_page(path: str | Path, title: str, parts: Sequence[str]) -> None:
+    """Write a page of the given parts, with the style sheet inside it."""
     style = resources.files(__package__).joinpath("style.css").read_text(encoding="utf-8")
     page = (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -25,10 +28,12 @@ def write_page(path: str | Path, title: str, parts: Sequence[str]) -> None:
 
 
 def heading(title: str, what: str) -> str:
+    """Return the title of the page, and what was clustered."""
     return f"<h1>{html.escape(title)}</h1>\n<p>In {html.escape(what)}.</p>\n"
 
 
 def details_of_run(details: Mapping[str, str]) -> str:
+    """Return the section that describes how the run was made."""
     rows = "".join(
         f"<dt>{html.escape(term)}</dt><dd>"
         + (f"<code>{html.escape(text)}</code>" if term == "command" else html.escape(text))
@@ -38,20 +43,57 @@ def details_of_run(details: Mapping[str, str]) -> str:
     return f"<h2>How this was made</h2>\n<dl>{rows}</dl>\n" if rows else ""
 
 
+def section(title: str, text: str) -> str:
+    """Return the heading of a section, and a paragraph of HTML below it."""
+    return f'<h2>{html.escape(title)}</h2>\n<p class="soft">{text}</p>\n'
+
+
+def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table.
+
+    :param columns: headings, as text.
+    :param rows: cells, as HTML.
+    """
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" for cells in rows
+    )
+    return (
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>\n"
+    )
+
+
+def cell_with_interval(mean: float, interval: Iterable[float]) -> str:
+    """Return the cell of a mean and its interval."""
+    low, high = interval
+    return f'{mean:.3f} <span class="soft">({low:.3f}–{high:.3f})</span>'
+
+
+def not_shown(number: int, noun: str) -> str:
+    """Return a remark on what was left out, or nothing if nothing was."""
+    verb = "is" if number == 1 else "are"
+    return f'<p class="soft">{plural(number, noun)} {verb} not shown.</p>\n' if number > 0 else ""
+
+
+def grid(figures: Iterable[str]) -> str:
+    """Return figures side by side."""
+    return f'<div class="grid">{"".join(figures)}</div>\n'
+
+
 def embedded_figure(ax: "Axes", caption: str = "") -> str:
-    """The figure of ``ax`` as an image inside the page."""
+    """Return the figure of ``ax`` as an image inside the page."""
     import matplotlib
 
     figure: Any = ax.figure
     stream = io.StringIO()
-    # A fixed salt and no date: the same fit gives the same page. Text stays text, which the browser
-    # has fonts for where matplotlib has not.
+    # With a fixed salt and no date, the same fit gives the same page. Text stays text, because the
+    # browser has fonts for characters that matplotlib has not.
     settings: Any = {"svg.hashsalt": "numpyro_rankings", "svg.fonttype": "none"}
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        for _ in range(
-            2
-        ):  # ticks, and with them the room for them, are settled by the layout before
+        # The first drawing sets the ticks, and the second one makes room for them.
+        for _ in range(2):
             figure.draw_without_rendering()
         figure.savefig(stream, format="svg", metadata={"Date": None})
     encoded = base64.b64encode(stream.getvalue().encode()).decode()

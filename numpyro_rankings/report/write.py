@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a fit: the groups, and whether to trust them."""
+"""The reports: which sections the page about a run has."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,19 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from numpyro_rankings.diagnostics import diagnostics_table, verdict
-from numpyro_rankings.point_estimates import reference_partition
 from numpyro_rankings.predictive_checks import PredictiveChecks
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.report.answers import (
-    ITEMS_AT_TOP,
     concentrations,
     groups,
     short_answers,
-    short_order,
     table_of_clusters,
     table_of_weights,
     verdict_box,
+    wants,
 )
 from numpyro_rankings.report.figures import (
     consensus_figures,
@@ -26,6 +23,7 @@ from numpyro_rankings.report.figures import (
     predictive_checks,
     traces,
 )
+from numpyro_rankings.report.findings import findings_of, reference_of
 from numpyro_rankings.report.page import details_of_run, heading, write_page
 from numpyro_rankings.summaries import (
     ClusterProfile,
@@ -37,6 +35,8 @@ from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_SITES = ("assignments", "center", "concentration", "weights", "unseen_weight", "cluster_sizes")
 
 
 def write_report(
@@ -50,63 +50,48 @@ def write_report(
     checks: PredictiveChecks | None = None,
     details: Mapping[str, str] | None = None,
 ) -> None:
-    """Write one HTML page with everything in it: no other files, no links to follow.
+    """Write a report on clusters of rankings: one HTML page that needs no other files.
 
-    :param path: where to.
-    :param data: what :func:`~numpyro_rankings.to_inference_data` returned, with
-        the assignments.
-    :param rankings: what was fitted.
-    :param profiles: its :func:`~numpyro_rankings.cluster_profiles`, if at hand.
-    :param reference: the partition they describe: labels of shape ``(N,)``, or, so that the page
-        says how it was found, what
-        :func:`~numpyro_rankings.reference_partition` has returned; by default that.
-    :param title: heading of the page.
-    :param checks: :func:`~numpyro_rankings.posterior_predictive_checks`, to be shown too.
-    :param details: how the run was made, as the last section lists it: the command, the seed,
-        where the data come from.
-    :raises ValueError: if the assignments were left out of ``data``.
+    :param path: the file to write.
+    :param data: the result of :func:`~numpyro_rankings.to_inference_data`, with the assignments.
+    :param rankings: the rankings that were fitted.
+    :param profiles: their :func:`~numpyro_rankings.cluster_profiles`, if already computed.
+    :param reference: the partition that the profiles describe: the result of
+        :func:`~numpyro_rankings.reference_partition`, so that the page says how it was found, or
+        labels of shape ``(N,)``. By default it is computed.
+    :param title: the heading of the page.
+    :param checks: the :func:`~numpyro_rankings.posterior_predictive_checks`, to include them.
+    :param details: how the run was made, for the last section: the command, the seed, the source
+        of the data.
+    :raises ValueError: if ``data`` has no assignments.
     """
     posterior = data["posterior"]
-    is_mixture = "cluster_sizes" in posterior
-    if is_mixture and "assignments" not in posterior:
+    if "cluster_sizes" in posterior and "assignments" not in posterior:
         raise ValueError("the report needs the labels: to_inference_data(include_assignments=True)")
-    names = ("assignments", "center", "concentration", "weights", "unseen_weight", "cluster_sizes")
-    samples = {name: np.asarray(posterior[name]) for name in names if name in posterior}
-    labels = _draws_of_labels(posterior)
-    reference = None if labels is None else reference_partition(labels, reference)
+    reference = reference_of(data, reference)
     if profiles is None:
+        samples = {name: np.asarray(posterior[name]) for name in _SITES if name in posterior}
         profiles = cluster_profiles(samples, rankings, reference)
-    table = diagnostics_table(data)
+    findings = findings_of(data, profiles, rankings.num_rankings, reference, details)
     what = (
         f"{plural(rankings.num_rankings, 'ranking')} ({rankings.unique().num_rows:,} distinct) of "
         f"{plural(rankings.num_items, 'item')}"
     )
-    judged, details = verdict(data, table), details or {}
-    wants = [short_order(p.consensus, ITEMS_AT_TOP) for p in profiles]
     parts = [
         heading(title, what),
-        short_answers(
-            data,
-            profiles,
-            rankings.num_rankings,
-            "What do they want?",
-            wants,
-            judged,
-            reference,
-            details,
-        ),
-        verdict_box(judged),
-        groups(profiles, rankings, "command" in details),
+        short_answers(findings, "What do they want?", wants(findings)),
+        verdict_box(findings.verdict),
+        groups(findings),
     ]
     if isinstance(profiles[0], WeightsProfile):
         parts.append(table_of_weights(profiles, [str(name) for name in posterior["item"].values]))
     else:
         parts += [concentrations(profiles), consensus_figures(profiles, rankings)]
     parts += [
-        partition_figures(data, profiles, reference, labels) if labels is not None else "",
+        partition_figures(findings),
         predictive_checks(checks) if checks is not None else "",
-        traces(data, table),
-        details_of_run(details),
+        traces(findings),
+        details_of_run(findings.details),
     ]
     write_page(path, title, parts)
 
@@ -123,44 +108,33 @@ def write_partition_report(
     figures: Sequence[tuple["Axes", str]] = (),
     details: Mapping[str, str] | None = None,
 ) -> None:
-    """Write one such page about a partition of any points.
+    """Write a report on clusters of points of any kind: one HTML page that needs no other files.
 
-    :param path: where to.
-    :param data: what :func:`~numpyro_rankings.to_inference_data` returned, with
-        the assignments.
-    :param profiles: its :func:`~numpyro_rankings.summaries.partition_profiles`.
-    :param reference: the partition they describe, as in :func:`write_report`.
-    :param columns: what else the table of clusters shows: a heading, and a text for each.
-    :param what: was clustered, such as ``"20 points"``.
-    :param title: heading of the page.
-    :param figures: more to show with the partition, each with its caption.
-    :param details: how the run was made.
+    :param path: the file to write.
+    :param data: the result of :func:`~numpyro_rankings.to_inference_data`, with the assignments.
+    :param profiles: the :func:`~numpyro_rankings.summaries.partition_profiles`.
+    :param reference: the partition that they describe, as in :func:`write_report`.
+    :param columns: further columns of the table of clusters: their headings, and a text for each
+        cluster.
+    :param what: what was clustered, such as ``"20 points"``.
+    :param title: the heading of the page.
+    :param figures: further figures about the partition, each with its caption.
+    :param details: how the run was made, as in :func:`write_report`.
     """
-    table = diagnostics_table(data)
-    labels = _draws_of_labels(data["posterior"])
-    reference = reference_partition(labels, reference)
-    judged, details, size = verdict(data, table), details or {}, len(reference.labels)
-    what_they_are = [
+    reference = reference_of(data, reference)
+    size = data["posterior"]["assignments"].shape[-1]
+    findings = findings_of(data, profiles, size, reference, details)
+    answers = [
         ", ".join(f"{name} {texts[i]}".removeprefix("words ") for name, texts in columns.items())
         for i in range(len(profiles))
     ]
     parts = [
         heading(title, what),
-        short_answers(
-            data, profiles, size, "What are they?", what_they_are, judged, reference, details
-        ),
-        verdict_box(judged),
-        table_of_clusters(profiles, columns, size),
-        partition_figures(data, profiles, reference, labels, figures),
-        traces(data, table),
-        details_of_run(details),
+        short_answers(findings, "What are they?", answers),
+        verdict_box(findings.verdict),
+        table_of_clusters(findings, columns),
+        partition_figures(findings, figures),
+        traces(findings),
+        details_of_run(findings.details),
     ]
     write_page(path, title, parts)
-
-
-def _draws_of_labels(posterior: Any) -> Any:
-    """Labels of all draws, (D, N), or None of one population."""
-    if "assignments" not in posterior:
-        return None
-    labels = np.asarray(posterior["assignments"])
-    return labels.reshape(-1, labels.shape[-1])

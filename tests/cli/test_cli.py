@@ -15,7 +15,7 @@ from helpers.command_line import QUICK_FIT, SOI
 from helpers.fabricated import fabricated_mcmc
 
 from numpyro_rankings import read_rankings, reference_partition
-from numpyro_rankings.cli import fit, main
+from numpyro_rankings.cli import fit, main, results, run
 from numpyro_rankings.partitions import canonical_labels
 from numpyro_rankings.summaries import membership_probability
 
@@ -134,7 +134,7 @@ def test_force_replaces_the_three_files_only(small, no_sampling):
     assert _run("fit", "small.soi", *QUICK_FIT, "--out", "out", "--force") == 0
     assert (small / "out" / "mine.txt").read_text() == "mine"
     assert "Can I trust it?" in (small / "out" / "report.html").read_text()
-    assert sorted(os.listdir("out")) == sorted([*fit.FILES, "mine.txt"])
+    assert sorted(os.listdir("out")) == sorted([*results.FILES, "mine.txt"])
 
 
 def test_nested_output_folder_and_bundled_data(small, no_sampling):
@@ -312,7 +312,7 @@ BAD_ARGUMENTS = {
     "missing file": (["nothing.soi"], ["nothing.soi", "no such file"]),
     "folder": (["."], [".: is a folder"]),
     "no name": ([""], ["the name of the file is empty"]),
-    "alpha of one": (["--components", "1", "--alpha", "2"], ["--alpha has no say"]),
+    "alpha of one": (["--components", "1", "--alpha", "2"], ["--alpha has no effect"]),
     "alpha 0": (["--alpha", "0"], ["--alpha must be a positive number, got 0"]),
     "alpha negative": (["--alpha=-1"], ["--alpha must be a positive number, got -1"]),
     "alpha nan": (["--alpha", "nan"], ["--alpha", "nan"]),
@@ -419,7 +419,7 @@ def test_an_interruption_writes_nothing(small, capsys, monkeypatch):
 
 
 def test_many_rankings_are_thinned_and_said_so(small, no_sampling, capsys, monkeypatch):
-    monkeypatch.setattr(fit, "_LABEL_BYTES", 2**18)
+    monkeypatch.setattr(run, "DRAWS_BYTES", 2**18)
     arguments = [
         "fit",
         "small.soi",
@@ -431,7 +431,7 @@ def test_many_rankings_are_thinned_and_said_so(small, no_sampling, capsys, monke
         "out",
     ]
     assert _run(*arguments) == 0
-    assert "note: keeping every" in capsys.readouterr().err
+    assert "note: keeping one draw every" in capsys.readouterr().err
     assert az.from_netcdf("out/posterior.nc")["posterior"].sizes["draw"] < 400
 
 

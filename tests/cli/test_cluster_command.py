@@ -17,7 +17,7 @@ from numpyro.infer import MCMC
 from numpyro_rankings import distances
 from numpyro_rankings.cli import cluster as cluster_command
 from numpyro_rankings.cli import files as cluster_data
-from numpyro_rankings.cli import main
+from numpyro_rankings.cli import main, results, run
 from numpyro_rankings.infer import CollapsedGibbs, DDCRPGibbs, window_decay
 
 # documents of the words 0 to 2 and of 3 to 5, by turns; the last one is empty
@@ -73,7 +73,7 @@ def clustered(tmp_path_factory):
 def test_cluster_finds_the_groups_and_writes_its_four_files(clustered, monkeypatch):
     folder, printed = clustered
     monkeypatch.chdir(folder)
-    assert sorted(os.listdir("out")) == sorted(cluster_command.FILES)
+    assert sorted(os.listdir("out")) == sorted(results.FILES)
     assert len(os.listdir()) == 5  # and nothing else
     assert "2 groups in 20 points of 2 columns: x, y" in printed
     assert "R-hat" in printed and "report.html" in printed and "assignments.csv" in printed
@@ -296,7 +296,7 @@ def test_names_and_the_form_of_a_file(small, sampled, capsys):
     assert "--names" not in capsys.readouterr().err
     (small / "ids.csv").write_text("id,x\n1,0.5\n2,3\n3,0.1\n")
     sampled("cluster", "ids.csv", "--family", "gaussian")
-    assert "note: column 'id' counts the points and is taken as data" in capsys.readouterr().err
+    assert "note: column 'id' numbers the points but is used as data" in capsys.readouterr().err
     # as pandas writes a table: its index has no name
     (small / "frame.csv").write_text(",x\n0,0.5\n1,3\n2,0.1\n")
     assert sampled("cluster", "frame.csv", "--family", "gaussian").data[0].shape == (3, 1)
@@ -331,14 +331,14 @@ BAD_FILES = {
     "latin-1": ("points.csv", "zoë\n1\n".encode("latin-1"), ["points.csv", "not a text file"]),
     "ldac": ("texts.ldac", "2 0:1 1-2\n", ["texts.ldac:1", "got '1-2'"]),
     "ldac negative": ("texts.ldac", "1 0:-1\n", ["texts.ldac:1", "got '0:-1'"]),
-    "ldac length": ("texts.ldac", "1 0:1\n3 0:1 1:2\n", [":2", "says 3 words and lists 2"]),
+    "ldac length": ("texts.ldac", "1 0:1\n3 0:1 1:2\n", [":2", "announces 3 words but lists 2"]),
     "ldac twice": ("texts.ldac", "2 1:1 1:2\n", ["texts.ldac:1", "word 1 twice"]),
-    "ldac blank": ("texts.ldac", "1 0:1\n\n1 1:1\n", ["texts.ldac:2", "an empty one is 0"]),
+    "ldac blank": ("texts.ldac", "1 0:1\n\n1 1:1\n", ["texts.ldac:2", "empty document is 0"]),
     "ldac one": ("texts.ldac", "2 0:1 1:1\n", ["one document"]),
-    "ldac one word": ("texts.ldac", "1 0:1\n1 0:2\n", ["nothing to tell apart"]),
+    "ldac one word": ("texts.ldac", "1 0:1\n1 0:2\n", ["at least two are needed"]),
     "ldac count": ("texts.ldac", "1 0:1\n1 1:99999999\n", [":2", "word 1 has a count above"]),
     "ldac word": ("texts.ldac", "1 0:1\n1 9999999999:1\n", [":2", "word 9999999999 is above"]),
-    "ldac nothing": ("texts.ldac", "0\n2 5:0 6:0\n0\n", ["texts.ldac: has 0 words"]),
+    "ldac nothing": ("texts.ldac", "0\n2 5:0 6:0\n0\n", ["texts.ldac: has 0 different words"]),
 }  # fmt: skip
 
 
@@ -449,7 +449,7 @@ def test_too_many_points_for_all_distances(small, capsys, monkeypatch):
     command = [*GAUSSIAN, "--time", "x", *LINK]
     _expect_error(capsys, command, ["at most 19 points, not 20", "--graph"])
     monkeypatch.setattr(cluster_data, "MOST_POINTS", 20)
-    monkeypatch.setattr(cluster_command, "available_memory", lambda: 1000)
+    monkeypatch.setattr(run, "available_memory", lambda: 1000)
     _expect_error(capsys, command, ["links of 20 points", "lower --chains"])
 
 
@@ -486,7 +486,7 @@ def test_help_names_every_option(capsys):
         "--draws --thin --seed --out --force --no-progress"
     ).split():
         assert option in text
-    for fragment in (*cluster_command.FILES, "examples:", "Exit status"):
+    for fragment in (*results.FILES, "examples:", "Exit status"):
         assert fragment in text
 
 

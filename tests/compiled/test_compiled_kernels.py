@@ -282,12 +282,12 @@ def test_faults_of_the_compiled_form_are_found(fault, monkeypatch):
 @pytest.mark.slow
 def test_check_says_who_disagrees(monkeypatch, capsys):
     assert main(["check", "--kernel", "PlackettLuceGibbs", "--kernel", "Nobody"]) == 2
-    assert "--kernel: kernels are SliceGibbs, BetaGibbs" in capsys.readouterr().err
+    assert "the kernels are SliceGibbs, BetaGibbs" in capsys.readouterr().err
     name = "GammaProcessPlackettLuceGibbs"
     assert main(["check", "--kernel", name]) == 0
     shown = capsys.readouterr().out
     assert f"jaxlib: {jax.lib.__version__}" in shown and "x cpu" in shown
-    assert f"{name}, sigma" in shown and "All of these kernels draw, compiled" in shown
+    assert f"{name}, sigma" in shown and "All of these kernels draw the same" in shown
     forgotten_entry(monkeypatch)
     assert main(["check", "--kernel", name]) == 1
     shown = " ".join(capsys.readouterr().out.split())
@@ -311,7 +311,7 @@ def test_what_cannot_be_compared_is_refused():
         given = {"args": (rankings,), "num_chains": chains} | odd
         with pytest.raises(ValueError, match=message):
             compare_sweeps(kernel, **given)
-    with pytest.raises(ValueError, match="kernels are SliceGibbs, BetaGibbs"):
+    with pytest.raises(ValueError, match="the kernels are SliceGibbs, BetaGibbs"):
         check(["nothing"])
     assert choose_kernels("BetaGibbs") == ["BetaGibbs"] and choose_kernels([]) == []
     assert len(choose_kernels(["SliceGibbs"])) == 3

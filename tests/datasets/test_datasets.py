@@ -53,7 +53,7 @@ def test_bundled_table():
     complete = r.lengths == 5
     ranks = np.average(r.to_ranks()[complete], axis=0, weights=r.counts[complete])
     np.testing.assert_allclose(ranks, [2.8395, 3.1567, 2.9170, 3.0924, 2.9944], atol=5e-5)
-    with pytest.raises(RankingsError, match="no data set 'apa'; there is apa1980"):
+    with pytest.raises(RankingsError, match="no data set 'apa'; the bundled data are apa1980"):
         load_dataset("apa")
 
 

@@ -1,0 +1,121 @@
+"""The tables that the commands write, ``clusters.csv`` and ``assignments.csv``.
+
+To add a column to ``clusters.csv``, add a line to the function of the clusters that have it:
+
+- :func:`_columns_of_any`: clusters of rankings and of points;
+- :func:`columns_of_rankings`: clusters of rankings; :func:`_columns_of_mallows` and
+  :func:`_columns_of_weights`: those of one kind of model;
+- :func:`columns_of_points`: clusters of points. What a family says of its clusters, such as means
+  or words, is added by ``describe`` in ``points.py``.
+
+Then add it to ``docs/command_line.rst``.
+"""
+
+import csv
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpyro_rankings.rankings import Rankings
+    from numpyro_rankings.summaries import ClusterProfile, PartitionProfile, WeightsProfile
+
+
+def write_clusters(
+    path: Path, profiles: Sequence[Any], total: int, columns_of: Callable[[Any], dict[str, Any]]
+) -> None:
+    """Write ``clusters.csv``, one row for each profile, numbered from 1.
+
+    :param total: number of all rankings or points.
+    :param columns_of: returns the columns of a profile that not all kinds of clusters have.
+    """
+    rows = [
+        {**_columns_of_any(number, p, total), **columns_of(p)}
+        for number, p in enumerate(profiles, 1)
+    ]
+    _write(path, rows[0], (row.values() for row in rows))
+
+
+def write_assignments(
+    path: Path,
+    columns: Mapping[str, Iterable[Any]],
+    clusters: Iterable[int],
+    probability: Iterable[float],
+) -> None:
+    """Write ``assignments.csv``, one row for each ranking or point.
+
+    :param columns: names of the first columns, and their entries.
+    :param clusters: number of the cluster of each, as in ``clusters.csv``.
+    :param probability: with which each is in the same cluster as the others of its cluster.
+    """
+    texts = (f"{p:.4g}" for p in probability)
+    rows = zip(*columns.values(), clusters, texts, strict=True)
+    _write(path, [*columns, "cluster", "probability"], rows)
+
+
+def _write(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        table = csv.writer(stream)
+        table.writerow(header)
+        table.writerows(rows)
+
+
+# ---------------------------------------------------------------------------------------------
+# Columns of clusters.csv
+# ---------------------------------------------------------------------------------------------
+
+
+def _columns_of_any(number: int, p: Any, total: int) -> dict[str, Any]:
+    return {
+        "cluster": number,
+        "size": f"{p.size:.6g}",
+        "size_low": f"{p.size_interval[0]:.6g}",
+        "size_high": f"{p.size_interval[1]:.6g}",
+        "share": f"{p.size / total:.6g}",
+        "presence": f"{p.presence:.6g}",
+    }
+
+
+def columns_of_points(p: "PartitionProfile") -> dict[str, Any]:
+    """Return the columns of a cluster of points."""
+    return {
+        "members": len(p.members),
+        "cohesion": f"{p.cohesion:.6g}",
+    }
+
+
+def columns_of_rankings(p: Any, rankings: "Rankings") -> dict[str, Any]:
+    """Return the columns of a cluster of rankings."""
+    is_weighted = hasattr(p, "weights")
+    return {
+        "agreement": f"{p.agreement:.6g}",
+        "entropy": f"{p.entropy:.6g}",
+        "consensus": " > ".join(p.consensus),
+        **(_columns_of_weights(p, rankings) if is_weighted else _columns_of_mallows(p)),
+    }
+
+
+def _columns_of_mallows(p: "ClusterProfile") -> dict[str, str]:
+    row = {
+        "most_frequent_center": " > ".join(p.map_consensus),
+        "most_frequent_probability": f"{p.map_probability:.4g}",
+    }
+    by_stage = zip(p.concentration, p.concentration_interval, strict=True)
+    for stage, (mean, interval) in enumerate(by_stage, 1):
+        row |= _with_interval(f"theta_{stage}", mean, interval)
+    return row
+
+
+def _columns_of_weights(p: "WeightsProfile", rankings: "Rankings") -> dict[str, str]:
+    row: dict[str, str] = {}
+    if p.unseen_interval is not None:
+        row |= _with_interval("unseen_weight", p.unseen_weight, p.unseen_interval)
+        rankings = rankings.of_listed_items()
+    for name, mean, interval in zip(rankings.items, p.weights, p.weights_interval, strict=True):
+        row |= _with_interval(f"weight of {name}", mean, interval)
+    return row
+
+
+def _with_interval(name: str, mean: Any, interval: Any) -> dict[str, str]:
+    low, high = interval
+    return {name: f"{mean:.6g}", f"{name}_low": f"{low:.6g}", f"{name}_high": f"{high:.6g}"}
