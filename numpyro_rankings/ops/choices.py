@@ -248,7 +248,7 @@ def counts_of_cells(cells: Array, amounts: Array, num_items: int) -> tuple[Array
     return counts.sum(0), counts.sum(1)
 
 
-def log_row_likelihoods(
+def log_choice_row_likelihoods(
     choices: Choices, weights: Array, pool: Array | None, cells: Array | None
 ) -> Array:
     """Log probability of every row in one cluster, (rows,), eq. (1); it has a gradient.
@@ -347,7 +347,7 @@ def log_designed_likelihoods(design: Array, weights: Array, pool: Array) -> Arra
     return jnp.dot(design, jnp.append(log_weights, jnp.log(masses)), precision="highest")
 
 
-def log_likelihoods(
+def log_choice_likelihoods(
     choices: Choices, weights: Array, pool: Array | None, num_active: Array
 ) -> Array:
     """Log probability of every row in every active cluster, (C, rows), eq. (1).
@@ -358,7 +358,9 @@ def log_likelihoods(
     cells = cells_if_tabled(choices, num_items)
 
     def one_cluster(c: Array, table: Array) -> Array:
-        row = log_row_likelihoods(choices, weights[c], None if pool is None else pool[c], cells)
+        row = log_choice_row_likelihoods(
+            choices, weights[c], None if pool is None else pool[c], cells
+        )
         return table.at[c].set(jnp.where(c < num_active, row, -jnp.inf))
 
     table = jnp.full((num_clusters, choices.orderings.shape[0]), -jnp.inf, weights.dtype)

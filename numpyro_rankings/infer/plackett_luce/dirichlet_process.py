@@ -33,7 +33,7 @@ from numpyro_rankings.infer.plackett_luce.waiting_times import sum_times_in_play
 from numpyro_rankings.infer.priors import draw_start, log_prior
 from numpyro_rankings.models import dp_plackett_luce
 from numpyro_rankings.ops.checks import check_whole
-from numpyro_rankings.ops.choices import log_likelihoods, times_chosen
+from numpyro_rankings.ops.choices import log_choice_likelihoods, times_chosen
 from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.pairs import Pair, add_number
 from numpyro_rankings.ops.random_measures import log_pitt_walker
@@ -273,7 +273,7 @@ class DPPlackettLuceGibbs(PoolKernel):
 
         def log_table(order: Array, num_active: Array) -> Array:
             order = first[order]
-            table = log_likelihoods(data.choices, shares[order], pool[order], num_active)
+            table = log_choice_likelihoods(data.choices, shares[order], pool[order], num_active)
             return table if outcomes is None else table[:, data.row_index] + outcomes[order]
 
         partition = PartitionPrior(scales.gamma, None)

@@ -28,7 +28,7 @@ from numpyro_rankings.infer.plackett_luce.waiting_times import normalise, sum_ti
 from numpyro_rankings.infer.priors import base_of, draw_start, log_prior
 from numpyro_rankings.models import plackett_luce
 from numpyro_rankings.ops.checks import check_whole
-from numpyro_rankings.ops.choices import log_likelihoods, times_chosen
+from numpyro_rankings.ops.choices import log_choice_likelihoods, times_chosen
 from numpyro_rankings.ops.pairs import Pair, add_number
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.sums import count_by_label
@@ -366,7 +366,8 @@ def _update_labels(
     slots = weights.shape[0]
     sizes = count_by_label(labels, slots)
     log_shares, _, _ = draw_weights(key_shares, sizes, labels, prior)
-    table = log_likelihoods(data.choices, weights, None, jnp.array(slots)) + log_shares[:, None]
+    table = log_choice_likelihoods(data.choices, weights, None, jnp.array(slots))
+    table += log_shares[:, None]
     row_index = data.row_index
     if log_outcomes is not None:  # equal rankings are no longer alike
         table = table[:, row_index] + log_outcomes

@@ -14,7 +14,7 @@ from numpyro_rankings.ops.choices import (
     counts_of_cells,
     in_sets,
     log_designed_likelihoods,
-    log_row_likelihoods,
+    log_choice_row_likelihoods,
     set_masses,
     times_chosen,
 )
@@ -126,7 +126,7 @@ class Target(NamedTuple):
         weights, rest = _relative_weights(log_weights, unseen)
         if self.design is not None:
             return log_designed_likelihoods(self.design, weights, rest)
-        return log_row_likelihoods(self.choices, weights, rest, self.cells)
+        return log_choice_row_likelihoods(self.choices, weights, rest, self.cells)
 
     def slope(self, log_weights: Array, unseen: Array, amounts: Array) -> tuple[Array, Array]:
         """How often each item was chosen, (K,), and the slope of the log likelihood, (K,).
