@@ -39,8 +39,8 @@ from numpyro_rankings.infer.plackett_luce.target import Mixture as WeightsMixtur
 from numpyro_rankings.ops.choices import (
     cells_if_tabled,
     design_if_small,
-    log_designed_likelihoods,
     log_choice_row_likelihoods,
+    log_designed_likelihoods,
 )
 from numpyro_rankings.ops.codes import max_codes
 

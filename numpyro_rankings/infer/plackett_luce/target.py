@@ -13,8 +13,8 @@ from numpyro_rankings.ops.choices import (
     Choices,
     counts_of_cells,
     in_sets,
-    log_designed_likelihoods,
     log_choice_row_likelihoods,
+    log_designed_likelihoods,
     set_masses,
     times_chosen,
 )
