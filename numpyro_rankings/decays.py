@@ -11,6 +11,8 @@ import numpyro.distributions as dist
 from jax import Array
 from jax.typing import ArrayLike
 
+from numpyro_rankings.ops.checks import check_positive
+
 __all__ = [
     "Decay",
     "exponential_decay",
@@ -85,10 +87,8 @@ def _log_power(distances: Array, scale: Any, log_function: Callable, exponent: f
 def _check_scale(scale: Any) -> Any:
     if isinstance(scale, dist.Distribution):
         return scale
-    number = np.asarray(scale)
-    if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
-        raise ValueError(f"the scale of a decay must be a positive number, got {scale!r}")
-    return float(number)
+    check_positive("the scale of a decay", scale)
+    return float(scale)
 
 
 def window_decay(scale: Any) -> Decay:

@@ -9,6 +9,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from scipy.spatial import cKDTree
 
+from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.links import check_neighbors
 
 __all__ = [
@@ -58,7 +59,7 @@ def sequential_distances(
     if num_neighbors is None:
         earlier = place[None, :] < place[:, None]
         return np.where(earlier, times[:, None] - times[None, :], np.inf).astype(np.float32)
-    _check_number("num_neighbors", num_neighbors)
+    check_whole("num_neighbors", num_neighbors)
     places = place[:, None] - np.arange(1, min(num_neighbors, max(size - 1, 1)) + 1)
     neighbors = np.where(places >= 0, order[places], -1).astype(np.int32)
     back = np.where(places >= 0, times[:, None] - times[neighbors], 0.0)
@@ -74,7 +75,7 @@ def nearest_distances(points: ArrayLike, num_neighbors: int) -> SparseDistances:
     points = np.asarray(points)
     if points.ndim != 2 or points.dtype.kind not in "iuf" or not np.isfinite(points).all():
         raise ValueError("points must be finite numbers in an array (N, d)")
-    _check_number("num_neighbors", num_neighbors)
+    check_whole("num_neighbors", num_neighbors)
     size, number = len(points), min(num_neighbors, len(points) - 1)
     if number < 1:
         raise ValueError(f"{size} points have no neighbors")
@@ -104,8 +105,8 @@ def graph_distances(
               [1., 1.],
               [1., 2.]], dtype=float32)
     """
-    _check_number("num_points", num_points)
-    _check_number("num_hops", num_hops)
+    check_whole("num_points", num_points)
+    check_whole("num_hops", num_hops)
     adjacent: list[set[int]] = [set() for _ in range(num_points)]
     for edge in edges:
         ends = [int(end) for end in edge if float(end).is_integer() and 0 <= end < num_points]
@@ -141,11 +142,6 @@ def _within(adjacent: Sequence[set[int]], start: int, num_hops: int) -> dict[int
         hops |= dict.fromkeys(frontier, k)
     del hops[start]
     return hops
-
-
-def _check_number(name: str, number: Any) -> None:
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-        raise ValueError(f"{name} must be a positive whole number, got {number!r}")
 
 
 def as_neighbors(distances: Any) -> tuple[Array | None, Array]:

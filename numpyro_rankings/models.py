@@ -28,7 +28,12 @@ from numpyro_rankings.distributions import (
     links_to_partition,
 )
 from numpyro_rankings.ops.links import representatives
-from numpyro_rankings.ops.random_measures import log_gamma_process, log_pitt_walker
+from numpyro_rankings.ops.random_measures import (
+    ClusterShares,
+    RootMeasure,
+    log_gamma_process,
+    log_pitt_walker,
+)
 from numpyro_rankings.ops.sums import count_by_label
 from numpyro_rankings.rankings import Rankings, num_stages
 
@@ -310,11 +315,8 @@ def dp_plackett_luce(
         unseen = improper("unseen_weight", shares, (slots,))
         total = improper("total_weight", positive, (slots,))
     process = log_pitt_walker(
-        weights,
-        unseen,
-        total,
-        root,
-        root_unseen,
+        RootMeasure(root, root_unseen),
+        ClusterShares(weights, unseen, total),
         cluster_sizes > 0,
         values["alpha"],
         values["phi"],

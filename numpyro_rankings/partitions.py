@@ -27,6 +27,8 @@ __all__ = [
     "variation_of_information",
 ]
 
+MAX_COCLUSTERED = 5000  # rows of the largest co-clustering matrix that is returned whole
+
 
 def as_draws(assignments: ArrayLike) -> np.ndarray:
     """Labels of the draws, checked, (D, N).
@@ -288,9 +290,6 @@ def _blocks(assignments: np.ndarray, block_size: int) -> Iterator[tuple[np.ndarr
         own, place = np.unique(kind[rows], return_inverse=True)
         block = _share_of_draws_together(different[:, own], different)
         yield rows, block[place.ravel()][:, kind]
-
-
-MAX_COCLUSTERED = 5000
 
 
 class MedoidPartition(NamedTuple):

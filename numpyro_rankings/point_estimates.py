@@ -233,13 +233,14 @@ def reference_partition(
        >>> found.labels, found.method
        (array([0, 0, 1, 1], dtype=int32), 'search')
     """
-    draws = canonical_labels(as_draws(assignments))
+    draws = as_draws(assignments)
     size = draws.shape[1]
-    f = _terms("vi", size)
+    if isinstance(reference, ReferencePartition):
+        as_partition(reference.labels, size)  # raises if it is of other points
+        return reference
+    draws, f = canonical_labels(draws), _terms("vi", size)
     if reference is not None:
         labels = as_partition(getattr(reference, "labels", reference), size).astype(np.int32)
-        if isinstance(reference, ReferencePartition):
-            return reference
         return ReferencePartition(labels, float(_losses(labels, draws, f).mean()), "given")
     medoid = medoid_partition(draws).labels
     num_slots = min(int(draws.max()) + 1 + _MORE_CLUSTERS, size)

@@ -10,6 +10,7 @@ from jax import Array, random
 from jax.scipy.linalg import solve_triangular
 
 from numpyro_rankings.components.family import Family, check_points
+from numpyro_rankings.ops.checks import check_positive
 from numpyro_rankings.ops.special import log_gamma_ratio
 from numpyro_rankings.ops.sums import sum_by_label
 
@@ -281,13 +282,6 @@ class NormalInverseWishart(_Gaussian):
         log_predictive -= 0.5 * d * jnp.log(math.pi * df / weight)
         square = weight / df * jnp.sum(whitened**2, axis=-1)
         return log_predictive - 0.5 * (df + 1.0) * jnp.log1p(square)
-
-
-def check_positive(name: str, value: Any) -> None:
-    """Refuse what is not one positive number."""
-    number = np.asarray(value)
-    if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
-        raise ValueError(f"{name} must be a positive number, got {value!r}")
 
 
 def _vector(name: str, value: Any) -> Any:

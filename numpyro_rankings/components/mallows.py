@@ -10,9 +10,9 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.components.family import Family, as_rankings
-from numpyro_rankings.ops.codes import stage_codes
+from numpyro_rankings.ops.codes import max_codes, stage_codes
 from numpyro_rankings.ops.special import log_psi
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import Rankings, num_stages
 
 MOST_ITEMS = 7  # of whose centers, 5040, every one is looked at
 
@@ -76,7 +76,7 @@ class MallowsCenter(Family):
         self.probs = weights
 
     def statistics(self, data: Rankings) -> CenterCodes:
-        n, stages = data.num_items, min(data.orderings.shape[1], data.num_items - 1)
+        n, stages = data.num_items, num_stages(data)
         orderings = jnp.asarray(data.orderings)[:, :stages]
         # permutations are the inverses of permutations
         places = jnp.asarray(list(itertools.permutations(range(n))), jnp.int32)
@@ -98,7 +98,7 @@ class MallowsCenter(Family):
         stages = cluster.counts.shape[-1]
         theta = self._theta(stages)
         num_items = _items_of(cluster.codes.shape[-2])
-        limits = jnp.maximum(num_items - 1 - jnp.arange(stages), 0)
+        limits = max_codes(num_items, stages)
         first = cluster.codes[..., :1, :]
         # differences of whole numbers lose nothing
         relative = -_times(cluster.codes - first, theta)
@@ -144,7 +144,7 @@ class MallowsCenter(Family):
                 f"their codes add up exactly only to {most}. Take a random part of them, or double "
                 "precision (jax_enable_x64)"
             )
-        self._theta(min(rankings.orderings.shape[1], rankings.num_items - 1))
+        self._theta(num_stages(rankings))
 
 
 def _times(x: Array, theta: Array) -> Array:

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from numpyro_rankings.item_pool import Pool, seat_tokens
 from numpyro_rankings.rankings import Rankings, RankingsError
 
 
@@ -149,73 +150,3 @@ def draw_dp_lists(
         labels.append(label)
         lists.append([names[k] for k in ordering])
     return labels, lists
-
-
-def seat_tokens(
-    rng: np.random.Generator, tables: list[int], number: int, alpha: float
-) -> np.ndarray:
-    """Seat so many more tokens as in a Chinese restaurant; ``tables`` counts all that sit there.
-
-    :return: how many of the new ones sit at each table.
-    """
-    table_of = np.repeat(np.arange(len(tables)), tables).tolist()
-    there = np.arange(len(table_of), len(table_of) + number)
-    # each sits down beside a token that is there, or with weight α at a new table
-    beside = np.floor(rng.uniform(size=number) * (there + alpha)).astype(int).tolist()
-    for one in beside:
-        if one >= len(table_of):
-            table_of.append(len(tables))
-            tables.append(0)
-        else:
-            table_of.append(table_of[one])
-        tables[table_of[-1]] += 1
-    return np.bincount(table_of[len(table_of) - number :], minlength=len(tables))
-
-
-class Pool:
-    """Items that are known by their weights, and an endless pool of others.
-
-    The others are the atoms of a (generalised) gamma process with inverse scale e^``log_rate``,
-    which grows by the time that it is raced for.
-
-    :param log_weights: of the known items, (K,).
-    """
-
-    def __init__(
-        self, log_weights: np.ndarray, alpha: float, log_rate: float, sigma: float
-    ) -> None:
-        self.log_weights = np.asarray(log_weights, float)
-        self.alpha, self.log_rate, self.sigma = float(alpha), float(log_rate), float(sigma)
-
-    def draw_list(self, rng: np.random.Generator, length: int) -> list[int]:
-        """The first ``length`` items to arrive; new ones get the next indices.
-
-        Times are in logarithms, for the weights of a small α span hundreds of orders.
-        """
-        log_times = np.log(rng.exponential(size=len(self.log_weights))) - self.log_weights
-        first = np.sort(log_times)[:length]
-        new_times: list[float] = []
-        start = self.log_rate
-        while True:
-            arrived = self._log_rate_at_next(rng)
-            # how long the pool has been raced for in this list
-            log_time = arrived + np.log(-np.expm1(start - arrived))
-            if len(first) == length and log_time >= first[-1]:
-                break
-            self.log_rate = arrived
-            log_weight = np.log(rng.gamma(2.0 - self.sigma)) + np.log(rng.uniform()) / (
-                1.0 - self.sigma
-            )
-            self.log_weights = np.append(self.log_weights, log_weight - arrived)
-            new_times.append(log_time)
-            first = np.sort(np.append(first, log_time))[:length]
-        self.log_rate = np.logaddexp(start, first[-1])
-        return np.argsort(np.concatenate([log_times, new_times]), kind="stable")[:length].tolist()
-
-    def _log_rate_at_next(self, rng: np.random.Generator) -> float:
-        """log of τ + S when the next item of the pool arrives."""
-        waited = rng.exponential() / self.alpha
-        if self.sigma == 0:
-            return self.log_rate + waited
-        # ((τ + S)^σ + σ E/α)^(1/σ)
-        return np.logaddexp(self.sigma * self.log_rate, np.log(self.sigma * waited)) / self.sigma

@@ -10,8 +10,8 @@ from jax import Array
 from scipy.special import gammaln as gammaln_np
 from scipy.special import logsumexp as logsumexp_np
 
-from numpyro_rankings.datasets.pools import Pool, seat_tokens
-from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.item_pool import Pool, seat_tokens
+from numpyro_rankings.ops.checks import check_positive, check_whole
 from numpyro_rankings.summaries.samples import check_draws
 
 
@@ -54,8 +54,7 @@ def predict_items(
     check_draws(samples)
     check_whole("num_lists", num_lists)
     check_whole("length", length)
-    if not (np.isfinite(tau) and tau > 0):
-        raise ValueError(f"tau must be a positive number, got {tau!r}")
+    check_positive("tau", tau)
     rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
     number = np.shape(samples["weights"])[-1] if "weights" in samples else 0
     if "log_joint" not in samples:

@@ -18,72 +18,6 @@ from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.summaries.samples import batch_of_rows, occupied_slots
 
 
-def stage_orderings(orderings: ArrayLike, num_stages: int) -> Array:
-    """Lists cut or padded to ``num_stages`` places.
-
-    :param orderings: padded lists, shape ``(rows, T)``.
-    :return: int32, shape ``(rows, num_stages)``.
-    """
-    orderings = jnp.asarray(orderings, jnp.int32)[:, :num_stages]
-    missing = num_stages - orderings.shape[1]
-    return jnp.pad(orderings, ((0, 0), (0, missing)), constant_values=-1)
-
-
-def log_one_ranking(lengths: ArrayLike, num_items: int) -> Array:
-    """Log marginal of one list under an empty cluster: ``log (n-t)!/n!``, whatever the prior."""
-    left = num_items - jnp.asarray(lengths)
-    return gammaln(left + 1.0) - gammaln(num_items + 1.0)
-
-
-def log_cluster_likelihood(orderings: Array, center: Array, theta: Array) -> Array:
-    """Log likelihood of lists under the clusters of one draw.
-
-    :param orderings: padded lists, shape ``(rows, T)``.
-    :param center: shape ``(C, n)``.
-    :param theta: shape ``(C, T)``.
-    :return: shape ``(rows, C)``.
-    """
-    num_items, num_stages = center.shape[-1], theta.shape[-1]
-    log_normalizer = log_psi(theta, max_codes(num_items, num_stages))  # once for each cluster
-    codes = stage_codes(orderings[:, None, :], inverse_ordering(center))
-    by_stage = -theta * codes - log_normalizer
-    return jnp.sum(jnp.where(orderings[:, None, :] >= 0, by_stage, 0.0), axis=-1)
-
-
-def log_weights(sizes: Array, alpha: Array, num_components: int | None) -> tuple[Array, Array]:
-    """Log weights, not normalised, of the clusters and of all empty ones together.
-
-    :param sizes: cluster sizes of one draw, shape ``(C,)``.
-    :return: shapes ``(C,)`` and ``()``; an empty slot weighs nothing by itself.
-    """
-    occupied = sizes > 0
-    if num_components is None:
-        weight, log_empty = sizes.astype(alpha.dtype), jnp.log(alpha)
-    else:
-        share = alpha / num_components
-        weight = sizes + share
-        log_empty = jnp.log(share * (num_components - occupied.sum()))
-    return jnp.where(occupied, jnp.log(jnp.where(occupied, weight, 1)), -jnp.inf), log_empty
-
-
-def log_plackett_luce_likelihood(
-    draw: Mapping[str, Array], orderings: Array, offered: Array | None
-) -> Array:
-    """Log probability of every row in every component of one draw, shape ``(C, rows)``."""
-    weights = jnp.atleast_2d(draw["weights"])
-    log_weights = jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30)
-    unseen = jnp.log(jnp.atleast_1d(draw["unseen_weight"])) if "unseen_weight" in draw else None
-
-    def log_prob(one: tuple[Array, Array | None]) -> Array:
-        log_weights, unseen = one
-        model = TopTPlackettLuce(
-            log_weights, orderings.shape[1], unseen, offered, validate_args=False
-        )
-        return model.log_prob(orderings)
-
-    return jax.lax.map(log_prob, (log_weights, unseen))
-
-
 def pointwise_log_likelihood(
     samples: dict[str, Any], rankings: Rankings, num_components: int | None = None
 ) -> np.ndarray:
@@ -149,6 +83,64 @@ def _pointwise(
     return jax.lax.map(one_draw, draws)
 
 
+def log_weights(sizes: Array, alpha: Array, num_components: int | None) -> tuple[Array, Array]:
+    """Log weights, not normalised, of the clusters and of all empty ones together.
+
+    :param sizes: cluster sizes of one draw, shape ``(C,)``.
+    :return: shapes ``(C,)`` and ``()``; an empty slot weighs nothing by itself.
+    """
+    occupied = sizes > 0
+    if num_components is None:
+        weight, log_empty = sizes.astype(alpha.dtype), jnp.log(alpha)
+    else:
+        share = alpha / num_components
+        weight = sizes + share
+        log_empty = jnp.log(share * (num_components - occupied.sum()))
+    return jnp.where(occupied, jnp.log(jnp.where(occupied, weight, 1)), -jnp.inf), log_empty
+
+
+def log_cluster_likelihood(orderings: Array, center: Array, theta: Array) -> Array:
+    """Log likelihood of lists under the clusters of one draw.
+
+    :param orderings: padded lists, shape ``(rows, T)``.
+    :param center: shape ``(C, n)``.
+    :param theta: shape ``(C, T)``.
+    :return: shape ``(rows, C)``.
+    """
+    num_items, num_stages = center.shape[-1], theta.shape[-1]
+    log_normalizer = log_psi(theta, max_codes(num_items, num_stages))  # once for each cluster
+    codes = stage_codes(orderings[:, None, :], inverse_ordering(center))
+    by_stage = -theta * codes - log_normalizer
+    return jnp.sum(jnp.where(orderings[:, None, :] >= 0, by_stage, 0.0), axis=-1)
+
+
+def stage_orderings(orderings: ArrayLike, num_stages: int) -> Array:
+    """Lists cut or padded to ``num_stages`` places.
+
+    :param orderings: padded lists, shape ``(rows, T)``.
+    :return: int32, shape ``(rows, num_stages)``.
+    """
+    orderings = jnp.asarray(orderings, jnp.int32)[:, :num_stages]
+    missing = num_stages - orderings.shape[1]
+    return jnp.pad(orderings, ((0, 0), (0, missing)), constant_values=-1)
+
+
+def log_one_ranking(lengths: ArrayLike, num_items: int) -> Array:
+    """Log marginal of one list under an empty cluster: ``log (n-t)!/n!``, whatever the prior."""
+    left = num_items - jnp.asarray(lengths)
+    return gammaln(left + 1.0) - gammaln(num_items + 1.0)
+
+
+def _all_but_one(x: Array) -> Array:
+    """Log sum of the exponentials of all entries but one, for each; nothing is subtracted."""
+    nothing = jnp.full(1, -jnp.inf, x.dtype)
+    before = jax.lax.cumlogsumexp(x)
+    after = jax.lax.cumlogsumexp(x, reverse=True)
+    return jnp.logaddexp(
+        jnp.concatenate([nothing, before[:-1]]), jnp.concatenate([after[1:], nothing])
+    )
+
+
 def pointwise_plackett_luce(samples: dict[str, Any], rankings: Rankings) -> np.ndarray:
     """The same for the kernels whose samples are weights."""
     if "unseen_weight" in samples:
@@ -183,11 +175,19 @@ def _pointwise_weights(draws: dict[str, Array], rankings: Rankings) -> Array:
     return jax.lax.map(one_draw, draws)
 
 
-def _all_but_one(x: Array) -> Array:
-    """Log sum of the exponentials of all entries but one, for each; nothing is subtracted."""
-    nothing = jnp.full(1, -jnp.inf, x.dtype)
-    before = jax.lax.cumlogsumexp(x)
-    after = jax.lax.cumlogsumexp(x, reverse=True)
-    return jnp.logaddexp(
-        jnp.concatenate([nothing, before[:-1]]), jnp.concatenate([after[1:], nothing])
-    )
+def log_plackett_luce_likelihood(
+    draw: Mapping[str, Array], orderings: Array, offered: Array | None
+) -> Array:
+    """Log probability of every row in every component of one draw, shape ``(C, rows)``."""
+    weights = jnp.atleast_2d(draw["weights"])
+    log_weights = jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30)
+    unseen = jnp.log(jnp.atleast_1d(draw["unseen_weight"])) if "unseen_weight" in draw else None
+
+    def log_prob(one: tuple[Array, Array | None]) -> Array:
+        log_weights, unseen = one
+        model = TopTPlackettLuce(
+            log_weights, orderings.shape[1], unseen, offered, validate_args=False
+        )
+        return model.log_prob(orderings)
+
+    return jax.lax.map(log_prob, (log_weights, unseen))

@@ -28,176 +28,6 @@ from numpyro_rankings.summaries.samples import (
 )
 
 
-@partial(jax.jit, static_argnames=("num_components", "batch"))
-def _mean_log_predictive(
-    draws: dict[str, Array],
-    orderings: Array,
-    log_one: Array,
-    num_components: int | None,
-    batch: int,
-) -> Array:
-    num_draws = len(draws["alpha"])
-
-    def add_draw(total: Array, draw: dict[str, Array]) -> tuple[Array, None]:
-        log_weight, log_empty = log_weights(draw["cluster_sizes"], draw["alpha"], num_components)
-        normalizer = jnp.log(draw["cluster_sizes"].sum() + draw["alpha"])
-
-        def one(row: tuple[Array, Array]) -> Array:
-            ordering, log_one = row
-            by_cluster = log_cluster_likelihood(
-                ordering[None], draw["center"], draw["concentration"]
-            )[0]
-            return jnp.logaddexp(logsumexp(log_weight + by_cluster), log_empty + log_one)
-
-        rows = jax.lax.map(one, (orderings, log_one), batch_size=batch)
-        return jnp.logaddexp(total, rows - normalizer), None
-
-    start = jnp.full(orderings.shape[0], -jnp.inf, draws["alpha"].dtype)
-    return jax.lax.scan(add_draw, start, draws)[0] - jnp.log(num_draws)
-
-
-@jax.jit
-def _mean_log_plackett_luce(draws: dict[str, Array], orderings: Array, offered: Any) -> Array:
-    def add_draw(total: Array, draw: dict[str, Array]) -> tuple[Array, None]:
-        by_cluster = log_plackett_luce_likelihood(draw, orderings, offered)
-        if "cluster_sizes" not in draw:
-            return jnp.logaddexp(total, by_cluster[0]), None
-        if "new_weights" in draw:
-            new = {"weights": draw["new_weights"], "unseen_weight": draw["new_unseen_weight"]}
-            of_new = log_plackett_luce_likelihood(new, orderings, offered)
-            number = jnp.log(len(of_new))
-            sizes = draw["cluster_sizes"]
-            log_sizes = jnp.where(sizes > 0, jnp.log(jnp.maximum(sizes, 1)), -jnp.inf)
-            log_new = jnp.log(draw["gamma"]) - number
-            old = logsumexp(log_sizes[:, None] + by_cluster, axis=0)
-            both = jnp.logaddexp(old, logsumexp(log_new + of_new, axis=0))
-            return jnp.logaddexp(total, both - jnp.log(sizes.sum() + draw["gamma"])), None
-        # an empty component's weights are a draw from the prior
-        shares = draw["cluster_sizes"] + draw["alpha"] / draw["weights"].shape[0]
-        log_shares = jnp.log(shares / shares.sum())
-        return jnp.logaddexp(total, logsumexp(log_shares[:, None] + by_cluster, axis=0)), None
-
-    start = jnp.full(orderings.shape[0], -jnp.inf, draws["weights"].dtype)
-    return jax.lax.scan(add_draw, start, draws)[0] - jnp.log(len(draws["weights"]))
-
-
-def _draw_new_clusters(
-    key: Array, samples: Mapping[str, Any], lead: int, number: int
-) -> dict[str, Array]:
-    """Weights of clusters that hold nobody, so many for each draw, eq. (19)."""
-    root, root_unseen, alpha, phi = (
-        jnp.reshape(samples[name], (-1, *np.shape(samples[name])[lead:]))
-        for name in ("root_weights", "root_unseen_weight", "alpha", "phi")
-    )
-    key_counts, key_weights = jax.random.split(key)
-    mean = phi[:, None] * jnp.append(root, root_unseen[:, None], axis=1)
-    shape = (mean.shape[0], number, mean.shape[1])
-    counts = jax.random.poisson(key_counts, mean[:, None], shape).astype(mean.dtype)
-    shapes = counts.at[..., -1].add(alpha[:, None])
-    log_weights = jax.random.loggamma(key_weights, jnp.maximum(shapes, 1e-30))
-    log_weights = jnp.where(shapes > 0, log_weights, -jnp.inf)
-    weights = jax.nn.softmax(log_weights, axis=-1)  # the rate is the same for all
-    return {"new_weights": weights[..., :-1], "new_unseen_weight": weights[..., -1]}
-
-
-def _by_name(new_rankings: Rankings, fitted: Rankings) -> tuple[np.ndarray, np.ndarray | None]:
-    """Orderings and choice sets in the items that were fitted; an item that is new has number K."""
-    number = fitted.num_items
-    numbers = {name: k for k, name in enumerate(fitted.items)}
-    columns = np.array([numbers.get(name, number) for name in new_rankings.items])
-    orderings = np.asarray(new_rankings.orderings)
-    codes = np.where(orderings >= 0, columns[np.maximum(orderings, 0)], -1)
-    if new_rankings.choice_sets is None:
-        return codes, None
-    offered = np.zeros((len(codes), number + 1), bool)
-    offered[:, columns] = np.asarray(new_rankings.choice_sets)
-    return codes, offered[:, :number]
-
-
-@jax.jit
-def _mean_log_pool(key: Array, draws: dict[str, Array], codes: Array) -> Array:
-    """Under a gamma process, of lists some of whose items, with the number K, are new.
-
-    A new item is a size-biased pick of the unseen ones, and takes a Beta(1, α) share of them.
-    """
-    (num_rows, _), number = codes.shape, draws["weights"].shape[-1]
-    known, new = (codes >= 0) & (codes < number), codes == number
-    columns = jnp.where(known, codes, number)
-    rows = jnp.arange(num_rows)[:, None]
-    unlisted = jnp.ones((num_rows, number)).at[rows, columns].set(0.0, mode="drop")
-
-    def add_draw(total: Array, inputs: tuple[Array, dict[str, Array]]) -> tuple[Array, None]:
-        key, draw = inputs
-        log_left = jnp.log1p(-jax.random.uniform(key, codes.shape)) / draw["alpha"]
-        log_left = jnp.where(new, log_left, 0.0)
-        unseen = draw["unseen_weight"] * jnp.exp(jnp.cumsum(log_left, axis=1) - log_left)
-        weights = jnp.append(draw["weights"], 0.0)[columns]
-        in_play = jnp.cumsum(weights[:, ::-1], axis=1)[:, ::-1]
-        mass = (unlisted @ draw["weights"])[:, None] + in_play + unseen
-        log_stages = jnp.log(jnp.where(new, unseen, weights) / mass)
-        log_p = jnp.sum(jnp.where(codes >= 0, log_stages, 0.0), axis=1)
-        return jnp.logaddexp(total, log_p), None
-
-    num_draws = len(draws["weights"])
-    inputs = jax.random.split(key, num_draws), draws
-    start = jnp.full(num_rows, -jnp.inf, draws["weights"].dtype)
-    return jax.lax.scan(add_draw, start, inputs)[0] - jnp.log(num_draws)
-
-
-def _log_plackett_luce(
-    samples: Mapping[str, Any],
-    new_rankings: Rankings,
-    key: Array | None,
-    num_new_clusters: int,
-    fitted: Rankings | None,
-) -> np.ndarray:
-    check_whole("num_new_clusters", num_new_clusters)
-    num_items = np.shape(samples["weights"])[-1]
-    orderings: Any = new_rankings.orderings
-    offered: Any = new_rankings.choice_sets
-    if fitted is not None:
-        if "unseen_weight" in samples:
-            fitted = fitted.of_listed_items()
-        if fitted.num_items != num_items:
-            raise ValueError(
-                f"the samples are of {num_items} items, the fitted rankings of {fitted.num_items}"
-            )
-        orderings, offered = _by_name(new_rankings, fitted)
-    elif new_rankings.num_items != num_items:
-        hint = ""
-        if "unseen_weight" in samples:
-            hint = "; pass fitted= to match items by name"
-        raise ValueError(
-            f"the new rankings are of {new_rankings.num_items} items, the fitted ones of "
-            f"{num_items}{hint}"
-        )
-    if "log_joint" not in samples:
-        raise ValueError("the samples must be those of a kernel by itself, not of a block of Gibbs")
-    names = ("weights", "unseen_weight", "cluster_sizes", "alpha", "gamma")
-    lead = np.ndim(samples["log_joint"])
-    draws = {
-        name: jnp.reshape(samples[name], (-1, *np.shape(samples[name])[lead:]))
-        for name in names
-        if name in samples
-    }
-    if "phi" in samples:
-        key = jax.random.key(0) if key is None else key
-        draws |= _draw_new_clusters(key, samples, lead, num_new_clusters)
-    new = np.asarray(orderings) == num_items
-    if new.any():
-        if "phi" in samples or "total_weight" in samples or "unseen_weight" not in samples:
-            row, stage = (int(k[0]) for k in np.nonzero(new))
-            name = new_rankings.items[int(new_rankings.orderings[row, stage])]
-            raise ValueError(
-                f"row {row + 1} lists {name!r}, which no fitted ranking lists: such lists can be "
-                "scored under the gamma process (sigma = 0) only"
-            )
-        key = jax.random.key(0) if key is None else key
-        kept = {name: draws[name] for name in ("weights", "unseen_weight", "alpha")}
-        return np.asarray(_mean_log_pool(key, kept, jnp.asarray(orderings)))
-    return np.asarray(_mean_log_plackett_luce(draws, jnp.asarray(orderings), offered))
-
-
 def log_predictive_density(
     samples: Mapping[str, Any],
     new_rankings: Rankings,
@@ -270,3 +100,173 @@ def log_predictive_density(
     orderings = stage_orderings(new_rankings.orderings, num_stages)
     log_one = log_one_ranking(lengths, num_items)
     return np.asarray(_mean_log_predictive(kept, orderings, log_one, num_components, batch))
+
+
+@partial(jax.jit, static_argnames=("num_components", "batch"))
+def _mean_log_predictive(
+    draws: dict[str, Array],
+    orderings: Array,
+    log_one: Array,
+    num_components: int | None,
+    batch: int,
+) -> Array:
+    num_draws = len(draws["alpha"])
+
+    def add_draw(total: Array, draw: dict[str, Array]) -> tuple[Array, None]:
+        log_weight, log_empty = log_weights(draw["cluster_sizes"], draw["alpha"], num_components)
+        normalizer = jnp.log(draw["cluster_sizes"].sum() + draw["alpha"])
+
+        def one(row: tuple[Array, Array]) -> Array:
+            ordering, log_one = row
+            by_cluster = log_cluster_likelihood(
+                ordering[None], draw["center"], draw["concentration"]
+            )[0]
+            return jnp.logaddexp(logsumexp(log_weight + by_cluster), log_empty + log_one)
+
+        rows = jax.lax.map(one, (orderings, log_one), batch_size=batch)
+        return jnp.logaddexp(total, rows - normalizer), None
+
+    start = jnp.full(orderings.shape[0], -jnp.inf, draws["alpha"].dtype)
+    return jax.lax.scan(add_draw, start, draws)[0] - jnp.log(num_draws)
+
+
+def _log_plackett_luce(
+    samples: Mapping[str, Any],
+    new_rankings: Rankings,
+    key: Array | None,
+    num_new_clusters: int,
+    fitted: Rankings | None,
+) -> np.ndarray:
+    check_whole("num_new_clusters", num_new_clusters)
+    num_items = np.shape(samples["weights"])[-1]
+    orderings: Any = new_rankings.orderings
+    offered: Any = new_rankings.choice_sets
+    if fitted is not None:
+        if "unseen_weight" in samples:
+            fitted = fitted.of_listed_items()
+        if fitted.num_items != num_items:
+            raise ValueError(
+                f"the samples are of {num_items} items, the fitted rankings of {fitted.num_items}"
+            )
+        orderings, offered = _by_name(new_rankings, fitted)
+    elif new_rankings.num_items != num_items:
+        hint = ""
+        if "unseen_weight" in samples:
+            hint = "; pass fitted= to match items by name"
+        raise ValueError(
+            f"the new rankings are of {new_rankings.num_items} items, the fitted ones of "
+            f"{num_items}{hint}"
+        )
+    if "log_joint" not in samples:
+        raise ValueError("the samples must be those of a kernel by itself, not of a block of Gibbs")
+    names = ("weights", "unseen_weight", "cluster_sizes", "alpha", "gamma")
+    lead = np.ndim(samples["log_joint"])
+    draws = {
+        name: jnp.reshape(samples[name], (-1, *np.shape(samples[name])[lead:]))
+        for name in names
+        if name in samples
+    }
+    if "phi" in samples:
+        key = jax.random.key(0) if key is None else key
+        draws |= _draw_new_clusters(key, samples, lead, num_new_clusters)
+    new = np.asarray(orderings) == num_items
+    if new.any():
+        if "phi" in samples or "total_weight" in samples or "unseen_weight" not in samples:
+            row, stage = (int(k[0]) for k in np.nonzero(new))
+            name = new_rankings.items[int(new_rankings.orderings[row, stage])]
+            raise ValueError(
+                f"row {row + 1} lists {name!r}, which no fitted ranking lists: such lists can be "
+                "scored under the gamma process (sigma = 0) only"
+            )
+        key = jax.random.key(0) if key is None else key
+        kept = {name: draws[name] for name in ("weights", "unseen_weight", "alpha")}
+        return np.asarray(_mean_log_pool(key, kept, jnp.asarray(orderings)))
+    return np.asarray(_mean_log_plackett_luce(draws, jnp.asarray(orderings), offered))
+
+
+def _by_name(new_rankings: Rankings, fitted: Rankings) -> tuple[np.ndarray, np.ndarray | None]:
+    """Orderings and choice sets in the items that were fitted; an item that is new has number K."""
+    number = fitted.num_items
+    numbers = {name: k for k, name in enumerate(fitted.items)}
+    columns = np.array([numbers.get(name, number) for name in new_rankings.items])
+    orderings = np.asarray(new_rankings.orderings)
+    codes = np.where(orderings >= 0, columns[np.maximum(orderings, 0)], -1)
+    if new_rankings.choice_sets is None:
+        return codes, None
+    offered = np.zeros((len(codes), number + 1), bool)
+    offered[:, columns] = np.asarray(new_rankings.choice_sets)
+    return codes, offered[:, :number]
+
+
+def _draw_new_clusters(
+    key: Array, samples: Mapping[str, Any], lead: int, number: int
+) -> dict[str, Array]:
+    """Weights of clusters that hold nobody, so many for each draw, eq. (19)."""
+    root, root_unseen, alpha, phi = (
+        jnp.reshape(samples[name], (-1, *np.shape(samples[name])[lead:]))
+        for name in ("root_weights", "root_unseen_weight", "alpha", "phi")
+    )
+    key_counts, key_weights = jax.random.split(key)
+    mean = phi[:, None] * jnp.append(root, root_unseen[:, None], axis=1)
+    shape = (mean.shape[0], number, mean.shape[1])
+    counts = jax.random.poisson(key_counts, mean[:, None], shape).astype(mean.dtype)
+    shapes = counts.at[..., -1].add(alpha[:, None])
+    log_weights = jax.random.loggamma(key_weights, jnp.maximum(shapes, 1e-30))
+    log_weights = jnp.where(shapes > 0, log_weights, -jnp.inf)
+    weights = jax.nn.softmax(log_weights, axis=-1)  # the rate is the same for all
+    return {"new_weights": weights[..., :-1], "new_unseen_weight": weights[..., -1]}
+
+
+@jax.jit
+def _mean_log_plackett_luce(draws: dict[str, Array], orderings: Array, offered: Any) -> Array:
+    def add_draw(total: Array, draw: dict[str, Array]) -> tuple[Array, None]:
+        by_cluster = log_plackett_luce_likelihood(draw, orderings, offered)
+        if "cluster_sizes" not in draw:
+            return jnp.logaddexp(total, by_cluster[0]), None
+        if "new_weights" in draw:
+            new = {"weights": draw["new_weights"], "unseen_weight": draw["new_unseen_weight"]}
+            of_new = log_plackett_luce_likelihood(new, orderings, offered)
+            number = jnp.log(len(of_new))
+            sizes = draw["cluster_sizes"]
+            log_sizes = jnp.where(sizes > 0, jnp.log(jnp.maximum(sizes, 1)), -jnp.inf)
+            log_new = jnp.log(draw["gamma"]) - number
+            old = logsumexp(log_sizes[:, None] + by_cluster, axis=0)
+            both = jnp.logaddexp(old, logsumexp(log_new + of_new, axis=0))
+            return jnp.logaddexp(total, both - jnp.log(sizes.sum() + draw["gamma"])), None
+        # an empty component's weights are a draw from the prior
+        shares = draw["cluster_sizes"] + draw["alpha"] / draw["weights"].shape[0]
+        log_shares = jnp.log(shares / shares.sum())
+        return jnp.logaddexp(total, logsumexp(log_shares[:, None] + by_cluster, axis=0)), None
+
+    start = jnp.full(orderings.shape[0], -jnp.inf, draws["weights"].dtype)
+    return jax.lax.scan(add_draw, start, draws)[0] - jnp.log(len(draws["weights"]))
+
+
+@jax.jit
+def _mean_log_pool(key: Array, draws: dict[str, Array], codes: Array) -> Array:
+    """Under a gamma process, of lists some of whose items, with the number K, are new.
+
+    A new item is a size-biased pick of the unseen ones, and takes a Beta(1, α) share of them.
+    """
+    (num_rows, _), number = codes.shape, draws["weights"].shape[-1]
+    known, new = (codes >= 0) & (codes < number), codes == number
+    columns = jnp.where(known, codes, number)
+    rows = jnp.arange(num_rows)[:, None]
+    unlisted = jnp.ones((num_rows, number)).at[rows, columns].set(0.0, mode="drop")
+
+    def add_draw(total: Array, inputs: tuple[Array, dict[str, Array]]) -> tuple[Array, None]:
+        key, draw = inputs
+        log_left = jnp.log1p(-jax.random.uniform(key, codes.shape)) / draw["alpha"]
+        log_left = jnp.where(new, log_left, 0.0)
+        unseen = draw["unseen_weight"] * jnp.exp(jnp.cumsum(log_left, axis=1) - log_left)
+        weights = jnp.append(draw["weights"], 0.0)[columns]
+        in_play = jnp.cumsum(weights[:, ::-1], axis=1)[:, ::-1]
+        mass = (unlisted @ draw["weights"])[:, None] + in_play + unseen
+        log_stages = jnp.log(jnp.where(new, unseen, weights) / mass)
+        log_p = jnp.sum(jnp.where(codes >= 0, log_stages, 0.0), axis=1)
+        return jnp.logaddexp(total, log_p), None
+
+    num_draws = len(draws["weights"])
+    inputs = jax.random.split(key, num_draws), draws
+    start = jnp.full(num_rows, -jnp.inf, draws["weights"].dtype)
+    return jax.lax.scan(add_draw, start, inputs)[0] - jnp.log(num_draws)

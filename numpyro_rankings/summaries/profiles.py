@@ -89,6 +89,26 @@ class WeightsProfile(NamedTuple):
     agreement: float
 
 
+class PartitionProfile(NamedTuple):
+    """What the draws say about one cluster of points. Intervals hold 90% of the posterior.
+
+    :param label: label of the cluster in the reference partition.
+    :param presence: share of the draws in which the cluster is found.
+    :param size: mean number of points.
+    :param size_interval: ``(low, high)``.
+    :param members: the points that it has in the reference partition.
+    :param cohesion: mean probability that two of these share a cluster; of a single one, that it
+        is alone.
+    """
+
+    label: int
+    presence: float
+    size: float
+    size_interval: tuple[float, float]
+    members: np.ndarray
+    cohesion: float
+
+
 def cluster_profiles(
     samples: Mapping[str, Any], rankings: Rankings, reference: Any = None
 ) -> list[Any]:
@@ -130,24 +150,66 @@ def cluster_profiles(
     return sorted(profiles, key=lambda profile: -profile.size)
 
 
-class PartitionProfile(NamedTuple):
-    """What the draws say about one cluster of points. Intervals hold 90% of the posterior.
+def _profile(
+    label: int, draws: dict[str, np.ndarray], matched: np.ndarray, rankings: Rankings
+) -> ClusterProfile:
+    draw, slot = np.nonzero(matched == label)
+    sizes, center, theta = (
+        draws[name][draw, slot] for name in ("cluster_sizes", "center", "concentration")
+    )
+    ranks = np.argsort(center, axis=-1) + 1
+    ordering, (likeliest, probability) = cp_consensus(center), map_consensus(center)
+    names = [str(name) for name in rankings.items]
+    entropy = np.asarray(_entropy(jnp.asarray(center), jnp.asarray(theta)), np.float64).mean()
+    uniform = np.log(np.arange(rankings.num_items, 0, -1)[: theta.shape[-1]]).sum()
+    return ClusterProfile(
+        label=label,
+        presence=len(draw) / len(matched),
+        size=float(sizes.mean()),
+        size_interval=_interval(sizes),
+        consensus=tuple(names[i] for i in ordering),
+        consensus_ordering=ordering,
+        map_consensus=tuple(names[i] for i in likeliest),
+        map_probability=probability,
+        rank_mean=ranks.mean(0),
+        rank_interval=np.quantile(ranks, _INTERVAL, axis=0, method="nearest").T,
+        concentration=theta.mean(0, dtype=np.float64),
+        concentration_interval=np.quantile(theta, _INTERVAL, axis=0).T,
+        entropy=float(entropy),
+        agreement=float(1 - entropy / uniform),
+    )
 
-    :param label: label of the cluster in the reference partition.
-    :param presence: share of the draws in which the cluster is found.
-    :param size: mean number of points.
-    :param size_interval: ``(low, high)``.
-    :param members: the points that it has in the reference partition.
-    :param cohesion: mean probability that two of these share a cluster; of a single one, that it
-        is alone.
-    """
 
-    label: int
-    presence: float
-    size: float
-    size_interval: tuple[float, float]
-    members: np.ndarray
-    cohesion: float
+def _weights_profile(
+    label: int, draws: dict[str, np.ndarray], matched: np.ndarray | None, rankings: Rankings
+) -> WeightsProfile:
+    """The same of weights; ``matched`` is None for one population."""
+    unseen, presence = draws.get("unseen_weight"), 1.0
+    if matched is None:
+        sizes, weights = np.array([float(rankings.num_rankings)]), draws["weights"]
+    else:
+        draw, slot = np.nonzero(matched == label)
+        presence = len(draw) / len(matched)
+        sizes, weights = draws["cluster_sizes"][draw, slot], draws["weights"][draw, slot]
+        unseen = None if unseen is None else unseen[draw, slot]
+    weights = weights.astype(np.float64)
+    mean, names = weights.mean(0), [str(name) for name in rankings.items]
+    ordering = np.argsort(-mean, kind="stable").astype(np.int32)
+    entropy = float(normalised_entropy(weights).mean())
+    return WeightsProfile(
+        label=label,
+        presence=presence,
+        size=float(sizes.mean()),
+        size_interval=_interval(sizes),
+        consensus=tuple(names[i] for i in ordering),
+        consensus_ordering=ordering,
+        weights=mean,
+        weights_interval=np.quantile(weights, _INTERVAL, axis=0).T,
+        unseen_weight=None if unseen is None else float(unseen.mean(dtype=np.float64)),
+        unseen_interval=None if unseen is None else _interval(unseen),
+        entropy=entropy,
+        agreement=1.0 - entropy,
+    )
 
 
 def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[PartitionProfile]:
@@ -211,68 +273,6 @@ def membership_probability(assignments: ArrayLike, reference: ArrayLike) -> np.n
         alone = np.bincount(labels)[labels] == 1
         together += np.where(others > 0, (counts[where] - 1) / np.maximum(others, 1), alone)
     return together / len(assignments)
-
-
-def _profile(
-    label: int, draws: dict[str, np.ndarray], matched: np.ndarray, rankings: Rankings
-) -> ClusterProfile:
-    draw, slot = np.nonzero(matched == label)
-    sizes, center, theta = (
-        draws[name][draw, slot] for name in ("cluster_sizes", "center", "concentration")
-    )
-    ranks = np.argsort(center, axis=-1) + 1
-    ordering, (likeliest, probability) = cp_consensus(center), map_consensus(center)
-    names = [str(name) for name in rankings.items]
-    entropy = np.asarray(_entropy(jnp.asarray(center), jnp.asarray(theta)), np.float64).mean()
-    uniform = np.log(np.arange(rankings.num_items, 0, -1)[: theta.shape[-1]]).sum()
-    return ClusterProfile(
-        label=label,
-        presence=len(draw) / len(matched),
-        size=float(sizes.mean()),
-        size_interval=_interval(sizes),
-        consensus=tuple(names[i] for i in ordering),
-        consensus_ordering=ordering,
-        map_consensus=tuple(names[i] for i in likeliest),
-        map_probability=probability,
-        rank_mean=ranks.mean(0),
-        rank_interval=np.quantile(ranks, _INTERVAL, axis=0, method="nearest").T,
-        concentration=theta.mean(0, dtype=np.float64),
-        concentration_interval=np.quantile(theta, _INTERVAL, axis=0).T,
-        entropy=float(entropy),
-        agreement=float(1 - entropy / uniform),
-    )
-
-
-def _weights_profile(
-    label: int, draws: dict[str, np.ndarray], matched: np.ndarray | None, rankings: Rankings
-) -> WeightsProfile:
-    """The same of weights; ``matched`` is None for one population."""
-    unseen, presence = draws.get("unseen_weight"), 1.0
-    if matched is None:
-        sizes, weights = np.array([float(rankings.num_rankings)]), draws["weights"]
-    else:
-        draw, slot = np.nonzero(matched == label)
-        presence = len(draw) / len(matched)
-        sizes, weights = draws["cluster_sizes"][draw, slot], draws["weights"][draw, slot]
-        unseen = None if unseen is None else unseen[draw, slot]
-    weights = weights.astype(np.float64)
-    mean, names = weights.mean(0), [str(name) for name in rankings.items]
-    ordering = np.argsort(-mean, kind="stable").astype(np.int32)
-    entropy = float(normalised_entropy(weights).mean())
-    return WeightsProfile(
-        label=label,
-        presence=presence,
-        size=float(sizes.mean()),
-        size_interval=_interval(sizes),
-        consensus=tuple(names[i] for i in ordering),
-        consensus_ordering=ordering,
-        weights=mean,
-        weights_interval=np.quantile(weights, _INTERVAL, axis=0).T,
-        unseen_weight=None if unseen is None else float(unseen.mean(dtype=np.float64)),
-        unseen_interval=None if unseen is None else _interval(unseen),
-        entropy=entropy,
-        agreement=1.0 - entropy,
-    )
 
 
 def _interval(values: np.ndarray) -> tuple[float, float]:

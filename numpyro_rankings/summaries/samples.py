@@ -10,14 +10,6 @@ from numpyro_rankings.rankings import Rankings, check_rankings
 _CODES_AT_ONCE = 2**24  # entries of the largest array made at once, where T² code tables count
 
 
-def flatten_chains(samples: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Samples with the chains, if there are any, laid end to end: leading axis ``D``."""
-    samples = {name: np.asarray(value) for name, value in samples.items()}
-    if samples["assignments" if "assignments" in samples else "weights"].ndim == 2:
-        return samples
-    return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
-
-
 def check_draws(samples: Any) -> None:
     """Refuse what is no dictionary of draws, or of none."""
     if not isinstance(samples, Mapping):
@@ -66,6 +58,14 @@ def fitted_items(draws: Mapping[str, np.ndarray], rankings: Rankings) -> Ranking
     size = draws["assignments"].shape[-1] if "assignments" in draws else None
     check_fitted(size, of_items, rankings)
     return rankings
+
+
+def flatten_chains(samples: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Samples with the chains, if there are any, laid end to end: leading axis ``D``."""
+    samples = {name: np.asarray(value) for name, value in samples.items()}
+    if samples["assignments" if "assignments" in samples else "weights"].ndim == 2:
+        return samples
+    return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
 
 
 def occupied_slots(samples: Mapping[str, Any]) -> dict[str, Any]:

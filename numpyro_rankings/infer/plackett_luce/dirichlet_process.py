@@ -36,7 +36,7 @@ from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.choices import log_choice_likelihoods, times_chosen
 from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.pairs import Pair, add_number
-from numpyro_rankings.ops.random_measures import log_pitt_walker
+from numpyro_rankings.ops.random_measures import ClusterShares, RootMeasure, log_pitt_walker
 from numpyro_rankings.ops.sums import count_by_label
 
 _SITES = (
@@ -383,11 +383,8 @@ class DPPlackettLuceGibbs(PoolKernel):
         sizes = count_by_label(labels, slots)
         log_joint = log_partition_prior(PartitionPrior(scales.gamma, None), sizes)
         log_joint += log_pitt_walker(
-            z["weights"],
-            z["unseen_weight"],
-            z["total_weight"],
-            z["root_weights"],
-            z["root_unseen_weight"],
+            RootMeasure(z["root_weights"], z["root_unseen_weight"]),
+            ClusterShares(z["weights"], z["unseen_weight"], z["total_weight"]),
             sizes > 0,
             scales.alpha,
             scales.phi,
