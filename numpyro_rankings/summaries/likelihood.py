@@ -59,12 +59,12 @@ def _pointwise(
     def one_draw(draw: dict[str, Array]) -> Array:
         sizes, alpha = draw["cluster_sizes"], draw["alpha"]
         num_slots = sizes.shape[0]
-        log_weight, _ = log_weights(sizes, alpha, num_components)
+        log_weight, _ = log_cluster_weights(sizes, alpha, num_components)
         # Row c of these: the weights once a member has left cluster c.
         left = sizes - jnp.eye(num_slots, dtype=sizes.dtype)
-        log_left, log_empty_left = jax.vmap(lambda s: log_weights(s, alpha, num_components))(
-            jnp.maximum(left, 0)
-        )
+        log_left, log_empty_left = jax.vmap(
+            lambda s: log_cluster_weights(s, alpha, num_components)
+        )(jnp.maximum(left, 0))
         log_own = jnp.diagonal(log_left)
 
         def one_row(row: tuple[Array, Array]) -> Array:
@@ -83,7 +83,9 @@ def _pointwise(
     return jax.lax.map(one_draw, draws)
 
 
-def log_weights(sizes: Array, alpha: Array, num_components: int | None) -> tuple[Array, Array]:
+def log_cluster_weights(
+    sizes: Array, alpha: Array, num_components: int | None
+) -> tuple[Array, Array]:
     """Log weights, not normalised, of the clusters and of all empty ones together.
 
     :param sizes: cluster sizes of one draw, shape ``(C,)``.

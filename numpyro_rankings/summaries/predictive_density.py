@@ -14,9 +14,9 @@ from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.summaries.likelihood import (
     log_cluster_likelihood,
+    log_cluster_weights,
     log_one_ranking,
     log_plackett_luce_likelihood,
-    log_weights,
     stage_orderings,
 )
 from numpyro_rankings.summaries.samples import (
@@ -113,7 +113,9 @@ def _mean_log_predictive(
     num_draws = len(draws["alpha"])
 
     def add_draw(total: Array, draw: dict[str, Array]) -> tuple[Array, None]:
-        log_weight, log_empty = log_weights(draw["cluster_sizes"], draw["alpha"], num_components)
+        log_weight, log_empty = log_cluster_weights(
+            draw["cluster_sizes"], draw["alpha"], num_components
+        )
         normalizer = jnp.log(draw["cluster_sizes"].sum() + draw["alpha"])
 
         def one(row: tuple[Array, Array]) -> Array:
