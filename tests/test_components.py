@@ -350,7 +350,7 @@ BAD = {
     ),
     "three dimensions": (
         lambda: GaussianMean(1, 1, [0.0, 0.0]).check(np.ones((4, 3))),
-        "of 2 dimensions, the points of 3",
+        "has 2 dimensions, the points have 3",
     ),
     "half a word": (lambda: DirichletMultinomial(1.0).check([[1, 0.5]]), "row 0 has an entry that"),
     "other vocabulary": (lambda: DirichletMultinomial(1.0, 3).check([[1, 2]]), "has 3 words"),

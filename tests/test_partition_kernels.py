@@ -704,7 +704,7 @@ def test_bad_data():
         run(CollapsedGibbs(GAUSS), LINE, np.zeros((5, 5)))
     with pytest.raises(ValueError, match="must have coordinates"):
         run(CollapsedGibbs(GAUSS), np.zeros((3, 0)))
-    with pytest.raises(ValueError, match="of some words"):
+    with pytest.raises(ValueError, match="at least one word"):
         run(CollapsedGibbs(TEXT), np.zeros((3, 0)))
     with pytest.raises(ValueError, match="max_clusters=5, not 3"):
         run(CollapsedGibbs(GAUSS, max_clusters=3, init="singletons"), LINE)

@@ -36,7 +36,7 @@ class _Gaussian(Family):
     @staticmethod
     @abstractmethod
     def _squares(x: Array) -> Array:
-        """Squares of differences x, (…, d): their sum, each of them, or the products of all pairs."""
+        """Squares of differences x, (…, d): their sum, each of them, or all pairwise products."""
 
     def statistics(self, data: Any) -> Moments:
         points = jnp.asarray(data, float)

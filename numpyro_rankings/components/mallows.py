@@ -75,7 +75,7 @@ class MallowsCenter(Family):
         weights = np.full(number, 1.0 / number) if probs is None else np.asarray(probs, float)
         if weights.shape != (number,) or not np.all(weights > 0) or abs(weights.sum() - 1) > 1e-5:
             raise ValueError(
-                f"probs must be {number} positive numbers that sum to 1, got {probs!r}"
+                f"probs must be {number} positive numbers that add up to 1, got {probs!r}"
             )
         self.probs = weights
 
@@ -145,7 +145,7 @@ class MallowsCenter(Family):
         if rankings.num_rankings * (rankings.num_items - 1) > most:
             raise ValueError(
                 f"{rankings.num_rankings} rankings of {rankings.num_items} items are too many: "
-                f"sums of codes are exact only up to {most}. Use a random sample of them, or double "
+                f"sums of codes are exact only up to {most}. Use a random part of them, or double "
                 "precision (jax_enable_x64)"
             )
         self._theta(num_stages(rankings))

@@ -1,4 +1,4 @@
-"""Data in the form that the samplers of partitions use: the points and their auxiliary variables."""
+"""Data in the form that the samplers of partitions use: points and auxiliary variables."""
 
 from typing import Any, NamedTuple
 

@@ -110,7 +110,7 @@ class DistanceDependentCRP(Distribution):
         return numpyro_constraints.independent(numpyro_constraints.integer_interval(0, size - 1), 1)
 
     def _log_weights(self) -> Array:
-        """Unnormalised log weights of links, (…, N, N), or to neighbors and itself, (…, N, L + 1)."""
+        """Log weights, unnormalised, of all links, (…, N, N), or of those listed, (…, N, L + 1)."""
         weights, alpha = as_real(self.decay_matrix), as_real(self.alpha)[..., None, None]
         if self.neighbors is None:
             weights = jnp.where(jnp.eye(self.event_shape[0], dtype=bool), alpha, weights)
