@@ -1,4 +1,4 @@
-"""Log likelihoods of rankings given draws."""
+"""Log likelihoods of rankings given draws: of Mallows mixtures, then of Plackett–Luce ones."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -21,13 +21,13 @@ from numpyro_rankings.summaries.samples import batch_of_rows, occupied_slots
 def pointwise_log_likelihood(
     samples: dict[str, Any], rankings: Rankings, num_components: int | None = None
 ) -> np.ndarray:
-    """Log probability of each ranking given the labels of all others, its own summed over.
+    """Log probability of each ranking given the labels of all others, summed over its own label.
 
-    With the ranking itself taken out of its cluster, ``N_c`` is one less there, so that under the
-    Dirichlet process it is the log of ``Σ_c N_c P(π | σ_c, θ_c) + α (n-t)!/n!`` over ``N - 1 + α``.
+    Under the Dirichlet process it is the log of ``Σ_c N_c P(π | σ_c, θ_c) + α (n-t)!/n!`` over
+    ``N - 1 + α``, where ``N_c`` does not count the ranking itself.
 
     :param samples: ``mcmc.get_samples(group_by_chain=True)``.
-    :param rankings: what was fitted.
+    :param rankings: the rankings that were fitted.
     :param num_components: ``None`` for the Dirichlet process.
     :return: float32, shape ``(chains, draws, N)``.
     """
@@ -37,7 +37,7 @@ def pointwise_log_likelihood(
     batch = batch_of_rows(clusters["center"].shape, num_stages, rankings.num_rows)
     orderings = stage_orderings(rankings.orderings, num_stages)
     log_one = log_one_ranking(rankings.lengths, rankings.num_items)
-    alpha = samples.get("alpha", jnp.ones((chains, draws)))  # has no part in a single population
+    alpha = samples.get("alpha", jnp.ones((chains, draws)))  # has no effect in a single population
     by_draw = {**clusters, "alpha": alpha, "assignments": samples["assignments"]}
     flat = {
         name: jnp.asarray(x).reshape(chains * draws, *jnp.shape(x)[2:])
@@ -60,7 +60,7 @@ def _pointwise(
         sizes, alpha = draw["cluster_sizes"], draw["alpha"]
         num_slots = sizes.shape[0]
         log_weight, _ = log_cluster_weights(sizes, alpha, num_components)
-        # Row c of these: the weights once a member has left cluster c.
+        # row c: the weights after a member has left cluster c
         left = sizes - jnp.eye(num_slots, dtype=sizes.dtype)
         log_left, log_empty_left = jax.vmap(
             lambda s: log_cluster_weights(s, alpha, num_components)
@@ -86,10 +86,10 @@ def _pointwise(
 def log_cluster_weights(
     sizes: Array, alpha: Array, num_components: int | None
 ) -> tuple[Array, Array]:
-    """Log weights, not normalised, of the clusters and of all empty ones together.
+    """Unnormalised log weights of the occupied clusters, and of all empty ones together.
 
     :param sizes: cluster sizes of one draw, shape ``(C,)``.
-    :return: shapes ``(C,)`` and ``()``; an empty slot weighs nothing by itself.
+    :return: shapes ``(C,)``, -inf for an empty slot, and ``()``.
     """
     occupied = sizes > 0
     if num_components is None:
@@ -117,7 +117,7 @@ def log_cluster_likelihood(orderings: Array, center: Array, theta: Array) -> Arr
 
 
 def stage_orderings(orderings: ArrayLike, num_stages: int) -> Array:
-    """Lists cut or padded to ``num_stages`` places.
+    """Truncate or pad lists to ``num_stages`` places.
 
     :param orderings: padded lists, shape ``(rows, T)``.
     :return: int32, shape ``(rows, num_stages)``.
@@ -128,13 +128,13 @@ def stage_orderings(orderings: ArrayLike, num_stages: int) -> Array:
 
 
 def log_one_ranking(lengths: ArrayLike, num_items: int) -> Array:
-    """Log marginal of one list under an empty cluster: ``log (n-t)!/n!``, whatever the prior."""
+    """Log marginal of one list under an empty cluster: ``log (n-t)!/n!`` for every prior of θ."""
     left = num_items - jnp.asarray(lengths)
     return gammaln(left + 1.0) - gammaln(num_items + 1.0)
 
 
 def _all_but_one(x: Array) -> Array:
-    """Log sum of the exponentials of all entries but one, for each; nothing is subtracted."""
+    """For each entry, the log sum of exponentials of all others, computed without subtraction."""
     nothing = jnp.full(1, -jnp.inf, x.dtype)
     before = jax.lax.cumlogsumexp(x)
     after = jax.lax.cumlogsumexp(x, reverse=True)
@@ -144,7 +144,7 @@ def _all_but_one(x: Array) -> Array:
 
 
 def pointwise_plackett_luce(samples: dict[str, Any], rankings: Rankings) -> np.ndarray:
-    """The same for the kernels whose samples are weights."""
+    """:func:`pointwise_log_likelihood` for the kernels whose samples are weights."""
     if "unseen_weight" in samples:
         rankings = rankings.of_listed_items()
     names = ("weights", "unseen_weight", "cluster_sizes", "assignments", "alpha")

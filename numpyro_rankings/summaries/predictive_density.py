@@ -39,30 +39,30 @@ def log_predictive_density(
 ) -> np.ndarray:
     r"""Log predictive density of new rankings under a fitted mixture.
 
-    Averaged over the draws, with :math:`N` fitted rankings, :math:`N_c` of them in cluster
-    :math:`c`, a new list of length :math:`t` has under the Dirichlet process
+    The density is the mean over the draws. With :math:`N` fitted rankings, :math:`N_c` of them in
+    cluster :math:`c`, a new list of length :math:`t` has under the Dirichlet process
 
     .. math::
         p(\pi) = \sum_c \frac{N_c}{N + \alpha} P(\pi \mid \sigma_c, \theta_c)
         + \frac{\alpha}{N + \alpha} \frac{(n - t)!}{n!}.
 
-    A new cluster counts exactly: whatever the prior of its concentrations, one ranking in it has
-    the last factor as its marginal (Lemma 1 of Meilă & Chen 2010). In a finite mixture the
-    weights are :math:`N_c + \alpha/K`, the empty components sharing what is left. Of draws of a
-    Plackett–Luce kernel it is the mean of its probabilities, mixed in the same way. A new cluster
-    of ``DPPlackettLuceGibbs`` has no closed form: for each draw it is the mean over some clusters
-    that are drawn from the prior given the root, without bias.
+    The term of a new cluster is exact: under every prior of its concentrations, the last factor is
+    the marginal of one ranking in it (Lemma 1 of Meilă & Chen 2010). In a finite mixture the
+    weights are :math:`N_c + \alpha/K`, and the empty components share the rest. For draws of a
+    Plackett–Luce kernel the probabilities are mixed in the same way. A new cluster of
+    ``DPPlackettLuceGibbs`` has no closed form: for each draw its term is the mean over clusters
+    drawn from the prior given the root, which is unbiased.
 
     :param samples: ``mcmc.get_samples()``, grouped by chain or not.
-    :param new_rankings: lists of the same items, no longer than those fitted, or one item short
-        of all.
-    :param num_components: what a Mallows kernel was given, ``None`` for the Dirichlet process;
-        its samples do not tell.
-    :param num_new_clusters: of ``DPPlackettLuceGibbs``, new clusters for each draw.
-    :param key: a JAX random key for these and for new items; the same one every time by default.
-    :param fitted: of a Plackett–Luce kernel, the rankings that were fitted, so that items are
-        matched by their names. Under the gamma process (σ = 0) new rankings can then list items
-        that the fitted ones do not: their probability is that of some new item there.
+    :param new_rankings: lists of the same items, no longer than those fitted; a list of n - 1 items
+        counts as complete.
+    :param num_components: the ``num_components`` of a Mallows kernel, ``None`` for the Dirichlet
+        process; the samples do not hold it.
+    :param num_new_clusters: number of new clusters for each draw of ``DPPlackettLuceGibbs``.
+    :param key: a JAX random key for these and for new items; by default always the same one.
+    :param fitted: for a Plackett–Luce kernel, the rankings that were fitted, so that items are
+        matched by their names. Under the gamma process (σ = 0) new rankings may then list items
+        that the fitted ones do not: the probability is that of some new item at that place.
     :return: one value for each row, in nats, float32, shape ``(rows,)``; the mean for one
         ranking is ``np.average(log_density, weights=new_rankings.counts)``.
     :raises ValueError: if the items do not match, a list is longer than the fitted stages, or
@@ -73,7 +73,7 @@ def log_predictive_density(
         check_rankings(given)
     if "weights" in samples:
         if num_components is not None:
-            raise ValueError("num_components is for draws of a Mallows kernel; these tell theirs")
+            raise ValueError("num_components is for draws of a Mallows kernel only")
         return _log_plackett_luce(samples, new_rankings, key, num_new_clusters, fitted)
     if fitted is not None:
         raise ValueError("fitted is for draws of a Plackett–Luce kernel")
@@ -89,8 +89,8 @@ def log_predictive_density(
     lengths = np.asarray(new_rankings.lengths)
     if lengths.max() > num_stages and num_stages < num_items - 1:
         raise ValueError(
-            f"row {lengths.argmax() + 1} lists {lengths.max()} items, but the fitted lists "
-            f"had at most {num_stages}, so nothing is known of the stages after: shorten it"
+            f"row {lengths.argmax() + 1} lists {lengths.max()} items, but the fitted lists have at "
+            f"most {num_stages}, so later stages have no concentrations: shorten the list"
         )
     kept = {name: jnp.asarray(value) for name, value in clusters.items()}
     kept["alpha"] = jnp.broadcast_to(
@@ -187,7 +187,7 @@ def _log_plackett_luce(
 
 
 def _by_name(new_rankings: Rankings, fitted: Rankings) -> tuple[np.ndarray, np.ndarray | None]:
-    """Orderings and choice sets in the items that were fitted; an item that is new has number K."""
+    """Orderings and choice sets in terms of the fitted items; a new item has the number K."""
     number = fitted.num_items
     numbers = {name: k for k, name in enumerate(fitted.items)}
     columns = np.array([numbers.get(name, number) for name in new_rankings.items])
@@ -203,7 +203,7 @@ def _by_name(new_rankings: Rankings, fitted: Rankings) -> tuple[np.ndarray, np.n
 def _draw_new_clusters(
     key: Array, samples: Mapping[str, Any], lead: int, number: int
 ) -> dict[str, Array]:
-    """Weights of clusters that hold nobody, so many for each draw, eq. (19)."""
+    """Draw weights of new clusters given the root, ``number`` for each draw, eq. (19)."""
     root, root_unseen, alpha, phi = (
         jnp.reshape(samples[name], (-1, *np.shape(samples[name])[lead:]))
         for name in ("root_weights", "root_unseen_weight", "alpha", "phi")
@@ -246,9 +246,10 @@ def _mean_log_plackett_luce(draws: dict[str, Array], orderings: Array, offered: 
 
 @jax.jit
 def _mean_log_pool(key: Array, draws: dict[str, Array], codes: Array) -> Array:
-    """Under a gamma process, of lists some of whose items, with the number K, are new.
+    """Under a gamma process, for lists some of whose items are new and have the number K.
 
-    A new item is a size-biased pick of the unseen ones, and takes a Beta(1, α) share of them.
+    A new item is a size-biased draw from the unseen items, and takes a Beta(1, α) share of their
+    weight.
     """
     (num_rows, _), number = codes.shape, draws["weights"].shape[-1]
     known, new = (codes >= 0) & (codes < number), codes == number
