@@ -382,7 +382,7 @@ BAD = {
     "other stages": (lambda: MallowsCenter([[1.0, 2.0]]).check(LISTS), "2 stages, the rankings"),
     "ten items": (
         lambda: MallowsCenter(1.0).check(Rankings.from_orderings([[0]], num_items=10)),
-        "up to 7 items, and these are 10",
+        "at most 7 items, but these rankings have 10",
     ),
     "choice sets": (
         lambda: MallowsCenter(1.0).check(

@@ -89,7 +89,7 @@ def log_predictive_density(
     lengths = np.asarray(new_rankings.lengths)
     if lengths.max() > num_stages and num_stages < num_items - 1:
         raise ValueError(
-            f"row {lengths.argmax() + 1} lists {lengths.max()} items, but the fitted lists have at "
+            f"row {lengths.argmax() + 1} lists {lengths.max()} items, but the fitted lists had at "
             f"most {num_stages}, so later stages have no concentrations: shorten the list"
         )
     kept = {name: jnp.asarray(value) for name, value in clusters.items()}
