@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -84,64 +84,86 @@ def _by_draw(
     distances: Any,
 ) -> Array:
     """Log predictive probabilities for each draw, (D, M)."""
-    if not isinstance(kernel, PartitionKernel | DDCRPGibbs):
-        raise ValueError(f"kernel must be a kernel of partitions or DDCRPGibbs, got {kernel!r}")
-    if kernel._is_block:
-        raise ValueError("the kernel is a block of a user's model, which is unknown here")
+    _check_kernel(kernel)
     _check_samples(samples, isinstance(kernel, DDCRPGibbs))
     family = kernel.family
-    if isinstance(family, AugmentedFamily):
-        raise ValueError(
-            f"{type(family).__name__} scores points only with their auxiliary variables: their "
-            "predictive probability has no closed form"
-        )
     for part in (data, new_data):
         family.check(part)
-    labels = np.asarray(samples["assignments"])
     points, new = as_points(family, data), family.statistics(new_data)
     for part in (points.statistics, new):
         _check_form(points.empty, part)
+    labels = np.asarray(samples["assignments"])
+    labels = labels.reshape(-1, labels.shape[-1])
+    slots = int(labels.max()) + 1
+    sizes = _Sizes(labels.shape[-1], points.size, num_points(new))
+    of_draw = _density_under(kernel, sizes, distances, slots)
+    log_alone = family.log_predictive(points.empty, new)
     draws = {
-        "labels": jnp.asarray(labels.reshape(-1, labels.shape[-1]), jnp.int32),
+        "labels": jnp.asarray(labels, jnp.int32),
         "alpha": jnp.asarray(samples["alpha"], float).reshape(-1),
     }
-    slots = int(labels.max()) + 1
-    known = points.size
-    log_alone = family.log_predictive(points.empty, new)
+    if distances is not None and "decay_scale" in samples:
+        draws["scale"] = jnp.asarray(samples["decay_scale"], float).reshape(-1)
 
     def log_given(draw: dict) -> Array:
         """Log probability of each point given each cluster, (M, C)."""
-        clusters = family.of_clusters(points.statistics, draw["labels"][:known], slots)
+        known = draw["labels"][: points.size]
+        clusters = family.of_clusters(points.statistics, known, slots)
         return family.log_predictive(
             jax.tree.map(lambda x: x[None], clusters), jax.tree.map(lambda x: x[:, None], new)
         )
-
-    of_draw: Callable[[dict, Array, Array], Array]
-    if not isinstance(kernel, DDCRPGibbs):
-        if distances is not None:
-            raise ValueError("distances are for DDCRPGibbs only")
-        _check_size(labels.shape[-1], known)
-        of_draw = partial(_of_restaurant, discount=kernel._discount, slots=slots)
-    elif distances is None:
-        if labels.shape[-1] == known:
-            raise ValueError(
-                "the distances from new points to the fitted ones are needed: distances=, (M, N)"
-            )
-        _check_size(labels.shape[-1], known + num_points(new))
-        of_draw = _of_awaited
-    else:
-        _check_size(labels.shape[-1], known)
-        assert kernel._decay is not None
-        check_distances(distances, num_points(new), known)
-        if "decay_scale" in samples:
-            draws["scale"] = jnp.asarray(samples["decay_scale"], float).reshape(-1)
-        of_draw = partial(_of_links, distances=distances, decay=kernel._decay, slots=slots)
 
     @jax.jit
     def each(draws: dict) -> Array:
         return jax.lax.map(lambda d: of_draw(d, log_given(d), log_alone), draws)
 
     return each(draws)
+
+
+class _Sizes(NamedTuple):
+    """Numbers of points: **labelled** in the draws, **fitted** with known values, and **new**."""
+
+    labelled: int
+    fitted: int
+    new: int
+
+
+def _density_under(
+    kernel: PartitionKernel | DDCRPGibbs, sizes: _Sizes, distances: Any, slots: int
+) -> Callable[[dict, Array, Array], Array]:
+    """The predictive density of new points in one draw under the kernel's process.
+
+    :return: a function of the draw, of the log densities given each cluster, (M, C), and of those
+        given no cluster, (M,).
+    """
+    if not isinstance(kernel, DDCRPGibbs):
+        if distances is not None:
+            raise ValueError("distances are for DDCRPGibbs only")
+        _check_size(sizes.labelled, sizes.fitted)
+        return partial(_of_restaurant, discount=kernel._discount, slots=slots)
+    if distances is None:
+        if sizes.labelled == sizes.fitted:
+            raise ValueError(
+                "the distances from new points to the fitted ones are needed: distances=, (M, N)"
+            )
+        _check_size(sizes.labelled, sizes.fitted + sizes.new)
+        return _of_awaited
+    _check_size(sizes.labelled, sizes.fitted)
+    assert kernel._decay is not None
+    check_distances(distances, sizes.new, sizes.fitted)
+    return partial(_of_links, distances=distances, decay=kernel._decay, slots=slots)
+
+
+def _check_kernel(kernel: Any) -> None:
+    if not isinstance(kernel, PartitionKernel | DDCRPGibbs):
+        raise ValueError(f"kernel must be a kernel of partitions or DDCRPGibbs, got {kernel!r}")
+    if kernel._is_block:
+        raise ValueError("the kernel is a block of a user's model, which is unknown here")
+    if isinstance(kernel.family, AugmentedFamily):
+        raise ValueError(
+            f"{type(kernel.family).__name__} scores points only with their auxiliary variables: "
+            "their predictive probability has no closed form"
+        )
 
 
 def _check_samples(samples: Mapping[str, Any], linked: bool) -> None:

@@ -201,8 +201,8 @@ class DirichletMultinomial(Family):
         def listed(counts: Array) -> tuple[Array, Array]:
             some = counts > 0
             place = jnp.where(some, jnp.cumsum(some) - 1, size + _CHUNK)
-            nobody = jnp.full(size + _CHUNK, size)
-            words = nobody.at[place].set(jnp.arange(size), mode="drop")
+            padding = jnp.full(size + _CHUNK, size)
+            words = padding.at[place].set(jnp.arange(size), mode="drop")
             return words, counts.at[words].get(mode="fill", fill_value=0.0)
 
         words, counts = jnp.vectorize(listed, signature="(v)->(w),(w)")(other.counts)
