@@ -375,7 +375,7 @@ BAD = {
         lambda: NormalInverseWishart(np.zeros(1), 1.0, "3", np.eye(1)),
         "df must be more than d - 1 = 0, got '3'",
     ),
-    "a negative concentration": (lambda: MallowsCenter([1.0, -1.0]), "numbers, 0 or more"),
+    "a negative concentration": (lambda: MallowsCenter([1.0, -1.0]), "non-negative numbers"),
     "two of three shares": (lambda: MallowsCenter([1.0, 2.0, 3.0], [0.5, 0.5]), "must be 3 posit"),
     "shares of 2": (lambda: MallowsCenter([1.0, 2.0], [1.0, 1.0]), "add up to 1"),
     "lists as arrays": (lambda: MallowsCenter(1.0).check([[0, 1]]), "must be a Rankings, got list"),
