@@ -32,7 +32,13 @@ from numpyro_rankings.self_check import difference_of
 
 MODULES = (checks, choices, codes, links, loops, pairs, sampling, special, stable, sums)
 # these look at numbers that are known before anything is compiled
-OF_THE_HOST = {"check_whole", "check_neighbors", "can_be_tabled", "can_be_designed"}
+OF_THE_HOST = {
+    "check_whole",
+    "check_positive",
+    "check_neighbors",
+    "can_be_tabled",
+    "can_be_designed",
+}
 
 
 class Shape(NamedTuple):

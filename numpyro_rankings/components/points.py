@@ -1,4 +1,4 @@
-"""Data in the form that the samplers of partitions use: points and auxiliary variables."""
+"""Points of a family as the samplers of partitions read them."""
 
 from typing import Any, NamedTuple
 
@@ -17,12 +17,11 @@ from numpyro_rankings.components.family import (
 
 
 class Points(NamedTuple):
-    """The points to be clustered.
+    """What there is to be clustered.
 
-    - **statistics** - of each point, (N, …).
-    - **log_alone** - log marginal of each point as a cluster of its own, (N,).
+    - **statistics** - of the points, (N, …); **log_alone** - log probability of each, (N,).
     - **empty** - statistics of a cluster without points.
-    - **log_base** - log density of the auxiliary variables that no cluster scores.
+    - **log_base** - log density of what no cluster scores.
     """
 
     statistics: Any
@@ -32,14 +31,14 @@ class Points(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number N of points."""
+        """N."""
         return self.log_alone.shape[0]
 
 
 def as_points(family: Family, data: Any, number: int | None = None) -> Points:
-    """Convert the data to points.
+    """The data as the moves read them.
 
-    :param number: number of points including those at the end whose values are unknown.
+    :param number: of points with those at the end whose values are not known.
     """
     points = family.statistics(data)
     if number is not None:
@@ -50,15 +49,12 @@ def as_points(family: Family, data: Any, number: int | None = None) -> Points:
 
 
 def repeat(cluster: Any, number: int) -> Any:
-    """Repeat the statistics of a cluster, (number, …)."""
+    """So many of the same statistics, (number, …)."""
     return jax.tree.map(lambda x: jnp.broadcast_to(x, (number, *x.shape)), cluster)
 
 
 def start_auxiliary(key: Array, family: Family, data: Any, given: dict) -> dict[str, Array]:
-    """Auxiliary variables of the family before the first sweep, if it has any.
-
-    :param given: ``init_params``, which may set them.
-    """
+    """Auxiliary variables of the family before the first sweep, if it has any."""
     if not isinstance(family, AugmentedFamily):
         return {}
     start = family.start(key, data)
@@ -75,9 +71,9 @@ def start_auxiliary(key: Array, family: Family, data: Any, given: dict) -> dict[
 def update_auxiliary(
     key: Array, family: Family, data: Any, z: dict, labels: Array, num_clusters: int
 ) -> dict[str, Array]:
-    """Auxiliary variables of the family redrawn given the labels, if it has any."""
+    """Auxiliary variables of the family given the labels, if it has any."""
     if not isinstance(family, AugmentedFamily):
         return {}
     known = Augmented(data, z[family.site])
-    labels = labels[: family.size(data)]  # leave out points whose values are unknown
+    labels = labels[: family.size(data)]  # not those of points whose values are not known
     return {family.site: family.refresh(key, known, labels, num_clusters)}
