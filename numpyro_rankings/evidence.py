@@ -250,7 +250,7 @@ def _log_weights(
 
 @jax.jit
 def _forbidden(reach: Reach, drawn_reach: Reach) -> Array:
-    """Whether f allows a link that g does not, for each column and row of f, (L, N)."""
+    """Whether f allows a link that g does not, column by column of f: (L, N)."""
 
     def of_column(column: Array) -> Array:
         index = jnp.arange(reach.size)
