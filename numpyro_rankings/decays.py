@@ -11,6 +11,8 @@ import numpyro.distributions as dist
 from jax import Array
 from jax.typing import ArrayLike
 
+from numpyro_rankings.ops.checks import check_positive
+
 __all__ = [
     "Decay",
     "exponential_decay",
@@ -21,11 +23,11 @@ __all__ = [
 
 
 class Decay(NamedTuple):
-    """A decay f(d) ≥ 0 of distances, 0 at ∞.
+    """A decay f(d) ≥ 0 of distances, with f(∞) = 0.
 
-    - **name** - of the kind.
-    - **log_function** - log f of distances and scale.
-    - **scale** - a, a number, a distribution where it is to be learned, or None if there is none.
+    - **name** - of the kind of decay.
+    - **log_function** - log f as a function of distances and scale.
+    - **scale** - a: a number, a distribution if it is to be sampled, or None if there is no scale.
     """
 
     name: str
@@ -33,9 +35,9 @@ class Decay(NamedTuple):
     scale: Any
 
     def log(self, distances: ArrayLike, scale: ArrayLike | None = None) -> Array:
-        """log f, of the shape of the distances; -inf where there can be no link.
+        """log f, of the shape of the distances; -inf where no link is possible.
 
-        :param scale: instead of the decay's own, which may be a distribution.
+        :param scale: replaces the decay's own scale, which may be a distribution.
         """
         scale = self.scale if scale is None else scale
         if isinstance(scale, dist.Distribution):
@@ -50,14 +52,17 @@ class Decay(NamedTuple):
         return jnp.exp(self.log(distances, scale))
 
     def power(self, exponent: float) -> "Decay":
-        """f to a power, 0 where f is: from 1 wherever there can be a link, at 0, to f, at 1."""
+        """The decay f to a power, and 0 where f is 0.
+
+        With exponent 0 it is 1 wherever a link is possible, with exponent 1 it is f.
+        """
         if not 0 <= exponent < np.inf:
             raise ValueError(f"the exponent of a decay must be 0 or more, got {exponent!r}")
         log_function = partial(_log_power, log_function=self.log_function, exponent=exponent)
         return Decay(f"{self.name}^{exponent:g}", log_function, self.scale)
 
 
-# functions of the module, for a kernel is pickled with its decay
+# functions of the module rather than closures, because a kernel is pickled with its decay
 
 
 def _log_window(distances: Array, scale: Any) -> Array:
@@ -85,14 +90,12 @@ def _log_power(distances: Array, scale: Any, log_function: Callable, exponent: f
 def _check_scale(scale: Any) -> Any:
     if isinstance(scale, dist.Distribution):
         return scale
-    number = np.asarray(scale)
-    if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
-        raise ValueError(f"the scale of a decay must be a positive number, got {scale!r}")
-    return float(number)
+    check_positive("the scale of a decay", scale)
+    return float(scale)
 
 
 def window_decay(scale: Any) -> Decay:
-    r"""Links to those nearer than a: :math:`f(d) = 1[d < a]`.
+    r"""Links to points nearer than a: :math:`f(d) = 1[d < a]`.
 
     :param scale: a, a positive number or a distribution.
     """
@@ -116,5 +119,8 @@ def logistic_decay(scale: Any) -> Decay:
 
 
 def identity_decay() -> Decay:
-    """Links of weight 1 wherever the distance is finite: the traditional process, if sequential."""
+    """Links of weight 1 at every finite distance.
+
+    With sequential distances this is the traditional Chinese restaurant process.
+    """
     return Decay("identity", _log_identity, None)

@@ -1,4 +1,4 @@
-"""How far points are from one another, as the distance dependent restaurant process reads it."""
+"""Distances between points, for the distance dependent Chinese restaurant process."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from scipy.spatial import cKDTree
 
+from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.links import check_neighbors
 
 __all__ = [
@@ -18,13 +19,13 @@ __all__ = [
     "sequential_distances",
 ]
 
-_MOST_NEIGHBORS = 100_000_000  # places for distances in a graph
+_MOST_NEIGHBORS = 100_000_000  # entries of the distances of a graph
 
 
 class SparseDistances(NamedTuple):
-    """Distances to some points only; all others are out of reach, and no N by N array is made.
+    """Distances to some points only; all others are out of reach, so no N by N array is made.
 
-    - **neighbors** - (N, L), padded with -1, none twice in a row.
+    - **neighbors** - (N, L), padded with -1, no point twice in the same row.
     - **distances** - (N, L).
     """
 
@@ -35,13 +36,14 @@ class SparseDistances(NamedTuple):
 def sequential_distances(
     times: ArrayLike, num_neighbors: int | None = None
 ) -> "np.ndarray | SparseDistances":
-    """From each point back to those before it, so that links go back in time only.
+    """Distances in time from each point to the earlier ones, so that links only go back in time.
 
-    Of points at the same time those above in the array are before the others.
+    Points at the same time are in the order of the array.
 
     :param times: (N,).
-    :param num_neighbors: how many of the points just before it each may link to; all, as an array
-        (N, N) with inf for those that come after, if it is None.
+    :param num_neighbors: number of points just before it to which each point may link. If None,
+        each may link to all earlier points, and the result is an array (N, N) with inf for later
+        points.
 
     .. doctest::
 
@@ -58,7 +60,7 @@ def sequential_distances(
     if num_neighbors is None:
         earlier = place[None, :] < place[:, None]
         return np.where(earlier, times[:, None] - times[None, :], np.inf).astype(np.float32)
-    _check_number("num_neighbors", num_neighbors)
+    check_whole("num_neighbors", num_neighbors)
     places = place[:, None] - np.arange(1, min(num_neighbors, max(size - 1, 1)) + 1)
     neighbors = np.where(places >= 0, order[places], -1).astype(np.int32)
     back = np.where(places >= 0, times[:, None] - times[neighbors], 0.0)
@@ -66,20 +68,20 @@ def sequential_distances(
 
 
 def nearest_distances(points: ArrayLike, num_neighbors: int) -> SparseDistances:
-    """Euclidean distances to the nearest points of each, which need not be mutual.
+    """Euclidean distances from each point to its nearest ones; the relation need not be mutual.
 
     :param points: (N, d).
-    :param num_neighbors: how many, L; fewer if there are not as many.
+    :param num_neighbors: number L of neighbors; at most N - 1 are used.
     """
     points = np.asarray(points)
     if points.ndim != 2 or points.dtype.kind not in "iuf" or not np.isfinite(points).all():
         raise ValueError("points must be finite numbers in an array (N, d)")
-    _check_number("num_neighbors", num_neighbors)
+    check_whole("num_neighbors", num_neighbors)
     size, number = len(points), min(num_neighbors, len(points) - 1)
     if number < 1:
         raise ValueError(f"{size} points have no neighbors")
     distances, neighbors = cKDTree(points).query(points, number + 1)
-    # of points in the same place the point itself may be any, or none
+    # among points at the same place the point itself may come anywhere, or be missing
     itself = neighbors == np.arange(size)[:, None]
     itself[~itself.any(axis=1), -1] = True
     kept = (size, number)
@@ -92,10 +94,11 @@ def nearest_distances(points: ArrayLike, num_neighbors: int) -> SparseDistances:
 def graph_distances(
     edges: Iterable[tuple[int, int]], num_points: int, num_hops: int = 1
 ) -> SparseDistances:
-    """Hops along the edges of a graph without directions; a point farther away is out of reach.
+    """Numbers of hops along the edges of an undirected graph.
 
-    :param edges: pairs of points, numbers from 0.
-    :param num_hops: the longest distance that is kept.
+    :param edges: pairs of points, numbered from 0.
+    :param num_points: N.
+    :param num_hops: largest distance; points farther away are out of reach.
 
     .. doctest::
 
@@ -104,8 +107,8 @@ def graph_distances(
               [1., 1.],
               [1., 2.]], dtype=float32)
     """
-    _check_number("num_points", num_points)
-    _check_number("num_hops", num_hops)
+    check_whole("num_points", num_points)
+    check_whole("num_hops", num_hops)
     adjacent: list[set[int]] = [set() for _ in range(num_points)]
     for edge in edges:
         ends = [int(end) for end in edge if float(end).is_integer() and 0 <= end < num_points]
@@ -131,7 +134,7 @@ def graph_distances(
 
 
 def _within(adjacent: Sequence[set[int]], start: int, num_hops: int) -> dict[int, int]:
-    """Hops to each point that so many reach, the start left out."""
+    """Hops to each point within ``num_hops`` of the start, without the start itself."""
     hops, frontier = {start: 0}, [start]
     for k in range(1, num_hops + 1):
         frontier = [j for i in frontier for j in sorted(adjacent[i])]
@@ -143,30 +146,25 @@ def _within(adjacent: Sequence[set[int]], start: int, num_hops: int) -> dict[int
     return hops
 
 
-def _check_number(name: str, number: Any) -> None:
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-        raise ValueError(f"{name} must be a positive whole number, got {number!r}")
-
-
 def as_neighbors(distances: Any) -> tuple[Array | None, Array]:
-    """Who the columns are, None for all points, and the distances."""
+    """The points of the columns (None for all points) and the distances."""
     if isinstance(distances, SparseDistances):
         return jnp.asarray(distances.neighbors, jnp.int32), jnp.asarray(distances.distances, float)
     return None, jnp.asarray(distances, float)
 
 
 def num_distances(distances: Any) -> int:
-    """How many points have distances to others."""
+    """Number of points that have a row of distances."""
     return len(distances.distances if isinstance(distances, SparseDistances) else distances)
 
 
 def check_distances(
     distances: Any, size: int, others: int | None = None, awaits: bool = False
 ) -> None:
-    """Raise ValueError unless these are distances between so many points.
+    """Raise ValueError unless these are distances between ``size`` points.
 
-    :param others: to so many others instead.
-    :param awaits: whether there may be more points than that.
+    :param others: number of points of the columns, if it is not ``size``.
+    :param awaits: whether there may be more rows than ``size``, for points without data.
     """
     sparse = isinstance(distances, SparseDistances)
     values = np.asarray(distances.distances if sparse else distances)
@@ -196,4 +194,4 @@ def check_distances(
         bad &= neighbors >= 0
     if bad.any():
         row = int(np.argmax(bad.any(axis=1)))
-        raise ValueError(f"row {row} has a distance that is negative or no number")
+        raise ValueError(f"row {row} has a distance that is negative or NaN")

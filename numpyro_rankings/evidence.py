@@ -1,4 +1,4 @@
-"""How well a distance dependent process fits: marginal likelihoods and Bayes factors."""
+"""Marginal likelihoods and Bayes factors of distance dependent processes."""
 
 import warnings
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ from numpyro_rankings.infer.ddcrp.reach import (
 
 __all__ = ["BayesFactor", "log_bayes_factor", "log_language_evidence"]
 
-_FEW = 100  # effective draws, below which an estimate comes with a warning
+_FEW = 100  # with fewer effective draws an estimate comes with a warning
 _LEAST_DRAWS = 4
 
 
@@ -39,23 +39,24 @@ def log_language_evidence(
     scale: ArrayLike | None = None,
 ) -> Array:
     r"""
-    Log marginal likelihood of the fully observed model of symbols [1], the links summed over.
+    Log marginal likelihood of the fully observed model of symbols [1], summed over the links.
 
     .. math:: \log p(w) = \sum_i \log \frac{α\, G_0(w_i) + \sum_{j<i} f(d_{ij}) 1[w_j = w_i]}
         {α + \sum_{j<i} f(d_{ij})},
 
-    for sequential distances: a link to oneself opens a table with a symbol from :math:`G_0`, one to
-    j copies the symbol of j, and each depends on earlier symbols only. With the identity decay it
-    is that of the traditional process, α a pseudo-count. It can be differentiated by ``probs``,
-    ``alpha`` and ``scale``. Several documents, ∞ apart, add up.
+    for sequential distances: a link of a point to itself opens a table with a symbol from
+    :math:`G_0`, a link to j copies the symbol of j, and each symbol depends on earlier ones only.
+    With the identity decay it is the likelihood of the traditional process, where α is a
+    pseudo-count. It can be differentiated with respect to ``probs``, ``alpha`` and ``scale``. The
+    values of several documents, at distance ∞ from each other, add up.
 
     :param symbols: (N,), from 0 to V - 1.
     :param distances: (N, N), ∞ to all later points, or
         :class:`~numpyro_rankings.distances.SparseDistances`.
     :param probs: :math:`G_0`, (V,).
-    :param alpha: weight of a link to oneself.
+    :param alpha: weight of a link of a point to itself.
     :param decay: f.
-    :param scale: of the decay, instead of its own.
+    :param scale: scale of the decay, if not its own.
     :return: a scalar.
 
     **References:**
@@ -93,10 +94,11 @@ def log_language_evidence(
 
 
 class BayesFactor(NamedTuple):
-    """
-    - **log_ratio** - estimate of the log Bayes factor.
+    """An estimate of a log Bayes factor.
+
+    - **log_ratio** - the estimate.
     - **error** - its Monte Carlo standard error.
-    - **num_effective** - how many independent draws of equal weight the draws are worth.
+    - **num_effective** - number of independent draws of equal weight with the same precision.
     """
 
     log_ratio: float
@@ -115,30 +117,30 @@ def log_bayes_factor(
     drawn_distances: Any = None,
 ) -> BayesFactor:
     r"""
-    Log Bayes factor of one decay f, or α, against another g, from draws under g [1, eq. 10; 2].
+    Log Bayes factor of one decay f, or α, against another, g, from draws under g [1, eq. 10; 2].
 
     .. math:: \log \frac{p(x \mid f)}{p(x \mid g)}
         = \log \mathrm{E}\Big[ \frac{p(c \mid f)}{p(c \mid g)} \,\Big|\, x, g \Big],
 
-    estimated by the mean over draws c of the links given the data: these depend on the data through
-    the draws only, so that it holds for any model of them. Every link that f allows must be one
-    that g does; g = 1 is the traditional process, if the distances are sequential.
+    estimated by the mean over draws c of the links given the data. The estimate depends on the data
+    through the draws only, so it holds for any model of the data. Every link that f allows must be
+    allowed by g. With sequential distances g = 1 is the traditional process.
 
-    Where f is far from g a few draws have all the weight. Then there is a warning, and the remedy
-    is to go by steps, draws of each: from ``decay.power(t)`` to ``decay.power(u)``, 0 = t < u < …,
-    up to 1, the logarithms added up.
+    If f is far from g, a few draws have all the weight, and there is a warning. The remedy is to go
+    in steps, with draws of each: from ``decay.power(t)`` to ``decay.power(u)``, 0 = t < u < … up to
+    1, adding up the logarithms.
 
     :param links: draws of :class:`~numpyro_rankings.infer.DDCRPGibbs` or
         :class:`~numpyro_rankings.infer.DDCRPLanguageGibbs`, (D, N), or (chains, D, N) as from
         ``mcmc.get_samples(group_by_chain=True)``.
-    :param distances: as of the kernel.
-    :param alpha: that goes with f, a number; or draws, (D,) or (chains, D), where α has the same
-        prior under both and was drawn along with the links.
+    :param distances: as given to the kernel.
+    :param alpha: α under f, a number; or draws, (D,) or (chains, D), if α has the same prior under
+        both models and was drawn together with the links.
     :param decay: f.
-    :param drawn_alpha: that goes with g, the same if None.
-    :param drawn_decay: g, under which the draws were made, the identity if None.
-    :param drawn_distances: those of g, the same if None.
-    :raises ValueError: if f allows a link that g does not, or if the draws are none of g.
+    :param drawn_alpha: α under g, the same if None.
+    :param drawn_decay: g, under which the draws were made, the identity decay if None.
+    :param drawn_distances: distances under g, the same if None.
+    :raises ValueError: if f allows a link that g does not, or if a draw is impossible under g.
 
     **References:**
 
@@ -179,15 +181,15 @@ def log_bayes_factor(
     log_weights, possible = map(np.asarray, _log_weights(*flat, reach, drawn_reach))
     if not possible.all():
         raise ValueError(
-            f"draw {np.argmin(possible)} has a link that drawn_decay gives no weight: the draws "
-            "must have been made with drawn_decay and drawn_distances"
+            f"draw {np.argmin(possible)} has a link to which drawn_decay gives no weight: the "
+            "draws must have been made with drawn_decay and drawn_distances"
         )
     found = _mean_of_weights(log_weights.astype(np.float64).reshape(links.shape[:2]))
     if found.num_effective < _FEW:
         warnings.warn(
-            f"the {alphas.size} draws are worth {found.num_effective:.3g} of equal weight, and the "
-            "log Bayes factor may be far off: go by steps, from decay.power(t) to decay.power(u), "
-            "draws of each",
+            f"the {alphas.size} draws are worth {found.num_effective:.3g} of equal weight, so the "
+            "log Bayes factor may be far off: go in steps, from decay.power(t) to decay.power(u), "
+            "with draws of each",
             stacklevel=2,
         )
     return found
@@ -203,14 +205,14 @@ def _reach(distances: Any, decay: Decay, scale: Any = None) -> Reach:
 
 
 def _by_chain(links: Any) -> np.ndarray:
-    """Draws as (chains, D, N)."""
+    """Links as draws by chain, (chains, D, N)."""
     links = np.asarray(links)
     if links.ndim == 2:
         links = links[None]
     if links.ndim != 3 or links.dtype.kind not in "iu" or links.shape[1] < _LEAST_DRAWS:
         raise ValueError(
             f"links must be integers (D, N) or (chains, D, N), {_LEAST_DRAWS} draws or more, got "
-            f"{links.shape} of {links.dtype}"
+            f"shape {links.shape} of {links.dtype}"
         )
     if links.size == 0 or links.min() < 0 or links.max() >= links.shape[2]:
         raise ValueError(f"links must be from 0 to {links.shape[2] - 1}")
@@ -240,7 +242,7 @@ def _log_weights(
         weight = log_weight_of_links(links, log_alpha, reach)
         drawn_weight = log_weight_of_links(links, drawn_log_alpha, drawn_reach)
         norm = jnp.logaddexp(log_alpha, totals) - jnp.logaddexp(drawn_log_alpha, drawn_totals)
-        # link by link: the sums by themselves are large
+        # differences link by link, because the sums are large
         return jnp.sum(weight - drawn_weight - norm), jnp.all(drawn_weight > -jnp.inf)
 
     return jax.lax.map(of_one, (links, alphas, drawn_alphas), batch_size=16)
@@ -266,22 +268,22 @@ def _check_support(reach: Reach, drawn_reach: Reach) -> None:
         row, column = np.argwhere(forbidden)[0]
         other = column if reach.neighbors is None else int(reach.neighbors[row, column])
         raise ValueError(
-            f"decay allows a link of point {row} to {other}, drawn_decay does not, so that its "
-            "draws say nothing of it: draw under a decay that allows more, such as identity_decay()"
+            f"decay allows a link of point {row} to {other} but drawn_decay does not, so its draws "
+            "never have this link: draw under a decay that allows more, such as identity_decay()"
         )
 
 
 def _mean_of_weights(log_weights: np.ndarray) -> BayesFactor:
-    """Log of the mean, by the draws of all chains, (chains, D)."""
+    """Log of the mean of the weights over the draws of all chains, (chains, D)."""
     highest = log_weights.max()
     if highest == -np.inf:
         return BayesFactor(-np.inf, np.inf, 0.0)
     weights = np.exp(log_weights - highest)
     total, mean = weights.size, weights.mean()
     spread = weights.std(ddof=1) / mean
-    if spread == 0.0:  # the two are the same, or the draws are
+    if spread == 0.0:  # the two models are the same, or all draws are
         return BayesFactor(float(highest), 0.0, float(total) if highest == 0.0 else 1.0)
-    # no more than there are, though chains may do better than independent draws
+    # at most the number of draws, although antithetic chains can exceed it
     independent = np.clip(float(effective_sample_size(weights)), 1.0, total)
     equal = weights.sum() ** 2 / np.sum(weights**2)
     return BayesFactor(

@@ -1,4 +1,4 @@
-"""The generative NumPyro models behind the kernels."""
+"""The generative NumPyro models of the kernels."""
 
 from typing import Any
 
@@ -28,7 +28,12 @@ from numpyro_rankings.distributions import (
     links_to_partition,
 )
 from numpyro_rankings.ops.links import representatives
-from numpyro_rankings.ops.random_measures import log_gamma_process, log_pitt_walker
+from numpyro_rankings.ops.random_measures import (
+    ClusterShares,
+    RootMeasure,
+    log_gamma_process,
+    log_pitt_walker,
+)
 from numpyro_rankings.ops.sums import count_by_label
 from numpyro_rankings.rankings import Rankings, num_stages
 
@@ -45,25 +50,25 @@ def mallows_mixture(
     max_clusters: int = 64,
 ) -> None:
     r"""
-    Mixture of generalized Mallows models of top-t rankings, with the labels explicit.
+    Mixture of generalized Mallows models of top-t rankings, with explicit labels.
 
     .. math::
         c_{1:N} \sim \mathrm{CRP}(α), \quad σ_c \sim \mathrm{Uniform}, \quad
         θ_{cj} \sim p_0, \quad π_i \mid c_i = c \sim \mathrm{GM}(σ_c, θ_c).
 
     Sites: ``alpha`` (if it is a distribution), ``assignments`` (N,), ``center`` (C, n),
-    ``concentration`` (C, T), and the observed ``rankings`` (N, T). Slots without rankings add
-    nothing to the density.
+    ``concentration`` (C, T), and the observed ``rankings`` (N, T). Slots without rankings do not
+    contribute to the density.
 
     :param rankings: complete or top-t rankings of all items.
     :param alpha: concentration of the partition, a number or a prior.
     :param nu: prior sample size of the conjugate prior, a scalar or (T,).
     :param r: prior mean code of the conjugate prior, a scalar or (T,).
-    :param concentration_prior: univariate prior of θ instead of the conjugate one.
-    :param tied: one θ for all stages of a cluster.
+    :param concentration_prior: univariate prior of θ that replaces the conjugate one.
+    :param tied: whether all stages of a cluster share one θ.
     :param num_components: K of a finite mixture with symmetric Dirichlet(α/K) weights, 1 for a
         single population; None for the Dirichlet process.
-    :param max_clusters: slots of the Dirichlet process.
+    :param max_clusters: number of slots of the Dirichlet process.
 
     **References:**
 
@@ -91,7 +96,7 @@ def mallows_mixture(
         center = numpyro.sample("center", RandomPermutation(n), infer={"event_dims": ["place"]})
         concentration = _sample_concentration(nu, r, concentration_prior, tied, n, stages)
     orderings = rankings.orderings[rankings.row_index, :stages]
-    # a fit sums over rankings by their codes; only the replay of this model expands them
+    # a kernel works with sums of codes; only a replay of this model expands the rankings
     with numpyro.plate("ranking", size, dim=-1):
         numpyro.sample(
             "rankings",
@@ -122,14 +127,14 @@ def plackett_luce(
     alpha: float | dist.Distribution = 1.0,
 ) -> None:
     r"""
-    Plackett–Luce model of top-t or subset rankings, or a finite mixture of it, labels explicit.
+    Plackett–Luce model of top-t or subset rankings, or a finite mixture of it with explicit labels.
 
-    Weights :math:`w_k \sim \mathrm{Gamma}(a_k, b)` that are normalised have a Dirichlet(a)
-    distribution, whatever b is, and the likelihood knows nothing but the normalised ones.
+    Weights :math:`w_k \sim \mathrm{Gamma}(a_k, b)`, once normalised, have a Dirichlet(a)
+    distribution for any b, and the likelihood depends on the normalised weights only.
 
     Sites: ``weights`` (n,) and the observed ``rankings`` (N, T); with K > 1 components ``weights``
     (K, n), ``assignments`` (N,), and ``alpha`` if it is a distribution. Components without rankings
-    add nothing to the density.
+    do not contribute to the density.
 
     :param rankings: top-t rankings of all items, or of choice sets.
     :param shape: a, a number or one for each item, (n,).
@@ -182,22 +187,23 @@ def gamma_process_plackett_luce(
     sigma: float = 0.0,
 ) -> None:
     r"""
-    Nonparametric Plackett–Luce model: an endless pool of items, with the atoms of a (generalised)
-    gamma process for weights, of which the rankings show K.
+    Nonparametric Plackett–Luce model: an endless pool of items whose weights are the atoms of a
+    (generalised) gamma process. The rankings show K of them.
 
-    The density of the weights :math:`p_k` of the K items that are listed and :math:`p_*` of all
-    others together, normalised, is that of the process times the likelihood; by itself it is not
-    normalised, for no item is listed before there are rankings.
+    The normalised weights are :math:`p_k` for each of the K listed items and :math:`p_*` for all
+    others together. Their density is that of the process times the likelihood. The density of the
+    process alone is not normalised, because no item is listed before there are rankings:
 
     .. math:: p(p_1, …, p_K, p_*) = α^K p_*^{α-1} \prod_k p_k^{-1}.
 
-    For σ > 0 there is also their total, and :math:`w = p \cdot` total has the density
-    :math:`f(w_*) \prod_k λ(w_k)` of (31), with :math:`λ(w) = \frac{α}{Γ(1-σ)} w^{-1-σ} e^{-τw}` and
-    the density f of an exponentially tilted stable variable.
+    For σ > 0 the total of the weights is a further variable. Then :math:`w = p \cdot` total has the
+    density :math:`f(w_*) \prod_k λ(w_k)` of (31), with
+    :math:`λ(w) = \frac{α}{Γ(1-σ)} w^{-1-σ} e^{-τw}` and the density f of an exponentially tilted
+    stable variable.
 
     Sites: ``alpha`` (if it is a distribution), ``weights`` (K,), in item order, ``unseen_weight``,
-    for σ > 0 ``total_weight``, and the observed ``rankings`` (N, T). There is no sampling from the
-    prior: ``weights`` belong to items that the rankings list.
+    for σ > 0 ``total_weight``, and the observed ``rankings`` (N, T). The prior cannot be sampled,
+    because ``weights`` belong to the items that the rankings list.
 
     :param rankings: top-t rankings; items that none of them lists count as unseen.
     :param alpha: concentration of the process, a number or a prior.
@@ -235,7 +241,7 @@ def gamma_process_plackett_luce(
 
 
 def _factor(name: str, log_factor: Array) -> None:
-    """What ``numpyro.factor`` does; that one fails where ArviZ 1.x was imported before NumPyro."""
+    """The same as ``numpyro.factor``, which fails if ArviZ 1.x is imported before NumPyro."""
     unit = dist.Unit(log_factor)
     numpyro.sample(name, unit, obs=unit.sample(None), infer={"is_auxiliary": True})
 
@@ -258,23 +264,23 @@ def dp_plackett_luce(
     .. math:: u_{jk} \sim \mathrm{Poisson}(φ w_{0k}), \qquad
         w_{jk} \sim \mathrm{Gamma}(u_{jk}, τ + φ), \text{ or } 0 \text{ if } u_{jk} = 0,
 
-    and so for the items that no ranking lists, with :math:`α + u_{j*}` for shape; u is summed over
-    here. Every item that is listed is taken to be an atom of the root.
+    and the same for the items that no ranking lists, with shape :math:`α + u_{j*}`. The u are
+    summed out here. Every listed item is taken to be an atom of the root.
 
     Sites: ``alpha``, ``phi``, ``gamma`` (those that have priors), ``assignments`` (N,),
-    ``root_weights`` (K,) and ``root_unseen_weight`` as they are, ``weights`` (C, K) and
-    ``unseen_weight`` (C,) normalised, ``total_weight`` (C,), and the observed ``rankings``. There
-    is no sampling from the prior.
+    ``root_weights`` (K,) and ``root_unseen_weight``, not normalised, ``weights`` (C, K) and
+    ``unseen_weight`` (C,), normalised, ``total_weight`` (C,), and the observed ``rankings``. The
+    prior cannot be sampled.
 
     :param rankings: top-t rankings; items that none of them lists count as unseen.
-    :param alpha: concentration of the root process and of the clusters'; like **phi** and **gamma**
-        a number or a prior.
-    :param phi: how much the clusters resemble the root.
+    :param alpha: concentration of the root process and of the processes of the clusters; like
+        **phi** and **gamma** a number or a prior.
+    :param phi: how closely the clusters resemble the root.
     :param gamma: concentration of the Dirichlet process.
     :param tau: inverse scale τ.
-    :param max_clusters: slots.
-    :param validate_args: of the prior of the labels; False where they are names of slots, as in a
-        model with ``judge_sites``, although NumPyro is to validate.
+    :param max_clusters: number of slots.
+    :param validate_args: whether the prior of the labels validates them, NumPyro's setting by
+        default. False if labels are names of slots, as in a model with ``judge_sites``.
     :return: the labels, (N,).
 
     **References:**
@@ -310,18 +316,15 @@ def dp_plackett_luce(
         unseen = improper("unseen_weight", shares, (slots,))
         total = improper("total_weight", positive, (slots,))
     process = log_pitt_walker(
-        weights,
-        unseen,
-        total,
-        root,
-        root_unseen,
+        RootMeasure(root, root_unseen),
+        ClusterShares(weights, unseen, total),
         cluster_sizes > 0,
         values["alpha"],
         values["phi"],
         tau,
     )
     _factor("process", process)
-    # an item that is no atom of a cluster cannot be listed in it
+    # a cluster cannot list an item that is not one of its atoms
     log_weights = jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30)
     with numpyro.plate("ranking", size, dim=-1):
         numpyro.sample(
@@ -350,14 +353,14 @@ def conjugate_mixture(
 
     .. math:: c_{1:N} \sim \mathrm{CRP}(α, d), \quad p(x \mid c) = \prod_c p(x_{i: c_i = c}),
 
-    the parameters of the clusters integrated out. Sites: ``alpha`` (if it is a distribution),
+    with the parameters of the clusters integrated out. Sites: ``alpha`` (if it is a distribution),
     ``assignments`` (N,), and the factor ``data``.
 
-    :param data: what the family takes.
-    :param family: of the components.
+    :param data: data in the form that the family takes.
+    :param family: family of the components.
     :param alpha: concentration, a number or a prior.
     :param discount: d, 0 for the Dirichlet process.
-    :param max_clusters: slots.
+    :param max_clusters: number of slots.
 
     **References:**
 
@@ -375,7 +378,7 @@ def conjugate_mixture(
 
 
 def _augment(family: Family, data: Any) -> tuple[Any, Array | float]:
-    """The data with the family's auxiliary variables, and what their prior has too much."""
+    """Sample the family's auxiliary variables; the log factor returned corrects their prior."""
     if not isinstance(family, AugmentedFamily):
         return data, 0.0
     prior = family.auxiliary_prior(data)
@@ -398,15 +401,15 @@ def ddcrp_mixture(
     .. math:: c_i \sim p(c_i = j) \propto f(d_{ij}), \quad
         p(x \mid c) = \prod_k p(x_{i: z(c)_i = k}),
 
-    z(c) the connected components of the links. Sites: ``alpha`` and ``decay_scale`` (where they are
-    distributions), ``links`` (N,), and the factor ``data``.
+    with z(c) the connected components of the links. Sites: ``alpha`` and ``decay_scale`` (if they
+    are distributions), ``links`` (N,), and the factor ``data``.
 
-    :param data: what the family takes.
-    :param distances: (N, N), or :class:`~numpyro_rankings.distances.SparseDistances`; of more
-        points than there are data if the last are not known.
-    :param family: of the components.
-    :param alpha: weight of a link to oneself, a number or a prior.
-    :param decay: of the distances.
+    :param data: data in the form that the family takes.
+    :param distances: (N, N), or :class:`~numpyro_rankings.distances.SparseDistances`; with more
+        points than data if the values of the last points are unknown.
+    :param family: family of the components.
+    :param alpha: weight of a link of a point to itself, a number or a prior.
+    :param decay: decay of the distances.
 
     **References:**
 
@@ -436,19 +439,20 @@ def ddcrp_language_model(
     decay: Decay,
 ) -> None:
     r"""
-    Symbols under a distance dependent process, all of a table the same: the fully observed model.
+    Symbols under a distance dependent process, one symbol for each table: the fully observed model.
 
     .. math:: c_i \sim p(c_i = j) \propto f(d_{ij}), \quad w^*_k \sim G_0, \quad
         w_i = w^*_{z(c)_i},
 
-    z(c) the connected components of the links. Sites: ``alpha`` and ``decay_scale`` (where they are
-    distributions), ``base`` (V,) (where it is unknown), ``links`` (N,), and the factor ``symbols``.
+    with z(c) the connected components of the links. Sites: ``alpha`` and ``decay_scale`` (if they
+    are distributions), ``base`` (V,) (if it is unknown), ``links`` (N,), and the factor
+    ``symbols``.
 
     :param symbols: (N,), from 0 to V - 1.
     :param distances: (N, N), or :class:`~numpyro_rankings.distances.SparseDistances`.
     :param base: :math:`G_0`, probabilities (V,), or a Dirichlet distribution.
-    :param alpha: weight of a link to oneself, a number or a prior.
-    :param decay: of the distances.
+    :param alpha: weight of a link of a point to itself, a number or a prior.
+    :param decay: decay of the distances.
 
     **References:**
 
@@ -469,7 +473,7 @@ def ddcrp_language_model(
 
 
 def log_prob_of_symbols(symbols: Array, links: Array, base: Array) -> Array:
-    """log p(symbols | links, G_0): one draw for each table, -inf where a table has two symbols.
+    """log p(symbols | links, G_0): one draw for each table, -inf if a table has two symbols.
 
     :param base: :math:`G_0`, (V,).
     """

@@ -1,8 +1,8 @@
-"""Comparing and summarising partitions: distances, co-clustering, a point estimate, matching.
+"""Compare and summarise partitions: distances, co-clustering, medoid draw, matching of clusters.
 
-Everything here is NumPy on label vectors: shape ``(N,)`` for one partition of ``N`` rankings and
-``(D, N)`` for draws; draws by chain, ``(chains, draws, N)``, are taken one chain after the other.
-Labels of draws are whole numbers from 0. Only which are equal matters, unless said otherwise.
+All functions work on NumPy arrays of labels: shape ``(N,)`` for one partition of ``N`` rankings and
+``(D, N)`` for draws. Draws by chain, ``(chains, draws, N)``, are concatenated. Labels of draws are
+whole numbers from 0. Only equality of labels matters, unless stated otherwise.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,12 +27,14 @@ __all__ = [
     "variation_of_information",
 ]
 
+MAX_COCLUSTERED = 5000  # rows of the largest co-clustering matrix that is returned whole
+
 
 def as_draws(assignments: ArrayLike) -> np.ndarray:
-    """Labels of the draws, checked, (D, N).
+    """Check the labels of draws, and return them as (D, N).
 
     :param assignments: whole numbers from 0, shape ``(D, N)`` or ``(chains, draws, N)``.
-    :raises ValueError: if they are anything else, or there are none.
+    :raises ValueError: if they are anything else, or if there are none.
     """
     draws = np.asarray(assignments)
     are_labels = draws.ndim in (2, 3) and draws.size > 0 and draws.dtype.kind in "iu"
@@ -46,17 +48,17 @@ def as_draws(assignments: ArrayLike) -> np.ndarray:
 
 
 def _check_largest(labels: np.ndarray) -> None:
-    """That labels number clusters: what is indexed by them would not fit in memory."""
+    """Raise an error for labels too large to be used as indices of clusters."""
     if labels.max() >= max(4 * labels.shape[-1], 2**16):
         raise ValueError(f"labels must number the clusters, 0, 1, …; one is {labels.max()}")
 
 
 def as_partition(labels: ArrayLike, size: int | None = None) -> np.ndarray:
-    """Labels of one partition, checked, (N,).
+    """Check the labels of one partition, and return them as an array (N,).
 
     :param labels: whole numbers from 0, shape ``(N,)``.
     :param size: N, if it is known.
-    :raises ValueError: if they are anything else, or of other points.
+    :raises ValueError: if they are anything else, or if their number is not ``size``.
     """
     found = np.asarray(labels)
     are_labels = found.ndim == 1 and found.size > 0 and found.dtype.kind in "iu"
@@ -75,7 +77,7 @@ def canonical_labels(labels: ArrayLike) -> np.ndarray:
 
     :param labels: any labels, shape ``(…, N)``.
     :return: int32, the same shape.
-    :raises ValueError: if there are none.
+    :raises ValueError: if there are no labels.
     """
     labels = np.asarray(labels)
     if labels.size == 0:
@@ -90,7 +92,7 @@ def _in_order_of_use(labels: np.ndarray) -> np.ndarray:
         codes = np.unique(labels, return_inverse=True)[1].ravel()
     size = len(codes)
     first = np.full(int(codes.max()) + 1, size)
-    first[codes[::-1]] = np.arange(size)[::-1]  # of equal indices the last value stays
+    first[codes[::-1]] = np.arange(size)[::-1]  # for equal indices the last value is kept
     return np.argsort(np.argsort(first, kind="stable")).astype(np.int32)[codes]
 
 
@@ -113,7 +115,7 @@ def contingency_table(a: ArrayLike, b: ArrayLike) -> np.ndarray:
 
 
 def _table(a: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """Contingency table of labels that need not be small, start at 0 or be numbers."""
+    """Contingency table of any labels, which need not be numbers."""
     codes = []
     for labels in (np.asarray(a), np.asarray(b)):
         if labels.ndim != 1 or (labels != labels).any():
@@ -128,7 +130,7 @@ def _table(a: ArrayLike, b: ArrayLike) -> np.ndarray:
 def partition_entropy(sizes: ArrayLike) -> np.ndarray:
     r"""Entropy :math:`-\sum_c \frac{n_c}{N} \ln \frac{n_c}{N}` of partitions, in nats.
 
-    :param sizes: cluster sizes, shape ``(…, C)``; empty clusters count for nothing.
+    :param sizes: cluster sizes, shape ``(…, C)``; empty clusters contribute 0.
     :return: shape ``(…)``.
     """
     sizes = np.asarray(sizes, np.float64)
@@ -140,10 +142,10 @@ def partition_entropy(sizes: ArrayLike) -> np.ndarray:
 def variation_of_information(a: ArrayLike, b: ArrayLike) -> float:
     r"""Variation of information between two partitions, in nats [1].
 
-    :math:`H(A \mid B) + H(B \mid A)`: a metric, 0 for equal partitions and at most
+    It is :math:`H(A \mid B) + H(B \mid A)`, a metric: 0 for equal partitions and at most
     :math:`\ln N`.
 
-    :param a: labels of any kind, names too, shape ``(N,)``.
+    :param a: labels of any kind, including names, shape ``(N,)``.
     :param b: labels, shape ``(N,)``.
     :raises ValueError: if the two do not label the same number of rankings, or labels are missing.
 
@@ -164,19 +166,19 @@ def variation_of_information(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def _vi(sizes_a: np.ndarray, sizes_b: np.ndarray, joint: np.ndarray) -> float:
-    """Of the sizes of the clusters and of their intersections."""
+    """Variation of information, from the sizes of the clusters and of their intersections."""
     apart = partition_entropy(sizes_a) + partition_entropy(sizes_b)
     return max(0.0, float(2 * partition_entropy(joint) - apart))  # rounding may leave -1e-16
 
 
 def _binder(sizes_a: np.ndarray, sizes_b: np.ndarray, joint: np.ndarray) -> float:
-    """Share of the pairs that one partition joins and the other parts."""
+    """Binder's loss: share of the pairs that one partition joins and the other separates."""
     together = [_pairs(x) for x in (sizes_a, sizes_b, joint)]
     return float((together[0] + together[1] - 2 * together[2]) / max(_pairs(sizes_a.sum()), 1))
 
 
 def _joint_sizes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Sizes of the intersections: of many small clusters without the table, mostly zeros."""
+    """Sizes of the intersections; for many small clusters, without a table of mostly zeros."""
     if (int(a.max()) + 1) * (int(b.max()) + 1) <= 4 * len(a):
         return contingency_table(a, b).ravel()
     return np.unique(a * (int(b.max()) + 1) + b, return_counts=True)[1]
@@ -190,7 +192,7 @@ def _pairs(counts: np.ndarray) -> float:
 def adjusted_rand_index(a: ArrayLike, b: ArrayLike) -> float:
     """Adjusted Rand index of two partitions: 1 if equal, 0 on average if unrelated [1].
 
-    :param a: labels of any kind, names too, shape ``(N,)``.
+    :param a: labels of any kind, including names, shape ``(N,)``.
     :param b: labels, shape ``(N,)``.
     :raises ValueError: if the two do not label the same number of rankings, or labels are missing.
 
@@ -202,7 +204,7 @@ def adjusted_rand_index(a: ArrayLike, b: ArrayLike) -> float:
     rows, columns, both = _pairs(table.sum(1)), _pairs(table.sum(0)), _pairs(table)
     by_chance = rows * columns / max(_pairs(table.sum()), 1)
     most = (rows + columns) / 2
-    # Two partitions with one block, or with only singletons, agree wholly.
+    # both partitions have one block, or both only singletons: they are equal
     return 1.0 if most == by_chance else float((both - by_chance) / (most - by_chance))
 
 
@@ -213,15 +215,15 @@ def coclustering(
 ) -> np.ndarray:
     """Posterior probability that two rankings share a cluster.
 
-    The full matrix of many rankings does not fit in memory: name the ``judges`` to compare, or go
-    through its rows with :func:`coclustering_blocks`.
+    For many rankings the full matrix does not fit in memory: give the ``judges`` to compare, or
+    iterate over its rows with :func:`coclustering_blocks`.
 
     :param assignments: labels, shape ``(D, N)``.
     :param judges: indices of ``J`` rankings, the rows; all ``N`` by default.
     :param others: indices of ``K`` rankings, the columns; by default the ``judges``.
     :return: shape ``(J, K)``.
-    :raises ValueError: if the matrix would have more than 5000² entries, the labels are none, or a
-        judge is none of 0..N-1.
+    :raises ValueError: if the matrix would have more than 5000² entries, if the labels are invalid,
+        or if a judge is not from 0 to N-1.
 
     .. doctest::
 
@@ -234,7 +236,7 @@ def coclustering(
     if rows.shape[1] * columns.shape[1] > MAX_COCLUSTERED**2:
         raise ValueError(
             f"coclustering needs a matrix of {rows.shape[1]} × {columns.shape[1]}: name at most "
-            f"{MAX_COCLUSTERED} judges, or go through coclustering_blocks"
+            f"{MAX_COCLUSTERED} judges, or use coclustering_blocks"
         )
     return _share_of_draws_together(rows, columns)
 
@@ -249,7 +251,7 @@ def _places(judges: ArrayLike, size: int) -> np.ndarray:
 
 def _share_of_draws_together(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     together = np.zeros((rows.shape[1], columns.shape[1]), np.int32)
-    for row, column in zip(rows, columns, strict=True):  # no array of draws × rows × columns
+    for row, column in zip(rows, columns, strict=True):  # avoids an array draws × rows × columns
         together += row[:, None] == column
     return together / len(rows)
 
@@ -257,17 +259,16 @@ def _share_of_draws_together(rows: np.ndarray, columns: np.ndarray) -> np.ndarra
 def coclustering_blocks(
     assignments: ArrayLike, block_size: int = 256
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The matrix of :func:`coclustering`, some rows at a time, of any number of rankings.
+    """Iterate over blocks of rows of the :func:`coclustering` matrix, for any number of rankings.
 
-    Memory is that of one block, some ``12 · block_size · N`` bytes; the time of all blocks grows
-    with ``D · N²``. Rankings that share a cluster with each other in all draws, as those of one
-    sharp cluster may, are compared once.
+    The memory is that of one block, about ``12 · block_size · N`` bytes. The time of all blocks
+    grows with ``D · N²``. Rankings that share a cluster in all draws are compared only once.
 
     :param assignments: labels, shape ``(D, N)``.
-    :param block_size: rows of a block, but of the last.
+    :param block_size: number of rows of each block; the last may have fewer.
     :return: an iterator over pairs: indices of the rows, shape ``(B,)``, and their probabilities
         against all rankings, shape ``(B, N)``.
-    :raises ValueError: if ``block_size`` is no positive number or the labels have another shape.
+    :raises ValueError: if ``block_size`` is not a positive number or the labels have another shape.
 
     .. doctest::
 
@@ -290,11 +291,8 @@ def _blocks(assignments: np.ndarray, block_size: int) -> Iterator[tuple[np.ndarr
         yield rows, block[place.ravel()][:, kind]
 
 
-MAX_COCLUSTERED = 5000
-
-
 class MedoidPartition(NamedTuple):
-    """A draw that stands for all of them.
+    """The medoid: the draw with the least expected loss against the others.
 
     :param labels: its labels, canonical, int32, shape ``(N,)``.
     :param draw: its index among the draws.
@@ -314,10 +312,10 @@ def medoid_partition(
     """The draw with the least expected loss against the others [1].
 
     :param assignments: labels ``0..C-1``, shape ``(D, N)``.
-    :param max_draws: at most so many draws, evenly spaced, are compared, each with each.
+    :param max_draws: at most this many draws, evenly spaced, are compared, each with each.
     :param loss: ``"vi"``, the variation of information, or ``"binder"``, the share of the pairs
-        of rankings that one partition joins and the other parts.
-    :raises ValueError: if the labels are none or an argument is out of range.
+        of rankings that one partition joins and the other separates.
+    :raises ValueError: if the labels are invalid or an argument is out of range.
 
     **References:**
 
@@ -343,16 +341,16 @@ def medoid_partition(
 
 
 def match_clusters(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
-    """Name the clusters of every draw after those of a reference partition.
+    """Match the clusters of every draw to those of a reference partition.
 
-    Each draw's clusters are paired with the reference's, one to one, so that as many rankings as
-    possible stay in a pair (the Hungarian method).
+    The clusters of each draw are paired one to one with those of the reference, so that as many
+    rankings as possible are in both clusters of a pair (the Hungarian method).
 
     :param assignments: labels ``0..C-1``, shape ``(D, N)``.
     :param reference: labels ``0..K-1``, shape ``(N,)``.
-    :return: reference label of each cluster of each draw, -1 where it has none, int32, shape
-        ``(D, C)`` with ``C`` the largest number of clusters.
-    :raises ValueError: if the labels are none, or of other rankings than the reference.
+    :return: reference label of each cluster of each draw, -1 for a cluster without one, int32,
+        shape ``(D, C)`` with ``C`` the largest number of clusters.
+    :raises ValueError: if the labels are invalid, or of other rankings than the reference.
     """
     draws = as_draws(assignments)
     reference = as_partition(reference, draws.shape[1])
@@ -360,7 +358,7 @@ def match_clusters(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
     num_clusters = int(draws.max()) + 1
     matched = np.full((len(draws), num_clusters), -1, np.int32)
     for draw, labels in enumerate(draws):
-        # overlaps that are not 0: many small clusters would make a large table
+        # positive overlaps only: with many small clusters the full table would be large
         both = labels.astype(np.int64) * num_names + reference
         if num_clusters * num_names <= 4 * len(both):
             counts = np.bincount(both)
@@ -369,7 +367,7 @@ def match_clusters(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
         else:
             pairs, overlap = np.unique(both, return_counts=True)
         rows, columns = np.divmod(pairs, num_names)
-        # two that overlap with nobody else are a pair, and leave a small table to the rest
+        # two clusters that overlap with no others are a pair, which leaves a smaller table
         alone = (np.bincount(rows)[rows] == 1) & (np.bincount(columns)[columns] == 1)
         matched[draw, rows[alone]] = columns[alone]
         some_rows, at_row = np.unique(rows[~alone], return_inverse=True)

@@ -1,9 +1,10 @@
-"""Which clustering to report: the partition of least expected loss, and how far around it to look.
+"""Point estimates of a partition, by least expected loss, and credible balls around them.
 
-Both losses here are, of the numbers of points in the clusters of one partition, of the other, and
-in both, Σ f(n_c) + Σ f(n_k) - 2 Σ f(n_ck): f(n) = n ln n / N is the variation of information, and
-f(n) = n (n - 1)/2 over the number of pairs is Binder's loss. So the search keeps the counts n_ck of
-its partition against every draw, and no matrix of pairs.
+Let n_c and n_k be the numbers of points in the clusters of two partitions, and n_ck those in their
+intersections. Both losses are Σ f(n_c) + Σ f(n_k) - 2 Σ f(n_ck): f(n) = n ln n / N gives the
+variation of information, and f(n) = n (n - 1)/2 over the number of pairs gives Binder's loss. The
+search therefore keeps the counts n_ck of its partition against every draw, and needs no matrix of
+pairs.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -34,20 +35,20 @@ __all__ = [
 ]
 
 _MOST_COUNTS = 2**27  # cells of the table of counts against all draws
-_SEARCHED = 2**24  # counts that a sweep over the points reads while it searches
+_SEARCHED = 2**24  # counts that one sweep over the points reads during the search
 _MOST_TERMS = 2**27  # terms of the sums over all pairs of clusters that could be merged
 _MOST_SWEEPS = 100
-_MORE_CLUSTERS = 8  # than any draw has
-_MOST_STARTS = 64  # draws that are looked at for a start
-_MOST_ROUNDS = 10  # of seating clusters anew, and clusters in each
-# Of reference_partition. A cell is a draw's count that one sweep over the points reads.
-_CELLS = 2**23  # of a full search: seconds
-_SHORT_CELLS = 2**27  # of a short one: some 10 s
-_FULL_CLUSTERS = 64  # and slots, above which a full search tries too many unions
+_MORE_CLUSTERS = 8  # slots beyond the largest number of clusters of a draw
+_MOST_STARTS = 64  # draws considered as starts
+_MOST_ROUNDS = 10  # rounds of reseating clusters, and clusters tried in each round
+# Limits of reference_partition. A cell is a count of one draw that a sweep over the points reads.
+_CELLS = 2**23  # of a full search, which takes seconds
+_SHORT_CELLS = 2**27  # of a short search, which takes about 10 s
+_FULL_CLUSTERS = 64  # with more clusters a full search would try too many unions
 _SHORT_CLUSTERS = 512
-_FEW_DRAWS, _FEWEST_DRAWS = 100, 20  # that a full and a short search look at
+_FEW_DRAWS, _FEWEST_DRAWS = 100, 20  # least number of draws in a full and in a short search
 _SHORT_SWEEPS = 12
-_LEAST_ENTROPY = 0.75  # of the draws' mean, below which a partition has lost some of their groups
+_LEAST_ENTROPY = 0.75  # of the mean entropy of the draws; below it a partition has lost some groups
 Loss = Literal["vi", "binder"]
 Method = Literal["search", "short search", "medoid", "given"]
 
@@ -57,7 +58,7 @@ class PointEstimate(NamedTuple):
 
     :param labels: canonical, int32, shape ``(N,)``.
     :param expected_loss: its mean loss against all draws: for ``"vi"`` in nats, for ``"binder"``
-        the share of the pairs of points that one partition joins and the other parts.
+        the share of the pairs of points that one partition joins and the other separates.
     """
 
     labels: np.ndarray
@@ -65,14 +66,15 @@ class PointEstimate(NamedTuple):
 
 
 class ReferencePartition(NamedTuple):
-    """The partition that the clusters of an answer are those of.
+    """The partition whose clusters an answer describes.
 
-    :param labels: canonical if it was found here, as they came if given; int32, shape ``(N,)``.
+    :param labels: canonical if the partition was found here, unchanged if it was given; int32,
+        shape ``(N,)``.
     :param expected_loss: its mean variation of information from all draws, in nats.
     :param method: how it was found: ``"search"`` among all partitions, ``"short search"``,
         ``"medoid"``, the draw nearest to the others, or ``"given"``.
-    :param set_aside: a partition of less expected loss that was found and not taken, for it joins
-        clusters that the draws keep apart; None if there is none.
+    :param set_aside: a partition of less expected loss that was found but not used, because it
+        joins clusters that the draws keep apart; None if there is none.
     """
 
     labels: np.ndarray
@@ -82,7 +84,7 @@ class ReferencePartition(NamedTuple):
 
     @property
     def in_words(self) -> str:
-        """What it is, as a report says it."""
+        """A description for reports."""
         least = "the partition of least expected variation of information from the draws"
         nearest = "the draw of least expected variation of information from the others"
         if self.set_aside is not None:
@@ -91,26 +93,26 @@ class ReferencePartition(NamedTuple):
             loss = self.set_aside.expected_loss
             return (
                 f"{nearest} (the groups overlap, or the chains disagree, so much that {clusters} "
-                f"would come nearer, {loss:.3g} nats: who is in which is unsure, but the draws "
-                "keep them apart)"
+                f"would have less expected loss, {loss:.3g} nats: membership is uncertain, but the "
+                "draws keep the groups apart)"
             )
         return {
             "search": f"{least}, sought among all partitions",
-            "short search": f"{least} that a short search found (with so many, it looked at some "
-            "of the draws)",
-            "medoid": f"{nearest} (to search among all partitions would take too long here)",
+            "short search": f"{least} that a short search found (with so many points and clusters "
+            "it used only some of the draws)",
+            "medoid": f"{nearest} (a search among all partitions would take too long here)",
             "given": "the partition that was given",
         }[self.method]
 
 
 class CredibleBall(NamedTuple):
-    """The draws nearest to a partition that together have a given probability.
+    """The draws nearest to a partition that together have a given posterior probability.
 
     :param radius: the largest loss among them.
-    :param fewest: of those in the ball with the fewest clusters, the farthest (the vertical upper
-        bound of [1]), canonical, shape ``(N,)``.
-    :param most: the same of those with the most clusters (the vertical lower bound).
-    :param farthest: the farthest of all (the horizontal bound).
+    :param fewest: the farthest of the draws in the ball with the fewest clusters (the vertical
+        upper bound of Wade & Ghahramani 2018), canonical, shape ``(N,)``.
+    :param most: the farthest of those with the most clusters (the vertical lower bound).
+    :param farthest: the farthest of all draws in the ball (the horizontal bound).
     """
 
     radius: float
@@ -128,25 +130,26 @@ def point_estimate(
     num_starts: int = 10,
     seed: int = 0,
 ) -> PointEstimate:
-    """The partition of least expected loss, sought among all partitions [1, 2].
+    """Search for the partition of least expected loss among all partitions [1, 2].
 
-    A start is one cluster, as many as there can be, one of the best draws, or a sequential
-    allocation of the points in random order. From it points are moved one at a time, each to the
-    cluster, or the new one, where the expected loss is least; where none moves, the two clusters
-    are merged whose union helps most. From the best end of all starts clusters are taken apart and
-    their points seated anew, as long as that helps. Where points times clusters times draws are
-    many, all this looks at some of the draws, 100 or more, and the end moves on from there with all
-    of them. That the result is the best of all partitions cannot be promised.
+    The starts are a single cluster, as many clusters as allowed, the best draws, and sequential
+    allocations of the points in random order. From each start, points are moved one at a time to
+    the existing or new cluster with the least expected loss. When no point moves, the two clusters
+    whose union lowers the loss most are merged. From the best result of all starts, single clusters
+    are taken apart and their points reseated, as long as that lowers the loss. If the product of
+    points, clusters and draws is large, the search uses a subset of at least 100 draws and ends
+    with a descent that uses all of them. The result need not be the best of all partitions.
 
     :param assignments: labels of the draws, whole numbers from 0, shape ``(D, N)``.
     :param loss: ``"vi"``, the variation of information [1], or ``"binder"``, whose best partition
         is also that of least squares from the co-clustering matrix [3].
-    :param search: whether partitions that are no draw may be returned; if not, with ``"binder"``,
-        this is the least-squares clustering of [3]. Each draw is then compared with each.
-    :param max_clusters: of the partition sought; if it is None, eight more than any draw has.
-    :param num_starts: half of them draws; the first two are one cluster and many.
-    :param seed: of the sequential allocations.
-    :raises ValueError: if ``assignments`` are no labels or an argument is out of range.
+    :param search: whether to consider partitions other than the draws. If not, all draws are
+        compared with each other; with ``"binder"`` this is the least-squares clustering of [3].
+    :param max_clusters: largest number of clusters; if None, eight more than any draw has.
+    :param num_starts: number of starts, half of them draws; the first two are a single cluster and
+        as many as allowed.
+    :param seed: seed of the sequential allocations.
+    :raises ValueError: if ``assignments`` are not labels or an argument is out of range.
 
     **References:**
 
@@ -178,7 +181,7 @@ def point_estimate(
     every = _thin(draws, num_slots)
     kept = every[_evenly(len(every), max(_SEARCHED // (draws.shape[1] * num_slots), _FEW_DRAWS))]
     rng = np.random.default_rng(seed)
-    # the draws among which the best of some of them are
+    # the best of some draws, as starts
     some = kept[_evenly(len(kept), _MOST_STARTS)]
     some = np.unique(some[some.max(axis=1) < num_slots], axis=0)
     order = np.argsort(_expected_losses(some, kept[_evenly(len(kept), _MOST_STARTS)], f))
@@ -202,30 +205,30 @@ def point_estimate(
 def reference_partition(
     assignments: ArrayLike, reference: Any = None, *, seed: int = 0
 ) -> ReferencePartition:
-    """The partition that profiles, plots and reports describe by default, within a minute.
+    """Find the partition that profiles, plots and reports describe by default, within a minute.
 
-    That of :func:`point_estimate` for the variation of information, of as many of the draws, evenly
-    spaced, as take seconds. Of more points and clusters a short search: from the medoid draw and
-    from one cluster, a dozen sweeps each, looking at 20 draws or more. Where even that would take
-    long (more than 7 million points times clusters, or more than 500 clusters), the draw of
-    :func:`~numpyro_rankings.medoid_partition`. ``method`` says which. The work does not
-    depend on the clock, so the same draws give the same partition; none is worse, over all draws,
-    than the medoid.
+    It is the :func:`point_estimate` for the variation of information, from as many evenly spaced
+    draws as can be searched in seconds. For more points and clusters it is the result of a short
+    search: from the medoid draw and from a single cluster, a dozen sweeps each, with at least 20
+    draws. If even that would take long (more than 7 million points times clusters, or more than 500
+    clusters), it is the draw of :func:`~numpyro_rankings.medoid_partition`. ``method`` says which.
+    The amount of work does not depend on the clock, so the same draws give the same partition. No
+    result has a larger expected loss over all draws than the medoid.
 
-    Where groups overlap so much that nobody's is sure, as in mixtures of most real ballots, the
-    partition of least expected loss can be a single cluster, although no draw is: it then says who
-    is surely together, and nothing of the groups. A partition with less than three quarters of the
-    draws' mean entropy is therefore ``set_aside``, and the medoid taken.
+    If groups overlap so much that membership is uncertain, as in most mixtures of real ballots, the
+    partition of least expected loss can be a single cluster, although no draw is. Such a partition
+    shows which points are surely together but hides the groups. A partition with less than three
+    quarters of the mean entropy of the draws is therefore ``set_aside``, and the medoid is used.
 
     A cluster that is found in no draw, in the sense of
-    :func:`~numpyro_rankings.partitions.match_clusters`, is merged with another: nothing could be
-    said of it.
+    :func:`~numpyro_rankings.partitions.match_clusters`, is merged with another one, because there
+    are no draws to describe it.
 
     :param assignments: labels of the draws, whole numbers from 0, shape ``(D, N)``.
-    :param reference: a partition to take instead: labels ``0..K-1``, shape ``(N,)``, or what a
-        function of this module has returned.
-    :param seed: of the search.
-    :raises ValueError: if ``assignments`` are no labels or ``reference`` is of other points.
+    :param reference: a partition to use instead: labels ``0..K-1``, shape ``(N,)``, or the result
+        of a function of this module.
+    :param seed: seed of the search.
+    :raises ValueError: if ``assignments`` are not labels or ``reference`` is of other points.
 
     .. doctest::
 
@@ -233,13 +236,14 @@ def reference_partition(
        >>> found.labels, found.method
        (array([0, 0, 1, 1], dtype=int32), 'search')
     """
-    draws = canonical_labels(as_draws(assignments))
+    draws = as_draws(assignments)
     size = draws.shape[1]
-    f = _terms("vi", size)
+    if isinstance(reference, ReferencePartition):
+        as_partition(reference.labels, size)  # raises if it is of other points
+        return reference
+    draws, f = canonical_labels(draws), _terms("vi", size)
     if reference is not None:
         labels = as_partition(getattr(reference, "labels", reference), size).astype(np.int32)
-        if isinstance(reference, ReferencePartition):
-            return reference
         return ReferencePartition(labels, float(_losses(labels, draws, f).mean()), "given")
     medoid = medoid_partition(draws).labels
     num_slots = min(int(draws.max()) + 1 + _MORE_CLUSTERS, size)
@@ -270,7 +274,7 @@ def _entropy(labels: np.ndarray) -> float:
 
 
 def _of_found_clusters(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """With each cluster that is matched in no draw merged into the one where it costs least."""
+    """Merge each cluster that no draw matches into the cluster where this costs least."""
     while True:
         is_found = np.isin(np.arange(int(labels.max()) + 1), match_clusters(draws, labels))
         if is_found.all():
@@ -284,12 +288,12 @@ def _of_found_clusters(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> 
 def _reseat_clusters(
     labels: np.ndarray, draws: np.ndarray, f: np.ndarray, num_slots: int, rng: np.random.Generator
 ) -> np.ndarray | None:
-    """A better partition found by seating the points of one cluster anew, if there is one."""
+    """A better partition found by reseating the points of one cluster, or None."""
     least = _losses(labels, draws, f).mean() - 1e-6 * np.diff(f).max()
     clusters = rng.permutation(int(labels.max()) + 1)[:_MOST_ROUNDS]
     for cluster in clusters:
         start = np.where(labels == cluster, -1, labels)
-        # the others keep their order of use, so that the slots in use are the first
+        # renumber the other clusters, so that the first slots are the ones in use
         start[start > cluster] -= 1
         end = _descend(start, draws, f, num_slots, rng)
         if _losses(end, draws, f).mean() < least:
@@ -304,20 +308,21 @@ def _best(candidates: np.ndarray, draws: np.ndarray, f: np.ndarray) -> PointEsti
 
 
 def _evenly(number: int, most: int) -> np.ndarray:
-    """Indices of so many, evenly spaced."""
+    """At most ``most`` evenly spaced indices below ``number``."""
     return np.linspace(0, number - 1, min(most, number)).astype(int)
 
 
 def credible_ball(
     assignments: ArrayLike, center: ArrayLike, loss: Loss = "vi", prob: float = 0.95
 ) -> CredibleBall:
-    """The draws nearest to a partition that have a given posterior probability together [1].
+    """The draws nearest to a partition that together have a given posterior probability [1].
 
     :param assignments: labels of the draws, shape ``(D, N)``.
-    :param center: labels, whole numbers from 0, shape ``(N,)``, or what :func:`point_estimate` has
-        returned.
+    :param center: labels, whole numbers from 0, shape ``(N,)``, or a result of
+        :func:`point_estimate`.
     :param prob: between 0 and 1.
-    :raises ValueError: if the labels are none or of other points, or an argument is out of range.
+    :raises ValueError: if the labels are invalid or of other points, or an argument is out of
+        range.
 
     **References:**
 
@@ -329,7 +334,7 @@ def credible_ball(
     if not 0 < prob <= 1:
         raise ValueError(f"prob must be above 0 and at most 1, got {prob!r}")
     losses = _losses(labels, draws, _terms(loss, draws.shape[1]))
-    # rounding of prob times D must not ask for one draw more
+    # rounding of prob times D must not add one more draw
     radius = float(np.sort(losses)[int(np.ceil(prob * len(draws) - 1e-9)) - 1])
     inside = np.flatnonzero(losses <= radius)
     number = np.array([len(np.unique(draws[draw])) for draw in inside])
@@ -376,7 +381,7 @@ def _expected_losses(candidates: np.ndarray, draws: np.ndarray, f: np.ndarray) -
 
 
 def _thin(draws: np.ndarray, num_slots: int) -> np.ndarray:
-    """As many of the draws, evenly spaced, as the search has memory for."""
+    """As many evenly spaced draws as fit in the memory of the search."""
     most = max(_MOST_COUNTS // (num_slots * (int(draws.max()) + 1)), 1)
     return draws[_evenly(len(draws), most)]
 
@@ -389,9 +394,10 @@ def _descend(
     rng: np.random.Generator,
     most_sweeps: int | None = None,
 ) -> np.ndarray:
-    """Labels where neither moving a point nor merging two clusters lowers the expected loss.
+    """Descend until neither moving a point nor merging two clusters lowers the expected loss.
 
-    Or where ``most_sweeps`` over the points have led, if they are given.
+    :param start: labels to start from; None for a sequential allocation.
+    :param most_sweeps: stop after so many sweeps over the points; None for no limit.
     """
     steps, columns = jnp.asarray(np.diff(f), float), jnp.asarray(draws.T)
     order = jnp.asarray(rng.permutation(draws.shape[1]), jnp.int32)
@@ -410,7 +416,7 @@ def _descend(
 
 
 def _count(labels: np.ndarray, draws: np.ndarray, num_slots: int) -> np.ndarray:
-    """Points of each cluster of each draw by cluster, -1 being none, (D, K, C)."""
+    """Number of points in each pair of a draw's cluster and a label, (D, K, C); -1 is no label."""
     width, seated = int(draws.max()) + 1, labels >= 0
     both = draws[:, seated].astype(np.int64) * num_slots + labels[seated]
     counts = [np.bincount(row, minlength=width * num_slots) for row in both]
@@ -421,12 +427,12 @@ def _count(labels: np.ndarray, draws: np.ndarray, num_slots: int) -> np.ndarray:
 def _move_points(
     labels: Array, counts: Array, columns: Array, steps: Array, order: Array, most_sweeps: Any
 ) -> tuple[Array, Array]:
-    """Sweep over the points until none of them moves; those without a cluster are given one.
+    """Sweep over the points until none of them moves; points without a cluster are given one.
 
-    Returns the labels and the number of sweeps, at most ``most_sweeps``.
-
-    :param counts: of :func:`_count`; **columns** - cluster of each point in each draw, (N, D).
+    :param counts: from :func:`_count`.
+    :param columns: cluster of each point in each draw, (N, D).
     :param steps: f(n + 1) - f(n).
+    :return: the labels and the number of sweeps, at most ``most_sweeps``.
     """
     every, slots = jnp.arange(counts.shape[0]), jnp.arange(counts.shape[2])
     least = 1e-6 * steps.max()  # beyond rounding
@@ -435,13 +441,13 @@ def _move_points(
         labels, counts, sizes, moved = carry
         point = order[k]
         old, column = labels[point], columns[point]
-        mine = slots == old  # nowhere if the point has no cluster
+        mine = slots == old  # all False if the point has no cluster
         left = sizes - mine
         # what the point adds to Σ f(n_c) - 2 Σ f(n_ck)
         cost = steps[left] - 2.0 * steps[counts[every, column] - mine].mean(axis=0)
         new = jnp.where(jnp.any(mine & (left == 0)), old, jnp.argmin(left > 0))
         cost = jnp.where((left > 0) | (slots == new), cost, jnp.inf)
-        # with all slots in use and none empty argmin is 0, which is then no new one
+        # if no slot is empty, argmin is 0, which is not a new cluster
         best = jnp.argmin(cost).astype(labels.dtype)
         stays = (old >= 0) & (cost[old] <= cost[best] + least)
         best, moves = jnp.where(stays, old, best), jnp.where(stays, 0, 1)
@@ -468,13 +474,13 @@ def _best_merge(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndar
     gains = _merge_gains(labels, draws, f)
     one, other = np.unravel_index(np.argmin(gains), gains.shape)
     merged = canonical_labels(np.where(labels == other, one, labels))
-    # of all draws, and beyond rounding: so that it comes to an end
+    # over all draws, and by more than rounding errors, so that the descent ends
     change = _losses(merged, draws, f).mean() - _losses(labels, draws, f).mean()
     return merged if change < -1e-6 * np.diff(f).max() else None
 
 
 def _merge_gains(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """What merging two clusters adds to the expected loss, above the diagonal; else infinite."""
+    """Change of the expected loss by merging two clusters, above the diagonal; else infinite."""
     number = int(labels.max()) + 1
     width = int(draws.max()) + 1
     most = max(_MOST_TERMS // (number**2 * width), 1)

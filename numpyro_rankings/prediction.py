@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,24 +36,24 @@ def log_predictive_of_points(
     .. math:: p(x_{new} \mid x, c) = \frac{\sum_k (n_k - d)\, p(x_{new} \mid x_k)
         + (α + d K)\, p(x_{new})}{α + N}.
 
-    Under a distance dependent process new points come after those of the fit, none of which can
-    link to them; then the draws are those that they would be with the new points, and [1, eq. 8]
+    Under a distance dependent process new points come after the fitted ones, none of which can link
+    to them. The draws are then the same with and without the new points, and [1, eq. 8]
 
     .. math:: p(x_{new} \mid x, c) = \frac{\sum_j f(d_{new,j})\, p(x_{new} \mid x_{z(j)})
         + α\, p(x_{new})}{α + \sum_j f(d_{new,j})}.
 
-    Where the others could link to new points, knowing where these are changes the clusters: fit
-    with their distances, ``mcmc.run(key, data, distances)`` with more distances than data, the last
-    of them those of points whose values are not known. Without ``distances`` these are what is
-    predicted, each from the others of its cluster.
+    If the other points could link to new ones, the positions of the new points change the clusters.
+    Then fit with their distances: call ``mcmc.run(key, data, distances)`` with more distances than
+    data, where the last points have unknown values. Without ``distances`` this function predicts
+    these points, each from the others of its cluster.
 
-    :param kernel: that was run.
+    :param kernel: the kernel that was run.
     :param samples: ``mcmc.get_samples()``.
-    :param data: what was fitted, of N points.
-    :param new_data: of M points, in the same form.
-    :param distances: of a distance dependent process, (M, N), from each new point to those of the
-        fit, or :class:`~numpyro_rankings.distances.SparseDistances` to some of them.
-    :raises ValueError: if the data do not fit the kernel or the draws.
+    :param data: the fitted data of N points.
+    :param new_data: data of M points, in the same form.
+    :param distances: for a distance dependent process, (M, N), from each new point to the fitted
+        ones, or :class:`~numpyro_rankings.distances.SparseDistances` to some of them.
+    :raises ValueError: if the data do not match the kernel or the draws.
 
     **References:**
 
@@ -83,65 +83,87 @@ def _by_draw(
     new_data: Any,
     distances: Any,
 ) -> Array:
-    """The same for each draw, (D, M)."""
-    if not isinstance(kernel, PartitionKernel | DDCRPGibbs):
-        raise ValueError(f"kernel must be a kernel of partitions or DDCRPGibbs, got {kernel!r}")
-    if kernel._is_block:
-        raise ValueError("of a kernel that is a block, the model is not known here")
+    """Log predictive probabilities for each draw, (D, M)."""
+    _check_kernel(kernel)
     _check_samples(samples, isinstance(kernel, DDCRPGibbs))
     family = kernel.family
-    if isinstance(family, AugmentedFamily):
-        raise ValueError(
-            f"{type(family).__name__} knows new points only with their auxiliary variables: there "
-            "is no such probability in closed form"
-        )
     for part in (data, new_data):
         family.check(part)
-    labels = np.asarray(samples["assignments"])
     points, new = as_points(family, data), family.statistics(new_data)
     for part in (points.statistics, new):
         _check_form(points.empty, part)
+    labels = np.asarray(samples["assignments"])
+    labels = labels.reshape(-1, labels.shape[-1])
+    slots = int(labels.max()) + 1
+    sizes = _Sizes(labels.shape[-1], points.size, num_points(new))
+    of_draw = _density_under(kernel, sizes, distances, slots)
+    log_alone = family.log_predictive(points.empty, new)
     draws = {
-        "labels": jnp.asarray(labels.reshape(-1, labels.shape[-1]), jnp.int32),
+        "labels": jnp.asarray(labels, jnp.int32),
         "alpha": jnp.asarray(samples["alpha"], float).reshape(-1),
     }
-    slots = int(labels.max()) + 1
-    known = points.size
-    log_alone = family.log_predictive(points.empty, new)
+    if distances is not None and "decay_scale" in samples:
+        draws["scale"] = jnp.asarray(samples["decay_scale"], float).reshape(-1)
 
     def log_given(draw: dict) -> Array:
         """Log probability of each point given each cluster, (M, C)."""
-        clusters = family.of_clusters(points.statistics, draw["labels"][:known], slots)
+        known = draw["labels"][: points.size]
+        clusters = family.of_clusters(points.statistics, known, slots)
         return family.log_predictive(
             jax.tree.map(lambda x: x[None], clusters), jax.tree.map(lambda x: x[:, None], new)
         )
-
-    of_draw: Callable[[dict, Array, Array], Array]
-    if not isinstance(kernel, DDCRPGibbs):
-        if distances is not None:
-            raise ValueError("distances go with DDCRPGibbs")
-        _check_size(labels.shape[-1], known)
-        of_draw = partial(_of_restaurant, discount=kernel._discount, slots=slots)
-    elif distances is None:
-        if labels.shape[-1] == known:
-            raise ValueError(
-                "the new points' distances to those of the draws are needed: distances=, (M, N)"
-            )
-        _check_size(labels.shape[-1], known + num_points(new))
-        of_draw = _of_awaited
-    else:
-        _check_size(labels.shape[-1], known)
-        assert kernel._decay is not None
-        check_distances(distances, num_points(new), known)
-        if "decay_scale" in samples:
-            draws["scale"] = jnp.asarray(samples["decay_scale"], float).reshape(-1)
-        of_draw = partial(_of_links, distances=distances, decay=kernel._decay, slots=slots)
 
     @jax.jit
     def each(draws: dict) -> Array:
         return jax.lax.map(lambda d: of_draw(d, log_given(d), log_alone), draws)
 
     return each(draws)
+
+
+class _Sizes(NamedTuple):
+    """Numbers of points: **labelled** in the draws, **fitted** with known values, and **new**."""
+
+    labelled: int
+    fitted: int
+    new: int
+
+
+def _density_under(
+    kernel: PartitionKernel | DDCRPGibbs, sizes: _Sizes, distances: Any, slots: int
+) -> Callable[[dict, Array, Array], Array]:
+    """The predictive density of new points in one draw under the kernel's process.
+
+    :return: a function of the draw, of the log densities given each cluster, (M, C), and of those
+        given no cluster, (M,).
+    """
+    if not isinstance(kernel, DDCRPGibbs):
+        if distances is not None:
+            raise ValueError("distances are for DDCRPGibbs only")
+        _check_size(sizes.labelled, sizes.fitted)
+        return partial(_of_restaurant, discount=kernel._discount, slots=slots)
+    if distances is None:
+        if sizes.labelled == sizes.fitted:
+            raise ValueError(
+                "the distances from new points to the fitted ones are needed: distances=, (M, N)"
+            )
+        _check_size(sizes.labelled, sizes.fitted + sizes.new)
+        return _of_awaited
+    _check_size(sizes.labelled, sizes.fitted)
+    assert kernel._decay is not None
+    check_distances(distances, sizes.new, sizes.fitted)
+    return partial(_of_links, distances=distances, decay=kernel._decay, slots=slots)
+
+
+def _check_kernel(kernel: Any) -> None:
+    if not isinstance(kernel, PartitionKernel | DDCRPGibbs):
+        raise ValueError(f"kernel must be a kernel of partitions or DDCRPGibbs, got {kernel!r}")
+    if kernel._is_block:
+        raise ValueError("the kernel is a block of a user's model, which is unknown here")
+    if isinstance(kernel.family, AugmentedFamily):
+        raise ValueError(
+            f"{type(kernel.family).__name__} scores points only with their auxiliary variables: "
+            "their predictive probability has no closed form"
+        )
 
 
 def _check_samples(samples: Mapping[str, Any], linked: bool) -> None:
@@ -161,8 +183,8 @@ def _check_samples(samples: Mapping[str, Any], linked: bool) -> None:
 
 
 def _check_form(cluster: Any, points: Any) -> None:
-    """Data of another dimension would be spread over that of the cluster."""
-    if isinstance(points, type(cluster)):  # not documents as lists of words
+    """Raise an error for points of another dimension, which would be broadcast silently."""
+    if isinstance(points, type(cluster)):  # documents as lists of words differ in type
         shapes = [
             (np.shape(x), np.shape(y)[1:])
             for x, y in zip(jax.tree.leaves(cluster), jax.tree.leaves(points), strict=True)
@@ -183,13 +205,13 @@ def _of_restaurant(
     sizes = count_by_label(draw["labels"], slots)
     log_seats = jnp.append(prior.log_join(sizes), prior.log_open(jnp.sum(sizes > 0)))
     log_densities = jnp.concatenate([log_given, log_alone[:, None]], axis=1)
-    # a cluster without members has weight 0, and may have any density
+    # a cluster without members has weight 0, whatever its density
     terms = jnp.where(log_seats > -jnp.inf, log_densities + log_seats, -jnp.inf)
     return jax.nn.logsumexp(terms, axis=1) - jnp.log(draw["alpha"] + draw["labels"].shape[0])
 
 
 def _of_awaited(draw: dict, log_given: Array, log_alone: Array) -> Array:
-    """Of the last points of a draw, given the others of their clusters."""
+    """Densities of the last points of a draw, given the other points of their clusters."""
     labels = draw["labels"][-len(log_alone) :]
     return jnp.take_along_axis(log_given, labels[:, None], axis=1)[:, 0]
 
@@ -197,7 +219,7 @@ def _of_awaited(draw: dict, log_given: Array, log_alone: Array) -> Array:
 def _of_links(
     draw: dict, log_given: Array, log_alone: Array, distances: Any, decay: Decay, slots: int
 ) -> Array:
-    """eq. (8): the links of new points to others, summed over."""
+    """Densities of new points, summed over their links to other points, eq. (8)."""
     neighbors, values = as_neighbors(distances)
     weights, labels = decay(values, draw.get("scale")), draw["labels"]
     if neighbors is None:

@@ -1,4 +1,4 @@
-"""Whether a fitted model could have produced the rankings: replicated data against the observed."""
+"""Posterior predictive checks: compare replicated rankings with the observed ones."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -17,18 +17,18 @@ from numpyro_rankings.summaries.samples import check_samples, fitted_items, flat
 
 __all__ = ["PredictiveCheck", "PredictiveChecks", "posterior_predictive_checks"]
 
-_ENTRIES = 2**22  # of the largest array made at once
+_ENTRIES = 2**22  # entries of the largest array made at once
 _INTERVAL = (0.05, 0.95)
 
 
 class PredictiveCheck(NamedTuple):
-    """A statistic of the observed rankings among the same of replicated ones.
+    """A statistic of the observed rankings compared with that of replicated ones.
 
-    :param observed: any shape.
-    :param mean: of the replications, the same shape.
-    :param interval: that holds 90% of them, shape ``(…, 2)``.
+    :param observed: the statistic of the observed rankings, any shape.
+    :param mean: mean over the replications, the same shape.
+    :param interval: the interval that holds 90% of the replications, shape ``(…, 2)``.
     :param p_value: posterior predictive p-value: share of the replications above the observed
-        value, equal ones counting half. Near 0 or 1 where the model does not reproduce it.
+        value, where equal ones count half. Near 0 or 1 if the model does not reproduce the value.
     """
 
     observed: np.ndarray
@@ -38,12 +38,13 @@ class PredictiveCheck(NamedTuple):
 
 
 class PredictiveChecks(NamedTuple):
-    """What :func:`~numpyro_rankings.posterior_predictive_checks` compares.
+    """The checks of :func:`~numpyro_rankings.posterior_predictive_checks`.
 
     :param top: share of the rankings that have each item first, shape ``(n,)``.
-    :param pairs: share that put item ``i`` (row) above ``j`` (column), of those that order the two
-        by listing at least one of them: one that is not listed is below those that are. Where
-        choice sets are, both must be in it. NaN where no ranking does; shape ``(n, n)``.
+    :param pairs: share of the rankings that put item ``i`` (row) above ``j`` (column), among those
+        that order the two; NaN if none does; shape ``(n, n)``. A ranking orders two items if it
+        lists at least one of them (an unlisted item is below the listed ones) and, with choice
+        sets, was offered both.
     :param items: names of the items, in their order.
     """
 
@@ -55,21 +56,21 @@ class PredictiveChecks(NamedTuple):
 def posterior_predictive_checks(
     key: Array, samples: Mapping[str, Any], rankings: Rankings, num_draws: int = 100
 ) -> PredictiveChecks:
-    """Compare the rankings with such as the fitted model would produce [1, 2].
+    """Compare the rankings with replicated ones drawn from the fitted model [1, 2].
 
-    From each of some draws every ranking is drawn anew: from its cluster as the draw has it, of the
-    same length, from the same choice set. Lengths are not modelled, by no kernel here, so they are
-    not checked; and as the labels were fitted to these rankings, a mixture of many clusters
-    reproduces more than it would predict.
+    For each of some draws every ranking is replicated from its cluster in that draw, with the same
+    length and the same choice set. No kernel here models lengths, so they are not checked. The
+    labels were fitted to these rankings, so a mixture of many clusters reproduces more than it
+    would predict.
 
     :param key: a JAX random key.
     :param samples: ``mcmc.get_samples()`` of a Mallows or Plackett–Luce kernel, grouped by chain or
         not.
-    :param rankings: what was fitted. Under a gamma process the items are those that are listed, and
-        the shares of what is replicated leave room for others.
-    :param num_draws: so many draws, evenly spaced, are replicated. Each keeps ``4 n²`` bytes.
-    :raises ValueError: if the samples are no such, of other rankings, or ``num_draws`` is not
-        positive.
+    :param rankings: the rankings that were fitted. Under a gamma process the items are those that
+        are listed; replicated lists may have others, so their shares need not sum to 1.
+    :param num_draws: number of draws to replicate, evenly spaced. Each keeps ``4 n²`` bytes.
+    :raises ValueError: if the samples are of another kind or of other rankings, or if ``num_draws``
+        is not positive.
 
     **References:**
 
@@ -89,7 +90,7 @@ def posterior_predictive_checks(
     some["key"] = jax.random.split(key, len(kept))
     listed = jnp.asarray(rankings.orderings, jnp.int32)
     offered = None if rankings.choice_sets is None else jnp.asarray(rankings.choice_sets, bool)
-    # what a list needs at once: its pairs of places, and a number for each item
+    # entries for one list: its pairs of places, and some numbers for each item
     per_list = listed.shape[1] ** 2 + 4 * rankings.num_items
     batch = int(np.clip(_ENTRIES // per_list, 1, rankings.num_rankings))
     top, wins = _replicate(some, rankings, batch)
@@ -103,13 +104,13 @@ def posterior_predictive_checks(
 
 
 def _shares(wins: np.ndarray) -> np.ndarray:
-    """Of those that order a pair, NaN where none does."""
+    """Shares of the rankings that order a pair, NaN if none does."""
     both = wins + np.swapaxes(wins, -1, -2)
     return np.divide(wins, both, out=np.full(wins.shape, np.nan), where=both > 0)
 
 
 def _check(observed: np.ndarray, replicated: np.ndarray) -> PredictiveCheck:
-    """Of replications along the first axis, those that are NaN left out."""
+    """Check against replications along the first axis, leaving out NaN."""
     there = ~np.isnan(replicated)
     number = there.sum(0)
     none = np.isnan(observed) | (number == 0)
@@ -128,7 +129,7 @@ def _check(observed: np.ndarray, replicated: np.ndarray) -> PredictiveCheck:
 
 @partial(jax.jit, static_argnames="batch")
 def _replicate(draws: dict[str, Array], rankings: Rankings, batch: int) -> tuple[Array, Array]:
-    """Counts of :func:`_count` of replicated rankings, a row for each draw."""
+    """Counts by :func:`_count` of replicated rankings, one row for each draw."""
     size, num_items, length = rankings.num_rankings, rankings.num_items, rankings.orderings.shape[1]
     num_batches = -(-size // batch)
     padding = (0, num_batches * batch - size)
@@ -157,7 +158,7 @@ def _replicate(draws: dict[str, Array], rankings: Rankings, batch: int) -> tuple
 def _draw_lists(
     key: Array, draw: Mapping[str, Array], labels: Array, offered: Array | None, length: int
 ) -> Array:
-    """A list for each label; items of the pool have the number n, and may come more than once."""
+    """Draw a list for each label; items of the pool have the number n and may occur repeatedly."""
     if "center" in draw:
         center, theta = draw["center"][labels], draw["concentration"][labels]
         return GeneralizedMallows(center, theta, validate_args=False).sample(key)
@@ -177,12 +178,12 @@ def _draw_lists(
 def _count(
     lists: Array, weight: Array, offered: Array | None, num_items: int
 ) -> tuple[Array, Array]:
-    """Rankings with each item first, (n,), and with one item above another, (n, n).
+    """Numbers of rankings with each item first, (n,), and with one item above another, (n, n).
 
-    A listed item is above all that are offered but those listed before it.
+    A listed item is above all offered items except those listed before it.
     """
     is_item = (lists >= 0) & (lists < num_items)
-    item = jnp.where(is_item, lists, num_items)  # one place more, for what is dropped
+    item = jnp.where(is_item, lists, num_items)  # one more cell, for entries to be dropped
     first = sum_by_label(weight, item[:, 0], num_items + 1)[:num_items]
     times = jnp.zeros(num_items + 1, jnp.int32)
     if offered is None:

@@ -1,4 +1,4 @@
-"""Draws whose clusters have the same numbers throughout, so that cluster k has a posterior."""
+"""Relabel draws so that a cluster has the same number in all of them."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -24,12 +24,12 @@ _OF_CLUSTERS = (
 class RelabeledSamples(NamedTuple):
     """Draws in which the clusters of a reference partition come first, in its order.
 
-    :param samples: all that was given, the cluster axes permuted and of ``K + U`` slots: the ``K``
-        clusters of the reference partition, then those that a draw has besides, in order of first
-        use, of which the draw with most has ``U``. Where a draw has no such cluster there is NaN,
-        -1 in ``center`` and 0 in ``cluster_sizes``.
+    :param samples: all samples given, with the cluster axes permuted and ``K + U`` slots long: the
+        ``K`` clusters of the reference partition, then the other clusters of the draw in order of
+        first use. ``U`` is the largest number of other clusters in a draw. If a draw has no such
+        cluster, the entry is NaN, or -1 in ``center`` and 0 in ``cluster_sizes``.
     :param found: whether a draw has the cluster, shape ``(D, K + U)``, or
-        ``(chains, draws, K + U)`` of samples by chain.
+        ``(chains, draws, K + U)`` for samples by chain.
     :param num_clusters: ``K``.
     """
 
@@ -41,19 +41,20 @@ class RelabeledSamples(NamedTuple):
 def relabel_samples(samples: Mapping[str, Any], reference: Any = None) -> RelabeledSamples:
     """Number the clusters of every draw after those of one partition.
 
-    Labels switch between draws and chains, so the mean of ``concentration[k]`` as it was drawn
-    means nothing. Here cluster ``k`` of each draw is the one that
+    Labels switch between draws and chains, so the mean of ``concentration[k]`` as drawn is
+    meaningless. After relabeling, cluster ``k`` of each draw is the one that
     :func:`~numpyro_rankings.partitions.match_clusters` pairs with cluster ``k`` of the reference
     partition: by greatest overlap, over all clusters at once. The means over the draws that have
-    the cluster, ``found``, are those of the cluster profiles; ArviZ skips no NaN, so take the
-    draws where it is found, or a cluster that all have. Two clusters that overlap so much that
-    draws mix them up still are two names, not two things: see ``found`` and the profiles'
-    ``presence`` before trusting them.
+    the cluster, ``found``, equal those of the cluster profiles. ArviZ does not skip NaN, so use
+    only the draws where the cluster is found, or a cluster that all draws have. If two clusters
+    overlap so much that draws confuse them, they keep separate numbers without being distinct: look
+    at ``found`` and at the ``presence`` of the profiles before interpreting them.
 
     :param samples: ``mcmc.get_samples()`` of a kernel of this package with ``assignments``, grouped
         by chain or not.
     :param reference: labels ``0..K-1``, shape ``(N,)``, or a result of
-        :func:`~numpyro_rankings.reference_partition`; by default that of all draws.
+        :func:`~numpyro_rankings.reference_partition`; by default the reference partition of all
+        draws.
     :raises ValueError: if there are no ``assignments``, or ``reference`` is of other points.
 
     .. doctest::
@@ -66,10 +67,10 @@ def relabel_samples(samples: Mapping[str, Any], reference: Any = None) -> Relabe
     check_draws(samples)
     arrays = {name: np.asarray(value) for name, value in samples.items()}
     if "assignments" not in arrays:
-        raise ValueError("the samples have no assignments: one population has nothing to relabel")
+        raise ValueError("the samples have no assignments: one population needs no relabeling")
     lead = arrays["assignments"].shape[:-1]
     labels = as_draws(arrays["assignments"])
-    canonical = canonical_labels(labels)  # so that ties are broken alike whatever the labels
+    canonical = canonical_labels(labels)  # so that ties are broken the same way for any labels
     chosen = reference_partition(canonical, reference).labels
     num_clusters = int(chosen.max()) + 1
     new_slot = _new_slots(canonical, chosen, num_clusters)
@@ -85,7 +86,7 @@ def relabel_samples(samples: Mapping[str, Any], reference: Any = None) -> Relabe
 
 
 def _new_slots(canonical: np.ndarray, reference: np.ndarray, num_clusters: int) -> np.ndarray:
-    """Slot of each cluster, numbered by first use, of each draw, (D, C); -1 where it is none."""
+    """New slot of each cluster of each draw, in order of first use, (D, C); -1 for no cluster."""
     matched = match_clusters(canonical, reference)
     is_cluster = np.arange(matched.shape[1]) <= canonical.max(axis=1, keepdims=True)
     is_other = is_cluster & (matched < 0)
@@ -95,7 +96,7 @@ def _new_slots(canonical: np.ndarray, reference: np.ndarray, num_clusters: int) 
 def _old_slots(
     labels: np.ndarray, canonical: np.ndarray, new_slot: np.ndarray, num_clusters: int
 ) -> np.ndarray:
-    """Where each new slot was, -1 where a draw has no such cluster, (D, K + U)."""
+    """Old slot of each new one, -1 if a draw has no such cluster, (D, K + U)."""
     draw = np.arange(len(labels))[:, None]
     before = np.full((len(labels), max(int(new_slot.max()) + 1, num_clusters)), -1)
     before[draw, np.take_along_axis(new_slot, canonical, axis=1)] = labels
@@ -103,7 +104,7 @@ def _old_slots(
 
 
 def _permute(values: np.ndarray, old_slot: np.ndarray, missing: int) -> np.ndarray:
-    """Along the cluster axis, the second."""
+    """Permute the cluster axis, which is the second."""
     index = old_slot.reshape(*old_slot.shape, *[1] * (values.ndim - 2))
     moved = np.take_along_axis(values, np.maximum(index, 0), axis=1)
     return np.where(index >= 0, moved, np.nan if values.dtype.kind == "f" else missing).astype(

@@ -76,7 +76,7 @@ def test_rank_probabilities_in_the_order_of_the_consensus():
     ax = plot_rank_probabilities(draws, ["Ann", "Bob", "Cid"], max_items=2)
     np.testing.assert_allclose(ax.images[0].get_array(), [[0.75, 0.25], [0.25, 0.75]])
     for bad in ([0, 1, 2], np.full((3, 3), -1), np.zeros((0, 3), int)):
-        with pytest.raises(ValueError, match="of a cluster that they all have"):
+        with pytest.raises(ValueError, match="of a cluster that all draws have"):
             plot_rank_probabilities(bad, ["Ann", "Bob", "Cid"])
 
 

@@ -165,7 +165,7 @@ def test_bad_input():
         log_predictive_of_points(kernel, samples, LINE, LINE)
     with pytest.raises(ValueError, match="not finite"):
         log_predictive_of_points(kernel, samples, LINE[:3], [[np.nan]])
-    with pytest.raises(ValueError, match="distances go with DDCRPGibbs"):
+    with pytest.raises(ValueError, match="distances are for DDCRPGibbs"):
         log_predictive_of_points(kernel, samples, LINE[:3], LINE[3:], GENERAL[3:, :3])
     for wrong in ({"assignments": samples["assignments"]}, None, {}):
         with pytest.raises(ValueError, match="samples must be those of the kernel"):
@@ -185,7 +185,7 @@ def test_bad_input():
         log_predictive_of_points(kernel, samples, LINE[:3], [[0.1, 0.2]])
     with pytest.raises(ValueError, match="differ in their dimension"):
         log_predictive_of_points(CollapsedGibbs(TEXT), samples, COUNTS[:3], [[3]])
-    with pytest.raises(ValueError, match="a kernel that is a block"):
+    with pytest.raises(ValueError, match="the kernel is a block"):
         block = CollapsedGibbs(GAUSS, model=lambda x: None)
         log_predictive_of_points(block, samples, LINE[:3], LINE[3:])
     links = DDCRPGibbs(GAUSS, 1.0, exponential_decay(1.0))
@@ -194,7 +194,7 @@ def test_bad_input():
     samples["links"] = samples["assignments"]
     with pytest.raises(ValueError, match=r"array \(1, 3\), got shape \(1, 4\)"):
         log_predictive_of_points(links, samples, LINE[:3], LINE[3:], GENERAL[3:])
-    with pytest.raises(ValueError, match="distances to those of the draws are needed"):
+    with pytest.raises(ValueError, match="distances from new points to the fitted ones are needed"):
         log_predictive_of_points(links, samples, LINE[:3], LINE[3:])
     with pytest.raises(ValueError, match="draws are of 3 points, and 4 are given"):
         log_predictive_of_points(links, samples, LINE[:2], LINE[2:])

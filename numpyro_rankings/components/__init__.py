@@ -1,4 +1,4 @@
-"""Conjugate families: what the samplers of partitions know of a cluster."""
+"""Conjugate families: sufficient statistics and log marginals of clusters."""
 
 from numpyro_rankings.components.discrete import Atom, DirichletMultinomial, SparseCounts
 from numpyro_rankings.components.family import Augmented, AugmentedFamily, Family

@@ -1,4 +1,4 @@
-"""Families of counts and of single symbols."""
+"""Component families for counts and for single symbols."""
 
 from typing import Any, NamedTuple
 
@@ -12,15 +12,15 @@ from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.special import log_gamma_ratio
 from numpyro_rankings.ops.sums import scatter_add, sum_by_label
 
-_CHUNK = 128  # words looked at at once
-_MOST_COUNT = 2**24  # beyond which single precision has no odd numbers
+_CHUNK = 128  # words processed at once
+_MOST_COUNT = 2**24  # beyond this single precision has no odd numbers
 
 
 class SparseCounts(NamedTuple):
-    """Documents as the words that they have, of a vocabulary that may be large.
+    """Documents as lists of their words, for a large vocabulary.
 
-    - **words** - (N, L), padded with -1, no word twice in a row.
-    - **counts** - how often each occurs, (N, L), 0 where there is none.
+    - **words** - (N, L), padded with -1, no word twice in the same row.
+    - **counts** - how often each word occurs, (N, L), 0 at padding.
     """
 
     words: Any
@@ -28,14 +28,14 @@ class SparseCounts(NamedTuple):
 
 
 class WordCounts(NamedTuple):
-    """Of a cluster: **counts** of each word, (…, V), and their **total**, (…)."""
+    """Statistics of a cluster: **counts** of each word, (…, V), and their **total**, (…)."""
 
     counts: Array
     total: Array
 
 
 class SparsePoint(NamedTuple):
-    """Of a document: **words** and **counts**, (…, L), and their **total**, (…)."""
+    """Statistics of a document: **words** and **counts**, (…, L), and their **total**, (…)."""
 
     words: Array
     counts: Array
@@ -43,9 +43,10 @@ class SparsePoint(NamedTuple):
 
 
 class ListedCounts(NamedTuple):
-    """Of a cluster: the **words** that it has, first and with V after them, their **counts**.
+    """Statistics of a cluster as a list of its words.
 
-    - **number** - how many there are; **total** - of the counts.
+    - **words** - the words that occur, then padding with V; **counts** - how often each occurs.
+    - **number** - of words that occur; **total** - sum of the counts.
     """
 
     words: Array
@@ -60,12 +61,12 @@ class DirichletMultinomial(Family):
 
     .. math:: p \sim \mathrm{Dirichlet}(a), \quad \Pr(\text{words} \mid p) = \prod_v p_v^{x_v}.
 
-    The probability is that of the words in their order: there is no multinomial coefficient, which
-    no clustering depends on. The data are counts, (N, V), or for a large vocabulary
-    :class:`SparseCounts`; a cluster has V numbers in either case.
+    The probability is that of the words in their order. It leaves out the multinomial coefficient,
+    on which no clustering depends. The data are counts, (N, V), or for a large vocabulary
+    :class:`SparseCounts`; a cluster keeps V numbers in either case.
 
     :param concentration: a, a number or (V,).
-    :param vocabulary_size: V, which sparse counts ask for.
+    :param vocabulary_size: V, required for sparse counts.
 
     .. doctest::
 
@@ -165,9 +166,9 @@ class DirichletMultinomial(Family):
         return rising - log_gamma_ratio(total, point.total)
 
     def _rising(self, cluster: WordCounts, point: SparsePoint, taken_out: float) -> Array:
-        """Σ over the words of a document of log (a + n)(a + n + 1)…, n those of the cluster.
+        """Σ over the words of a document of log (a + n)(a + n + 1)…, n the count in the cluster.
 
-        :param taken_out: times the document's own counts, which n is without.
+        :param taken_out: multiple of the document's own counts that is first subtracted from n.
         """
         a = jnp.asarray(self.concentration, float)
         pick = jnp.vectorize(lambda row, words: row[words], signature="(v),(l)->(l)")
@@ -189,7 +190,7 @@ class DirichletMultinomial(Family):
             )
             return so_far + sum_over(*parts)
 
-        # documents are padded to the length of the longest
+        # documents are padded to the length of the longest one, so stop after the last chunk used
         last = jnp.max(jnp.where(point.counts > 0, jnp.arange(length) // _CHUNK + 1, 0))
         shape = np.broadcast_shapes(cluster.total.shape, point.total.shape)
         return jax.lax.fori_loop(0, shared_bound(last), chunk, jnp.zeros(shape))
@@ -200,15 +201,15 @@ class DirichletMultinomial(Family):
         def listed(counts: Array) -> tuple[Array, Array]:
             some = counts > 0
             place = jnp.where(some, jnp.cumsum(some) - 1, size + _CHUNK)
-            nobody = jnp.full(size + _CHUNK, size)
-            words = nobody.at[place].set(jnp.arange(size), mode="drop")
+            padding = jnp.full(size + _CHUNK, size)
+            words = padding.at[place].set(jnp.arange(size), mode="drop")
             return words, counts.at[words].get(mode="fill", fill_value=0.0)
 
         words, counts = jnp.vectorize(listed, signature="(v)->(w),(w)")(other.counts)
         return ListedCounts(words, counts, jnp.sum(other.counts > 0, axis=-1), other.total)
 
     def log_union(self, cluster: WordCounts, other: ListedCounts) -> Array:
-        # p(other | cluster) / p(other): words that the other has not cancel
+        # p(other | cluster) / p(other): words that the other cluster lacks cancel
         size = cluster.counts.shape[-1]
         a = jnp.broadcast_to(jnp.asarray(self.concentration, float), (size,))
 
@@ -237,7 +238,7 @@ class DirichletMultinomial(Family):
     ) -> Array:
         if isinstance(point, WordCounts):
             return super().log_predictive_of_member(cluster, point)
-        # as log_predictive, the counts of the document taken out where they are read
+        # as log_predictive, but with the counts of the document subtracted where they are read
         total = self._total_concentration(cluster.counts.shape[-1]) + cluster.total - point.total
         return self._rising(cluster, point, 1.0) - log_gamma_ratio(total, point.total)
 
@@ -255,7 +256,7 @@ class DirichletMultinomial(Family):
         if counts.ndim != 2 or counts.dtype.kind not in "iuf":
             raise ValueError(f"counts must be an array (N, V), got shape {counts.shape}")
         if counts.shape[1] == 0:
-            raise ValueError(f"counts must be of some words, got shape {counts.shape}")
+            raise ValueError(f"counts must have at least one word, got shape {counts.shape}")
         if counts.shape[1] != self._size(counts.shape[1]):
             raise ValueError(
                 f"the vocabulary has {self.vocabulary_size} words, the counts {counts.shape[1]}"
@@ -283,7 +284,7 @@ class DirichletMultinomial(Family):
 
 
 class SameSymbol(NamedTuple):
-    """Of a cluster whose points are all one symbol: its **size** and the **symbol**, (…)."""
+    """Statistics of a cluster whose points are all one symbol: **size** and **symbol**, (…)."""
 
     size: Array
     symbol: Array
@@ -291,9 +292,9 @@ class SameSymbol(NamedTuple):
 
 class Atom(Family):
     r"""
-    Points that are symbols, all of a cluster the same: the fully observed language model.
+    Symbols, with one symbol for each cluster: the fully observed language model.
 
-    A cluster has one symbol, drawn from :math:`G_0`; a point that differs has probability 0
+    A cluster has one symbol, drawn from :math:`G_0`; a point with another symbol has probability 0
     (Section 4.1 of [1]).
 
     :param probs: :math:`G_0`, (V,).
@@ -326,7 +327,7 @@ class Atom(Family):
         low, high = jnp.where(known, points.symbol, last), jnp.where(known, points.symbol, -1)
         lowest = jnp.full(num_clusters, last).at[labels].min(low)
         highest = jnp.full(num_clusters, -1).at[labels].max(high)
-        # -1 stands for a cluster of different symbols, which has probability 0
+        # -1 marks a cluster with different symbols, which has probability 0
         symbol = jnp.where(size > 0, jnp.where(lowest == highest, lowest, -1), 0)
         return SameSymbol(size, symbol)
 

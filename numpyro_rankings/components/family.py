@@ -1,8 +1,8 @@
-"""What a component family has to say of a cluster.
+"""The interface of component families.
 
-A conjugate family knows a cluster by its sufficient statistics, which points join and leave, and
-scores it with the parameters integrated out. The samplers of partitions need nothing else, so they
-work for any family.
+A conjugate family describes a cluster by its sufficient statistics, which change when points join
+or leave, and gives its log marginal with the parameters integrated out. The samplers of partitions
+need nothing else, so they work for any family.
 """
 
 from abc import ABC, abstractmethod
@@ -22,12 +22,12 @@ class Family(ABC):
     r"""
     Base of the conjugate families.
 
-    A family of one's own gives :meth:`statistics` and :meth:`log_marginal`; :meth:`log_predictive`
-    is worth giving too, for as a difference of two marginals it loses digits in large clusters.
-    Statistics are trees of arrays of one leading axis per point or cluster, whose sums say all that
-    there is to know of a cluster, 0 if it is empty; a family whose statistics are better kept in
-    another way gives :meth:`add`, :meth:`subtract` and :meth:`of_clusters` as well. Everything has
-    to work under ``jit`` and ``vmap``.
+    A family must define :meth:`statistics` and :meth:`log_marginal`. It should also define
+    :meth:`log_predictive`, which as a difference of two marginals loses digits in large clusters.
+    Statistics are trees of arrays with one leading axis over points or clusters. Their sums are the
+    statistics of a cluster, 0 if it is empty. A family whose statistics do not add up in this way
+    also defines :meth:`add`, :meth:`subtract` and :meth:`of_clusters`. All methods must work under
+    ``jit`` and ``vmap``.
 
     .. doctest::
 
@@ -57,45 +57,46 @@ class Family(ABC):
 
     @abstractmethod
     def statistics(self, data: Any) -> Any:
-        """Statistics of each point by itself, as one that is alone in a cluster: (N, …)."""
+        """Statistics of each point as a cluster of its own, (N, …)."""
 
     @abstractmethod
     def log_marginal(self, cluster: Any) -> Array:
-        """Log probability of all points of a cluster, parameters integrated out.
+        """Log probability of all points of a cluster, with the parameters integrated out.
 
-        :param cluster: statistics of any leading axes, those of the result; 0 for an empty one.
+        :param cluster: statistics with any leading axes.
+        :return: an array with these axes; 0 for an empty cluster.
         """
 
     def log_predictive(self, cluster: Any, point: Any) -> Array:
-        """Log probability of a further point, given those of a cluster.
+        """Log probability of a further point, given the points of a cluster.
 
-        The leading axes of the two broadcast.
+        The leading axes of the two arguments broadcast.
         """
         together = self.log_marginal(self.add(cluster, point))
-        # of what cannot be together neither may be possible alone
+        # an impossible union may have an impossible part, whose difference would be NaN
         return jnp.where(together > -jnp.inf, together - self.log_marginal(cluster), -jnp.inf)
 
     def for_union(self, other: Any) -> Any:
-        """A cluster as :meth:`log_union` reads the other one, made once for many unions."""
+        """Convert a cluster to the form of ``other`` in :meth:`log_union`, once for many unions."""
         return other
 
     def log_union(self, cluster: Any, other: Any) -> Array:
         """Log of p(both together) / p(cluster) p(other); leading axes broadcast.
 
-        Worth giving too, for what the marginals have in common loses digits.
+        A family should define it too: a difference of large marginals loses digits.
 
-        :param other: of :meth:`for_union`.
+        :param other: from :meth:`for_union`.
         """
         together = self.log_marginal(self.add(cluster, other))
         change = together - self.log_marginal(cluster) - self.log_marginal(other)
         return jnp.where(together > -jnp.inf, change, -jnp.inf)
 
     def log_predictive_of_member(self, cluster: Any, point: Any) -> Array:
-        """The same of a point that is in the cluster, given the others there."""
+        """Log probability of a member of the cluster, given the other members."""
         return self.log_predictive(self.subtract(cluster, point), point)
 
     def add(self, cluster: Any, other: Any) -> Any:
-        """Statistics of the two together."""
+        """Statistics of the union."""
         return jax.tree.map(jnp.add, cluster, other)
 
     def subtract(self, cluster: Any, other: Any) -> Any:
@@ -103,26 +104,26 @@ class Family(ABC):
         return jax.tree.map(jnp.subtract, cluster, other)
 
     def of_clusters(self, points: Any, labels: Array, num_clusters: int) -> Any:
-        """Statistics of all clusters, afresh from those of the points.
+        """Statistics of all clusters, computed from those of the points.
 
-        :param points: of :meth:`statistics`, (N, …).
+        :param points: from :meth:`statistics`, (N, …).
         :param labels: cluster of each point, (N,).
         """
         return jax.tree.map(lambda x: sum_by_label(x, labels, num_clusters), points)
 
     def project(self, key: Array, points: Any) -> Array:
-        """Random projection of the points to a line, (N,), for the orderings that need one.
+        """Project the points to a random line, (N,), for the orderings that need this.
 
-        :param key: of the direction.
+        :param key: PRNG key of the direction.
         """
         raise ValueError(f"{type(self).__name__} has no vectors that could be projected")
 
     def size(self, data: Any) -> int:
-        """N, the number of points."""
+        """Number N of points."""
         return num_points(self.statistics(data))
 
     def check(self, data: Any) -> None:  # noqa: B027 - a family may take any data
-        """Raise ValueError if the family cannot score such data; called before they are traced."""
+        """Raise ValueError if the family cannot score the data; called before they are traced."""
 
 
 class Augmented(NamedTuple):
@@ -136,8 +137,8 @@ class AugmentedFamily(Family):
     """
     Base of the families that are conjugate given auxiliary variables of the points.
 
-    A kernel draws these as well: after the labels, all at once, by :meth:`refresh`.
-    :meth:`~Family.statistics` reads an :class:`Augmented`, and the marginal of a cluster is that of
+    A kernel also draws these variables: after the labels, all at once, by :meth:`refresh`.
+    :meth:`~Family.statistics` takes an :class:`Augmented`, and the marginal of a cluster is that of
     its points and of their auxiliary variables.
     """
 
@@ -145,22 +146,22 @@ class AugmentedFamily(Family):
 
     @abstractmethod
     def size(self, data: Any) -> int:
-        """N, the number of points."""
+        """Number N of points."""
 
     @abstractmethod
     def auxiliary_prior(self, data: Any) -> dist.Distribution:
-        """Any distribution with the support of the auxiliary variables and of their shape.
+        """Any distribution with the support and the shape of the auxiliary variables.
 
-        The model samples them from it, and takes its density out again.
+        The model samples them from it and divides by its density.
         """
 
     @abstractmethod
     def start(self, key: Array, data: Any) -> Array:
-        """Auxiliary variables to begin with."""
+        """Initial auxiliary variables."""
 
     @abstractmethod
     def refresh(self, key: Array, data: Augmented, labels: Array, num_clusters: int) -> Array:
-        """New auxiliary variables, by an update that leaves their conditional as it is."""
+        """New auxiliary variables, by an update that leaves their conditional invariant."""
 
     def log_base(self, data: Augmented) -> Array:
         """Log density of auxiliary variables that no cluster scores."""
@@ -168,20 +169,20 @@ class AugmentedFamily(Family):
 
 
 def with_auxiliary(family: Family, data: Any, values: Any) -> Any:
-    """The data as :meth:`Family.statistics` reads them.
+    """Convert the data to the argument of :meth:`Family.statistics`.
 
-    :param values: of the sites of a model or a state.
+    :param values: values of the sites of a model or a state.
     """
     return Augmented(data, values[family.site]) if isinstance(family, AugmentedFamily) else data
 
 
 def log_base(family: Family, data: Any) -> Array:
-    """Of :meth:`AugmentedFamily.log_base`; 0 of other families."""
+    """:meth:`AugmentedFamily.log_base`, or 0 for other families."""
     return family.log_base(data) if isinstance(family, AugmentedFamily) else jnp.zeros(())
 
 
 def with_awaited(points: Any, number: int) -> Any:
-    """The statistics with those of points whose values are not known, 0, up to so many."""
+    """Pad the statistics with 0 up to ``number`` points, for points with unknown values."""
 
     def pad(x: Array) -> Array:
         return jnp.concatenate([x, jnp.zeros((number - len(x), *x.shape[1:]), x.dtype)])
@@ -190,7 +191,7 @@ def with_awaited(points: Any, number: int) -> Any:
 
 
 def num_points(points: Any) -> int:
-    """N."""
+    """Number N of points."""
     return jax.tree.leaves(points)[0].shape[0]
 
 
@@ -200,15 +201,15 @@ def take(points: Any, index: Any) -> Any:
 
 
 def put(clusters: Any, slots: Array, new: Any) -> Any:
-    """Statistics of clusters with those of some, (k, …), replaced.
+    """Replace the statistics of some clusters by ``new``, (k, …).
 
-    As one scatter, which XLA does in place.
+    This is one scatter, which XLA does in place.
     """
     return jax.tree.map(lambda x, y: x.at[slots].set(y), clusters, new)
 
 
 def as_rankings(data: Any) -> Rankings:
-    """Refuse what is no :class:`Rankings`, or of one item."""
+    """Return the data, after checking that they are :class:`Rankings` of at least 2 items."""
     check_rankings(data)
     if data.num_items < 2:
         raise ValueError("a ranking needs at least 2 items")
@@ -216,21 +217,21 @@ def as_rankings(data: Any) -> Rankings:
 
 
 def check_points(data: Any, dimension: int | None = None) -> np.ndarray:
-    """Points as an array (N, d) of finite numbers.
+    """Convert points to an array (N, d) of finite numbers.
 
-    :raises ValueError: naming the first row that has others.
+    :raises ValueError: naming the first row that has another entry.
     """
     points = np.asarray(data)
     if points.ndim != 2 or points.dtype.kind not in "fiu":
         raise ValueError(
             f"points must be numbers in an array (N, d), got shape {points.shape} of "
-            f"{points.dtype}; one number each is (N, 1)"
+            f"{points.dtype}; for one number per point the shape is (N, 1)"
         )
     if points.shape[1] == 0:
         raise ValueError(f"points must have coordinates, got shape {points.shape}")
     if dimension is not None and points.shape[1] != dimension:
         raise ValueError(
-            f"the family is of {dimension} dimensions, the points of {points.shape[1]}"
+            f"the family has {dimension} dimensions, the points have {points.shape[1]}"
         )
     bad = ~np.isfinite(points).all(axis=1)
     if bad.any():

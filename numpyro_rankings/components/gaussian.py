@@ -1,4 +1,4 @@
-"""Gaussian families: known noise, unknown covariance, and unknown variances by dimension."""
+"""Gaussian families: with known noise, unknown covariance, or unknown variance per dimension."""
 
 import math
 from abc import abstractmethod
@@ -10,16 +10,17 @@ from jax import Array, random
 from jax.scipy.linalg import solve_triangular
 
 from numpyro_rankings.components.family import Family, check_points
+from numpyro_rankings.ops.checks import check_positive
 from numpyro_rankings.ops.special import log_gamma_ratio
 from numpyro_rankings.ops.sums import sum_by_label
 
 
 class Moments(NamedTuple):
-    """Of points in d dimensions, taken about their own mean, so that nothing cancels in float32.
+    """Moments of points in d dimensions about their own mean, so that nothing cancels in float32.
 
     - **size** - number of points, (…).
-    - **mean** - (…, d), 0 if there are none.
-    - **scatter** - Σ of the squares of x - mean: (…), (…, d) or (…, d, d), as the family asks.
+    - **mean** - (…, d), 0 if there are no points.
+    - **scatter** - Σ of the squares of x - mean: (…), (…, d) or (…, d, d), depending on the family.
     """
 
     size: Array
@@ -28,14 +29,14 @@ class Moments(NamedTuple):
 
 
 class _Gaussian(Family):
-    """What the families here share; they differ in what squares they want, and in the scores."""
+    """Base of the Gaussian families, which differ in the squares they sum and in the marginals."""
 
     _dimension: int | None = None
 
     @staticmethod
     @abstractmethod
     def _squares(x: Array) -> Array:
-        """Squares of differences, (…, d): their sum, each, or the products of all pairs."""
+        """Squares of differences x, (…, d): their sum, each of them, or all pairwise products."""
 
     def statistics(self, data: Any) -> Moments:
         points = jnp.asarray(data, float)
@@ -56,14 +57,14 @@ class _Gaussian(Family):
         mean = jnp.where(some[..., None], cluster.mean - share[..., None] * step, 0.0)
         between = self._times(cluster.size * share, self._squares(step))
         scatter = cluster.scatter - other.scatter - between
-        # a single point has none, whatever rounding leaves
+        # a single point has no scatter, whatever rounding leaves
         return Moments(jnp.where(some, size, 0.0), mean, self._times(size > 1.5, scatter))
 
     def of_clusters(self, points: Moments, labels: Array, num_clusters: int) -> Moments:
         size = sum_by_label(points.size, labels, num_clusters)
         some = jnp.maximum(size, 1.0)[:, None]
         mean = sum_by_label(points.size[:, None] * points.mean, labels, num_clusters) / some
-        # again, about that mean: a sum of 10^5 numbers of one sign has lost digits
+        # once more about that mean, because a sum of 10^5 numbers of one sign has lost digits
         rest = points.size[:, None] * (points.mean - mean[labels])
         mean += sum_by_label(rest, labels, num_clusters) / some
         squares = self._times(points.size, self._squares(points.mean - mean[labels]))
@@ -73,7 +74,7 @@ class _Gaussian(Family):
         return points.mean @ random.normal(key, points.mean.shape[-1:])
 
     def _times(self, factor: Array, squares: Array) -> Array:
-        """A factor of the leading axes times squares that may have more."""
+        """Multiply squares by a factor that has only their leading axes."""
         return factor.reshape(factor.shape + (1,) * (squares.ndim - factor.ndim)) * squares
 
     def check(self, data: Any) -> None:
@@ -173,7 +174,7 @@ class NormalGamma(_Gaussian):
             raise ValueError(f"rate must be positive, got {rate!r}")
         lengths = {len(x) for x in (self.prior_mean, self.rate) if x.ndim}
         if len(lengths) > 1:
-            raise ValueError(f"prior_mean and rate are of different lengths: {sorted(lengths)}")
+            raise ValueError(f"prior_mean and rate have different lengths: {sorted(lengths)}")
         self._dimension = lengths.pop() if lengths else None
         self.prior_size, self.shape = float(prior_size), float(shape)
 
@@ -182,7 +183,7 @@ class NormalGamma(_Gaussian):
         return x * x
 
     def _posterior(self, cluster: Moments) -> tuple[Array, Array, Array, Array]:
-        """κ_n, a_n, b_n and the mean, by cluster and, the last two, by dimension."""
+        """κ_n, a_n, b_n and the mean, for each cluster; b_n and the mean also by dimension."""
         size = cluster.size[..., None]
         number = self.prior_size + size
         step = cluster.mean - self.prior_mean
@@ -258,12 +259,12 @@ class NormalInverseWishart(_Gaussian):
         d, half = len(self.prior_mean), 0.5 * cluster.size
         number, df, _, factor = self._posterior(cluster)
         log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
-        # ln Γ_d(ν_n/2) / Γ_d(ν/2), less the part of it that |Ψ_n| cancels
+        # ln Γ_d(ν_n/2) / Γ_d(ν/2), without the part that cancels against |Ψ_n|
         start = 0.5 * (self.df - jnp.arange(d))
         gammas = jnp.sum(log_gamma_ratio(start, half[..., None]), axis=-1)
         log_marginal = gammas - half * d * (math.log(math.pi) + jnp.log(df))
         log_marginal -= half * log_det
-        # Ψ_n = ν_n times the matrix whose factor it is
+        # Ψ_n is ν_n times the matrix that was factorised
         log_marginal -= 0.5 * self.df * (log_det + d * jnp.log(df) - self._log_det)
         return log_marginal - 0.5 * d * jnp.log(number / self.prior_size)
 
@@ -281,13 +282,6 @@ class NormalInverseWishart(_Gaussian):
         log_predictive -= 0.5 * d * jnp.log(math.pi * df / weight)
         square = weight / df * jnp.sum(whitened**2, axis=-1)
         return log_predictive - 0.5 * (df + 1.0) * jnp.log1p(square)
-
-
-def check_positive(name: str, value: Any) -> None:
-    """Refuse what is not one positive number."""
-    number = np.asarray(value)
-    if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
-        raise ValueError(f"{name} must be a positive number, got {value!r}")
 
 
 def _vector(name: str, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Generalized Mallows components of few items: the center is summed out."""
+"""Generalized Mallows components of few items, with the center summed out."""
 
 import itertools
 import math
@@ -10,17 +10,18 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.components.family import Family, as_rankings
-from numpyro_rankings.ops.codes import stage_codes
+from numpyro_rankings.ops.codes import max_codes, stage_codes
 from numpyro_rankings.ops.special import log_psi
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import Rankings, num_stages
 
-MOST_ITEMS = 7  # of whose centers, 5040, every one is looked at
+MOST_ITEMS = 7  # every one of their 5040 centers is evaluated
 
 
 class CenterCodes(NamedTuple):
-    """Of a cluster: sums of **codes** to each center, (…, n!, T), and **counts** by stage, (…, T).
+    """Statistics of a cluster: sums of codes to each center, and number of lists by stage.
 
-    Whole numbers, which float32 adds exactly up to 2^24.
+    - **codes** - (…, n!, T); **counts** - (…, T). They are whole numbers, which float32 adds
+      exactly up to 2^24.
     """
 
     codes: Array
@@ -29,21 +30,21 @@ class CenterCodes(NamedTuple):
 
 class MallowsCenter(Family):
     r"""
-    Complete or top-t rankings of up to 7 items with known concentrations about an unknown center.
+    Complete or top-t rankings of up to 7 items, with given concentrations and an unknown center.
 
     .. math:: σ \sim \mathrm{Uniform}, \quad θ \sim \text{some given values}, \quad
         π_i \mid σ, θ \sim \mathrm{GM}(σ, θ).
 
-    All n! centers are summed over, and the concentrations that are given, so that nothing of the
-    cluster is left but the sums of its codes. Rankings of more items, and concentrations of any
-    value, are clustered by :class:`~numpyro_rankings.infer.SliceGibbs`, under the Chinese
-    restaurant process.
+    The marginal of a cluster sums over all n! centers and over the given concentrations, so the
+    sums of the codes are sufficient. For more items, or for unknown concentrations,
+    :class:`~numpyro_rankings.infer.SliceGibbs` clusters rankings under the Chinese restaurant
+    process.
 
     Data: :class:`~numpyro_rankings.Rankings`; each of its N rankings is a point, in the order of
     :meth:`~numpyro_rankings.Rankings.expand`.
 
-    :param concentration: θ, a number; or several values that a cluster may have, (G,), each the
-        same in all stages, or (G, T).
+    :param concentration: θ, a number; or the G values that a cluster may have, (G,) if each is the
+        same at all stages, or (G, T).
     :param probs: prior probabilities of the G values, equal by default.
 
     .. doctest::
@@ -55,7 +56,7 @@ class MallowsCenter(Family):
        >>> points = family.statistics(lists)
        >>> pairs = family.of_clusters(points, jnp.array([0, 0, 1]), 2)
        >>> both = family.log_predictive(pairs, jax.tree.map(lambda x: x[0], points))
-       >>> bool(both[0] > both[1])  # a third of the same, and one unlike the only other
+       >>> bool(both[0] > both[1])  # two equal rankings, against one opposite ranking
        True
     """
 
@@ -66,17 +67,20 @@ class MallowsCenter(Family):
         theta = theta.astype(float)
         if theta.ndim > 2 or theta.size == 0 or not np.all((theta >= 0) & np.isfinite(theta)):
             raise ValueError(
-                f"concentration must be numbers, 0 or more, (), (G,) or (G, T): {concentration!r}"
+                "concentration must be non-negative numbers, of shape (), (G,) or (G, T), got "
+                f"{concentration!r}"
             )
         self.concentration = theta if theta.ndim == 2 else theta[:, None]
         number = len(self.concentration)
         weights = np.full(number, 1.0 / number) if probs is None else np.asarray(probs, float)
         if weights.shape != (number,) or not np.all(weights > 0) or abs(weights.sum() - 1) > 1e-5:
-            raise ValueError(f"probs must be {number} positive numbers that add up to 1: {probs!r}")
+            raise ValueError(
+                f"probs must be {number} positive numbers that add up to 1, got {probs!r}"
+            )
         self.probs = weights
 
     def statistics(self, data: Rankings) -> CenterCodes:
-        n, stages = data.num_items, min(data.orderings.shape[1], data.num_items - 1)
+        n, stages = data.num_items, num_stages(data)
         orderings = jnp.asarray(data.orderings)[:, :stages]
         # permutations are the inverses of permutations
         places = jnp.asarray(list(itertools.permutations(range(n))), jnp.int32)
@@ -87,20 +91,20 @@ class MallowsCenter(Family):
     def _theta(self, stages: int) -> Array:
         if self.concentration.shape[1] not in (1, stages):
             raise ValueError(
-                f"concentration is of {self.concentration.shape[1]} stages, the rankings have "
+                f"concentration has {self.concentration.shape[1]} stages, the rankings have "
                 f"{stages}"
             )
         theta = jnp.asarray(self.concentration, float)
         return jnp.broadcast_to(theta, (len(theta), stages))
 
     def _log_likelihoods(self, cluster: CenterCodes) -> tuple[Array, Array]:
-        """At every center and θ relative to the first center, (…, n!, G), and at that, (…, G)."""
+        """Log likelihoods relative to the first center, (…, n!, G), and at that center, (…, G)."""
         stages = cluster.counts.shape[-1]
         theta = self._theta(stages)
         num_items = _items_of(cluster.codes.shape[-2])
-        limits = jnp.maximum(num_items - 1 - jnp.arange(stages), 0)
+        limits = max_codes(num_items, stages)
         first = cluster.codes[..., :1, :]
-        # differences of whole numbers lose nothing
+        # differences of whole numbers are exact
         relative = -_times(cluster.codes - first, theta)
         here = -_times(first[..., 0, :], theta) - _times(cluster.counts, log_psi(theta, limits))
         return relative, here
@@ -134,26 +138,26 @@ class MallowsCenter(Family):
             raise ValueError("a Mallows model is one of rankings of all items, not of choice sets")
         if rankings.num_items > MOST_ITEMS:
             raise ValueError(
-                f"MallowsCenter looks at all orders of up to {MOST_ITEMS} items, and these are "
-                f"{rankings.num_items}: take PlackettLuceWeights, or SliceGibbs"
+                f"MallowsCenter sums over all orderings of at most {MOST_ITEMS} items, but these "
+                f"rankings have {rankings.num_items}: use PlackettLuceWeights or SliceGibbs"
             )
         most = 2 ** (jnp.finfo(jnp.zeros(()).dtype).nmant + 1)
         if rankings.num_rankings * (rankings.num_items - 1) > most:
             raise ValueError(
                 f"{rankings.num_rankings} rankings of {rankings.num_items} items are too many: "
-                f"their codes add up exactly only to {most}. Take a random part of them, or double "
+                f"sums of codes are exact only up to {most}. Use a random part of them, or double "
                 "precision (jax_enable_x64)"
             )
-        self._theta(min(rankings.orderings.shape[1], rankings.num_items - 1))
+        self._theta(num_stages(rankings))
 
 
 def _times(x: Array, theta: Array) -> Array:
-    """Σ_j x_j θ_gj, (…, T) and (G, T) to (…, G), in full precision."""
+    """Σ_j x_j θ_gj in full precision, from (…, T) and (G, T) to (…, G)."""
     return jnp.einsum("...t,gt->...g", x, theta, precision="highest")
 
 
 def _items_of(num_centers: int) -> int:
-    """n of n!."""
+    """Number n of items, from n!."""
     number = 1
     while math.factorial(number) < num_centers:
         number += 1

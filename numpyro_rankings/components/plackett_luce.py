@@ -1,4 +1,4 @@
-"""Plackett–Luce components: conjugate given the waiting times of the choices."""
+"""Plackett–Luce components, conjugate given the waiting times of the choices."""
 
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from numpyro_rankings.rankings import Rankings
 
 
 class ChoiceTimes(NamedTuple):
-    """Of a cluster, by item, (…, n): how often it was **chosen**, and for how long **in play**."""
+    """Statistics of a cluster by item, (…, n): number of times **chosen**, and time **in play**."""
 
     chosen: Array
     in_play: Array
@@ -28,19 +28,21 @@ class ChoiceTimes(NamedTuple):
 
 class PlackettLuceWeights(AugmentedFamily):
     r"""
-    Top-t or subset rankings by unknown weights, with the weights integrated out.
+    Top-t or subset rankings with unknown weights, which are integrated out.
 
     .. math:: w_k \sim \mathrm{Gamma}(a, 1), \quad π_i \mid w \sim \mathrm{PL}(w).
 
-    The marginal of a cluster has no closed form. Beside the choice at each stage j of ranking i
-    stands a waiting time :math:`Z_{ij} \sim \mathrm{Exp}(W_{ij})`, W the mass of the items in play
-    [1, eq. 4; 2], and given the times the weights are conjugate: a cluster is known by how often
-    each item was chosen, :math:`n_k`, and for how long it was in play, :math:`T_k`,
+    The marginal of a cluster has no closed form. Each choice, at stage j of ranking i, is therefore
+    augmented with a waiting time :math:`Z_{ij} \sim \mathrm{Exp}(W_{ij})`, where W is the mass of
+    the items in play [1, eq. 4; 2]. Given the times the weights are conjugate. The statistics of a
+    cluster are how often each item was chosen, :math:`n_k`, and how long it was in play,
+    :math:`T_k`:
 
     .. math:: p(π, Z \mid \text{cluster}) = \prod_k \frac{Γ(a + n_k)}{Γ(a)\, (1 + T_k)^{a + n_k}}.
 
-    So the kernels of partitions draw the times too, the site ``times`` of their samples, (D, N, T).
-    The sampler is exact, but labels move a little less freely than with the times integrated out.
+    The kernels of partitions also draw the times, which are the site ``times`` of their samples,
+    (D, N, T). The sampler is exact, but labels mix a little more slowly than with the times
+    integrated out.
 
     Data: :class:`~numpyro_rankings.Rankings`; each of its N rankings is a point, in the order of
     :meth:`~numpyro_rankings.Rankings.expand`.
@@ -65,9 +67,9 @@ class PlackettLuceWeights(AugmentedFamily):
     # -- the choices -----------------------------------------------------------------------------
 
     def _in_play(self, data: Rankings) -> tuple[Array, Array, Array]:
-        """Items in play at each stage, (N, T, n), those chosen, and the stages that say something.
+        """Items in play at each stage and items chosen, (N, T, n), and informative stages, (N, T).
 
-        A stage with one item in play has no choice.
+        A stage with one item in play has no choice and is not informative.
         """
         rows = jnp.asarray(data.row_index, jnp.int32)
         orderings, n = jnp.asarray(data.orderings)[rows], data.num_items
@@ -106,8 +108,8 @@ class PlackettLuceWeights(AugmentedFamily):
         shape = jnp.broadcast_to(jnp.asarray(self.shape, float), (n,))
         log_weights = sample_log_gamma(key_weights, shape + clusters.chosen)
         log_weights = log_weights - jnp.log1p(clusters.in_play)
-        # the rankings know only ratios of weights: the scale is drawn from its prior, with the
-        # times given it
+        # the likelihood of the rankings depends on ratios of weights only, so the scale is drawn
+        # from its prior, and then the times given the scale
         log_weights = jax.nn.log_softmax(log_weights, axis=-1)
         log_scale = sample_log_gamma(key_scale, jnp.full(num_clusters, shape.sum()))
         weights = jnp.exp(log_weights + log_scale[:, None])
@@ -116,12 +118,12 @@ class PlackettLuceWeights(AugmentedFamily):
         return self._draw_times(key_times, data.data, mass)
 
     def _draw_times(self, key: Array, data: Rankings, mass: Array) -> Array:
-        """Times of the choices; of stages that have none, draws from the prior."""
+        """Draw the times of the choices; at stages without a choice, from the prior."""
         _, _, informative = self._in_play(data)
         return random.exponential(key, mass.shape) / jnp.where(informative, mass, 1.0)
 
     def log_base(self, data: Augmented) -> Array:
-        """Log density of the times of stages without a choice, which no cluster scores."""
+        """Log density of the times at stages without a choice, which no cluster scores."""
         _, _, informative = self._in_play(data.data)
         return -jnp.sum(jnp.where(informative, 0.0, data.auxiliary))
 
@@ -146,7 +148,7 @@ class PlackettLuceWeights(AugmentedFamily):
         a = jnp.asarray(self.shape, float)
         (n, t), (m, s) = cluster, other
         chosen = log_gamma_ratio(a + n, m) - log_gamma_ratio(a, m)
-        # log1p(s) and the like are shared by the terms, so that digits are kept
+        # terms such as log1p(s) are combined, so that digits are kept
         times = a * jnp.log1p(s) - (a + n) * jnp.log1p(s / (1.0 + t))
         times = times - m * jnp.log1p(t / (1.0 + s))
         return jnp.sum(chosen + times, axis=-1)

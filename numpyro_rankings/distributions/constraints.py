@@ -1,8 +1,8 @@
 """Constraints on orderings, padded lists and partition labels.
 
-Each is a ``ParameterFreeConstraint``: what it holds is static, so that
-:class:`~numpyro.distributions.MixtureSameFamily` accepts distributions with this support. They
-answer NumPy arrays with NumPy arrays, so that constants are still checked while JAX is tracing.
+Each is a ``ParameterFreeConstraint`` with static fields only, so that
+:class:`~numpyro.distributions.MixtureSameFamily` accepts distributions with this support. For NumPy
+arrays they return NumPy arrays, so that constants are checked even while JAX is tracing.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ __all__ = ["canonical_labels", "permutation", "top_list", "unit_interval_without
 
 
 class _Permutation(_SingletonConstraint):
-    """Orderings: each of ``0..n-1`` once along the last axis."""
+    """Orderings: each of ``0..n-1`` occurs once along the last axis."""
 
     is_discrete = True
     event_dim = 1
@@ -44,8 +44,8 @@ class _TopList(ParameterFreeConstraint):
     At least one item is listed.
 
     :param int num_items: number of all items, listed or not.
-    :param bool unseen: whether ``num_items`` itself may be listed too, more than once: it stands
-        for any item that is none of them.
+    :param bool unseen: whether the value ``num_items`` may be listed too. It stands for any other
+        item and may occur more than once.
     """
 
     is_discrete = True

@@ -21,9 +21,9 @@ __all__ = ["DistanceDependentCRP", "links_to_partition"]
 
 
 def links_to_partition(links: ArrayLike) -> Array:
-    """Labels of the connected components of a graph of links, canonical, ``(…, N)``.
+    """Canonical labels of the connected components of a graph of links, ``(…, N)``.
 
-    :param links: to which point each links, perhaps itself, ``(…, N)``.
+    :param links: the point to which each point links, possibly itself, ``(…, N)``.
 
     .. doctest::
 
@@ -35,21 +35,23 @@ def links_to_partition(links: ArrayLike) -> Array:
 
 class DistanceDependentCRP(Distribution):
     r"""
-    Distance dependent Chinese restaurant process [1, eq. 2]: who links to whom.
+    Distance dependent Chinese restaurant process [1, eq. 2]: a distribution of links.
 
-    .. math:: \Pr(c_i = j) \propto f_{ij} \text{ if } j \ne i, \quad α \text{ if } j = i,
+    Each point links to another point or to itself, independently of the others:
 
-    each point for itself. The connected components are the partition, :func:`links_to_partition`.
-    With :math:`f_{ij} = 1` for :math:`j < i` and 0 for the others it is that of the traditional
+    .. math:: \Pr(c_i = j) \propto f_{ij} \text{ if } j \ne i, \quad α \text{ if } j = i.
+
+    The connected components of the links are the clusters, see :func:`links_to_partition`. With
+    :math:`f_{ij} = 1` for :math:`j < i` and 0 otherwise the partition is that of the traditional
     process.
 
     The value is the links, int32, shape ``(…, N)``.
 
-    :param alpha: weight of a link to oneself, shape ``(…)``.
-    :param decay_matrix: :math:`f_{ij} \ge 0`, shape ``(…, N, N)``, the diagonal of no consequence:
-        a decay of distances, such as ``exponential_decay(2.0)(distances)``.
-    :param neighbors: who the columns are, if not all points are within reach of each: ``(N, L)``,
-        padded with -1. The decays are then of shape ``(…, N, L)``.
+    :param alpha: weight of a link of a point to itself, shape ``(…)``.
+    :param decay_matrix: :math:`f_{ij} \ge 0`, shape ``(…, N, N)``, the decay of the distances, such
+        as ``exponential_decay(2.0)(distances)``. The diagonal is ignored.
+    :param neighbors: the points of the columns, if each point can reach only some of the others:
+        ``(N, L)``, padded with -1. The decays then have shape ``(…, N, L)``.
 
     **References:**
 
@@ -103,12 +105,12 @@ class DistanceDependentCRP(Distribution):
 
     @property
     def support(self) -> Any:
-        """Links to any of the points."""
+        """Links to any point."""
         size = self.event_shape[0]
         return numpyro_constraints.independent(numpyro_constraints.integer_interval(0, size - 1), 1)
 
     def _log_weights(self) -> Array:
-        """Of links, not normalised: (…, N, N), or to neighbors and oneself, (…, N, L + 1)."""
+        """Log weights, unnormalised, of all links, (…, N, N), or of those listed, (…, N, L + 1)."""
         weights, alpha = as_real(self.decay_matrix), as_real(self.alpha)[..., None, None]
         if self.neighbors is None:
             weights = jnp.where(jnp.eye(self.event_shape[0], dtype=bool), alpha, weights)
@@ -119,11 +121,11 @@ class DistanceDependentCRP(Distribution):
             weights = jnp.broadcast_to(jnp.where(is_other, weights, 0.0), shape)
             alpha = jnp.broadcast_to(alpha, (*shape[:-1], 1))
             weights = jnp.concatenate([weights, alpha], axis=-1)
-        # written so that slopes are finite where a weight is 0
+        # written so that gradients are finite where a weight is 0
         return jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -jnp.inf)
 
     def _targets(self) -> Array:
-        """Whom the columns of these weights stand for."""
+        """The points of the columns of :meth:`_log_weights`."""
         points = jnp.arange(self.event_shape[0], dtype=jnp.int32)
         if self.neighbors is None:
             return jnp.broadcast_to(points, (len(points), len(points)))
@@ -151,18 +153,19 @@ class DistanceDependentCRP(Distribution):
 
     def log_prob_of_partition(self, labels: ArrayLike) -> Array:
         r"""
-        Log probability of a partition, all links that stand for it summed over.
+        Log probability of a partition, summed over all links that give it.
 
         .. math:: \prod_i \frac{w_i}{α + \sum_{j<i} f_{ij}}, \quad
-            w_i = α \text{ if } i \text{ opens its block, else } \sum_{j<i, z_j = z_i} f_{ij}.
+            w_i = α \text{ if } i \text{ is the first of its block, else }
+            \sum_{j<i, z_j = z_i} f_{ij}.
 
-        That holds for sequential decays only, 0 for all later points; of others it would be wrong,
-        so what is above the diagonal is refused.
+        The formula holds for sequential decays only, which are 0 for all later points. Decays with
+        positive entries above the diagonal raise an error.
 
         :param labels: ``(…, N)``, in any numbering.
         """
         if self.neighbors is not None:
-            raise ValueError("the probability of a partition is given for a whole matrix only")
+            raise ValueError("the probability of a partition needs a full matrix of decays (N, N)")
         decay, alpha = as_real(self.decay_matrix), as_real(self.alpha)[..., None]
         if not isinstance(decay, jax.core.Tracer) and np.any(np.triu(np.asarray(decay), 1) > 0):
             raise ValueError("the probability of a partition is known for sequential decays only")

@@ -9,11 +9,12 @@ class FlatLog(dist.ImproperUniform):
     r"""
     The improper prior :math:`p(x) \propto 1/x` of a positive number.
 
-    It is what [1] puts on α, φ and γ. Then only α has a proper posterior, and that only if two or
-    more items are listed: one single cluster with γ → 0, or clusters all alike with φ → ∞, have
-    infinite mass. A chain far from there does not show it; one that ends there does not come back.
+    It is the prior that [1] uses for α, φ and γ. Under it only α has a proper posterior, and only
+    if at least two items are listed: a single cluster with γ → 0 and identical clusters with φ → ∞
+    have infinite posterior mass. A chain far from these regions does not show it; a chain that
+    reaches one does not return.
 
-    There are no draws of it. Kernels start at 1.
+    The prior cannot be sampled. Kernels start at 1.
 
     **References:**
 

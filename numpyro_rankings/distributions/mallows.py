@@ -40,15 +40,15 @@ def dispersion_to_concentration(dispersion: ArrayLike) -> Array:
 
 
 def concentration_to_bayesmallows_alpha(concentration: ArrayLike, num_items: int) -> Array:
-    r"""The R package BayesMallows' :math:`\alpha = n\theta`.
+    r"""The parameter :math:`\alpha = n\theta` of the R package BayesMallows.
 
-    It writes the Kendall model as :math:`\exp(-\frac{\alpha}{n} d(\pi, \sigma))`.
+    The package writes the Kendall model as :math:`\exp(-\frac{\alpha}{n} d(\pi, \sigma))`.
     """
     return jnp.asarray(concentration) * num_items
 
 
 def bayesmallows_alpha_to_concentration(alpha: ArrayLike, num_items: int) -> Array:
-    r"""Concentration :math:`\theta = \alpha / n` of the R package BayesMallows' alpha."""
+    r"""Concentration :math:`\theta = \alpha / n` for the alpha of the R package BayesMallows."""
     return jnp.asarray(alpha) / num_items
 
 
@@ -81,8 +81,8 @@ class GeneralizedMallows(Distribution):
     r"""
     Generalized Mallows model of top-t rankings, with a concentration for each stage [1, 2].
 
-    A ranking is built stage by stage: from the items that are left, in the order of the center
-    :math:`\sigma`, stage :math:`j` skips :math:`s_j` and lists the next one. With 0-based
+    A ranking is built stage by stage: from the remaining items, in the order of the center
+    :math:`\sigma`, stage :math:`j` skips :math:`s_j` items and lists the next one. With 0-based
     stages and :math:`n` items,
 
     .. math::
@@ -91,15 +91,15 @@ class GeneralizedMallows(Distribution):
         \qquad \psi_m(\theta) = \sum_{k=0}^{m} e^{-k\theta}.
 
     The value is an int32 list of item indices, best first, shape ``(…, T)``. A list shorter
-    than :math:`T` is padded with -1 at its end, and its probability is that of the event that
-    a ranking begins with it; which places are listed is taken as given. A list of ``n - 1``
-    items says the same as the full one. Samples, the mode, the entropy and the KL divergence
-    are those of lists of all :math:`T` places.
+    than :math:`T` is padded with -1 at its end. Its probability is that of a ranking beginning with
+    it; the length of the list is taken as given. A list of ``n - 1`` items is equivalent to the
+    full one. Samples, the mode, the entropy and the KL divergence are those of lists of all
+    :math:`T` places.
 
     :param center: the central ordering :math:`\sigma`: item indices, best first, shape
         ``(…, n)``.
     :param concentration: :math:`\theta_j \ge 0` of each stage, shape ``(…, T)`` with
-        ``T <= n``; 0 is uniform. A scalar, that is shape ``()``, ties all stages: the
+        ``T <= n``; 0 is uniform. A scalar, that is shape ``()``, is used for all stages: the
         Mallows–Kendall model. For a batch of scalars see :meth:`kendall`.
     :param int length: :math:`T`, the number of places of a list; needed only with a scalar
         concentration, where it is ``n`` by default.
@@ -234,10 +234,10 @@ def _vmap_over_generalized_mallows(dist: GeneralizedMallows, center=None, concen
 
 @kl_divergence.register(GeneralizedMallows, GeneralizedMallows)
 def _kl_generalized_mallows(p: GeneralizedMallows, q: GeneralizedMallows) -> Array:
-    """Closed form for two models of one center.
+    """Closed form for two models with the same center.
 
-    Different centers raise NotImplementedError; where the centers are traced and cannot be
-    compared beforehand, the divergence between models of different centers is NaN.
+    Different centers raise NotImplementedError. If the centers are traced and cannot be compared,
+    the divergence between models with different centers is NaN.
     """
     if (p.num_items, p.event_shape) != (q.num_items, q.event_shape):
         raise ValueError(
@@ -282,10 +282,10 @@ class MallowsConcentrationPrior(Distribution):
         {\widetilde{B}(\nu r_j,\, \nu + 1,\, n-1-j)}, \qquad \theta_j \ge 0,
 
     as if :math:`\nu` rankings had been seen whose codes at stage :math:`j` average
-    :math:`r_j`. After rankings with codes that sum to :math:`S_j` over :math:`N_j` lists that
-    reach stage :math:`j`, the posterior has :math:`\nu r_j + S_j` for :math:`\nu r_j` and
-    :math:`\nu + N_j` for :math:`\nu`. Equation (4) of Meilă and Chen (2010) without its
-    factor for the center. Draws are exact; there is no reparametrised gradient of them.
+    :math:`r_j`. Given codes that sum to :math:`S_j` over the :math:`N_j` lists that reach stage
+    :math:`j`, the posterior has :math:`\nu r_j + S_j` in place of :math:`\nu r_j` and
+    :math:`\nu + N_j` in place of :math:`\nu`. This is equation (4) of Meilă and Chen (2010) without
+    its factor for the center. Draws are exact, but have no reparametrised gradient.
 
     :param nu: prior sample size :math:`\nu > 0`, a scalar or one for each stage, ``(…, T)``.
     :param r: prior mean code :math:`r_j > 0`, a scalar or one for each stage, ``(…, T)``.

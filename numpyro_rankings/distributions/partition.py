@@ -1,4 +1,4 @@
-"""Distributions over partitions: the Chinese restaurant process and the finite Dirichlet one."""
+"""Distributions over partitions: the Chinese restaurant process and finite Dirichlet mixtures."""
 
 from functools import partial
 from typing import Any, ClassVar
@@ -22,9 +22,9 @@ __all__ = ["ChineseRestaurantProcess", "FiniteDirichletPartition"]
 
 
 def _blocks(labels: Array) -> tuple[Array, Array]:
-    """First entry with the same label, and how many of them before each one: ``(…, N)`` both.
+    """For each entry, the first one with the same label, and how many such entries precede it.
 
-    By sorting, so that neither a table of all labels nor a loop is needed.
+    Both have shape ``(…, N)``. Sorting avoids a table of all labels and a loop.
     """
     seats = jnp.arange(labels.shape[-1], dtype=jnp.int32)
 
@@ -43,19 +43,19 @@ def _blocks(labels: Array) -> tuple[Array, Array]:
 
 
 def in_order_of_use(labels: Array) -> Array:
-    """The same partition with labels 0-based in order of first use."""
+    """Relabel a partition 0, 1, … in order of first use."""
     first, members = _blocks(labels)
     rank = jnp.cumsum(members == 0, axis=-1, dtype=jnp.int32) - 1
     return jnp.take_along_axis(rank, first, axis=-1)
 
 
 def _follow(follows: Array, passes_on: Array) -> tuple[Array, Array]:
-    """Where each chain of followers ends, and whether all along it pass on.
+    """Find the end of each chain of followers, and whether all entries along it pass on.
 
-    Each entry follows an earlier one or, at the end of a chain, itself. Chains are halved until
-    none is left, so that seating N members takes log N steps and not N.
+    Each entry follows an earlier one or, at the end of a chain, itself. The chains are halved
+    repeatedly, so that seating N members takes log N steps instead of N.
 
-    :return: two arrays ``(…, N)``: the ends, and the conjunction of ``passes_on`` along the way.
+    :return: two arrays ``(…, N)``: the ends, and the conjunction of ``passes_on`` along the chain.
     """
 
     def halve(_: int, chains: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -68,13 +68,13 @@ def _follow(follows: Array, passes_on: Array) -> tuple[Array, Array]:
 
 @jax.jit
 def _log_prob(labels: Array, concentration: Array, discount: Array, most_blocks: int) -> Array:
-    """Two-parameter formula, with a discount that may be negative if the blocks are bounded."""
+    """Two-parameter formula; the discount may be negative if the number of blocks is bounded."""
     dtype = concentration.dtype
     concentration, discount = concentration[..., None], discount[..., None]
     members = _blocks(labels)[1][..., 1:]
     opens = members == 0
-    # The blocks before a seat that opens one: those opened up to there, less its own, and the
-    # first seat's.
+    # The number of blocks before a seat that opens one: those counted here, less its own, plus the
+    # block of the first seat.
     blocks = jnp.cumsum(opens, axis=-1)
     weight = jnp.where(
         opens,
@@ -82,8 +82,8 @@ def _log_prob(labels: Array, concentration: Array, discount: Array, most_blocks:
         jnp.maximum(members, 1).astype(dtype) - discount,
     )
     total = concentration + jnp.arange(1, labels.shape[-1], dtype=dtype)
-    # One log ratio per seat: all have one sign and none is large, so nothing cancels in float32,
-    # as differences of lgamma at large counts would.
+    # One log ratio per seat: all have the same sign and none is large, so nothing cancels in
+    # float32, unlike in differences of lgamma at large counts.
     possible = weight > 0
     log_ratio = jnp.log(jnp.where(possible, weight, 1) / total)
     return jnp.sum(jnp.where(possible, log_ratio, -jnp.inf), axis=-1)
@@ -93,9 +93,9 @@ def _log_prob(labels: Array, concentration: Array, discount: Array, most_blocks:
 def _sample_restaurant(
     key: jax.Array, concentration: Array, discount: Array, shape: tuple[int, ...]
 ) -> Array:
-    # A member already seated weighs 1. Whoever follows it joins its block, unless it is the
-    # opener of the block, which keeps back the discount for a new one. The very first
-    # member weighs 1 + concentration: it holds what opens a block besides.
+    # Each seated member has weight 1. A new member follows one of them and joins its block. But if
+    # it follows the opener of a block, it opens a new block with probability equal to the discount.
+    # The very first member has weight 1 + concentration, all of which but 1 - discount opens one.
     concentration, discount = concentration[..., None], discount[..., None]
     dtype = concentration.dtype
     key_first, key_member, key_part = jax.random.split(key, 3)
@@ -118,8 +118,8 @@ def _sample_restaurant(
 def _sample_components(
     key: jax.Array, concentration: Array, num_components: int, shape: tuple[int, ...]
 ) -> Array:
-    # Follow a member already seated, weight 1 each, or take a component by its share of the
-    # prior, as the first member must.
+    # Follow a seated member, weight 1 each, or draw a component from the prior, as the first member
+    # must.
     concentration = concentration[..., None]
     key_prior, key_member, key_component = jax.random.split(key, 3)
     seats = jnp.arange(shape[-1], dtype=jnp.int32)
@@ -133,7 +133,7 @@ def _sample_components(
 
 
 class _SequentialPartition(Distribution):
-    """Partitions whose members sit down one after another."""
+    """Partitions whose members are seated one after another."""
 
     support = constraints.canonical_labels
     pytree_data_fields: tuple[str, ...] = ()
@@ -156,8 +156,8 @@ class _SequentialPartition(Distribution):
 
 class ChineseRestaurantProcess(_SequentialPartition):
     r"""
-    Chinese restaurant process: the partition of :math:`N` draws from a Dirichlet process, or
-    with a discount from a Pitman–Yor process.
+    Chinese restaurant process: the partition of :math:`N` draws from a Dirichlet process or, with a
+    discount, from a Pitman–Yor process.
 
     The value is the labels of the partition, int32, shape ``(…, N)``: 0-based in order of first
     use. With :math:`k` blocks of sizes :math:`n_c`, concentration :math:`\theta` and discount
@@ -167,14 +167,14 @@ class ChineseRestaurantProcess(_SequentialPartition):
         P = \frac{\prod_{l=1}^{k-1} (\theta + l d)}{\prod_{i=1}^{N-1} (\theta + i)}
         \prod_{c} \frac{\Gamma(n_c - d)}{\Gamma(1 - d)}.
 
-    With ``validate_args=False``, labels in any other numbering score as the partition that
-    they stand for. The cost is that of sorting the labels; a table of blocks is never made.
+    With ``validate_args=False``, labels in any other numbering have the log probability of their
+    partition. The cost is that of sorting the labels; no table of blocks is made.
 
     :param concentration: :math:`\theta > -d`, shape ``(…)``.
-    :param int size: :math:`N`, how many there are to be seated.
+    :param int size: :math:`N`, the number of members.
     :param discount: :math:`0 \le d < 1`, shape ``(…)``.
-    :param int max_clusters: if given, labels from here on have log probability ``-inf``: the
-        capacity of a model that has so many slots. Samples do not know of it.
+    :param int max_clusters: if given, partitions with a label of this value or higher have log
+        probability ``-inf``: the capacity of a model with so many slots. Samples ignore it.
 
     **References:**
 
@@ -234,21 +234,22 @@ class FiniteDirichletPartition(_SequentialPartition):
     r"""
     Partition by the labels of a finite mixture with symmetric Dirichlet weights.
 
-    :math:`N` draws from ``Categorical(w)``, ``w ~ Dirichlet(alpha/K, …, alpha/K)``, told apart
-    only by which of them are equal. With :math:`k \le K` blocks of sizes :math:`n_c` and
+    The labels are :math:`N` draws from ``Categorical(w)``, ``w ~ Dirichlet(alpha/K, …, alpha/K)``,
+    of which only equality matters. With :math:`k \le K` blocks of sizes :math:`n_c` and
     :math:`\kappa = \alpha / K`,
 
     .. math::
         P = \frac{K!}{(K-k)!} \frac{\Gamma(\alpha)}{\Gamma(\alpha + N)}
         \prod_{c} \frac{\Gamma(n_c + \kappa)}{\Gamma(\kappa)},
 
-    and 0 for more than :math:`K` blocks: the two-parameter process of discount
+    and 0 for more than :math:`K` blocks. This is the two-parameter process with discount
     :math:`-\kappa`. It tends to :class:`ChineseRestaurantProcess` as :math:`K` grows.
 
     :param concentration: :math:`\alpha > 0`, shape ``(…)``.
     :param int num_components: :math:`K`.
     :param int size: :math:`N`.
-    :param int max_clusters: if given, labels from here on have log probability ``-inf``.
+    :param int max_clusters: if given, partitions with a label of this value or higher have log
+        probability ``-inf``.
 
     .. doctest::
 

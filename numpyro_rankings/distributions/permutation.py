@@ -1,4 +1,4 @@
-"""The uniform distribution over all orderings, and the list of them."""
+"""The uniform distribution over all orderings, and the list of all orderings."""
 
 import itertools
 import math
@@ -27,8 +27,8 @@ MAX_ENUMERATED_ITEMS = 9
 def all_permutations(num_items: int) -> Array:
     """All orderings of a few items, in lexicographic order: int32, shape ``(n!, n)``.
 
-    Indexing it with a :class:`~numpyro.distributions.Categorical` site turns a permutation into
-    something that NumPyro can enumerate.
+    Indexed with a :class:`~numpyro.distributions.Categorical` site, it gives a permutation that
+    NumPyro can enumerate.
 
     :param int num_items: at most 9.
 
@@ -65,7 +65,7 @@ class RandomPermutation(Distribution):
        24
     """
 
-    # Listed here only so that the number is checked; it is static, not a leaf.
+    # Listed only so that the number is validated; it is static, not a leaf of the pytree.
     arg_constraints: ClassVar[dict[str, Any]] = {"num_items": numpyro_constraints.positive_integer}
     support = constraints.permutation
     pytree_data_fields: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class RandomPermutation(Distribution):
 
 
 def check_event(value: ArrayLike, distribution: Distribution) -> tuple[int, ...]:
-    """The leading axes of a value, once it is known to have an event's length."""
+    """Return the leading axes of a value, after checking the length of its last axis."""
     shape = jnp.shape(value)
     (expected,) = distribution.event_shape
     if not shape or shape[-1] != expected:
@@ -104,12 +104,12 @@ def check_event(value: ArrayLike, distribution: Distribution) -> tuple[int, ...]
 
 
 def keep(x: ArrayLike | Sequence) -> np.ndarray | Array:
-    """NumPy stays NumPy, so that constants are still checked while JAX is tracing."""
+    """Keep NumPy arrays as they are, so that constants are checked even while JAX is tracing."""
     return x if isinstance(x, jax.Array) else np.asarray(x)
 
 
 def as_real(x: ArrayLike) -> Array:
-    """As floating point, of JAX's default width unless it has its own."""
+    """Convert to floating point, of JAX's default width unless the array already has one."""
     x = jnp.asarray(x)
     return x if jnp.issubdtype(x.dtype, jnp.floating) else x.astype(jnp.result_type(float))
 

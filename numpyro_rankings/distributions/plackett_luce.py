@@ -19,7 +19,7 @@ from numpyro_rankings.ops.checks import check_whole
 
 __all__ = ["TopTPlackettLuce"]
 
-_NOTHING = -1e30  # log weight of what is not there; finite, so that gradients stay so
+_NOTHING = -1e30  # log weight of absent items; finite, so that gradients are finite
 
 
 @jax.jit
@@ -32,7 +32,7 @@ def _log_prob(
     pool = jnp.asarray(_NOTHING, there.dtype) if log_unseen is None else log_unseen[..., None]
     shape = np.broadcast_shapes(lists.shape[:-1], there.shape[:-1], pool.shape[:-1])
     lists = jnp.broadcast_to(lists, (*shape, lists.shape[-1]))
-    # one more column for items of the pool, and for padding
+    # the last column is for items of the pool and for padding
     columns = jnp.broadcast_to(there, (*shape, num_items)), jnp.broadcast_to(pool, (*shape, 1))
     there = jnp.concatenate(columns, axis=-1)
     listed = lists >= 0
@@ -44,7 +44,7 @@ def _log_prob(
         jnp.zeros(there.shape, bool), column, column < num_items, axis=-1, inplace=False
     )
     rest = jax.nn.logsumexp(jnp.where(is_used_up, _NOTHING, there), axis=-1, keepdims=True)
-    # from the last stage back, so that a rest of 1e-9 of the whole is not lost in a difference
+    # summed from the last stage back, so that a rest of 1e-9 of the total is not lost
     in_play = jnp.concatenate([used_up, rest], axis=-1)
     in_play = lax.cumlogsumexp(in_play, axis=in_play.ndim - 1, reverse=True)[..., :-1]
     log_prob = jnp.sum(jnp.where(listed, chosen - in_play, 0.0), axis=-1)
@@ -54,8 +54,8 @@ def _log_prob(
 
 class TopTPlackettLuce(Distribution):
     r"""
-    Plackett–Luce model of top-t rankings: items are drawn one after the other, without
-    replacement, with probability proportional to their weights [1, 2].
+    Plackett–Luce model of top-t rankings: items are drawn one after another, without replacement,
+    with probability proportional to their weights [1, 2].
 
     With weights :math:`w_k = e^{\lambda_k}`,
 
@@ -63,25 +63,24 @@ class TopTPlackettLuce(Distribution):
         P(\rho \mid w) = \prod_{i\,:\,\rho_i \text{ listed}}
         \frac{w_{\rho_i}}{w_* + \sum_{k} w_k - \sum_{j<i} w_{\rho_j}},
 
-    the sum over the items of the choice set, all :math:`n` by default. It is the order in which
-    items arrive in a race where item :math:`k` takes a time Exponential(:math:`w_k`).
+    with the sum over the items of the choice set, all :math:`n` by default. This is the order of
+    arrival in a race where item :math:`k` takes a time Exponential(:math:`w_k`).
 
     The value is an int32 list of item indices, best first, shape ``(…, length)``. A shorter list is
-    padded with -1 at its end, and its probability is that of the event that a ranking begins with
-    it; which places are listed is taken as given. Samples list ``length`` items, or all of a choice
-    set that has fewer.
+    padded with -1 at its end. Its probability is that of a ranking beginning with it; the length of
+    the list is taken as given. Samples list ``length`` items, or all items of a smaller choice set.
 
-    With an unseen weight :math:`w_*` the value :math:`n` stands for "an item that is none of the
-    :math:`n`", and may occur more than once: the unseen items are a pool of so many that each has
-    next to no weight, and the pool is not used up. (Under a gamma process the first unseen item
-    has just this probability, and takes part of :math:`w_*` with it.)
+    With an unseen weight :math:`w_*` the value :math:`n` stands for an item that is none of the
+    :math:`n`, and may occur more than once. The unseen items are a pool of infinitely many items of
+    negligible weight each, so that the pool is never used up. (Under a gamma process this is the
+    probability of the first unseen item, which takes part of :math:`w_*` with it.)
 
     :param log_weights: :math:`\lambda`, up to a constant, shape ``(…, n)``.
     :param int length: :math:`t`, the number of places of a list, at most ``n`` unless there is an
         unseen weight.
     :param log_unseen_weight: :math:`\log w_*`, shape ``(…)``; None if there are no other items.
     :param choice_set: which items are offered, booleans of shape ``(…, n)``; None for all. A
-        list with another item has probability 0.
+        list with an item that is not offered has probability 0.
 
     **References:**
 
@@ -147,7 +146,7 @@ class TopTPlackettLuce(Distribution):
             (self.log_unseen_weight,) = promote_shapes(log_unseen_weight, shape=batch)
         if choice_set is not None:
             (self.choice_set,) = promote_shapes(choice_set, shape=(*batch, num_items))
-        # only of what was given, for nothing else can be checked
+        # constraints of the arguments given; the others are None and cannot be checked
         self.arg_constraints = {  # type: ignore[misc]
             name: constraint
             for name, constraint in type(self).arg_constraints.items()
@@ -157,7 +156,7 @@ class TopTPlackettLuce(Distribution):
 
     @property
     def num_items(self) -> int:
-        """n, without the unseen ones."""
+        """Number n of items, without the unseen ones."""
         return self.log_weights.shape[-1]
 
     @numpyro_constraints.dependent_property(is_discrete=True, event_dim=1)
@@ -170,7 +169,7 @@ class TopTPlackettLuce(Distribution):
         (length,), num_items = self.event_shape, self.num_items
         shape = (*sample_shape, *self.batch_shape)
         log_weights = as_real(self.log_weights)
-        # minus the logarithms of the times of arrival
+        # minus the log arrival times
         order = log_weights + random.gumbel(key_items, (*shape, num_items), log_weights.dtype)
         if self.choice_set is not None:
             order = jnp.where(jnp.asarray(self.choice_set).astype(bool), order, -jnp.inf)

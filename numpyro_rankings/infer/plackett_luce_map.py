@@ -11,15 +11,16 @@ from numpyro_rankings.rankings import Rankings, RankingsError, check_rankings
 
 _MOST_ITERATIONS = 100_000
 _TOLERANCE = 1e-9  # change of a log weight in one iteration
-_NAMED = 10  # items of a group that an error names
-_BITS = 62  # items whose sets can be told apart by one number
+_NAMED = 10  # items of a group that an error message names
+_BITS = 62  # items whose sets can be encoded in one integer
 
 
 class PlackettLuceFit(NamedTuple):
-    """
+    """Maximum likelihood or maximum a posteriori weights.
+
     - **weights** - normalised, float64 (n,).
     - **log_likelihood** - of all rankings at these weights, without the prior.
-    - **num_iterations** - that it took.
+    - **num_iterations** - number of iterations used.
     """
 
     weights: np.ndarray
@@ -29,21 +30,22 @@ class PlackettLuceFit(NamedTuple):
 
 def plackett_luce_map(rankings: Rankings, shape: float = 1.0, rate: float = 0.0) -> PlackettLuceFit:
     r"""
-    Weights of highest posterior density, of highest likelihood by default.
+    Weights of highest posterior density, by default of highest likelihood.
 
-    By Hunter's MM algorithm [1], the EM algorithm of [2]: the next weight of an item is
-    :math:`(a - 1 + n_k) / (b + \sum 1/W)`, with the sum over the stages where it was in play and W
-    the mass of all that were.
+    They are found by Hunter's MM algorithm [1], which is the EM algorithm of [2]: the next weight
+    of an item is :math:`(a - 1 + n_k) / (b + \sum 1/W)`, where the sum is over the stages at which
+    the item was in play and W is the mass of all items in play.
 
     :param rankings: top-t rankings of all items, or of choice sets.
-    :param shape: a >= 1 of the prior Gamma(a, b) of each weight. With 1 the likelihood decides
-        alone, and with 2 it is as if every item had been chosen once more, as readily as the mean.
-    :param rate: b >= 0. The likelihood knows only ratios of weights, and so the normalised
-        weights of highest density are the same whatever it is.
+    :param shape: a >= 1 of the prior Gamma(a, b) of each weight. With 1 the result is the maximum
+        of the likelihood. With 2 it is as if each item had been chosen once more, from all
+        items.
+    :param rate: b >= 0. The likelihood depends on ratios of weights only, so the normalised weights
+        of highest density are the same for every rate.
     :return: normalised weights, the log likelihood, and the number of iterations.
-    :raises RankingsError: with ``shape=1``, if the likelihood rises for ever as the weights of some
-        items go to 0 or infinity, for they are never chosen before the others, or always, or not
-        compared with them; it names them.
+    :raises RankingsError: with ``shape=1``, if the likelihood has no maximum, because it increases
+        as the weights of some items go to 0 or infinity: these items are always chosen before the
+        others, never, or not compared with them. The message names them.
 
     **References:**
 
@@ -72,7 +74,7 @@ def plackett_luce_map(rankings: Rankings, shape: float = 1.0, rate: float = 0.0)
     if shape == 1.0:
         _check_that_there_is_a_maximum(rankings, stages)
     n = rankings.num_items
-    # the highest density over all scales is at Σ w = n (a - 1) / b: with this b at 1
+    # over all scales the density is highest at Σ w = n (a - 1) / b, which is 1 with this b
     prior = n * (shape - 1.0)
     weights = np.full(n, 1.0 / n)
     iteration, change = 0, np.inf
@@ -92,9 +94,9 @@ def plackett_luce_map(rankings: Rankings, shape: float = 1.0, rate: float = 0.0)
 
 
 class _Stages:
-    """The stages of all rankings in float64, those with the same items in play together.
+    """The stages of all rankings in float64, where stages with the same items in play are merged.
 
-    Stages with one item in play say nothing, and are left out.
+    Stages with one item in play are not informative and are left out.
     """
 
     def __init__(self, rankings: Rankings) -> None:
@@ -106,7 +108,7 @@ class _Stages:
         num_offered = n if self.offered is None else self.offered.sum(1, keepdims=True)
         self.informative = listed & (num_offered - np.arange(listed.shape[1]) > 1)
         counts = np.asarray(rankings.counts, float)[:, None] * self.informative
-        # padding stands in a column of its own
+        # padding has a column of its own
         self.columns = np.where(listed, self.orderings, n)
         self.times_chosen = np.bincount(self.columns.ravel(), counts.ravel(), n + 1)[:n]
         self.counts, self.in_play = counts, None
@@ -127,11 +129,11 @@ class _Stages:
             self.counts = np.bincount(which.ravel(), counts[self.informative], len(sets))
 
     def _masses(self, weights: np.ndarray) -> np.ndarray:
-        """Mass in play at each stage, (rows, T), or for each set; 1 where nothing counts."""
+        """Mass in play at each stage, (rows, T), 1 if it is not informative; or for each set."""
         if self.in_play is not None:
             return self.in_play @ weights
         chosen = np.append(weights, 0.0)[self.columns]
-        # float64 leaves enough of a difference
+        # in float64 the difference keeps enough digits
         rest = 1.0 - chosen.sum(1) if self.offered is None else self.unlisted @ weights
         masses = np.maximum(rest, 0.0)[:, None] + np.cumsum(chosen[:, ::-1], axis=1)[:, ::-1]
         return np.where(self.informative, masses, 1.0)
@@ -150,14 +152,14 @@ class _Stages:
         return total.sum() - np.bincount(self.columns.ravel(), after.ravel(), n + 1)[:n]
 
     def log_likelihood(self, weights: np.ndarray) -> float:
-        """Log likelihood of all rankings, weights of items never chosen left aside."""
+        """Log likelihood of all rankings; the weights of items never chosen may be 0."""
         chosen = self.times_chosen > 0
         total = np.sum(self.times_chosen[chosen] * np.log(weights[chosen]))
         return float(total - np.sum(self.counts * np.log(self._masses(weights))))
 
 
 def _check_that_there_is_a_maximum(rankings: Rankings, stages: _Stages) -> None:
-    """Every item must beat every other, if only by way of others [1, assumption 1]."""
+    """Check that every item beats every other, directly or through others [1, assumption 1]."""
     n, columns = rankings.num_items, stages.columns
     # before[j, i]: rankings that list j before i
     before = np.zeros((n + 1) * (n + 1))
@@ -167,7 +169,7 @@ def _check_that_there_is_a_maximum(rankings: Rankings, stages: _Stages) -> None:
             before += np.bincount(pairs, minlength=before.size)
     before = before.reshape(n + 1, n + 1)[:n, :n]
     if stages.offered is None:
-        # in some list that has i, j is not before it
+        # some list has item i, and not j before it
         listed = np.bincount(columns.ravel(), minlength=n + 1)[:n]
         beats = listed[:, None] > before.T
     else:
@@ -192,7 +194,7 @@ def _check_that_there_is_a_maximum(rankings: Rankings, stages: _Stages) -> None:
 
 
 def _reach(beats: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Items that those of ``start`` beat, if only by way of others."""
+    """Items that those of ``start`` beat, directly or through others."""
     found = start
     while True:
         more = found | beats[found].any(0)

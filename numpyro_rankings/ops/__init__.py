@@ -1,1 +1,1 @@
-"""Pure, jit-able numerics. Nothing in here knows NumPyro."""
+"""Pure, jit-able numerics. No module here imports NumPyro."""

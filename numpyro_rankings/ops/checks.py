@@ -6,8 +6,15 @@ import numpy as np
 
 
 def check_whole(name: str, number: Any, least: int = 1) -> None:
-    """Refuse what is no whole number from 0, or from 1, on."""
+    """Raise ValueError unless the number is a whole one, at least 1 or, with ``least=0``, 0."""
     is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
     if not is_whole or number < least:
         kind = "a positive whole number" if least == 1 else "a whole number, 0 or more"
         raise ValueError(f"{name} must be {kind}, got {number!r}")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Raise ValueError unless the value is one positive, finite number."""
+    number = np.asarray(value)
+    if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
+        raise ValueError(f"{name} must be a positive number, got {value!r}")

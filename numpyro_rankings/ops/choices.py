@@ -1,14 +1,15 @@
-r"""Plackett–Luce likelihoods: what was chosen from what, and for how long items were in play.
+r"""Plackett–Luce likelihoods: which item was chosen from which, and how long items were in play.
 
-At a stage of a ranking an item k is chosen from those in play, whose weights add up to a mass W.
-Beside its probability :math:`w_k / W` stands a waiting time Z ~ Exponential(W), and jointly
-:math:`w_k e^{-Z W}` (Caron, Teh & Murphy 2014, eq. 4). So all that the weights want to know of the
-rankings is how often an item was chosen, and the sum of Z over the stages where it was in play.
+At each stage of a ranking an item k is chosen from the items in play, whose weights sum to a mass
+W. The choice has probability :math:`w_k / W`. A waiting time Z ~ Exponential(W) is added to it, and
+the joint density is :math:`w_k e^{-Z W}` (Caron, Teh & Murphy 2014, eq. 4). The conditional of the
+weights then depends on two sums only: how often each item was chosen, and the sum of Z over the
+stages where it was in play.
 
-The paper's cost O(K·J·m·L) is not needed: an item is in play in all of a list, but for the stages
-after its own. Differences of such sums lose digits, so they are kept in multiples of a unit, which
-integers add exactly, and a small remainder. Of few items, stages with the same items in play are
-taken together, whatever the lists that they belong to.
+The paper's cost of O(K·J·m·L) can be avoided: an item is in play at every stage of a list except
+those after its own. Differences of such sums lose digits, so each sum is kept as an integer
+multiple of a unit, which adds exactly, and a small remainder. With few items, stages that have the
+same items in play are counted together, whichever lists they belong to.
 """
 
 from typing import NamedTuple
@@ -22,18 +23,18 @@ from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.pairs import Pair, two_sum
 from numpyro_rankings.ops.sums import scatter_add, sum_by_label
 
-_MOST_TABLED = 12  # items, of which every subset has a cell
+_MOST_TABLED = 12  # items for which every subset has a cell
 _UNROLLED_STAGES = 16
-_UNIT = 2.0**-29  # of weights that add up to 1
+_UNIT = 2.0**-29  # unit of weights that sum to 1
 _MOST_DESIGNED = 2**20  # cells of a dense table of rows and sets
 
 
 class Choices(NamedTuple):
-    """Rankings as choices, rows as in ``Rankings``.
+    """Rankings as choices, with the rows of ``Rankings``.
 
     - **orderings** - (rows, T).
-    - **informative** - stages that list an item and had another one in play, (rows, T) bool.
-    - **unlisted** - items that were offered and not listed, (rows, n) bool, for subset rankings;
+    - **informative** - stages that list an item while another is in play, (rows, T) bool.
+    - **unlisted** - items that were offered but not listed, (rows, n) bool, for subset rankings;
       None if every item was offered.
     """
 
@@ -43,7 +44,7 @@ class Choices(NamedTuple):
 
 
 def as_choices(orderings: Array, choice_sets: Array | None, num_items: int, pool: bool) -> Choices:
-    """The choices of rankings; a ``pool`` of unseen items is always in play."""
+    """Make the choices of rankings; with ``pool``, a pool of unseen items is always in play."""
     num_rows, num_stages = orderings.shape
     listed = orderings >= 0
     offered = jnp.array(num_items) if choice_sets is None else choice_sets.sum(1, keepdims=True)
@@ -58,20 +59,21 @@ def as_choices(orderings: Array, choice_sets: Array | None, num_items: int, pool
 def times_chosen(
     choices: Choices, rows: Array, clusters: Array, counts: Array, num_clusters: int, num_items: int
 ) -> Array:
-    """n_k: informative stages that chose an item, (C, n), of the type of the counts.
+    """n_k: informative stages at which each item was chosen, (C, n), of the type of ``counts``.
 
-    :param rows: row, **clusters** and number of copies, **counts**, of each entry, (entries,).
+    :param rows: row of each entry, (entries,); **clusters** and **counts** are its cluster and its
+        number of copies.
     """
     columns = jnp.where(choices.informative, choices.orderings, num_items)[rows]
     zeros = jnp.zeros((num_clusters, num_items), counts.dtype)
     return scatter_add(zeros, (clusters[:, None], columns), counts[:, None])
 
 
-# -- one entry after the other -------------------------------------------------------------------
+# -- entry by entry ------------------------------------------------------------------------------
 
 
 def _suffix_sums(x: Array) -> Array:
-    """Sums from each stage on, stages first."""
+    """Sums over each stage and those after it; stages are the first axis."""
     if len(x) > _UNROLLED_STAGES:
         return jax.lax.cumsum(x, axis=0, reverse=True)
     sums = [x[-1]]
@@ -81,7 +83,7 @@ def _suffix_sums(x: Array) -> Array:
 
 
 def _split(x: Array, unit: Array | float) -> tuple[Array, Array]:
-    """As integer multiples of a unit, and what remains."""
+    """Split into integer multiples of a unit and a remainder."""
     coarse = jnp.floor(x / unit)
     return coarse.astype(jnp.int32), x - coarse * unit
 
@@ -89,9 +91,9 @@ def _split(x: Array, unit: Array | float) -> tuple[Array, Array]:
 def stage_masses(
     choices: Choices, rows: Array, clusters: Array, weights: Array, pool: Array | None
 ) -> Array:
-    """Mass of the items in play at each stage of each entry, stages first: (T, entries).
+    """Mass of the items in play at each stage of each entry, (T, entries).
 
-    :param weights: (C, n); they and the pool's add up to at most 1 in each cluster.
+    :param weights: (C, n); in each cluster they and the pool sum to at most 1.
     :param pool: weight of the unseen items, (C,), or None.
     """
     items = choices.orderings.T[:, rows]
@@ -107,7 +109,7 @@ def stage_masses(
 
 
 def _rest(coarse: Array, fine: Array, chosen: Array) -> Array:
-    """What is left of the sum of all weights, in its two parts, without the listed ones."""
+    """The sum of all weights, given in its two parts, less the weights of the listed items."""
     listed_coarse, listed_fine = (part.sum(0) for part in _split(chosen, _UNIT))
     return jnp.maximum((coarse - listed_coarse) * _UNIT + (fine - listed_fine), 0.0)
 
@@ -115,7 +117,7 @@ def _rest(coarse: Array, fine: Array, chosen: Array) -> Array:
 def stage_mass_pairs(
     choices: Choices, rows: Array, clusters: Array, weights: Array, pool: Array | None
 ) -> Pair:
-    """The same masses, and what float32 leaves of them; of subset rankings nothing is kept."""
+    """:func:`stage_masses` with the part that float32 loses; for subset rankings that part is 0."""
     if choices.unlisted is not None:
         masses = stage_masses(choices, rows, clusters, weights, pool)
         return masses, jnp.zeros_like(masses)
@@ -130,7 +132,7 @@ def stage_mass_pairs(
 
 
 def _as_pair(coarse: Array, fine: Array) -> Pair:
-    """Multiples of the unit and what remains as a positive number and the rest of it."""
+    """Convert multiples of the unit and a remainder to a positive number and its lost part."""
     number = coarse.astype(fine.dtype)
     left = (coarse - number.astype(coarse.dtype)).astype(fine.dtype)
     total, rest = two_sum(number * _UNIT, left * _UNIT + fine)
@@ -141,10 +143,10 @@ def _as_pair(coarse: Array, fine: Array) -> Pair:
 def times_in_play(
     times: Array, choices: Choices, rows: Array, clusters: Array, num_clusters: int, num_items: int
 ) -> tuple[Array, Array]:
-    """Σ δ_ℓik Z_ℓi: waiting times of the stages where an item was in play.
+    """Σ δ_ℓik Z_ℓi: sum of the waiting times of the stages where each item was in play.
 
-    :param times: Z, stages first, 0 at stages that are not informative, (T, entries).
-    :return: (C, n), and the sum of all waiting times, (C,).
+    :param times: Z, 0 at stages that are not informative, (T, entries).
+    :return: the sums by item, (C, n), and the sum of all waiting times, (C,).
     """
     items = choices.orderings.T[:, rows]
     columns = jnp.where(items >= 0, items, num_items)
@@ -153,13 +155,13 @@ def times_in_play(
     totals = sum_by_label(of_entry, clusters, num_clusters)
     zeros = jnp.zeros((num_clusters, num_items), times.dtype)
     if choices.unlisted is not None:
-        # the stages up to an item's own, or all if it is not listed
+        # the stages up to an item's own, or all stages if it is not listed
         upto = of_entry - suffix + times
         listed = scatter_add(zeros, (clusters, columns), upto)
         by_row = jnp.zeros((num_clusters, len(choices.orderings)), times.dtype)
         by_row = scatter_add(by_row, (clusters, rows), of_entry)
         return listed + by_row @ choices.unlisted.astype(times.dtype), totals
-    # all of the cluster's, but for the stages after an item's own
+    # all stages of the cluster except those after an item's own
     unit = jnp.maximum(jnp.sum(of_entry), jnp.finfo(times.dtype).tiny) * 2.0**-30
     after = suffix - times
     in_play = []
@@ -171,16 +173,16 @@ def times_in_play(
     return jnp.maximum(coarse * unit + fine, 0.0), totals
 
 
-# -- stages with the same items in play taken together ---------------------------------------------
+# -- stages with the same items in play, counted together ------------------------------------------
 
 
 def can_be_tabled(num_clusters: int, num_items: int, num_entries: int, num_stages: int) -> bool:
-    """Whether the sets of items in play are few beside the stages of all entries."""
+    """Whether there are fewer sets of items, over all clusters, than stages of all entries."""
     return num_items <= _MOST_TABLED and num_clusters * 2**num_items <= num_entries * num_stages
 
 
 def set_codes(choices: Choices, num_items: int) -> Array:
-    """Which items are in play, as the bits of a number, (rows, T)."""
+    """The items in play at each stage, as the bits of a number, (rows, T)."""
     bits = jnp.where(choices.orderings >= 0, 1 << jnp.maximum(choices.orderings, 0), 0)
     everything = jnp.array(2**num_items - 1)
     if choices.unlisted is not None:
@@ -190,7 +192,7 @@ def set_codes(choices: Choices, num_items: int) -> Array:
 
 
 def in_sets(num_items: int, dtype) -> Array:
-    """Which items are in which set, (2^n, n)."""
+    """Membership of the items in every set, (2^n, n)."""
     sets = np.arange(2**num_items)[:, None] >> np.arange(num_items)
     return jnp.asarray(sets & 1, dtype)
 
@@ -198,7 +200,7 @@ def in_sets(num_items: int, dtype) -> Array:
 def set_counts(
     choices: Choices, rows: Array, clusters: Array, counts: Array, num_clusters: int, num_items: int
 ) -> Array:
-    """Informative stages with each set in play, (C, 2^n), of the type of the counts."""
+    """Number of informative stages with each set in play, (C, 2^n), of the type of ``counts``."""
     codes = jnp.where(choices.informative, set_codes(choices, num_items), 2**num_items)[rows]
     zeros = jnp.zeros((num_clusters, 2**num_items), counts.dtype)
     return scatter_add(zeros, (clusters[:, None], codes), counts[:, None])
@@ -213,7 +215,7 @@ def set_masses(weights: Array, pool: Array | None) -> Array:
 
 
 def set_mass_pairs(weights: Array, pool: Array | None) -> Pair:
-    """The same, and what float32 leaves of them."""
+    """:func:`set_masses` with the part that float32 loses."""
     coarse, fine = _split(weights, _UNIT)
     sets = in_sets(weights.shape[1], fine.dtype).T
     coarse = jnp.dot(coarse, sets.astype(coarse.dtype))
@@ -228,10 +230,10 @@ def set_mass_pairs(weights: Array, pool: Array | None) -> Pair:
 
 
 def cells_if_tabled(choices: Choices, num_items: int) -> Array | None:
-    """Which set was in play and which item was chosen, as one number, stages first, (T, rows).
+    """The set in play and the item chosen, encoded as one number, (T, rows).
 
-    :return: None if a table of all sets and items is not worth its while. Stages that say nothing
-        have the number after the last one.
+    :return: None if a table of all sets and items would not pay off. Stages that are not
+        informative get the number after the last cell.
     """
     num_cells = num_items * 2**num_items
     if num_items > _MOST_TABLED or num_cells > choices.orderings.size:
@@ -241,23 +243,26 @@ def cells_if_tabled(choices: Choices, num_items: int) -> Array | None:
 
 
 def counts_of_cells(cells: Array, amounts: Array, num_items: int) -> tuple[Array, Array]:
-    """How often each item was chosen, (n,), and each set in play, (2^n,), rows counting so much."""
+    """How often each item was chosen, (n,), and each set was in play, (2^n,).
+
+    :param amounts: how much each row counts, (rows,).
+    """
     zeros = jnp.zeros(num_items * 2**num_items, amounts.dtype)
     counts = scatter_add(zeros, cells, jnp.broadcast_to(amounts, cells.shape))
     counts = counts.reshape(-1, num_items)
     return counts.sum(0), counts.sum(1)
 
 
-def log_row_likelihoods(
+def log_choice_row_likelihoods(
     choices: Choices, weights: Array, pool: Array | None, cells: Array | None
 ) -> Array:
     """Log probability of every row in one cluster, (rows,), eq. (1); it has a gradient.
 
-    Stages are added up one after the other: of a sum over an axis XLA on CPUs computes the terms
-    one number at a time.
+    Stages are added in a loop, because XLA on CPUs does not vectorise the terms of a sum over an
+    axis.
 
-    :param weights: (n,); they and the pool's, (), add up to 1.
-    :param cells: of :func:`cells_if_tabled`.
+    :param weights: (n,); they and the pool, (), sum to 1.
+    :param cells: from :func:`cells_if_tabled`.
     """
     num_rows, num_stages = choices.orderings.shape
     tiny = jnp.finfo(weights.dtype).tiny
@@ -296,7 +301,7 @@ def log_row_likelihoods(
 
 
 def _unlisted_mass(weights: Array, columns: Array, unroll: int) -> Array:
-    """The sum of all weights without those in the columns, (rows,)."""
+    """The sum of all weights except those in the columns, (rows,)."""
     coarse, fine = (part.sum() for part in _split(weights, _UNIT))
 
     def stage(left: tuple, column: Array) -> tuple:
@@ -307,21 +312,21 @@ def _unlisted_mass(weights: Array, columns: Array, unroll: int) -> Array:
     start = coarse, fine, weights.sum()
     start = jax.tree.map(lambda total: jnp.broadcast_to(total, columns.shape[1:]), start)
     (coarse, fine, plain), _ = jax.lax.scan(stage, start, columns, unroll=unroll)
-    # integers have no slope: it is that of the plain sums
+    # integers have no gradient, so the gradient is taken from the plain sums
     rest = jax.lax.stop_gradient(jnp.maximum(coarse * _UNIT + fine, 0.0))
     return rest + (plain - jax.lax.stop_gradient(plain))
 
 
 def can_be_designed(num_rows: int, num_items: int) -> bool:
-    """Whether a dense table of rows and sets of items is small."""
+    """Whether a dense table of rows by sets of items is small."""
     return num_items <= _MOST_TABLED and num_rows * 2**num_items <= _MOST_DESIGNED
 
 
 def design_if_small(choices: Choices, num_items: int, dtype) -> Array | None:
-    """How often a row chose each item, and less how often each set was in play there.
+    """For each row, how often it chose each item and, with a minus sign, met each set in play.
 
-    Log likelihoods are this times the logarithms of the weights and masses: for few rows and
-    items the fastest form, with its gradient.
+    The log likelihoods are this matrix times the logarithms of the weights and of the masses. For
+    few rows and items it is the fastest form, also of the gradient.
 
     :return: (rows, n + 2^n), or None if that is large.
     """
@@ -337,9 +342,9 @@ def design_if_small(choices: Choices, num_items: int, dtype) -> Array | None:
 
 
 def log_designed_likelihoods(design: Array, weights: Array, pool: Array) -> Array:
-    """Log probability of every row in one cluster, (rows,), by the table above.
+    """Log probability of every row in one cluster, (rows,), by :func:`design_if_small`.
 
-    :param weights: (n,), and **pool**, (), 0 if there is none; they need not add up to 1.
+    :param weights: (n,); they and the **pool**, (), 0 if there is none, need not sum to 1.
     """
     masses = set_masses(weights[None], pool[None])[0]
     possible = weights > 0
@@ -347,18 +352,20 @@ def log_designed_likelihoods(design: Array, weights: Array, pool: Array) -> Arra
     return jnp.dot(design, jnp.append(log_weights, jnp.log(masses)), precision="highest")
 
 
-def log_likelihoods(
+def log_choice_likelihoods(
     choices: Choices, weights: Array, pool: Array | None, num_active: Array
 ) -> Array:
     """Log probability of every row in every active cluster, (C, rows), eq. (1).
 
-    :param num_active: clusters from this one on are passed over, and get -inf.
+    :param num_active: clusters with this index or a higher one are skipped and get -inf.
     """
     num_clusters, num_items = weights.shape
     cells = cells_if_tabled(choices, num_items)
 
     def one_cluster(c: Array, table: Array) -> Array:
-        row = log_row_likelihoods(choices, weights[c], None if pool is None else pool[c], cells)
+        row = log_choice_row_likelihoods(
+            choices, weights[c], None if pool is None else pool[c], cells
+        )
         return table.at[c].set(jnp.where(c < num_active, row, -jnp.inf))
 
     table = jnp.full((num_clusters, choices.orderings.shape[0]), -jnp.inf, weights.dtype)

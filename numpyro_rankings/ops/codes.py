@@ -1,8 +1,8 @@
-"""The stage code of a top-t ranking: how far down the center each listed item stood.
+"""Stage codes of a top-t ranking: how many items of the center each stage skipped.
 
 Orderings are 0-based int32 arrays, best item first, padded with -1 at their end. Stages are
-0-based here: stage ``j`` has ``n - 1 - j`` items left besides the one chosen, so its code runs
-over ``0..n-1-j``.
+0-based here: at stage ``j`` there are ``n - 1 - j`` items left besides the one chosen, so its code
+takes the values ``0..n-1-j``.
 """
 
 import jax
@@ -11,7 +11,7 @@ from jax import Array
 
 
 def inverse_ordering(ordering: Array) -> Array:
-    """Places of the items of a full ordering, shape ``(…, n)`` to ``(…, n)``.
+    """Places of the items in a full ordering, shape ``(…, n)`` to ``(…, n)``.
 
     ``inverse_ordering(sigma)[..., i]`` is the 0-based place of item ``i``; the inverse of the
     inverse is the ordering itself.
@@ -25,13 +25,13 @@ def max_codes(num_items: int, num_stages: int) -> Array:
 
 
 def codes_from_places(listed_places: Array, listed: Array) -> Array:
-    """Stage codes of lists whose items stand at the given places of the center.
+    """Stage codes of lists, given the places of their items in the center.
 
     Equation (1) of Meilă & Chen (2010): one less than the rank of the j-th item in the center
-    once the items listed before it are struck out.
+    after the items listed before it are struck out.
 
     :param listed_places: place in the center of each listed item, shape ``(…, T)``.
-    :param listed: whether the stage holds an item at all, shape ``(…, T)``.
+    :param listed: whether the stage lists an item, shape ``(…, T)``.
     :return: codes, int32, shape ``(…, T)``; 0 where nothing is listed.
     """
     num_stages = listed_places.shape[-1]
@@ -70,8 +70,8 @@ def ordering_from_codes(codes: Array, center: Array) -> Array:
     nowhere = jnp.int32(2**30)
 
     def choose(taken: Array, code: Array) -> tuple[Array, Array]:
-        """The ``code``-th of the places that are still free; ``taken`` are sorted."""
-        # the k-th taken place is passed if fewer free ones than the code lie before it
+        """Find the ``code``-th of the free places; ``taken`` places are sorted."""
+        # the k-th taken place is passed if at most ``code`` free places lie before it
         passed = jnp.sum(taken - jnp.arange(taken.shape[-1]) <= code[..., None], axis=-1)
         place = (code + passed).astype(jnp.int32)
         before = jnp.roll(taken, 1, axis=-1).at[..., 0].set(-1)
@@ -83,14 +83,14 @@ def ordering_from_codes(codes: Array, center: Array) -> Array:
 
 
 def center_from_codes(codes: Array, ordering: Array, fill: Array) -> Array:
-    """Places of a center in which a given list has the given codes (Lemma 7, Sample-σ-N1).
+    """Places of the items in a center for which a list has the given codes (Lemma 7, Sample-σ-N1).
 
-    The j-th listed item goes to the ``(code_j + 1)``-th place that is still free; the items
-    not listed fill the places left in the order in which ``fill`` names them.
+    The j-th listed item goes to the ``(code_j + 1)``-th place that is still free. The unlisted
+    items fill the remaining places in the order of ``fill``.
 
     :param codes: shape ``(T,)``; entries at padding are ignored.
     :param ordering: the padded list, shape ``(T,)``.
-    :param fill: any ordering of all items, shape ``(n,)``; uniform for a uniform tail.
+    :param fill: any ordering of all items, shape ``(n,)``; if it is uniform, so is the tail.
     :return: place of each item, shape ``(n,)``.
     """
     num_items = fill.shape[-1]

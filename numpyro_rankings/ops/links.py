@@ -1,4 +1,4 @@
-"""Partitions that links stand for."""
+"""Connected components of links, and a check of lists of neighbors."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ from jax import Array
 
 
 def check_neighbors(neighbors: np.ndarray, size: int) -> None:
-    """Refuse lists (N, L) of other than numbers below ``size``, no number twice, or -1 for none."""
+    """Raise ValueError unless each row of (N, L) has distinct numbers below ``size``, or -1."""
     if neighbors.dtype.kind not in "iu":
         raise ValueError(f"neighbors must be integers, got {neighbors.dtype}")
     outside = ((neighbors < -1) | (neighbors >= size)).any(axis=1)
@@ -22,12 +22,13 @@ def check_neighbors(neighbors: np.ndarray, size: int) -> None:
 
 
 def representatives(links: Array) -> Array:
-    """One point of the connected component of each, the same for all of it: (…, N).
+    """One point that represents the connected component of each point, (…, N).
 
-    Each point has one link, so that from each a chain leads into the one cycle of its component;
-    the lowest point of that is what is returned. Chains are doubled, which takes log N steps.
+    Each point has one link, so a chain leads from it into the only cycle of its component. The
+    representative is the lowest point of that cycle. Chains are followed by doubling, in log N
+    steps.
 
-    :param links: to which point each links, perhaps itself, (…, N).
+    :param links: the point to which each point links, possibly itself, (…, N).
     """
     size = links.shape[-1]
     start = links.astype(jnp.int32)
@@ -37,6 +38,6 @@ def representatives(links: Array) -> Array:
         beyond = jnp.take_along_axis(lowest, ahead, axis=-1)
         return jnp.take_along_axis(ahead, ahead, axis=-1), jnp.minimum(lowest, beyond)
 
-    # where a chain is after so many steps, all of them in the cycle, and the lowest on the way
+    # every chain has now reached its cycle, where ``lowest`` is the lowest point of the whole cycle
     ahead, lowest = jax.lax.fori_loop(0, size.bit_length(), double, (start, start))
     return jnp.take_along_axis(lowest, ahead, axis=-1)

@@ -1,4 +1,4 @@
-"""Loops over as many slots as there is need of."""
+"""Loops whose number of passes depends on the data."""
 
 import jax
 import jax.numpy as jnp
@@ -7,11 +7,11 @@ from jax import Array
 
 @jax.custom_batching.custom_vmap
 def shared_bound(bound: Array) -> Array:
-    """The bound itself; under ``vmap``, the largest of the batch, as one number for all.
+    """Return the bound; under ``vmap``, the largest bound of the batch, shared by all members.
 
-    A loop up to a bound of its own for each chain would be turned into one that selects, in every
-    pass and for every chain, between the new and the old of all that it carries. With a shared
-    bound it stays a plain loop; what it does beyond a chain's own bound must do no harm.
+    With a bound of its own for each chain, a loop is compiled to one that selects, in every pass
+    and for every chain, between the new and the old value of everything it carries. With a shared
+    bound it stays a plain loop. Passes beyond a chain's own bound must have no effect.
     """
     return bound
 

@@ -1,11 +1,12 @@
-"""Sums of many logarithms in single precision, as two numbers that add up to what float64 holds.
+"""Sums of many logarithms as pairs of float32 numbers that together hold about what float64 does.
 
-A log joint of a million rankings is about -10^8, where float32 has steps of 8 nats, and a chain
-moves it by a few. So the terms are summed without losing digits, and what float32 leaves of it is
-kept beside it.
+The log joint of a million rankings is about -10^8. There float32 has steps of 8 nats, while a chain
+moves the value by a few. The terms are therefore summed without loss of digits, and the part that
+float32 cannot hold is kept as a second number.
 
-A compiler may make a multiplication and an addition one instruction, without rounding the product,
-in one place where a sum is used and not in another. So products are exact, or rounded by hand.
+A compiler may fuse a multiplication and an addition into one instruction that does not round the
+product, in one place where a sum is used and not in another. Products here are therefore either
+exact or rounded explicitly.
 """
 
 import math
@@ -19,11 +20,11 @@ from jax import Array
 
 from numpyro_rankings.ops.special import log_psi
 
-_LIMB = 12  # bits; the product of two such numbers is exact
-_LN2_HIGH = round(math.log(2.0) * 2**16) / 2**16  # its multiples by an exponent are exact
+_LIMB = 12  # bits; the product of two numbers of so many bits is exact
+_LN2_HIGH = round(math.log(2.0) * 2**16) / 2**16  # its products with an exponent are exact
 _LOGS = np.log1p(np.arange(128) / 128)
 _LOGS_HIGH = _LOGS.astype(np.float32)
-_MOST_TABLED = 24.0  # where exp(-x) is nothing beside 1
+_MOST_TABLED = 24.0  # beyond it exp(-x) is negligible beside 1
 _EXP_NEAR = np.exp(-np.arange(_MOST_TABLED * 64 + 1) / 64)
 _ONE_LESS = (1.0 - _EXP_NEAR).astype(np.float32)
 _ONE_LESS_REST = (1.0 - _EXP_NEAR - _ONE_LESS).astype(np.float32)
@@ -33,7 +34,7 @@ Pair = tuple[Array, Array]
 
 
 def rounded(x: Array) -> Array:
-    """The same but for its last bit, as a number that no addition can be merged with."""
+    """Clear the last bit, so that no compiler can fuse the product with a later addition."""
     if x.dtype != jnp.float32:
         return x
     bits = jax.lax.bitcast_convert_type(x, jnp.int32)
@@ -41,7 +42,7 @@ def rounded(x: Array) -> Array:
 
 
 def two_sum(a: Array, b: Array) -> Pair:
-    """The sum, and what rounding took from it."""
+    """The sum and its rounding error."""
     total = a + b
     part = total - a
     lost = (a - (total - part)) + (b - part)
@@ -49,30 +50,30 @@ def two_sum(a: Array, b: Array) -> Pair:
 
 
 def add_pairs(a: Pair, b: Pair) -> Pair:
-    """Entry by entry."""
+    """Add two pairs entry by entry."""
     total, lost = two_sum(a[0], b[0])
     return two_sum(total, a[1] + b[1] + lost)
 
 
 def add_number(a: Pair, number: Array) -> Pair:
-    """A pair and a number."""
+    """Add a number to a pair."""
     return add_pairs(a, (rounded(number), jnp.zeros_like(number)))
 
 
 def subtract_pair(a: Pair, b: Pair) -> Pair:
-    """The first less the second."""
+    """Subtract the second pair from the first."""
     return add_pairs(a, (-b[0], -b[1]))
 
 
 def sum_pairs(pairs: Pair) -> Pair:
-    """Sum of all entries of two arrays, as a number and the rest."""
+    """Sum of all entries of a pair of arrays, as a pair."""
     zero = jnp.zeros((), pairs[0].dtype)
     every = tuple(range(pairs[0].ndim))
     return jax.lax.reduce(pairs, (zero, zero), add_pairs, every)
 
 
 def sum_as_pair(terms: Sequence[Array]) -> Pair:
-    """Sum of all entries of the arrays, as a number and the rest."""
+    """Sum of all entries of all arrays, as a pair."""
     by_shape: dict[tuple[int, ...], Pair] = {}
     for x in terms:
         zeros = jnp.zeros_like(x)
@@ -81,9 +82,9 @@ def sum_as_pair(terms: Sequence[Array]) -> Pair:
 
 
 def exact_products(counts: Array, x: Array, largest: int = 2**31 - 1) -> list[Array]:
-    """Terms that add up to ``counts * x``, none of them rounded.
+    """Terms whose sum is ``counts * x``, none of them rounded.
 
-    :param counts: whole numbers, 0 or more and at most **largest**.
+    :param counts: whole numbers from 0 to **largest**.
     """
     if x.dtype != jnp.float32:
         return [counts * x]
@@ -98,12 +99,12 @@ def exact_products(counts: Array, x: Array, largest: int = 2**31 - 1) -> list[Ar
 
 
 def log_as_pair(x: Array, rest: Array | float = 0.0) -> Pair:
-    """log(x + rest), x positive and normal, with an absolute error of 10^-9 or so."""
+    """log(x + rest) for positive normal x, with an absolute error of about 10^-9."""
     if x.dtype != jnp.float32:
         return jnp.log(x), rest / x
     bits = jax.lax.bitcast_convert_type(x, jnp.int32)
     exponent = ((bits >> 23) - 127).astype(x.dtype)
-    near = jax.lax.bitcast_convert_type(bits & -(2**16), jnp.float32)  # 7 bits after the first
+    near = jax.lax.bitcast_convert_type(bits & -(2**16), jnp.float32)  # 8 leading bits
     which = (bits >> 16) & 127
     log_near, lost = two_sum(exponent * _LN2_HIGH, jnp.asarray(_LOGS_HIGH)[which])
     low = jnp.asarray((_LOGS - _LOGS_HIGH).astype(np.float32))[which]
@@ -112,19 +113,19 @@ def log_as_pair(x: Array, rest: Array | float = 0.0) -> Pair:
 
 
 def times_log(counts: Array, x: Array, rest: Array | float = 0.0, largest: int = 2**31 - 1) -> list:
-    """Terms that add up to ``counts * log(x + rest)``."""
+    """Terms whose sum is ``counts * log(x + rest)``."""
     log_x, log_rest = log_as_pair(x, rest)
     return [*exact_products(counts, log_x, largest), rounded(counts * log_rest)]
 
 
 def _log_one_less_exp(x: Array, rest: Array) -> tuple[Array, Array, Array]:
-    """log(1 - exp(-(x + rest))) as three numbers, the last one small; x is positive."""
+    """log(1 - exp(-(x + rest))) for positive x, as three numbers of which the last is small."""
     # below 1: log x - x/2 + x²/24 - …
     small = jnp.minimum(x, 1.0)
     log_x, log_rest = log_as_pair(small, jnp.where(x < 1.0, rest, 0.0))
     y = small * small
     series = y * (1 / 24 - y * (1 / 2880 - y * (1 / 181440 - y * (1 / 9676800 - y / 479001600))))
-    # above: exp(-x) by a table, and what x has beyond it
+    # above: exp(-x) from a table, and a correction for the distance from the node
     steps = jnp.floor(jnp.clip(x, 1.0, _MOST_TABLED) * 64)
     exp_near = jnp.asarray(_EXP_NEAR)[steps.astype(jnp.int32)]
     one_less = jnp.asarray(_ONE_LESS)[steps.astype(jnp.int32)]
@@ -140,7 +141,7 @@ def _log_one_less_exp(x: Array, rest: Array) -> tuple[Array, Array, Array]:
 
 
 def times_log_psi(counts: Array, theta: Array, m: Array, largest: int = 2**31 - 1) -> list[Array]:
-    """Terms that add up to ``counts * log_psi(theta, m)``."""
+    """Terms whose sum is ``counts * log_psi(theta, m)``."""
     if theta.dtype != jnp.float32:
         return [counts * log_psi(theta, m)]
     theta = jnp.maximum(theta, 1e-30)

@@ -1,9 +1,16 @@
-"""Log densities of gamma processes and of Pitt–Walker dependent ones."""
+r"""Log densities of gamma processes and of Pitt–Walker dependent gamma processes.
 
-from typing import Any
+**References**
+
+1. *Bayesian nonparametric Plackett–Luce models for the analysis of preferences for college degree
+   programmes*, F. Caron, Y. W. Teh, T. B. Murphy (Annals of Applied Statistics, 2014)
+
+Equation numbers are those of [1].
+"""
+
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-import numpyro.distributions as dist
 from jax import Array
 from jax.scipy.special import gammaln, i1e
 
@@ -11,15 +18,36 @@ from numpyro_rankings.ops.special import log_bessel_ie
 from numpyro_rankings.ops.stable import log_stable_density
 
 
+class RootMeasure(NamedTuple):
+    """The root :math:`G_0`: **weights** of the listed items, (K,), and the **unseen** mass, ()."""
+
+    weights: Array
+    unseen: Array
+
+
+class ClusterShares(NamedTuple):
+    """The measures :math:`G_j` of the clusters, normalised.
+
+    - **weights** - of the listed items, (C, K), and **unseen**, (C,): together they sum to 1.
+    - **total** - the total mass of each measure before it was normalised, (C,).
+    """
+
+    weights: Array
+    unseen: Array
+    total: Array
+
+
 def log_gamma_process(
     weights: Array, unseen: Array, total: Array | None, alpha: Array, tau: Any, sigma: float
 ) -> Array:
-    """Log density of the weights of the listed items and of all others, see the model above.
+    """Log density of the weights of the listed items and of all others together.
+
+    The density is stated in :func:`~numpyro_rankings.models.gamma_process_plackett_luce`.
 
     :param weights: (K,), normalised together with **unseen**, ().
-    :param total: their sum before, for σ > 0.
+    :param total: the sum of all weights before they were normalised; None for σ = 0.
     """
-    # an item that no ranking lists has no atom of its own; it can occur only under jit
+    # an item that no ranking lists has no atom; this can occur only under jit
     has_atom = weights > 0
     number = has_atom.sum()
     sum_log = jnp.sum(jnp.where(has_atom, jnp.log(jnp.where(has_atom, weights, 1.0)), 0.0))
@@ -40,26 +68,30 @@ def log_tempered_stable(log_mass: Array, alpha: Array, tau: Any, sigma: float) -
 
 
 def log_atoms(weights: Array, root: Array, phi: Array, tau: Any) -> Array:
-    """log p(w_jk | w_0k), eq. (25), with u_jk summed over; a weight of 0 has a mass of its own.
+    """log p(w_jk | w_0k), eq. (25), summed over u_jk.
+
+    A weight of 0 has positive probability; for it the result is the log of that probability.
 
     :param weights: (C, K).
     :param root: (K,).
+    :return: (C, K).
     """
     positive = weights > 0
     w = jnp.where(positive, weights, 1.0)
     rate = tau + phi
     x = 2.0 * jnp.sqrt(w * phi * root * rate)
-    # e^x of the Bessel function against e^{-φ w_0 - (τ + φ) w} is a square
+    # e^x of the scaled Bessel function and e^{-φ w_0 - (τ + φ) w} combine to a square
     log_density = jnp.log(i1e(x)) + 0.5 * jnp.log(phi * rate * root / w)
     log_density -= (jnp.sqrt(phi * root) - jnp.sqrt(rate * w)) ** 2
     return jnp.where(positive, log_density, -phi * root)
 
 
 def log_unseen(weights: Array, root: Array, alpha: Array, phi: Array, tau: Any) -> Array:
-    """log p(w_j* | w_0*), eq. (26), with u_j* summed over.
+    """log p(w_j* | w_0*), eq. (26), summed over u_j*.
 
     :param weights: (C,).
     :param root: ().
+    :return: (C,).
     """
     rate = tau + phi
     x = 2.0 * jnp.sqrt(weights) * jnp.sqrt(phi * root * rate)
@@ -69,28 +101,33 @@ def log_unseen(weights: Array, root: Array, alpha: Array, phi: Array, tau: Any) 
 
 
 def log_pitt_walker(
-    weights: Array,
-    unseen: Array,
-    total: Array,
-    root: Array,
-    root_unseen: Array,
+    root: RootMeasure,
+    clusters: ClusterShares,
     occupied: Array,
     alpha: Array,
     phi: Array,
     tau: Any,
 ) -> Array:
-    """Log density of the root and of the occupied clusters, see the model above.
+    """Log density of the root and of the occupied clusters.
 
-    :param weights: (C, K), normalised together with **unseen**, (C,); **total** (C,) is their sum
-        as it was.
-    :param root: (K,), and **root_unseen** ().
+    The density is that of :func:`~numpyro_rankings.models.dp_plackett_luce`.
+
+    :param occupied: which clusters count, (C,) bool.
     """
-    number = root.shape[0]
-    # the atoms of the gamma process, and all the others
-    log_density = number * jnp.log(alpha) - jnp.sum(jnp.log(root)) - tau * root.sum()
-    log_density += dist.Gamma(alpha, tau).log_prob(root_unseen)
-    of_atoms = log_atoms(weights * total[:, None], root, phi, tau).sum(1)
-    rest = log_unseen(unseen * total, root_unseen, alpha, phi, tau)
+    number = root.weights.shape[0]
+    # the atoms of the root gamma process, and its unseen mass
+    log_density = number * jnp.log(alpha) - jnp.sum(jnp.log(root.weights))
+    log_density -= tau * root.weights.sum()
+    log_density += _log_gamma(root.unseen, alpha, tau)
+    total = clusters.total
+    of_atoms = log_atoms(clusters.weights * total[:, None], root.weights, phi, tau).sum(1)
+    rest = log_unseen(clusters.unseen * total, root.unseen, alpha, phi, tau)
     # the Jacobian of the shares and the total
-    jacobian = jnp.sum(weights > 0, axis=1) * jnp.log(total)
+    jacobian = jnp.sum(clusters.weights > 0, axis=1) * jnp.log(total)
     return log_density + jnp.sum(jnp.where(occupied, of_atoms + rest + jacobian, 0.0))
+
+
+def _log_gamma(x: Array, shape: Array, rate: Any) -> Array:
+    """Log density of Gamma(shape, rate)."""
+    log_normalizer = gammaln(shape) - shape * jnp.log(rate)
+    return (shape - 1) * jnp.log(x) - rate * x - log_normalizer

@@ -25,13 +25,13 @@ from numpyro_rankings.ops.special import (
     points_of_fall,
 )
 
-# A loop that rejects has accepted long before; the limit only ends it on invalid arguments.
+# Rejection loops accept long before this limit, which only ends them on invalid arguments.
 _MAX_TRIES = 200
 
 
 def _fine_uniform(key: Array, shape: tuple[int, ...], dtype) -> Array:
-    """Uniform draws on (0, 1] whose small values have more digits than ``random.uniform``'s."""
-    # Drawn flat: random bits of an array with a short last axis take long to compile.
+    """Uniform draws on (0, 1], with finer resolution near 0 than those of ``random.uniform``."""
+    # Drawn flat: random bits for an array with a short last axis take long to compile.
     bits = random.bits(key, (math.prod(shape),), jnp.uint32)
     return (jnp.maximum(bits.astype(dtype), 0.5) * 2.0**-32).reshape(shape)
 
@@ -41,10 +41,11 @@ def sample_concentration(key: Array, a: ArrayLike, b: ArrayLike, m: ArrayLike) -
 
     .. math::  p(\theta) \propto e^{-a\theta}\psi_m(\theta)^{1-b}, \qquad \theta \ge 0,
 
-    whose normaliser is equation (14) of [1], and which Lemma 4 there gives for infinite ``m``.
-    The density is log-concave, so the rejection method of [2] applies: its envelope is flat around
-    the mode and exponential beyond the two places where tangents, taken where the log density
-    is about 1 below its maximum, reach that maximum. At least 0.63 of the draws are accepted.
+    whose normaliser is equation (14) of [1]; Lemma 4 of [1] gives it for infinite ``m``.
+    The density is log-concave, so the rejection method of [2] applies. Two tangents touch the log
+    density where it is about 1 below its maximum. The envelope is flat around the mode and
+    exponential beyond the points where these tangents reach the maximum. At least 0.63 of the draws
+    are accepted.
 
     :param key: PRNG key.
     :param a: :math:`\nu r + S > 0`, prior and data codes.
@@ -57,13 +58,13 @@ def sample_concentration(key: Array, a: ArrayLike, b: ArrayLike, m: ArrayLike) -
     # Flat arrays compile and run faster than those with a short last axis.
     a, b, m = a.ravel(), b.ravel(), m.ravel()
     mode, variance = mode_and_variance(a, b, m)
-    # Any tangent lies above the log density, so the points may be rough ones.
+    # Any tangent lies above the log density, so the points need not be accurate.
     point = points_of_fall(mode, variance, a, b, m, 1.0, num_steps=3)
     scale = 1.0 / jnp.maximum(point.slope, 1e-30)
-    # where the tangents reach the height of the mode
+    # distances at which the tangents reach the height of the mode
     right, left = jnp.clip(point.distance - point.drop * scale, 0.0, point.distance)
     right_tail, left_tail = scale
-    # With the mode at the edge, or the edge less than that far away, there is no left tail.
+    # There is no left tail if the mode is at the edge, or the edge too near for such a drop.
     no_tail = point.drop[1] < 0.5
     left = jnp.where(no_tail, mode, left)
     left_tail = jnp.where(no_tail, 0.0, left_tail)
@@ -104,9 +105,9 @@ def sample_concentration(key: Array, a: ArrayLike, b: ArrayLike, m: ArrayLike) -
 def sample_log_gamma(key: Array, a: ArrayLike) -> Array:
     r"""Exact draws of the logarithm of a Gamma(a, 1) variable, for small and large ``a``.
 
-    The method of [4] on the whole array at once, several times as fast as ``random.loggamma``,
-    which runs a loop for each entry. For ``a < 1`` it draws with ``a + 1`` and multiplies by
-    :math:`U^{1/a}`.
+    This is the method of [4] on the whole array at once, several times as fast as
+    ``random.loggamma``, which runs a loop for each entry. For ``a < 1`` the draw is one with
+    ``a + 1`` multiplied by :math:`U^{1/a}`.
 
     :param key: PRNG key.
     :param a: shape parameter, greater than 0.
@@ -126,7 +127,7 @@ def sample_log_gamma(key: Array, a: ArrayLike) -> Array:
         h = c * random.normal(key_x, a.shape, dtype)
         inside = h > -1.0
         h = jnp.where(inside, h, 0.0)
-        # log(1 + h) - h + h²/2 - h³/3, of which d can be 10^7 times as large
+        # log(1 + h) - h + h²/2 - h³/3, to be multiplied by a d of up to 10^7
         near = jnp.abs(h) < 0.1
         k = jnp.where(near, h, 0.0)
         series = -(k**4) * (1 / 4 - k * (1 / 5 - k * (1 / 6 - k * (1 / 7 - k / 8))))
@@ -149,13 +150,13 @@ def sample_log_gamma(key: Array, a: ArrayLike) -> Array:
 def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:
     r"""Exact draws of a count u with probability ∝ :math:`\frac{x^u}{u!} \frac{Γ(u+n)}{Γ(u)}`.
 
-    With n = 0 it is Poisson(x); with n > 0 it is at least 1. The probabilities are log-concave, so
-    the rejection method of [2] applies: an envelope that is flat around the mode, and geometric
-    beyond two counts on either side of it, where the probability has fallen by about 1 in the
-    logarithm.
+    With n = 0 the distribution is Poisson(x); with n > 0 the count is at least 1. The probabilities
+    are log-concave, so the rejection method of [2] applies. The envelope is flat around the mode
+    and geometric beyond two counts, one on either side of it, where the log probability has fallen
+    by about 1.
 
     :param key: PRNG key.
-    :param x: greater than 0.
+    :param x: positive.
     :param n: a whole number, 0 or more.
     :return: draws of the broadcast shape of ``x`` and ``n``, whole numbers as floats.
     """
@@ -164,7 +165,8 @@ def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:
     x, n = jnp.maximum(x.ravel(), 1e-30), n.ravel()
     has_n = n > 0
     least = jnp.where(has_n, 1.0, 0.0)
-    # the ratio of neighbours, x (u + n) / (u (u + 1)) or x / (u + 1), falls below 1 from here on
+    # from the mode on, the ratio p(u + 1) / p(u), which is x (u + n) / (u (u + 1)) or, with n = 0,
+    # x / (u + 1), is below 1
     half = 0.5 * (x - 1.0)
     root = jnp.sqrt(half * half + x * n)
     above = jnp.where(half < 0, x * n / jnp.maximum(root - half, 1e-30), half + root)
@@ -185,7 +187,7 @@ def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:
         has_n, 2.0 / jnp.maximum(mode, 1.0) - 1.0 / (mode + n), 1.0 / jnp.maximum(mode, 1.0)
     )
     width = jnp.maximum(jnp.ceil(1.2 / jnp.sqrt(jnp.maximum(curvature, 1e-30))), 2.0)
-    # the first counts of the tails, and by how much each of the next is less at least
+    # the first counts of the tails, and a lower bound on the fall from each count to the next
     right, left = width, jnp.minimum(width, mode - least + 1.0)
     log_right, log_left = fall(right), fall(-left)
     slope_right = jnp.minimum(log_right - fall(right - 1.0), -1e-6)
@@ -229,7 +231,7 @@ def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:
 def sample_truncated_geometric(key: Array, theta: ArrayLike, m: ArrayLike) -> Array:
     r"""Exact draws of a code ``k = 0..m`` with probability :math:`e^{-k\theta}/\psi_m(\theta)`.
 
-    By inversion; at ``theta = 0`` codes are uniform.
+    They are drawn by inversion; at ``theta = 0`` codes are uniform.
 
     :param key: PRNG key.
     :param theta: concentration, at least 0.
@@ -240,9 +242,9 @@ def sample_truncated_geometric(key: Array, theta: ArrayLike, m: ArrayLike) -> Ar
     theta = jnp.maximum(theta, 1e-25)
     scaled = (m + 1.0) * theta
     uniform = _fine_uniform(key, theta.shape, theta.dtype)
-    # An exponential variable truncated at (m+1)θ, cut into steps of θ. For nearly uniform codes
-    # it is the inverse of its distribution function, else that of its survival function: small
-    # uniforms have more digits, and are then the rare large codes.
+    # An exponential variable truncated at (m+1)θ, divided into steps of θ. For nearly uniform codes
+    # its distribution function is inverted, otherwise its survival function: small uniforms have
+    # more digits, and there they give the rare large codes.
     small = scaled < 1.0
     low = -jnp.log1p(uniform * jnp.expm1(-jnp.where(small, scaled, 1.0)))
     high = -jnp.log(jnp.exp(-scaled) - uniform * jnp.expm1(-scaled))
@@ -258,19 +260,19 @@ def slice_sample(
     num_steps: int = 16,
     lower: ArrayLike = 0.0,
 ) -> Array:
-    r"""One slice-sampling update of each of an array of independent coordinates.
+    r"""Update each entry of an array of independent coordinates by slice sampling.
 
     Stepping out and shrinkage, figures 3 and 5 of [3]. The level of the slice is relative to the
-    current point, so that only differences of the log density are needed, and those can be
-    float32-safe. The update leaves each density invariant whatever ``width`` and ``num_steps``.
+    current point, so only differences of the log density are needed, which can be made safe for
+    float32. The update leaves each density invariant for any ``width`` and ``num_steps``.
 
     :param key: PRNG key.
     :param x: current points, at least ``lower``.
     :param log_density_difference: maps ``(x, delta)`` to the log density at ``x + delta`` less
-        that at ``x``, elementwise. It is called with ``x + delta`` at least ``lower`` only.
-    :param width: initial width of the interval, a typical one of the slice; may be an array. A gap
-        in the support that is wider is not crossed.
-    :param num_steps: greatest width of the interval, in units of ``width``.
+        that at ``x``, elementwise. It is only called with ``x + delta`` at least ``lower``.
+    :param width: initial width of the interval, a typical width of the slice; may be an array.
+        Wider gaps in the support are not crossed.
+    :param num_steps: largest width of the interval, in units of ``width``.
     :param lower: lower end of the support.
     :return: new points, of the shape of ``x``.
     """
@@ -285,7 +287,7 @@ def slice_sample(
 
     left = -width * _fine_uniform(key_place, x.shape, x.dtype)
     right = left + width
-    # The allowance of steps is split at random between the two sides, as exactness asks.
+    # The steps allowed are split at random between the two sides, which exactness requires.
     left_steps = random.randint(key_steps, (x.size,), 0, num_steps).reshape(x.shape)
     right_steps = num_steps - 1 - left_steps
 
@@ -295,7 +297,7 @@ def slice_sample(
         at_right = ~at_left & (right_steps > 0)
         end = jnp.where(at_left, jnp.maximum(left, lowest), right)
         go = above_level(end) & ~(at_left & (left <= lowest))
-        # An end that is out of the slice has used up its steps.
+        # An end outside the slice gets no further steps.
         return (
             jnp.where(at_left & go, left - width, left),
             jnp.where(at_right & go, right + width, right),
@@ -321,7 +323,7 @@ def slice_sample(
     def shrinking(state):
         return (state[0] < _MAX_TRIES) & ~jnp.all(state[-1])
 
-    # Below the support there is nothing to accept, so the interval may be cut there at once.
+    # Points below the support are never accepted, so the interval may be cut there at once.
     left = jnp.maximum(left, lowest)
     start = (0, key_shrink, left, right, jnp.zeros_like(x), jnp.zeros(x.shape, bool))
     delta = lax.while_loop(shrinking, shrink, start)[4]

@@ -1,20 +1,20 @@
-r"""The normaliser of a stage, the integral B̃eta over its concentration, and their ratios.
+r"""The normaliser of a stage, its integral over the concentration (B̃), and their ratios.
 
 A stage with codes ``0..m`` and concentration :math:`\theta` has the normaliser
 
 .. math::  \psi_m(\theta) = \sum_{k=0}^m e^{-k\theta}
            = e^{-m\theta/2}\, \frac{\sinh((m+1)\theta/2)}{\sinh(\theta/2)},
 
-and the conjugate posterior of its concentration the log-concave density
+and the conjugate posterior of its concentration has the log-concave density
 
 .. math::  p(\theta) \propto e^{-a\theta} \psi_m(\theta)^{1-b}, \qquad \theta \ge 0,
 
 whose normaliser is :math:`\tilde B(a, b, m)`, equation (14) of Meilă & Chen (2010).
 
-Everything is meant for float32: with :math:`a, b \sim 10^7` a difference of two large logarithms
-has no digits left, so the functions below return differences and ratios directly. They broadcast
-over all arguments and work under ``jit``, ``vmap`` and ``grad``; the largest code ``m`` may be an
-integer array or traced, and is not differentiated.
+All functions are accurate in float32. With :math:`a, b \sim 10^7` a difference of two large
+logarithms has no digits left, so the functions below return differences and ratios directly. They
+broadcast over all arguments and work under ``jit``, ``vmap`` and ``grad``. The largest code ``m``
+may be an integer array or traced; it is not differentiated.
 
 **References**
 
@@ -42,14 +42,14 @@ _H_SERIES = (
     2.0 / 127702575.0,
     -3617.0 / 2605132530000.0,
 )
-# The series serves (m+1)θ below this value, the closed forms the rest.
+# The series is used for (m+1)θ below this value, the closed forms above it.
 _SMALL = 2.0
-# Stands for θ = 0 in closed forms that are smooth there but divide by θ.
+# Replaces θ = 0 in closed forms that are smooth there but divide by θ.
 _TINY = 1e-25
 
-# Quadrature on either side of the mode reaches to where the density is e^-18 of its maximum.
-# Gauss–Legendre nodes go through the smooth step 3v² - 2v³, which crowds them at both ends:
-# at the mode, and near 0 where the density may bend on the scale 1/m.
+# Quadrature on either side of the mode extends to where the density is e^-18 of its maximum.
+# Gauss–Legendre nodes are mapped by the smooth step 3v² - 2v³, which concentrates them at both
+# ends: at the mode, and near 0, where the density may change on the scale 1/m.
 _QUADRATURE_DROP = 18.0
 _LEGENDRE_NODES, _LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(32)
 _V = 0.5 * (_LEGENDRE_NODES + 1.0)
@@ -58,14 +58,14 @@ _QUADRATURE_WEIGHTS = 3.0 * _LEGENDRE_WEIGHTS * _V * (1.0 - _V)
 
 
 def as_floats(*args: ArrayLike) -> tuple[Array, ...]:
-    """The arguments as arrays of one floating type: float32, or wider if one of them is."""
+    """Convert the arguments to arrays of one floating type: float32, or wider if one of them is."""
     floats = [x for x in args if jnp.issubdtype(jnp.result_type(x), jnp.floating)]
     dtype = jnp.result_type(*floats, jnp.float32)
     return tuple(jnp.asarray(x, dtype) for x in args)
 
 
 def _h_derivatives(x: Array) -> tuple[Array, Array]:
-    """First and second derivative of ``h`` by its series, for ``|x| <= 1``."""
+    """First and second derivative of ``h``, by its series, for ``|x| <= 1``."""
     square = x * x
     first, second = jnp.zeros_like(x), jnp.zeros_like(x)
     for k, c in reversed(list(enumerate(_H_SERIES, start=1))):
@@ -77,9 +77,9 @@ def _h_derivatives(x: Array) -> tuple[Array, Array]:
 def _h_difference(x: Array, dx: Array) -> Array:
     """``h(x + dx) - h(x)`` without cancellation, for arguments in [-1, 1]."""
     low, high = x * x, (x + dx) * (x + dx)
-    # Horner's rule for the polynomial in x^2 and its divided difference together. The value is
-    # taken at the far end: loops over dx at fixed x would else have its terms moved out, one by
-    # one, at a cost in compile time.
+    # Horner's rule for the polynomial in x^2 and for its divided difference. The value is taken at
+    # the far end, because the compiler would otherwise move its terms one by one out of loops over
+    # dx at fixed x, at a cost in compile time.
     value, slope = jnp.zeros_like(high), jnp.zeros_like(high)
     for c in reversed(_H_SERIES):
         slope = slope * low + value
@@ -99,19 +99,19 @@ def _moments(theta: Array, m: Array) -> tuple[Array, Array]:
     """Mean and variance of a code."""
     size = m + 1.0
     small = size * theta < _SMALL
-    # cumulants of the uniform codes of θ = 0, less the series of what θ takes away
+    # cumulants of uniform codes (θ = 0), less a series in θ
     x = 0.5 * jnp.where(small, theta, 0.0)
     first, second = _h_derivatives(x)
     first_scaled, second_scaled = _h_derivatives(size * x)
     near_mean = 0.5 * (m - size * first_scaled + first)
     near_var = 0.25 * (size * size * second_scaled - second)
-    # those of a geometric variable, less those of another on the multiples of m + 1
+    # cumulants of a geometric variable, less those of another on the multiples of m + 1
     t = jnp.where(small, 1.0, theta)
     odds = jnp.exp(-t) / -jnp.expm1(-t)
     odds_scaled = size * jnp.exp(-size * t) / -jnp.expm1(-size * t)
     far_mean = odds - odds_scaled
     far_var = odds * (1.0 + odds) - odds_scaled * (size + odds_scaled)
-    # Fused operations may leave a rounding error where nothing is to be left.
+    # Fused operations may leave a rounding error where the result is exactly 0.
     mean = jnp.where(m > 0.0, jnp.where(small, near_mean, far_mean), 0.0)
     return mean, jnp.where(m > 0.0, jnp.where(small, near_var, far_var), 0.0)
 
@@ -140,7 +140,7 @@ def _mean_code_jvp(primals, tangents):
 def log_psi(theta: ArrayLike, m: ArrayLike) -> Array:
     r"""Log normaliser :math:`\ln \psi_m(\theta)` of a stage, equation (3) of [1].
 
-    :param theta: concentration, at least 0 (0 itself is fine: the value is ``log(m + 1)``).
+    :param theta: concentration, at least 0 (at 0 the value is ``log(m + 1)``).
     :param m: largest code.
     :return: the log normaliser; its derivative in ``theta`` is minus :func:`mean_code`.
     """
@@ -168,17 +168,17 @@ def var_code(theta: ArrayLike, m: ArrayLike) -> Array:
 
 
 def _split_step(theta: Array, delta: Array, m: Array) -> tuple[Array, Array, Array, Array]:
-    """Cut the step from θ to θ + δ at (m+1)θ = 2.
+    """Split the step from θ to θ + δ at (m+1)θ = 2.
 
-    :return: start and length of the part below, lower end and signed length of that above.
+    :return: start and length of the part below, lower end and signed length of the part above.
     """
     cut = _SMALL / (m + 1.0)
     end = theta + delta
     lower = jnp.minimum(theta, end)
     is_below = theta < cut
-    # A step that does not cross keeps its length to the last bit.
+    # A step that does not cross the cut keeps its length to the last bit.
     below = jnp.where(is_below, jnp.minimum(delta, cut - theta), jnp.minimum(end - cut, 0.0))
-    # Not min and max: at θ = cut those would halve the derivative.
+    # min and max would halve the derivative at θ = cut.
     start = jnp.where(is_below, theta, cut)
     return start, below, jnp.where(lower < cut, cut, lower), delta - below
 
@@ -191,9 +191,9 @@ def _near_difference(theta: Array, delta: Array, m: Array) -> Array:
 
 
 def _far_difference(low: Array, delta: Array, m: Array) -> Array:
-    """``ln psi`` at one end less that at the other, for ends ``low`` and ``low + |δ|``.
+    """Change of ``ln psi`` between ``low`` and ``low + |δ|``, with the sign of the step δ.
 
-    The sign is that of a step δ; written from the lower end upwards nothing overflows.
+    Written from the lower end upwards, so that nothing overflows.
     """
 
     # Unlike sign and abs, these have the right derivative at 0.
@@ -211,8 +211,8 @@ def _far_difference(low: Array, delta: Array, m: Array) -> Array:
 def log_psi_difference(theta: ArrayLike, delta: ArrayLike, m: ArrayLike) -> Array:
     r"""The difference :math:`\ln \psi_m(\theta + \delta) - \ln \psi_m(\theta)`.
 
-    It keeps its relative accuracy however small ``delta`` is, so that it may be multiplied by
-    the size of a cluster.
+    Its relative accuracy holds for any small ``delta``, so that it may be multiplied by the size of
+    a cluster.
 
     :param theta: concentration, at least 0.
     :param delta: step, of either sign, with ``theta + delta`` at least 0.
@@ -250,8 +250,8 @@ def log_density_difference(
 def concentration_mode(a: ArrayLike, b: ArrayLike, m: ArrayLike) -> Array:
     r"""Mode of the density :math:`\propto e^{-a\theta}\psi_m(\theta)^{1-b}` on ``θ >= 0``.
 
-    With data alone it is the maximum likelihood estimate, where :func:`mean_code` equals
-    ``a / (b - 1)``; it is 0 when the codes are no smaller than uniform ones.
+    Without a prior it is the maximum likelihood estimate, where :func:`mean_code` equals
+    ``a / (b - 1)``; it is 0 if the codes are on average no smaller than uniform ones.
 
     :param a: prior and data codes, :math:`\nu r + S`.
     :param b: prior and data counts, :math:`\nu + N + 1`.
@@ -262,13 +262,16 @@ def concentration_mode(a: ArrayLike, b: ArrayLike, m: ArrayLike) -> Array:
 
 
 def mode_and_variance(a: Array, b: Array, m: Array) -> tuple[Array, Array]:
-    """:func:`concentration_mode`, and about the variance of a code there; all of one shape."""
+    """:func:`concentration_mode` and the approximate variance of a code there.
+
+    All arguments and results have one shape.
+    """
     count = b - 1.0
     interior = a < 0.5 * count * m
     target_mean = jnp.where(interior, a, 1.0) / jnp.where(interior, count, 1.0)
     largest = jnp.where(interior, m, 1.0)
-    # log(1 + 1/mean) equals θ if m is infinite, and is convex in θ with a slope in [1/3, 1]
-    # for every m, so that Newton's steps from above need no safeguard.
+    # log(1 + 1/mean) equals θ for infinite m. For every m it is convex in θ with a slope in
+    # [1/3, 1], so Newton's steps from above need no safeguard.
     target = jnp.minimum(jnp.log1p(1.0 / target_mean), 80.0)
 
     def newton(_, state):
@@ -282,10 +285,10 @@ def mode_and_variance(a: Array, b: Array, m: Array) -> tuple[Array, Array]:
 
 
 class Fall(NamedTuple):
-    """Points right and left of a mode, each on an axis of length 2 in front of the others."""
+    """Points right and left of a mode, along a leading axis of length 2."""
 
     distance: Array
-    """distance from the mode, to the left at most the mode itself"""
+    """distance from the mode; to the left at most the mode itself"""
     drop: Array
     """how far the log density has fallen"""
     slope: Array
@@ -300,13 +303,13 @@ def points_of_fall(
     :param mode: first value of :func:`mode_and_variance`, of the shape of ``a``, ``b`` and ``m``.
     :param variance: its second value.
     :param drop: the fall wanted.
-    :param num_steps: steps of the search; the fall is within 1e-3 of ``drop`` after 5, and between
-        1 and 1.4 times it after 3.
+    :param num_steps: steps of the search; the fall is within 1e-3 of ``drop`` after 5 steps, and
+        between 1 and 1.4 times ``drop`` after 3.
     """
     side = jnp.array([1.0, -1.0], mode.dtype).reshape((2,) + (1,) * mode.ndim)
     mode, variance, a, b, m = (x[None] for x in (mode, variance, a, b, m))
     count = b - 1.0
-    # A mode at 0 may have a slope to the right.
+    # At a mode of 0 the density may have a slope to the right.
     edge_slope = jnp.where(mode > 0.0, 0.0, jnp.maximum(a - 0.5 * count * m, 0.0))
     edge_slope = jnp.where(side > 0.0, edge_slope, 0.0)
     root = jnp.sqrt(edge_slope * edge_slope + 2.0 * drop * count * variance)
@@ -317,8 +320,8 @@ def points_of_fall(
         distance = jnp.minimum(state[0], limit)
         fallen = -log_density_difference(mode, side * distance, a, b, m)
         slope = side * (a - count * mean_code(mode + side * distance, m))
-        # In log-log scale the fall is a line between the powers 1 and 2 to the right, and
-        # convex to the left.
+        # On log-log scale the fall has a slope between 1 and 2 to the right, and is convex to the
+        # left.
         positive = jnp.maximum(fallen, 1e-20)
         power = jnp.clip(distance * slope / positive, 1.0, 100.0)
         better = distance * jnp.exp(jnp.log(drop / positive) / power)
@@ -333,7 +336,7 @@ def _mode_and_log_integral(a: Array, b: Array, m: Array) -> tuple[Array, Array]:
     # Flat arrays compile and run faster than those with a short last axis.
     shape = a.shape
     a, b, m = a.ravel(), b.ravel(), m.ravel()
-    # Nodes are held fixed under differentiation; the integral does not depend on them.
+    # Nodes are constant under differentiation, because the integral does not depend on them.
     fixed_a, fixed_b = lax.stop_gradient(a), lax.stop_gradient(b)
     mode, variance = mode_and_variance(fixed_a, fixed_b, m)
     ends = points_of_fall(mode, variance, fixed_a, fixed_b, m, _QUADRATURE_DROP, num_steps=5)
@@ -352,10 +355,10 @@ def log_beta_tilde(a: ArrayLike, b: ArrayLike, m: ArrayLike) -> Array:
 
     .. math::  \tilde B(a, b, m) = \int_0^\infty e^{-a\theta} \psi_m(\theta)^{1-b} d\theta.
 
-    By quadrature, with 32 nodes on either side of the mode.
+    It is computed by quadrature, with 32 nodes on either side of the mode.
 
-    .. note:: The Beta-Gibbs sampler of [1] puts :math:`B(a, b)` in its place, the same integral
-        with ``m`` infinite. That is harmless where :math:`(m+1)\theta` is large only. For
+    .. note:: The Beta-Gibbs sampler of [1] replaces it by :math:`B(a, b)`, the same integral
+        with ``m`` infinite. That is accurate only where :math:`(m+1)\theta` is large. For
         ``m = 9`` and a cluster of 100 rankings with mean codes (``a = S + 1``, ``b = 102``), the
         errors of :math:`\ln B`, and of the log probability of code 0 and of code 9
         (:func:`log_beta_ratio` less :func:`log_beta_tilde_ratio`), are
@@ -386,23 +389,23 @@ def log_beta_tilde_ratio(a: ArrayLike, b: ArrayLike, m: ArrayLike, s: ArrayLike)
     r"""The ratio :math:`\ln \tilde B(a+s, b+1, m) - \ln \tilde B(a, b, m)`.
 
     It is the log predictive probability of a code, one factor of Lemma 6 of [1]: given the codes
-    of a cluster, summed up in ``a`` and ``b``, the next ranking has code ``s`` with this
-    probability. Over ``s = 0..m`` it sums to one, equation (16). Each integral is taken relative to
-    its own mode, and the change of log density between the two modes is a single difference, so
-    that nothing of the size of the cluster is left.
+    of a cluster, summarised in ``a`` and ``b``, the next ranking has code ``s`` with this
+    probability. The probabilities of ``s = 0..m`` sum to one, equation (16). Each integral is taken
+    relative to its own mode, and the change of log density between the two modes is computed as a
+    single difference, so that no term grows with the size of the cluster.
 
     :param a: :math:`\nu r + S > 0`, prior and data codes.
     :param b: :math:`\nu + N + 1 \ge 1`, prior and data counts.
     :param m: largest code.
     :param s: the code, from 0 to ``m``.
-    :return: the log probability, of the broadcast shape; what does not depend on ``s`` is
+    :return: the log probability, of the broadcast shape; terms that do not depend on ``s`` are
         computed once.
     """
     a, b, m, s = as_floats(a, b, m, s)
     a, b, m = jnp.broadcast_arrays(a, b, m)
     mode, log_integral = _mode_and_log_integral(a, b, m)
     tilted, tilted_log_integral = _mode_and_log_integral(*jnp.broadcast_arrays(a + s, b + 1.0, m))
-    # Rounding moves the far end of a step, which does no harm at the mode.
+    # Rounding moves the far end of a step, which has no effect to first order at the mode.
     change = -log_density_difference(tilted, mode - tilted, a, b, m)
     peak = change - s * tilted - _log_psi(tilted, m)
     return peak + tilted_log_integral - log_integral
@@ -411,8 +414,9 @@ def log_beta_tilde_ratio(a: ArrayLike, b: ArrayLike, m: ArrayLike, s: ArrayLike)
 def log_beta_tilde_change(a: ArrayLike, b: ArrayLike, m: ArrayLike, s: ArrayLike) -> Array:
     r"""The ratio :math:`\ln \tilde B(a+s, b, m) - \ln \tilde B(a, b, m)`.
 
-    The log Bayes factor of two centers whose codes sum to ``s`` more and ``a``. ``s`` may be
-    negative as long as ``a + s > 0``; written as a difference of modes, not of large numbers.
+    It is the log Bayes factor of two centers, one with codes that sum (with those of the prior) to
+    ``a + s``, the other to ``a``. ``s`` may be negative as long as ``a + s > 0``. It is computed
+    from a difference of modes, not of large numbers.
     """
     a, b, m, s = jnp.broadcast_arrays(*as_floats(a, b, m, s))
     mode, log_integral = _mode_and_log_integral(a, b, m)
@@ -431,12 +435,12 @@ def _stirling_remainder(x: Array) -> Array:
 def log_beta_ratio(a: ArrayLike, b: ArrayLike, s: ArrayLike) -> Array:
     r"""The ratio :math:`\ln B(a+s, b+1) - \ln B(a, b)`, the weight of a code in Beta-Gibbs.
 
-    It is :func:`log_beta_tilde_ratio` with an unbounded code, in four logarithms. Written as
+    It is :func:`log_beta_tilde_ratio` for an unbounded code, in four logarithms. Written as
 
     .. math::  \ln\frac{b}{a+b+s} + \ln\frac{\Gamma(a+s)\,\Gamma(a+b)}{\Gamma(a)\,\Gamma(a+b+s)},
 
-    the second term is a second difference of :math:`\ln\Gamma`, and Stirling's formula leaves
-    of it only terms no larger than itself.
+    its second term is a second difference of :math:`\ln\Gamma`, which Stirling's formula reduces to
+    terms no larger than the difference itself.
 
     :param a: positive.
     :param b: positive.
@@ -444,7 +448,7 @@ def log_beta_ratio(a: ArrayLike, b: ArrayLike, s: ArrayLike) -> Array:
     :return: the log weight, to a few units in the last place.
     """
     a, b, s = as_floats(a, b, s)
-    # Γ(x) = Γ(x + 2) / (x (x + 1)) brings small arguments within reach of Stirling's formula.
+    # Γ(x) = Γ(x + 2) / (x (x + 1)) shifts small arguments to where Stirling's formula is accurate.
     width, area = s + b, s * b
     shift = (1.0 + area / (a * (a + width))) * (1.0 + area / ((a + 1.0) * (a + 1.0 + width)))
     first = jnp.log(b / ((a + width) * shift))
@@ -464,7 +468,7 @@ def log_beta_ratio(a: ArrayLike, b: ArrayLike, s: ArrayLike) -> Array:
 
 
 def log_gamma_ratio(x: ArrayLike, d: ArrayLike) -> Array:
-    r"""The ratio :math:`\ln\Gamma(x+d) - \ln\Gamma(x)`, also where ``d`` is small beside ``x``.
+    r"""The ratio :math:`\ln\Gamma(x+d) - \ln\Gamma(x)`, accurate for ``d`` small beside ``x`` too.
 
     :param x: positive.
     :param d: step, of either sign, with ``x + d`` positive.
@@ -474,7 +478,7 @@ def log_gamma_ratio(x: ArrayLike, d: ArrayLike) -> Array:
     x, d = as_floats(x, d)
     shift = sum(jnp.log1p(d / (x + i)) for i in range(4))
     y = x + 4.0
-    # The remainder is 1/(12 y) - 1/(360 y^3) + …, whose difference has the factor d.
+    # The difference of the remainders 1/(12 y) - 1/(360 y^3) + … has the factor d.
     u, v = 1.0 / y, 1.0 / (y + d)
     squares = u * u + u * v + v * v
     fourths = squares * squares - u * v * (u + v) ** 2
@@ -485,7 +489,7 @@ def log_gamma_ratio(x: ArrayLike, d: ArrayLike) -> Array:
 def log_bessel_ie(nu: ArrayLike, x: ArrayLike) -> Array:
     r"""Logarithm of :math:`e^{-x} I_ν(x)`, the modified Bessel function of the first kind.
 
-    By its power series where ν and x are small, otherwise by the uniform expansion of Debye.
+    Computed by its power series where ν and x are small, otherwise by Debye's uniform expansion.
 
     :param nu: order ν > -1.
     :param x: positive.
@@ -494,7 +498,7 @@ def log_bessel_ie(nu: ArrayLike, x: ArrayLike) -> Array:
     nu, x = jnp.broadcast_arrays(*as_floats(nu, x))
     size = jnp.sqrt(nu * nu + x * x)
     large = size > 24.0
-    # the series, of which 60 terms suffice; arguments are kept where nothing overflows
+    # 60 terms of the series suffice; arguments are clipped so that nothing overflows
     a, y = jnp.where(large, 0.0, nu), jnp.where(large, 1.0, x)
     k = jnp.arange(60, dtype=x.dtype)
     terms = 2.0 * k * jnp.log(0.5 * y)[..., None] - gammaln(k + 1.0)

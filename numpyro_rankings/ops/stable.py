@@ -1,7 +1,7 @@
-r"""Positive stable variables, their density, and draws with an exponential tilt.
+r"""Positive stable variables: their density, and draws with an exponential tilt.
 
-The variable with Laplace transform :math:`E\,e^{-sX} = e^{-s^σ}`, 0 < σ < 1, has the density of
-Zolotarev
+The variable with Laplace transform :math:`E\,e^{-sX} = e^{-s^σ}`, 0 < σ < 1, has the density
+(Zolotarev's formula)
 
 .. math:: f_σ(x) = \frac{σ}{1-σ}\, \frac1π \int_0^π x^{-1/(1-σ)} A(u)\, e^{-A(u) x^{-σ/(1-σ)}} du,
     \qquad A(u) = \left(\frac{\sin^σ(σu) \sin^{1-σ}((1-σ)u)}{\sin u}\right)^{1/(1-σ)}.
@@ -21,12 +21,12 @@ from jax import Array, lax, random
 from jax.typing import ArrayLike
 
 _MAX_TRIES = 500
-# nodes s of the trapezoidal rule in the log odds of u/π, where the integrand falls off smoothly
+# nodes of the trapezoidal rule in the log odds of u/π, where the integrand decays smoothly
 _NODES = np.linspace(-40.0, 40.0, 641)
 
 
 def _log_sinc(x: Array) -> Array:
-    """log(sin(x) / x), with all its digits near 0."""
+    """log(sin(x) / x), accurate near 0."""
     y = x * x
     series = -y * (1 / 6 + y * (1 / 180 + y * (1 / 2835 + y * (1 / 37800 + y / 467775))))
     small = x < 0.7
@@ -35,7 +35,7 @@ def _log_sinc(x: Array) -> Array:
 
 
 def _log_fall(u: Array, left: Array, sigma: Array) -> Array:
-    """log of B(u)/B(0), which falls from 0 at u = 0, with B = A^{-(1-σ)}; ``left`` is π - u."""
+    """log B(u)/B(0) with B = A^{-(1-σ)}, which decreases from 0 at u = 0; ``left`` is π - u."""
     middle = u < 0.5 * math.pi
     near = _log_sinc(jnp.where(middle, u, 1.0))
     far = jnp.where(middle, 1.0, left)
@@ -60,7 +60,7 @@ def log_stable_density(log_x: ArrayLike, sigma: ArrayLike) -> Array:
     nodes = jnp.asarray(_NODES, log_x.dtype)
     u, left = math.pi * jax.nn.sigmoid(nodes), math.pi * jax.nn.sigmoid(-nodes)
     log_a = _log_a_at_zero(sigma) - _log_fall(u, left, sigma) / (1.0 - sigma)
-    # du/π = s(1 - s) times the step
+    # du/π = p(1 - p) times the step, p = u/π
     log_du = (
         jax.nn.log_sigmoid(nodes) + jax.nn.log_sigmoid(-nodes) + math.log(_NODES[1] - _NODES[0])
     )
@@ -71,11 +71,12 @@ def log_stable_density(log_x: ArrayLike, sigma: ArrayLike) -> Array:
 
 
 def sample_tilted_stable(key: Array, sigma: ArrayLike, log_tilt: ArrayLike) -> Array:
-    r"""Exact draw of log x from the density ∝ :math:`f_σ(x) e^{-λx}`, by double rejection [1].
+    r"""Exact draw of log x, x from the density ∝ :math:`f_σ(x) e^{-λx}`, by double rejection [1].
 
     :param key: PRNG key.
     :param sigma: σ, between 0 and 1.
     :param log_tilt: log λ, a scalar.
+    :return: log x, a scalar.
     """
     log_tilt = jnp.asarray(log_tilt, float)
     dtype = log_tilt.dtype
@@ -112,7 +113,7 @@ def sample_tilted_stable(key: Array, sigma: ArrayLike, log_tilt: ArrayLike) -> A
         log_rho = math.log(math.pi) + power * jnp.expm1(-log_fall)
         log_rho += jnp.log(envelope) - jnp.log((1.0 + half) * root / zeta + z)
         log_level = jnp.log(uniforms[2]) + log_rho
-        # X given U, around its mode m, as a multiple 1 + d of it
+        # X given U, as the multiple 1 + d of its mode m
         a = jnp.exp(_log_a_at_zero(sigma) - log_fall / (1.0 - sigma))
         log_m = sigma * (jnp.log(b) + log_tilt - jnp.log(a))
         am = a * jnp.exp(log_m)

@@ -1,12 +1,12 @@
-"""Sums of what bears the same label, in a form that XLA compiles rightly.
+"""Sums over equal labels, in a form that XLA compiles correctly.
 
-XLA on CPUs (jaxlib 0.9.2 to 0.12; 0.9.1 is right) updates the operand of a scatter in place also
-where the array of indices is the same array: ``jnp.zeros(1, int32).at[zeros].add(values)``, of as
-many chains as values, has two int32 arrays of zeros of the same shape, which the compiler makes
-one. The first sum that is written is then read as an index. So there is no scatter for a single
-label here; sums over more labels have accumulators of another shape than that of the indices; and
-scatters at several indices, where shapes may coincide, do not know theirs at compile time (see
-``tests/test_xla.py``).
+XLA on CPUs (jaxlib 0.9.2 to 0.12; 0.9.1 is correct) updates the operand of a scatter in place even
+where the same array also holds the indices. ``jnp.zeros(1, int32).at[zeros].add(values)``, run for
+as many chains as there are values, has two int32 arrays of zeros of the same shape, which the
+compiler merges into one. The first sum that is written is then read as an index. The functions here
+avoid this in three ways: a single label needs no scatter; sums over more labels have accumulators
+whose shape differs from that of the indices; and in scatters at several indices, where shapes may
+coincide, the compiler cannot know the indices (see the tests of XLA).
 """
 
 from typing import Any
@@ -18,9 +18,9 @@ from jax.typing import ArrayLike
 
 
 def sum_by_label(values: Array, labels: Array, num_labels: int) -> Array:
-    """Sums along the first axis over equal labels.
+    """Sum the values along the first axis over equal labels.
 
-    :param values: of shape (entries, …).
+    :param values: (entries, …).
     :param labels: from 0 to ``num_labels - 1``, (entries,).
     :return: (num_labels, …), of the type of the values.
     """
@@ -31,13 +31,13 @@ def sum_by_label(values: Array, labels: Array, num_labels: int) -> Array:
 
 
 def count_by_label(labels: Array, num_labels: int) -> Array:
-    """How many entries have each label, int32 (num_labels,)."""
+    """Number of entries with each label, int32 (num_labels,)."""
     return sum_by_label(jnp.ones(labels.shape, jnp.int32), labels, num_labels)
 
 
 def scatter_add(table: Array, indices: Any, values: ArrayLike) -> Array:
-    """``table.at[indices].add(values, mode="drop")``, of indices that the compiler does not know.
+    """``table.at[indices].add(values, mode="drop")``, with the indices hidden from the compiler.
 
-    :param indices: an array or a tuple of them.
+    :param indices: an array or a tuple of arrays.
     """
     return table.at[jax.lax.optimization_barrier(indices)].add(values, mode="drop")

@@ -1,4 +1,4 @@
-"""Draws into answers."""
+"""Summaries of draws: consensus orderings, cluster profiles, predictions, predictive densities."""
 
 from numpyro_rankings.summaries.further_lists import PredictedItems, predict_items
 from numpyro_rankings.summaries.orderings import (

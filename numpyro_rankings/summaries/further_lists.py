@@ -1,4 +1,4 @@
-"""How many new items further lists would bring."""
+"""Prediction of the items in further lists, from draws of a fitted pool of items."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -10,16 +10,16 @@ from jax import Array
 from scipy.special import gammaln as gammaln_np
 from scipy.special import logsumexp as logsumexp_np
 
-from numpyro_rankings.datasets.pools import Pool, seat_tokens
-from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.item_pool import Pool, seat_tokens
+from numpyro_rankings.ops.checks import check_positive, check_whole
 from numpyro_rankings.summaries.samples import check_draws
 
 
 class PredictedItems(NamedTuple):
-    """What further lists will show, one row for each draw.
+    """Numbers of items in further lists, one row for each draw.
 
-    - **distinct** - items in the first 1, 2, …, L of them, int (D, L).
-    - **new** - how many of these were in no list before, int (D, L).
+    - **distinct** - number of distinct items in the first 1, 2, …, L lists, int (D, L).
+    - **new** - how many of these items occur in no fitted list, int (D, L).
     """
 
     distinct: np.ndarray
@@ -36,34 +36,33 @@ def predict_items(
 ) -> PredictedItems:
     """Draw further lists from a fitted pool of items, and count the items in them.
 
-    The means over the draws are the expected numbers. For the processes before any data see
+    The means over the draws are the expected numbers. To simulate the processes without data, see
     :func:`~numpyro_rankings.datasets.simulate_gamma_process` and
-    :func:`~numpyro_rankings.datasets.simulate_dp_plackett_luce`. (The probability of each item, or
-    of a new one, to come next is the mean of ``weights`` and of ``unseen_weight``; in a mixture,
-    of a list of the cluster.)
+    :func:`~numpyro_rankings.datasets.simulate_dp_plackett_luce`. (The probabilities that each item,
+    or a new one, comes next are the means of ``weights`` and of ``unseen_weight``; in a mixture
+    they are those of a list of the cluster.)
 
     :param key: a JAX random key.
-    :param samples: of :class:`~numpyro_rankings.infer.GammaProcessPlackettLuceGibbs` or
-        :class:`~numpyro_rankings.infer.DPPlackettLuceGibbs`; each draw takes some 30 µs for each
-        list, in a mixture 0.1 ms and more, so thin them.
+    :param samples: samples of :class:`~numpyro_rankings.infer.GammaProcessPlackettLuceGibbs` or
+        :class:`~numpyro_rankings.infer.DPPlackettLuceGibbs`. Each draw takes about 30 µs for each
+        list, and 0.1 ms or more in a mixture, so thin them.
     :param num_lists: L.
-    :param length: m, items in each list.
-    :param sigma: what ``GammaProcessPlackettLuceGibbs`` was given; the samples do not tell.
-    :param tau: what ``DPPlackettLuceGibbs`` was given; the samples do not tell.
+    :param length: m, number of items in each list.
+    :param sigma: the ``sigma`` of ``GammaProcessPlackettLuceGibbs``, which the samples do not hold.
+    :param tau: the ``tau`` of ``DPPlackettLuceGibbs``, which the samples do not hold.
     """
     check_draws(samples)
     check_whole("num_lists", num_lists)
     check_whole("length", length)
-    if not (np.isfinite(tau) and tau > 0):
-        raise ValueError(f"tau must be a positive number, got {tau!r}")
+    check_positive("tau", tau)
     rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
     number = np.shape(samples["weights"])[-1] if "weights" in samples else 0
     if "log_joint" not in samples:
         raise ValueError("the samples must be those of a kernel by itself, not of a block of Gibbs")
     if "phi" in samples and sigma != 0.0:
-        raise ValueError("sigma is for GammaProcessPlackettLuceGibbs; these samples are others")
+        raise ValueError("sigma is for samples of GammaProcessPlackettLuceGibbs only")
     if "phi" not in samples and tau != 1.0:
-        raise ValueError("tau is for DPPlackettLuceGibbs; these samples are others")
+        raise ValueError("tau is for samples of DPPlackettLuceGibbs only")
     if "phi" in samples:
         further: Iterator[Any] = _further_lists_of_mixture(rng, samples, num_lists, length, tau)
     elif "unseen_rate" not in samples:
@@ -71,7 +70,7 @@ def predict_items(
             "the samples must be those of GammaProcessPlackettLuceGibbs or DPPlackettLuceGibbs"
         )
     elif ("total_weight" in samples) != (sigma > 0):
-        raise ValueError("sigma must be what the kernel was given")
+        raise ValueError("sigma must be the one that the kernel was given")
     else:
         further = _further_lists_of_pool(rng, samples, num_lists, length, sigma)
     every = list(further)
@@ -80,7 +79,7 @@ def predict_items(
 
 
 def _growth(lists: list[list[int]], first: int) -> list[int]:
-    """How many items there are in the first 1, 2, … lists, of those with index ``first`` on."""
+    """Number of distinct items with index ``first`` or higher in the first 1, 2, … lists."""
     seen: set[int] = set()
     numbers = []
     for one in lists:
@@ -96,7 +95,7 @@ def _further_lists_of_pool(
     length: int,
     sigma: float,
 ) -> Iterator[list[list[int]]]:
-    """Lists of each draw; new items have the indices from K on."""
+    """Lists of each draw; new items have indices from K on."""
     draws = {name: np.asarray(value, float) for name, value in samples.items()}
     weights = draws["weights"].reshape(-1, draws["weights"].shape[-1])
     alpha, rate = draws["alpha"].ravel(), draws["unseen_rate"].ravel()
@@ -115,11 +114,11 @@ def _further_lists_of_mixture(
     length: int,
     tau: float,
 ) -> Iterator[list[list[int]]]:
-    """The same of a mixture; lists join clusters or open new ones.
+    """Lists of each draw of a mixture; a list joins a cluster or opens a new one.
 
-    Given the weights of what is unseen, in the root and in the clusters, who its items are does
-    not depend on the data: the normalised unseen root is a Dirichlet process of concentration α,
-    on whose atoms the tokens :math:`u_{j*}` of the clusters sit.
+    Given the unseen weights of the root and of the clusters, the unseen items are independent of
+    the data: the normalised unseen root is a Dirichlet process of concentration α, and the tokens
+    :math:`u_{j*}` of the clusters are draws from it.
     """
     lead = np.ndim(samples["log_joint"])
     draws = {
@@ -157,20 +156,24 @@ def _further_lists_of_mixture(
 
 
 def _draw_tokens(rng: np.random.Generator, x: float, alpha: float) -> int:
-    """u with probability ∝ x^u / (u! Γ(α + u))."""
-    # nothing of note is further than this from the mode, some √x
+    """Draw u with probability ∝ x^u / (u! Γ(α + u))."""
+    # the mode is about √x, and the probability beyond this range is negligible
     u = np.arange(int(np.sqrt(x) + 12.0 * x**0.25 + 40.0))
     log_p = u * np.log(max(x, 1e-300)) - gammaln_np(u + 1.0) - gammaln_np(u + alpha)
     return int(np.searchsorted(np.cumsum(np.exp(log_p - logsumexp_np(log_p))), rng.uniform()))
 
 
 class _UnseenPool:
-    """A cluster: the listed items, the atoms of the unseen root that it has, and items of its own.
+    """The items of a cluster: listed items, atoms of the unseen root, and items of its own.
 
-    The latter come up in size-biased order, each taking a Beta(1, α) share of what is left.
+    Its own items appear in size-biased order, each taking a Beta(1, α) share of the rest.
 
-    :param tables: tokens on each atom of the unseen root, of all clusters.
-    :param own: odd numbers not used yet, for items of one cluster; the atoms of the root are even.
+    :param atoms: weights of the listed items, (K,).
+    :param unseen: total weight of all other items.
+    :param tokens: number of tokens of the cluster on atoms of the unseen root.
+    :param tables: number of tokens of all clusters on each atom of the unseen root; updated in
+        place.
+    :param own: unused odd numbers, for items of one cluster; atoms of the root have even numbers.
     """
 
     def __init__(
@@ -193,7 +196,7 @@ class _UnseenPool:
         self.number, self.own = len(atoms), own
 
     def draw_list(self, rng: np.random.Generator, length: int) -> list[int]:
-        """One choice after the other, each in proportion to the weights still in play."""
+        """Draw a list: choose items in turn, in proportion to the weights still in play."""
         in_play = np.array(self.weights)
         chosen: list[int] = []
         while len(chosen) < length:

@@ -1,4 +1,4 @@
-"""Log likelihoods of rankings given draws."""
+"""Log likelihoods of rankings given draws: of Mallows mixtures, then of Plackett–Luce ones."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -18,82 +18,16 @@ from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.summaries.samples import batch_of_rows, occupied_slots
 
 
-def stage_orderings(orderings: ArrayLike, num_stages: int) -> Array:
-    """Lists cut or padded to ``num_stages`` places.
-
-    :param orderings: padded lists, shape ``(rows, T)``.
-    :return: int32, shape ``(rows, num_stages)``.
-    """
-    orderings = jnp.asarray(orderings, jnp.int32)[:, :num_stages]
-    missing = num_stages - orderings.shape[1]
-    return jnp.pad(orderings, ((0, 0), (0, missing)), constant_values=-1)
-
-
-def log_one_ranking(lengths: ArrayLike, num_items: int) -> Array:
-    """Log marginal of one list under an empty cluster: ``log (n-t)!/n!``, whatever the prior."""
-    left = num_items - jnp.asarray(lengths)
-    return gammaln(left + 1.0) - gammaln(num_items + 1.0)
-
-
-def log_cluster_likelihood(orderings: Array, center: Array, theta: Array) -> Array:
-    """Log likelihood of lists under the clusters of one draw.
-
-    :param orderings: padded lists, shape ``(rows, T)``.
-    :param center: shape ``(C, n)``.
-    :param theta: shape ``(C, T)``.
-    :return: shape ``(rows, C)``.
-    """
-    num_items, num_stages = center.shape[-1], theta.shape[-1]
-    log_normalizer = log_psi(theta, max_codes(num_items, num_stages))  # once for each cluster
-    codes = stage_codes(orderings[:, None, :], inverse_ordering(center))
-    by_stage = -theta * codes - log_normalizer
-    return jnp.sum(jnp.where(orderings[:, None, :] >= 0, by_stage, 0.0), axis=-1)
-
-
-def log_weights(sizes: Array, alpha: Array, num_components: int | None) -> tuple[Array, Array]:
-    """Log weights, not normalised, of the clusters and of all empty ones together.
-
-    :param sizes: cluster sizes of one draw, shape ``(C,)``.
-    :return: shapes ``(C,)`` and ``()``; an empty slot weighs nothing by itself.
-    """
-    occupied = sizes > 0
-    if num_components is None:
-        weight, log_empty = sizes.astype(alpha.dtype), jnp.log(alpha)
-    else:
-        share = alpha / num_components
-        weight = sizes + share
-        log_empty = jnp.log(share * (num_components - occupied.sum()))
-    return jnp.where(occupied, jnp.log(jnp.where(occupied, weight, 1)), -jnp.inf), log_empty
-
-
-def log_plackett_luce_likelihood(
-    draw: Mapping[str, Array], orderings: Array, offered: Array | None
-) -> Array:
-    """Log probability of every row in every component of one draw, shape ``(C, rows)``."""
-    weights = jnp.atleast_2d(draw["weights"])
-    log_weights = jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30)
-    unseen = jnp.log(jnp.atleast_1d(draw["unseen_weight"])) if "unseen_weight" in draw else None
-
-    def log_prob(one: tuple[Array, Array | None]) -> Array:
-        log_weights, unseen = one
-        model = TopTPlackettLuce(
-            log_weights, orderings.shape[1], unseen, offered, validate_args=False
-        )
-        return model.log_prob(orderings)
-
-    return jax.lax.map(log_prob, (log_weights, unseen))
-
-
 def pointwise_log_likelihood(
     samples: dict[str, Any], rankings: Rankings, num_components: int | None = None
 ) -> np.ndarray:
-    """Log probability of each ranking given the labels of all others, its own summed over.
+    """Log probability of each ranking given the labels of all others, summed over its own label.
 
-    With the ranking itself taken out of its cluster, ``N_c`` is one less there, so that under the
-    Dirichlet process it is the log of ``Σ_c N_c P(π | σ_c, θ_c) + α (n-t)!/n!`` over ``N - 1 + α``.
+    Under the Dirichlet process it is the log of ``Σ_c N_c P(π | σ_c, θ_c) + α (n-t)!/n!`` over
+    ``N - 1 + α``, where ``N_c`` does not count the ranking itself.
 
     :param samples: ``mcmc.get_samples(group_by_chain=True)``.
-    :param rankings: what was fitted.
+    :param rankings: the rankings that were fitted.
     :param num_components: ``None`` for the Dirichlet process.
     :return: float32, shape ``(chains, draws, N)``.
     """
@@ -103,7 +37,7 @@ def pointwise_log_likelihood(
     batch = batch_of_rows(clusters["center"].shape, num_stages, rankings.num_rows)
     orderings = stage_orderings(rankings.orderings, num_stages)
     log_one = log_one_ranking(rankings.lengths, rankings.num_items)
-    alpha = samples.get("alpha", jnp.ones((chains, draws)))  # has no part in a single population
+    alpha = samples.get("alpha", jnp.ones((chains, draws)))  # has no effect in a single population
     by_draw = {**clusters, "alpha": alpha, "assignments": samples["assignments"]}
     flat = {
         name: jnp.asarray(x).reshape(chains * draws, *jnp.shape(x)[2:])
@@ -125,12 +59,12 @@ def _pointwise(
     def one_draw(draw: dict[str, Array]) -> Array:
         sizes, alpha = draw["cluster_sizes"], draw["alpha"]
         num_slots = sizes.shape[0]
-        log_weight, _ = log_weights(sizes, alpha, num_components)
-        # Row c of these: the weights once a member has left cluster c.
+        log_weight, _ = log_cluster_weights(sizes, alpha, num_components)
+        # row c: the weights after a member has left cluster c
         left = sizes - jnp.eye(num_slots, dtype=sizes.dtype)
-        log_left, log_empty_left = jax.vmap(lambda s: log_weights(s, alpha, num_components))(
-            jnp.maximum(left, 0)
-        )
+        log_left, log_empty_left = jax.vmap(
+            lambda s: log_cluster_weights(s, alpha, num_components)
+        )(jnp.maximum(left, 0))
         log_own = jnp.diagonal(log_left)
 
         def one_row(row: tuple[Array, Array]) -> Array:
@@ -149,8 +83,68 @@ def _pointwise(
     return jax.lax.map(one_draw, draws)
 
 
+def log_cluster_weights(
+    sizes: Array, alpha: Array, num_components: int | None
+) -> tuple[Array, Array]:
+    """Unnormalised log weights of the occupied clusters, and of all empty ones together.
+
+    :param sizes: cluster sizes of one draw, shape ``(C,)``.
+    :return: shapes ``(C,)``, -inf for an empty slot, and ``()``.
+    """
+    occupied = sizes > 0
+    if num_components is None:
+        weight, log_empty = sizes.astype(alpha.dtype), jnp.log(alpha)
+    else:
+        share = alpha / num_components
+        weight = sizes + share
+        log_empty = jnp.log(share * (num_components - occupied.sum()))
+    return jnp.where(occupied, jnp.log(jnp.where(occupied, weight, 1)), -jnp.inf), log_empty
+
+
+def log_cluster_likelihood(orderings: Array, center: Array, theta: Array) -> Array:
+    """Log likelihood of lists under the clusters of one draw.
+
+    :param orderings: padded lists, shape ``(rows, T)``.
+    :param center: shape ``(C, n)``.
+    :param theta: shape ``(C, T)``.
+    :return: shape ``(rows, C)``.
+    """
+    num_items, num_stages = center.shape[-1], theta.shape[-1]
+    log_normalizer = log_psi(theta, max_codes(num_items, num_stages))  # once for each cluster
+    codes = stage_codes(orderings[:, None, :], inverse_ordering(center))
+    by_stage = -theta * codes - log_normalizer
+    return jnp.sum(jnp.where(orderings[:, None, :] >= 0, by_stage, 0.0), axis=-1)
+
+
+def stage_orderings(orderings: ArrayLike, num_stages: int) -> Array:
+    """Truncate or pad lists to ``num_stages`` places.
+
+    :param orderings: padded lists, shape ``(rows, T)``.
+    :return: int32, shape ``(rows, num_stages)``.
+    """
+    orderings = jnp.asarray(orderings, jnp.int32)[:, :num_stages]
+    missing = num_stages - orderings.shape[1]
+    return jnp.pad(orderings, ((0, 0), (0, missing)), constant_values=-1)
+
+
+def log_one_ranking(lengths: ArrayLike, num_items: int) -> Array:
+    """Log marginal of one list under an empty cluster: ``log (n-t)!/n!`` for every prior of θ."""
+    left = num_items - jnp.asarray(lengths)
+    return gammaln(left + 1.0) - gammaln(num_items + 1.0)
+
+
+def _all_but_one(x: Array) -> Array:
+    """For each entry, the log sum of exponentials of all others, computed without subtraction."""
+    nothing = jnp.full(1, -jnp.inf, x.dtype)
+    before = jax.lax.cumlogsumexp(x)
+    after = jax.lax.cumlogsumexp(x, reverse=True)
+    return jnp.logaddexp(
+        jnp.concatenate([nothing, before[:-1]]), jnp.concatenate([after[1:], nothing])
+    )
+
+
 def pointwise_plackett_luce(samples: dict[str, Any], rankings: Rankings) -> np.ndarray:
-    """The same for the kernels whose samples are weights."""
+    """:func:`pointwise_log_likelihood` for the kernels whose samples are weights."""
     if "unseen_weight" in samples:
         rankings = rankings.of_listed_items()
     names = ("weights", "unseen_weight", "cluster_sizes", "assignments", "alpha")
@@ -183,11 +177,19 @@ def _pointwise_weights(draws: dict[str, Array], rankings: Rankings) -> Array:
     return jax.lax.map(one_draw, draws)
 
 
-def _all_but_one(x: Array) -> Array:
-    """Log sum of the exponentials of all entries but one, for each; nothing is subtracted."""
-    nothing = jnp.full(1, -jnp.inf, x.dtype)
-    before = jax.lax.cumlogsumexp(x)
-    after = jax.lax.cumlogsumexp(x, reverse=True)
-    return jnp.logaddexp(
-        jnp.concatenate([nothing, before[:-1]]), jnp.concatenate([after[1:], nothing])
-    )
+def log_plackett_luce_likelihood(
+    draw: Mapping[str, Array], orderings: Array, offered: Array | None
+) -> Array:
+    """Log probability of every row in every component of one draw, shape ``(C, rows)``."""
+    weights = jnp.atleast_2d(draw["weights"])
+    log_weights = jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30)
+    unseen = jnp.log(jnp.atleast_1d(draw["unseen_weight"])) if "unseen_weight" in draw else None
+
+    def log_prob(one: tuple[Array, Array | None]) -> Array:
+        log_weights, unseen = one
+        model = TopTPlackettLuce(
+            log_weights, orderings.shape[1], unseen, offered, validate_args=False
+        )
+        return model.log_prob(orderings)
+
+    return jax.lax.map(log_prob, (log_weights, unseen))

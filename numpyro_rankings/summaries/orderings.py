@@ -1,4 +1,4 @@
-"""Orderings: distances, scores, and what many of them agree on."""
+"""Orderings: distances, scores, and consensus orderings."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -7,10 +7,10 @@ from numpyro_rankings.rankings import Rankings
 
 
 def as_orderings(orderings: ArrayLike) -> np.ndarray:
-    """Draws of a full ordering, checked, (D, n).
+    """Check draws of a full ordering, and return them as (D, n).
 
     :param orderings: permutations of 0..n-1, shape ``(D, n)`` or ``(chains, draws, n)``.
-    :raises ValueError: if they are anything else, or there are none.
+    :raises ValueError: if they are anything else, or if there are none.
     """
     found = np.asarray(orderings)
     if found.ndim not in (2, 3) or found.size == 0 or found.dtype.kind not in "iu":
@@ -23,12 +23,12 @@ def as_orderings(orderings: ArrayLike) -> np.ndarray:
         wrong = str(found[int(is_ordering.argmin())].tolist())
     raise ValueError(
         "orderings must be draws of a full ordering, (D, n), each a permutation of 0..n-1 (of a "
-        f"cluster that they all have); got {wrong}"
+        f"cluster that all draws have); got {wrong}"
     )
 
 
 def kendall_distance(a: ArrayLike, b: ArrayLike) -> np.ndarray:
-    """Kendall distance: number of pairs of items that two orderings put the other way round.
+    """Kendall distance: number of pairs of items that two orderings order differently.
 
     :param a: full orderings, shape ``(…, n)``.
     :param b: full orderings, shape ``(…, n)``; leading axes broadcast.
@@ -48,13 +48,13 @@ def kendall_distance(a: ArrayLike, b: ArrayLike) -> np.ndarray:
         )
     a, places = np.broadcast_arrays(a, np.argsort(b, axis=-1))
     places = np.take_along_axis(places, a, axis=-1)
-    # One item at a time: no n × n array for each of many draws.
+    # one item at a time, to avoid an n × n array for each draw
     inverted = [(places[..., i + 1 :] < places[..., i, None]).sum(-1) for i in range(a.shape[-1])]
     return np.sum(inverted, axis=0)
 
 
 def borda_ordering(rankings: Rankings) -> np.ndarray:
-    """Items by mean rank, an unlisted item counting as the mean of the places left over.
+    """Items by mean rank, where an unlisted item has the mean of the remaining places.
 
     :return: an ordering, int32, shape ``(n,)``; ties go to the item of lower index.
     """
@@ -73,7 +73,7 @@ def rank_probabilities(orderings: ArrayLike) -> np.ndarray:
 
     :param orderings: draws of a full ordering, shape ``(D, n)`` or ``(chains, draws, n)``.
     :return: row ``i`` is item ``i``, column ``r`` is rank ``r + 1``; shape ``(n, n)``.
-    :raises ValueError: if an ordering is none, such as that of a slot that is empty in a draw.
+    :raises ValueError: if an ordering is not a permutation, as in a slot that is empty in a draw.
     """
     orderings = as_orderings(orderings)
     num_draws, n = orderings.shape
@@ -84,8 +84,8 @@ def rank_probabilities(orderings: ArrayLike) -> np.ndarray:
 def cp_consensus(orderings: ArrayLike) -> np.ndarray:
     """Cumulative-probability consensus, as in BayesMallows [1].
 
-    First comes the item that is most often first, then, of the others, the one most often among
-    the first two, and so on. Ties go to the better mean rank, then to the lower index.
+    The first item is the one that is most often first; the second is, of the others, the one most
+    often among the first two; and so on. Ties go to the better mean rank, then to the lower index.
 
     :param orderings: draws of a full ordering, shape ``(D, n)`` or ``(chains, draws, n)``.
     :return: an ordering, int32, shape ``(n,)``.
@@ -114,7 +114,7 @@ def cp_consensus(orderings: ArrayLike) -> np.ndarray:
 
 
 def map_consensus(orderings: ArrayLike) -> tuple[np.ndarray, float]:
-    """The ordering drawn most often, and how often.
+    """The ordering drawn most often, and its share of the draws.
 
     :param orderings: draws of a full ordering, shape ``(D, n)`` or ``(chains, draws, n)``.
     :return: an ordering, int32, shape ``(n,)``, and its share of the draws.

@@ -14,9 +14,9 @@ from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.summaries.likelihood import (
     log_cluster_likelihood,
+    log_cluster_weights,
     log_one_ranking,
     log_plackett_luce_likelihood,
-    log_weights,
     stage_orderings,
 )
 from numpyro_rankings.summaries.samples import (
@@ -26,6 +26,80 @@ from numpyro_rankings.summaries.samples import (
     flatten_chains,
     occupied_slots,
 )
+
+
+def log_predictive_density(
+    samples: Mapping[str, Any],
+    new_rankings: Rankings,
+    num_components: int | None = None,
+    *,
+    num_new_clusters: int = 100,
+    key: Array | None = None,
+    fitted: Rankings | None = None,
+) -> np.ndarray:
+    r"""Log predictive density of new rankings under a fitted mixture.
+
+    The density is the mean over the draws. With :math:`N` fitted rankings, :math:`N_c` of them in
+    cluster :math:`c`, a new list of length :math:`t` has under the Dirichlet process
+
+    .. math::
+        p(\pi) = \sum_c \frac{N_c}{N + \alpha} P(\pi \mid \sigma_c, \theta_c)
+        + \frac{\alpha}{N + \alpha} \frac{(n - t)!}{n!}.
+
+    The term of a new cluster is exact: under every prior of its concentrations, the last factor is
+    the marginal of one ranking in it (Lemma 1 of Meilă & Chen 2010). In a finite mixture the
+    weights are :math:`N_c + \alpha/K`, and the empty components share the rest. For draws of a
+    Plackett–Luce kernel the probabilities are mixed in the same way. A new cluster of
+    ``DPPlackettLuceGibbs`` has no closed form: for each draw its term is the mean over clusters
+    drawn from the prior given the root, which is unbiased.
+
+    :param samples: ``mcmc.get_samples()``, grouped by chain or not.
+    :param new_rankings: lists of the same items, no longer than those fitted; a list of n - 1 items
+        counts as complete.
+    :param num_components: the ``num_components`` of a Mallows kernel, ``None`` for the Dirichlet
+        process; the samples do not hold it.
+    :param num_new_clusters: number of new clusters for each draw of ``DPPlackettLuceGibbs``.
+    :param key: a JAX random key for these and for new items; by default always the same one.
+    :param fitted: for a Plackett–Luce kernel, the rankings that were fitted, so that items are
+        matched by their names. Under the gamma process (σ = 0) new rankings may then list items
+        that the fitted ones do not: the probability is that of some new item at that place.
+    :return: one value for each row, in nats, float32, shape ``(rows,)``; the mean for one
+        ranking is ``np.average(log_density, weights=new_rankings.counts)``.
+    :raises ValueError: if the items do not match, a list is longer than the fitted stages, or
+        ``num_components`` is given with draws of a Plackett–Luce kernel.
+    """
+    check_draws(samples)
+    for given in (new_rankings, *(() if fitted is None else (fitted,))):
+        check_rankings(given)
+    if "weights" in samples:
+        if num_components is not None:
+            raise ValueError("num_components is for draws of a Mallows kernel only")
+        return _log_plackett_luce(samples, new_rankings, key, num_new_clusters, fitted)
+    if fitted is not None:
+        raise ValueError("fitted is for draws of a Plackett–Luce kernel")
+    check_samples(samples)
+    draws = flatten_chains(samples)
+    clusters = occupied_slots(draws)
+    num_items, num_stages = clusters["center"].shape[-1], clusters["concentration"].shape[-1]
+    if new_rankings.num_items != num_items:
+        raise ValueError(
+            f"the new rankings are of {new_rankings.num_items} items, the fitted ones of "
+            f"{num_items}"
+        )
+    lengths = np.asarray(new_rankings.lengths)
+    if lengths.max() > num_stages and num_stages < num_items - 1:
+        raise ValueError(
+            f"row {lengths.argmax() + 1} lists {lengths.max()} items, but the fitted lists had at "
+            f"most {num_stages}, so later stages have no concentrations: shorten the list"
+        )
+    kept = {name: jnp.asarray(value) for name, value in clusters.items()}
+    kept["alpha"] = jnp.broadcast_to(
+        jnp.asarray(draws["alpha"], kept["concentration"].dtype), (len(kept["center"]),)
+    )
+    batch = batch_of_rows(kept["center"].shape, num_stages, new_rankings.num_rows)
+    orderings = stage_orderings(new_rankings.orderings, num_stages)
+    log_one = log_one_ranking(lengths, num_items)
+    return np.asarray(_mean_log_predictive(kept, orderings, log_one, num_components, batch))
 
 
 @partial(jax.jit, static_argnames=("num_components", "batch"))
@@ -39,7 +113,9 @@ def _mean_log_predictive(
     num_draws = len(draws["alpha"])
 
     def add_draw(total: Array, draw: dict[str, Array]) -> tuple[Array, None]:
-        log_weight, log_empty = log_weights(draw["cluster_sizes"], draw["alpha"], num_components)
+        log_weight, log_empty = log_cluster_weights(
+            draw["cluster_sizes"], draw["alpha"], num_components
+        )
         normalizer = jnp.log(draw["cluster_sizes"].sum() + draw["alpha"])
 
         def one(row: tuple[Array, Array]) -> Array:
@@ -54,94 +130,6 @@ def _mean_log_predictive(
 
     start = jnp.full(orderings.shape[0], -jnp.inf, draws["alpha"].dtype)
     return jax.lax.scan(add_draw, start, draws)[0] - jnp.log(num_draws)
-
-
-@jax.jit
-def _mean_log_plackett_luce(draws: dict[str, Array], orderings: Array, offered: Any) -> Array:
-    def add_draw(total: Array, draw: dict[str, Array]) -> tuple[Array, None]:
-        by_cluster = log_plackett_luce_likelihood(draw, orderings, offered)
-        if "cluster_sizes" not in draw:
-            return jnp.logaddexp(total, by_cluster[0]), None
-        if "new_weights" in draw:
-            new = {"weights": draw["new_weights"], "unseen_weight": draw["new_unseen_weight"]}
-            of_new = log_plackett_luce_likelihood(new, orderings, offered)
-            number = jnp.log(len(of_new))
-            sizes = draw["cluster_sizes"]
-            log_sizes = jnp.where(sizes > 0, jnp.log(jnp.maximum(sizes, 1)), -jnp.inf)
-            log_new = jnp.log(draw["gamma"]) - number
-            old = logsumexp(log_sizes[:, None] + by_cluster, axis=0)
-            both = jnp.logaddexp(old, logsumexp(log_new + of_new, axis=0))
-            return jnp.logaddexp(total, both - jnp.log(sizes.sum() + draw["gamma"])), None
-        # an empty component's weights are a draw from the prior
-        shares = draw["cluster_sizes"] + draw["alpha"] / draw["weights"].shape[0]
-        log_shares = jnp.log(shares / shares.sum())
-        return jnp.logaddexp(total, logsumexp(log_shares[:, None] + by_cluster, axis=0)), None
-
-    start = jnp.full(orderings.shape[0], -jnp.inf, draws["weights"].dtype)
-    return jax.lax.scan(add_draw, start, draws)[0] - jnp.log(len(draws["weights"]))
-
-
-def _draw_new_clusters(
-    key: Array, samples: Mapping[str, Any], lead: int, number: int
-) -> dict[str, Array]:
-    """Weights of clusters that hold nobody, so many for each draw, eq. (19)."""
-    root, root_unseen, alpha, phi = (
-        jnp.reshape(samples[name], (-1, *np.shape(samples[name])[lead:]))
-        for name in ("root_weights", "root_unseen_weight", "alpha", "phi")
-    )
-    key_counts, key_weights = jax.random.split(key)
-    mean = phi[:, None] * jnp.append(root, root_unseen[:, None], axis=1)
-    shape = (mean.shape[0], number, mean.shape[1])
-    counts = jax.random.poisson(key_counts, mean[:, None], shape).astype(mean.dtype)
-    shapes = counts.at[..., -1].add(alpha[:, None])
-    log_weights = jax.random.loggamma(key_weights, jnp.maximum(shapes, 1e-30))
-    log_weights = jnp.where(shapes > 0, log_weights, -jnp.inf)
-    weights = jax.nn.softmax(log_weights, axis=-1)  # the rate is the same for all
-    return {"new_weights": weights[..., :-1], "new_unseen_weight": weights[..., -1]}
-
-
-def _by_name(new_rankings: Rankings, fitted: Rankings) -> tuple[np.ndarray, np.ndarray | None]:
-    """Orderings and choice sets in the items that were fitted; an item that is new has number K."""
-    number = fitted.num_items
-    numbers = {name: k for k, name in enumerate(fitted.items)}
-    columns = np.array([numbers.get(name, number) for name in new_rankings.items])
-    orderings = np.asarray(new_rankings.orderings)
-    codes = np.where(orderings >= 0, columns[np.maximum(orderings, 0)], -1)
-    if new_rankings.choice_sets is None:
-        return codes, None
-    offered = np.zeros((len(codes), number + 1), bool)
-    offered[:, columns] = np.asarray(new_rankings.choice_sets)
-    return codes, offered[:, :number]
-
-
-@jax.jit
-def _mean_log_pool(key: Array, draws: dict[str, Array], codes: Array) -> Array:
-    """Under a gamma process, of lists some of whose items, with the number K, are new.
-
-    A new item is a size-biased pick of the unseen ones, and takes a Beta(1, α) share of them.
-    """
-    (num_rows, _), number = codes.shape, draws["weights"].shape[-1]
-    known, new = (codes >= 0) & (codes < number), codes == number
-    columns = jnp.where(known, codes, number)
-    rows = jnp.arange(num_rows)[:, None]
-    unlisted = jnp.ones((num_rows, number)).at[rows, columns].set(0.0, mode="drop")
-
-    def add_draw(total: Array, inputs: tuple[Array, dict[str, Array]]) -> tuple[Array, None]:
-        key, draw = inputs
-        log_left = jnp.log1p(-jax.random.uniform(key, codes.shape)) / draw["alpha"]
-        log_left = jnp.where(new, log_left, 0.0)
-        unseen = draw["unseen_weight"] * jnp.exp(jnp.cumsum(log_left, axis=1) - log_left)
-        weights = jnp.append(draw["weights"], 0.0)[columns]
-        in_play = jnp.cumsum(weights[:, ::-1], axis=1)[:, ::-1]
-        mass = (unlisted @ draw["weights"])[:, None] + in_play + unseen
-        log_stages = jnp.log(jnp.where(new, unseen, weights) / mass)
-        log_p = jnp.sum(jnp.where(codes >= 0, log_stages, 0.0), axis=1)
-        return jnp.logaddexp(total, log_p), None
-
-    num_draws = len(draws["weights"])
-    inputs = jax.random.split(key, num_draws), draws
-    start = jnp.full(num_rows, -jnp.inf, draws["weights"].dtype)
-    return jax.lax.scan(add_draw, start, inputs)[0] - jnp.log(num_draws)
 
 
 def _log_plackett_luce(
@@ -198,75 +186,90 @@ def _log_plackett_luce(
     return np.asarray(_mean_log_plackett_luce(draws, jnp.asarray(orderings), offered))
 
 
-def log_predictive_density(
-    samples: Mapping[str, Any],
-    new_rankings: Rankings,
-    num_components: int | None = None,
-    *,
-    num_new_clusters: int = 100,
-    key: Array | None = None,
-    fitted: Rankings | None = None,
-) -> np.ndarray:
-    r"""Log predictive density of new rankings under a fitted mixture.
+def _by_name(new_rankings: Rankings, fitted: Rankings) -> tuple[np.ndarray, np.ndarray | None]:
+    """Orderings and choice sets in terms of the fitted items; a new item has the number K."""
+    number = fitted.num_items
+    numbers = {name: k for k, name in enumerate(fitted.items)}
+    columns = np.array([numbers.get(name, number) for name in new_rankings.items])
+    orderings = np.asarray(new_rankings.orderings)
+    codes = np.where(orderings >= 0, columns[np.maximum(orderings, 0)], -1)
+    if new_rankings.choice_sets is None:
+        return codes, None
+    offered = np.zeros((len(codes), number + 1), bool)
+    offered[:, columns] = np.asarray(new_rankings.choice_sets)
+    return codes, offered[:, :number]
 
-    Averaged over the draws, with :math:`N` fitted rankings, :math:`N_c` of them in cluster
-    :math:`c`, a new list of length :math:`t` has under the Dirichlet process
 
-    .. math::
-        p(\pi) = \sum_c \frac{N_c}{N + \alpha} P(\pi \mid \sigma_c, \theta_c)
-        + \frac{\alpha}{N + \alpha} \frac{(n - t)!}{n!}.
-
-    A new cluster counts exactly: whatever the prior of its concentrations, one ranking in it has
-    the last factor as its marginal (Lemma 1 of Meilă & Chen 2010). In a finite mixture the
-    weights are :math:`N_c + \alpha/K`, the empty components sharing what is left. Of draws of a
-    Plackett–Luce kernel it is the mean of its probabilities, mixed in the same way. A new cluster
-    of ``DPPlackettLuceGibbs`` has no closed form: for each draw it is the mean over some clusters
-    that are drawn from the prior given the root, without bias.
-
-    :param samples: ``mcmc.get_samples()``, grouped by chain or not.
-    :param new_rankings: lists of the same items, no longer than those fitted, or one item short
-        of all.
-    :param num_components: what a Mallows kernel was given, ``None`` for the Dirichlet process;
-        its samples do not tell.
-    :param num_new_clusters: of ``DPPlackettLuceGibbs``, new clusters for each draw.
-    :param key: a JAX random key for these and for new items; the same one every time by default.
-    :param fitted: of a Plackett–Luce kernel, the rankings that were fitted, so that items are
-        matched by their names. Under the gamma process (σ = 0) new rankings can then list items
-        that the fitted ones do not: their probability is that of some new item there.
-    :return: one value for each row, in nats, float32, shape ``(rows,)``; the mean for one
-        ranking is ``np.average(log_density, weights=new_rankings.counts)``.
-    :raises ValueError: if the items do not match, a list is longer than the fitted stages, or
-        ``num_components`` is given with draws of a Plackett–Luce kernel.
-    """
-    check_draws(samples)
-    for given in (new_rankings, *(() if fitted is None else (fitted,))):
-        check_rankings(given)
-    if "weights" in samples:
-        if num_components is not None:
-            raise ValueError("num_components is for draws of a Mallows kernel; these tell theirs")
-        return _log_plackett_luce(samples, new_rankings, key, num_new_clusters, fitted)
-    if fitted is not None:
-        raise ValueError("fitted is for draws of a Plackett–Luce kernel")
-    check_samples(samples)
-    draws = flatten_chains(samples)
-    clusters = occupied_slots(draws)
-    num_items, num_stages = clusters["center"].shape[-1], clusters["concentration"].shape[-1]
-    if new_rankings.num_items != num_items:
-        raise ValueError(
-            f"the new rankings are of {new_rankings.num_items} items, the fitted ones of "
-            f"{num_items}"
-        )
-    lengths = np.asarray(new_rankings.lengths)
-    if lengths.max() > num_stages and num_stages < num_items - 1:
-        raise ValueError(
-            f"row {lengths.argmax() + 1} lists {lengths.max()} items, but the fitted lists "
-            f"had at most {num_stages}, so nothing is known of the stages after: shorten it"
-        )
-    kept = {name: jnp.asarray(value) for name, value in clusters.items()}
-    kept["alpha"] = jnp.broadcast_to(
-        jnp.asarray(draws["alpha"], kept["concentration"].dtype), (len(kept["center"]),)
+def _draw_new_clusters(
+    key: Array, samples: Mapping[str, Any], lead: int, number: int
+) -> dict[str, Array]:
+    """Draw weights of new clusters given the root, ``number`` for each draw, eq. (19)."""
+    root, root_unseen, alpha, phi = (
+        jnp.reshape(samples[name], (-1, *np.shape(samples[name])[lead:]))
+        for name in ("root_weights", "root_unseen_weight", "alpha", "phi")
     )
-    batch = batch_of_rows(kept["center"].shape, num_stages, new_rankings.num_rows)
-    orderings = stage_orderings(new_rankings.orderings, num_stages)
-    log_one = log_one_ranking(lengths, num_items)
-    return np.asarray(_mean_log_predictive(kept, orderings, log_one, num_components, batch))
+    key_counts, key_weights = jax.random.split(key)
+    mean = phi[:, None] * jnp.append(root, root_unseen[:, None], axis=1)
+    shape = (mean.shape[0], number, mean.shape[1])
+    counts = jax.random.poisson(key_counts, mean[:, None], shape).astype(mean.dtype)
+    shapes = counts.at[..., -1].add(alpha[:, None])
+    log_weights = jax.random.loggamma(key_weights, jnp.maximum(shapes, 1e-30))
+    log_weights = jnp.where(shapes > 0, log_weights, -jnp.inf)
+    weights = jax.nn.softmax(log_weights, axis=-1)  # the rate is the same for all
+    return {"new_weights": weights[..., :-1], "new_unseen_weight": weights[..., -1]}
+
+
+@jax.jit
+def _mean_log_plackett_luce(draws: dict[str, Array], orderings: Array, offered: Any) -> Array:
+    def add_draw(total: Array, draw: dict[str, Array]) -> tuple[Array, None]:
+        by_cluster = log_plackett_luce_likelihood(draw, orderings, offered)
+        if "cluster_sizes" not in draw:
+            return jnp.logaddexp(total, by_cluster[0]), None
+        if "new_weights" in draw:
+            new = {"weights": draw["new_weights"], "unseen_weight": draw["new_unseen_weight"]}
+            of_new = log_plackett_luce_likelihood(new, orderings, offered)
+            number = jnp.log(len(of_new))
+            sizes = draw["cluster_sizes"]
+            log_sizes = jnp.where(sizes > 0, jnp.log(jnp.maximum(sizes, 1)), -jnp.inf)
+            log_new = jnp.log(draw["gamma"]) - number
+            old = logsumexp(log_sizes[:, None] + by_cluster, axis=0)
+            both = jnp.logaddexp(old, logsumexp(log_new + of_new, axis=0))
+            return jnp.logaddexp(total, both - jnp.log(sizes.sum() + draw["gamma"])), None
+        # an empty component's weights are a draw from the prior
+        shares = draw["cluster_sizes"] + draw["alpha"] / draw["weights"].shape[0]
+        log_shares = jnp.log(shares / shares.sum())
+        return jnp.logaddexp(total, logsumexp(log_shares[:, None] + by_cluster, axis=0)), None
+
+    start = jnp.full(orderings.shape[0], -jnp.inf, draws["weights"].dtype)
+    return jax.lax.scan(add_draw, start, draws)[0] - jnp.log(len(draws["weights"]))
+
+
+@jax.jit
+def _mean_log_pool(key: Array, draws: dict[str, Array], codes: Array) -> Array:
+    """Under a gamma process, for lists some of whose items are new and have the number K.
+
+    A new item is a size-biased draw from the unseen items, and takes a Beta(1, α) share of their
+    weight.
+    """
+    (num_rows, _), number = codes.shape, draws["weights"].shape[-1]
+    known, new = (codes >= 0) & (codes < number), codes == number
+    columns = jnp.where(known, codes, number)
+    rows = jnp.arange(num_rows)[:, None]
+    unlisted = jnp.ones((num_rows, number)).at[rows, columns].set(0.0, mode="drop")
+
+    def add_draw(total: Array, inputs: tuple[Array, dict[str, Array]]) -> tuple[Array, None]:
+        key, draw = inputs
+        log_left = jnp.log1p(-jax.random.uniform(key, codes.shape)) / draw["alpha"]
+        log_left = jnp.where(new, log_left, 0.0)
+        unseen = draw["unseen_weight"] * jnp.exp(jnp.cumsum(log_left, axis=1) - log_left)
+        weights = jnp.append(draw["weights"], 0.0)[columns]
+        in_play = jnp.cumsum(weights[:, ::-1], axis=1)[:, ::-1]
+        mass = (unlisted @ draw["weights"])[:, None] + in_play + unseen
+        log_stages = jnp.log(jnp.where(new, unseen, weights) / mass)
+        log_p = jnp.sum(jnp.where(codes >= 0, log_stages, 0.0), axis=1)
+        return jnp.logaddexp(total, log_p), None
+
+    num_draws = len(draws["weights"])
+    inputs = jax.random.split(key, num_draws), draws
+    start = jnp.full(num_rows, -jnp.inf, draws["weights"].dtype)
+    return jax.lax.scan(add_draw, start, inputs)[0] - jnp.log(num_draws)

@@ -1,4 +1,4 @@
-"""What the draws say of each cluster of a partition."""
+"""Profiles: posterior summaries of each cluster of a reference partition."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -17,11 +17,13 @@ from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.summaries.orderings import cp_consensus, map_consensus
 from numpyro_rankings.summaries.samples import check_samples, fitted_items, flatten_chains
 
-_INTERVAL = (0.05, 0.95)
+_INTERVAL = (0.05, 0.95)  # quantiles of the intervals
 
 
 class ClusterProfile(NamedTuple):
-    """What the draws say about one cluster. Intervals hold 90% of the posterior.
+    """Posterior summary of one cluster of rankings under a Mallows model.
+
+    Intervals hold 90% of the posterior.
 
     :param label: label of the cluster in the reference partition.
     :param presence: share of the draws in which the cluster is found.
@@ -36,7 +38,8 @@ class ClusterProfile(NamedTuple):
     :param concentration: mean θ of each stage, shape ``(T,)``.
     :param concentration_interval: shape ``(T, 2)``.
     :param entropy: mean entropy of a list of ``T`` places from the cluster, in nats.
-    :param agreement: 1 minus that entropy over the uniform's: 0 is chance, 1 is unanimous.
+    :param agreement: 1 minus the ratio of that entropy to that of uniform lists: 0 for uniform
+        lists, 1 for unanimous ones.
     """
 
     label: int
@@ -56,7 +59,7 @@ class ClusterProfile(NamedTuple):
 
 
 class WeightsProfile(NamedTuple):
-    """What the draws say about one cluster of Plackett–Luce weights, or the only population.
+    """Posterior summary of one cluster of Plackett–Luce weights, or of the only population.
 
     Intervals hold 90% of the posterior.
 
@@ -71,8 +74,8 @@ class WeightsProfile(NamedTuple):
     :param weights_interval: shape ``(K, 2)``.
     :param unseen_weight: mean weight of all items that no ranking lists, None if there are none.
     :param unseen_interval: ``(low, high)``.
-    :param entropy: mean entropy of the weights over that of equal ones.
-    :param agreement: 1 minus it: 0 if all items are alike, 1 if one always comes first.
+    :param entropy: mean ratio of the entropy of the weights to that of equal weights.
+    :param agreement: 1 minus that ratio: 0 for equal weights, 1 if one item always comes first.
     """
 
     label: int
@@ -89,25 +92,45 @@ class WeightsProfile(NamedTuple):
     agreement: float
 
 
+class PartitionProfile(NamedTuple):
+    """Posterior summary of one cluster of points. Intervals hold 90% of the posterior.
+
+    :param label: label of the cluster in the reference partition.
+    :param presence: share of the draws in which the cluster is found.
+    :param size: mean number of points.
+    :param size_interval: ``(low, high)``.
+    :param members: indices of its points in the reference partition.
+    :param cohesion: mean probability that two of its points share a cluster; for a single point,
+        the probability that it is alone.
+    """
+
+    label: int
+    presence: float
+    size: float
+    size_interval: tuple[float, float]
+    members: np.ndarray
+    cohesion: float
+
+
 def cluster_profiles(
     samples: Mapping[str, Any], rankings: Rankings, reference: Any = None
 ) -> list[Any]:
     """Describe the clusters of a reference partition over all draws.
 
-    In every draw each cluster is found by greatest overlap with the reference, so that a cluster
-    keeps its name although the labels of the draws switch.
+    In every draw the clusters are matched to those of the reference by greatest overlap, so that a
+    cluster keeps its label although the labels of the draws switch.
 
     :param samples: ``mcmc.get_samples()`` of a kernel of this package, grouped by chain or not.
-    :param rankings: what was fitted.
-    :param reference: labels ``0..K-1``, shape ``(N,)``, or what
-        :func:`~numpyro_rankings.reference_partition` has returned; by default that,
-        the partition of least expected variation of information or, of very many rankings, the
-        medoid draw.
+    :param rankings: the rankings that were fitted.
+    :param reference: labels ``0..K-1``, shape ``(N,)``, or a result of
+        :func:`~numpyro_rankings.reference_partition`; by default the reference partition of the
+        draws, which is the partition of least expected variation of information or, for very many
+        rankings, the medoid draw.
     :return: one :class:`~numpyro_rankings.summaries.ClusterProfile` for each cluster, the largest
-        (on average) first; of the Plackett–Luce kernels a
+        (on average) first; for the Plackett–Luce kernels a
         :class:`~numpyro_rankings.summaries.WeightsProfile`, and only one if they fit one
         population.
-    :raises ValueError: if a cluster of ``reference`` is found in no draw, or the draws are of
+    :raises ValueError: if a cluster of ``reference`` is found in no draw, or if the draws are of
         other rankings or of another kernel.
     """
     check_samples(samples)
@@ -128,89 +151,6 @@ def cluster_profiles(
             )
         profiles.append(describe(k, draws, matched, rankings))
     return sorted(profiles, key=lambda profile: -profile.size)
-
-
-class PartitionProfile(NamedTuple):
-    """What the draws say about one cluster of points. Intervals hold 90% of the posterior.
-
-    :param label: label of the cluster in the reference partition.
-    :param presence: share of the draws in which the cluster is found.
-    :param size: mean number of points.
-    :param size_interval: ``(low, high)``.
-    :param members: the points that it has in the reference partition.
-    :param cohesion: mean probability that two of these share a cluster; of a single one, that it
-        is alone.
-    """
-
-    label: int
-    presence: float
-    size: float
-    size_interval: tuple[float, float]
-    members: np.ndarray
-    cohesion: float
-
-
-def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[PartitionProfile]:
-    """Describe the clusters of a reference partition over all draws, whatever was clustered.
-
-    Clusters of the draws are found as in :func:`~numpyro_rankings.cluster_profiles`.
-
-    :param assignments: labels ``0..C-1``, shape ``(D, N)``.
-    :param reference: as there, and by default the same.
-    :return: one for each cluster, the largest (on average) first; one that is found in no draw has
-        size 0.
-    """
-    assignments = as_draws(assignments)
-    reference = reference_partition(assignments, reference).labels
-    matched = match_clusters(assignments, reference)
-    number = int(reference.max()) + 1
-    sizes_by_draw = np.zeros((len(matched), number), np.int32)  # 0 where it is not found
-    for draw, (labels, names) in enumerate(zip(assignments, matched, strict=True)):
-        known = np.flatnonzero(names >= 0)
-        sizes = np.bincount(labels, minlength=len(names))
-        sizes_by_draw[draw, names[known]] = sizes[known]
-    probability = membership_probability(assignments, reference)
-    profiles = []
-    for k, column in enumerate(sizes_by_draw.T):
-        members, found = np.flatnonzero(reference == k), column[column > 0]
-        profiles.append(
-            PartitionProfile(
-                label=k,
-                presence=len(found) / len(column),
-                size=float(found.mean()) if len(found) else 0.0,
-                size_interval=_interval(found) if len(found) else (0.0, 0.0),
-                members=members,
-                cohesion=float(probability[members].mean()),
-            )
-        )
-    return sorted(profiles, key=lambda profile: -profile.size)
-
-
-def membership_probability(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
-    """How surely each point belongs with the others of its cluster in a reference partition.
-
-    The mean, over the draws and over these others, of sharing a cluster with them; of a point that
-    has no others there, the share of the draws in which it is alone.
-
-    :param assignments: labels ``0..C-1``, shape ``(D, N)``.
-    :param reference: labels ``0..K-1``, shape ``(N,)``.
-    :return: shape ``(N,)``.
-
-    .. doctest::
-
-       >>> membership_probability([[0, 0, 1], [0, 1, 1]], [0, 0, 1]).tolist()
-       [0.5, 0.5, 0.5]
-    """
-    assignments = as_draws(assignments)
-    reference = as_partition(reference, assignments.shape[1]).astype(np.int64)
-    others = np.bincount(reference)[reference] - 1
-    together = np.zeros(assignments.shape[1])
-    for labels in assignments:  # one draw at a time: no N × N array
-        pairs = labels.astype(np.int64) * (int(reference.max()) + 1) + reference
-        _, where, counts = np.unique(pairs, return_inverse=True, return_counts=True)
-        alone = np.bincount(labels)[labels] == 1
-        together += np.where(others > 0, (counts[where] - 1) / np.maximum(others, 1), alone)
-    return together / len(assignments)
 
 
 def _profile(
@@ -246,7 +186,7 @@ def _profile(
 def _weights_profile(
     label: int, draws: dict[str, np.ndarray], matched: np.ndarray | None, rankings: Rankings
 ) -> WeightsProfile:
-    """The same of weights; ``matched`` is None for one population."""
+    """Profile of a cluster of weights; ``matched`` is None for a single population."""
     unseen, presence = draws.get("unseen_weight"), 1.0
     if matched is None:
         sizes, weights = np.array([float(rankings.num_rankings)]), draws["weights"]
@@ -275,13 +215,76 @@ def _weights_profile(
     )
 
 
+def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[PartitionProfile]:
+    """Describe the clusters of a reference partition over all draws, for points of any kind.
+
+    Clusters of the draws are matched as in :func:`~numpyro_rankings.cluster_profiles`.
+
+    :param assignments: labels ``0..C-1``, shape ``(D, N)``.
+    :param reference: as in :func:`~numpyro_rankings.cluster_profiles`, with the same default.
+    :return: one profile for each cluster, the largest (on average) first; a cluster that is found
+        in no draw has size 0.
+    """
+    assignments = as_draws(assignments)
+    reference = reference_partition(assignments, reference).labels
+    matched = match_clusters(assignments, reference)
+    number = int(reference.max()) + 1
+    sizes_by_draw = np.zeros((len(matched), number), np.int32)  # 0 where a cluster is not found
+    for draw, (labels, names) in enumerate(zip(assignments, matched, strict=True)):
+        known = np.flatnonzero(names >= 0)
+        sizes = np.bincount(labels, minlength=len(names))
+        sizes_by_draw[draw, names[known]] = sizes[known]
+    probability = membership_probability(assignments, reference)
+    profiles = []
+    for k, column in enumerate(sizes_by_draw.T):
+        members, found = np.flatnonzero(reference == k), column[column > 0]
+        profiles.append(
+            PartitionProfile(
+                label=k,
+                presence=len(found) / len(column),
+                size=float(found.mean()) if len(found) else 0.0,
+                size_interval=_interval(found) if len(found) else (0.0, 0.0),
+                members=members,
+                cohesion=float(probability[members].mean()),
+            )
+        )
+    return sorted(profiles, key=lambda profile: -profile.size)
+
+
+def membership_probability(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
+    """Probability that each point shares a cluster with the others of its reference cluster.
+
+    It is the mean over the draws and over these other points; for a point that is alone in the
+    reference partition, it is the share of the draws in which it is alone.
+
+    :param assignments: labels ``0..C-1``, shape ``(D, N)``.
+    :param reference: labels ``0..K-1``, shape ``(N,)``.
+    :return: shape ``(N,)``.
+
+    .. doctest::
+
+       >>> membership_probability([[0, 0, 1], [0, 1, 1]], [0, 0, 1]).tolist()
+       [0.5, 0.5, 0.5]
+    """
+    assignments = as_draws(assignments)
+    reference = as_partition(reference, assignments.shape[1]).astype(np.int64)
+    others = np.bincount(reference)[reference] - 1
+    together = np.zeros(assignments.shape[1])
+    for labels in assignments:  # one draw at a time, without an N × N array
+        pairs = labels.astype(np.int64) * (int(reference.max()) + 1) + reference
+        _, where, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+        alone = np.bincount(labels)[labels] == 1
+        together += np.where(others > 0, (counts[where] - 1) / np.maximum(others, 1), alone)
+    return together / len(assignments)
+
+
 def _interval(values: np.ndarray) -> tuple[float, float]:
     low, high = np.quantile(values, _INTERVAL)
     return float(low), float(high)
 
 
 def normalised_entropy(weights: np.ndarray) -> np.ndarray:
-    """Entropy of weights, shape ``(…, K)``, over its largest value: 1 if they are equal."""
+    """Ratio of the entropy of weights, shape ``(…, K)``, to its maximum; 1 for equal weights."""
     shares = weights / weights.sum(-1, keepdims=True)
     if shares.shape[-1] == 1:
         return np.ones(shares.shape[:-1])

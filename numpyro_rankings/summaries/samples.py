@@ -1,4 +1,4 @@
-"""Draws as the summaries take them, and what is wrong with them."""
+"""Checks and common views of the draws that the summaries take."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,22 +7,14 @@ import numpy as np
 
 from numpyro_rankings.rankings import Rankings, check_rankings
 
-_CODES_AT_ONCE = 2**24  # entries of the largest array made at once, where T² code tables count
-
-
-def flatten_chains(samples: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Samples with the chains, if there are any, laid end to end: leading axis ``D``."""
-    samples = {name: np.asarray(value) for name, value in samples.items()}
-    if samples["assignments" if "assignments" in samples else "weights"].ndim == 2:
-        return samples
-    return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
+_CODES_AT_ONCE = 2**24  # entries of the largest array: T² for each list and cluster
 
 
 def check_draws(samples: Any) -> None:
-    """Refuse what is no dictionary of draws, or of none."""
+    """Raise an error unless the samples are a dictionary with at least one draw."""
     if not isinstance(samples, Mapping):
         raise TypeError(
-            "samples must be a dictionary, what mcmc.get_samples() returns; got "
+            "samples must be a dictionary as returned by mcmc.get_samples(); got "
             f"{type(samples).__name__}"
         )
     if any(np.size(value) == 0 for value in samples.values()):
@@ -30,20 +22,20 @@ def check_draws(samples: Any) -> None:
 
 
 def check_samples(samples: Mapping[str, Any]) -> None:
-    """Refuse what is not of a kernel of rankings."""
+    """Raise an error unless the samples are those of a kernel of rankings."""
     check_draws(samples)
     needed = ("assignments", "center", "concentration", "cluster_sizes")
     if "weights" not in samples and not set(needed) <= set(samples):
         raise ValueError(
             "samples must be those of a Mallows or Plackett–Luce kernel, mcmc.get_samples(): "
-            f"these have {', '.join(map(str, samples)) or 'nothing'}"
+            f"these have {', '.join(map(str, samples)) or 'no entries'}"
         )
 
 
 def check_fitted(num_rankings: int | None, num_items: int, rankings: Any) -> None:
-    """Refuse other rankings than were fitted, as far as their numbers tell.
+    """Raise an error if the numbers of rankings or of items are not those that were fitted.
 
-    :param num_rankings: None if the draws do not tell.
+    :param num_rankings: None if the draws do not hold it.
     """
     check_rankings(rankings)
     fitted = rankings.num_rankings if num_rankings is None else num_rankings
@@ -55,9 +47,9 @@ def check_fitted(num_rankings: int | None, num_items: int, rankings: Any) -> Non
 
 
 def fitted_items(draws: Mapping[str, np.ndarray], rankings: Rankings) -> Rankings:
-    """The rankings with the items that the draws are of.
+    """The rankings restricted to the items that the draws describe.
 
-    :raises ValueError: if they are others than were fitted, as far as their numbers tell.
+    :raises ValueError: if the numbers of rankings or of items are not those that were fitted.
     """
     check_rankings(rankings)
     if "unseen_weight" in draws:
@@ -66,6 +58,14 @@ def fitted_items(draws: Mapping[str, np.ndarray], rankings: Rankings) -> Ranking
     size = draws["assignments"].shape[-1] if "assignments" in draws else None
     check_fitted(size, of_items, rankings)
     return rankings
+
+
+def flatten_chains(samples: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Concatenate the chains, if the samples are grouped by chain; the leading axis is ``D``."""
+    samples = {name: np.asarray(value) for name, value in samples.items()}
+    if samples["assignments" if "assignments" in samples else "weights"].ndim == 2:
+        return samples
+    return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
 
 
 def occupied_slots(samples: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,6 +79,6 @@ def occupied_slots(samples: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def batch_of_rows(center_shape: tuple[int, ...], num_stages: int, num_rows: int) -> int:
-    """How many rows to score at once so that their stage codes fit in a few tens of MB."""
+    """Number of rows to score at once, so that their stage codes take a few tens of MB."""
     per_row = max(1, center_shape[-2] * num_stages**2)
     return int(np.clip(_CODES_AT_ONCE // per_row, 1, num_rows))

@@ -32,7 +32,13 @@ from numpyro_rankings.self_check import difference_of
 
 MODULES = (checks, choices, codes, links, loops, pairs, sampling, special, stable, sums)
 # these look at numbers that are known before anything is compiled
-OF_THE_HOST = {"check_whole", "check_neighbors", "can_be_tabled", "can_be_designed"}
+OF_THE_HOST = {
+    "check_whole",
+    "check_positive",
+    "check_neighbors",
+    "can_be_tabled",
+    "can_be_designed",
+}
 
 
 class Shape(NamedTuple):
@@ -173,15 +179,15 @@ def cases(x):
         )
         yield "set_codes", lambda _, data: choices.set_codes(data, n), (x.keys,), (data,)
         yield (
-            "log_likelihoods",
-            lambda w, p, data: choices.log_likelihoods(data, w, p, jnp.array(clusters)),
+            "log_choice_likelihoods",
+            lambda w, p, data: choices.log_choice_likelihoods(data, w, p, jnp.array(clusters)),
             (weights, pool),
             (data,),
         )
         for tabled in (True, False):
             yield (
-                "log_row_likelihoods",
-                lambda w, p, data, tabled=tabled: choices.log_row_likelihoods(
+                "log_choice_row_likelihoods",
+                lambda w, p, data, tabled=tabled: choices.log_choice_row_likelihoods(
                     data, w[0], p[0], choices.cells_if_tabled(data, n) if tabled else None
                 ),
                 (weights, pool),

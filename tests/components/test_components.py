@@ -350,7 +350,7 @@ BAD = {
     ),
     "three dimensions": (
         lambda: GaussianMean(1, 1, [0.0, 0.0]).check(np.ones((4, 3))),
-        "of 2 dimensions, the points of 3",
+        "has 2 dimensions, the points have 3",
     ),
     "half a word": (lambda: DirichletMultinomial(1.0).check([[1, 0.5]]), "row 0 has an entry that"),
     "other vocabulary": (lambda: DirichletMultinomial(1.0, 3).check([[1, 2]]), "has 3 words"),
@@ -375,14 +375,14 @@ BAD = {
         lambda: NormalInverseWishart(np.zeros(1), 1.0, "3", np.eye(1)),
         "df must be more than d - 1 = 0, got '3'",
     ),
-    "a negative concentration": (lambda: MallowsCenter([1.0, -1.0]), "numbers, 0 or more"),
+    "a negative concentration": (lambda: MallowsCenter([1.0, -1.0]), "non-negative numbers"),
     "two of three shares": (lambda: MallowsCenter([1.0, 2.0, 3.0], [0.5, 0.5]), "must be 3 posit"),
     "shares of 2": (lambda: MallowsCenter([1.0, 2.0], [1.0, 1.0]), "add up to 1"),
     "lists as arrays": (lambda: MallowsCenter(1.0).check([[0, 1]]), "must be a Rankings, got list"),
     "other stages": (lambda: MallowsCenter([[1.0, 2.0]]).check(LISTS), "2 stages, the rankings"),
     "ten items": (
         lambda: MallowsCenter(1.0).check(Rankings.from_orderings([[0]], num_items=10)),
-        "up to 7 items, and these are 10",
+        "at most 7 items, but these rankings have 10",
     ),
     "choice sets": (
         lambda: MallowsCenter(1.0).check(

@@ -36,9 +36,9 @@ from numpyro_rankings.infer.plackett_luce.waiting_times import sum_times_in_play
 from numpyro_rankings.infer.priors import draw_start, log_prior
 from numpyro_rankings.models import dp_plackett_luce
 from numpyro_rankings.ops.checks import check_whole
-from numpyro_rankings.ops.choices import log_likelihoods, times_chosen
+from numpyro_rankings.ops.choices import log_choice_likelihoods, times_chosen
 from numpyro_rankings.ops.pairs import Pair, add_number
-from numpyro_rankings.ops.random_measures import log_pitt_walker
+from numpyro_rankings.ops.random_measures import ClusterShares, RootMeasure, log_pitt_walker
 from numpyro_rankings.ops.sums import count_by_label
 
 _SITES = (
@@ -361,11 +361,8 @@ class DPPlackettLuceGibbs(PoolKernel):
         sizes = count_by_label(labels, slots)
         log_joint = PartitionPrior(scales.gamma).log_prob(sizes)
         log_joint += log_pitt_walker(
-            z["weights"],
-            z["unseen_weight"],
-            z["total_weight"],
-            z["root_weights"],
-            z["root_unseen_weight"],
+            RootMeasure(z["root_weights"], z["root_unseen_weight"]),
+            ClusterShares(z["weights"], z["unseen_weight"], z["total_weight"]),
             sizes > 0,
             scales.alpha,
             scales.phi,
@@ -413,7 +410,7 @@ def _update_labels(key: Array, now: ProcessMixture, given: Given) -> tuple[Proce
     data = given.data
 
     def log_table(order: Array, num_active: Array) -> Array:
-        return log_likelihoods(data.choices, shares[order], pool[order], num_active)
+        return log_choice_likelihoods(data.choices, shares[order], pool[order], num_active)
 
     labels, overflow = update_labels_at_once(
         key, now.labels, now.sizes(), now.partition, data.row_index, log_table, given.log_judges

@@ -29,7 +29,7 @@ from numpyro_rankings.infer.plackett_luce.waiting_times import normalise, sum_ti
 from numpyro_rankings.infer.priors import base_of, draw_start, log_prior
 from numpyro_rankings.models import plackett_luce
 from numpyro_rankings.ops.checks import check_whole
-from numpyro_rankings.ops.choices import log_likelihoods, times_chosen
+from numpyro_rankings.ops.choices import log_choice_likelihoods, times_chosen
 from numpyro_rankings.ops.pairs import Pair, add_number
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.sums import count_by_label
@@ -365,7 +365,7 @@ def _update_labels(key: Array, now: PlackettLuceMixture, given: Given) -> Placke
     slots = len(weights)
 
     def log_table(order: Array, num_active: Array) -> Array:
-        return log_likelihoods(data.choices, weights[order], None, num_active)
+        return log_choice_likelihoods(data.choices, weights[order], None, num_active)
 
     sizes = count_by_label(now.labels, slots)
     labels, _ = update_labels_at_once(

@@ -9,7 +9,7 @@ from numpyro_rankings.infer.mixture.labels import draw_labels
 from numpyro_rankings.infer.mixture.membership import Membership
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData
 from numpyro_rankings.infer.plackett_luce.waiting_times import normalise, sum_times_in_play
-from numpyro_rankings.ops.choices import log_likelihoods, times_chosen
+from numpyro_rankings.ops.choices import log_choice_likelihoods, times_chosen
 
 _START_ITERATIONS = 200  # of EM, before the first sweep
 _MOST_STARTS, _MOST_CELLS = 20, 4_000_000_000  # of EM in a mixture; cells that all may evaluate
@@ -34,7 +34,8 @@ def start_mixture(
         return jax.lax.scan(step, mixture, None, length=_START_ITERATIONS)[0]
 
     def log_table(weights: Array, log_shares: Array) -> Array:
-        return log_likelihoods(data.choices, weights, None, jnp.array(slots)) + log_shares[:, None]
+        table = log_choice_likelihoods(data.choices, weights, None, jnp.array(slots))
+        return table + log_shares[:, None]
 
     def keep_better(best: tuple, key: Array) -> tuple[tuple, None]:
         mixture = climb(key)
@@ -56,7 +57,7 @@ def _expectation_maximization(
     Every item and component counts once more than it occurs, so that no weight is 0.
     """
     num_components, num_items = weights.shape
-    table = log_likelihoods(data.choices, weights, None, jnp.array(num_components))
+    table = log_choice_likelihoods(data.choices, weights, None, jnp.array(num_components))
     chances = jax.nn.softmax(table + log_shares[:, None], axis=0) * data.counts
     rows = jnp.arange(table.shape[1])
 

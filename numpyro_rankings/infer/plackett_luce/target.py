@@ -13,8 +13,8 @@ from numpyro_rankings.ops.choices import (
     Choices,
     counts_of_cells,
     in_sets,
+    log_choice_row_likelihoods,
     log_designed_likelihoods,
-    log_row_likelihoods,
     set_masses,
     times_chosen,
 )
@@ -129,7 +129,7 @@ class WeightsClusters(NamedTuple):
         weights, rest = _relative_weights(log_weights, unseen)
         if self.design is not None:
             return log_designed_likelihoods(self.design, weights, rest)
-        return log_row_likelihoods(self.choices, weights, rest, self.cells)
+        return log_choice_row_likelihoods(self.choices, weights, rest, self.cells)
 
     def log_prior(self, parameters: Array) -> Array:
         return self.prior.log_density(parameters) + self.log_beta

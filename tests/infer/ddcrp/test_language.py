@@ -607,7 +607,7 @@ def test_bayes_factor_by_steps():
         kernel = DDCRPLanguageGibbs(probs, 1.0, decay.power(t))
         links = sample(kernel, words, distances, chains=2, draws=4000).get_samples()["links"]
         if t == 0.0:
-            with pytest.warns(UserWarning, match=r"go by steps, from decay\.power\(t\)"):
+            with pytest.warns(UserWarning, match=r"go in steps, from decay\.power\(t\)"):
                 log_bayes_factor(links, distances, 1.0, decay)
         step = log_bayes_factor(links, distances, 1.0, decay.power(u), drawn_decay=decay.power(t))
         total, variance = total + step.log_ratio, variance + step.error**2
@@ -635,9 +635,9 @@ def test_bad_input_of_bayes_factors():
     links = np.tile([0, 1, 0, 2, 1], (6, 1))
     far = np.tile([0, 1, 0, 0, 1], (6, 1))
     decay = window_decay(1.0)
-    with pytest.raises(ValueError, match="allows a link of point 2 to 0, drawn_decay does not"):
+    with pytest.raises(ValueError, match="allows a link of point 2 to 0 but drawn_decay does not"):
         log_bayes_factor(links, ONE, 1.0, exponential_decay(1.0), drawn_decay=decay)
-    with pytest.raises(ValueError, match="draw 0 has a link that drawn_decay gives no weight"):
+    with pytest.raises(ValueError, match="draw 0 has a link to which drawn_decay gives no"):
         log_bayes_factor(far, ONE, 1.0, decay, drawn_decay=decay)
     with pytest.raises(ValueError, match="4 draws or more"):
         log_bayes_factor(links[:3], ONE, 1.0, decay)

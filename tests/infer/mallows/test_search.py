@@ -12,10 +12,10 @@ from numpyro.infer import MCMC
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-from numpyro_rankings.infer.mallows import start as start_of_chains
 from numpyro_rankings import Rankings
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.infer import BetaGibbs, SliceGibbs
+from numpyro_rankings.infer.mallows import start as start_of_chains
 from numpyro_rankings.infer.mallows.data import as_mallows_data
 from numpyro_rankings.infer.mallows.start import Components, improve, log_table, search_mixture
 from numpyro_rankings.ops.codes import max_codes

@@ -54,8 +54,8 @@ from numpyro_rankings.infer.plackett_luce.target import (
 from numpyro_rankings.ops.choices import (
     cells_if_tabled,
     design_if_small,
+    log_choice_row_likelihoods,
     log_designed_likelihoods,
-    log_row_likelihoods,
 )
 
 RANKINGS = [[0, 1, 2], [0], [3, 1], [3, 2, 0, 1]]
@@ -242,10 +242,10 @@ def test_forms_of_the_likelihood_agree_and_have_its_slope():
         return log_designed_likelihoods(design, w, pool)
 
     def staged(w):
-        return log_row_likelihoods(choices, w, pool, None)
+        return log_choice_row_likelihoods(choices, w, pool, None)
 
     def tabled(w):
-        return log_row_likelihoods(many, w, pool, cells)[: len(lists)]
+        return log_choice_row_likelihoods(many, w, pool, cells)[: len(lists)]
 
     plain = np.array([[w == i for w in range(5)] for i in range(5)], float)
     slopes = []  # of sums of logarithms, w_* as it is

@@ -32,7 +32,7 @@ from numpyro_rankings import (
     to_inference_data,
 )
 from numpyro_rankings.datasets import simulate_dp_plackett_luce
-from numpyro_rankings.datasets.pools import draw_dp_lists, seat_tokens
+from numpyro_rankings.datasets.pools import draw_dp_lists
 from numpyro_rankings.infer import DPPlackettLuceGibbs
 from numpyro_rankings.infer.plackett_luce.measures import (
     ClusterTimes,
@@ -41,6 +41,7 @@ from numpyro_rankings.infer.plackett_luce.measures import (
     draw_clusters,
     update_measures,
 )
+from numpyro_rankings.item_pool import seat_tokens
 from numpyro_rankings.models import dp_plackett_luce
 from numpyro_rankings.ops.sampling import sample_atom_counts
 from numpyro_rankings.ops.special import log_bessel_ie

@@ -130,7 +130,9 @@ def test_all_but_a_billionth_listed():
     d = rd.TopTPlackettLuce(np.log(weights), 4)
     np.testing.assert_allclose(d.log_prob(lists), twin, rtol=1e-5)
     data = as_data(Rankings.from_orderings(lists, num_items=5))
-    table = ops.log_likelihoods(data.choices, jnp.asarray(weights)[None], None, jnp.array(1))[0]
+    table = ops.log_choice_likelihoods(
+        data.choices, jnp.asarray(weights)[None], None, jnp.array(1)
+    )[0]
     np.testing.assert_allclose(table, twin, rtol=1e-5)
     rows = jnp.arange(3)
     masses = ops.stage_masses(data.choices, rows, 0 * rows, jnp.asarray(weights)[None], None)
@@ -246,7 +248,7 @@ def test_sums_over_stages(tabled, subsets, pool, monkeypatch):
     np.testing.assert_allclose(totals, all_times, rtol=2e-5)
     found = ops.times_chosen(data.choices, *who, 2, 4)
     np.testing.assert_array_equal(found, chosen)
-    table = ops.log_likelihoods(data.choices, arguments[2], arguments[3], jnp.array(2))
+    table = ops.log_choice_likelihoods(data.choices, arguments[2], arguments[3], jnp.array(2))
     np.testing.assert_allclose(table, log_likelihood, rtol=2e-5, atol=1e-6)
     total = (copies.T * log_likelihood).sum()
     assert float(log_likelihood_of(*arguments)[0]) == pytest.approx(total, rel=1e-5)
@@ -514,7 +516,7 @@ def test_chains_of_a_mixture_start_at_the_same_mode():
     @jax.jit
     def log_likelihood(weights):
         """At the shares that suit these weights."""
-        table = ops.log_likelihoods(data.choices, weights, None, jnp.array(4))
+        table = ops.log_choice_likelihoods(data.choices, weights, None, jnp.array(4))
 
         def step(log_shares, _):
             chances = jax.nn.softmax(table + log_shares[:, None], axis=0) * data.counts
