@@ -157,7 +157,7 @@ def _density_under(
 def _check_kernel(kernel: Any) -> None:
     if not isinstance(kernel, PartitionKernel | DDCRPGibbs):
         raise ValueError(f"kernel must be a kernel of partitions or DDCRPGibbs, got {kernel!r}")
-    if kernel._is_block:
+    if kernel.is_block:
         raise ValueError("the kernel is a block of a user's model, which is unknown here")
     if isinstance(kernel.family, AugmentedFamily):
         raise ValueError(

@@ -397,7 +397,7 @@ def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int) -> Any:
     from numpyro_rankings import infer
 
     def announce(kernel: Any) -> None:
-        if args.model == "mallows" and kernel._search_iterations(rankings) > 0:
+        if args.model == "mallows" and kernel.search_iterations(rankings) > 0:
             print(
                 f"{PROGRAM}: searching for starting points; this can take minutes", file=sys.stderr
             )

@@ -189,6 +189,7 @@ def seat_one_by_one(
     """Seat the visited rankings again, one after another (step 1 of Figures 1 and 5)."""
     num_slots, num_items = seats.places.shape
     before = jnp.tri(num_slots + 1, k=-1, dtype=bool)
+    correction = weights.correction
 
     def draw_seat(seats: Seats, codes: Array, row: Array, uniform: Array) -> Array:
         """Draw a cluster for a ranking that has none; C stands for a new one."""
@@ -224,13 +225,13 @@ def seat_one_by_one(
         opens = opens & ~full
         target = jnp.where(full, old, jnp.where(opens, empty, choice))
 
-        if weights.correction is not None:
+        if correction is not None:
             was_alone = sizes[old] == 0
             moves = ~full & (target != old) & ~(opens & was_alone)
 
             def log_accept() -> Array:
                 pair = jnp.stack([jnp.where(opens, old, target), old])
-                both = weights.correction(seats, pair, codes[pair], listed)
+                both = correction(seats, pair, codes[pair], listed)
                 # the weight of a new cluster is exact and needs no correction
                 return jnp.where(opens, 0.0, both[0]) - jnp.where(was_alone, 0.0, both[1])
 

@@ -542,7 +542,7 @@ def trajectory(
         return jax.tree.map(lambda a, b: a + times * b, x, y)
 
     def kinetic(momentum: Any) -> Array:
-        return 0.5 * sum(jnp.sum(p**2) for p in jax.tree.leaves(momentum))
+        return 0.5 * sum((jnp.sum(p**2) for p in jax.tree.leaves(momentum)), jnp.zeros(()))
 
     def leapfrog(carry: tuple, sizes: tuple[Array, Array]) -> tuple[tuple, Array]:
         position, momentum, _ = carry
