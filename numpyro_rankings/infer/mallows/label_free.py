@@ -25,6 +25,8 @@ from numpyro_rankings.infer.mixture.label_free import (
     Proposal,
     StepDraw,
     Target,
+    choose_kinds,
+    log_uniform,
     metropolis_steps,
     move_along_trajectory,
     move_without_labels,
@@ -159,25 +161,21 @@ def draw_steps(
     :param kinds: to choose from.
     """
     num_items, num_stages = shape
-    keys = random.split(key, 6)
-    kind = jnp.asarray(kinds)[random.randint(keys[0], (num_steps,), 0, len(kinds))]
-    uniforms = random.uniform(keys[1], (num_steps, 4))
-    splits = kind >= _SPLIT  # a new cluster is tried further away
-
-    def log_uniform(key: Array, low: Array, high: Array) -> Array:
-        return jnp.log(low) + random.uniform(key, (num_steps,)) * jnp.log(high / low)
-
-    scale = jnp.exp(log_uniform(keys[2], jnp.where(splits, 0.3, 0.02), jnp.array(2.0)))
-    normals = random.normal(keys[3], (num_steps, num_stages + 1))
+    key_uniforms, key_normals, key_codes = random.split(key, 3)
+    # few calls of the generator, each of which takes long to compile
+    uniforms = random.uniform(key_uniforms, (num_steps, 7))
+    kind = choose_kinds(uniforms[:, 0], kinds)
+    splits = kind >= _SPLIT  # and merges, their reverse: a new cluster is tried further away
+    scale = log_uniform(uniforms[:, 1], jnp.where(splits, 0.3, 0.02), 2.0)
+    normals = random.normal(key_normals, (num_steps, num_stages + 1))
     if tied:
         normals = normals.at[:, :-1].set(normals[:, :1])
     # about λ of the n - 1 stages of a rearrangement have a positive code
-    log_mean = log_uniform(
-        keys[4], jnp.where(splits, 0.5, 0.1), jnp.where(splits, 4.0 * num_items, 3.0)
-    )
-    dispersal = jnp.maximum(math.log(num_items - 1) - log_mean, 0.0)
+    low, high = jnp.where(splits, 0.5, 0.1), jnp.where(splits, 4.0 * num_items, 3.0)
+    mean = log_uniform(uniforms[:, 2], low, high)
+    dispersal = jnp.maximum(math.log(num_items - 1) - jnp.log(mean), 0.0)
     limits = jnp.arange(num_items - 1, 0, -1)
-    codes = sample_truncated_geometric(keys[5], dispersal[:, None], limits)
+    codes = sample_truncated_geometric(key_codes, dispersal[:, None], limits)
     identity = jnp.arange(num_items)
     of_family = MallowsDraw(
         moves_concentration=(kind == _CONCENTRATION) | (kind == _BOTH),
@@ -187,7 +185,7 @@ def draw_steps(
         log_constant=log_psi(dispersal[:, None], limits).sum(1),
     )
     step_kind = Kind(kind == _SPLIT, kind == _MERGE, kind == _SHARE)
-    return StepDraw(step_kind, uniforms, scale, normals, of_family)
+    return StepDraw(step_kind, uniforms[:, 3:], scale, normals, of_family)
 
 
 def move_mallows_without_labels(

@@ -350,6 +350,17 @@ class StepDraw(NamedTuple):
     family: Any
 
 
+def choose_kinds(uniforms: Array, kinds: Sequence[int]) -> Array:
+    """Choose one of the kinds for each uniform number."""
+    table = jnp.asarray(kinds)
+    return table[jnp.minimum((uniforms * len(kinds)).astype(jnp.int32), len(kinds) - 1)]
+
+
+def log_uniform(uniforms: Array, low: Array | float, high: Array | float) -> Array:
+    """Map uniform numbers to numbers whose logarithms are uniform between low and high."""
+    return low * jnp.exp(uniforms * jnp.log(high / low))
+
+
 class Pair(NamedTuple):
     """The clusters c and d of a step, and the shares after it.
 

@@ -62,8 +62,12 @@ def draw_fitted_splits(
     key: Array, num_steps: int, orderings: Array, row_index: Array, num_items: int
 ) -> FittedSplitDraw:
     """Draw splits and merges, and two random rankings for each."""
-    keys = random.split(key, 6)
-    rows = row_index[random.randint(keys[0], (num_steps, 2), 0, len(row_index))]
+    key_uniforms, key_normals = random.split(key)
+    # few calls of the generator, each of which takes long to compile
+    uniforms = random.uniform(key_uniforms, (num_steps, 7 + 2 * num_items))
+    normals = random.normal(key_normals, (num_steps, 3 + 2 * num_items))
+    number = (uniforms[:, :2] * len(row_index)).astype(jnp.int32)
+    rows = row_index[jnp.minimum(number, len(row_index) - 1)]
     num_stages = orderings.shape[1]
 
     def tilt(ordering: Array) -> Array:
@@ -72,12 +76,12 @@ def draw_fitted_splits(
         return jnp.zeros(num_items).at[columns].set(boost, mode="drop")
 
     return FittedSplitDraw(
-        splits=random.bernoulli(keys[1], 0.5, (num_steps,)),
-        uniforms=random.uniform(keys[2], (num_steps, 4)),
+        splits=uniforms[:, 2] < 0.5,
+        uniforms=uniforms[:, 3:7],
         tilts=jax.vmap(jax.vmap(tilt))(orderings[rows]),
-        normals=random.normal(keys[3], (num_steps, 2, num_items + 1)),
-        uniform_atoms=random.uniform(keys[4], (num_steps, 2, num_items)),
-        odds=random.normal(keys[5], (num_steps,)),
+        normals=normals[:, 1:].reshape(num_steps, 2, num_items + 1),
+        uniform_atoms=uniforms[:, 7:].reshape(num_steps, 2, num_items),
+        odds=normals[:, 0],
     )
 
 

@@ -15,6 +15,8 @@ from numpyro_rankings.infer.mixture.label_free import (
     StepDraw,
     Target,
     choose_effort,
+    choose_kinds,
+    log_uniform,
     metropolis_steps,
     move_along_trajectory,
     move_without_labels,
@@ -48,30 +50,29 @@ def draw_steps(
 
     :param kinds: to choose from.
     """
-    keys = random.split(key, 8)
-    kind = jnp.asarray(kinds)[random.randint(keys[0], (num_steps,), 0, len(kinds))]
-    splits = kind >= _SPLIT  # a new cluster is tried further away
-
-    def log_uniform(key: Array, low: Array | float, high: float) -> Array:
-        return low * jnp.exp(random.uniform(key, (num_steps,)) * jnp.log(high / low))
-
-    one = random.randint(keys[4], (num_steps, 1), 0, num_items) == jnp.arange(num_items)
-    every = random.bernoulli(keys[5], 0.5, (num_steps, 1))
-    chance = log_uniform(keys[6], _LEAST_FLIPS, _MOST_FLIPS) if prior.has_zeros else 0.0
-    chance = jnp.broadcast_to(chance, (num_steps,))
-    key_flips, key_atoms = random.split(keys[7])
-    items = (num_steps, num_items)
+    key_uniforms, key_normals = random.split(key)
+    # few calls of the generator, each of which takes long to compile
+    uniforms = random.uniform(key_uniforms, (num_steps, 9 + 2 * num_items))
+    of_step, of_flips, of_atoms = jnp.split(uniforms, [9, 9 + num_items], axis=1)
+    kind = choose_kinds(of_step[:, 0], kinds)
+    splits = kind >= _SPLIT  # and merges, their reverse: a new cluster is tried further away
+    item = jnp.minimum((of_step[:, 1] * num_items).astype(jnp.int32), num_items - 1)
+    is_one = item[:, None] == jnp.arange(num_items)
+    moves_all = of_step[:, 2] < 0.5
+    chance = jnp.zeros(num_steps)
+    if prior.has_zeros:
+        chance = log_uniform(of_step[:, 3], _LEAST_FLIPS, _MOST_FLIPS)
     of_family = WeightsDraw(
-        moves=one | every,
+        moves=is_one | moves_all[:, None],
         flip_chance=chance,
-        flips=random.uniform(key_flips, items) < chance[:, None],
-        log_atoms=jnp.log(random.exponential(key_atoms, items) / prior.rate),
+        flips=of_flips < chance[:, None],
+        log_atoms=jnp.log(-jnp.log1p(-of_atoms) / prior.rate),
     )
     return StepDraw(
         kind=Kind(kind == _SPLIT, kind == _MERGE, kind == _SHARE),
-        uniforms=random.uniform(keys[1], (num_steps, 4)),
-        scale=log_uniform(keys[2], jnp.where(splits, 0.3, 0.02), 2.0),
-        normals=random.normal(keys[3], (num_steps, num_items + 1)),
+        uniforms=of_step[:, 5:],
+        scale=log_uniform(of_step[:, 4], jnp.where(splits, 0.3, 0.02), 2.0),
+        normals=random.normal(key_normals, (num_steps, num_items + 1)),
         family=of_family,
     )
 
