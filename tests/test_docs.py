@@ -104,3 +104,16 @@ def test_every_page_with_examples_is_run():
 def test_examples(page):
     failed, tried = doctest.testfile(str(DOCS / page), module_relative=False, encoding="utf-8")
     assert tried and not failed
+
+
+def test_functions_of_the_papers_steps_exist():
+    """CONTRIBUTING.md names a function for each step of each paper."""
+    root = Path(__file__).parents[1]
+    text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/]+\.py)`: ((?:`[\w.]+`(?:, )?)+)", text)
+    assert len(named) > 40
+    for path, names in named:
+        source = (root / "numpyro_rankings" / path).read_text(encoding="utf-8")
+        for name in re.findall(r"`([\w.]+)`", names):
+            for part in name.split("."):
+                assert re.search(rf"^ *(?:def|class) {part}\b", source, re.M), (path, name)
