@@ -16,8 +16,10 @@ from numpyro_rankings.infer.mallows.data import (
     log_row_likelihoods,
     log_row_of_codes,
 )
-from numpyro_rankings.infer.mixture.label_free import (
-    Effort,
+from numpyro_rankings.infer.mixture.label_free import Effort, move_without_labels
+from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.infer.mixture.steps import choose_kinds, log_uniform, metropolis_steps
+from numpyro_rankings.infer.mixture.target import (
     Kind,
     Mixture,
     Pair,
@@ -25,14 +27,9 @@ from numpyro_rankings.infer.mixture.label_free import (
     Proposal,
     StepDraw,
     Target,
-    choose_kinds,
-    log_uniform,
-    metropolis_steps,
-    move_along_trajectory,
-    move_without_labels,
     relative,
 )
-from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.infer.mixture.trajectory import move_along_trajectory
 from numpyro_rankings.ops.codes import inverse_ordering, ordering_from_codes
 from numpyro_rankings.ops.sampling import sample_truncated_geometric
 from numpyro_rankings.ops.special import log_psi

@@ -22,13 +22,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array, random
 
-from numpyro_rankings.infer.mixture.label_free import (
+from numpyro_rankings.infer.mixture.steps import choose_slots, pair_of
+from numpyro_rankings.infer.mixture.target import (
     Kind,
     Mixture,
     Target,
     apply_change,
-    choose_slots,
-    pair_of,
     propose_change,
 )
 from numpyro_rankings.infer.plackett_luce.target import WeightsClusters

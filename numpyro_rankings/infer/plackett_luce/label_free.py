@@ -9,19 +9,14 @@ from jax import Array, random
 
 from numpyro_rankings.infer.mixture.label_free import (
     Effort,
-    Kind,
-    Mixture,
     Move,
-    StepDraw,
-    Target,
     choose_effort,
-    choose_kinds,
-    log_uniform,
-    metropolis_steps,
-    move_along_trajectory,
     move_without_labels,
 )
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.infer.mixture.steps import choose_kinds, log_uniform, metropolis_steps
+from numpyro_rankings.infer.mixture.target import Kind, Mixture, StepDraw, Target
+from numpyro_rankings.infer.mixture.trajectory import move_along_trajectory
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData
 from numpyro_rankings.infer.plackett_luce.fitted_splits import (
     draw_fitted_splits,

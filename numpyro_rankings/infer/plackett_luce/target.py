@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import gammaln
 
-from numpyro_rankings.infer.mixture.label_free import Pair, Path, Proposal, StepDraw, relative
+from numpyro_rankings.infer.mixture.target import Pair, Path, Proposal, StepDraw, relative
 from numpyro_rankings.ops.choices import (
     Choices,
     counts_of_cells,

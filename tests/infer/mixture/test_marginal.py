@@ -20,18 +20,13 @@ from numpyro_rankings.infer.mallows.label_free import (
     draw_steps,
     move_mallows_without_labels,
 )
-from numpyro_rankings.infer.mixture import label_free
-from numpyro_rankings.infer.mixture.label_free import (
-    Effort,
-    Kind,
-    Mixture,
-    Target,
-    choose_large_clusters,
-    choose_pair,
-    move_along_trajectory,
-)
+from numpyro_rankings.infer.mixture import trajectory as trajectories
+from numpyro_rankings.infer.mixture.label_free import Effort, choose_large_clusters
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.infer.mixture.steps import choose_pair
+from numpyro_rankings.infer.mixture.target import Kind, Mixture, Target
+from numpyro_rankings.infer.mixture.trajectory import move_along_trajectory
 from numpyro_rankings.infer.plackett_luce.data import as_data
 from numpyro_rankings.infer.plackett_luce.fitted_splits import (
     Around,
@@ -411,7 +406,7 @@ def test_trajectories_beside_a_row_that_is_impossible_there(name, monkeypatch):
             finite &= jnp.all(jnp.array([jnp.isfinite(g).all() for g in jax.tree.leaves(slope)]))
         return log_density(jax.tree.map(lambda x: x + 1.0, position))[1], finite
 
-    monkeypatch.setattr(label_free, "trajectory", slope_only)
+    monkeypatch.setattr(trajectories, "trajectory", slope_only)
     is_first, finite = run()
     assert np.all(finite[is_first])
 
