@@ -1,4 +1,7 @@
-"""Metropolis-Hastings steps of clusters with the labels integrated out, see ``label_free.py``."""
+"""Metropolis-Hastings steps of clusters with the labels integrated out.
+
+References are numbered as in ``label_free.py``.
+"""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,7 @@
-"""Hamiltonian trajectories of clusters with the labels integrated out, see ``label_free.py``."""
+"""Hamiltonian trajectories of clusters with the labels integrated out.
+
+References are numbered as in ``label_free.py``.
+"""
 
 import math
 from collections.abc import Callable
