@@ -11,6 +11,7 @@ import numpyro.distributions as dist
 from jax import Array
 
 from numpyro_rankings.infer.priors import base_of, log_prior
+from numpyro_rankings.ops.checks import check_positive
 
 
 def leave_to_model(is_block: bool, **given: bool) -> None:
@@ -93,10 +94,8 @@ def check_scale(name: str, value: Any, learned: bool = True) -> None:
         if shape != ():
             raise ValueError(f"{name} must be a scalar distribution, got one of shape {shape}")
         return
-    number = np.asarray(value)
-    if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
-        kind = "a positive number or a distribution" if learned else "a positive number"
-        raise ValueError(f"{name} must be {kind}, got {value!r}")
+    kind = "a positive number or a distribution" if learned else "a positive number"
+    check_positive(name, value, kind)
 
 
 def check_possible(potential_energy: Array) -> None:

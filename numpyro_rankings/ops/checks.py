@@ -13,8 +13,11 @@ def check_whole(name: str, number: Any, least: int = 1) -> None:
         raise ValueError(f"{name} must be {kind}, got {number!r}")
 
 
-def check_positive(name: str, value: Any) -> None:
-    """Raise ValueError unless the value is one positive, finite number."""
+def check_positive(name: str, value: Any, expected: str = "a positive number") -> None:
+    """Raise ValueError unless the value is one positive, finite number.
+
+    :param expected: what the message says that it must be.
+    """
     number = np.asarray(value)
     if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
-        raise ValueError(f"{name} must be a positive number, got {value!r}")
+        raise ValueError(f"{name} must be {expected}, got {value!r}")
