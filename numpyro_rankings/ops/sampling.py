@@ -13,6 +13,7 @@ All samplers broadcast, work on whole arrays at once, and run under ``jit`` and 
 import math
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax, random
 from jax.typing import ArrayLike
@@ -31,9 +32,22 @@ _MAX_TRIES = 200
 
 def _fine_uniform(key: Array, shape: tuple[int, ...], dtype) -> Array:
     """Uniform draws on (0, 1], with finer resolution near 0 than those of ``random.uniform``."""
-    # Drawn flat: random bits for an array with a short last axis take long to compile.
-    bits = random.bits(key, (math.prod(shape),), jnp.uint32)
-    return (jnp.maximum(bits.astype(dtype), 0.5) * 2.0**-32).reshape(shape)
+    return _as_fine_uniform(_bits(key, shape), dtype)
+
+
+def _bits(key: Array, shape: tuple[int, ...]) -> Array:
+    # Drawn flat: random bits of an array with a short last axis take long to compile.
+    return random.bits(key, (math.prod(shape),), jnp.uint32).reshape(shape)
+
+
+def _as_fine_uniform(bits: Array, dtype) -> Array:
+    return jnp.maximum(bits.astype(dtype), 0.5) * 2.0**-32
+
+
+def _as_normal(bits: Array, dtype) -> Array:
+    """Standard normal draws, by inversion at the odd multiples of 2^-24 between -1 and 1."""
+    odd = 2 * (bits >> 8).astype(jnp.int32) + (1 - 2**24)
+    return math.sqrt(2.0) * lax.erf_inv(odd.astype(dtype) * 2.0**-24)
 
 
 def sample_concentration(key: Array, a: ArrayLike, b: ArrayLike, m: ArrayLike) -> Array:
@@ -116,15 +130,16 @@ def sample_log_gamma(key: Array, a: ArrayLike) -> Array:
     (a,) = as_floats(a)
     shape, dtype = a.shape, a.dtype
     a = a.ravel()
-    key_boost, key = random.split(key)
     small = a < 1.0
     d = jnp.where(small, a + 1.0, a) - 1.0 / 3.0
     c = 1.0 / (3.0 * jnp.sqrt(d))
 
     def step(state):
-        tries, log_v, accepted = state
-        key_x, key_u = random.split(random.fold_in(key, tries))
-        h = c * random.normal(key_x, a.shape, dtype)
+        tries, log_v, boost, accepted = state
+        # all numbers of a step in one draw, because each draw is a loop that takes long to compile
+        bits = _bits(random.fold_in(key, tries), (3, a.size))
+        level, new_boost = _as_fine_uniform(bits[1:], dtype)
+        h = c * _as_normal(bits[0], dtype)
         inside = h > -1.0
         h = jnp.where(inside, h, 0.0)
         # log(1 + h) - h + h²/2 - h³/3, to be multiplied by a d of up to 10^7
@@ -133,18 +148,18 @@ def sample_log_gamma(key: Array, a: ArrayLike) -> Array:
         series = -(k**4) * (1 / 4 - k * (1 / 5 - k * (1 / 6 - k * (1 / 7 - k / 8))))
         log_one_h = jnp.log1p(h)
         rest = jnp.where(near, series, log_one_h - h * (1.0 - h * (1 / 2 - h / 3)))
-        level = jnp.log(_fine_uniform(key_u, a.shape, dtype))
-        passed = inside & (level <= 3.0 * d * rest)
-        log_v = jnp.where(passed & ~accepted, 3.0 * log_one_h, log_v)
-        return tries + 1, log_v, accepted | passed
+        passed = inside & (jnp.log(level) <= 3.0 * d * rest)
+        new = passed & ~accepted
+        log_v = jnp.where(new, 3.0 * log_one_h, log_v)
+        return tries + 1, log_v, jnp.where(new, new_boost, boost), accepted | passed
 
     def more(state):
-        return (state[0] < _MAX_TRIES) & ~jnp.all(state[2])
+        return (state[0] < _MAX_TRIES) & ~jnp.all(state[3])
 
-    start = (0, jnp.zeros_like(a), jnp.zeros(a.shape, bool))
-    log_v = lax.while_loop(more, step, start)[1]
-    boost = jnp.log(_fine_uniform(key_boost, a.shape, dtype)) / jnp.where(small, a, 1.0)
-    return (jnp.log(d) + log_v + jnp.where(small, boost, 0.0)).reshape(shape)
+    start = (0, jnp.zeros_like(a), jnp.ones_like(a), jnp.zeros(a.shape, bool))
+    _, log_v, boost, _ = lax.while_loop(more, step, start)
+    boost = jnp.where(small, jnp.log(boost) / jnp.where(small, a, 1.0), 0.0)
+    return (jnp.log(d) + log_v + boost).reshape(shape)
 
 
 def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:
@@ -189,9 +204,11 @@ def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:
     width = jnp.maximum(jnp.ceil(1.2 / jnp.sqrt(jnp.maximum(curvature, 1e-30))), 2.0)
     # the first counts of the tails, and a lower bound on the fall from each count to the next
     right, left = width, jnp.minimum(width, mode - least + 1.0)
-    log_right, log_left = fall(right), fall(-left)
-    slope_right = jnp.minimum(log_right - fall(right - 1.0), -1e-6)
-    slope_left = jnp.where(log_left > -jnp.inf, log_left - fall(1.0 - left), -1.0)
+    # the four at once: one trace of the function, not four
+    falls = fall(jnp.stack([right, -left, right - 1.0, 1.0 - left]))
+    log_right, log_left, before_right, before_left = falls
+    slope_right = jnp.minimum(log_right - before_right, -1e-6)
+    slope_left = jnp.where(log_left > -jnp.inf, log_left - before_left, -1.0)
     slope_left = jnp.minimum(slope_left, -1e-6)
     tail_right = jnp.exp(log_right) / -jnp.expm1(slope_right)
     tail_left = jnp.exp(log_left) / -jnp.expm1(slope_left)
@@ -203,8 +220,7 @@ def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:
 
     def step(state):
         tries, found, accepted = state
-        keys = random.split(random.fold_in(key, tries), 3)
-        place, within, level = (_fine_uniform(k, x.shape, dtype) for k in keys)
+        place, within, level = _fine_uniform(random.fold_in(key, tries), (3, x.size), dtype)
         place = place * (middle + tail_left + tail_right)
         in_right = place < tail_right
         in_left = ~in_right & (place < tail_right + tail_left)
@@ -272,59 +288,66 @@ def slice_sample(
         that at ``x``, elementwise. It is only called with ``x + delta`` at least ``lower``.
     :param width: initial width of the interval, a typical width of the slice; may be an array.
         Wider gaps in the support are not crossed.
-    :param num_steps: largest width of the interval, in units of ``width``.
+    :param num_steps: largest width of the interval, in units of ``width``; at most 255.
     :param lower: lower end of the support.
     :return: new points, of the shape of ``x``.
     """
     x = jnp.asarray(x)
     width = jnp.broadcast_to(jnp.asarray(width, x.dtype), x.shape)
     lowest = jnp.asarray(lower, x.dtype) - x
-    key_level, key_place, key_steps, key_shrink = random.split(key, 4)
-    level = jnp.log(_fine_uniform(key_level, x.shape, x.dtype))
-
-    def above_level(delta):
-        return log_density_difference(x, delta) > level
-
-    left = -width * _fine_uniform(key_place, x.shape, x.dtype)
+    key_start, key_shrink = random.split(key)
+    # all numbers in one draw, because each draw is a loop that takes long to compile
+    bits = _bits(key_start, (3, *x.shape))
+    level, place = _as_fine_uniform(bits[:2], x.dtype)
+    level = jnp.log(level)
+    left = -width * place
     right = left + width
     # The steps allowed are split at random between the two sides, which exactness requires.
-    left_steps = random.randint(key_steps, (x.size,), 0, num_steps).reshape(x.shape)
+    left_steps = ((bits[2] >> 8) * num_steps >> 24).astype(jnp.int32)
     right_steps = num_steps - 1 - left_steps
 
-    def step_out(state):
-        left, right, left_steps, right_steps = state
+    # Stepping out and shrinkage are one loop, so that the density, which may be large, is compiled
+    # once.
+    def step(state):
+        left, right, left_steps, right_steps, tries, delta, accepted = state
+        stepping = jnp.any((left_steps > 0) | (right_steps > 0))
         at_left = left_steps > 0
         at_right = ~at_left & (right_steps > 0)
         end = jnp.where(at_left, jnp.maximum(left, lowest), right)
-        go = above_level(end) & ~(at_left & (left <= lowest))
-        # An end outside the slice gets no further steps.
-        return (
+        key_point = random.fold_in(key_shrink, tries)
+        # points below the support are never accepted, so the interval may be cut there at once
+        inner = jnp.maximum(left, lowest)
+        point = inner + _fine_uniform(key_point, x.shape, x.dtype) * (right - inner)
+        passed = log_density_difference(x, jnp.where(stepping, end, point)) > level
+
+        go = passed & ~(at_left & (left <= lowest))
+        # an end outside the slice gets no further steps
+        stepped = (
             jnp.where(at_left & go, left - width, left),
             jnp.where(at_right & go, right + width, right),
             jnp.where(at_left & go, left_steps - 1, 0),
             jnp.where(at_left, right_steps, jnp.where(at_right & go, right_steps - 1, 0)),
+            tries,
+            delta,
+            accepted,
         )
+        shrunk = (
+            jnp.where(point < 0.0, point, inner),
+            jnp.where(point < 0.0, right, point),
+            left_steps,
+            right_steps,
+            tries + 1,
+            jnp.where(passed & ~accepted, point, delta),
+            accepted | passed,
+        )
+        return jax.tree.map(lambda a, b: jnp.where(stepping, a, b), stepped, shrunk)
 
-    def stepping(state):
-        return jnp.any((state[2] > 0) | (state[3] > 0))
+    def more(state):
+        _, _, left_steps, right_steps, tries, _, accepted = state
+        stepping = jnp.any((left_steps > 0) | (right_steps > 0))
+        return stepping | ((tries < _MAX_TRIES) & ~jnp.all(accepted))
 
-    left, right, _, _ = lax.while_loop(stepping, step_out, (left, right, left_steps, right_steps))
-
-    def shrink(state):
-        tries, key, left, right, delta, accepted = state
-        key, key_point = random.split(key)
-        point = left + _fine_uniform(key_point, x.shape, x.dtype) * (right - left)
-        passed = above_level(point)
-        delta = jnp.where(passed & ~accepted, point, delta)
-        left = jnp.where(point < 0.0, point, left)
-        right = jnp.where(point < 0.0, right, point)
-        return tries + 1, key, left, right, delta, accepted | passed
-
-    def shrinking(state):
-        return (state[0] < _MAX_TRIES) & ~jnp.all(state[-1])
-
-    # Points below the support are never accepted, so the interval may be cut there at once.
-    left = jnp.maximum(left, lowest)
-    start = (0, key_shrink, left, right, jnp.zeros_like(x), jnp.zeros(x.shape, bool))
-    delta = lax.while_loop(shrinking, shrink, start)[4]
+    nothing = jnp.zeros_like(x), jnp.zeros(x.shape, bool)
+    start = (left, right, left_steps, right_steps, jnp.array(0), *nothing)
+    delta = lax.while_loop(more, step, start)[5]
     return jnp.maximum(x + delta, lower)

@@ -56,6 +56,8 @@ _V = 0.5 * (_LEGENDRE_NODES + 1.0)
 _QUADRATURE_NODES = _V * _V * (3.0 - 2.0 * _V)
 _QUADRATURE_WEIGHTS = 3.0 * _LEGENDRE_WEIGHTS * _V * (1.0 - _V)
 
+_LOG_FACTORIALS = np.cumsum(np.log(np.maximum(np.arange(60), 1)))
+
 
 def as_floats(*args: ArrayLike) -> tuple[Array, ...]:
     """Convert the arguments to arrays of one floating type: float32, or wider if one of them is."""
@@ -501,7 +503,7 @@ def log_bessel_ie(nu: ArrayLike, x: ArrayLike) -> Array:
     # 60 terms of the series suffice; arguments are clipped so that nothing overflows
     a, y = jnp.where(large, 0.0, nu), jnp.where(large, 1.0, x)
     k = jnp.arange(60, dtype=x.dtype)
-    terms = 2.0 * k * jnp.log(0.5 * y)[..., None] - gammaln(k + 1.0)
+    terms = 2.0 * k * jnp.log(0.5 * y)[..., None] - jnp.asarray(_LOG_FACTORIALS, x.dtype)
     terms -= gammaln(k + 1.0 + a[..., None]) - gammaln(1.0 + a)[..., None]
     series = logsumexp(terms, axis=-1) - gammaln(1.0 + a) + a * jnp.log(0.5 * y) - y
     s = jnp.where(large, size, 24.0)

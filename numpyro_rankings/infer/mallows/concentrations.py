@@ -10,11 +10,12 @@ by Sample-θ-Slice (Figure 3). A new prior of θ is a class with the methods of
 :class:`ConcentrationPrior`.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import jax.numpy as jnp
 import numpyro.distributions as dist
-from jax import Array, random
+from jax import Array, lax, random
 
 from numpyro_rankings.distributions import MallowsConcentrationPrior
 from numpyro_rankings.infer.priors import base_of, log_prior, log_prior_ratio
@@ -147,9 +148,7 @@ class PerStage(NamedTuple):
 
         key_slice, key_draw = random.split(key)
         width = _slice_width(sums, counts, limits)
-        theta = concentration
-        for key_repeat in random.split(key_slice, _SLICE_REPEATS):
-            theta = slice_sample(key_repeat, theta, difference, width)
+        theta = _slice_repeatedly(key_slice, concentration, difference, width)
         empty = counts.sum(1, keepdims=True) == 0
         return jnp.where(empty, self.draw(key_draw, len(concentration), limits), theta)
 
@@ -198,9 +197,7 @@ class Tied(NamedTuple):
         key_slice, key_draw = random.split(key)
         # the narrowest stage sets the scale; step-out and shrinkage do the rest
         width = _slice_width(sums, counts, limits).min(1)
-        theta = concentration[:, 0]
-        for key_repeat in random.split(key_slice, _SLICE_REPEATS):
-            theta = slice_sample(key_repeat, theta, difference, width)
+        theta = _slice_repeatedly(key_slice, concentration[:, 0], difference, width)
         theta = jnp.broadcast_to(theta[:, None], concentration.shape)
         empty = counts.sum(1, keepdims=True) == 0
         return jnp.where(empty, self.draw(key_draw, len(concentration), limits), theta)
@@ -219,6 +216,14 @@ class Tied(NamedTuple):
 
     def log_rest(self, concentration: Array, limits: Array) -> Array:
         return jnp.zeros_like(concentration)
+
+
+def _slice_repeatedly(
+    key: Array, theta: Array, difference: Callable[[Array, Array], Array], width: Array
+) -> Array:
+    """Slice-sampling updates one after the other."""
+    keys = random.split(key, _SLICE_REPEATS)
+    return lax.scan(lambda t, k: (slice_sample(k, t, difference, width), None), theta, keys)[0]
 
 
 def _log_prior_difference(prior: Any, theta: Array, delta: Array) -> Array:

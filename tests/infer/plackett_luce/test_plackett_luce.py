@@ -229,7 +229,7 @@ def test_sums_over_stages(tabled, subsets, pool, monkeypatch):
     weights = np.array([[0.3, 0.2, 0.1, 0.1], [0.05, 0.05, 0.6, 0.2]])
     outside = np.zeros(2) if pool is None else np.array(pool)
     labels = np.arange(rankings.num_rankings) % 2
-    who = data.members(jnp.asarray(labels), 2)
+    who = data.membership(jnp.asarray(labels), 2)
     arguments = data, who, jnp.asarray(weights), None if pool is None else jnp.asarray(outside)
     in_play, totals = sum_times_in_play(None, *arguments)
 
@@ -262,7 +262,7 @@ def test_times_in_play_of_many():
     lists = rd.TopTPlackettLuce(np.log(weights), stages).sample(random.key(0), (size,))
     rankings = Rankings.from_orderings(np.asarray(lists), num_items=n)
     data = as_data(rankings)
-    who = data.members(jnp.zeros(size, jnp.int32), 1)
+    who = data.membership(jnp.zeros(size, jnp.int32), 1)
     in_play, totals = jax.jit(lambda w: sum_times_in_play(None, data, who, w, None))(
         jnp.asarray(weights, jnp.float32)[None]
     )
@@ -565,8 +565,8 @@ def test_bad_data():
         run(PlackettLuceGibbs(model=lambda rankings: None), rankings)
 
     for params, message in (
-        ({"weights": jnp.array([jnp.nan, 1.0, 1.0])}, "must be numbers, 0 or more"),
-        ({"weights": jnp.array([-1.0, 1.0, 1.0])}, "must be numbers, 0 or more"),
+        ({"weights": jnp.array([jnp.nan, 1.0, 1.0])}, "must be non-negative, finite numbers"),
+        ({"weights": jnp.array([-1.0, 1.0, 1.0])}, "must be non-negative, finite numbers"),
         ({"wieghts": jnp.ones(3)}, r"has \['wieghts'\], the sites are"),
     ):
         with pytest.raises(ValueError, match=message):
