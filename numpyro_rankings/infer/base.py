@@ -23,7 +23,6 @@ from numpyro_rankings.infer.not_finite import (
     stop_if_not_finite,
     sweep_unless_stopped,
 )
-from numpyro_rankings.ops.threefry import as_fast_key, like_key
 from numpyro_rankings.rankings import Rankings
 
 mend_numpyro_infer()
@@ -142,8 +141,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         self, key: Array, params: dict | None, arrays: list, static: tuple, structure: Any
     ) -> Any:
         leaves = [x if one is None else one for x, one in zip(arrays, static, strict=True)]
-        state = self._init(as_fast_key(key), params, *jax.tree.unflatten(structure, leaves))
-        state = state._replace(rng_key=like_key(state.rng_key, key))
+        state = self._init(key, params, *jax.tree.unflatten(structure, leaves))
         if self._is_block:  # other blocks may still move to where the log joint is a number
             return state
         return stop_if_not_finite(state, False, state.z, allows_zero=True)
@@ -155,11 +153,9 @@ class GibbsKernel(ModelReader, MCMCKernel):
         # fields of the state report overflow and numbers that are not finite: callbacks would
         # disable the compilation cache
         def sweep(one: Any) -> Any:
-            fast = one._replace(rng_key=as_fast_key(one.rng_key))
-            new = sweep_unless_stopped(
-                lambda state: self._sweep(state, model_args, kwargs), fast, self._is_block
+            return sweep_unless_stopped(
+                lambda state: self._sweep(state, model_args, kwargs), one, self._is_block
             )
-            return new._replace(rng_key=like_key(new.rng_key, one.rng_key))
 
         return sweep(state) if is_prng_key(state.rng_key) else jax.vmap(sweep)(state)
 
