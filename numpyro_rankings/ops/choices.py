@@ -349,10 +349,7 @@ def log_designed_likelihoods(design: Array, weights: Array, pool: Array) -> Arra
     masses = set_masses(weights[None], pool[None])[0]
     possible = weights > 0
     log_weights = jnp.where(possible, jnp.log(jnp.where(possible, weights, 1.0)), -1e30)
-    # two products, for XLA unrolls what fills one array of both
-    of_items, of_sets = design[:, : len(weights)], design[:, len(weights) :]
-    chosen = jnp.dot(of_items, log_weights, precision="highest")
-    return chosen + jnp.dot(of_sets, jnp.log(masses), precision="highest")
+    return jnp.dot(design, jnp.append(log_weights, jnp.log(masses)), precision="highest")
 
 
 def log_choice_likelihoods(
