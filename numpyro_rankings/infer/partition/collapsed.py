@@ -158,9 +158,24 @@ def update_labels_in_turn(key: Array, labels: Array, given: Given) -> Move:
     small, large = (min(block, size) for block in blocks)
     ones = jnp.ones((given.num_slots + 1, given.num_slots + 1))
     fixed = _Fixed(random.uniform(key, (2, size)), jnp.triu(ones))
+    start = _Progress(
+        position=jnp.array(0),
+        quiet=jnp.array(large),
+        labels=labels,
+        sizes=given.sizes_of(labels),
+        clusters=given.clusters_of(labels),
+        overflow=jnp.array(False),
+    )
+    advance = partial(_advance, fixed=fixed, given=given)
+    progress = _advance_to_end(start, small, large, advance)
+    return Move(progress.labels, jnp.ones(()), progress.overflow)
 
-    def advance(progress: _Progress, block: int) -> _Progress:
-        return _advance(progress, block, fixed, given)
+
+def _advance_to_end(
+    progress: _Progress, small: int, large: int, advance: Callable[..., _Progress]
+) -> _Progress:
+    """Take all points in small blocks, or in large ones as long as no label changes."""
+    size = progress.labels.shape[0]
 
     # all chains run the same number of passes: see shared_bound
     def goes_on(progress: _Progress) -> Array:
@@ -178,11 +193,8 @@ def update_labels_in_turn(key: Array, labels: Array, given: Given) -> Move:
             lambda p: goes_on(p) & ~is_quiet(p), partial(advance, block=small), progress
         )
 
-    clusters, sizes = given.clusters_of(labels), given.sizes_of(labels)
-    start = _Progress(jnp.array(0), jnp.array(large), labels, sizes, clusters, jnp.array(False))
     body = alternate if small < large else partial(advance, block=small)
-    progress = jax.lax.while_loop(goes_on, body, start)
-    return Move(progress.labels, jnp.ones(()), progress.overflow)
+    return jax.lax.while_loop(goes_on, body, progress)
 
 
 def _width(given: Given) -> int:
