@@ -16,9 +16,9 @@ from numpyro_rankings.distances import as_neighbors, check_distances
 from numpyro_rankings.infer.checks import check_scale, is_traced
 from numpyro_rankings.infer.ddcrp.language import check_sequential, log_next_symbols
 from numpyro_rankings.infer.ddcrp.reach import (
-    Hyper,
-    Reach,
-    as_reach,
+    LinkPrior,
+    LinkWeights,
+    as_link_weights,
     log_totals,
     log_weight_of_links,
 )
@@ -89,7 +89,7 @@ def log_language_evidence(
     symbols = jnp.asarray(symbols, jnp.int32)
     log_base = jnp.log(jnp.asarray(probs, float)[symbols])
     reach = _reach(distances, decay, scale)
-    hyper = Hyper(jnp.asarray(alpha, float), None, reach)
+    hyper = LinkPrior(jnp.asarray(alpha, float), None, reach)
     return jnp.sum(log_next_symbols(symbols, log_base, hyper))
 
 
@@ -195,13 +195,13 @@ def log_bayes_factor(
     return found
 
 
-def _reach(distances: Any, decay: Decay, scale: Any = None) -> Reach:
+def _reach(distances: Any, decay: Decay, scale: Any = None) -> LinkWeights:
     if not isinstance(decay, Decay):
         raise ValueError(f"decay must be a decay, such as exponential_decay(2.0), got {decay!r}")
     if scale is not None and not is_traced(scale):
         check_scale("scale", scale, learned=False)
     neighbors, distances = as_neighbors(distances)
-    return as_reach(neighbors, decay.log(distances, scale))
+    return as_link_weights(neighbors, decay.log(distances, scale))
 
 
 def _by_chain(links: Any) -> np.ndarray:
@@ -231,7 +231,7 @@ def _of_draws(alpha: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 @jax.jit
 def _log_weights(
-    links: Array, alphas: Array, drawn_alphas: Array, reach: Reach, drawn_reach: Reach
+    links: Array, alphas: Array, drawn_alphas: Array, reach: LinkWeights, drawn_reach: LinkWeights
 ) -> tuple[Array, Array]:
     """log p(c | f)/p(c | g) of each draw, (D,), and whether c is possible under g."""
     totals, drawn_totals = log_totals(reach), log_totals(drawn_reach)
@@ -249,7 +249,7 @@ def _log_weights(
 
 
 @jax.jit
-def _forbidden(reach: Reach, drawn_reach: Reach) -> Array:
+def _forbidden(reach: LinkWeights, drawn_reach: LinkWeights) -> Array:
     """Whether f allows a link that g does not, column by column of f: (L, N)."""
 
     def of_column(column: Array) -> Array:
@@ -262,7 +262,7 @@ def _forbidden(reach: Reach, drawn_reach: Reach) -> Array:
     return jax.lax.map(of_column, jnp.arange(reach.log_decay.shape[1]))
 
 
-def _check_support(reach: Reach, drawn_reach: Reach) -> None:
+def _check_support(reach: LinkWeights, drawn_reach: LinkWeights) -> None:
     forbidden = np.asarray(_forbidden(reach, drawn_reach)).T
     if forbidden.any():
         row, column = np.argwhere(forbidden)[0]

@@ -14,7 +14,7 @@ from numpyro_rankings.components.points import as_points
 from numpyro_rankings.decays import Decay
 from numpyro_rankings.distances import as_neighbors, check_distances
 from numpyro_rankings.infer.ddcrp.mixture import DDCRPGibbs
-from numpyro_rankings.infer.mixture.prior import RestaurantPrior
+from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.partition.base import PartitionKernel
 from numpyro_rankings.ops.sums import count_by_label, scatter_add, sum_by_label
 
@@ -140,7 +140,7 @@ def _density_under(
         if distances is not None:
             raise ValueError("distances are for DDCRPGibbs only")
         _check_size(sizes.labelled, sizes.fitted)
-        return partial(_of_restaurant, discount=kernel._discount, slots=slots)
+        return partial(_of_restaurant, discount=kernel.discount, slots=slots)
     if distances is None:
         if sizes.labelled == sizes.fitted:
             raise ValueError(
@@ -149,9 +149,9 @@ def _density_under(
         _check_size(sizes.labelled, sizes.fitted + sizes.new)
         return _of_awaited
     _check_size(sizes.labelled, sizes.fitted)
-    assert kernel._decay is not None
+    assert kernel.decay is not None
     check_distances(distances, sizes.new, sizes.fitted)
-    return partial(_of_links, distances=distances, decay=kernel._decay, slots=slots)
+    return partial(_of_links, distances=distances, decay=kernel.decay, slots=slots)
 
 
 def _check_kernel(kernel: Any) -> None:
@@ -201,7 +201,7 @@ def _check_size(found: int, expected: int) -> None:
 def _of_restaurant(
     draw: dict, log_given: Array, log_alone: Array, discount: float, slots: int
 ) -> Array:
-    prior = RestaurantPrior(draw["alpha"], jnp.asarray(discount))
+    prior = PartitionPrior(draw["alpha"], discount=jnp.asarray(discount))
     sizes = count_by_label(draw["labels"], slots)
     log_seats = jnp.append(prior.log_join(sizes), prior.log_open(jnp.sum(sizes > 0)))
     log_densities = jnp.concatenate([log_given, log_alone[:, None]], axis=1)

@@ -1,5 +1,6 @@
-"""Points of a family as the samplers of partitions read them."""
+"""The points to cluster, in the form that the samplers of partitions use."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -17,11 +18,12 @@ from numpyro_rankings.components.family import (
 
 
 class Points(NamedTuple):
-    """What there is to be clustered.
+    """The points to cluster.
 
-    - **statistics** - of the points, (N, …); **log_alone** - log probability of each, (N,).
+    - **statistics** - of each point, (N, …).
+    - **log_alone** - log marginal probability of each point by itself, (N,).
     - **empty** - statistics of a cluster without points.
-    - **log_base** - log density of what no cluster scores.
+    - **log_base** - log density of auxiliary variables that no cluster scores.
     """
 
     statistics: Any
@@ -31,14 +33,15 @@ class Points(NamedTuple):
 
     @property
     def size(self) -> int:
-        """N."""
+        """N, the number of points."""
         return self.log_alone.shape[0]
 
 
 def as_points(family: Family, data: Any, number: int | None = None) -> Points:
-    """The data as the moves read them.
+    """Statistics of the data, as :class:`Points`.
 
-    :param number: of points with those at the end whose values are not known.
+    :param number: number of points including those at the end whose values are unknown; None if all
+        values are known.
     """
     points = family.statistics(data)
     if number is not None:
@@ -49,12 +52,15 @@ def as_points(family: Family, data: Any, number: int | None = None) -> Points:
 
 
 def repeat(cluster: Any, number: int) -> Any:
-    """So many of the same statistics, (number, …)."""
+    """Copies of the statistics of one cluster, (number, …)."""
     return jax.tree.map(lambda x: jnp.broadcast_to(x, (number, *x.shape)), cluster)
 
 
 def start_auxiliary(key: Array, family: Family, data: Any, given: dict) -> dict[str, Array]:
-    """Auxiliary variables of the family before the first sweep, if it has any."""
+    """Initial auxiliary variables of the family by site, ``{}`` if it has none.
+
+    :param given: initial values by site, which take precedence.
+    """
     if not isinstance(family, AugmentedFamily):
         return {}
     start = family.start(key, data)
@@ -68,12 +74,21 @@ def start_auxiliary(key: Array, family: Family, data: Any, given: dict) -> dict[
     return {family.site: start}
 
 
+def read_auxiliary(family: Family, values: Mapping[str, Array]) -> dict[str, Array]:
+    """Auxiliary variables of the family among the sites of a state, ``{}`` if it has none."""
+    return {family.site: values[family.site]} if isinstance(family, AugmentedFamily) else {}
+
+
 def update_auxiliary(
-    key: Array, family: Family, data: Any, z: dict, labels: Array, num_clusters: int
+    key: Array, family: Family, data: Any, values: Mapping[str, Array], labels: Array, slots: int
 ) -> dict[str, Array]:
-    """Auxiliary variables of the family given the labels, if it has any."""
+    """Draw the auxiliary variables of the family given the labels, ``{}`` if it has none.
+
+    :param values: current auxiliary variables by site.
+    :param slots: C, number of clusters that labels can name.
+    """
     if not isinstance(family, AugmentedFamily):
         return {}
-    known = Augmented(data, z[family.site])
-    labels = labels[: family.size(data)]  # not those of points whose values are not known
-    return {family.site: family.refresh(key, known, labels, num_clusters)}
+    known = Augmented(data, values[family.site])
+    labels = labels[: family.size(data)]  # points with unknown values have none
+    return {family.site: family.refresh(key, known, labels, slots)}

@@ -20,7 +20,7 @@ from numpyro_rankings.distributions import FlatLog
 from numpyro_rankings.infer import PlackettLuceGibbs, SliceGibbs, exponential_decay
 from numpyro_rankings.infer.checks import check_start_scale
 from numpyro_rankings.infer.ddcrp import language, reach, scales
-from numpyro_rankings.infer.ddcrp.reach import as_reach
+from numpyro_rankings.infer.ddcrp.reach import as_link_weights
 from numpyro_rankings.infer.mixture import prior as alpha
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.plackett_luce.measures import (
@@ -127,7 +127,7 @@ OCCUPIED, TAU = jnp.array([True, True, False]), 0.8
 
 
 def reach_of(scale):
-    return as_reach(None, exponential_decay(1.0).log(DISTANCES, scale))
+    return as_link_weights(None, exponential_decay(1.0).log(DISTANCES, scale))
 
 
 def log_process(a):
@@ -205,17 +205,17 @@ UPDATES = {
         log_discount,
     ),
     "alpha, links": (
-        lambda key, x, prior: scales.update_alpha(
-            key, reach.Hyper(x, None, reach_of(1.0)), prior, LINKS
+        lambda key, x, prior: scales.update_link_alpha(
+            key, reach.LinkPrior(x, None, reach_of(1.0)), prior, LINKS
         ),
         log_links,
     ),
     "decay scale": (
         lambda key, x, prior: (
-            scales.update_decay(
+            scales.update_decay_scale(
                 key,
                 partial(reach.log_links, LINKS),
-                reach.Hyper(jnp.array(0.6), x, reach_of(x)),
+                reach.LinkPrior(jnp.array(0.6), x, reach_of(x)),
                 prior,
                 reach_of,
             ).scale
@@ -224,7 +224,7 @@ UPDATES = {
     ),
     "alpha, symbols": (
         lambda key, x, prior: language.update_alpha_without_links(
-            key, reach.Hyper(x, None, reach_of(1.0)), prior, SYMBOLS, LOG_BASE
+            key, reach.LinkPrior(x, None, reach_of(1.0)), prior, SYMBOLS, LOG_BASE
         ),
         log_symbols,
     ),

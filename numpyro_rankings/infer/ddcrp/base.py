@@ -1,4 +1,4 @@
-"""What the samplers of links share: distances, decay, α, state."""
+"""Base of the samplers of links: distances, decay, α, state."""
 
 import warnings
 from abc import abstractmethod
@@ -15,7 +15,7 @@ from numpyro.util import is_prng_key
 from numpyro_rankings.decays import Decay
 from numpyro_rankings.distances import as_neighbors, check_distances, num_distances
 from numpyro_rankings.distributions import DistanceDependentCRP, links_to_partition
-from numpyro_rankings.infer.base import GibbsKernel
+from numpyro_rankings.infer.base import GibbsKernel, GibbsState
 from numpyro_rankings.infer.checks import (
     check_arguments,
     check_possible,
@@ -23,39 +23,60 @@ from numpyro_rankings.infer.checks import (
     check_start_values,
     is_traced,
 )
-from numpyro_rankings.infer.ddcrp.reach import Hyper, Reach, as_reach, log_links
-from numpyro_rankings.infer.ddcrp.scales import start_scale, update_decay
+from numpyro_rankings.infer.ddcrp.reach import (
+    LinkPrior,
+    LinkWeights,
+    as_link_weights,
+    log_links,
+)
+from numpyro_rankings.infer.ddcrp.scales import start_scale, update_decay_scale
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.priors import draw_start, log_prior
 
 
-class DDCRPState(NamedTuple):
-    """
-    - **z** - ``links`` (N,), ``assignments`` (N,), ``num_clusters``, ``alpha``, ``decay_scale`` if
-      it is learned, ``base`` (V,) of a language model if it is unknown, and ``log_joint``.
-    - **potential_energy** - minus the log joint.
-    - **accept_prob** - 1: there is nothing to be accepted.
-    - **overflow** - False: there is room for as many clusters as points.
-    - **rng_key** - key of the next sweep.
+class Current(NamedTuple):
+    """What a sweep changes.
+
+    - **links** - the point that each point links to, (N,) int32.
+    - **prior** - prior of the links, with the current α and scale of the decay.
+    - **points** - the data as the updates use them, given the auxiliary variables.
+    - **others** - the kernel's other sites: ``base`` of a language model, auxiliary variables of a
+      family.
     """
 
-    z: dict[str, Array]
-    potential_energy: Array
-    accept_prob: Array
-    overflow: Array
-    rng_key: Array
+    links: Array
+    prior: LinkPrior
+    points: Any
+    others: dict[str, Array]
+
+
+class Given(NamedTuple):
+    """What a sweep conditions on.
+
+    - **data** and **distances** - as given to ``mcmc.run``; no distances for a block.
+    - **site_priors** - prior of each of the kernel's sites in a user's model; ``{}`` without one.
+    """
+
+    data: Any
+    distances: Any
+    site_priors: dict[str, Any]
 
 
 class LinkGibbs(GibbsKernel):
-    """What samplers of links share: distances, decay, α, state.
+    """Base of the samplers of links: distances, decay, α, state.
 
-    A subclass gives the sweep, the start of its sites, and the likelihood of the data given them.
+    A subclass gives the sweep, the initial values of its sites, and the likelihood of the data
+    given them.
+
+    ``z`` of the state has ``links`` (N,), ``assignments`` (N,), ``num_clusters``, ``alpha``,
+    ``decay_scale`` if it is learned, ``base`` (V,) of a language model if it is unknown, and
+    ``log_joint``.
     """
 
     _arguments_named = ("data", "distances")
     _own_sites: tuple[str, ...] = ("links",)
     _starts: tuple[str, ...] = ("singletons", "prior")
-    _awaits = False  # whether there may be points whose values are not known
+    _awaits = False  # whether there may be points whose values are unknown
     _takes_labels = False  # whether it can start from labels instead of links
 
     def __init__(
@@ -84,36 +105,47 @@ class LinkGibbs(GibbsKernel):
         self._alpha, self._decay, self._start = alpha, decay, init
         super().__init__(model or partial(generative, alpha=alpha, decay=decay))
 
+    @property
+    def decay(self) -> Decay | None:
+        """The decay of the distances, as given to the constructor."""
+        return self._decay
+
     @abstractmethod
     def _check_data(self, data: Any) -> int:
-        """Raise ValueError if the data do not fit the kernel; else how many points there are."""
+        """The number of points.
 
-    @abstractmethod
-    def _points(self, data: Any, distances: Any, own: dict) -> Any:
-        """The data as sweeps use them.
-
-        :param own: the kernel's sites, of which auxiliary variables of the data are read.
+        :raises ValueError: if the data do not fit the kernel.
         """
 
-    def _start_auxiliary(
-        self, key: Array, args: tuple, kwargs: dict, given: dict
-    ) -> dict[str, Array]:
-        """Those of the kernel's sites that are auxiliary variables of the data, at the start."""
+    @abstractmethod
+    def _points(self, data: Any, distances: Any, others: Mapping[str, Array]) -> Any:
+        """The data as the updates use them.
+
+        :param others: sites of the kernel, which include auxiliary variables of the data.
+        """
+
+    def _start_auxiliary(self, key: Array, data: Any, start: dict) -> dict[str, Array]:
+        """Initial auxiliary variables of the data, by site."""
         return {}
 
     @abstractmethod
     def _blank(self, points: Any) -> dict[str, Array]:
-        """Some value of each of the kernel's sites."""
+        """Any value of each of the kernel's sites."""
 
     @abstractmethod
-    def _start_sites(
-        self, key: Array, given: dict, hyper: Hyper, points: Any, priors: dict
-    ) -> dict[str, Array]:
-        """The kernel's sites before the first sweep."""
+    def _start_sites(self, key: Array, start: dict, current: Current, given: Given) -> Current:
+        """The kernel's sites before the first sweep.
+
+        :param start: initial values by site, given by the user.
+        :param current: of which the sites are those of :meth:`_blank`.
+        """
 
     @abstractmethod
-    def _log_data(self, own: dict, labels: Array, points: Any, priors: dict) -> Array:
-        """log p(data and the kernel's sites other than links | links)."""
+    def _log_data(self, current: Current, labels: Array, given: Given) -> Array:
+        """log p(data and the kernel's sites other than links | links).
+
+        :param labels: of the partition that the links make, (N,).
+        """
 
     # -- data ------------------------------------------------------------------------------------
 
@@ -186,14 +218,18 @@ class LinkGibbs(GibbsKernel):
             return None if self._decay is None else self._decay.scale
         return super()._prior_of(scale)
 
-    # -- what the links are drawn given ----------------------------------------------------------
+    # -- prior of the links ----------------------------------------------------------------------
 
-    def _priors(self, own: dict, args: tuple, kwargs: dict) -> dict[str, Any]:
-        """Of the kernel's sites in a user's model, given the sibling sites; else there is none."""
+    @property
+    def _learns_scale(self) -> bool:
+        return self._decay is not None and self._has_prior(self._decay.scale)
+
+    def _site_priors(self, own: Mapping[str, Array], args: tuple, kwargs: dict) -> dict[str, Any]:
+        """Priors of the kernel's sites in a user's model, given its other sites."""
         if not self._is_block:
             return {}
-        own = {self._sites[name]: value for name, value in own.items()}
-        trace = self._sites_of_model(own, args, kwargs)
+        values = {self._sites[name]: value for name, value in own.items()}
+        trace = self._sites_of_model(values, args, kwargs)
         priors = {name: trace[site]["fn"] for name, site in self._sites.items()}
         links = priors["links"]
         if not isinstance(links, DistanceDependentCRP) or links.batch_shape:
@@ -203,110 +239,133 @@ class LinkGibbs(GibbsKernel):
             )
         return priors
 
-    def _hyper(self, z: dict, priors: dict, args: tuple, kwargs: dict) -> Hyper:
-        """α and the decays; as a block, those of the user's model."""
+    def _link_prior(self, z: Mapping[str, Any], given: Given) -> LinkPrior:
+        """α and the weights of links; as a block, those of the user's model."""
         if self._is_block:
-            prior = priors["links"]
+            prior = given.site_priors["links"]
             log_decay = jnp.log(jnp.asarray(prior.decay_matrix, float))
             neighbors = None if prior.neighbors is None else jnp.asarray(prior.neighbors)
-            return Hyper(jnp.asarray(prior.alpha, float), None, as_reach(neighbors, log_decay))
+            weights = as_link_weights(neighbors, log_decay)
+            return LinkPrior(jnp.asarray(prior.alpha, float), None, weights)
         assert self._decay is not None
         scale = z.get("decay_scale", self._decay.scale)
-        return Hyper(jnp.asarray(z["alpha"], float), scale, self._reach_of(args, kwargs)(scale))
+        weights = self._weights_of(given.distances)(scale)
+        return LinkPrior(jnp.asarray(z["alpha"], float), scale, weights)
 
-    def _reach_of(self, args: tuple, kwargs: dict) -> Callable[[Any], Reach]:
-        """Whom each can link to, given the scale of the decay."""
-        neighbors, distances = as_neighbors(self._arguments(args, kwargs)[1])
+    def _weights_of(self, distances: Any) -> Callable[[Any], LinkWeights]:
+        """The weights of links, as a function of the scale of the decay."""
+        neighbors, values = as_neighbors(distances)
         decay = self._decay
         assert decay is not None
-        return lambda scale: as_reach(neighbors, decay.log(distances, scale))
+        return lambda scale: as_link_weights(neighbors, decay.log(values, scale))
 
-    def _update_hyper(
+    def _update_prior(
         self,
         key: Array,
-        hyper: Hyper,
-        draw_alpha: Callable[[Array, Hyper, dist.Distribution], Array],
-        log_terms: Callable[[Hyper], Array],
-        args: tuple,
-        kwargs: dict,
-    ) -> Hyper:
-        """Draw what has a prior: α by the function, the scale by the density, a sum of terms."""
+        prior: LinkPrior,
+        draw_alpha: Callable[[Array, LinkPrior, dist.Distribution], Array],
+        log_terms: Callable[[LinkPrior], Array],
+        distances: Any,
+    ) -> LinkPrior:
+        """Draw α, then the scale of the decay, if they are unknown.
+
+        :param draw_alpha: of the key, the prior of the links and the prior of α.
+        :param log_terms: terms whose sum is the log likelihood of α and the scale.
+        """
         key_alpha, key_scale = random.split(key)
         if self._has_prior(self._alpha):
             assert isinstance(self._alpha, dist.Distribution)
-            hyper = hyper._replace(alpha=draw_alpha(key_alpha, hyper, self._alpha))
-        if self._decay is not None and self._has_prior(self._decay.scale):
-            reach_of = self._reach_of(args, kwargs)
-            hyper = update_decay(key_scale, log_terms, hyper, self._decay.scale, reach_of)
-        return hyper
+            prior = prior._replace(alpha=draw_alpha(key_alpha, prior, self._alpha))
+        if self._learns_scale:
+            assert self._decay is not None and isinstance(self._decay.scale, dist.Distribution)
+            weights_of = self._weights_of(distances)
+            prior = update_decay_scale(key_scale, log_terms, prior, self._decay.scale, weights_of)
+        return prior
 
     # -- state -----------------------------------------------------------------------------------
 
-    def _own(self, z: dict) -> dict[str, Array]:
-        return {name: z[site] for name, site in self._sites.items()}
-
     def _init(
         self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict
-    ) -> DDCRPState:
+    ) -> GibbsState:
         key_alpha, key_scale, key_sites, rng_key, key_auxiliary = random.split(rng_key, 5)
-        given = {} if self._is_block else dict(init_params or {})
-        auxiliary = self._start_auxiliary(key_auxiliary, args, kwargs, given)
-        points = self._points(*self._arguments(args, kwargs), auxiliary)
-        z = {}
-        if not self._is_block:
-            assert self._decay is not None
-            z["alpha"] = draw_start(key_alpha, given.get("alpha", self._alpha))
-            if self._has_prior(self._decay.scale):
-                z["decay_scale"] = (
-                    draw_start(key_scale, given["decay_scale"])
-                    if "decay_scale" in given
-                    else start_scale(key_scale, self._decay.scale, self._reach_of(args, kwargs))
-                )
-        priors = self._priors(self._blank(points), args, kwargs)
-        hyper = self._hyper(z, priors, args, kwargs)
-        own = self._start_sites(key_sites, given, hyper, points, priors) | auxiliary
+        start = {} if self._is_block else dict(init_params or {})
+        data, distances = self._arguments(args, kwargs)
+        auxiliary = self._start_auxiliary(key_auxiliary, data, start)
+        points = self._points(data, distances, auxiliary)
+        z = self._start_scales(key_alpha, key_scale, start, distances)
+        own = self._blank(points)
+        given = Given(data, distances, self._site_priors(own, args, kwargs))
+        current = self._as_current({**own, **auxiliary}, self._link_prior(z, given), points)
+        current = self._start_sites(key_sites, start, current, given)
         if self._is_block:
-            values = {site: own[name] for name, site in self._sites.items()}
+            values = self._sites_of(current)
             self._check_dependents(
                 values, "", args, kwargs, lambda _, fn: isinstance(fn, dist.Unit)
             )
         one = jnp.ones(())
-        state = DDCRPState(z, one, one, jnp.array(False), rng_key)
-        return self._with_sites(state, own, hyper, points, priors)
+        state = GibbsState(z, one, one, jnp.array(False), rng_key)
+        return self._write(state, current, given)
 
-    def _with_sites(
-        self, state: DDCRPState, own: dict, hyper: Hyper, points: Any, priors: dict
-    ) -> DDCRPState:
-        labels = links_to_partition(own["links"])
-        log_joint = self._log_joint(own, labels, hyper, points, priors)
-        z = {self._sites[name]: value for name, value in own.items()}
-        if not self._is_block:
-            z |= {
-                "assignments": labels.astype(label_dtype(labels.shape[0])),
-                "num_clusters": jnp.max(labels) + 1,
-                "alpha": hyper.alpha,
-                "log_joint": log_joint,
-            }
-            if hyper.scale is not None and "decay_scale" in state.z:
-                z["decay_scale"] = hyper.scale
+    def _start_scales(
+        self, key_alpha: Array, key_scale: Array, start: dict, distances: Any
+    ) -> dict[str, Array]:
+        """Initial α, and scale of the decay if it is unknown."""
+        if self._is_block:
+            return {}
+        alpha = draw_start(key_alpha, start.get("alpha", self._alpha))
+        if not self._learns_scale:
+            return {"alpha": alpha}
+        assert self._decay is not None and isinstance(self._decay.scale, dist.Distribution)
+        if "decay_scale" in start:
+            scale = draw_start(key_scale, start["decay_scale"])
+        else:
+            scale = start_scale(key_scale, self._decay.scale, self._weights_of(distances))
+        return {"alpha": alpha, "decay_scale": scale}
+
+    @staticmethod
+    def _as_current(own: Mapping[str, Array], prior: LinkPrior, points: Any) -> Current:
+        others = {name: value for name, value in own.items() if name != "links"}
+        return Current(own["links"], prior, points, others)
+
+    def _sites_of(self, current: Current) -> dict[str, Array]:
+        """Values of the kernel's sites, by their names in the model."""
+        own = {"links": current.links, **current.others}
+        return {self._sites[name]: value for name, value in own.items()}
+
+    def _read(self, state: GibbsState, args: tuple, kwargs: dict) -> tuple[Current, Given]:
+        own = {name: state.z[site] for name, site in self._sites.items()}
+        data, distances = self._arguments(args, kwargs)
+        points = self._points(data, distances, own)
+        given = Given(data, distances, self._site_priors(own, args, kwargs))
+        return self._as_current(own, self._link_prior(state.z, given), points), given
+
+    def _write(self, state: GibbsState, current: Current, given: Given) -> GibbsState:
+        """The state with these sites, their partition and the log joint."""
+        labels = links_to_partition(current.links)
+        log_joint = self._log_joint(current, labels, given)
+        scale = {"decay_scale": current.prior.scale} if self._learns_scale else {}
+        scalars: dict[str, Any] = {
+            "assignments": labels.astype(label_dtype(labels.shape[0])),
+            "num_clusters": jnp.max(labels) + 1,
+            "alpha": current.prior.alpha,
+            "log_joint": log_joint,
+            **scale,
+        }
+        z = {**self._sites_of(current), **({} if self._is_block else scalars)}
         return state._replace(z=z, potential_energy=-log_joint)
 
-    def _log_joint(
-        self, own: dict, labels: Array, hyper: Hyper, points: Any, priors: dict
-    ) -> Array:
+    def _log_joint(self, current: Current, labels: Array, given: Given) -> Array:
         """log p(data, the kernel's sites, α, scale)."""
-        log_joint = self._log_data(own, labels, points, priors)
-        log_joint += jnp.sum(log_links(own["links"], hyper))
+        log_joint = self._log_data(current, labels, given)
+        log_joint += jnp.sum(log_links(current.links, current.prior))
         if self._has_prior(self._alpha):
             assert isinstance(self._alpha, dist.Distribution)
-            log_joint += log_prior(self._alpha, hyper.alpha)
-        if self._decay is not None and self._has_prior(self._decay.scale):
-            log_joint += log_prior(self._decay.scale, hyper.scale)
+            log_joint += log_prior(self._alpha, current.prior.alpha)
+        if self._learns_scale:
+            assert self._decay is not None
+            log_joint += log_prior(self._decay.scale, current.prior.scale)
         return log_joint
 
-    def _potential(self, state: DDCRPState, args: tuple, kwargs: dict) -> Array:
-        own = self._own(state.z)
-        points = self._points(*self._arguments(args, kwargs), own)
-        priors = self._priors(own, args, kwargs)
-        hyper = self._hyper(state.z, priors, args, kwargs)
-        return -self._log_joint(own, links_to_partition(own["links"]), hyper, points, priors)
+    def _potential(self, state: GibbsState, args: tuple, kwargs: dict) -> Array:
+        current, given = self._read(state, args, kwargs)
+        return -self._log_joint(current, links_to_partition(current.links), given)

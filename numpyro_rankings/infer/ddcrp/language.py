@@ -1,4 +1,7 @@
-"""Gibbs sampling of the fully observed model of symbols: a language model by links."""
+"""Gibbs sampling of the fully observed model of symbols: a language model by links.
+
+Equations and sections are those of Blei & Frazier (2011).
+"""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -13,9 +16,10 @@ from jax import Array, random
 from numpyro_rankings.components import Atom
 from numpyro_rankings.decays import Decay
 from numpyro_rankings.distances import SparseDistances
+from numpyro_rankings.infer.base import GibbsState
 from numpyro_rankings.infer.checks import is_traced
-from numpyro_rankings.infer.ddcrp.base import DDCRPState, LinkGibbs
-from numpyro_rankings.infer.ddcrp.reach import Hyper, among_equals, draw_links, log_totals
+from numpyro_rankings.infer.ddcrp.base import Current, Given, LinkGibbs
+from numpyro_rankings.infer.ddcrp.reach import LinkPrior, draw_links, log_totals, weights_within
 from numpyro_rankings.infer.priors import keep_possible, log_prior_ratio
 from numpyro_rankings.models import ddcrp_language_model
 from numpyro_rankings.ops.sampling import slice_sample
@@ -26,22 +30,22 @@ class DDCRPLanguageGibbs(LinkGibbs):
     Gibbs sampler of symbols under a distance dependent process, each table with one symbol
     [1, Section 2, "Language modeling"], for sequential distances.
 
-    Nobody links forward, so that the table of a point is opened by a link to oneself, with a symbol
+    No point links forward, so that a point which links to itself opens a table, with a symbol drawn
     from :math:`G_0`, and a link to j copies the symbol of j. The links are then independent given
-    the symbols, and summed over
+    the symbols, and with the links summed over,
 
     .. math:: p(w_i \mid w_{<i}) = \frac{α\, G_0(w_i) + \sum_{j<i} f_{ij} 1[w_j = w_i]}
         {α + \sum_{j<i} f_{ij}},
 
-    of which the numerator holds the weights of the links. A sweep draws
+    where the terms of the numerator are the weights of the links. A sweep draws
 
     1. α, then the scale of the decay, given :math:`G_0` with the links summed over, by slice
        sampling;
-    2. all links at once given these, which with step 1 is a draw of the three together;
-    3. :math:`G_0` given the links, where it is unknown: the tables are draws from it, so that
-       it is Dirichlet(a + tables of each symbol).
+    2. all links at once given these: steps 1 and 2 together draw α, scale and links jointly;
+    3. :math:`G_0` given the links, where it is unknown: the symbols of the tables are draws from
+       it, so that it is Dirichlet(a + number of tables of each symbol).
 
-    With α, scale and :math:`G_0` known the draws are exact and independent.
+    If α, scale and :math:`G_0` are known, the draws are exact and independent.
 
     Samples: ``links`` (D, N), ``assignments`` (D, N), canonical, ``num_clusters``, ``alpha``,
     ``decay_scale`` if it is learned, ``base`` (D, V) if it is unknown, ``log_joint``.
@@ -52,11 +56,11 @@ class DDCRPLanguageGibbs(LinkGibbs):
     ``DDCRPGibbs(Atom(probs), …)``.
 
     :param base: :math:`G_0`, probabilities (V,), or ``dist.Dirichlet(a)`` where it is unknown.
-    :param alpha: weight of a link to oneself, a number or a distribution.
+    :param alpha: weight of the link of a point to itself, a number or a distribution.
     :param decay: of the distances, for instance ``exponential_decay(2.0)``; its scale may be a
         distribution.
-    :param init: what an unknown :math:`G_0` starts from, ``"singletons"``, a table for each point,
-        or its ``"prior"``; the links do not matter.
+    :param init: initial value of an unknown :math:`G_0`: ``"singletons"``, a draw given a table for
+        each point, or ``"prior"``, a draw from its prior. Initial links do not matter.
     :param model: a user's model, of which the kernel is then a block in
         :class:`numpyro.infer.Gibbs`: its site ``links`` must be a
         :class:`~numpyro_rankings.distributions.DistanceDependentCRP`, its first argument the
@@ -82,7 +86,7 @@ class DDCRPLanguageGibbs(LinkGibbs):
        >>> mcmc = MCMC(kernel, num_warmup=100, num_samples=1000, progress_bar=False)
        >>> mcmc.run(jax.random.key(0), words, distances)
        >>> samples = mcmc.get_samples()
-       >>> bool((samples["links"][:, 0] == 0).all())  # there is nobody to link to
+       >>> bool((samples["links"][:, 0] == 0).all())  # no point is reachable
        True
        >>> bool(samples["base"][:, 3].mean() < samples["base"][:, 2].mean())
        True
@@ -148,9 +152,8 @@ class DDCRPLanguageGibbs(LinkGibbs):
         super()._check_start(name, value, chains, args, kwargs)
         if name != "links":
             return
-        links = value
         symbols = np.asarray(self._arguments(args, kwargs)[0])
-        bad = (symbols[links] != symbols) | (links > np.arange(len(symbols))) | (links < 0)
+        bad = (symbols[value] != symbols) | (value > np.arange(len(symbols))) | (value < 0)
         if bad.any():
             row = int(np.argmax(bad.reshape(-1, len(symbols)).any(axis=0)))
             raise ValueError(
@@ -158,7 +161,7 @@ class DDCRPLanguageGibbs(LinkGibbs):
                 f"{row} does not"
             )
 
-    def _points(self, data: Any, distances: Any, own: dict) -> Array:
+    def _points(self, data: Any, distances: Any, others: Mapping[str, Array]) -> Array:
         return jnp.asarray(data, jnp.int32)
 
     # -- state -----------------------------------------------------------------------------------
@@ -169,9 +172,9 @@ class DDCRPLanguageGibbs(LinkGibbs):
             return {"links": links}
         return {"links": links, "base": jnp.asarray(self._base.mean, float)}
 
-    def _concentration(self, priors: dict) -> Array:
-        """Of the prior of an unknown G_0, (V,)."""
-        prior = priors.get("base", self._base)
+    def _concentration(self, site_priors: Mapping[str, Any]) -> Array:
+        """Concentration a of the Dirichlet prior of an unknown G_0, (V,)."""
+        prior = site_priors.get("base", self._base)
         if not isinstance(prior, dist.Dirichlet) or prior.batch_shape:
             raise ValueError(
                 f"site {self._sites['base']!r} must have one Dirichlet distribution as its prior, "
@@ -179,59 +182,69 @@ class DDCRPLanguageGibbs(LinkGibbs):
             )
         return jnp.asarray(prior.concentration, float)
 
-    def _log_base(self, own: dict) -> Array:
-        return jnp.log(jnp.asarray(own.get("base", self._base), float))
+    def _log_base(self, current: Current) -> Array:
+        """log G_0(w_i) of each symbol, (N,)."""
+        base = current.others.get("base", self._base)
+        return jnp.log(jnp.asarray(base, float))[current.points]
 
-    def _start_sites(
-        self, key: Array, given: dict, hyper: Hyper, points: Array, priors: dict
-    ) -> dict[str, Array]:
+    def _start_sites(self, key: Array, start: dict, current: Current, given: Given) -> Current:
         key_base, key_links = random.split(key)
-        own = self._blank(points)
-        if "links" in given:
-            own["links"] = jnp.asarray(given["links"], jnp.int32)
+        if "links" in start:
+            current = current._replace(links=jnp.asarray(start["links"], jnp.int32))
         if self._is_unknown:
-            concentration = self._concentration(priors)
-            if "base" in given:
-                own["base"] = jnp.asarray(given["base"], float)
-            elif self._start == "prior" and "links" not in given:
-                own["base"] = draw_base(key_base, concentration)
+            concentration = self._concentration(given.site_priors)
+            if "base" in start:
+                base = jnp.asarray(start["base"], float)
+            elif self._start == "prior" and "links" not in start:
+                base = draw_base(key_base, concentration)
             else:
-                own["base"] = update_base(key_base, own["links"], points, concentration)
-        if "links" not in given:
-            log_base = self._log_base(own)[points]
-            own["links"] = update_links(key_links, points, log_base, hyper)
-        return own
+                base = update_base(key_base, current.links, current.points, concentration)
+            current = current._replace(others={"base": base})
+        return current if "links" in start else self._update_links(key_links, current)
 
-    def _log_data(self, own: dict, labels: Array, points: Array, priors: dict) -> Array:
-        links, log_base = own["links"], self._log_base(own)[points]
-        copied = jnp.where(points[links] == points, 0.0, -jnp.inf)
-        opens = links == jnp.arange(points.shape[0])
+    def _log_data(self, current: Current, labels: Array, given: Given) -> Array:
+        links, symbols, log_base = current.links, current.points, self._log_base(current)
+        copied = jnp.where(symbols[links] == symbols, 0.0, -jnp.inf)
+        opens = links == jnp.arange(symbols.shape[0])
         log_prob = jnp.sum(jnp.where(opens, log_base, copied))
         if self._is_unknown:
-            concentration = self._concentration(priors)
-            prior = dist.Dirichlet(concentration, validate_args=False)
-            log_prob += prior.log_prob(own["base"])
+            prior = dist.Dirichlet(self._concentration(given.site_priors), validate_args=False)
+            log_prob += prior.log_prob(current.others["base"])
         return log_prob
 
-    def _sweep(self, state: DDCRPState, args: tuple, kwargs: dict) -> DDCRPState:
-        rng_key, key_hyper, key_links, key_base = random.split(state.rng_key, 4)
-        points = self._points(*self._arguments(args, kwargs), {})
-        own = self._own(state.z)
-        priors = self._priors(own, args, kwargs)
-        hyper = self._hyper(state.z, priors, args, kwargs)
-        log_base = self._log_base(own)[points]
-        draw_alpha = partial(update_alpha_without_links, symbols=points, log_base=log_base)
-        log_terms = partial(log_next_symbols, points, log_base)
-        hyper = self._update_hyper(key_hyper, hyper, draw_alpha, log_terms, args, kwargs)
-        own["links"] = update_links(key_links, points, log_base, hyper)
-        if self._is_unknown:
-            concentration = self._concentration(priors)
-            own["base"] = update_base(key_base, own["links"], points, concentration)
-        return self._with_sites(state._replace(rng_key=rng_key), own, hyper, points, priors)
+    def _sweep(self, state: GibbsState, args: tuple, kwargs: dict) -> GibbsState:
+        rng_key, key_prior, key_links, key_base = random.split(state.rng_key, 4)
+        current, given = self._read(state, args, kwargs)
+        # 1. α and the scale of the decay given G_0, links summed over
+        current = self._update_scales(key_prior, current, given)
+        # 2. all links given these, eq. (5) and (6)
+        current = self._update_links(key_links, current)
+        # 3. G_0 given the links
+        current = self._update_base(key_base, current, given)
+        return self._write(state._replace(rng_key=rng_key), current, given)
+
+    def _update_scales(self, key: Array, current: Current, given: Given) -> Current:
+        symbols, log_base = current.points, self._log_base(current)
+        draw_alpha = partial(update_alpha_without_links, symbols=symbols, log_base=log_base)
+        log_terms = partial(log_next_symbols, symbols, log_base)
+        prior = self._update_prior(key, current.prior, draw_alpha, log_terms, given.distances)
+        return current._replace(prior=prior)
+
+    def _update_links(self, key: Array, current: Current) -> Current:
+        log_base = self._log_base(current)
+        links = draw_links_given_symbols(key, current.points, log_base, current.prior)
+        return current._replace(links=links)
+
+    def _update_base(self, key: Array, current: Current, given: Given) -> Current:
+        if not self._is_unknown:
+            return current
+        concentration = self._concentration(given.site_priors)
+        base = update_base(key, current.links, current.points, concentration)
+        return current._replace(others={"base": base})
 
 
 def check_sequential(distances: Any) -> None:
-    """Refuse distances at which a point can link to a later one."""
+    """Raise ValueError if a point can link to a later one."""
     sparse = isinstance(distances, SparseDistances)
     values = np.asarray(distances.distances if sparse else distances)
     index = np.arange(len(values))[:, None]
@@ -244,60 +257,62 @@ def check_sequential(distances: Any) -> None:
         )
 
 
-def log_next_symbols(symbols: Array, log_base: Array, hyper: Hyper) -> Array:
-    """log p(w_i | w_<i) of each symbol, the links summed over, (N,).
+def log_next_symbols(symbols: Array, log_base: Array, prior: LinkPrior) -> Array:
+    """log p(w_i | w_<i) of each symbol, with the links summed over, (N,).
 
     :param log_base: log G_0(w_i), (N,).
     """
-    log_alpha = jnp.log(hyper.alpha)
-    log_copied = log_totals(among_equals(symbols, hyper.reach))
+    log_alpha = jnp.log(prior.alpha)
+    log_copied = log_totals(weights_within(symbols, prior.weights))
     log_weight = jnp.logaddexp(log_alpha + log_base, log_copied)
-    return log_weight - jnp.logaddexp(log_alpha, log_totals(hyper.reach))
+    return log_weight - jnp.logaddexp(log_alpha, log_totals(prior.weights))
 
 
-def update_links(key: Array, symbols: Array, log_base: Array, hyper: Hyper) -> Array:
-    """Draw all links: to j of weight f_ij 1[w_j = w_i], to oneself α G_0(w_i)."""
-    log_itself = jnp.log(hyper.alpha) + log_base
-    return draw_links(key, log_itself, among_equals(symbols, hyper.reach))
+def draw_links_given_symbols(
+    key: Array, symbols: Array, log_base: Array, prior: LinkPrior
+) -> Array:
+    """Draw all links, eq. (5) and (6): to j with weight f_ij 1[w_j = w_i], to itself α G_0(w_i)."""
+    log_itself = jnp.log(prior.alpha) + log_base
+    return draw_links(key, log_itself, weights_within(symbols, prior.weights))
 
 
 def log_growth(log_odds: Array, delta: Array) -> Array:
-    """log(p e^δ + 1 - p), p of these log odds: by terms of one sign, for either sign of δ."""
+    """log(p e^δ + 1 - p) for p with these log odds, as a sum of terms of one sign."""
     log_up = jnp.log1p(jax.nn.sigmoid(log_odds) * jnp.expm1(jnp.maximum(delta, 0.0)))
     log_down = jnp.log1p(jax.nn.sigmoid(-log_odds) * jnp.expm1(jnp.maximum(-delta, 0.0)))
     return jnp.where(delta > 0, log_up, delta + log_down)
 
 
 def update_alpha_without_links(
-    key: Array, hyper: Hyper, alpha_prior: dist.Distribution, symbols: Array, log_base: Array
+    key: Array, prior: LinkPrior, alpha_prior: dist.Distribution, symbols: Array, log_base: Array
 ) -> Array:
     """Draw α with the links summed over, by slice sampling of its logarithm.
 
-    Where log α grows by δ, a sum of α and of weights that stay grows by log(p e^δ + 1 - p), with p
-    the share of α in it: in the numerator that of a link to oneself a posteriori, in the
-    denominator a priori.
+    If log α grows by δ, the log of a sum of α and other weights grows by log(p e^δ + 1 - p), where
+    p is the share of α in the sum: in the numerator the posterior probability of a link to itself,
+    in the denominator the prior probability.
     """
-    log_copied = log_totals(among_equals(symbols, hyper.reach))
-    log_total = log_totals(hyper.reach)
+    log_copied = log_totals(weights_within(symbols, prior.weights))
+    log_total = log_totals(prior.weights)
 
     def difference(log_alpha: Array, delta: Array) -> Array:
-        posterior = log_growth(log_alpha + log_base - log_copied, delta)
-        prior = log_growth(log_alpha - log_total, delta)
-        change = jnp.sum(posterior - prior) + delta
+        numerator = log_growth(log_alpha + log_base - log_copied, delta)
+        normalizer = log_growth(log_alpha - log_total, delta)
+        change = jnp.sum(numerator - normalizer) + delta
         alpha = jnp.exp(log_alpha)
-        return change + log_prior_ratio(alpha_prior, alpha * jnp.exp(delta), hyper.alpha)
+        return change + log_prior_ratio(alpha_prior, alpha * jnp.exp(delta), prior.alpha)
 
-    log_alpha = slice_sample(key, jnp.log(hyper.alpha), difference, 2.0, lower=-jnp.inf)
-    return keep_possible(alpha_prior, jnp.exp(log_alpha), hyper.alpha)
+    log_alpha = slice_sample(key, jnp.log(prior.alpha), difference, 2.0, lower=-jnp.inf)
+    return keep_possible(alpha_prior, jnp.exp(log_alpha), prior.alpha)
 
 
 def draw_base(key: Array, concentration: Array) -> Array:
-    """Probabilities from a Dirichlet distribution, (V,), none of them 0."""
+    """Draw probabilities from a Dirichlet distribution, (V,), none of them 0."""
     base = jax.nn.softmax(random.loggamma(key, concentration))
     return jnp.maximum(base, jnp.finfo(base.dtype).tiny)
 
 
 def update_base(key: Array, links: Array, symbols: Array, concentration: Array) -> Array:
-    """Draw G_0 given the links: each of those to oneself opens a table, with a draw from it."""
+    """Draw G_0 given the links: each point that links to itself is a draw from it."""
     opens = links == jnp.arange(symbols.shape[0])
     return draw_base(key, concentration.at[symbols].add(opens.astype(concentration.dtype)))

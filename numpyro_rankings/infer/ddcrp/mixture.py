@@ -13,21 +13,21 @@ from numpyro_rankings.components.points import Points, as_points, start_auxiliar
 from numpyro_rankings.decays import Decay
 from numpyro_rankings.distances import as_neighbors, num_distances
 from numpyro_rankings.distributions import links_to_partition
+from numpyro_rankings.infer.base import GibbsState
 from numpyro_rankings.infer.blocks import check_block_family
-from numpyro_rankings.infer.ddcrp.base import DDCRPState, LinkGibbs
+from numpyro_rankings.infer.ddcrp.base import Current, Given, LinkGibbs
 from numpyro_rankings.infer.ddcrp.reach import (
-    Hyper,
-    among_equals,
     draw_links,
     link_backward,
     links_go_back,
     log_links,
+    weights_within,
 )
-from numpyro_rankings.infer.ddcrp.relink import relink
+from numpyro_rankings.infer.ddcrp.relink import update_links_in_turn
 from numpyro_rankings.infer.ddcrp.scales import (
     log_terms_of_scale,
-    update_alpha,
-    update_links_within,
+    update_link_alpha,
+    update_links_given_partition,
 )
 from numpyro_rankings.models import ddcrp_mixture
 
@@ -41,30 +41,33 @@ class DDCRPGibbs(LinkGibbs):
     .. math:: p(c_i = j) \propto f(d_{ij}) \, \frac{p(x_A \cup x_B)}{p(x_A)\, p(x_B)}
         \text{ where that joins } A \text{ and } B, \; f(d_{ij}) \text{ or } α \text{ where not},
 
-    so that one draw may move whole groups. α is drawn by an auxiliary variable,
-    :math:`V_i \sim \mathrm{Exp}(α + \sum_j f_{ij})`, given which it is Gamma if its prior is, else
-    by slice sampling, as is the scale of the decay: where links go back in time only, given the
-    partition, with all links summed over that make it, and these are drawn after it.
+    so that one draw may move whole groups. A Gamma prior of α has an exact draw given auxiliary
+    variables :math:`V_i \sim \mathrm{Exp}(α + \sum_j f_{ij})`; with any other prior α is drawn by
+    slice sampling, as is the scale of the decay. Where links only go back in time, the scale is
+    drawn given the partition, with all links that make it summed over, and then the links given the
+    partition and the scale.
 
     Samples: ``links`` (D, N), ``assignments`` (D, N), canonical, ``num_clusters``, ``alpha``,
     ``decay_scale`` if it is learned, ``log_joint``.
 
     Run as ``mcmc.run(key, data, distances)``, with distances (N, N), of the row's point to the
-    column's, ∞ where there can be no link; sequential if all to later points are. For many points
-    with few in reach of each, :class:`~numpyro_rankings.distances.SparseDistances`; that module
-    makes distances of times, places and graphs. Distances of more points than there are data are
-    those of points whose values are not known, the last of them: they have links and a cluster
-    too, see :func:`~numpyro_rankings.log_predictive_of_points`.
-    Statistics are kept for as many clusters as points: N V numbers of documents of V words.
+    column's, ∞ where there can be no link; they are sequential if all to later points are ∞. For
+    many points, each of which can link to a few, use
+    :class:`~numpyro_rankings.distances.SparseDistances`; that module makes distances from times,
+    places and graphs. If there are distances of more points than data, the last points are those
+    whose values are unknown: they have links and a cluster too, see
+    :func:`~numpyro_rankings.log_predictive_of_points`. Memory is needed for the statistics of as
+    many clusters as points: N V numbers for documents of V words.
 
     :param family: component family, see :mod:`numpyro_rankings.components`.
-    :param alpha: weight of a link to oneself, a number or a distribution.
+    :param alpha: weight of the link of a point to itself, a number or a distribution.
     :param decay: of the distances, for instance ``exponential_decay(2.0)``; its scale may be a
         distribution.
-    :param init: ``"singletons"``, after which the first sweep seats one point after the other;
-        ``"one"``, all in one cluster, as far as links to points before can have it; ``"prior"`` for
-        links drawn from it; or give ``init_params={"links": links}``, or
-        ``{"assignments": labels}``, whose clusters are linked as all are by ``"one"``.
+    :param init: initial links. ``"singletons"``, each point to itself, so that the first sweep
+        seats one point after the other; ``"one"``, all in one cluster, as far as links to earlier
+        points allow it; ``"prior"``, links drawn from it; or give ``init_params={"links": links}``,
+        or ``{"assignments": labels}``, in which case each cluster is linked as ``"one"`` links all
+        points.
     :param model: a user's model, of which the kernel is then a block in
         :class:`numpyro.infer.Gibbs`: its site ``links`` must be a
         :class:`~numpyro_rankings.distributions.DistanceDependentCRP`, its first argument the data,
@@ -113,63 +116,81 @@ class DDCRPGibbs(LinkGibbs):
 
     @property
     def family(self) -> Family:
-        """Of the components."""
+        """The component family."""
         return self._family
 
     def _check_data(self, data: Any) -> int:
         self._family.check(data)
         return self._family.size(data)
 
-    def _points(self, data: Any, distances: Any, own: dict) -> Points:
+    def _points(self, data: Any, distances: Any, others: Mapping[str, Array]) -> Points:
         number = None if distances is None else num_distances(distances)
-        return as_points(self._family, with_auxiliary(self._family, data, own), number)
+        return as_points(self._family, with_auxiliary(self._family, data, others), number)
 
-    def _start_auxiliary(
-        self, key: Array, args: tuple, kwargs: dict, given: dict
-    ) -> dict[str, Array]:
-        return start_auxiliary(key, self._family, self._arguments(args, kwargs)[0], given)
+    def _start_auxiliary(self, key: Array, data: Any, start: dict) -> dict[str, Array]:
+        return start_auxiliary(key, self._family, data, start)
 
     def _blank(self, points: Points) -> dict[str, Array]:
         return {"links": jnp.arange(points.size, dtype=jnp.int32)}
 
-    def _start_sites(
-        self, key: Array, given: dict, hyper: Hyper, points: Points, priors: dict
-    ) -> dict[str, Array]:
-        if "links" in given:
-            return {"links": jnp.asarray(given["links"], jnp.int32)}
-        if "assignments" in given:
-            labels = jnp.asarray(given["assignments"], jnp.int32)
-            return {"links": link_backward(among_equals(labels, hyper.reach))}
-        if self._start == "prior":
-            return {"links": draw_links(key, jnp.log(hyper.alpha), hyper.reach)}
-        if self._start == "one":
-            return {"links": link_backward(hyper.reach)}
-        return self._blank(points)
+    def _start_sites(self, key: Array, start: dict, current: Current, given: Given) -> Current:
+        prior = current.prior
+        if "links" in start:
+            links = jnp.asarray(start["links"], jnp.int32)
+        elif "assignments" in start:
+            labels = jnp.asarray(start["assignments"], jnp.int32)
+            links = link_backward(weights_within(labels, prior.weights))
+        elif self._start == "prior":
+            links = draw_links(key, jnp.log(prior.alpha), prior.weights)
+        elif self._start == "one":
+            links = link_backward(prior.weights)
+        else:
+            links = current.links
+        return current._replace(links=links)
 
-    def _log_data(self, own: dict, labels: Array, points: Points, priors: dict) -> Array:
+    def _log_data(self, current: Current, labels: Array, given: Given) -> Array:
+        points = current.points
         clusters = self._family.of_clusters(points.statistics, labels, points.size)
         return self._family.log_marginal(clusters).sum() + points.log_base
 
-    def _sweep(self, state: DDCRPState, args: tuple, kwargs: dict) -> DDCRPState:
-        rng_key, key_links, key_hyper, key_auxiliary, key_within = random.split(state.rng_key, 5)
-        data, distances = self._arguments(args, kwargs)
-        own = self._own(state.z)
-        points = self._points(data, distances, own)
-        priors = self._priors(own, args, kwargs)
-        hyper = self._hyper(state.z, priors, args, kwargs)
-        log_alpha = jnp.log(hyper.alpha)
-        links = relink(key_links, own["links"], log_alpha, hyper.reach, points, self._family)
+    def _sweep(self, state: GibbsState, args: tuple, kwargs: dict) -> GibbsState:
+        rng_key, key_links, key_prior, key_auxiliary, key_within = random.split(state.rng_key, 5)
+        current, given = self._read(state, args, kwargs)
+        # each link given all others, eq. (5)
+        links = update_links_in_turn(
+            key_links, current.links, current.prior, current.points, self._family
+        )
         labels = links_to_partition(links)
-        draw_alpha, log_terms = partial(update_alpha, links=links), partial(log_links, links)
-        if hyper.scale is not None and "decay_scale" in state.z:
-            goes_back = links_go_back(*as_neighbors(distances))
-            log_terms = partial(log_terms_of_scale, goes_back, links, labels)
-            hyper = self._update_hyper(key_hyper, hyper, draw_alpha, log_terms, args, kwargs)
-            links = update_links_within(key_within, goes_back, links, labels, hyper.reach)
-        else:
-            hyper = self._update_hyper(key_hyper, hyper, draw_alpha, log_terms, args, kwargs)
-        state = state._replace(rng_key=rng_key)
-        auxiliary = update_auxiliary(key_auxiliary, self._family, data, own, labels, points.size)
-        if auxiliary:
-            points = self._points(data, distances, auxiliary)
-        return self._with_sites(state, {"links": links, **auxiliary}, hyper, points, priors)
+        # α and the scale of the decay, Appendix B, eq. (17) and (20)
+        current = current._replace(links=links)
+        current = self._update_scales(key_prior, key_within, current, labels, given)
+        # auxiliary variables of the family given the partition
+        current = self._update_auxiliary(key_auxiliary, current, labels, given)
+        return self._write(state._replace(rng_key=rng_key), current, given)
+
+    def _update_scales(
+        self, key_prior: Array, key_within: Array, current: Current, labels: Array, given: Given
+    ) -> Current:
+        """Draw α given the links, and the scale given the partition, then the links given both."""
+        links, distances = current.links, given.distances
+        draw_alpha = partial(update_link_alpha, links=links)
+        if not self._learns_scale:
+            log_terms = partial(log_links, links)
+            prior = self._update_prior(key_prior, current.prior, draw_alpha, log_terms, distances)
+            return current._replace(prior=prior)
+        goes_back = links_go_back(*as_neighbors(distances))
+        log_terms = partial(log_terms_of_scale, goes_back, links, labels)
+        prior = self._update_prior(key_prior, current.prior, draw_alpha, log_terms, distances)
+        links = update_links_given_partition(key_within, goes_back, links, labels, prior.weights)
+        return current._replace(prior=prior, links=links)
+
+    def _update_auxiliary(
+        self, key: Array, current: Current, labels: Array, given: Given
+    ) -> Current:
+        """Draw the auxiliary variables of the family given the partition, if it has any."""
+        size = current.points.size
+        auxiliary = update_auxiliary(key, self._family, given.data, current.others, labels, size)
+        if not auxiliary:
+            return current
+        points = self._points(given.data, given.distances, auxiliary)
+        return current._replace(others=auxiliary, points=points)

@@ -1,4 +1,4 @@
-"""Whom each point can link to, and the links given that."""
+"""The prior of links: which points each point can link to, and with what weight."""
 
 from typing import NamedTuple
 
@@ -7,10 +7,12 @@ import jax.numpy as jnp
 from jax import Array, random
 
 
-class Reach(NamedTuple):
-    """Whom a point can link to: **neighbors** (N, L), -1 where there is none, and **log_decay**.
+class LinkWeights(NamedTuple):
+    """Weights f_ij of links to other points.
 
-    Without a list of neighbors (None) to all, and L is N.
+    - **neighbors** - the points that each point can link to, (N, L), -1 where there is none; None
+      if it can link to all, and then L is N.
+    - **log_decay** - log f_ij of the link to each of them, (N, L).
     """
 
     neighbors: Array | None
@@ -18,95 +20,97 @@ class Reach(NamedTuple):
 
     @property
     def size(self) -> int:
-        """N."""
+        """N, the number of points."""
         return self.log_decay.shape[0]
 
 
-def as_reach(neighbors: Array | None, log_decay: Array) -> Reach:
-    """The weights of links to others: of the point itself, and where there is nobody, -inf."""
+def as_link_weights(neighbors: Array | None, log_decay: Array) -> LinkWeights:
+    """Weights of links to others: log f is set to -inf for the point itself and empty places."""
     index = jnp.arange(log_decay.shape[0])[:, None]
     columns = jnp.arange(log_decay.shape[1]) if neighbors is None else neighbors
     is_other = (columns != index) & (columns >= 0)
-    return Reach(neighbors, jnp.where(is_other, log_decay, -jnp.inf))
+    return LinkWeights(neighbors, jnp.where(is_other, log_decay, -jnp.inf))
 
 
-class Hyper(NamedTuple):
-    """What links are drawn given: **alpha**, **scale** of the decay, and the **reach**."""
+class LinkPrior(NamedTuple):
+    """Prior of links, eq. (2): **alpha**, the **scale** of the decay, if it has one, and the
+    **weights** that the decay gives."""
 
     alpha: Array
     scale: Array | None
-    reach: Reach
+    weights: LinkWeights
 
 
-def log_totals(reach: Reach) -> Array:
-    """log Σ_j f_ij of each point, (N,), -inf where nobody is in reach."""
-    some = jnp.any(reach.log_decay > -jnp.inf, axis=1)
-    # of a row of nothing else the slope would be no number
-    log_decay = jnp.where(some[:, None], reach.log_decay, 0.0)
+def log_totals(weights: LinkWeights) -> Array:
+    """log Σ_j f_ij of each point, (N,), -inf where no point is reachable."""
+    some = jnp.any(weights.log_decay > -jnp.inf, axis=1)
+    # in a row of -inf the gradient of logsumexp would be NaN
+    log_decay = jnp.where(some[:, None], weights.log_decay, 0.0)
     return jnp.where(some, jax.nn.logsumexp(log_decay, axis=1), -jnp.inf)
 
 
-def log_links(links: Array, hyper: Hyper) -> Array:
-    """Log probability of each link, (N,), eq. (2)."""
-    log_alpha = jnp.log(hyper.alpha)
-    log_weight = log_weight_of_links(links, log_alpha, hyper.reach)
-    return log_weight - jnp.logaddexp(log_alpha, log_totals(hyper.reach))
+def log_links(links: Array, prior: LinkPrior) -> Array:
+    """Log probability of each link, (N,) [Blei & Frazier 2011, eq. 2]."""
+    log_alpha = jnp.log(prior.alpha)
+    log_weight = log_weight_of_links(links, log_alpha, prior.weights)
+    return log_weight - jnp.logaddexp(log_alpha, log_totals(prior.weights))
 
 
-def log_weight_of_links(links: Array, log_alpha: Array, reach: Reach) -> Array:
-    """log f_ij of each link, log α of those to oneself, (N,)."""
+def log_weight_of_links(links: Array, log_alpha: Array, weights: LinkWeights) -> Array:
+    """log f_ij of each link, log α where a point links to itself, (N,)."""
     index = jnp.arange(links.shape[0])
-    if reach.neighbors is None:
-        log_decay = reach.log_decay[index, links]
+    if weights.neighbors is None:
+        log_decay = weights.log_decay[index, links]
     else:
-        chosen = reach.neighbors == links[:, None]
-        log_decay = jnp.max(jnp.where(chosen, reach.log_decay, -jnp.inf), axis=1)
+        chosen = weights.neighbors == links[:, None]
+        log_decay = jnp.max(jnp.where(chosen, weights.log_decay, -jnp.inf), axis=1)
     return jnp.where(links == index, log_alpha, log_decay)
 
 
 def links_go_back(neighbors: Array | None, distances: Array) -> Array:
-    """Whether links, in whatever direction, never come back to where they started.
+    """Whether no chain of links can return to the point where it started.
 
-    They do not if all go to earlier points in the order of the points, or in that of how many
-    others each can link to, as in time. There are more such distances, which are not recognised.
+    It cannot if all links go to earlier points, in the given order of the points or in the order of
+    the number of others that each can link to, as with links back, or forward, in time. Other
+    distances without cycles are not recognised.
     """
-    reach = as_reach(neighbors, jnp.where(distances < jnp.inf, 0.0, -jnp.inf))
-    can_link = reach.log_decay > -jnp.inf
-    columns = jnp.arange(reach.size) if neighbors is None else neighbors
+    weights = as_link_weights(neighbors, jnp.where(distances < jnp.inf, 0.0, -jnp.inf))
+    can_link = weights.log_decay > -jnp.inf
+    columns = jnp.arange(weights.size) if neighbors is None else neighbors
 
     def all_earlier(place: Array) -> Array:
         return jnp.all(~can_link | (place[columns] < place[:, None]))
 
-    return all_earlier(jnp.arange(reach.size)) | all_earlier(jnp.sum(can_link, axis=1))
+    return all_earlier(jnp.arange(weights.size)) | all_earlier(jnp.sum(can_link, axis=1))
 
 
-def among_equals(labels: Array, reach: Reach) -> Reach:
-    """Links to points of the same label only, all others of weight 0."""
-    others = labels if reach.neighbors is None else labels[reach.neighbors]
+def weights_within(labels: Array, weights: LinkWeights) -> LinkWeights:
+    """The weights of links between points of the same label; all others are 0."""
+    others = labels if weights.neighbors is None else labels[weights.neighbors]
     same = others == labels[:, None]
-    return reach._replace(log_decay=jnp.where(same, reach.log_decay, -jnp.inf))
+    return weights._replace(log_decay=jnp.where(same, weights.log_decay, -jnp.inf))
 
 
-def link_backward(reach: Reach) -> Array:
-    """Each to its likeliest point before it, to itself if it has none in reach: (N,)."""
-    index = jnp.arange(reach.size)
-    columns = index if reach.neighbors is None else reach.neighbors
-    before = jnp.where(columns < index[:, None], reach.log_decay, -jnp.inf)
+def link_backward(weights: LinkWeights) -> Array:
+    """Link each point to its likeliest earlier point, to itself if none is reachable: (N,)."""
+    index = jnp.arange(weights.size)
+    columns = index if weights.neighbors is None else weights.neighbors
+    before = jnp.where(columns < index[:, None], weights.log_decay, -jnp.inf)
     best = jnp.argmax(before, axis=1)
-    other = best if reach.neighbors is None else reach.neighbors[index, best]
+    other = best if weights.neighbors is None else weights.neighbors[index, best]
     return jnp.where(before.max(axis=1) > -jnp.inf, other, index).astype(jnp.int32)
 
 
-def draw_links(key: Array, log_itself: Array, reach: Reach) -> Array:
-    """Each link for itself, (N,).
+def draw_links(key: Array, log_itself: Array, weights: LinkWeights) -> Array:
+    """Draw all links independently, (N,).
 
-    :param log_itself: log weight of the link to oneself, () or (N,).
+    :param log_itself: log weight of the link of a point to itself, () or (N,).
     """
-    index = jnp.arange(reach.size)
-    log_itself = jnp.broadcast_to(log_itself, (reach.size,))
-    log_weights = jnp.concatenate([reach.log_decay, log_itself[:, None]], axis=1)
+    index = jnp.arange(weights.size)
+    log_itself = jnp.broadcast_to(log_itself, (weights.size,))
+    log_weights = jnp.concatenate([weights.log_decay, log_itself[:, None]], axis=1)
     column = random.categorical(key, log_weights)
-    last = column == reach.log_decay.shape[1]
+    last = column == weights.log_decay.shape[1]
     column = jnp.where(last, 0, column)
-    other = column if reach.neighbors is None else reach.neighbors[index, column]
+    other = column if weights.neighbors is None else weights.neighbors[index, column]
     return jnp.where(last, index, other).astype(jnp.int32)

@@ -1,9 +1,9 @@
-"""Drawing the links of a distance dependent Chinese restaurant process, one after another.
+"""Draw the links of a distance dependent Chinese restaurant process, one after another.
 
-Without its link a point is the root of a tree: of all that link to it, directly or not. Either that
-is the whole of its component, or the component falls apart, and the new link may join the tree to
-another one (Blei & Frazier 2011, eq. 5 and 6). Children are kept as linked lists, so that a draw
-touches the tree and the components that the point can reach, and nothing else.
+Without its link a point is the root of a tree: the points that link to it, directly or not. Either
+the tree is the whole of its component, or the component falls into two, and the new link may join
+the tree to another component (Blei & Frazier 2011, eq. 5). Children are kept as linked lists, so
+that a draw touches the tree and the components that the point can reach, and nothing else.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from jax import Array, random
 
 from numpyro_rankings.components.family import Family, put, take
 from numpyro_rankings.components.points import Points
-from numpyro_rankings.infer.ddcrp.reach import Reach
+from numpyro_rankings.infer.ddcrp.reach import LinkPrior, LinkWeights
 from numpyro_rankings.ops.links import representatives
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.sums import count_by_label
@@ -24,11 +24,12 @@ from numpyro_rankings.ops.sums import count_by_label
 class _Forest(NamedTuple):
     """Links, and the children of each point as a doubly linked list; N stands for none.
 
-    - **nodes** - (N + 1, 4): whom each links to, its first child, and of the list of its siblings
-      the next and the one before. Row N takes what is to be written nowhere, and says nothing.
+    - **nodes** - (N + 1, 4): the point that each links to, its first child, and its next and
+      previous sibling. Row N takes the values that must not be written anywhere; what it
+      holds has no meaning.
 
-    What is read and written together is one array, changed by one scatter after all that is read
-    of it: otherwise XLA copies arrays of N numbers at every step.
+    What is read and written together is one array, changed by one scatter after all reads:
+    otherwise XLA copies arrays of N numbers at every step.
     """
 
     nodes: Array
@@ -38,12 +39,13 @@ _LINK, _FIRST, _NEXT, _BEFORE = range(4)
 
 
 class _Components(NamedTuple):
-    """
-    - **table** - (N + 1, 4): component of each point, its label; and by label the size, a
-      permutation of the labels, those in use first, and the place of each in it. As for a forest.
-    - **clusters** - statistics by label, leading axis N + 1, the last of which takes what is not
-      kept.
-    - **number** - of labels in use.
+    """The partition that the links make, with labels 0, …, N.
+
+    - **table** - (N + 1, 4): label of each point; and by label the size, a permutation of the
+      labels with those in use first, and the place of each label in it. One array, as for the
+      forest.
+    - **clusters** - statistics by label, leading axis N + 1; the last entry takes what is dropped.
+    - **number** - number of labels in use.
     """
 
     table: Array
@@ -54,16 +56,105 @@ class _Components(NamedTuple):
 _LABEL, _SIZE, _ID, _PLACE = range(4)
 
 
-def _read(read: Callable, parts: _Components, once: Array) -> tuple[Any, _Components]:
-    """Values read from the components, before these are changed.
+class _Graph(NamedTuple):
+    """What a sweep changes.
 
-    In a loop of one pass, for otherwise XLA reads where it needs the values, which may be after the
-    change, and keeps a copy of all N rows for that.
-
-    :param once: 1, as a number that the compiler does not know.
+    - **forest** - the links; **parts** - the components that they make.
+    - **found** - (N + 1, 2): members of the tree in hand, and for each point the last root in whose
+      tree it was found.
     """
-    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(read, parts))
-    return jax.lax.fori_loop(0, once, lambda _, c: (read(c[1]), c[1]), (nothing, parts))
+
+    forest: _Forest
+    parts: _Components
+    found: Array
+
+
+_MEMBER, _SEEN = range(2)
+
+
+class _Given(NamedTuple):
+    """What a sweep conditions on.
+
+    - **weights** - of links to other points; **log_alpha** - of a link to itself.
+    - **points** - with their statistics; **family** - of the components.
+    - **uniforms** - a random number for each draw, (N,).
+    """
+
+    weights: LinkWeights
+    log_alpha: Array
+    points: Points
+    family: Family
+    uniforms: Array
+
+
+class _Tree(NamedTuple):
+    """The points that link to a root, directly or not, and the root.
+
+    - **number** - number of points; **statistics** of them.
+    - **home** - label of its component; **home_size**, number of points there, with the tree.
+    - **whole** - whether the tree is the whole component.
+    - **left** - statistics of the rest of the component.
+    """
+
+    number: Array
+    statistics: Any
+    home: Array
+    home_size: Array
+    whole: Array
+    left: Any
+
+
+class _Target(NamedTuple):
+    """The component that a tree joins.
+
+    - **alone** - whether the new link is to a point of the tree.
+    - **label**, **size** and **statistics** of the component before.
+    - **closes** - whether the label that the tree had falls out of use.
+    - **place** of that label among those in use; **last** place in use, and the label there,
+      **other**, which takes its place.
+    """
+
+    alone: Array
+    label: Array
+    size: Array
+    statistics: Any
+    closes: Array
+    place: Array
+    last: Array
+    other: Array
+
+
+def update_links_in_turn(
+    key: Array, links: Array, prior: LinkPrior, points: Points, family: Family
+) -> Array:
+    """Draw each link given all others, the first point's too [Blei & Frazier 2011, eq. 5]: (N,)."""
+    size = prior.weights.size
+    # without the barrier XLA computes constants among the statistics at every step
+    fixed = points._replace(statistics=jax.lax.optimization_barrier(points.statistics))
+    uniforms = random.uniform(key, (size,))
+    given = _Given(prior.weights, jnp.log(prior.alpha), fixed, family, uniforms)
+    found = jnp.full((size + 1, 2), -1, jnp.int32)
+    graph = _Graph(_plant(links), _group(links, points, family), found)
+    graph = jax.lax.fori_loop(0, size, lambda i, graph: _update_link(i, graph, given), graph)
+    return graph.forest.nodes[:size, _LINK]
+
+
+def _update_link(i: Array, graph: _Graph, given: _Given) -> _Graph:
+    """Draw the link of point i given all others, eq. (5)."""
+    # without its link point i is the root of a tree
+    forest = _cut(graph.forest, i)
+    number, found = _find_tree(forest, i, graph.found)
+    tree, parts = _take_out(i, number, found, graph.parts, given)
+    # p(tree and component together) / p(tree) p(component), for each component
+    log_ratios, parts = _log_joins(i, tree, parts, given)
+    link = _draw_link(i, log_ratios, found, given)
+    # the tree joins the component of the new link
+    target, parts = _find_target(link, found[link, _SEEN] == i, tree, parts)
+    parts = _join(target, tree, found, parts, given.family)
+    return _Graph(_graft(forest, i, link), parts, found)
+
+
+# -- the forest ----------------------------------------------------------------------------------
 
 
 def _set(array: Array, *changes: tuple[Array | int, int, Array | int]) -> Array:
@@ -75,6 +166,7 @@ def _set(array: Array, *changes: tuple[Array | int, int, Array | int]) -> Array:
 
 
 def _plant(links: Array) -> _Forest:
+    """The forest of links, (N,)."""
     size = links.shape[0]
     index = jnp.arange(size, dtype=jnp.int32)
     parent = jnp.where(links == index, size, links)
@@ -91,7 +183,7 @@ def _plant(links: Array) -> _Forest:
 
 
 def _cut(forest: _Forest, i: Array) -> _Forest:
-    """Take the link of a point away, which is then a root until it is grafted again."""
+    """Take the link of a point away: it is then a root until it is grafted again."""
     size = forest.nodes.shape[0] - 1
     mine = forest.nodes[i]
     parent = jnp.where(mine[_LINK] == i, size, mine[_LINK])
@@ -120,14 +212,11 @@ def _graft(forest: _Forest, i: Array, j: Array) -> _Forest:
     return _Forest(nodes)
 
 
-_MEMBER, _SEEN = range(2)
+def _find_tree(forest: _Forest, i: Array, found: Array) -> tuple[Array, Array]:
+    """The points that link to root i, directly or not: their number, and **found**, (N + 1, 2).
 
-
-def _tree(forest: _Forest, i: Array, found: Array) -> tuple[Array, Array]:
-    """All that link to a root: their number, and **found**, (N + 1, 2).
-
-    The first column of it has them, itself first, the second i in the row of each. Breadth first:
-    the list of those found is the queue of those to be looked at.
+    The first column of it lists them, the root first; the second has i in the row of each. The
+    search is breadth first, and this list is also the queue of points whose children are to come.
     """
     size = forest.nodes.shape[0] - 1
 
@@ -155,7 +244,11 @@ def _tree(forest: _Forest, i: Array, found: Array) -> tuple[Array, Array]:
     return number, found
 
 
+# -- the components ------------------------------------------------------------------------------
+
+
 def _group(links: Array, points: Points, family: Family) -> _Components:
+    """The components that links make."""
     size = links.shape[0]
     labels = representatives(links)
     sizes = count_by_label(labels, size + 1)
@@ -167,133 +260,159 @@ def _group(links: Array, points: Points, family: Family) -> _Components:
     return _Components(table, clusters, jnp.sum(sizes > 0))
 
 
-def relink(
-    key: Array, links: Array, log_alpha: Array, reach: Reach, points: Points, family: Family
-) -> Array:
-    """Draw each link given all others, the first point's too: links (N,)."""
-    size = reach.size
-    uniforms = random.uniform(key, (size,))
+def _read(read: Callable, parts: _Components, number: Array) -> tuple[Any, _Components]:
+    """Values read from the components before these are changed.
 
-    def log_joins(
-        i: Array, parts: _Components, tree: Any, left: Any, home: Array
+    They are read in a loop of one pass. Otherwise XLA reads where it needs the values, which may be
+    after the change, and keeps a copy of all N rows for that.
+
+    :param number: any positive number that the compiler does not know.
+    """
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(read, parts))
+    once = shared_bound(jnp.minimum(number, 1))
+    return jax.lax.fori_loop(0, once, lambda _, c: (read(c[1]), c[1]), (nothing, parts))
+
+
+def _take_out(
+    i: Array, number: Array, found: Array, parts: _Components, given: _Given
+) -> tuple[_Tree, _Components]:
+    """The tree of root i, and what is left of its component without the tree."""
+    family, points = given.family, given.points
+
+    def of_home(parts: _Components) -> tuple[Array, Array, Any]:
+        home = parts.table[i, _LABEL]
+        return home, parts.table[home, _SIZE], take(parts.clusters, home)
+
+    (home, home_size, at_home), parts = _read(of_home, parts, number)
+    whole = number == home_size
+
+    def add(k: Array, tree: Any) -> Any:
+        is_real = k < number
+        longer = family.add(tree, take(points.statistics, found[k, _MEMBER]))
+        return jax.tree.map(lambda x, y: jnp.where(is_real, x, y), longer, tree)
+
+    bound = shared_bound(jnp.where(whole, 0, number))
+    tree = jax.lax.fori_loop(0, bound, add, points.empty)
+    tree = jax.tree.map(lambda x, y: jnp.where(whole, x, y), at_home, tree)
+    left = jax.tree.map(
+        lambda x, y: jnp.where(whole, jnp.zeros_like(x), y),
+        at_home,
+        family.subtract(at_home, tree),
+    )
+    return _Tree(number, tree, home, home_size, whole, left), parts
+
+
+def _log_joins(
+    i: Array, tree: _Tree, parts: _Components, given: _Given
+) -> tuple[Array, _Components]:
+    """Log likelihood ratio of joining the tree to the component of each point, (L,), eq. (5).
+
+    The components are handed through, because XLA would copy what is read in an inner loop and
+    changed after it.
+    """
+    family, weights, size = given.family, given.weights, given.weights.size
+    other = family.for_union(tree.statistics)
+
+    def log_ratio(
+        label: Array, place: Array, carry: tuple[Array, _Components]
     ) -> tuple[Array, _Components]:
-        """Log likelihood ratio of the tree with the component of each in reach, (L,).
+        log_ratios, parts = carry
+        cluster = take(parts.clusters, label)
+        is_home = label == tree.home
+        cluster = jax.tree.map(lambda x, y: jnp.where(is_home, x, y), tree.left, cluster)
+        return log_ratios.at[place].set(family.log_union(cluster, other)), parts
 
-        The components are handed through: of what is read in an inner loop and changed after it
-        XLA would make a copy.
-        """
-        other = family.for_union(tree)
+    def of_component(k: Array, carry: tuple[Array, _Components]) -> tuple[Array, _Components]:
+        label = carry[1].table[k, _ID]
+        return log_ratio(label, label, carry)
 
-        def log_ratio(
-            label: Array, place: Array, carry: tuple[Array, _Components]
-        ) -> tuple[Array, _Components]:
-            log_ratios, parts = carry
-            cluster = take(parts.clusters, label)
-            cluster = jax.tree.map(lambda x, y: jnp.where(label == home, x, y), left, cluster)
-            return log_ratios.at[place].set(family.log_union(cluster, other)), parts
+    if weights.neighbors is None:  # of each component once
+        start = jnp.zeros(size + 1), parts
+        bound = shared_bound(parts.number)
+        log_ratios, parts = jax.lax.fori_loop(0, bound, of_component, start)
+        return log_ratios[parts.table[:size, _LABEL]], parts
+    neighbors = weights.neighbors[i]
 
-        def of_component(k: Array, carry: tuple[Array, _Components]) -> tuple[Array, _Components]:
-            label = carry[1].table[k, _ID]
-            return log_ratio(label, label, carry)
+    def of_neighbor(k: Array, carry: tuple[Array, _Components]) -> tuple[Array, _Components]:
+        neighbor = jnp.where(neighbors[k] < 0, size, neighbors[k])
+        return log_ratio(carry[1].table[neighbor, _LABEL], k, carry)
 
-        def of_neighbor(k: Array, carry: tuple[Array, _Components]) -> tuple[Array, _Components]:
-            neighbor = jnp.where(neighbors[k] < 0, size, neighbors[k])
-            return log_ratio(carry[1].table[neighbor, _LABEL], k, carry)
+    last = jnp.max(jnp.where(neighbors >= 0, jnp.arange(1, len(neighbors) + 1), 0))
+    start = jnp.zeros(len(neighbors)), parts
+    return jax.lax.fori_loop(0, shared_bound(last), of_neighbor, start)
 
-        if reach.neighbors is None:  # of each component once
-            start = jnp.zeros(size + 1), parts
-            bound = shared_bound(parts.number)
-            log_ratios, parts = jax.lax.fori_loop(0, bound, of_component, start)
-            return log_ratios[parts.table[:size, _LABEL]], parts
-        neighbors = reach.neighbors[i]
-        last = jnp.max(jnp.where(neighbors >= 0, jnp.arange(1, len(neighbors) + 1), 0))
-        start = jnp.zeros(len(neighbors)), parts
-        return jax.lax.fori_loop(0, shared_bound(last), of_neighbor, start)
 
-    def visit(i: Array, carry: tuple) -> tuple:
-        forest, parts, found = carry
-        # without the link: the tree, and what is left of its component
-        forest = _cut(forest, i)
-        number, found = _tree(forest, i, found)
-        once = shared_bound(jnp.minimum(number, 1))
+def _draw_link(i: Array, log_ratios: Array, found: Array, given: _Given) -> Array:
+    """Draw the link of point i, eq. (5).
 
-        def of_home(parts: _Components) -> tuple[Array, Array, Any]:
-            home = parts.table[i, _LABEL]
-            return home, parts.table[home, _SIZE], take(parts.clusters, home)
+    The weight is α for itself, else the decay, times the likelihood ratio where the link joins two
+    components.
+    """
+    weights, size = given.weights, given.weights.size
+    columns = jnp.arange(size) if weights.neighbors is None else weights.neighbors[i]
+    columns = jnp.where(columns < 0, size, columns)
+    inside = found[columns, _SEEN] == i
+    log_weights = weights.log_decay[i] + jnp.where(inside, 0.0, log_ratios)
+    log_weights = jnp.append(log_weights, given.log_alpha)
+    probs = jnp.exp(log_weights - log_weights.max())
+    sums = jnp.cumsum(probs)
+    reached = (sums >= (1.0 - given.uniforms[i]) * sums[-1]) & (probs > 0)
+    choice = jnp.where(reached.any(), jnp.argmax(reached), jnp.argmax(probs))
+    return jnp.append(columns, i)[choice]
 
-        (home, home_size, at_home), parts = _read(of_home, parts, once)
-        whole = number == home_size
 
-        def join(k: Array, tree: Any) -> Any:
-            real = k < number
-            longer = family.add(tree, take(statistics, found[k, _MEMBER]))
-            return jax.tree.map(lambda x, y: jnp.where(real, x, y), longer, tree)
+def _find_target(
+    link: Array, alone: Array, tree: _Tree, parts: _Components
+) -> tuple[_Target, _Components]:
+    """The component that the tree joins by a link.
 
-        bound = shared_bound(jnp.where(whole, 0, number))
-        tree = jax.lax.fori_loop(0, bound, join, points.empty)
-        tree = jax.tree.map(lambda x, y: jnp.where(whole, x, y), at_home, tree)
-        left = jax.tree.map(
-            lambda x, y: jnp.where(whole, jnp.zeros_like(x), y),
-            at_home,
-            family.subtract(at_home, tree),
-        )
-        # eq. (6): the decay, times the likelihood ratio where two components join
-        log_ratios, parts = log_joins(i, parts, tree, left, home)
-        columns = jnp.arange(size) if reach.neighbors is None else reach.neighbors[i]
-        columns = jnp.where(columns < 0, size, columns)
-        inside = found[columns, _SEEN] == i
-        log_weights = reach.log_decay[i] + jnp.where(inside, 0.0, log_ratios)
-        log_weights = jnp.append(log_weights, log_alpha)
-        weights = jnp.exp(log_weights - log_weights.max())
-        sums = jnp.cumsum(weights)
-        reached = (sums >= (1.0 - uniforms[i]) * sums[-1]) & (weights > 0)
-        choice = jnp.where(reached.any(), jnp.argmax(reached), jnp.argmax(weights))
-        new = jnp.append(columns, i)[choice]
-        # the component that the tree is in from now on
-        alone = found[new, _SEEN] == i
-        opens = alone & ~whole
+    :param alone: whether the link is to a point of the tree.
+    """
+    size = parts.table.shape[0] - 1
 
-        def of_label(parts: _Components) -> tuple[Array, ...]:
-            free = parts.table[jnp.minimum(parts.number, size), _ID]
-            label = jnp.where(alone, jnp.where(whole, home, free), parts.table[new, _LABEL])
-            # a label that nobody has any more goes behind those in use, in exchange for the last
-            closes = whole & (label != home)
-            place = parts.table[home, _PLACE]
-            last = jnp.where(closes, parts.number - 1, place)
-            size_there, there = parts.table[label, _SIZE], take(parts.clusters, label)
-            return label, size_there, there, closes, place, last, parts.table[last, _ID]
+    def of_label(parts: _Components) -> tuple:
+        free = parts.table[jnp.minimum(parts.number, size), _ID]
+        own = jnp.where(tree.whole, tree.home, free)
+        label = jnp.where(alone, own, parts.table[link, _LABEL])
+        # a label that falls out of use goes behind those in use, in exchange for the last of them
+        closes = tree.whole & (label != tree.home)
+        place = parts.table[tree.home, _PLACE]
+        last = jnp.where(closes, parts.number - 1, place)
+        size_there, there = parts.table[label, _SIZE], take(parts.clusters, label)
+        return label, size_there, there, closes, place, last, parts.table[last, _ID]
 
-        (label, size_there, there, closes, place, last, other), parts = _read(of_label, parts, once)
-        stays = label == home
-        joined = jax.tree.map(lambda x, y: jnp.where(alone, x, y), tree, family.add(there, tree))
-        # what does not change is written to the last place
-        places = jnp.where(stays, size, jnp.stack([home, label]))
-        clusters = put(parts.clusters, places, jax.tree.map(lambda *x: jnp.stack(x), left, joined))
-        moved = jnp.where(stays, 0, number)
-        table = _set(
-            parts.table,
-            (home, _SIZE, home_size - moved),
-            (jnp.where(stays, size, label), _SIZE, size_there + moved),
-            (place, _ID, other),
-            (last, _ID, home),
-            (other, _PLACE, place),
-            (home, _PLACE, last),
-        )
+    values, parts = _read(of_label, parts, tree.number)
+    return _Target(alone, *values), parts
 
-        def relabel(k: Array, table: Array) -> Array:
-            real = k < moved
-            return _set(
-                table,
-                (jnp.where(real, found[k, _MEMBER], size), _LABEL, jnp.where(real, label, size)),
-            )
 
-        table = jax.lax.fori_loop(0, shared_bound(moved), relabel, table)
-        parts = _Components(table, clusters, parts.number + opens - closes)
-        return _graft(forest, i, new), parts, found
+def _join(
+    target: _Target, tree: _Tree, found: Array, parts: _Components, family: Family
+) -> _Components:
+    """The components after the tree has joined another one, or stays alone."""
+    size = found.shape[0] - 1
+    stays = target.label == tree.home
+    joined = family.add(target.statistics, tree.statistics)
+    joined = jax.tree.map(lambda x, y: jnp.where(target.alone, x, y), tree.statistics, joined)
+    # what does not change is written to the last place
+    places = jnp.where(stays, size, jnp.stack([tree.home, target.label]))
+    both = jax.tree.map(lambda *x: jnp.stack(x), tree.left, joined)
+    clusters = put(parts.clusters, places, both)
+    moved = jnp.where(stays, 0, tree.number)
+    table = _set(
+        parts.table,
+        (tree.home, _SIZE, tree.home_size - moved),
+        (jnp.where(stays, size, target.label), _SIZE, target.size + moved),
+        (target.place, _ID, target.other),
+        (target.last, _ID, tree.home),
+        (target.other, _PLACE, target.place),
+        (tree.home, _PLACE, target.last),
+    )
 
-    # constants among them would be made afresh, N numbers at every step
-    statistics = jax.lax.optimization_barrier(points.statistics)
-    forest, parts = _plant(links), _group(links, points, family)
-    found = jnp.full((size + 1, 2), -1, jnp.int32)
-    forest, *_ = jax.lax.fori_loop(0, size, visit, (forest, parts, found))
-    return forest.nodes[:size, _LINK]
+    def relabel(k: Array, table: Array) -> Array:
+        is_real = k < moved
+        member = jnp.where(is_real, found[k, _MEMBER], size)
+        return _set(table, (member, _LABEL, jnp.where(is_real, target.label, size)))
+
+    table = jax.lax.fori_loop(0, shared_bound(moved), relabel, table)
+    opens = target.alone & ~tree.whole
+    return _Components(table, clusters, parts.number + opens - target.closes)

@@ -1,4 +1,7 @@
-"""The concentration α and the scale of the decay, given links or the partition."""
+"""Draw the concentration α and the scale of the decay given links or the partition.
+
+Equations are those of Blei & Frazier (2011).
+"""
 
 from collections.abc import Callable
 
@@ -9,103 +12,118 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.infer.ddcrp.reach import (
-    Hyper,
-    Reach,
-    among_equals,
+    LinkPrior,
+    LinkWeights,
     draw_links,
     log_links,
     log_totals,
+    weights_within,
 )
-from numpyro_rankings.infer.mixture.prior import positive
+from numpyro_rankings.infer.mixture.prior import at_least_tiny
 from numpyro_rankings.infer.priors import draw_start, keep_possible, log_prior_ratio
 from numpyro_rankings.ops.sampling import slice_sample
 
-_STARTS, _LOG_TOTAL = 16, np.log(0.1)  # draws of a scale; of Σ_j f_ij where a point can link
+_STARTS = 16  # number of draws of an initial scale
+_LOG_TOTAL = np.log(0.1)  # least log Σ_j f_ij at which a point counts as able to link
 
 
-def start_scale(key: Array, prior: dist.Distribution, reach_of: Callable[[Array], Reach]) -> Array:
-    """A draw of the scale from its prior, of several one at which points can link.
+def start_scale(
+    key: Array, prior: dist.Distribution, weights_of: Callable[[Array], LinkWeights]
+) -> Array:
+    """Draw an initial scale from its prior: of several draws one at which points can link.
 
-    With nobody in reach all links are to oneself, and given those no scale is likelier.
+    At a scale where no point is reachable all points link to themselves, and given such links no
+    scale is likelier than another.
+
+    :param weights_of: the weights at a scale.
     """
     draws = jax.vmap(draw_start, (0, None))(random.split(key, _STARTS), prior)
-    linking = jax.lax.map(lambda a: jnp.sum(log_totals(reach_of(a)) > _LOG_TOTAL), draws)
+    linking = jax.lax.map(lambda a: jnp.sum(log_totals(weights_of(a)) > _LOG_TOTAL), draws)
     return draws[jnp.argmax(2 * linking >= linking.max())]
 
 
-def log_terms_of_scale(goes_back: Array, links: Array, labels: Array, hyper: Hyper) -> Array:
-    r"""Terms whose sum is the log likelihood of the scale: given the partition if links go back.
+def log_terms_of_scale(goes_back: Array, links: Array, labels: Array, prior: LinkPrior) -> Array:
+    r"""Terms whose sum is the log likelihood of the scale, (N,), Appendix B, eq. (20).
 
-    Then each cluster has one link to itself, of the point that can link to none of the others, and
-    the rest of them are free: the sum over all links that make the partition is a product of
-    :math:`\sum_{j: z_j = z_i} f_{ij}`. Given the links, a window could not get below the longest.
+    Given the partition, with the links summed over, if no chain of links can return
+    (``goes_back``); otherwise given the links. Given the links, a window could not become shorter
+    than the longest link. Given the partition, each cluster has one link of a point to itself, that
+    of the point that can link to none of the others, and all other links are free: the sum over all
+    links that make the partition is a product of :math:`\sum_{j: z_j = z_i} f_{ij}`.
     """
 
     def given_partition() -> Array:
-        log_alpha = jnp.log(hyper.alpha)
-        log_within = log_totals(among_equals(labels, hyper.reach))
+        log_alpha = jnp.log(prior.alpha)
+        log_within = log_totals(weights_within(labels, prior.weights))
         opens = log_within == -jnp.inf
         log_prob = jnp.where(opens, log_alpha, log_within)
-        log_prob -= jnp.logaddexp(log_alpha, log_totals(hyper.reach))
+        log_prob -= jnp.logaddexp(log_alpha, log_totals(prior.weights))
         return jnp.where(jnp.sum(opens) == labels.max() + 1, log_prob, -jnp.inf)
 
-    return jax.lax.cond(goes_back, given_partition, lambda: log_links(links, hyper))
+    return jax.lax.cond(goes_back, given_partition, lambda: log_links(links, prior))
 
 
-def update_links_within(
-    key: Array, goes_back: Array, links: Array, labels: Array, reach: Reach
+def update_links_given_partition(
+    key: Array, goes_back: Array, links: Array, labels: Array, weights: LinkWeights
 ) -> Array:
-    """Draw all links given the partition, as the scale was drawn, if links go back."""
+    """Draw all links given the partition, from which the scale was drawn, if ``goes_back``."""
 
     def draw() -> Array:
-        within = among_equals(labels, reach)
+        within = weights_within(labels, weights)
         opens = log_totals(within) == -jnp.inf
         return draw_links(key, jnp.where(opens, 0.0, -jnp.inf), within)
 
     return jax.lax.cond(goes_back, draw, lambda: links)
 
 
-def update_alpha(key: Array, hyper: Hyper, alpha_prior: dist.Distribution, links: Array) -> Array:
-    """Draw α given the links: of a Gamma prior exactly, with V_i ~ Exp(α + Σ_j f_ij)."""
+def update_link_alpha(
+    key: Array, prior: LinkPrior, alpha_prior: dist.Distribution, links: Array
+) -> Array:
+    """Draw α given the links, Appendix B, eq. (17).
+
+    With a Gamma prior exactly, with auxiliary variables V_i ~ Exp(α + Σ_j f_ij); else by slice
+    sampling of log α.
+    """
     size = links.shape[0]
-    itself = jnp.sum(links == jnp.arange(size)).astype(float)
-    totals = jnp.exp(log_totals(hyper.reach))
+    itself = jnp.sum(links == jnp.arange(size)).astype(float)  # K of eq. (17)
+    totals = jnp.exp(log_totals(prior.weights))
     if isinstance(alpha_prior, dist.Gamma):
         key_times, key_alpha = random.split(key)
-        times = random.exponential(key_times, (size,)) / (hyper.alpha + totals)
+        times = random.exponential(key_times, (size,)) / (prior.alpha + totals)
         log_gamma = random.loggamma(key_alpha, alpha_prior.concentration + itself)
-        return positive(jnp.exp(log_gamma) / (alpha_prior.rate + times.sum()))
+        return at_least_tiny(jnp.exp(log_gamma) / (alpha_prior.rate + times.sum()))
 
     def difference(log_alpha: Array, delta: Array) -> Array:
         alpha = jnp.exp(log_alpha)
         step = alpha * jnp.expm1(delta)
         change = itself * delta - jnp.sum(jnp.log1p(step / (alpha + totals)))
-        return change + log_prior_ratio(alpha_prior, alpha + step, hyper.alpha) + delta
+        return change + log_prior_ratio(alpha_prior, alpha + step, prior.alpha) + delta
 
-    log_alpha = slice_sample(key, jnp.log(hyper.alpha), difference, 2.0, lower=-jnp.inf)
-    return keep_possible(alpha_prior, positive(jnp.exp(log_alpha)), hyper.alpha)
+    log_alpha = slice_sample(key, jnp.log(prior.alpha), difference, 2.0, lower=-jnp.inf)
+    return keep_possible(alpha_prior, at_least_tiny(jnp.exp(log_alpha)), prior.alpha)
 
 
-def update_decay(
+def update_decay_scale(
     key: Array,
-    log_terms: Callable[[Hyper], Array],
-    hyper: Hyper,
-    prior: dist.Distribution,
-    reach_of: Callable[[Array], Reach],
-) -> Hyper:
+    log_terms: Callable[[LinkPrior], Array],
+    prior: LinkPrior,
+    scale_prior: dist.Distribution,
+    weights_of: Callable[[Array], LinkWeights],
+) -> LinkPrior:
     """Draw the scale of the decay by slice sampling of its logarithm.
 
-    :param log_terms: whose sum is the log likelihood of α and the scale, (N,).
+    :param log_terms: terms whose sum is the log likelihood of α and the scale, (N,).
+    :param weights_of: the weights at a scale.
     """
-    now = log_terms(hyper)
+    now = log_terms(prior)
 
     def difference(log_scale: Array, delta: Array) -> Array:
         scale = jnp.exp(log_scale + delta)
-        other = log_terms(hyper._replace(scale=scale, reach=reach_of(scale)))
+        other = log_terms(prior._replace(scale=scale, weights=weights_of(scale)))
         change = jnp.sum(other - now) + delta
-        return change + log_prior_ratio(prior, scale, hyper.scale)
+        return change + log_prior_ratio(scale_prior, scale, prior.scale)
 
-    assert hyper.scale is not None
-    log_scale = slice_sample(key, jnp.log(hyper.scale), difference, 1.0, lower=-jnp.inf)
-    scale = keep_possible(prior, jnp.exp(log_scale), hyper.scale)
-    return hyper._replace(scale=scale, reach=reach_of(scale))
+    assert prior.scale is not None
+    log_scale = slice_sample(key, jnp.log(prior.scale), difference, 1.0, lower=-jnp.inf)
+    scale = keep_possible(scale_prior, jnp.exp(log_scale), prior.scale)
+    return prior._replace(scale=scale, weights=weights_of(scale))

@@ -129,11 +129,3 @@ def _escobar_west(
 def at_least_tiny(alpha: Array) -> Array:
     """Round up to the smallest positive float: a draw under a vague prior may underflow to 0."""
     return jnp.maximum(alpha, jnp.finfo(alpha.dtype).tiny)
-
-
-def RestaurantPrior(alpha: Array, discount: Array) -> PartitionPrior:
-    return PartitionPrior(alpha, None, discount)
-
-
-update_alpha_with_discount = update_alpha
-positive = at_least_tiny

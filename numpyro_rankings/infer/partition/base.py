@@ -1,4 +1,4 @@
-"""What the samplers of partitions share: model, state, prior, start, concentration."""
+"""Base of the samplers of partitions: model, state, prior, initial labels, concentration."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -16,6 +16,7 @@ from numpyro_rankings.components.family import Family, take, with_auxiliary
 from numpyro_rankings.components.points import (
     Points,
     as_points,
+    read_auxiliary,
     repeat,
     start_auxiliary,
     update_auxiliary,
@@ -33,30 +34,30 @@ from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.mixture.prior import (
     PartitionPrior,
-    RestaurantPrior,
     update_alpha,
-    update_alpha_with_discount,
 )
 from numpyro_rankings.infer.priors import draw_start, log_prior
 from numpyro_rankings.models import conjugate_mixture
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.sums import count_by_label
 
-_WEIGHT_OF_LAST = 0.1  # of a sweep of warm-up in the mean number of clusters
+_WEIGHT_OF_LAST = 0.1  # least weight of a warm-up sweep in the mean number of clusters
 STARTS = ("sequential", "one", "singletons")
 
 
 class PartitionState(NamedTuple):
     """
-    - **z** - ``assignments`` (N,), ``num_clusters``, ``alpha`` and ``log_joint``; auxiliary
-      variables of the family, if it has any.
+    - **z** - ``assignments`` (N,), ``num_clusters``, ``alpha`` and ``log_joint``, and the auxiliary
+      variables of the family if it has any.
     - **potential_energy** - minus the log joint.
-    - **accept_prob** - of the Metropolis-Hastings moves of the sweep, on average; 1 without any.
+    - **accept_prob** - mean acceptance probability of the Metropolis-Hastings moves of the sweep;
+      1 if it has none.
     - **overflow** - whether a move wanted more clusters than there are slots.
     - **rng_key** - key of the next sweep.
-    - **warmup_left** - sweeps of warm-up still to come.
-    - **mean_clusters** - number of clusters on average over the last sweeps of warm-up, to which
-      the permutation-augmented sampler adapts; **warmup_done** - how many there were.
+    - **warmup_left** - number of warm-up sweeps still to come.
+    - **mean_clusters** - mean number of clusters over the last sweeps of warm-up, to which the
+      permutation-augmented sampler adapts.
+    - **warmup_done** - number of warm-up sweeps so far.
     """
 
     z: dict[str, Array]
@@ -69,8 +70,46 @@ class PartitionState(NamedTuple):
     warmup_done: Array
 
 
+class Current(NamedTuple):
+    """What a sweep changes.
+
+    - **labels** - cluster of each point, (N,) int32.
+    - **prior** - prior of the partition, with the current α.
+    - **auxiliary** - auxiliary variables of the family by site, ``{}`` if it has none.
+    - **points** - the points given these variables.
+    """
+
+    labels: Array
+    prior: PartitionPrior
+    auxiliary: dict[str, Array]
+    points: Points
+
+
+class Given(NamedTuple):
+    """What a move of the labels conditions on.
+
+    - **points** - N points with their statistics.
+    - **prior** - prior of the partition, with the current α.
+    - **family** - component family.
+    - **num_slots** - C, the largest number of clusters.
+    """
+
+    points: Points
+    prior: PartitionPrior
+    family: Family
+    num_slots: int
+
+    def clusters_of(self, labels: Array) -> Any:
+        """Statistics of the cluster in each slot, leading axis C."""
+        return self.family.of_clusters(self.points.statistics, labels, self.num_slots)
+
+    def sizes_of(self, labels: Array) -> Array:
+        """Number of points in each slot, (C,)."""
+        return count_by_label(labels, self.num_slots)
+
+
 class Move(NamedTuple):
-    """What a sweep of a kernel makes of the labels, (N,); and how it fared, as in the state."""
+    """New **labels** (N,), and **accept_prob** and **overflow** of the move, as in the state."""
 
     labels: Array
     accept_prob: Array
@@ -80,8 +119,10 @@ class Move(NamedTuple):
 class PartitionKernel(GibbsKernel):
     """Base of the kernels whose state is a partition of data of a conjugate family.
 
-    A subclass gives :meth:`_move`, which leaves the posterior of the labels given alpha as it is.
+    A subclass gives :meth:`_move`, which leaves the posterior of the labels given alpha invariant.
     """
+
+    has_decisions = False  # whether a sweep accepts or rejects, so that accept_prob is informative
 
     def __init__(
         self,
@@ -119,12 +160,15 @@ class PartitionKernel(GibbsKernel):
             )
         super().__init__(model)
 
-    has_decisions = False  # whether accept_prob says anything
-
     @property
     def family(self) -> Family:
-        """Of the components."""
+        """The component family."""
         return self._family
+
+    @property
+    def discount(self) -> float:
+        """The discount d of the Pitman-Yor process."""
+        return self._discount
 
     @property
     def num_slots(self) -> int:
@@ -133,9 +177,15 @@ class PartitionKernel(GibbsKernel):
 
     @abstractmethod
     def _move(
-        self, key: Array, labels: Array, prior: RestaurantPrior, points: Points, state: Any
+        self, key: Array, labels: Array, prior: PartitionPrior, points: Points, state: Any
     ) -> Move:
-        """New labels given α."""
+        """Draw new labels given α, by a move that leaves their posterior invariant.
+
+        :param labels: current labels, (N,).
+        :param prior: prior of the partition, with the current α.
+        :param points: the points with their statistics.
+        :param state: state before the sweep, for a move that adapts in warm-up.
+        """
 
     # -- data ------------------------------------------------------------------------------------
 
@@ -167,10 +217,10 @@ class PartitionKernel(GibbsKernel):
         self._check_size(size)
 
     def _check_size(self, size: int) -> None:
-        """Raise ValueError if the kernel cannot work on so many points."""
+        """Raise ValueError if the kernel cannot handle that many points."""
 
     def _check_warmup(self, num_warmup: int) -> None:
-        """Raise ValueError if the kernel needs another number of sweeps to adapt in."""
+        """Raise ValueError if the kernel cannot adapt in that many warm-up sweeps."""
 
     # -- state -----------------------------------------------------------------------------------
 
@@ -205,10 +255,10 @@ class PartitionKernel(GibbsKernel):
                 f"{self._max_clusters}"
             )
 
-    def _prior(self, z: dict, args: tuple, kwargs: dict) -> RestaurantPrior:
-        """α and d; as a block, those of the user's model given the sibling sites."""
+    def _prior(self, z: dict, args: tuple, kwargs: dict) -> PartitionPrior:
+        """Prior with the current α; as a block, that of the user's model given its other sites."""
         if not self._is_block:
-            return RestaurantPrior(jnp.asarray(z["alpha"], float), jnp.asarray(self._discount))
+            return PartitionPrior(jnp.asarray(z["alpha"], float), discount=self._discount)
         site = self._sites["assignments"]
         prior = self._sites_of_model({site: z[site]}, args, kwargs)[site]["fn"]
         if not isinstance(prior, ChineseRestaurantProcess):
@@ -220,85 +270,107 @@ class PartitionKernel(GibbsKernel):
                 f"the prior of site {site!r} has max_clusters={prior.max_clusters}, the kernel "
                 f"{self._max_clusters}"
             )
-        return RestaurantPrior(
-            jnp.asarray(prior.concentration, float), jnp.asarray(prior.discount, float)
-        )
+        discount = jnp.asarray(prior.discount, float)
+        return PartitionPrior(jnp.asarray(prior.concentration, float), discount=discount)
 
     def _init(
         self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict
     ) -> PartitionState:
         key_alpha, key_labels, rng_key, key_auxiliary = random.split(rng_key, 4)
-        given = {} if self._is_block else dict(init_params or {})
-        auxiliary = start_auxiliary(key_auxiliary, self._family, self._data(args, kwargs), given)
+        start = {} if self._is_block else dict(init_params or {})
+        auxiliary = start_auxiliary(key_auxiliary, self._family, self._data(args, kwargs), start)
         points, site = self._points(args, kwargs, auxiliary), self._sites["assignments"]
-        size = points.size
-        z = {site: jnp.zeros(size, jnp.int32)}
+        z = {site: jnp.zeros(points.size, jnp.int32)}
         if not self._is_block:
-            z["alpha"] = jnp.asarray(draw_start(key_alpha, given.get("alpha", self._alpha)), float)
+            z["alpha"] = jnp.asarray(draw_start(key_alpha, start.get("alpha", self._alpha)), float)
         prior = self._prior(z, args, kwargs)
         if self._is_block:
             self._check_dependents(z, site, args, kwargs, lambda _, fn: isinstance(fn, dist.Unit))
-        if "assignments" in given:
-            labels = jnp.asarray(given["assignments"], jnp.int32)
+        if "assignments" in start:
+            labels = jnp.asarray(start["assignments"], jnp.int32)
         elif self._start == "one":
             labels = z[site]
         elif self._start == "singletons":
-            labels = jnp.arange(size, dtype=jnp.int32)
+            labels = jnp.arange(points.size, dtype=jnp.int32)
         else:
-            labels = predict_in_turn(key_labels, prior, points, self._family, self._max_clusters)
+            given = Given(points, prior, self._family, self._max_clusters)
+            labels = predict_in_turn(key_labels, given)
         zero = jnp.zeros(())
         state = PartitionState(
             z, zero, zero + 1.0, jnp.array(False), rng_key, jnp.array(0), zero, jnp.array(0)
         )
-        return self._with_labels(state, labels, prior, points, auxiliary)
+        return self._write(state, Current(labels, prior, auxiliary, points))
+
+    # -- sweep -----------------------------------------------------------------------------------
 
     def _sweep(self, state: PartitionState, args: tuple, kwargs: dict) -> PartitionState:
         rng_key, key_move, key_alpha, key_auxiliary = random.split(state.rng_key, 4)
-        points = self._points(args, kwargs, state.z)
-        prior = self._prior(state.z, args, kwargs)
-        labels = state.z[self._sites["assignments"]].astype(jnp.int32)
-        move = self._move(key_move, labels, prior, points, state)
+        current = self._read(state, args, kwargs)
+        # labels given α: see _move of each kernel
+        move = self._move(key_move, current.labels, current.prior, current.points, state)
+        current = current._replace(labels=move.labels)
         sizes = count_by_label(move.labels, self._max_clusters)
-        if isinstance(self._alpha, dist.Distribution) and not self._is_block:
-            prior = prior._replace(alpha=self._update_alpha(key_alpha, prior, sizes))
+        # α given the labels [Escobar & West 1995]
+        current = current._replace(prior=self._update_alpha(key_alpha, current.prior, sizes))
         state = state._replace(
             accept_prob=move.accept_prob, overflow=move.overflow, rng_key=rng_key
         )
         state = adapt(state, jnp.sum(sizes > 0))
-        data, slots = self._data(args, kwargs), self._max_clusters
-        auxiliary = update_auxiliary(key_auxiliary, self._family, data, state.z, move.labels, slots)
-        if auxiliary:
-            points = self._points(args, kwargs, auxiliary)
-        return self._with_labels(state, move.labels, prior, points, auxiliary)
+        # auxiliary variables given the labels
+        current = self._update_auxiliary(key_auxiliary, current, args, kwargs)
+        return self._write(state, current)
 
-    def _update_alpha(self, key: Array, prior: RestaurantPrior, sizes: Array) -> Array:
-        if self._discount == 0.0:
-            return update_alpha(key, PartitionPrior(prior.alpha, None), self._alpha, sizes)
-        return update_alpha_with_discount(key, prior, self._alpha, sizes)
+    def _read(self, state: PartitionState, args: tuple, kwargs: dict) -> Current:
+        return Current(
+            labels=state.z[self._sites["assignments"]].astype(jnp.int32),
+            prior=self._prior(state.z, args, kwargs),
+            auxiliary=read_auxiliary(self._family, state.z),
+            points=self._points(args, kwargs, state.z),
+        )
 
-    def _with_labels(
-        self,
-        state: PartitionState,
-        labels: Array,
-        prior: RestaurantPrior,
-        points: Points,
-        auxiliary: dict[str, Array],
-    ) -> PartitionState:
-        """The state with labels in order of first use, and their log joint."""
+    def _update_alpha(self, key: Array, prior: PartitionPrior, sizes: Array) -> PartitionPrior:
+        """Draw α given the block sizes, if it is unknown."""
+        if not isinstance(self._alpha, dist.Distribution) or self._is_block:
+            return prior
+        return prior._replace(alpha=update_alpha(key, prior, self._alpha, sizes))
+
+    def _update_auxiliary(self, key: Array, current: Current, args: tuple, kwargs: dict) -> Current:
+        """Draw the auxiliary variables of the family given the labels, if it has any."""
+        auxiliary = update_auxiliary(
+            key,
+            self._family,
+            self._data(args, kwargs),
+            current.auxiliary,
+            current.labels,
+            self._max_clusters,
+        )
+        if not auxiliary:
+            return current
+        points = self._points(args, kwargs, auxiliary)
+        return current._replace(auxiliary=auxiliary, points=points)
+
+    def _write(self, state: PartitionState, current: Current) -> PartitionState:
+        """The state with canonical labels, in order of first use, and the log joint."""
         slots = self._max_clusters
-        labels, _ = canonical_order(labels, slots)
+        labels, _ = canonical_order(current.labels, slots)
         sizes = count_by_label(labels, slots)
-        log_joint = self._log_joint(labels, sizes, prior, points)
-        z = {self._sites["assignments"]: labels.astype(label_dtype(slots)), **auxiliary}
-        if not self._is_block:
-            z |= {"num_clusters": jnp.sum(sizes > 0), "alpha": prior.alpha, "log_joint": log_joint}
+        log_joint = self._log_joint(current._replace(labels=labels), sizes)
+        sites = {self._sites["assignments"]: labels.astype(label_dtype(slots)), **current.auxiliary}
+        scalars = {
+            "num_clusters": jnp.sum(sizes > 0),
+            "alpha": current.prior.alpha,
+            "log_joint": log_joint,
+        }
+        z = sites if self._is_block else {**sites, **scalars}
         return state._replace(z=z, potential_energy=-log_joint)
 
-    def _log_joint(
-        self, labels: Array, sizes: Array, prior: RestaurantPrior, points: Points
-    ) -> Array:
-        """log p(data, labels, α)."""
-        clusters = self._family.of_clusters(points.statistics, labels, self._max_clusters)
+    def _log_joint(self, current: Current, sizes: Array) -> Array:
+        """log p(data, labels, α).
+
+        :param sizes: number of points of each label, (C,).
+        """
+        points, prior = current.points, current.prior
+        clusters = self._family.of_clusters(points.statistics, current.labels, self._max_clusters)
         log_joint = prior.log_prob(sizes) + self._family.log_marginal(clusters).sum()
         log_joint += points.log_base
         if isinstance(self._alpha, dist.Distribution) and not self._is_block:
@@ -306,17 +378,15 @@ class PartitionKernel(GibbsKernel):
         return log_joint
 
     def _potential(self, state: PartitionState, args: tuple, kwargs: dict) -> Array:
-        labels = state.z[self._sites["assignments"]].astype(jnp.int32)
-        sizes = count_by_label(labels, self._max_clusters)
-        prior = self._prior(state.z, args, kwargs)
-        return -self._log_joint(labels, sizes, prior, self._points(args, kwargs, state.z))
+        current = self._read(state, args, kwargs)
+        return -self._log_joint(current, count_by_label(current.labels, self._max_clusters))
 
 
 def adapt(state: PartitionState, num_clusters: Array) -> PartitionState:
-    """Count a sweep, and take its number of clusters into the mean while it is warm-up."""
+    """Count a sweep, and during warm-up update the running mean of the number of clusters."""
     warm = state.warmup_left > 0
     done = state.warmup_done + warm
-    # of the last sweeps, roughly: a start may have far more clusters
+    # later sweeps count more: the initial labels may have far more clusters
     weight = jnp.maximum(1.0 / jnp.maximum(done, 1), _WEIGHT_OF_LAST)
     step = weight * (num_clusters.astype(float) - state.mean_clusters)
     return state._replace(
@@ -326,10 +396,9 @@ def adapt(state: PartitionState, num_clusters: Array) -> PartitionState:
     )
 
 
-def predict_in_turn(
-    key: Array, prior: RestaurantPrior, points: Points, family: Family, num_slots: int
-) -> Array:
+def predict_in_turn(key: Array, given: Given) -> Array:
     """Seat the points one after another by their predictive probability: labels (N,)."""
+    points, prior, family, num_slots = given
     clusters = repeat(points.empty, num_slots)
     sizes = jnp.zeros(num_slots, jnp.int32)
 
@@ -337,7 +406,7 @@ def predict_in_turn(
         clusters, sizes = carry
         point, log_alone, noise = inputs
         number = jnp.sum(sizes > 0)
-        # seats are taken in their order, so that the first empty one is the next
+        # slots are taken in order, so that the next new cluster takes slot `number`
         log_weights = prior.log_join(sizes) + family.log_predictive(clusters, point)
         is_next = jnp.arange(num_slots) == number
         log_weights = jnp.where(is_next, prior.log_open(number) + log_alone, log_weights)

@@ -1,6 +1,7 @@
 """Collapsed Gibbs sampling of a partition, one point at a time (Neal 2000, Algorithm 3)."""
 
 import math
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,51 +12,52 @@ from jax import Array, random
 
 from numpyro_rankings.components.family import Family, put, take
 from numpyro_rankings.components.points import Points
-from numpyro_rankings.infer.mixture.prior import RestaurantPrior
-from numpyro_rankings.infer.partition.base import Move, PartitionKernel, PartitionState
-from numpyro_rankings.infer.partition.batches import propose_in_batches
+from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.infer.partition.base import Given, Move, PartitionKernel, PartitionState
+from numpyro_rankings.infer.partition.batches import update_labels_in_batches
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.loops import shared_bound
-from numpyro_rankings.ops.sums import count_by_label
 
-# points whose labels are drawn at once, as long as none of them changes: where some did, and after
-# as many as the second that did not
+# Block sizes, in points whose labels are drawn at once: the first after a label has changed, the
+# second once as many points as that have kept theirs
 _BLOCKS = (32, 512)
-_WIDE_BLOCKS = (2, 32)  # the same where a cluster is more than so many numbers
-_WIDE = 256
-_SLOTS = 8  # of such clusters that are scored at once
+_WIDE_BLOCKS = (2, 32)  # the same for wide clusters
+_WIDE = 256  # a cluster is wide if its statistics are more numbers than this
+_SLOTS = 8  # number of wide clusters that are scored at once
 
 
 class CollapsedGibbs(PartitionKernel):
     r"""
     Gibbs sampler of the partition of a Dirichlet or Pitman–Yor process mixture.
 
-    Each sweep takes every point out of its cluster and seats it anew [1, Algorithm 3]:
+    Each sweep takes every point out of its cluster and draws a new one for it [1, Algorithm 3]:
 
     .. math:: p(c_i = c) \propto (n_{-i,c} - d)\, p(x_i \mid x_{-i,c}), \quad
         p(c_i \text{ new}) \propto (α + d K_{-i})\, p(x_i).
 
-    Draws are made for many points at once, and hold up to the first of them that changes its
-    cluster: the result is that of one at a time. Where clusters are large and many points change,
-    ``batch_size`` makes sweeps several times faster: then the labels of so many points are
-    proposed together, and accepted or not together.
+    Labels are drawn for a block of points at once, and those up to the first that changes are kept:
+    the result is that of one point at a time. Where clusters are large and many points change,
+    ``batch_size`` makes sweeps several times faster: then the labels of that many points are
+    proposed together, and accepted or rejected together.
 
     Samples: ``assignments`` (D, N), canonical, ``num_clusters`` (D,), ``alpha``, ``log_joint``.
     Run as ``mcmc.run(key, data)``.
 
     :param family: component family, see :mod:`numpyro_rankings.components`.
     :param alpha: concentration, a number or a distribution; with a Gamma prior and no discount it
-        is drawn by the auxiliary variable of Escobar & West, otherwise by slice sampling.
+        is drawn with the auxiliary variable of Escobar & West, otherwise by slice sampling.
+    :param batch_size: 1, or a number of points that is small beside the clusters, such as 64. Each
+        batch of a random order of the points is taken out, each of its points gets a cluster given
+        only the points outside the batch, and a Metropolis–Hastings step, reported as
+        ``accept_prob``, corrects for the dependence between them; after each batch a single point
+        is drawn by Algorithm 3. At most half of the points. Clusters smaller than a batch mostly
+        change by these single points: where there are many such clusters, 1 is better.
     :param discount: d of the Pitman–Yor process, 0 for the Dirichlet process.
-    :param max_clusters: slots; where a point wants a new cluster beyond them, it is drawn among
-        those that there are, and ``mcmc.get_extra_fields()["overflow"]`` is true of that draw.
-    :param batch_size: 1, or a number of points small beside the clusters, such as 64: each batch of
-        a random order of the points is taken out, all of its points are seated given the others
-        alone, and a Metropolis–Hastings step, reported as ``accept_prob``, corrects for what they
-        say of each other; a single point is seated after each. No more than half of the points.
-        Clusters smaller than a batch are mostly left to those: where there are many, 1 is better.
-    :param init: ``"sequential"`` seats the points in turn by their predictive probability,
-        ``"one"`` is one cluster, ``"singletons"`` as many as points; or give
+    :param max_clusters: number of slots. A point that wants a new cluster when all slots are full
+        is drawn among the current clusters, and ``mcmc.get_extra_fields()["overflow"]`` is true of
+        that draw.
+    :param init: initial partition. ``"sequential"`` seats the points in turn by their predictive
+        probability, ``"one"`` is one cluster, ``"singletons"`` one cluster for each point; or give
         ``init_params={"assignments": labels}``.
     :param model: a user's model, of which the kernel is then a block in
         :class:`numpyro.infer.Gibbs`: its site ``assignments`` must be a
@@ -89,32 +91,45 @@ class CollapsedGibbs(PartitionKernel):
         alpha: float | dist.Distribution = 1.0,
         *,
         batch_size: int = 1,
-        **settings: Any,
+        discount: float = 0.0,
+        max_clusters: int = 64,
+        init: str = "sequential",
+        model: Callable | None = None,
+        sites: Mapping[str, str] | None = None,
     ) -> None:
         check_whole("batch_size", batch_size, 1)
         self._batch_size = batch_size
         self.has_decisions = batch_size > 1
-        super().__init__(family, alpha, **settings)
+        super().__init__(
+            family,
+            alpha,
+            discount=discount,
+            max_clusters=max_clusters,
+            init=init,
+            model=model,
+            sites=sites,
+        )
 
     def _move(
         self,
         key: Array,
         labels: Array,
-        prior: RestaurantPrior,
+        prior: PartitionPrior,
         points: Points,
         state: PartitionState,
     ) -> Move:
+        given = Given(points, prior, self._family, self._max_clusters)
         if self._batch_size > 1:
-            of_batches = points, self._family, self._max_clusters, self._batch_size
-            return propose_in_batches(key, labels, prior, *of_batches)
-        labels, overflow = reseat(key, labels, prior, points, self._family, self._max_clusters)
-        return Move(labels, jnp.ones(()), overflow)
+            return update_labels_in_batches(key, labels, given, self._batch_size)
+        return update_labels_in_turn(key, labels, given)
 
 
-class _Seating(NamedTuple):
-    """
-    - **position** - of the next point; **quiet** - how many in a row have kept their labels.
-    - **labels**, **sizes** and statistics of **clusters**.
+class _Progress(NamedTuple):
+    """How far a sweep has come.
+
+    - **position** - the next point; **quiet** - number of points in a row that kept their labels.
+    - **labels** (N,), **sizes** (C,) and statistics of the **clusters**, leading axis C.
+    - **overflow** - whether a point wanted a new cluster when all slots were full.
     """
 
     position: Array
@@ -125,133 +140,181 @@ class _Seating(NamedTuple):
     overflow: Array
 
 
-def reseat(
-    key: Array,
-    labels: Array,
-    prior: RestaurantPrior,
-    points: Points,
-    family: Family,
-    num_slots: int,
-) -> tuple[Array, Array]:
-    """One sweep over all points: labels (N,), and whether more slots would have been needed."""
-    size = points.size
-    width = sum(math.prod(x.shape) for x in jax.tree.leaves(points.empty))
-    small, large = (min(block, size) for block in (_WIDE_BLOCKS if width > _WIDE else _BLOCKS))
-    slots = jnp.arange(num_slots)
-    uniforms = random.uniform(key, (2, size))
-    triangle = jnp.triu(jnp.ones((num_slots + 1, num_slots + 1)))
+class _Fixed(NamedTuple):
+    """What a sweep makes before its first point.
 
-    def log_given(clusters: Any, sizes: Array, point: Any) -> tuple[Array, Any]:
-        """Log probability of each point given each cluster, (B, C); and the clusters again.
+    - **uniforms** - for each point one for the draw of its label, one for the overflow, (2, N).
+    - **triangle** - ones on and above the diagonal, (C + 1, C + 1): ``x @ triangle`` sums x up.
+    """
 
-        Of wide clusters only those that are used are scored. They are handed through: of what is
-        read in a loop and changed after it XLA would make a copy.
-        """
-        point = jax.tree.map(lambda x: x[:, None], point)
-        if width <= _WIDE or num_slots <= _SLOTS:
-            return family.log_predictive(jax.tree.map(lambda x: x[None], clusters), point), clusters
+    uniforms: Array
+    triangle: Array
 
-        def some(k: Array, carry: tuple[Array, Any]) -> tuple[Array, Any]:
-            log_others, clusters = carry
-            # the last may begin earlier, and is then in part the same again
-            first = jnp.minimum(k * _SLOTS, num_slots - _SLOTS)
-            part = jax.tree.map(
-                lambda x: jax.lax.dynamic_slice_in_dim(x, first, _SLOTS)[None], clusters
-            )
-            found = family.log_predictive(part, point)
-            return jax.lax.dynamic_update_slice_in_dim(log_others, found, first, 1), clusters
 
-        used = jnp.max(jnp.where(sizes > 0, slots // _SLOTS + 1, 0))
-        size_of_block = jax.tree.leaves(point)[0].shape[0]
-        start = jnp.zeros((size_of_block, num_slots)), clusters
-        return jax.lax.fori_loop(0, shared_bound(used), some, start)
+def update_labels_in_turn(key: Array, labels: Array, given: Given) -> Move:
+    """Draw the label of every point given all others [Neal 2000, Algorithm 3]."""
+    size = given.points.size
+    blocks = _WIDE_BLOCKS if _width(given) > _WIDE else _BLOCKS
+    small, large = (min(block, size) for block in blocks)
+    ones = jnp.ones((given.num_slots + 1, given.num_slots + 1))
+    fixed = _Fixed(random.uniform(key, (2, size)), jnp.triu(ones))
+    start = _Progress(
+        position=jnp.array(0),
+        quiet=jnp.array(large),
+        labels=labels,
+        sizes=given.sizes_of(labels),
+        clusters=given.clusters_of(labels),
+        overflow=jnp.array(False),
+    )
+    advance = partial(_advance, fixed=fixed, given=given)
+    progress = _advance_to_end(start, small, large, advance)
+    return Move(progress.labels, jnp.ones(()), progress.overflow)
 
-    def draw(seating: _Seating, index: Array) -> tuple[Array, Array, Any]:
-        """Seats of the points of a block, each as if it were the first of them to move."""
-        mine, sizes = seating.labels[index], seating.sizes
-        point = take(points.statistics, index)
-        log_others, clusters = log_given(seating.clusters, sizes, point)
-        log_mine = family.log_predictive_of_member(take(clusters, mine), point)
-        alone = sizes[mine] == 1
-        others = jnp.sum(sizes > 0) - alone
-        log_seats = jnp.where(
-            slots == mine[:, None],
-            (prior.log_join(sizes[mine] - 1) + log_mine)[:, None],
-            prior.log_join(sizes) + log_others,
-        )
-        # a cluster without members scores nothing, whatever was left of its statistics
-        log_seats = jnp.where((sizes - (slots == mine[:, None])) > 0, log_seats, -jnp.inf)
-        log_new = prior.log_open(others) + points.log_alone[index]
-        log_weights = jnp.concatenate([log_seats, log_new[:, None]], axis=1)
-        weights = jnp.exp(log_weights - log_weights.max(1, keepdims=True))
-        # sums from the first seat on, as a product, which CPUs do faster; any rounding does
-        sums = jnp.dot(weights, triangle)
-        is_full = jnp.all(sizes > 0) & ~alone
-        # where there is no seat for a new cluster, its share goes to the others
-        total = jnp.where(is_full, sums[:, -2], sums[:, -1])
-        wanted = is_full & (uniforms[1, index] * sums[:, -1] > sums[:, -2])
-        target = (1.0 - uniforms[0, index]) * total  # positive
-        # of rounding nobody sits where the weight is 0
-        reached = jnp.argmax((sums >= target[:, None]) & (weights > 0), axis=1)
-        possible = jnp.take_along_axis(weights, reached[:, None], axis=1)[:, 0] > 0
-        seat = jnp.where(possible, reached, jnp.argmax(weights[:, :-1], axis=1))
-        free = jnp.where(alone, mine, jnp.argmin(sizes > 0))
-        return jnp.where(seat == num_slots, free, seat).astype(jnp.int32), wanted, clusters
 
-    def step(seating: _Seating, block: int) -> _Seating:
-        # the last block may reach back to points that have been seated
-        start = jnp.minimum(seating.position, size - block)
-        index = start + jnp.arange(block)
-        seats, wanted, clusters = draw(seating, index)
-        mine = seating.labels[index]
-        open_ = index >= seating.position
-        changes = open_ & (seats != mine)
-        any_change = changes.any()
-        first = jnp.where(any_change, jnp.argmax(changes), block - 1)
-        point, old = take(points.statistics, index[first]), mine[first]
-        new = jnp.where(any_change, seats[first], old)
-        sizes = seating.sizes.at[old].add(-1).at[new].add(1)
-        both = jnp.stack([old, new])
-        before = take(clusters, both)
-        left = family.subtract(take(before, 0), point)
-        joined = family.add(_unless_empty(take(before, 1), seating.sizes[new]), point)
-        after = jax.tree.map(
-            lambda x, *y: jnp.where(any_change, jnp.stack(y), x), before, left, joined
-        )
-        valid = open_ & (jnp.arange(block) <= first)
-        return _Seating(
-            index[first] + 1,
-            jnp.where(any_change, 0, seating.quiet + valid.sum()),
-            seating.labels.at[index[first]].set(new),
-            sizes,
-            put(clusters, both, after),
-            seating.overflow | jnp.any(wanted & valid),
-        )
+def _advance_to_end(
+    progress: _Progress, small: int, large: int, advance: Callable[..., _Progress]
+) -> _Progress:
+    """Take all points in small blocks, or in large ones as long as no label changes."""
+    size = progress.labels.shape[0]
 
-    # what is asked of the loops is the same for all chains: see shared_bound
-    def goes_on(seating: _Seating) -> Array:
-        return shared_bound((seating.position < size).astype(jnp.int32)) > 0
+    # all chains run the same number of passes: see shared_bound
+    def goes_on(progress: _Progress) -> Array:
+        return shared_bound((progress.position < size).astype(jnp.int32)) > 0
 
-    def is_quiet(seating: _Seating) -> Array:
-        moving = (seating.quiet < large) & (seating.position < size)
+    def is_quiet(progress: _Progress) -> Array:
+        moving = (progress.quiet < large) & (progress.position < size)
         return shared_bound(moving.astype(jnp.int32)) == 0
 
-    def alternate(seating: _Seating) -> _Seating:
-        seating = jax.lax.while_loop(
-            lambda s: goes_on(s) & is_quiet(s), partial(step, block=large), seating
+    def alternate(progress: _Progress) -> _Progress:
+        progress = jax.lax.while_loop(
+            lambda p: goes_on(p) & is_quiet(p), partial(advance, block=large), progress
         )
         return jax.lax.while_loop(
-            lambda s: goes_on(s) & ~is_quiet(s), partial(step, block=small), seating
+            lambda p: goes_on(p) & ~is_quiet(p), partial(advance, block=small), progress
         )
 
-    clusters = family.of_clusters(points.statistics, labels, num_slots)
-    sizes = count_by_label(labels, num_slots)
-    seating = _Seating(jnp.array(0), jnp.array(large), labels, sizes, clusters, jnp.array(False))
-    body = alternate if small < large else partial(step, block=small)
-    seating = jax.lax.while_loop(goes_on, body, seating)
-    return seating.labels, seating.overflow
+    body = alternate if small < large else partial(advance, block=small)
+    return jax.lax.while_loop(goes_on, body, progress)
 
 
-def _unless_empty(cluster: Any, size: Array) -> Any:
-    """Statistics, 0 if there are no members: what subtraction has left there is rounding."""
-    return jax.tree.map(lambda x: jnp.where(size > 0, x, jnp.zeros_like(x)), cluster)
+def _width(given: Given) -> int:
+    """How many numbers the statistics of a cluster are."""
+    return sum(math.prod(x.shape) for x in jax.tree.leaves(given.points.empty))
+
+
+def _advance(progress: _Progress, block: int, fixed: _Fixed, given: Given) -> _Progress:
+    """Draw labels for the next points, a block of them, up to the first that changes."""
+    # the last block may reach back to points that have been drawn already
+    start = jnp.minimum(progress.position, given.points.size - block)
+    index = start + jnp.arange(block)
+    seats, wanted, clusters = _draw_seats(progress, index, fixed, given)
+    mine = progress.labels[index]
+    is_open = index >= progress.position
+    changes = is_open & (seats != mine)
+    any_change = changes.any()
+    last = jnp.where(any_change, jnp.argmax(changes), block - 1)  # the last that is kept
+    old = mine[last]
+    new = jnp.where(any_change, seats[last], old)
+    is_kept = is_open & (jnp.arange(block) <= last)
+    point, both = take(given.points.statistics, index[last]), jnp.stack([old, new])
+    before = take(clusters, both)
+    after = _move_point(before, progress.sizes[new], point, given.family)
+    after = jax.tree.map(lambda x, y: jnp.where(any_change, y, x), before, after)
+    return _Progress(
+        position=index[last] + 1,
+        quiet=jnp.where(any_change, 0, progress.quiet + is_kept.sum()),
+        labels=progress.labels.at[index[last]].set(new),
+        sizes=progress.sizes.at[old].add(-1).at[new].add(1),
+        clusters=put(clusters, both, after),
+        overflow=progress.overflow | jnp.any(wanted & is_kept),
+    )
+
+
+def _draw_seats(
+    progress: _Progress, index: Array, fixed: _Fixed, given: Given
+) -> tuple[Array, Array, Any]:
+    """Draw a label for each point of a block, as if it were the first of them to change.
+
+    :param index: numbers of the points, (B,).
+    :return: labels (B,), whether a new cluster was wanted when all slots were full, (B,), and the
+        clusters, handed through (see :func:`_log_predictives`).
+    """
+    mine, sizes = progress.labels[index], progress.sizes
+    alone = sizes[mine] == 1
+    log_weights, clusters = _log_weights(progress, index, given)
+    weights = jnp.exp(log_weights - log_weights.max(1, keepdims=True))
+    # partial sums as a product, which is faster on CPUs; their rounding is harmless
+    sums = jnp.dot(weights, fixed.triangle)
+    is_full = jnp.all(sizes > 0) & ~alone
+    # where no slot is free, the share of a new cluster goes to the others
+    total = jnp.where(is_full, sums[:, -2], sums[:, -1])
+    wanted = is_full & (fixed.uniforms[1, index] * sums[:, -1] > sums[:, -2])
+    target = (1.0 - fixed.uniforms[0, index]) * total  # positive
+    # rounding must not lead to a label of weight 0
+    reached = jnp.argmax((sums >= target[:, None]) & (weights > 0), axis=1)
+    possible = jnp.take_along_axis(weights, reached[:, None], axis=1)[:, 0] > 0
+    seat = jnp.where(possible, reached, jnp.argmax(weights[:, :-1], axis=1))
+    free = jnp.where(alone, mine, jnp.argmin(sizes > 0))
+    return jnp.where(seat == given.num_slots, free, seat).astype(jnp.int32), wanted, clusters
+
+
+def _log_weights(progress: _Progress, index: Array, given: Given) -> tuple[Array, Any]:
+    """Log weights of each label for each point of a block [Neal 2000, Algorithm 3].
+
+    :return: (B, C + 1), the last column that of a new cluster; and the clusters, handed through.
+    """
+    points, prior = given.points, given.prior
+    mine, sizes, slots = progress.labels[index], progress.sizes, jnp.arange(given.num_slots)
+    point = take(points.statistics, index)
+    log_others, clusters = _log_predictives(progress.clusters, sizes, point, given)
+    log_mine = given.family.log_predictive_of_member(take(clusters, mine), point)
+    alone = sizes[mine] == 1
+    others = jnp.sum(sizes > 0) - alone
+    log_seats = jnp.where(
+        slots == mine[:, None],
+        (prior.log_join(sizes[mine] - 1) + log_mine)[:, None],
+        prior.log_join(sizes) + log_others,
+    )
+    # an empty slot has weight 0, whatever rounding has left of its statistics
+    log_seats = jnp.where((sizes - (slots == mine[:, None])) > 0, log_seats, -jnp.inf)
+    log_new = prior.log_open(others) + points.log_alone[index]
+    return jnp.concatenate([log_seats, log_new[:, None]], axis=1), clusters
+
+
+def _log_predictives(clusters: Any, sizes: Array, point: Any, given: Given) -> tuple[Array, Any]:
+    """Log probability of each point of a block given each cluster, (B, C); and the clusters.
+
+    Of wide clusters only the slots in use are scored. The clusters are handed through, because XLA
+    would copy what is read in an inner loop and changed after it.
+    """
+    num_slots, log_predictive = given.num_slots, given.family.log_predictive
+    point = jax.tree.map(lambda x: x[:, None], point)
+    if _width(given) <= _WIDE or num_slots <= _SLOTS:
+        return log_predictive(jax.tree.map(lambda x: x[None], clusters), point), clusters
+
+    def score_some(k: Array, carry: tuple[Array, Any]) -> tuple[Array, Any]:
+        log_others, clusters = carry
+        # the last group of slots may overlap the one before
+        first = jnp.minimum(k * _SLOTS, num_slots - _SLOTS)
+        group = jax.tree.map(
+            lambda x: jax.lax.dynamic_slice_in_dim(x, first, _SLOTS)[None], clusters
+        )
+        found = log_predictive(group, point)
+        return jax.lax.dynamic_update_slice_in_dim(log_others, found, first, 1), clusters
+
+    used = jnp.max(jnp.where(sizes > 0, jnp.arange(num_slots) // _SLOTS + 1, 0))
+    block = jax.tree.leaves(point)[0].shape[0]
+    start = jnp.zeros((block, num_slots)), clusters
+    return jax.lax.fori_loop(0, shared_bound(used), score_some, start)
+
+
+def _move_point(both: Any, size: Array, point: Any, family: Family) -> Any:
+    """Statistics of two clusters, (2, …), after a point has moved from the first to the second.
+
+    :param size: of the second before. If it is 0, its statistics are what rounding has left, and
+        are set to 0 first.
+    """
+    left = family.subtract(take(both, 0), point)
+    other = jax.tree.map(lambda x: jnp.where(size > 0, x, jnp.zeros_like(x)), take(both, 1))
+    joined = family.add(other, point)
+    return jax.tree.map(lambda x, y: jnp.stack([x, y]), left, joined)

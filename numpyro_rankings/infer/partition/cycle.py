@@ -1,4 +1,4 @@
-"""Kernels that take turns on one state."""
+"""Kernels of partitions that take turns."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,12 +11,12 @@ from jax import Array, random
 
 from numpyro_rankings.components.family import Family
 from numpyro_rankings.components.points import Points
-from numpyro_rankings.infer.mixture.prior import RestaurantPrior
+from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.partition.base import Move, PartitionKernel, PartitionState
 
 
 def _is_like(value: Any, other: Any) -> bool:
-    """Whether two settings say the same; of families and priors, if they are made alike."""
+    """Whether two settings are equal; families and priors are if their parameters are."""
     if value is other:
         return True
     if isinstance(value, dist.Distribution) and type(value) is type(other):
@@ -32,11 +32,11 @@ def _is_like(value: Any, other: Any) -> bool:
 
 class Cycle(PartitionKernel):
     """
-    Kernels of one posterior that take turns: a sweep is one of each, in order.
+    Kernels of the same posterior that take turns: a sweep is one move of each, in order.
 
-    ``Cycle([CollapsedGibbs(f, a), SplitMerge(f, a), PermutationGibbs(f, a)])`` is Gibbs with
-    split-merge and permutation moves. The start and the draw of alpha are those of the first;
-    ``accept_prob`` is the mean of those that have one.
+    ``Cycle([CollapsedGibbs(f, a), SplitMerge(f, a), PermutationGibbs(f, a)])`` is Gibbs sampling
+    with split-merge and permutation moves. The initial partition and the draw of alpha are those of
+    the first kernel; ``accept_prob`` is the mean over the kernels that accept or reject.
 
     :param kernels: kernels of partitions with the same family, ``alpha``, ``discount`` and
         ``max_clusters``; as a block, with the same ``model`` and ``sites``.
@@ -69,7 +69,7 @@ class Cycle(PartitionKernel):
 
     @property
     def kernels(self) -> list[PartitionKernel]:
-        """Those that take turns."""
+        """The kernels that take turns."""
         return list(self._kernels)
 
     def wrap_model(self, wrapper):
@@ -90,16 +90,15 @@ class Cycle(PartitionKernel):
         self,
         key: Array,
         labels: Array,
-        prior: RestaurantPrior,
+        prior: PartitionPrior,
         points: Points,
         state: PartitionState,
     ) -> Move:
-        accept_probs: list[Any] = []
-        overflow = jnp.array(False)
+        moves: list[Move] = []
         for kernel, one in zip(self._kernels, random.split(key, len(self._kernels)), strict=True):
-            labels, accept_prob, full = kernel._move(one, labels, prior, points, state)
-            overflow |= full
-            if kernel.has_decisions:
-                accept_probs.append(accept_prob)
-        mean = jnp.stack(accept_probs).mean() if accept_probs else jnp.ones(())
-        return Move(labels, mean, overflow)
+            moves.append(kernel._move(one, labels, prior, points, state))
+            labels = moves[-1].labels
+        deciding = zip(self._kernels, moves, strict=True)
+        accept_probs = [move.accept_prob for kernel, move in deciding if kernel.has_decisions]
+        accept_prob = jnp.stack(accept_probs).mean() if accept_probs else jnp.ones(())
+        return Move(labels, accept_prob, jnp.stack([move.overflow for move in moves]).any())

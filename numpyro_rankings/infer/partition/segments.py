@@ -8,24 +8,41 @@ from jax import Array, random
 from jax.scipy.special import gammaln
 
 from numpyro_rankings.components.family import Family, take
-from numpyro_rankings.components.points import Points, repeat
-from numpyro_rankings.infer.mixture.prior import RestaurantPrior
+from numpyro_rankings.components.points import repeat
+from numpyro_rankings.infer.partition.base import Given
 from numpyro_rankings.ops.special import log_gamma_ratio
 
-_LEAST = -1e30  # log weight, where all are -inf
+_LEAST = -1e30  # stands for the largest log weight where all are -inf
 
 
 # -- weights -------------------------------------------------------------------------------------
 
 
+class Ordering(NamedTuple):
+    """An ordering of the points in which each cluster is a segment.
+
+    - **order** - π: numbers of the points in their order, (N,).
+    - **pairs** - log predictive probability of point j given i alone, (N, N), if the order within
+      a cluster is a Markov chain (Section 4.1); None if it is uniform, eq. (3).
+    - **searches** - whether this sweep is a step of the stochastic search of Section 4.2, a draw
+      from p(C, x) restricted to segments; else from p(C, π, x).
+    """
+
+    order: Array
+    pairs: Array | None
+    searches: Array
+
+
 class Sequence(NamedTuple):
     """The points in the order π, with the parts of log B of a segment.
 
-    - **statistics**, **log_alone** - of the points, the latter relative to **reference**: their
-      log probability in the clusters of now, (N,).
-    - **log_sizes** - by the number of points, (N + 1,).
-    - **log_chains** - of the order within each segment from s to e, (e, s), or None.
-    - **old_start** - where the segment of now that ends here starts, or -1 if none does.
+    - **statistics** - of the points, (N, …).
+    - **log_alone** - log probability of each point by itself, relative to **reference**, its log
+      probability in its current cluster, (N,).
+    - **log_sizes** - part of log B that depends on the number of points, (N + 1,).
+    - **log_chains** - log probability of the order within each segment from s to e, (e, s), or
+      None.
+    - **old_start** - where the current segment that ends at a point starts, -1 if none ends there.
     - **empty** - statistics of a cluster without points.
     """
 
@@ -38,59 +55,65 @@ class Sequence(NamedTuple):
     empty: Any
 
 
-def as_sequence(
-    order: Array,
-    labels: Array,
-    sizes: Array,
-    prior: RestaurantPrior,
-    points: Points,
-    pairs: Array | None,
-    searches: Array,
-    family: Family,
-    num_slots: int,
-) -> Sequence:
-    """What the dynamic programs read."""
-    clusters = family.of_clusters(points.statistics, labels, num_slots)
-    reference = family.log_predictive(take(clusters, labels), points.statistics)
+def as_sequence(ordering: Ordering, labels: Array, given: Given) -> Sequence:
+    """The points in their order, as the dynamic programs use them.
+
+    :param labels: current labels, (N,).
+    """
+    points, (order, pairs, _) = given.points, ordering
+    reference = given.family.log_predictive(
+        take(given.clusters_of(labels), labels), points.statistics
+    )
     reference = jnp.where(jnp.isfinite(reference), reference, 0.0)[order]
-    index = jnp.arange(points.size)
-    ordered = labels[order]
-    differs = ordered[1:] != ordered[:-1]
-    starts = jnp.concatenate([jnp.ones(1, bool), differs])
-    ends = jnp.concatenate([differs, jnp.ones(1, bool)])
-    old_start = jnp.where(ends, jax.lax.cummax(jnp.where(starts, index, 0)), -1)
-    number = jnp.maximum(jnp.arange(points.size + 1), 1).astype(float)
-    log_prior = log_gamma_ratio(1.0 - prior.discount, number - 1.0)  # Γ(n - d)/Γ(1 - d)
-    log_chains = None
-    if pairs is None:
-        # with 1/n! of the order, eq. (3)
-        log_sizes = log_gamma_ratio(number + 1.0, -1.0 - prior.discount)
-        log_sizes = log_sizes - gammaln(1.0 - prior.discount)
-        log_sizes = jnp.where(searches, log_prior, log_sizes)
-    else:
-        log_sizes = log_prior - jnp.log(number)  # the first point of a segment is uniform
-        log_chains = log_chain_table(pairs[order][:, order])
+    old_start = _starts_of_current(labels[order])
+    log_sizes = _log_sizes(ordering, given)
     return Sequence(
-        take(points.statistics, order),
-        points.log_alone[order] - reference,
-        reference,
-        log_sizes,
-        log_chains,
-        old_start,
-        points.empty,
+        statistics=take(points.statistics, order),
+        log_alone=points.log_alone[order] - reference,
+        reference=reference,
+        log_sizes=log_sizes,
+        log_chains=None if pairs is None else log_chain_table(pairs[order][:, order]),
+        old_start=old_start,
+        empty=points.empty,
     )
 
 
-def log_chain_table(pairs: Array) -> Array:
-    """Log probability of the order of the points from s to e after the first, as (e, s).
+def _starts_of_current(ordered: Array) -> Array:
+    """Where the segment that ends at each point starts, -1 if none ends there, (N,).
 
-    Step i is drawn among those from i to e, so its normaliser is a cumulative sum of row i - 1.
+    :param ordered: labels in the order of the points.
+    """
+    differs = ordered[1:] != ordered[:-1]
+    starts = jnp.concatenate([jnp.ones(1, bool), differs])
+    ends = jnp.concatenate([differs, jnp.ones(1, bool)])
+    index = jnp.arange(ordered.shape[0])
+    return jnp.where(ends, jax.lax.cummax(jnp.where(starts, index, 0)), -1)
+
+
+def _log_sizes(ordering: Ordering, given: Given) -> Array:
+    """Log of Γ(n - d)/Γ(1 - d) and of the uniform part of the order, by n = 0, …, N."""
+    discount = given.prior.discount
+    number = jnp.maximum(jnp.arange(given.points.size + 1), 1).astype(float)
+    log_prior = log_gamma_ratio(1.0 - discount, number - 1.0)  # Γ(n - d)/Γ(1 - d)
+    if ordering.pairs is not None:
+        return log_prior - jnp.log(number)  # the first point of a segment is uniform, Section 4.1
+    # with 1/n! of the order, eq. (3)
+    log_sizes = log_gamma_ratio(number + 1.0, -1.0 - discount) - gammaln(1.0 - discount)
+    return jnp.where(ordering.searches, log_prior, log_sizes)
+
+
+def log_chain_table(pairs: Array) -> Array:
+    """Log probability of the order of the points from s + 1 to e after point s, as (e, s).
+
+    Point i is drawn among those from i to e, so its normaliser is a cumulative sum of row i - 1.
+
+    :param pairs: log predictive probability of each point given the one before, in their order.
     """
     index = jnp.arange(len(pairs))
     after = jnp.where(index[None, :] > index[:, None], pairs, -jnp.inf)
     log_totals = jax.lax.cumlogsumexp(after, axis=1)[:-1]  # [i - 1, e]: over i, …, e
     step = jnp.diagonal(pairs, 1)[:, None]
-    # where nobody that is left can be next, the total is 0 too
+    # where no point that is left can be next, the total is 0 too
     steps = jnp.where(step > -jnp.inf, step - log_totals, -jnp.inf)
     steps = jnp.where(index[None, :] > index[:-1, None], steps, 0.0)
     # the sum over i from s + 1 to e
@@ -102,8 +125,12 @@ def log_chain_table(pairs: Array) -> Array:
 
 
 class _Segments(NamedTuple):
-    """Segments that end at a point: **start** (W,), -1 if there is none, their **statistics**, the
-    **log_marginal** relative to the reference, and **log_before**, log g up to the start."""
+    """Segments that end at the current point, W of them.
+
+    - **start** - first point of each, (W,), -1 where there is no segment; **statistics** (W, …).
+    - **log_marginal** - relative to the reference, (W,).
+    - **log_before** - log g of the points before the start, (W,) or (W, N + 1).
+    """
 
     start: Array
     statistics: Any
@@ -125,7 +152,7 @@ def _extend(
     sequence: Sequence,
     family: Family,
 ) -> tuple[_Segments, Array]:
-    """All segments with point e, one more that starts at it, and their log B."""
+    """Add point e to all segments, start one with it in a slot, and give their log B, (W,)."""
     point = take(sequence.statistics, e)
     log_predictive = family.log_predictive(segments.statistics, point) - sequence.reference[e]
     width = segments.start.shape[0]
@@ -144,28 +171,29 @@ def _extend(
 
 
 def _draw(uniform: Array, log_weights: Array) -> Array:
-    """An index of the first axis with probability ∝ exp(log weight), one for each of the others."""
+    """Draw an index of the first axis, with probability ∝ exp(log weight), for each column."""
     weights = jnp.exp(log_weights - jnp.maximum(log_weights.max(0), _LEAST))
     sums = jnp.cumsum(weights, axis=0)
     reached = (sums >= (1.0 - uniform) * sums[-1]) & (weights > 0)
-    # of rounding none may be
+    # rounding may leave none reached
     return jnp.where(reached.any(0), jnp.argmax(reached, axis=0), jnp.argmax(weights, axis=0))
 
 
 def draw_by_slope(
     key: Array, sequence: Sequence, slope: Array, width: int, family: Family
 ) -> tuple[Array, Array]:
-    """Draw segments with probability ∝ Π B(c) exp(slope), eq. (5), keeping the best beginnings.
+    """Draw segments with probability ∝ Π B(c) exp(slope), eq. (5) and (6), with or without a beam.
 
-    :param width: how many, one of them at the point itself.
-    :return: where segments start, (N,) bool, and whether the partition of now could be drawn.
+    :param slope: log of the factor of each segment that stands for A(K).
+    :param width: number of segments kept at each point, with the one that starts there; N for all.
+    :return: where segments start, (N,) bool, and whether the current partition could be drawn.
     """
     size = sequence.reference.shape[0]
 
     def visit(carry: Any, inputs: tuple) -> Any:
         segments, log_total, scores = carry
         e, uniform, noise = inputs
-        # where there is room, and then in place of the least
+        # the beam: the new segment takes the slot of the worst one, Section 3.3
         slot = e if width == size else jnp.argmin(scores + noise)
         segments, log_weights = _extend(segments, slot, log_total, e, sequence, family)
         scores = segments.log_before + log_weights + slope
@@ -179,10 +207,19 @@ def draw_by_slope(
         jnp.full(width, -jnp.inf),
     )
     key_draw, key_noise = random.split(key)
-    # so that any partition can come up, however small the beam
+    # noise lets any partition come up, however small the beam
     noise = random.gumbel(key_noise, (size, 1 if width == size else width))
     inputs = jnp.arange(size), random.uniform(key_draw, (size,)), noise
     _, (drawn, possible) = jax.lax.scan(visit, start, inputs)
+    return _trace_back(drawn), possible.all()
+
+
+def _trace_back(drawn: Array) -> Array:
+    """Where segments start, (N,) bool, from the last segment to the first.
+
+    :param drawn: start of the segment that ends at each point, (N,).
+    """
+    size = drawn.shape[0]
 
     def back(carry: Any) -> Any:
         end, starts = carry
@@ -192,21 +229,22 @@ def draw_by_slope(
     _, starts = jax.lax.while_loop(
         lambda carry: carry[0] > 0, back, (jnp.array(size), jnp.zeros(size, bool))
     )
-    return starts, possible.all()
+    return starts
 
 
 def draw_exactly(
     key: Array, sequence: Sequence, log_counts: Array, most: int, family: Family
 ) -> tuple[Array, Array]:
-    """Draw segments with probability ∝ A(K) Π B(c), eq. (4), at most so many.
+    """Draw segments with probability ∝ A(K) Π B(c), eq. (4), at most ``most`` of them.
 
+    :param log_counts: log A(K), K = 0, …, N.
     :return: where segments start, (N,) bool, and whether more of them would have been drawn.
     """
     size = sequence.reference.shape[0]
     key_segments, key_number, key_again = random.split(key, 3)
 
     def visit(carry: Any, inputs: tuple) -> Any:
-        segments, log_totals = carry  # g(e, K), K = 0, …, N
+        segments, log_totals = carry  # log g(e, K), K = 0, …, N
         e, uniform = inputs
         segments, log_weights = _extend(segments, e, log_totals, e, sequence, family)
         # one segment more than before it
@@ -226,6 +264,15 @@ def draw_exactly(
     overflow = number > most
     allowed = jnp.where(jnp.arange(size + 1) <= most, log_numbers, -jnp.inf)
     number = jnp.where(overflow, random.categorical(key_again, allowed), number)
+    return _trace_back_by_number(drawn, number), overflow
+
+
+def _trace_back_by_number(drawn: Array, number: Array) -> Array:
+    """The same of so many segments.
+
+    :param drawn: start of the last of K segments that end at each point, (N, K = 0, …, N).
+    """
+    size = drawn.shape[0]
 
     def back(carry: Any) -> Any:
         end, left, starts = carry
@@ -235,7 +282,7 @@ def draw_exactly(
     _, _, starts = jax.lax.while_loop(
         lambda carry: carry[0] > 0, back, (jnp.array(size), number, jnp.zeros(size, bool))
     )
-    return starts, overflow
+    return starts
 
 
 def labels_of(order: Array, starts: Array) -> Array:

@@ -43,8 +43,12 @@ from numpyro_rankings.infer import (
     identity_decay,
     window_decay,
 )
-from numpyro_rankings.infer.ddcrp.reach import Hyper, as_reach, links_go_back, log_links
-from numpyro_rankings.infer.ddcrp.scales import log_terms_of_scale, start_scale, update_links_within
+from numpyro_rankings.infer.ddcrp.reach import LinkPrior, as_link_weights, links_go_back, log_links
+from numpyro_rankings.infer.ddcrp.scales import (
+    log_terms_of_scale,
+    start_scale,
+    update_links_given_partition,
+)
 
 QUICK = ("window",)
 EVERY = np.array(list(itertools.product(range(4), repeat=4)))
@@ -85,8 +89,8 @@ def test_links_summed_over_given_the_partition(distances, decay, scale):
     neighbors, values = as_neighbors(distances)
     goes_back = links_go_back(neighbors, values)
     assert goes_back
-    reach = as_reach(neighbors, decay(scale).log(values))
-    hyper = Hyper(jnp.asarray(0.6), jnp.asarray(scale), reach)
+    reach = as_link_weights(neighbors, decay(scale).log(values))
+    hyper = LinkPrior(jnp.asarray(0.6), jnp.asarray(scale), reach)
     log_probs = np.array(jax.vmap(lambda c: log_links(c, hyper).sum())(jnp.asarray(EVERY)))
     labels = np.array(jax.vmap(links_to_partition)(jnp.asarray(EVERY)))
     code = labels @ 4 ** np.arange(4)
@@ -102,7 +106,7 @@ def test_links_summed_over_given_the_partition(distances, decay, scale):
             continue
         assert found == pytest.approx(total, abs=1e-5)
         drawn = jax.vmap(
-            lambda key, c=example, z=given: update_links_within(key, True, c, z, reach)
+            lambda key, c=example, z=given: update_links_given_partition(key, True, c, z, reach)
         )
         places = np.asarray(drawn(keys)) @ 4 ** np.arange(3, -1, -1)
         counts = np.bincount(places, minlength=256)[mine]
@@ -121,7 +125,7 @@ def test_links_that_may_come_back():
         np.array([[0, 1, np.inf], [np.inf, 0, 1], [1, np.inf, 0]]),
     ):
         assert not links_go_back(*as_neighbors(distances))
-    alone = Hyper(jnp.asarray(1.0), None, as_reach(None, jnp.zeros((4, 4))))
+    alone = LinkPrior(jnp.asarray(1.0), None, as_link_weights(None, jnp.zeros((4, 4))))
     links = jnp.array([0, 0, 1, 1])
     given_links = log_terms_of_scale(jnp.array(False), links, jnp.zeros(4, int), alone)
     np.testing.assert_allclose(given_links, log_links(links, alone))
@@ -135,7 +139,7 @@ def test_chains_start_where_points_can_link():
     keys = random.split(random.key(0), 200)
 
     def reach_of(scale):
-        return as_reach(None, window_decay(1.0).log(distances, scale))
+        return as_link_weights(None, window_decay(1.0).log(distances, scale))
 
     starts = np.asarray(jax.vmap(lambda key: start_scale(key, vague, reach_of))(keys))
     assert np.mean(np.asarray(vague.sample(random.key(1), (200,))) <= 1) > 0.3

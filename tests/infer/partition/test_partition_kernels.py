@@ -458,9 +458,9 @@ def test_probability_of_chains():
 
 
 def test_prior_of_partitions():
-    from numpyro_rankings.infer.mixture.prior import RestaurantPrior
+    from numpyro_rankings.infer.mixture.prior import PartitionPrior
 
-    prior = RestaurantPrior(jnp.array(1.7), jnp.array(0.3))
+    prior = PartitionPrior(jnp.array(1.7), discount=jnp.array(0.3))
     total = []
     for labels in partitions(5):
         sizes = np.bincount(labels, minlength=7)
