@@ -80,6 +80,7 @@ class DDCRPGibbs(LinkGibbs):
 
     .. doctest::
 
+       >>> import jax
        >>> from numpyro.infer import MCMC
        >>> from numpyro_rankings.components import GaussianMean
        >>> from numpyro_rankings.infer import DDCRPGibbs, exponential_decay
