@@ -1,4 +1,4 @@
-"""What a kernel is: its state, its start, its sweep, for one chain or for many."""
+"""Base class and state of the kernels."""
 
 import copy
 from abc import abstractmethod
@@ -34,7 +34,7 @@ class GibbsState(NamedTuple):
     """State of one chain.
 
     - **z** - values of the sites, by name; each kernel documents its own. ``log_joint_rest`` is
-      what float32 leaves of ``log_joint``.
+      the rounding error of ``log_joint``, to be added to it in float64.
     - **potential_energy** - minus the log joint.
     - **accept_prob** - mean acceptance probability of the Metropolis-Hastings steps that the
       kernel documents; 1 if it has none.
@@ -91,7 +91,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         return getattr(self, f"_{scale}", None)
 
     def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """Change the arguments in ways that need their values, which a trace does not have."""
+        """Prepare the arguments before they are traced, where their values are known."""
         return args, kwargs
 
     def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
@@ -142,7 +142,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
     ) -> Any:
         leaves = [x if one is None else one for x, one in zip(arrays, static, strict=True)]
         state = self._init(key, params, *jax.tree.unflatten(structure, leaves))
-        if self._is_block:  # other blocks may still move to where the log joint is a number
+        if self._is_block:  # other blocks may still make the log joint finite
             return state
         return stop_if_not_finite(state, False, state.z, allows_zero=True)
 
@@ -160,7 +160,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         return sweep(state) if is_prng_key(state.rng_key) else jax.vmap(sweep)(state)
 
     def refresh(self, state, model_args, model_kwargs):
-        """Recompute the potential energy under new values of the sibling sites."""
+        """Recompute the potential energy under new values of the sites of other blocks."""
         potential = self._potential(state, model_args, dict(model_kwargs or {}))
         potential = jnp.where(is_stopped(state.z), jnp.nan, potential)
         return state._replace(potential_energy=potential)

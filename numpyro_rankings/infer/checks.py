@@ -18,7 +18,7 @@ def leave_to_model(is_block: bool, **given: bool) -> None:
     """Refuse priors in the constructor of a block, whose priors are those of the model."""
     names = [name for name, is_given in given.items() if is_given]
     if is_block and names:
-        raise ValueError(f"with model= the priors are those of the model: leave out {names[0]}")
+        raise ValueError(f"with model=, priors come from the model: omit {', '.join(names)}")
 
 
 def check_only_rankings(args: tuple, kwargs: dict) -> None:
@@ -53,8 +53,8 @@ def check_arguments(args: tuple, kwargs: dict) -> None:
     for value in jax.tree.leaves((args, kwargs)):
         if hasattr(value, "to_numpy"):
             raise TypeError(
-                f"the arguments of mcmc.run must be arrays or Rankings: of the "
-                f"{type(value).__name__} give .to_numpy(), or see Rankings.from_dataframe"
+                f"the arguments of mcmc.run must be arrays or Rankings: pass frame.to_numpy() "
+                f"instead of a {type(value).__name__}, or see Rankings.from_dataframe"
             )
 
 

@@ -24,7 +24,7 @@ from numpyro_rankings.infer.mallows.data import (
     log_likelihoods,
     occupancy_of,
 )
-from numpyro_rankings.infer.mallows.sweep import Given, MallowsMixture
+from numpyro_rankings.infer.mallows.state import MallowsMixture, SweepInputs
 from numpyro_rankings.infer.mixture.labels import update_labels_at_once
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.ops.codes import center_from_codes, codes_from_places, inverse_ordering
@@ -34,7 +34,7 @@ from numpyro_rankings.ops.sums import count_by_label
 
 
 def update_labels_in_parallel(
-    key: Array, now: MallowsMixture, given: Given
+    key: Array, now: MallowsMixture, inputs: SweepInputs
 ) -> tuple[MallowsMixture, Array]:
     """Draw all labels at once given explicit shares of the clusters, without a loop over rankings.
 
@@ -46,10 +46,10 @@ def update_labels_in_parallel(
     sizes = count_by_label(now.labels, len(places))
 
     def log_table(order: Array, num_active: Array) -> Array:
-        return log_likelihoods(given.data, places[order], now.concentration[order], num_active)
+        return log_likelihoods(inputs.data, places[order], now.concentration[order], num_active)
 
     labels, overflow = update_labels_at_once(
-        key, now.labels, sizes, now.partition, given.data.row_index, log_table, given.log_judges
+        key, now.labels, sizes, now.partition, inputs.data.row_index, log_table, inputs.log_judges
     )
     return now._replace(labels=labels), overflow
 

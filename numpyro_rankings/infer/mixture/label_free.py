@@ -50,9 +50,10 @@ from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.sums import count_by_label, sum_by_label
 
-_MOST_CLUSTERS = 32  # where A is larger, nothing moves
-_MANY_CELLS = 2**21  # rows times slots beyond which the steps cost too much
-_STEP_CELLS, _STEP_ROWS = 40_000_000, 4_000_000  # what the steps of one sweep may evaluate
+_MOST_CLUSTERS = 32  # largest size of A; with more clusters the move is skipped
+_MANY_CELLS = 2**21  # rows times slots; with more there are no steps by default
+# Limits of the work of the steps of one sweep: cells (rows times slots), and rows.
+_STEP_CELLS, _STEP_ROWS = 40_000_000, 4_000_000
 
 
 def choose_large_clusters(
@@ -71,7 +72,8 @@ def choose_large_clusters(
     """
     key_minimum, key_shares = keys
     sizes = count_by_label(labels, num_slots)
-    # smaller clusters come and go too easily; the empty ones of a finite mixture take part
+    # m grows with N, because small clusters appear and disappear often. In a finite mixture m may
+    # be 0, so that empty components belong to A
     if largest_minimum is None:
         largest_minimum = len(labels) // 200
     least = 1 if partition.num_components is None else 0
@@ -87,7 +89,8 @@ def choose_large_clusters(
     active, sizes_there = is_large[slots], sizes[slots]
     inside = is_large[labels]
     row_counts = sum_by_label(inside.astype(jnp.int32), row_index, num_rows)
-    few = jnp.maximum(minimum - 2.0 * jnp.sqrt(minimum), 0.1 * minimum)
+    # about two standard deviations below m: a smaller share would rarely get m rankings again
+    smallest_size = jnp.maximum(minimum - 2.0 * jnp.sqrt(minimum), 0.1 * minimum)
     gammas = sample_log_gamma(key_shares, jnp.where(active, sizes_there, 1) + partition.kappa)
     gammas = jnp.where(active, gammas, -jnp.inf)
     return LargeClusters(
@@ -97,7 +100,7 @@ def choose_large_clusters(
         active=active,
         small=(sizes_there > 0) & ~active,
         log_shares=gammas - jax.nn.logsumexp(gammas),
-        lowest_log_share=jnp.log(few / jnp.maximum(inside.sum(), 1)),
+        lowest_log_share=jnp.log(smallest_size / jnp.maximum(inside.sum(), 1)),
         inside=inside,
         row_counts=row_counts.astype(float),
     )
@@ -129,13 +132,14 @@ def move_without_labels(
 ) -> tuple[Array, Any]:
     """Make each of the moves in turn, each with its own A.
 
-    Clusters without rankings that belong to the model must hold draws from the prior.
+    Empty slots that are variables of the model must hold draws from the prior.
 
     :param now: labels (N,), and the parameters of all clusters, leading axis C.
     :param moves: reversible moves of a mixture.
     :param clusters_of: maps slots, (W,), to the family of the clusters there.
     :param largest_minimum: m is at most this, by default N/200.
-    :return: labels and parameters. Slots that have become empty hold leftovers.
+    :return: labels and parameters. Slots that have become empty hold arbitrary values, which the
+        caller must replace.
     """
     row_index, num_rows = data.row_index, len(data.counts)
 
@@ -211,7 +215,8 @@ def choose_effort(
 
     :param requested: number of steps, or None for what the size of the data allows.
     :param rows_shape: number of distinct rankings, and stages of each.
-    :param most_in_trajectory: rows times slots times stages up to which a trajectory pays.
+    :param most_in_trajectory: a trajectory is used up to this value of rows times slots times
+        stages.
     :param most_rows: rows that the steps of a sweep may evaluate.
     """
     num_rows, num_stages = rows_shape

@@ -29,7 +29,7 @@ LEAST_SIGMA = 1e-3  # below, float32 cannot hold ln(α/σ)/σ; the gamma process
 
 
 class PoolWeights(NamedTuple):
-    """What a sweep changes: the weights of the K listed items and of all others.
+    """State of a sweep: the weights of the K listed items and of all others.
 
     - **weights** - (K,), and **unseen** - (), normalised together.
     - **log_total** - log of the sum of all weights before, ().
@@ -145,7 +145,7 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
             return ""
         return f"unseen {float(z['unseen_weight']):.1e}, log joint {float(log_joint_of(z)):.1f}"
 
-    # -- what a sweep is given -----------------------------------------------------------------
+    # -- inputs of a sweep ---------------------------------------------------------------------
 
     def _alpha_of(self, z: dict, args: tuple, kwargs: dict) -> Array:
         """Return α; as a block, that of the user's model."""
@@ -169,17 +169,17 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
     ) -> GibbsState:
         rankings, data = self._data(args, kwargs)
         key_alpha, rng_key = random.split(rng_key)
-        given = {} if self._is_block else dict(init_params or {})
-        alpha = draw_start(key_alpha, given.get("alpha", self._alpha))
+        start_values = {} if self._is_block else dict(init_params or {})
+        alpha = draw_start(key_alpha, start_values.get("alpha", self._alpha))
         chosen = _times_chosen(data, rankings.num_items).astype(float)
-        # in proportion to the choices, the unseen items as if chosen once; 1 minus the other
-        # shares could round to 0
+        # in proportion to the choices, the unseen items as if chosen once. Not computed as 1 - Σ,
+        # which could round to 0
         each = 1.0 / (chosen.sum() + 1.0)
-        weights = jnp.asarray(given.get("weights", chosen * each), float)
-        unseen = jnp.asarray(given.get("unseen_weight", each), float)
+        weights = jnp.asarray(start_values.get("weights", chosen * each), float)
+        unseen = jnp.asarray(start_values.get("unseen_weight", each), float)
         z = {"weights": weights, "unseen_weight": unseen}
         if self._sigma > 0:
-            z["total_weight"] = jnp.asarray(given.get("total_weight", 1.0), float)
+            z["total_weight"] = jnp.asarray(start_values.get("total_weight", 1.0), float)
         if self._is_block:
             own = dict(z)
             self._check_dependents(own, "", args, kwargs, lambda name, _: name in SITES_OF_DATA, 2)
@@ -294,7 +294,7 @@ def _draw_times(key: Array, now: PoolWeights, data: PlackettLuceData) -> Waiting
     """Draw the waiting times of all choices, and sum them."""
     weights, unseen = now.weights[None], now.unseen[None]
     in_play, total = sum_times_in_play(key, data, _one_cluster(data), weights, unseen)
-    # masses of choices are those of the normalised weights times the total
+    # waiting times scale with 1/weight: divide by the total, with which the weights are multiplied
     return WaitingTimes(
         chosen=_times_chosen(data, len(now.weights)),
         log_in_play=jnp.log(in_play[0]) - now.log_total,

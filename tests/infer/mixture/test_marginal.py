@@ -25,7 +25,7 @@ from numpyro_rankings.infer.mixture.label_free import Effort, choose_large_clust
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.mixture.steps import choose_pair
-from numpyro_rankings.infer.mixture.target import Kind, Mixture, Pair, Target
+from numpyro_rankings.infer.mixture.target import ClusterPair, Kind, Mixture, Target
 from numpyro_rankings.infer.mixture.trajectory import move_along_trajectory
 from numpyro_rankings.infer.plackett_luce.data import as_data
 from numpyro_rankings.infer.plackett_luce.fitted_splits import (
@@ -153,7 +153,7 @@ def pair_of_first_two(name):
     """A split of the cluster in slot 0 into slot 1, or their merger."""
     kind = Kind(*(jnp.array(name == one) for one in ("split", "merge", "trade")))
     zero = jnp.zeros(())
-    return Pair(kind, jnp.array(0), jnp.array(1), jnp.array(True), jnp.zeros(2), zero, zero)
+    return ClusterPair(kind, jnp.array(0), jnp.array(1), jnp.array(True), jnp.zeros(2), zero, zero)
 
 
 def proposals_of(clusters, parameters, draws):
