@@ -90,6 +90,11 @@ class GibbsKernel(ModelReader, MCMCKernel):
         """Return the argument of the constructor for a scale."""
         return getattr(self, f"_{scale}", None)
 
+    def _learned_prior(self, scale: str) -> dist.Distribution | None:
+        """Return the prior of a scale, None if the scale is fixed or the kernel is a block."""
+        prior = self._prior_of(scale)
+        return prior if isinstance(prior, dist.Distribution) and not self._is_block else None
+
     def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """Prepare the arguments before they are traced, where their values are known."""
         return args, kwargs
@@ -114,19 +119,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         def init(key: Array, params: dict | None) -> Any:
             return of_leaves(key, params, arrays, static, structure)
 
-        params = init_params
-        if not self._is_block:
-            check_start_values(params)
-            # a fixed scale ignores the value in init_params, which may be a whole draw
-            params = {
-                name: value
-                for name, value in (params or {}).items()
-                if name not in _SCALES or isinstance(self._prior_of(name), dist.Distribution)
-            }
-            for name in set(params) & set(_SCALES):
-                chains = () if is_prng_key(rng_key) else rng_key.shape[:1]
-                check_start_scale(name, params[name], self._prior_of(name), chains)
-            params = params or None
+        params = init_params if self._is_block else self._checked_start(init_params, rng_key)
         if is_prng_key(rng_key):
             state = init(rng_key, params)
         else:
@@ -136,6 +129,20 @@ class GibbsKernel(ModelReader, MCMCKernel):
         if unknown and not self._is_block:
             raise ValueError(f"init_params has {sorted(unknown)}, the sites are {sorted(state.z)}")
         return state
+
+    def _checked_start(self, params: Any, rng_key: Array) -> dict | None:
+        """Return the start values that the kernel uses, or raise ValueError."""
+        check_start_values(params)
+        # a fixed scale ignores the value in init_params, which may be a whole draw
+        params = {
+            name: value
+            for name, value in (params or {}).items()
+            if name not in _SCALES or isinstance(self._prior_of(name), dist.Distribution)
+        }
+        chains = () if is_prng_key(rng_key) else rng_key.shape[:1]
+        for name in set(params) & set(_SCALES):
+            check_start_scale(name, params[name], self._prior_of(name), chains)
+        return params or None
 
     def _init_of_leaves(
         self, key: Array, params: dict | None, arrays: list, static: tuple, structure: Any

@@ -17,7 +17,7 @@ from jax import Array, random
 from numpyro_rankings.distributions import GeneralizedMallows
 from numpyro_rankings.infer.base import GibbsKernel, GibbsState, find_rankings
 from numpyro_rankings.infer.blocks import check_judge_sites, log_judges_of
-from numpyro_rankings.infer.checks import check_only_rankings, leave_to_model
+from numpyro_rankings.infer.checks import check_only_rankings, leave_to_model, site_names
 from numpyro_rankings.infer.mallows.concentrations import per_stage_prior
 from numpyro_rankings.infer.mallows.data import (
     as_mallows_data,
@@ -74,9 +74,7 @@ class MallowsGibbs(GibbsKernel):
         self._settings, self._alpha = settings, settings.alpha
         self._is_block = model is not None
         leave_to_model(self._is_block, **settings.changed_priors())
-        self._sites = {**{name: name for name in _SITES}, **(sites or {})}
-        if set(self._sites) != set(_SITES):
-            raise ValueError(f"sites can name {sorted(_SITES)}, got {sorted(self._sites)}")
+        self._sites = site_names(_SITES, sites)
         self._judge_sites = check_judge_sites(judge_sites, self._is_block)
         if model is None:
             model = partial(
@@ -238,10 +236,11 @@ class MallowsGibbs(GibbsKernel):
 
     def _update_alpha(self, key: Array, now: MallowsMixture) -> MallowsMixture:
         """Draw α given the labels."""
-        if self._is_block or not isinstance(self._alpha, dist.Distribution):
+        prior = self._learned_prior("alpha")
+        if prior is None:
             return now
         sizes = count_by_label(now.labels, self.num_slots)
-        alpha = update_alpha(key, now.partition, self._alpha, sizes)
+        alpha = update_alpha(key, now.partition, prior, sizes)
         return now._replace(partition=now.partition._replace(alpha=alpha))
 
     def _state(
@@ -288,8 +287,9 @@ class MallowsGibbs(GibbsKernel):
         minus_likelihood, rest = sum_as_pair(terms)
         if now.partition.num_components != 1:
             log_joint += now.partition.log_prob(sizes)
-            if isinstance(self._alpha, dist.Distribution) and not self._is_block:
-                log_joint += log_prior(self._alpha, now.partition.alpha)
+            alpha_prior = self._learned_prior("alpha")
+            if alpha_prior is not None:
+                log_joint += log_prior(alpha_prior, now.partition.alpha)
         pair = add_number((-minus_likelihood, -rest), log_joint)
         return add_number(pair, log_judges_of(now.labels, inputs.log_judges))
 

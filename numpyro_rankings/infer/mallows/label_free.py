@@ -97,9 +97,8 @@ class MallowsClusters(NamedTuple):
         return log_row_likelihoods(self.items, self.data.listed.T, places, theta, log_psis)
 
     def log_prior(self, parameters: MallowsParameters) -> Array:
-        return self.log_prior_constant + self.prior.log_kernel(
-            parameters.concentration, self.data.limits
-        )
+        log_kernel = self.prior.log_kernel(parameters.concentration, self.data.limits)
+        return self.log_prior_constant + log_kernel
 
     def propose(self, parameters: MallowsParameters, pair: ClusterPair, draw: StepDraw) -> Proposal:
         """Propose parameters around those of c; in a merge, evaluate those of d around c."""

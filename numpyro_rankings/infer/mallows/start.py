@@ -38,6 +38,7 @@ _MOST_CELLS = 40_000_000_000  # that the search of one chain may touch, a minute
 _HORIZON = 20  # a change is dropped if its present gain, times this, does not reach the best
 _SLOW_GAIN = 1e-4  # gain per ranking and iteration below which EM counts as converged
 _PARTIAL_ITERATIONS = 4
+_MOST_SEEDS = 20  # clusters at the start of a chain without a search
 _AT_RANKING, _SHUFFLED, _PARTIAL = range(3)
 
 
@@ -286,7 +287,7 @@ def search_iterations(settings: MallowsSettings, rankings: Rankings) -> int:
 def start_random(key: Array, data: MallowsData, slots: int, n: int, stages: int) -> Start:
     """Draw uniform labels of up to 20 clusters and uniform centers; every θ is 1."""
     key_labels, key_centers = random.split(key)
-    labels = random.randint(key_labels, (data.num_rankings,), 0, min(slots, 20))
+    labels = random.randint(key_labels, (data.num_rankings,), 0, min(slots, _MOST_SEEDS))
     centers = jnp.argsort(random.uniform(key_centers, (slots, n)), axis=1).astype(jnp.int32)
     theta = jnp.ones((slots, stages))
     return Start(labels, centers, theta)
@@ -311,7 +312,7 @@ def start_nearest(
 ) -> Start:
     """Cluster around the nearest of up to 20 seeds, with Borda orders as centers."""
     key_seeds, key_ties = random.split(key)
-    seeds = min(slots, 20, data.num_rankings)
+    seeds = min(slots, _MOST_SEEDS, data.num_rankings)
     theta = jnp.ones((slots, stages))
     rows = data.row_index[random.permutation(key_seeds, data.num_rankings)[:seeds]]
     jitter = random.uniform(key_ties, (slots, n)) * 1e-3

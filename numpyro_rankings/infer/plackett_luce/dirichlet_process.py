@@ -10,7 +10,7 @@ from jax import Array, random
 
 from numpyro_rankings.infer.base import GibbsState
 from numpyro_rankings.infer.blocks import check_judge_sites, check_prior_of_slots, log_judges_of
-from numpyro_rankings.infer.checks import check_scale, leave_to_model
+from numpyro_rankings.infer.checks import check_scale, check_whole_or_none, leave_to_model
 from numpyro_rankings.infer.mixture.labels import canonical_order, update_labels_at_once
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.mixture.prior import PartitionPrior, update_alpha
@@ -41,6 +41,7 @@ from numpyro_rankings.ops.pairs import Pair, add_number
 from numpyro_rankings.ops.random_measures import ClusterShares, RootMeasure, log_pitt_walker
 from numpyro_rankings.ops.sums import count_by_label
 
+_MOST_SEEDS = 20  # groups from which a chain starts
 _SITES = (
     "assignments",
     "weights",
@@ -177,8 +178,7 @@ class DPPlackettLuceGibbs(PoolKernel):
             raise ValueError("tau must be a number: only phi/tau matters")
         check_scale("tau", tau, learned=False)
         check_whole("max_clusters", max_clusters, 1)
-        if num_marginal_steps is not None:
-            check_whole("num_marginal_steps", num_marginal_steps, 0)
+        check_whole_or_none("num_marginal_steps", num_marginal_steps, 0)
         self._num_marginal_steps = num_marginal_steps
         self._alpha, self._phi, self._gamma = alpha, phi, gamma
         self._tau, self._num_slots = float(tau), max_clusters
@@ -225,11 +225,6 @@ class DPPlackettLuceGibbs(PoolKernel):
         values = (trace[f"process_{name}"]["value"] for name in Scales._fields)
         return Scales(*(jnp.asarray(value, float) for value in values))
 
-    def _prior(self, name: str) -> dist.Distribution | None:
-        """Return the prior of a scale, None if the scale is fixed or another block's."""
-        prior = getattr(self, f"_{name}")
-        return prior if isinstance(prior, dist.Distribution) and not self._is_block else None
-
     # -- the chain -----------------------------------------------------------------------------
 
     def _init(
@@ -242,7 +237,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         start = {}
         for key, name in zip(random.split(key_scales, 3), Scales._fields, strict=True):
             start[name] = draw_start(key, start_values.get(name, getattr(self, f"_{name}")))
-        num_seeds = min(slots, 20, data.num_rankings)
+        num_seeds = min(slots, _MOST_SEEDS, data.num_rankings)
         labels, _ = start_mixture(key_labels, data, num_seeds, n)
         labels = jnp.asarray(start_values.get("assignments", labels), jnp.int32)
         membership = data.membership(labels, slots)
@@ -280,7 +275,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         now = self._update_gamma(key_gamma, now)  # step 7
         times = _draw_times(key_times, now, inputs)  # step 4
         measures, scales = update_measures(  # steps 2, 1b, 5, 1 and 3
-            key_measures, now.measures, now.scales, times, self._prior("alpha"), inputs.tau
+            key_measures, now.measures, now.scales, times, self._learned_prior("alpha"), inputs.tau
         )
         now = now._replace(measures=measures, scales=scales)
         now = self._update_phi(key_phi, now, inputs)  # step 8
@@ -305,7 +300,7 @@ class DPPlackettLuceGibbs(PoolKernel):
 
     def _update_gamma(self, key: Array, now: ProcessMixture) -> ProcessMixture:
         """Draw γ given the labels."""
-        prior = self._prior("gamma")
+        prior = self._learned_prior("gamma")
         if prior is None:
             return now
         gamma = update_alpha(key, now.partition, prior, now.sizes())
@@ -313,7 +308,7 @@ class DPPlackettLuceGibbs(PoolKernel):
 
     def _update_phi(self, key: Array, now: ProcessMixture, inputs: SweepInputs) -> ProcessMixture:
         """Draw φ with u integrated out, then φ and the scale of the measures together."""
-        prior = self._prior("phi")
+        prior = self._learned_prior("phi")
         if prior is None:
             return now
         key_phi, key_scale = random.split(key)
@@ -371,7 +366,7 @@ class DPPlackettLuceGibbs(PoolKernel):
             self._tau,
         )
         for name in Scales._fields:
-            prior = self._prior(name)
+            prior = self._learned_prior(name)
             if prior is not None:
                 log_joint += log_prior(prior, getattr(scales, name))
         membership = inputs.data.membership(labels, slots)

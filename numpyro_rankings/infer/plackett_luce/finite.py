@@ -13,7 +13,14 @@ from jax.scipy.special import gammaln
 from numpyro_rankings.distributions import FiniteDirichletPartition, TopTPlackettLuce
 from numpyro_rankings.infer.base import GibbsKernel, GibbsState, find_rankings
 from numpyro_rankings.infer.blocks import check_judge_sites, check_prior_of_slots, log_judges_of
-from numpyro_rankings.infer.checks import check_only_rankings, check_scale, leave_to_model
+from numpyro_rankings.infer.checks import (
+    check_only_rankings,
+    check_positive_array,
+    check_scale,
+    check_whole_or_none,
+    leave_to_model,
+    site_names,
+)
 from numpyro_rankings.infer.mixture.labels import canonical_order, update_labels_at_once
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.mixture.prior import PartitionPrior, update_alpha
@@ -136,8 +143,7 @@ class PlackettLuceGibbs(GibbsKernel):
         judge_sites: Sequence[str] = (),
     ) -> None:
         array = np.asarray(shape)
-        if array.dtype.kind not in "iuf" or not np.all((array > 0) & (array < np.inf)):
-            raise ValueError(f"shape must be positive, a number or (n,) of them, got {shape!r}")
+        check_positive_array("shape", shape, "a positive number or n of them")
         if array.ndim > 1:
             raise ValueError(f"shape must be a number or have shape (n,), got {array.shape}")
         if isinstance(rate, dist.Distribution):
@@ -147,8 +153,7 @@ class PlackettLuceGibbs(GibbsKernel):
         check_whole("num_components", num_components, 1)
         if num_components == 1 and isinstance(alpha, dist.Distribution):
             raise ValueError("with one component there is no alpha to learn: set num_components")
-        if num_marginal_steps is not None:
-            check_whole("num_marginal_steps", num_marginal_steps, 0)
+        check_whole_or_none("num_marginal_steps", num_marginal_steps, 0)
         self._num_marginal_steps = num_marginal_steps
         self._shape, self._rate, self._alpha = shape, rate, alpha
         self._num_components = num_components
@@ -162,9 +167,7 @@ class PlackettLuceGibbs(GibbsKernel):
         if self._judge_sites and num_components == 1:
             raise ValueError("judge_sites need a mixture: set num_components")
         names = ["weights", "assignments"][: 2 if num_components > 1 else 1]
-        self._sites = {**{name: name for name in names}, **(sites or {})}
-        if set(self._sites) != set(names):
-            raise ValueError(f"sites can name {sorted(names)}, got {sorted(self._sites)}")
+        self._sites = site_names(names, sites)
         if model is None:
             model = partial(plackett_luce, shape=shape, num_components=num_components, alpha=alpha)
         super().__init__(model)
@@ -311,11 +314,11 @@ class PlackettLuceGibbs(GibbsKernel):
 
     def _update_alpha(self, key: Array, now: PlackettLuceMixture) -> PlackettLuceMixture:
         """Draw α given the labels."""
-        has_prior = isinstance(self._alpha, dist.Distribution) and not self._is_block
-        if self._num_components == 1 or not has_prior:
+        prior = self._learned_prior("alpha")
+        if self._num_components == 1 or prior is None:
             return now
         sizes = count_by_label(now.labels, self._num_components)
-        alpha = update_alpha(key, now.partition, self._alpha, sizes)
+        alpha = update_alpha(key, now.partition, prior, sizes)
         return now._replace(partition=now.partition._replace(alpha=alpha))
 
     def _state(self, now: PlackettLuceMixture, inputs: SweepInputs, rng_key: Array) -> GibbsState:
@@ -349,8 +352,9 @@ class PlackettLuceGibbs(GibbsKernel):
         log_joint = jnp.sum(jnp.where(sizes > 0, per_cluster, 0.0))
         if slots > 1:
             log_joint += now.partition.log_prob(sizes)
-            if isinstance(self._alpha, dist.Distribution) and not self._is_block:
-                log_joint += log_prior(self._alpha, now.partition.alpha)
+            alpha_prior = self._learned_prior("alpha")
+            if alpha_prior is not None:
+                log_joint += log_prior(alpha_prior, now.partition.alpha)
         membership = inputs.data.membership(now.labels, slots)
         pair = add_number(log_likelihood_of(inputs.data, membership, weights, None), log_joint)
         return add_number(pair, log_judges_of(now.labels, inputs.log_judges))

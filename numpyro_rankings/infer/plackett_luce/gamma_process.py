@@ -156,12 +156,6 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         trace = self._sites_of_model(values, args, kwargs)
         return jnp.asarray(trace["process_concentration"]["value"], float)
 
-    @property
-    def _alpha_prior(self) -> dist.Distribution | None:
-        """Prior of α, None if it is fixed or another block's."""
-        has_prior = isinstance(self._alpha, dist.Distribution) and not self._is_block
-        return self._alpha if has_prior else None
-
     # -- the chain -----------------------------------------------------------------------------
 
     def _init(
@@ -224,14 +218,15 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
 
     def _draw_alpha(self, key: Array, now: PoolWeights, times: WaitingTimes) -> Array:
         """Draw α with w_* integrated out: ∝ α^K e^{-ψ(ΣZ)}. w_* is drawn next."""
-        if self._alpha_prior is None:
+        prior = self._learned_prior("alpha")
+        if prior is None:
             return now.alpha
         # ψ(ΣZ)/α. With a tiny α the times exceed the range of float32, but their logarithms do not
         exponent = jnp.logaddexp(0.0, times.log_total - jnp.log(self._tau))
         if self._sigma > 0:
             exponent = self._tau**self._sigma * jnp.expm1(self._sigma * exponent) / self._sigma
         number = jnp.sum(times.chosen > 0)
-        return update_concentration(key, now.alpha, self._alpha_prior, number, exponent)
+        return update_concentration(key, now.alpha, prior, number, exponent)
 
     def _draw_log_unseen(
         self, key: Array, now: PoolWeights, times: WaitingTimes
@@ -270,8 +265,9 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         weights, unseen, total = z["weights"], z["unseen_weight"], z.get("total_weight")
         log_joint = log_gamma_process(weights, unseen, total, alpha, self._tau, self._sigma)
         membership = _one_cluster(data)
-        if self._alpha_prior is not None:
-            log_joint += log_prior(self._alpha_prior, alpha)
+        prior = self._learned_prior("alpha")
+        if prior is not None:
+            log_joint += log_prior(prior, alpha)
         likelihood = log_likelihood_of(data, membership, weights[None], unseen[None])
         return add_number(likelihood, log_joint)
 
