@@ -74,18 +74,11 @@ def choose_large_clusters(
     sizes = count_by_label(labels, num_slots)
     # m grows with N, because small clusters appear and disappear often. In a finite mixture m may
     # be 0, so that empty components belong to A
-    if largest_minimum is None:
-        largest_minimum = len(labels) // 200
+    largest = len(labels) // 200 if largest_minimum is None else largest_minimum
     least = 1 if partition.num_components is None else 0
-    low, high = max(math.isqrt(largest_minimum) - 1, least), max(largest_minimum, least)
-    log_range = math.log((high + 1.0) / (low + 0.5))
-    minimum = jnp.round((low + 0.5) * jnp.exp(random.uniform(key_minimum) * log_range) - 0.5)
-    minimum = minimum.astype(jnp.int32)
-
-    # the slots of A come first, then the free ones
+    minimum = _draw_minimum(key_minimum, max(math.isqrt(largest) - 1, least), max(largest, least))
     is_large = sizes >= minimum
-    order = jnp.argsort(jnp.where(is_large, 0, jnp.where(sizes == 0, 1, 2)), stable=True)
-    slots = order[: min(_MOST_CLUSTERS, num_slots)]
+    slots = _slots_for(is_large, sizes)
     active, sizes_there = is_large[slots], sizes[slots]
     inside = is_large[labels]
     row_counts = sum_by_label(inside.astype(jnp.int32), row_index, num_rows)
@@ -104,6 +97,19 @@ def choose_large_clusters(
         inside=inside,
         row_counts=row_counts.astype(float),
     )
+
+
+def _draw_minimum(key: Array, low: int, high: int) -> Array:
+    """Draw m from low to high, about uniformly in its logarithm."""
+    log_range = math.log((high + 1.0) / (low + 0.5))
+    minimum = jnp.round((low + 0.5) * jnp.exp(random.uniform(key) * log_range) - 0.5)
+    return minimum.astype(jnp.int32)
+
+
+def _slots_for(is_large: Array, sizes: Array) -> Array:
+    """Return the slots of A, then those that it may use: the free ones first, (W,)."""
+    order = jnp.argsort(jnp.where(is_large, 0, jnp.where(sizes == 0, 1, 2)), stable=True)
+    return order[: min(_MOST_CLUSTERS, len(sizes))]
 
 
 class RankingData(Protocol):
