@@ -110,9 +110,9 @@ def search_mixture(
         )
         # stop a change that cannot reach the best, or gains slowly
         gain = log_likelihood - search.log_likelihood
-        hopeless = _HORIZON * gain < best_log_likelihood - log_likelihood + 1.0
+        out_of_reach = _HORIZON * gain < best_log_likelihood - log_likelihood + 1.0
         slow = better & (gain < _SLOW_GAIN * counts.sum())
-        renew = (hopeless | slow) & (search.age > 0)
+        renew = (out_of_reach | slow) & (search.age > 0)
 
         kept = search.kept | (search.partial == 0)
         weights = jnp.exp(table - log_density) * counts * kept
