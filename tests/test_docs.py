@@ -117,3 +117,15 @@ def test_functions_of_the_papers_steps_exist():
         for name in re.findall(r"`([\w.]+)`", names):
             for part in name.split("."):
                 assert re.search(rf"^ *(?:def|class) {part}\b", source, re.M), (path, name)
+
+
+def test_files_of_tests_that_are_named_exist():
+    """Pages and CONTRIBUTING.md name tests by their path from the root."""
+    root = Path(__file__).parents[1]
+    pages = [*DOCS.glob("*.rst"), *DOCS.glob("*.md"), root / "CONTRIBUTING.md"]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    named = set(re.findall(r"\btests/[\w/]+\.py", text))
+    assert len(named) > 20
+    assert {path for path in named if not (root / path).is_file()} == set()
+    # a bare name would not be checked
+    assert re.findall(r"(?<![\w/])test_\w+\.py", text) == []

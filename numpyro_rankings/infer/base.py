@@ -1,4 +1,4 @@
-"""What a kernel is: its state, its start, its sweep, for one chain or for many."""
+"""Base class and state of the kernels."""
 
 import copy
 from abc import abstractmethod
@@ -34,7 +34,7 @@ class GibbsState(NamedTuple):
     """State of one chain.
 
     - **z** - values of the sites, by name; each kernel documents its own. ``log_joint_rest`` is
-      what float32 leaves of ``log_joint``.
+      the rounding error of ``log_joint``, to be added to it in float64.
     - **potential_energy** - minus the log joint.
     - **accept_prob** - mean acceptance probability of the Metropolis-Hastings steps that the
       kernel documents; 1 if it has none.
@@ -90,8 +90,13 @@ class GibbsKernel(ModelReader, MCMCKernel):
         """Return the argument of the constructor for a scale."""
         return getattr(self, f"_{scale}", None)
 
+    def _learned_prior(self, scale: str) -> dist.Distribution | None:
+        """Return the prior of a scale, None if the scale is fixed or the kernel is a block."""
+        prior = self._prior_of(scale)
+        return prior if isinstance(prior, dist.Distribution) and not self._is_block else None
+
     def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """Change the arguments in ways that need their values, which a trace does not have."""
+        """Prepare the arguments before they are traced, where their values are known."""
         return args, kwargs
 
     def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
@@ -114,19 +119,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         def init(key: Array, params: dict | None) -> Any:
             return of_leaves(key, params, arrays, static, structure)
 
-        params = init_params
-        if not self._is_block:
-            check_start_values(params)
-            # a fixed scale ignores the value in init_params, which may be a whole draw
-            params = {
-                name: value
-                for name, value in (params or {}).items()
-                if name not in _SCALES or isinstance(self._prior_of(name), dist.Distribution)
-            }
-            for name in set(params) & set(_SCALES):
-                chains = () if is_prng_key(rng_key) else rng_key.shape[:1]
-                check_start_scale(name, params[name], self._prior_of(name), chains)
-            params = params or None
+        params = init_params if self._is_block else self._checked_start(init_params, rng_key)
         if is_prng_key(rng_key):
             state = init(rng_key, params)
         else:
@@ -137,12 +130,26 @@ class GibbsKernel(ModelReader, MCMCKernel):
             raise ValueError(f"init_params has {sorted(unknown)}, the sites are {sorted(state.z)}")
         return state
 
+    def _checked_start(self, params: Any, rng_key: Array) -> dict | None:
+        """Return the start values that the kernel uses, or raise ValueError."""
+        check_start_values(params)
+        # a fixed scale ignores the value in init_params, which may be a whole draw
+        params = {
+            name: value
+            for name, value in (params or {}).items()
+            if name not in _SCALES or isinstance(self._prior_of(name), dist.Distribution)
+        }
+        chains = () if is_prng_key(rng_key) else rng_key.shape[:1]
+        for name in set(params) & set(_SCALES):
+            check_start_scale(name, params[name], self._prior_of(name), chains)
+        return params or None
+
     def _init_of_leaves(
         self, key: Array, params: dict | None, arrays: list, static: tuple, structure: Any
     ) -> Any:
         leaves = [x if one is None else one for x, one in zip(arrays, static, strict=True)]
         state = self._init(key, params, *jax.tree.unflatten(structure, leaves))
-        if self._is_block:  # other blocks may still move to where the log joint is a number
+        if self._is_block:  # other blocks may still make the log joint finite
             return state
         return stop_if_not_finite(state, False, state.z, allows_zero=True)
 
@@ -160,7 +167,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         return sweep(state) if is_prng_key(state.rng_key) else jax.vmap(sweep)(state)
 
     def refresh(self, state, model_args, model_kwargs):
-        """Recompute the potential energy under new values of the sibling sites."""
+        """Recompute the potential energy under new values of the sites of other blocks."""
         potential = self._potential(state, model_args, dict(model_kwargs or {}))
         potential = jnp.where(is_stopped(state.z), jnp.nan, potential)
         return state._replace(potential_energy=potential)

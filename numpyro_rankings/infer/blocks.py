@@ -42,7 +42,7 @@ class ModelReader:
             )
 
     def _sites_of_model(self, values: dict, args: tuple, kwargs: dict) -> dict[str, Any]:
-        """Trace the model at the kernel's own values and the current values of sibling sites."""
+        """Trace the model at the kernel's own values and the current values of all other sites."""
         kwargs = dict(kwargs)
         kwargs[GIBBS_SITES_KWARG] = {**kwargs.get(GIBBS_SITES_KWARG, {}), **values}
         with handlers.block(), handlers.trace() as trace, handlers.seed(rng_seed=0):
@@ -93,8 +93,8 @@ class ModelReader:
             elif depends_on:
                 hint = ": name it in judge_sites" if self._takes_judge_sites else ""
                 raise ValueError(
-                    f"site {name!r} depends on {which}, which the kernel would draw without regard "
-                    f"to it{hint}"
+                    f"site {name!r} depends on {which}, but the kernel's update of {which} would "
+                    f"ignore it{hint}"
                 )
         if not 0 < len(known) <= most:
             raise ValueError(

@@ -1,7 +1,7 @@
 """Arguments that the kernels refuse, with messages for the user."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -11,14 +11,14 @@ import numpyro.distributions as dist
 from jax import Array
 
 from numpyro_rankings.infer.priors import base_of, log_prior
-from numpyro_rankings.ops.checks import check_positive
+from numpyro_rankings.ops.checks import check_positive, check_whole
 
 
 def leave_to_model(is_block: bool, **given: bool) -> None:
     """Refuse priors in the constructor of a block, whose priors are those of the model."""
     names = [name for name, is_given in given.items() if is_given]
     if is_block and names:
-        raise ValueError(f"with model= the priors are those of the model: leave out {names[0]}")
+        raise ValueError(f"with model=, priors come from the model: omit {', '.join(names)}")
 
 
 def check_only_rankings(args: tuple, kwargs: dict) -> None:
@@ -53,8 +53,8 @@ def check_arguments(args: tuple, kwargs: dict) -> None:
     for value in jax.tree.leaves((args, kwargs)):
         if hasattr(value, "to_numpy"):
             raise TypeError(
-                f"the arguments of mcmc.run must be arrays or Rankings: of the "
-                f"{type(value).__name__} give .to_numpy(), or see Rankings.from_dataframe"
+                f"the arguments of mcmc.run must be arrays or Rankings: pass frame.to_numpy() "
+                f"instead of a {type(value).__name__}, or see Rankings.from_dataframe"
             )
 
 
@@ -96,6 +96,34 @@ def check_scale(name: str, value: Any, learned: bool = True) -> None:
         return
     kind = "a positive number or a distribution" if learned else "a positive number"
     check_positive(name, value, kind)
+
+
+def check_positive_array(name: str, value: Any, kind: str) -> None:
+    """Refuse anything but finite, positive numbers.
+
+    :param kind: what the value must be, for the message.
+    """
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf" or not np.all((array > 0) & (array < np.inf)):
+        raise ValueError(f"{name} must be {kind}, got {value!r}")
+
+
+def check_whole_or_none(name: str, value: Any, least: int) -> None:
+    """Refuse anything but None or a whole number from ``least`` on."""
+    if value is not None:
+        check_whole(name, value, least)
+
+
+def site_names(names: Sequence[str], changed: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the names of a kernel's sites in a user's model, by their names in its own.
+
+    :param changed: the ``sites`` of the constructor.
+    :raises ValueError: if one of them is no site of the kernel.
+    """
+    sites = {**{name: name for name in names}, **(changed or {})}
+    if set(sites) != set(names):
+        raise ValueError(f"sites can name {sorted(names)}, got {sorted(sites)}")
+    return sites
 
 
 def check_possible(potential_energy: Array) -> None:

@@ -44,10 +44,10 @@ def stop_if_not_finite(state: Any, stopped: Array | bool, before: dict, allows_z
         for name, x in z.items()
         if _is_float(x) and not name.startswith(_LOG_JOINT)
     }
-    no_number = jnp.isnan(potential) | (potential == -jnp.inf)
+    invalid_potential = jnp.isnan(potential) | (potential == -jnp.inf)
     if not allows_zero:
-        no_number |= potential == jnp.inf
-    stops = no_number | stopped
+        invalid_potential |= potential == jnp.inf
+    stops = invalid_potential | stopped
     for is_fault in at_fault.values():
         stops |= is_fault
 

@@ -27,7 +27,7 @@ def draw_start(key: Array, value: Any) -> Array:
         value = jnp.where(is_possible, 1.0, value.support.feasible_like(jnp.ones(())))
     elif isinstance(value, dist.Distribution):
         draw = value.sample(key)
-        # a vague prior's draw may be 0
+        # a draw from a vague prior may underflow to 0
         value = keep_possible(value, jnp.maximum(draw, _LEAST_START), draw)
     return jnp.asarray(value, float)
 

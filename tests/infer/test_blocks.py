@@ -315,7 +315,7 @@ def test_priors_besides_a_model():
         (GammaProcessPlackettLuceGibbs, {"alpha": dist.Gamma(1.0, 1.0)}),
         (DPPlackettLuceGibbs, {"phi": 2.0}),
     ):
-        with pytest.raises(ValueError, match=f"leave out {next(iter(given))}"):
+        with pytest.raises(ValueError, match=f"omit {next(iter(given))}"):
             kernel(model=block_model, **given)
 
 

@@ -19,7 +19,7 @@ from numpyro_rankings.infer.mallows.labels import (
     seats_of,
 )
 from numpyro_rankings.infer.mallows.settings import MallowsSettings
-from numpyro_rankings.infer.mallows.sweep import Given, LabelReport, MallowsMixture
+from numpyro_rankings.infer.mallows.state import LabelReport, MallowsMixture, SweepInputs
 from numpyro_rankings.ops.special import log_beta_ratio
 
 
@@ -79,13 +79,13 @@ class BetaGibbs(MallowsGibbs):
         super().__init__(settings, model=model, sites=sites)
 
     def _update_labels(
-        self, key: Array, now: MallowsMixture, given: Given
+        self, key: Array, now: MallowsMixture, inputs: SweepInputs
     ) -> tuple[MallowsMixture, LabelReport]:
         """Draw the labels with θ integrated out (Figure 5, step 1), then θ given the labels."""
         if now.partition.num_components == 1:
             return now, LabelReport(jnp.array(False), jnp.ones(()))
         key_prior, key_new, key_codes, key_seats, key_theta = random.split(key, 5)
-        data, theta_prior, exact = given.data, given.prior, self._settings.exact
+        data, theta_prior, exact = inputs.data, inputs.prior, self._settings.exact
         assert isinstance(theta_prior, Conjugate)
         prior = CollapsedPrior(theta_prior.nu * theta_prior.r, theta_prior.nu, data.limits)
         rankings = jnp.arange(data.num_rankings, dtype=jnp.int32)

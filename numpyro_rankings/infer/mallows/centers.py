@@ -12,8 +12,8 @@ shuffle of the items that no ranking of the cluster lists.
 
 :math:`R_c` is summed over up to 10^5 rankings, where float32 would drift. It is kept in integer
 multiples of a unit δ_c, that is for :math:`\\tilde θ = δ · \\mathrm{round}(θ/δ)`, and the moves
-target the center's conditional at :math:`\\tilde θ`. They are made in a palindrome, hence
-reversible, so that one final Metropolis-Hastings step with the exact integer code sums turns the
+target the center's conditional at :math:`\\tilde θ`. Their sequence reads the same backwards, so it
+is reversible, and one final Metropolis-Hastings step with the exact integer code sums turns the
 whole into a move for θ itself (accepted nearly always).
 """
 
@@ -40,7 +40,7 @@ class PairCosts(NamedTuple):
 
     - **present** - whether any ranking of the cluster lists the item, (C, n).
     - **listed** - Σ θ̃ over the times item i is listed, (C, n) int32.
-    - **beaten** - the part of it with item k listed earlier, (C, n, n) int32.
+    - **beaten** - the same sum over the rankings that list k before i, (C, n, n) int32.
     - **unit** - δ, (C,).
     - **concentration** - θ̃, the multiples of δ nearest to θ, (C, T).
     """
@@ -142,11 +142,11 @@ def _inverse_cdf(weights: Array, uniform: Array) -> Array:
 def _cost_difference(center: Array, proposal: Array, costs: PairCosts) -> Array:
     """Return L(proposal) - L(center) in units, (C,), from the pairs whose order differs."""
     old, new = inverse_ordering(center), inverse_ordering(proposal)
-    # R[i, k] is paid where k stands before i
-    paid_old = old[:, None, :] < old[:, :, None]
-    paid_new = new[:, None, :] < new[:, :, None]
+    # R[i, k] is a cost if k precedes i
+    cost_old = old[:, None, :] < old[:, :, None]
+    cost_new = new[:, None, :] < new[:, :, None]
     entries = costs.listed[:, :, None] - costs.beaten
-    change = paid_new.astype(jnp.int32) - paid_old.astype(jnp.int32)
+    change = cost_new.astype(jnp.int32) - cost_old.astype(jnp.int32)
     return jnp.sum((entries * change).astype(float), axis=(1, 2))
 
 
@@ -219,11 +219,11 @@ def shuffle_unlisted(key: Array, center: Array, present: Array) -> Array:
     :param center: (C, n).
     :param present: whether each item is listed in the cluster, (C, n) bool.
     """
-    turn = jnp.where(present, 2.0, random.uniform(key, center.shape))
-    dealt = jnp.argsort(turn, axis=1).astype(center.dtype)
+    sort_key = jnp.where(present, 2.0, random.uniform(key, center.shape))
+    shuffled = jnp.argsort(sort_key, axis=1).astype(center.dtype)
     unlisted_place = ~jnp.take_along_axis(present, center, axis=1)
     nth = jnp.maximum(jnp.cumsum(unlisted_place, axis=1) - 1, 0)
-    return jnp.where(unlisted_place, jnp.take_along_axis(dealt, nth, axis=1), center)
+    return jnp.where(unlisted_place, jnp.take_along_axis(shuffled, nth, axis=1), center)
 
 
 def propose_rearrangement(key: Array, center: Array) -> Array:
@@ -238,8 +238,8 @@ def propose_rearrangement(key: Array, center: Array) -> Array:
     here = jnp.arange(num_items)
     inside = (here >= start) & (here < start + length)
     # sorting by these keys moves nothing outside the window
-    turn = jnp.where(inside, start + length * random.uniform(key_deal, center.shape), here)
-    return jnp.take_along_axis(center, jnp.argsort(turn, axis=1), axis=1)
+    sort_key = jnp.where(inside, start + length * random.uniform(key_deal, center.shape), here)
+    return jnp.take_along_axis(center, jnp.argsort(sort_key, axis=1), axis=1)
 
 
 def _move_occupied(
@@ -315,7 +315,7 @@ def update_centers(
             center, code_sums(membership, data, inverse_ordering(center))
         ), accept_prob
     proposal_sums = code_sums(membership, data, inverse_ordering(proposal))
-    # from θ̃ to θ: the difference of the two targets at the two centers
+    # correct the target from θ̃ to θ, by the difference of the two at the two centers
     change = (proposal_sums - sums).astype(float)
     log_accept = -jnp.sum((concentration - costs.concentration) * change, axis=1)
     accepted = random.uniform(key_accept, sizes.shape) < jnp.exp(jnp.minimum(log_accept, 0.0))

@@ -5,9 +5,16 @@ Given σ and the labels, the stages of the clusters are independent, with densit
 .. math:: p(θ_{cj}) \\, \\exp(-θ_{cj} S_{cj} - N_{cj} \\ln ψ_{n-j}(θ_{cj})),
 
 S and N the sum of the codes and the number of rankings that reach the stage (eq. 8 of Meilă &
-Chen 2010). Under the conjugate prior this is log-concave and drawn exactly; under any other prior,
-by Sample-θ-Slice (Figure 3). A new prior of θ is a class with the methods of
-:class:`ConcentrationPrior`.
+Chen 2010). Under the conjugate prior this is log-concave and drawn exactly (:class:`Conjugate`);
+under other priors it is drawn by Sample-θ-Slice (Figure 3; :class:`PerStage`, :class:`Tied`).
+
+A new prior of θ needs
+
+- here, a class with the methods of :class:`ConcentrationPrior`;
+- in ``settings.py``, a field of ``MallowsSettings``, its check, and ``changed_priors``;
+- in ``priors.py``, ``concentration_prior_of``, and ``concentration_prior_of_model`` for blocks;
+- in ``slice_gibbs.py``, an argument of ``SliceGibbs`` with its documentation;
+- in ``kernel.py``, the argument of the model, and in ``models.py``, the model itself.
 """
 
 from collections.abc import Callable
@@ -49,16 +56,29 @@ class ConcentrationPrior(Protocol):
         """Whether all stages of a cluster have one concentration."""
 
     def log_kernel(self, concentration: Array, limits: Array) -> Array:
-        """Return the log density of each cluster, (C,), up to a constant that is costly."""
+        """Return the log density of each cluster without its normalising constant, (C,).
+
+        The moves with the labels integrated out (``label_free.py``) call this for each step.
+        """
 
     def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
-        """Return that constant, (C,)."""
+        """Return the log normalising constant, (C,), to be added to :meth:`log_kernel`.
+
+        ``label_free.py`` calls this once in a sweep, because it may be costly.
+        """
 
     def conjugate_part(self, limits: Array) -> "tuple[Array, Array] | None":
-        """Return ν r and ν of a conjugate prior whose posterior can propose θ, (T,), or None."""
+        """Return ν r and ν, (T,), of a conjugate prior whose posterior proposes θ.
+
+        ``rearrange`` of ``parameters.py``, which moves σ and θ together, calls this; None if stages
+        are tied, which rules out such a proposal.
+        """
 
     def log_rest(self, concentration: Array, limits: Array) -> Array:
-        """Return the log ratio of the prior to that conjugate prior, unnormalised, (C, T)."""
+        """Return the log ratio of the prior to that conjugate prior, unnormalised, (C, T).
+
+        ``rearrange`` adds it to the acceptance ratio.
+        """
 
 
 class Conjugate(NamedTuple):
@@ -104,7 +124,11 @@ class Conjugate(NamedTuple):
 
 
 class InfiniteConjugate(Conjugate):
-    """The limit ψ_∞ for ψ_{n-j}: θ = -log x, x ~ Beta(ν r_j + S_j, ν + N_j + 1) (eq. 12)."""
+    """The limit ψ_∞ for ψ_{n-j}: θ = -log x, x ~ Beta(ν r_j + S_j, ν + N_j + 1) (eq. 12).
+
+    Only ``BetaGibbs(exact=False)`` uses it: it draws θ as the paper does, while the densities are
+    those of :class:`Conjugate`.
+    """
 
     def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
         shape = (num_draws, limits.shape[0])
@@ -162,7 +186,7 @@ class PerStage(NamedTuple):
         return jnp.zeros(num_clusters)
 
     def conjugate_part(self, limits: Array) -> tuple[Array, Array] | None:
-        # a nearly flat one: density ∝ exp(-θ/2), ν = 0
+        # Exponential(1/2), a nearly flat choice: ν r = 1/2 and ν = 0
         return jnp.full(limits.shape, 0.5), jnp.zeros(limits.shape)
 
     def log_rest(self, concentration: Array, limits: Array) -> Array:
@@ -232,7 +256,7 @@ def _log_prior_difference(prior: Any, theta: Array, delta: Array) -> Array:
 
 
 def _slice_width(sums: Array, counts: Array, limits: Array) -> Array:
-    """Return about three posterior standard deviations. It must depend on the data alone."""
+    """Return about three posterior standard deviations. They must not depend on θ."""
     mode = concentration_mode(sums + 1.0, counts + 2.0, limits)
     return jnp.clip(3.0 / jnp.sqrt((counts + 1.0) * var_code(mode, limits) + 1.0), 1e-4, 3.0)
 

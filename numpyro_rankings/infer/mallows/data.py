@@ -15,6 +15,7 @@ from numpyro_rankings.ops.sums import count_by_label, sum_by_label
 from numpyro_rankings.rankings import Rankings, num_stages
 
 _MOST_CODES = 2**31 - 1  # what a sum of codes, int32, can be
+_UNROLLED_STAGES = 16  # up to this many, the pairs of stages are unrolled, which XLA fuses best
 
 
 class MallowsData(NamedTuple):
@@ -96,7 +97,7 @@ def largest_code_sum(rankings: Rankings, num_stages: int) -> int:
     """Return an upper bound of all code sums S_cj, for any labels and centers.
 
     A code is at most n - 1. If that bound is too large and the rankings are not traced, a sharper
-    one follows from the places of the items of a stage, no two of which are equal.
+    bound is used: different items have different codes at one stage.
     """
     most, n = rankings.num_rankings * (rankings.num_items - 1), rankings.num_items
     if most <= _MOST_CODES or rankings._is_traced():
@@ -105,10 +106,10 @@ def largest_code_sum(rankings: Rankings, num_stages: int) -> int:
     bounds = []
     for j in range(num_stages):
         listed = orderings[:, j] >= 0
-        often = np.zeros(n, np.int64)
-        np.add.at(often, orderings[listed, j], counts[listed])
+        item_counts = np.zeros(n, np.int64)
+        np.add.at(item_counts, orderings[listed, j], counts[listed])
         codes = np.minimum(np.arange(n), n - 1 - j)
-        bounds.append(int(np.sort(often) @ codes))
+        bounds.append(int(np.sort(item_counts) @ codes))
     return max(bounds)
 
 
@@ -123,9 +124,6 @@ def check_code_sums(rankings: Rankings, num_stages: int) -> None:
             f"stored is {_MOST_CODES}. Take a random sample of at most {enough} rankings, or leave "
             "out items that few of them list"
         )
-
-
-_UNROLLED_STAGES = 16  # up to this many, the pairs of stages are unrolled, which XLA fuses best
 
 
 def codes_by_stage(listed_places: Array) -> Array:
@@ -169,7 +167,7 @@ def log_row_likelihoods(
 def log_row_of_codes(
     codes: Array | list[Array], listed: Array, concentration: Array, log_psis: Array
 ) -> Array:
-    """Return the same, given the codes of the rows.
+    """Return the log probability of every row in one cluster, (rows,), given its codes.
 
     Few stages are added one by one, because XLA on CPUs does not vectorize a sum over an axis.
     """

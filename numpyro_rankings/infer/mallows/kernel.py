@@ -1,4 +1,4 @@
-"""What the Gibbs kernels for mixtures of generalized Mallows models share.
+"""Base class of the Gibbs kernels for mixtures of generalized Mallows models.
 
 **References**
 
@@ -17,7 +17,7 @@ from jax import Array, random
 from numpyro_rankings.distributions import GeneralizedMallows
 from numpyro_rankings.infer.base import GibbsKernel, GibbsState, find_rankings
 from numpyro_rankings.infer.blocks import check_judge_sites, log_judges_of
-from numpyro_rankings.infer.checks import check_only_rankings, leave_to_model
+from numpyro_rankings.infer.checks import check_only_rankings, leave_to_model, site_names
 from numpyro_rankings.infer.mallows.concentrations import per_stage_prior
 from numpyro_rankings.infer.mallows.data import (
     as_mallows_data,
@@ -38,7 +38,7 @@ from numpyro_rankings.infer.mallows.priors import (
 )
 from numpyro_rankings.infer.mallows.settings import MallowsSettings, check_settings
 from numpyro_rankings.infer.mallows.start import Start, draw_start_of_mixture, search_iterations
-from numpyro_rankings.infer.mallows.sweep import Given, LabelReport, MallowsMixture
+from numpyro_rankings.infer.mallows.state import LabelReport, MallowsMixture, SweepInputs
 from numpyro_rankings.infer.mixture.label_free import choose_effort
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.membership import label_dtype
@@ -54,7 +54,7 @@ _SITES = ("assignments", "center", "concentration")
 
 
 class MallowsGibbs(GibbsKernel):
-    """What Slice-Gibbs and Beta-Gibbs share: everything but the update of the labels.
+    """Base of Slice-Gibbs and Beta-Gibbs: all updates but that of the labels.
 
     ``z`` of the state has ``assignments`` (N,), ``center`` (C, n), ``concentration`` (C, T),
     ``cluster_sizes`` (C,), ``num_clusters``, ``alpha``, ``log_joint`` and ``log_joint_rest``.
@@ -74,9 +74,7 @@ class MallowsGibbs(GibbsKernel):
         self._settings, self._alpha = settings, settings.alpha
         self._is_block = model is not None
         leave_to_model(self._is_block, **settings.changed_priors())
-        self._sites = {**{name: name for name in _SITES}, **(sites or {})}
-        if set(self._sites) != set(_SITES):
-            raise ValueError(f"sites can name {sorted(_SITES)}, got {sorted(self._sites)}")
+        self._sites = site_names(_SITES, sites)
         self._judge_sites = check_judge_sites(judge_sites, self._is_block)
         if model is None:
             model = partial(
@@ -105,7 +103,7 @@ class MallowsGibbs(GibbsKernel):
         """Return the number of iterations of the search for a start, 0 without a search."""
         return search_iterations(self._settings, rankings)
 
-    # -- what a sweep is given -----------------------------------------------------------------
+    # -- inputs of a sweep ---------------------------------------------------------------------
 
     def _check(self, args: tuple, kwargs: dict) -> None:
         self._check_use_as_block()
@@ -130,8 +128,8 @@ class MallowsGibbs(GibbsKernel):
             per_stage_prior(settings.concentration_prior, stages)
         check_code_sums(rankings, stages)
 
-    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[MallowsMixture, Given]:
-        """Return what a sweep changes, and what it is given.
+    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[MallowsMixture, SweepInputs]:
+        """Return the state and the inputs of a sweep.
 
         :param z: values of the kernel's sites; ``alpha`` if it has a prior.
         """
@@ -154,7 +152,7 @@ class MallowsGibbs(GibbsKernel):
         labels = z[names["assignments"]].astype(jnp.int32)
         center, theta = z[names["center"]], z[names["concentration"]]
         now = MallowsMixture(labels, center, theta, partition)
-        return now, Given(data, prior, self._log_judges(z, args, kwargs))
+        return now, SweepInputs(data, prior, self._log_judges(z, args, kwargs))
 
     def _log_judges(self, z: dict, args: tuple, kwargs: dict) -> Array | None:
         own, labels = {name: z[name] for name in self._sites.values()}, self._sites["assignments"]
@@ -167,23 +165,24 @@ class MallowsGibbs(GibbsKernel):
     ) -> GibbsState:
         rankings = find_rankings(args, kwargs)
         key_init, key_alpha, rng_key = random.split(rng_key, 3)
-        given_values, names = dict(init_params or {}), self._sites
+        start_values, names = dict(init_params or {}), self._sites
         start = draw_start_of_mixture(key_init, self._settings, rankings, as_mallows_data(rankings))
-        # as a block, Gibbs always passes a draw from the prior, a poor start that must be asked for
+        # numpyro.infer.Gibbs always passes a draw from the prior. It is a poor start, used only
+        # with init="given"
         takes_given = not self._is_block or self._settings.init == "given"
         if takes_given:
             start = Start(
-                *(given_values.get(names[k], x) for k, x in zip(_SITES, start, strict=True))
+                *(start_values.get(names[k], x) for k, x in zip(_SITES, start, strict=True))
             )
         z = {names[name]: x for name, x in zip(_SITES, start, strict=True)}
         z[names["concentration"]] = jnp.asarray(z[names["concentration"]], float)
-        if "alpha" in given_values:
-            z["alpha"] = given_values["alpha"]
+        if "alpha" in start_values:
+            z["alpha"] = start_values["alpha"]
         elif isinstance(self._alpha, dist.Distribution):
             z["alpha"] = draw_start(key_alpha, self._alpha)
-        now, given = self._read(z, args, kwargs)
-        if not (takes_given and names["concentration"] in given_values):
-            now = _with_possible_concentrations(random.fold_in(key_init, 1), now, given)
+        now, inputs = self._read(z, args, kwargs)
+        if not (takes_given and names["concentration"] in start_values):
+            now = _with_possible_concentrations(random.fold_in(key_init, 1), now, inputs)
         if self._is_block:
             values = now.labels, now.center, now.concentration
             own = {names[name]: x for name, x in zip(_SITES, values, strict=True)}
@@ -195,62 +194,65 @@ class MallowsGibbs(GibbsKernel):
                 lambda _, fn: isinstance(fn, GeneralizedMallows),
             )
         report = LabelReport(jnp.array(False), jnp.ones(()))
-        return self._state(now, given, rng_key, report)
+        return self._state(now, inputs, rng_key, report)
 
     def _sweep(self, state: GibbsState, args: tuple, kwargs: dict) -> GibbsState:
         rng_key, *keys = random.split(state.rng_key, 6)
-        now, given = self._read(state.z, args, kwargs)
+        now, inputs = self._read(state.z, args, kwargs)
         if self._is_block:
-            # siblings may have changed the prior from which the empty clusters were drawn
-            now = _with_new_empty_clusters(keys[0], now, given)
+            # other blocks may have changed the prior from which the empty clusters were drawn
+            now = _with_new_empty_clusters(keys[0], now, inputs)
         # Figures 1 and 5, step 1
-        now, report = self._update_labels(keys[1], now, given)
-        now = self._move_without_labels(keys[2], now, given)
+        now, report = self._update_labels(keys[1], now, inputs)
+        now = self._move_without_labels(keys[2], now, inputs)
         # Figures 1 and 5, step 2
-        now, accept_center = update_parameters(keys[3], now, given, self._settings)
+        now, accept_center = update_parameters(keys[3], now, inputs, self._settings)
         now = self._update_alpha(keys[4], now)
         accept_prob = jnp.minimum(report.accept_prob, accept_center)
-        return self._state(now, given, rng_key, report._replace(accept_prob=accept_prob))
+        return self._state(now, inputs, rng_key, report._replace(accept_prob=accept_prob))
 
     @abstractmethod
     def _update_labels(
-        self, key: Array, now: MallowsMixture, given: Given
+        self, key: Array, now: MallowsMixture, inputs: SweepInputs
     ) -> tuple[MallowsMixture, LabelReport]:
         """Draw the labels (Figures 1 and 5, step 1)."""
 
-    def _move_without_labels(self, key: Array, now: MallowsMixture, given: Given) -> MallowsMixture:
+    def _move_without_labels(
+        self, key: Array, now: MallowsMixture, inputs: SweepInputs
+    ) -> MallowsMixture:
         """Move labels, centers and concentrations with the labels integrated out."""
-        rows_shape, num_rankings = given.data.orderings.shape, given.data.num_rankings
+        rows_shape, num_rankings = inputs.data.orderings.shape, inputs.data.num_rankings
         effort = choose_effort(
             self._settings.num_marginal_steps, num_rankings, self.num_slots, rows_shape
         )
-        can_move = self._settings.exact and given.log_judges is None
+        can_move = self._settings.exact and inputs.log_judges is None
         if not can_move or now.partition.num_components == 1 or effort.num_steps == 0:
             return now
         parameters = MallowsParameters(now.center, now.concentration)
         labels, parameters = move_mallows_without_labels(
-            key, (now.labels, parameters), now.partition, given.prior, given.data, effort
+            key, (now.labels, parameters), now.partition, inputs.prior, inputs.data, effort
         )
         return now._replace(labels=labels, **parameters._asdict())
 
     def _update_alpha(self, key: Array, now: MallowsMixture) -> MallowsMixture:
         """Draw α given the labels."""
-        if self._is_block or not isinstance(self._alpha, dist.Distribution):
+        prior = self._learned_prior("alpha")
+        if prior is None:
             return now
         sizes = count_by_label(now.labels, self.num_slots)
-        alpha = update_alpha(key, now.partition, self._alpha, sizes)
+        alpha = update_alpha(key, now.partition, prior, sizes)
         return now._replace(partition=now.partition._replace(alpha=alpha))
 
     def _state(
-        self, now: MallowsMixture, given: Given, rng_key: Array, report: LabelReport
+        self, now: MallowsMixture, inputs: SweepInputs, rng_key: Array, report: LabelReport
     ) -> GibbsState:
         """Put the labels in order of first use, and the clusters after them."""
         slots, names = self.num_slots, self._sites
-        if given.log_judges is None:
+        if inputs.log_judges is None:
             labels, order = canonical_order(now.labels, slots)
             center, theta = now.center[order], now.concentration[order]
             now = now._replace(labels=labels, center=center, concentration=theta)
-        log_joint, log_joint_rest = self._log_joint(now, given)
+        log_joint, log_joint_rest = self._log_joint(now, inputs)
         z = {
             names["assignments"]: now.labels.astype(label_dtype(slots)),
             names["center"]: now.center.astype(jnp.int32),
@@ -269,14 +271,14 @@ class MallowsGibbs(GibbsKernel):
                 z["shared_concentration"] = now.concentration[:, 0]
         return GibbsState(z, -log_joint, report.accept_prob, report.overflow, rng_key)
 
-    def _log_joint(self, now: MallowsMixture, given: Given) -> Pair:
+    def _log_joint(self, now: MallowsMixture, inputs: SweepInputs) -> Pair:
         """Return log p(rankings, judges' sites, labels, centers, θ, α), of occupied clusters."""
-        data, (num_slots, num_items) = given.data, now.center.shape
+        data, (num_slots, num_items) = inputs.data, now.center.shape
         membership, sizes, counts = occupancy_of(data, now.labels, num_slots)
         sums = code_sums(membership, data, inverse_ordering(now.center))
         occupied = sizes > 0
         log_center = -jnp.sum(jnp.log(jnp.arange(1, num_items + 1, dtype=float)))
-        per_cluster = given.prior.log_prob(now.concentration, num_items) + log_center
+        per_cluster = inputs.prior.log_prob(now.concentration, num_items) + log_center
         log_joint = jnp.sum(jnp.where(occupied, per_cluster, 0.0))
         # values in empty slots do not count
         theta = jnp.where(occupied[:, None], now.concentration, 1.0)
@@ -285,26 +287,31 @@ class MallowsGibbs(GibbsKernel):
         minus_likelihood, rest = sum_as_pair(terms)
         if now.partition.num_components != 1:
             log_joint += now.partition.log_prob(sizes)
-            if isinstance(self._alpha, dist.Distribution) and not self._is_block:
-                log_joint += log_prior(self._alpha, now.partition.alpha)
+            alpha_prior = self._learned_prior("alpha")
+            if alpha_prior is not None:
+                log_joint += log_prior(alpha_prior, now.partition.alpha)
         pair = add_number((-minus_likelihood, -rest), log_joint)
-        return add_number(pair, log_judges_of(now.labels, given.log_judges))
+        return add_number(pair, log_judges_of(now.labels, inputs.log_judges))
 
     def _potential(self, state: GibbsState, args: tuple, kwargs: dict) -> Array:
         return -self._log_joint(*self._read(state.z, args, kwargs))[0]
 
 
-def _with_possible_concentrations(key: Array, now: MallowsMixture, given: Given) -> MallowsMixture:
+def _with_possible_concentrations(
+    key: Array, now: MallowsMixture, inputs: SweepInputs
+) -> MallowsMixture:
     """Replace concentrations outside the support of their prior, which no update would leave."""
     num_slots, num_items = now.center.shape
-    drawn = given.prior.draw(key, num_slots, given.data.limits)
-    possible = jnp.isfinite(given.prior.log_prob(now.concentration, num_items))
+    drawn = inputs.prior.draw(key, num_slots, inputs.data.limits)
+    possible = jnp.isfinite(inputs.prior.log_prob(now.concentration, num_items))
     return now._replace(concentration=jnp.where(possible[:, None], now.concentration, drawn))
 
 
-def _with_new_empty_clusters(key: Array, now: MallowsMixture, given: Given) -> MallowsMixture:
+def _with_new_empty_clusters(
+    key: Array, now: MallowsMixture, inputs: SweepInputs
+) -> MallowsMixture:
     """Draw the concentrations of empty clusters from the prior."""
     num_slots = len(now.center)
     sizes = count_by_label(now.labels, num_slots)
-    drawn = given.prior.draw(key, num_slots, given.data.limits)
+    drawn = inputs.prior.draw(key, num_slots, inputs.data.limits)
     return now._replace(concentration=jnp.where(sizes[:, None] > 0, now.concentration, drawn))

@@ -20,9 +20,9 @@ from numpyro_rankings.infer.mixture.label_free import Effort, move_without_label
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.mixture.steps import choose_kinds, log_uniform, metropolis_steps
 from numpyro_rankings.infer.mixture.target import (
+    ClusterPair,
     Kind,
     Mixture,
-    Pair,
     Path,
     Proposal,
     StepDraw,
@@ -51,9 +51,11 @@ class MallowsParameters(NamedTuple):
 class MallowsDraw(NamedTuple):
     """Random numbers of a step besides those of every family.
 
-    - **moves_concentration**, **moves_center** - what a step that changes one cluster changes.
+    - **moves_concentration**, **moves_center** - whether the step changes θ, whether it changes σ.
     - **rearrangement** - of the places of a center, (n,), drawn around the identity with
-      probability ∝ exp(-``dispersal`` · inversions); **log_constant** is its log normaliser.
+      probability ∝ exp(-``dispersal`` · inversions), for a **dispersal** of 0 uniformly;
+      **log_constant** is its log normaliser. ``MallowsClusters.propose`` takes the density from
+      these two.
     """
 
     moves_concentration: Array
@@ -67,12 +69,12 @@ class MallowsClusters(NamedTuple):
     """Likelihood, prior and proposals of Mallows clusters.
 
     - **data** - the rankings; **prior** - of θ.
-    - **log_scale** - log of β p(σ) times the constant of p(θ), ().
+    - **log_prior_constant** - log of β p(σ) times the normalising constant of p(θ), ().
     """
 
     data: MallowsData
     prior: ConcentrationPrior
-    log_scale: Array
+    log_prior_constant: Array
 
     @property
     def free_slots_hold_parameters(self) -> bool:
@@ -80,7 +82,7 @@ class MallowsClusters(NamedTuple):
 
     @property
     def free_stages(self) -> Array:
-        """Stages whose concentration may differ from that of the first stage, (T,) bool."""
+        """Stages with a θ of their own, (T,) bool: all or, if they are tied, only the first."""
         stages = jnp.arange(len(self.data.limits))
         return stages < (1 if self.prior.tied else len(self.data.limits))
 
@@ -95,9 +97,10 @@ class MallowsClusters(NamedTuple):
         return log_row_likelihoods(self.items, self.data.listed.T, places, theta, log_psis)
 
     def log_prior(self, parameters: MallowsParameters) -> Array:
-        return self.log_scale + self.prior.log_kernel(parameters.concentration, self.data.limits)
+        log_kernel = self.prior.log_kernel(parameters.concentration, self.data.limits)
+        return self.log_prior_constant + log_kernel
 
-    def propose(self, parameters: MallowsParameters, pair: Pair, draw: StepDraw) -> Proposal:
+    def propose(self, parameters: MallowsParameters, pair: ClusterPair, draw: StepDraw) -> Proposal:
         """Propose parameters around those of c; in a merge, evaluate those of d around c."""
         splits, merges, _ = pair.kind
         of_family: MallowsDraw = draw.family
@@ -111,9 +114,10 @@ class MallowsClusters(NamedTuple):
         center = jnp.where(moves_center | splits, center_c[order], center_c)
         log_density = -0.5 * (change / draw.scale) ** 2
         log_density -= jnp.log(draw.scale * math.sqrt(2 * math.pi))
-        # densities of θ, while the steps are normal in log θ
+        # steps are normal in log θ: convert to a density of θ
         log_density = jnp.where(self.free_stages, log_density - jnp.log(theta_c) - change, 0.0)
         log_density = log_density.sum()
+        # the density of the rearrangement that `draw_steps` draws
         log_density -= of_family.dispersal * _num_inversions(order) + of_family.log_constant
         jacobian = jnp.sum(jnp.where(self.free_stages, change, 0.0))
         jacobian = jnp.where(moves_theta, jacobian, 0.0)
@@ -152,7 +156,11 @@ def _num_inversions(places: Array) -> Array:
 def draw_steps(
     key: Array, num_steps: int, shape: tuple[int, int], kinds: np.ndarray, tied: bool
 ) -> StepDraw:
-    """Draw the random numbers of steps of all sizes, because the right scale is unknown.
+    """Draw the random numbers of steps.
+
+    Step sizes are drawn log-uniformly, because the right scale is unknown. A rearrangement with a
+    dispersal of 0 makes the proposed center uniform. ``MallowsClusters.propose`` has the densities
+    of what is drawn here.
 
     :param shape: n and T.
     :param kinds: to choose from.
@@ -161,16 +169,21 @@ def draw_steps(
     key_uniforms, key_normals, key_codes = random.split(key, 3)
     # few calls of the generator, each of which takes long to compile
     uniforms = random.uniform(key_uniforms, (num_steps, 7))
-    kind = choose_kinds(uniforms[:, 0], kinds)
-    splits = kind >= _SPLIT  # and merges, their reverse: a new cluster is tried further away
-    scale = log_uniform(uniforms[:, 1], jnp.where(splits, 0.3, 0.02), 2.0)
+    of_kind, of_scale, of_dispersal, of_step = jnp.split(uniforms, [1, 2, 3], axis=1)
+    kind = choose_kinds(of_kind[:, 0], kinds)
+    # a new cluster is tried further away; a merge is the reverse of a split
+    splits_or_merges = kind >= _SPLIT
+    scale = log_uniform(of_scale[:, 0], jnp.where(splits_or_merges, 0.3, 0.02), 2.0)
     normals = random.normal(key_normals, (num_steps, num_stages + 1))
     if tied:
         normals = normals.at[:, :-1].set(normals[:, :1])
-    # about λ of the n - 1 stages of a rearrangement have a positive code
-    low, high = jnp.where(splits, 0.5, 0.1), jnp.where(splits, 4.0 * num_items, 3.0)
-    mean = log_uniform(uniforms[:, 2], low, high)
-    dispersal = jnp.maximum(math.log(num_items - 1) - jnp.log(mean), 0.0)
+    # about num_moved of the n - 1 stages of a rearrangement have a positive code
+    low, high = (
+        jnp.where(splits_or_merges, 0.5, 0.1),
+        jnp.where(splits_or_merges, 4.0 * num_items, 3.0),
+    )
+    num_moved = log_uniform(of_dispersal[:, 0], low, high)
+    dispersal = jnp.maximum(math.log(num_items - 1) - jnp.log(num_moved), 0.0)
     limits = jnp.arange(num_items - 1, 0, -1)
     codes = sample_truncated_geometric(key_codes, dispersal[:, None], limits)
     identity = jnp.arange(num_items)
@@ -182,7 +195,7 @@ def draw_steps(
         log_constant=log_psi(dispersal[:, None], limits).sum(1),
     )
     step_kind = Kind(kind == _SPLIT, kind == _MERGE, kind == _SHARE)
-    return StepDraw(step_kind, uniforms[:, 3:], scale, normals, of_family)
+    return StepDraw(step_kind, of_step, scale, normals, of_family)
 
 
 def move_mallows_without_labels(
@@ -199,19 +212,21 @@ def move_mallows_without_labels(
     :param now: labels (N,) and parameters of all clusters.
     :param prior: of θ.
     :param largest_minimum: m is at most this, by default N/200.
-    :return: labels and parameters. Slots that have become empty hold leftovers.
+    :return: labels and parameters. Slots that have become empty hold arbitrary values, which the
+        caller must replace.
     """
     labels, parameters = now
     key_empty, key_moves = random.split(key)
     num_items, num_stages = parameters.center.shape[1], parameters.concentration.shape[1]
     fixed_number = partition.num_components is not None
-    log_scale = prior.log_constant(1, num_items, data.limits)[0] - math.lgamma(num_items + 1.0)
+    log_prior_constant = prior.log_constant(1, num_items, data.limits)[0]
+    log_prior_constant -= math.lgamma(num_items + 1.0)
     if fixed_number:
-        # the empty components take part, and may hold leftovers
+        # empty components belong to A, and may hold arbitrary values
         parameters = _with_new_empty_clusters(key_empty, labels, parameters, prior, data)
     else:
-        log_scale += jnp.log(partition.alpha)
-    clusters = MallowsClusters(data, prior, log_scale)
+        log_prior_constant += jnp.log(partition.alpha)
+    clusters = MallowsClusters(data, prior, log_prior_constant)
 
     def steps(key: Array, target: Target, mixture: Mixture) -> Mixture:
         kinds = _KINDS_OF_FIXED_NUMBER if fixed_number else _KINDS

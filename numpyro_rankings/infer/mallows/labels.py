@@ -24,7 +24,7 @@ from numpyro_rankings.infer.mallows.data import (
     log_likelihoods,
     occupancy_of,
 )
-from numpyro_rankings.infer.mallows.sweep import Given, MallowsMixture
+from numpyro_rankings.infer.mallows.state import MallowsMixture, SweepInputs
 from numpyro_rankings.infer.mixture.labels import update_labels_at_once
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.ops.codes import center_from_codes, codes_from_places, inverse_ordering
@@ -34,7 +34,7 @@ from numpyro_rankings.ops.sums import count_by_label
 
 
 def update_labels_in_parallel(
-    key: Array, now: MallowsMixture, given: Given
+    key: Array, now: MallowsMixture, inputs: SweepInputs
 ) -> tuple[MallowsMixture, Array]:
     """Draw all labels at once given explicit shares of the clusters, without a loop over rankings.
 
@@ -46,10 +46,10 @@ def update_labels_in_parallel(
     sizes = count_by_label(now.labels, len(places))
 
     def log_table(order: Array, num_active: Array) -> Array:
-        return log_likelihoods(given.data, places[order], now.concentration[order], num_active)
+        return log_likelihoods(inputs.data, places[order], now.concentration[order], num_active)
 
     labels, overflow = update_labels_at_once(
-        key, now.labels, sizes, now.partition, given.data.row_index, log_table, given.log_judges
+        key, now.labels, sizes, now.partition, inputs.data.row_index, log_table, inputs.log_judges
     )
     return now._replace(labels=labels), overflow
 
@@ -187,83 +187,150 @@ def seat_one_by_one(
     data: MallowsData,
 ) -> Seats:
     """Seat the visited rankings again, one after another (step 1 of Figures 1 and 5)."""
-    num_slots, num_items = seats.places.shape
-    before = jnp.tri(num_slots + 1, k=-1, dtype=bool)
-    correction = weights.correction
-
-    def draw_seat(seats: Seats, codes: Array, row: Array, uniform: Array) -> Array:
-        """Draw a cluster for a ranking that has none; C stands for a new one."""
-        listed = data.listed[row]
-        log_join = prior.log_join(seats.sizes) + weights.predictive(seats, codes, listed)
-        logits = jnp.where(seats.sizes > 0, log_join, -jnp.inf)
-        log_new = prior.log_open(jnp.sum(seats.sizes > 0)) + data.log_marginal[row]
-        all_weights = jnp.append(logits, log_new)
-        all_weights = jnp.exp(all_weights - all_weights.max())
-        passed = jnp.sum(jnp.where(before, all_weights, 0.0), axis=1)
-        reached = (all_weights > 0) & (passed <= uniform * all_weights.sum())
-        return jnp.max(jnp.where(reached, jnp.arange(num_slots + 1), 0))
 
     def visit(seats: Seats, inputs: tuple[Visits, Array, Array]) -> tuple[Seats, None]:
         new, uniform, uniform_accept = inputs
-        i = new.rankings
-        row = data.row_index[i]
-        ordering, listed = data.orderings[row], data.listed[row]
-        codes = codes_from_places(seats.places[:, jnp.maximum(ordering, 0)], listed)
-
-        old = seats.labels[i]
-        sizes = seats.sizes.at[old].add(-1)
-        seats = seats._replace(
-            sizes=sizes,
-            sums=seats.sums.at[old].add(-codes[old]),
-            counts=seats.counts.at[old].add(-listed.astype(jnp.int32)),
-        )
-        choice = draw_seat(seats, codes, row, uniform)
-        opens = choice == num_slots
-        empty = jnp.argmin(sizes > 0)  # the first slot without members
-        full = opens & jnp.all(sizes > 0)
-        # a ranking that finds no slot stays where it was, and the sweep reports it
-        opens = opens & ~full
-        target = jnp.where(full, old, jnp.where(opens, empty, choice))
-
-        if correction is not None:
-            was_alone = sizes[old] == 0
-            moves = ~full & (target != old) & ~(opens & was_alone)
-
-            def log_accept() -> Array:
-                pair = jnp.stack([jnp.where(opens, old, target), old])
-                both = correction(seats, pair, codes[pair], listed)
-                # the weight of a new cluster is exact and needs no correction
-                return jnp.where(opens, 0.0, both[0]) - jnp.where(was_alone, 0.0, both[1])
-
-            log_ratio = jax.lax.cond(moves, log_accept, lambda: jnp.zeros(()))
-            accept_prob = jnp.exp(jnp.minimum(log_ratio, 0.0))
-            accepted = uniform_accept < accept_prob
-            target = jnp.where(accepted, target, old)
-            opens = opens & accepted
+        ranking = _find(seats, new.rankings, data)
+        seats = _take_out(seats, ranking)
+        log_new = data.log_marginal[ranking.row]
+        choice = _draw_seat(seats, ranking, weights, prior, log_new, uniform)
+        if weights.correction is not None:
+            choice, accept_prob = _correct(
+                seats, ranking, choice, weights.correction, uniform_accept
+            )
             seats = seats._replace(accept_prob=seats.accept_prob + accept_prob)
-
-        def open_cluster() -> Array:
-            unlisted = random.permutation(new.keys, num_items)
-            return center_from_codes(new.codes, ordering, unlisted)
-
-        center = jax.lax.cond(opens, open_cluster, lambda: seats.places[0])
-        slot = jnp.where(opens, target, num_slots)  # out of range, hence dropped, if none opens
-        codes_there = jnp.where(opens, new.codes * listed, codes[target])
-        log_psis = log_psi(new.concentration, data.limits)
-        seats = seats._replace(
-            labels=seats.labels.at[i].set(target.astype(jnp.int32)),
-            sizes=seats.sizes.at[target].add(1),
-            places=seats.places.at[slot].set(center, mode="drop"),
-            concentration=seats.concentration.at[slot].set(new.concentration, mode="drop"),
-            log_psis=seats.log_psis.at[slot].set(log_psis, mode="drop"),
-            sums=seats.sums.at[target].add(codes_there),
-            counts=seats.counts.at[target].add(listed.astype(jnp.int32)),
-            overflow=seats.overflow | full,
-        )
-        return seats, None
+        return _put_in(seats, ranking, choice, new, data.limits), None
 
     key_choice, key_accept = random.split(key)
     uniforms = random.uniform(key_choice, visits.rankings.shape)
     uniforms_accept = random.uniform(key_accept, visits.rankings.shape)
     seats, _ = jax.lax.scan(visit, seats, (visits, uniforms, uniforms_accept))
     return seats
+
+
+class _Ranking(NamedTuple):
+    """A ranking that is seated again.
+
+    - **number** - its place among the N, and **row** of the data, ().
+    - **ordering**, **listed** - its items, and the stages that hold one, (T,).
+    - **codes** - its stage codes in all clusters, (C, T).
+    - **old** - the cluster that it leaves, ().
+    """
+
+    number: Array
+    row: Array
+    ordering: Array
+    listed: Array
+    codes: Array
+    old: Array
+
+
+class _Choice(NamedTuple):
+    """The slot **target** of a ranking, and whether it **opens** a cluster there.
+
+    - **full** - whether the ranking needs a new slot and there is none.
+    """
+
+    target: Array
+    opens: Array
+    full: Array
+
+
+def _find(seats: Seats, number: Array, data: MallowsData) -> _Ranking:
+    row = data.row_index[number]
+    ordering, listed = data.orderings[row], data.listed[row]
+    codes = codes_from_places(seats.places[:, jnp.maximum(ordering, 0)], listed)
+    return _Ranking(number, row, ordering, listed, codes, seats.labels[number])
+
+
+def _take_out(seats: Seats, ranking: _Ranking) -> Seats:
+    """Take a ranking out of its cluster; its label stays until it is put in again."""
+    old = ranking.old
+    return seats._replace(
+        sizes=seats.sizes.at[old].add(-1),
+        sums=seats.sums.at[old].add(-ranking.codes[old]),
+        counts=seats.counts.at[old].add(-ranking.listed.astype(jnp.int32)),
+    )
+
+
+def _draw_seat(
+    seats: Seats,
+    ranking: _Ranking,
+    weights: LabelWeights,
+    prior: PartitionPrior,
+    log_new: Array,
+    uniform: Array,
+) -> _Choice:
+    """Draw a cluster for a ranking that has none.
+
+    :param log_new: log marginal probability of the ranking in a new cluster.
+    """
+    num_slots, sizes = len(seats.places), seats.sizes
+    before = jnp.tri(num_slots + 1, k=-1, dtype=bool)
+    log_join = prior.log_join(sizes) + weights.predictive(seats, ranking.codes, ranking.listed)
+    logits = jnp.where(sizes > 0, log_join, -jnp.inf)
+    log_open = prior.log_open(jnp.sum(sizes > 0)) + log_new
+    all_weights = jnp.append(logits, log_open)
+    all_weights = jnp.exp(all_weights - all_weights.max())
+    passed = jnp.sum(jnp.where(before, all_weights, 0.0), axis=1)
+    reached = (all_weights > 0) & (passed <= uniform * all_weights.sum())
+    seat = jnp.max(jnp.where(reached, jnp.arange(num_slots + 1), 0))  # C stands for a new cluster
+    opens = seat == num_slots
+    empty = jnp.argmin(sizes > 0)  # the first slot without members
+    full = opens & jnp.all(sizes > 0)
+    # a ranking that finds no slot stays where it was, and the sweep reports it
+    opens = opens & ~full
+    target = jnp.where(full, ranking.old, jnp.where(opens, empty, seat))
+    return _Choice(target, opens, full)
+
+
+def _correct(
+    seats: Seats,
+    ranking: _Ranking,
+    choice: _Choice,
+    correction: Callable[[Seats, Array, Array, Array], Array],
+    uniform: Array,
+) -> tuple[_Choice, Array]:
+    """Accept the proposed cluster, or keep the old one.
+
+    :return: the cluster, and the acceptance probability.
+    """
+    (target, opens, full), old = choice, ranking.old
+    was_alone = seats.sizes[old] == 0
+    moves = ~full & (target != old) & ~(opens & was_alone)
+
+    def log_accept() -> Array:
+        pair = jnp.stack([jnp.where(opens, old, target), old])
+        both = correction(seats, pair, ranking.codes[pair], ranking.listed)
+        # the weight of a new cluster is exact and needs no correction
+        return jnp.where(opens, 0.0, both[0]) - jnp.where(was_alone, 0.0, both[1])
+
+    log_ratio = jax.lax.cond(moves, log_accept, lambda: jnp.zeros(()))
+    accept_prob = jnp.exp(jnp.minimum(log_ratio, 0.0))
+    accepted = uniform < accept_prob
+    return _Choice(jnp.where(accepted, target, old), opens & accepted, full), accept_prob
+
+
+def _put_in(seats: Seats, ranking: _Ranking, choice: _Choice, new: Visits, limits: Array) -> Seats:
+    """Put a ranking into its cluster, with the parameters of **new** if that is a new one."""
+    num_slots, num_items = seats.places.shape
+    target, opens, full = choice
+
+    def open_cluster() -> Array:
+        unlisted = random.permutation(new.keys, num_items)
+        return center_from_codes(new.codes, ranking.ordering, unlisted)
+
+    center = jax.lax.cond(opens, open_cluster, lambda: seats.places[0])
+    slot = jnp.where(opens, target, num_slots)  # out of range, hence dropped, if none opens
+    codes_there = jnp.where(opens, new.codes * ranking.listed, ranking.codes[target])
+    log_psis = log_psi(new.concentration, limits)
+    return seats._replace(
+        labels=seats.labels.at[ranking.number].set(target.astype(jnp.int32)),
+        sizes=seats.sizes.at[target].add(1),
+        places=seats.places.at[slot].set(center, mode="drop"),
+        concentration=seats.concentration.at[slot].set(new.concentration, mode="drop"),
+        log_psis=seats.log_psis.at[slot].set(log_psis, mode="drop"),
+        sums=seats.sums.at[target].add(codes_there),
+        counts=seats.counts.at[target].add(ranking.listed.astype(jnp.int32)),
+        overflow=seats.overflow | full,
+    )

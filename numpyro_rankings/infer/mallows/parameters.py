@@ -12,20 +12,24 @@ from numpyro_rankings.infer.mallows.centers import (
 from numpyro_rankings.infer.mallows.concentrations import ConcentrationPrior
 from numpyro_rankings.infer.mallows.data import MallowsData, Occupancy, code_sums, occupancy_of
 from numpyro_rankings.infer.mallows.settings import MallowsSettings
-from numpyro_rankings.infer.mallows.sweep import Given, MallowsMixture
+from numpyro_rankings.infer.mallows.state import MallowsMixture, SweepInputs
 from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.sampling import sample_concentration
 from numpyro_rankings.ops.special import log_beta_tilde_change
 
+# Moves of σ and θ together in an update of a single population, and the number of entries of its
+# membership up to which there are so many; otherwise there is one.
+_MOVES_OF_ONE_POPULATION, _MOST_ENTRIES = 8, 2**14
+
 
 def update_parameters(
-    key: Array, now: MallowsMixture, given: Given, settings: MallowsSettings
+    key: Array, now: MallowsMixture, inputs: SweepInputs, settings: MallowsSettings
 ) -> tuple[MallowsMixture, Array]:
     """Draw centers and concentrations given the labels.
 
     :return: the mixture, and the mean acceptance probability of the stagewise draws of the centers.
     """
-    data, num_slots, num_items = given.data, *now.center.shape
+    data, num_slots, num_items = inputs.data, *now.center.shape
     occupancy = occupancy_of(data, now.labels, num_slots)
     sums = code_sums(occupancy.membership, data, inverse_ordering(now.center))
     num_moves, exact = settings.num_reinsertions, settings.exact
@@ -41,9 +45,9 @@ def update_parameters(
         centers, accept = update_centers(
             key_center, centers, theta, occupancy, data, num_moves, exact
         )
-        theta = given.prior.update(key_theta, theta, centers.sums, occupancy.counts, data.limits)
+        theta = inputs.prior.update(key_theta, theta, centers.sums, occupancy.counts, data.limits)
         if exact:
-            centers, theta = rearrange(key_both, centers, theta, occupancy, given.prior, data)
+            centers, theta = rearrange(key_both, centers, theta, occupancy, inputs.prior, data)
         mean_accept = jnp.sum(accept * occupied) / jnp.maximum(occupied.sum(), 1)
         return (centers, theta), mean_accept
 
@@ -71,9 +75,10 @@ def rearrange(
     if conjugate is None or num_items < 2:
         return centers, theta
     nu_r, nu = conjugate
-    # a single population cannot escape by its labels; elsewhere one try a sweep is enough
+    # with one population, label updates cannot leave a mode: try several times
     membership = occupancy.membership
-    num_moves = 8 if num_slots == 1 and membership.rows.shape[0] <= 2**14 else 1
+    is_small = membership.rows.shape[0] <= _MOST_ENTRIES
+    num_moves = _MOVES_OF_ONE_POPULATION if num_slots == 1 and is_small else 1
     b = nu + occupancy.counts + 1.0
 
     def move(carry: tuple[CenterSums, Array], key: Array) -> tuple[tuple[CenterSums, Array], None]:

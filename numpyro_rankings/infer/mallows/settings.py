@@ -5,7 +5,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpyro.distributions as dist
 
-from numpyro_rankings.infer.checks import check_prior, check_scale
+from numpyro_rankings.infer.checks import (
+    check_positive_array,
+    check_prior,
+    check_scale,
+    check_whole_or_none,
+)
 from numpyro_rankings.ops.checks import check_whole
 
 STARTS = ("search", "nearest", "random", "given")
@@ -49,16 +54,13 @@ def check_settings(settings: MallowsSettings) -> None:
     """Raise ValueError if a setting is invalid."""
     check_scale("alpha", settings.alpha)
     for name in ("nu", "r"):
-        value = getattr(settings, name)
-        array = np.asarray(value)
-        if array.dtype.kind not in "iuf" or not np.all((array > 0) & (array < np.inf)):
-            raise ValueError(f"{name} must be positive, got {value!r}")
+        kind = "a positive number or one for each stage"
+        check_positive_array(name, getattr(settings, name), kind)
     check_whole("max_clusters", settings.max_clusters, 1)
     check_whole("num_center_updates", settings.num_center_updates, 1)
     least = {"num_components": 1, "num_reinsertions": 0, "num_marginal_steps": 0}
     for name, smallest in least.items():
-        if getattr(settings, name) is not None:
-            check_whole(name, getattr(settings, name), smallest)
+        check_whole_or_none(name, getattr(settings, name), smallest)
     _check_start(settings.init, settings.num_components)
     _check_concentration_prior(settings.concentration_prior, settings.tied)
 

@@ -18,7 +18,7 @@ from numpyro_rankings.infer.mallows.labels import (
     update_labels_in_parallel,
 )
 from numpyro_rankings.infer.mallows.settings import MallowsSettings
-from numpyro_rankings.infer.mallows.sweep import Given, LabelReport, MallowsMixture
+from numpyro_rankings.infer.mallows.state import LabelReport, MallowsMixture, SweepInputs
 from numpyro_rankings.ops.checks import check_whole
 
 
@@ -52,17 +52,16 @@ class SliceGibbs(MallowsGibbs):
         population.
     :param max_clusters: slots of the Dirichlet process. A sweep that needs more sets the extra
         field ``overflow``, about which :func:`~numpyro_rankings.to_inference_data` warns. The
-        parallel mode needs some 14 α slots for sticks of empty clusters.
+        parallel mode needs about 14 α further slots, for sticks of empty clusters.
     :param assignment: ``"sequential"`` or ``"parallel"``.
     :param init: ``"search"``, for finite mixtures: parameters of high likelihood that
         expectation-maximization with random changes finds; ``"nearest"``: a few rounds of
         nearest-center clustering from random seeds, with Borda orders as centers (for one
         population, the Borda order); ``"random"``; or ``"given"``, for a block: start at
-        ``init_params`` or a draw from the prior. By default a finite mixture is searched for if 100
-        iterations take no more than a minute or two of a core per chain (with 5 components that
-        excludes some 90 items with lists of 10, and some 45 items with full lists); all others
-        start at the nearest. An explicit ``"search"`` has at least 100 iterations, however long
-        they take.
+        ``init_params`` or a draw from the prior. By default a finite mixture starts with a search,
+        if 100 iterations take at most a minute or two of a core per chain. With 5 components they
+        take longer from about 90 items with lists of 10, or 45 items with full lists. All others
+        start at ``"nearest"``. An explicit ``"search"`` has at least 100 iterations.
     :param num_births: in parallel mode, the number of random rankings that a sweep also visits one
         by one, each of which may open a cluster that fits it; by default N/100, at least 16 and at
         most 256.
@@ -162,28 +161,28 @@ class SliceGibbs(MallowsGibbs):
             raise ValueError('judge_sites needs assignment="parallel"')
 
     def _update_labels(
-        self, key: Array, now: MallowsMixture, given: Given
+        self, key: Array, now: MallowsMixture, inputs: SweepInputs
     ) -> tuple[MallowsMixture, LabelReport]:
         """Draw the labels: Figure 1, step 1, or all at once [2, 3]; then open further clusters."""
         no, one = jnp.array(False), jnp.ones(())
-        if given.log_judges is not None:
-            now, overflow = update_labels_in_parallel(key, now, given)
+        if inputs.log_judges is not None:
+            now, overflow = update_labels_in_parallel(key, now, inputs)
             return now, LabelReport(overflow, one)
         if now.partition.num_components == 1:
             return now, LabelReport(no, one)
         key_all, key_visits, key_theta, key_new, key_seats = random.split(key, 5)
-        overflow, num_rankings = no, given.data.num_rankings
+        overflow, num_rankings = no, inputs.data.num_rankings
         rankings = jnp.arange(num_rankings, dtype=jnp.int32)
         if self._assignment == "parallel":
-            now, overflow = update_labels_in_parallel(key_all, now, given)
+            now, overflow = update_labels_in_parallel(key_all, now, inputs)
             num_births = self._num_births
             if num_births is None:
                 num_births = int(np.clip(num_rankings // 100, 16, 256))
             if num_births == 0:
                 return now, LabelReport(overflow, one)
             rankings = random.randint(key_visits, (num_births,), 0, num_rankings)
-        visits = draw_visits((key_theta, key_new), rankings, given.prior, given.data)
+        visits = draw_visits((key_theta, key_new), rankings, inputs.prior, inputs.data)
         seats = seat_one_by_one(
-            key_seats, seats_of(now, given.data), visits, SLICE_WEIGHTS, now.partition, given.data
+            key_seats, seats_of(now, inputs.data), visits, SLICE_WEIGHTS, now.partition, inputs.data
         )
         return after_seating(now, seats), LabelReport(overflow | seats.overflow, one)

@@ -33,12 +33,13 @@ from numpyro_rankings.ops.special import concentration_mode, log_psi
 from numpyro_rankings.ops.sums import count_by_label, scatter_add, sum_by_label
 from numpyro_rankings.rankings import Rankings, num_stages
 
-LEAST_SEARCH = 100  # iterations of a search that is worth its time
+LEAST_SEARCH = 100  # by default a search of fewer iterations is skipped
 _MOST_CELLS = 40_000_000_000  # that the search of one chain may touch, a minute or two of a core
-_HORIZON = 20  # iterations that a change is given to become the best, at its present pace
-_SLOW_GAIN = 1e-4  # of the log likelihood of a ranking, in one iteration
+_HORIZON = 20  # a change is dropped if its present gain, times this, does not reach the best
+_SLOW_GAIN = 1e-4  # gain per ranking and iteration below which EM counts as converged
 _PARTIAL_ITERATIONS = 4
-_AT_RANKING, _DEALT, _PARTIAL = range(3)
+_MOST_SEEDS = 20  # clusters at the start of a chain without a search
+_AT_RANKING, _SHUFFLED, _PARTIAL = range(3)
 
 
 class Start(NamedTuple):
@@ -107,11 +108,11 @@ def search_mixture(
             (search.trial, log_likelihood),
             (search.best, search.best_log_likelihood),
         )
-        # gains that will not suffice, or that other changes are likely to exceed
+        # stop a change that cannot reach the best, or gains slowly
         gain = log_likelihood - search.log_likelihood
-        hopeless = _HORIZON * gain < best_log_likelihood - log_likelihood + 1.0
+        out_of_reach = _HORIZON * gain < best_log_likelihood - log_likelihood + 1.0
         slow = better & (gain < _SLOW_GAIN * counts.sum())
-        renew = (hopeless | slow) & (search.age > 0)
+        renew = (out_of_reach | slow) & (search.age > 0)
 
         kept = search.kept | (search.partial == 0)
         weights = jnp.exp(table - log_density) * counts * kept
@@ -149,8 +150,8 @@ def change(key: Array, now: Components, data: MallowsData) -> tuple[Components, 
     kind = random.randint(key_kind, (), 0, 3)
     c = random.randint(key_which, (), 0, num_components)
     at_ranking = centers_at_rankings(key_ranking, data, 1, num_items)[0]
-    dealt = propose_rearrangement(key_deal, now.center[c][None])[0]
-    places = jnp.stack([at_ranking, dealt, now.center[c]])
+    shuffled = propose_rearrangement(key_deal, now.center[c][None])[0]
+    places = jnp.stack([at_ranking, shuffled, now.center[c]])
     moved = kind == _AT_RANKING
     log_share = jnp.where(moved, -np.log(num_components), now.log_share[c])
     changed = Components(
@@ -168,10 +169,10 @@ def centers_at_rankings(key: Array, data: MallowsData, num_centers: int, num_ite
     visits = random.randint(key_rows, (num_centers,), 0, data.num_rankings)
     orderings = data.orderings[data.row_index[visits]]
     items = jnp.where(orderings >= 0, orderings, num_items)
-    turn = num_items + random.uniform(key_rest, (num_centers, num_items))
-    stages = jnp.arange(orderings.shape[1], dtype=turn.dtype)
-    turn = turn.at[jnp.arange(num_centers)[:, None], items].set(stages, mode="drop")
-    return jnp.argsort(turn, axis=1).astype(jnp.int32)
+    sort_key = num_items + random.uniform(key_rest, (num_centers, num_items))
+    stages = jnp.arange(orderings.shape[1], dtype=sort_key.dtype)
+    sort_key = sort_key.at[jnp.arange(num_centers)[:, None], items].set(stages, mode="drop")
+    return jnp.argsort(sort_key, axis=1).astype(jnp.int32)
 
 
 def log_table(now: Components, data: MallowsData) -> Array:
@@ -213,13 +214,13 @@ def move_blocks(
 ) -> tuple[Array, Array]:
     """Move the best block of adjacent items to its best place, with the best θ for each option.
 
-    With θ held as it is, the best center would often be the present one.
+    With θ fixed, the present center would often stay the best.
 
     :param center: (n,).
     :param costs: how much a stage's sum of codes grows if item k stands before i, (T, n, n).
     :param counts: rankings that reach each stage, (T,).
     :param lengths: of the block in each move, one after the other, (moves,), at least 1.
-    :return: center and θ, with a prior ranking of codes 1, which keeps θ finite.
+    :return: center and θ, regularised by one pseudo-ranking whose codes are 1: θ stays finite.
     """
     num_items = len(center)
     here = jnp.arange(num_items)
@@ -230,15 +231,16 @@ def move_blocks(
         return theta, jnp.sum(-theta * (sums + 1.0) - (b - 1.0) * log_psi(theta, m), axis=0)
 
     def code_sums(center: Array) -> tuple[Array, Array]:
-        paid = costs[:, center][:, :, center]
-        return jnp.tril(paid).sum((1, 2)), paid
+        ordered_costs = costs[:, center][:, :, center]
+        return jnp.tril(ordered_costs).sum((1, 2)), ordered_costs
 
     def move(center: Array, length: Array) -> tuple[Array, None]:
-        sums, paid = code_sums(center)
-        change = paid - paid.swapaxes(1, 2)  # to put the item at one place behind that at another
+        sums, ordered_costs = code_sums(center)
+        # cost of moving the item at place a behind that at place b
+        change = ordered_costs - ordered_costs.swapaxes(1, 2)
         total = jnp.pad(jnp.cumsum(jnp.cumsum(change, axis=1), axis=2), ((0, 0), (1, 0), (1, 0)))
-        # of a block that starts at a place, against all items before another place; the block
-        # against itself makes 0
+        # the same for a block that starts at a place, against all items before another place, by
+        # cumulative sums; the block against itself costs 0
         behind = total[:, jnp.minimum(here + length, num_items)] - total[:, :-1]
         start, new_start = here[:, None], here
         end = jnp.where(new_start > start, new_start + length, new_start)
@@ -285,7 +287,7 @@ def search_iterations(settings: MallowsSettings, rankings: Rankings) -> int:
 def start_random(key: Array, data: MallowsData, slots: int, n: int, stages: int) -> Start:
     """Draw uniform labels of up to 20 clusters and uniform centers; every θ is 1."""
     key_labels, key_centers = random.split(key)
-    labels = random.randint(key_labels, (data.num_rankings,), 0, min(slots, 20))
+    labels = random.randint(key_labels, (data.num_rankings,), 0, min(slots, _MOST_SEEDS))
     centers = jnp.argsort(random.uniform(key_centers, (slots, n)), axis=1).astype(jnp.int32)
     theta = jnp.ones((slots, stages))
     return Start(labels, centers, theta)
@@ -300,7 +302,7 @@ def start_searched(
     labels = draw_labels(key_labels, log_table(found, data), data.row_index)
     theta = jnp.maximum(found.concentration, 1e-3)  # 0 has no logarithm
     if tied:
-        # the search knows nothing of it
+        # the search does not tie the stages
         theta = jnp.tile(theta.mean(1, keepdims=True), (1, theta.shape[1]))
     return Start(labels, found.center, theta)
 
@@ -310,7 +312,7 @@ def start_nearest(
 ) -> Start:
     """Cluster around the nearest of up to 20 seeds, with Borda orders as centers."""
     key_seeds, key_ties = random.split(key)
-    seeds = min(slots, 20, data.num_rankings)
+    seeds = min(slots, _MOST_SEEDS, data.num_rankings)
     theta = jnp.ones((slots, stages))
     rows = data.row_index[random.permutation(key_seeds, data.num_rankings)[:seeds]]
     jitter = random.uniform(key_ties, (slots, n)) * 1e-3

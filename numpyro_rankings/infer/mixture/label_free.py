@@ -50,9 +50,10 @@ from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.sums import count_by_label, sum_by_label
 
-_MOST_CLUSTERS = 32  # where A is larger, nothing moves
-_MANY_CELLS = 2**21  # rows times slots beyond which the steps cost too much
-_STEP_CELLS, _STEP_ROWS = 40_000_000, 4_000_000  # what the steps of one sweep may evaluate
+_MOST_CLUSTERS = 32  # largest size of A; with more clusters the move is skipped
+_MANY_CELLS = 2**21  # rows times slots; with more there are no steps by default
+# Limits of the work of the steps of one sweep: cells (rows times slots), and rows.
+_STEP_CELLS, _STEP_ROWS = 40_000_000, 4_000_000
 
 
 def choose_large_clusters(
@@ -71,23 +72,18 @@ def choose_large_clusters(
     """
     key_minimum, key_shares = keys
     sizes = count_by_label(labels, num_slots)
-    # smaller clusters come and go too easily; the empty ones of a finite mixture take part
-    if largest_minimum is None:
-        largest_minimum = len(labels) // 200
+    # m grows with N, because small clusters appear and disappear often. In a finite mixture m may
+    # be 0, so that empty components belong to A
+    largest = len(labels) // 200 if largest_minimum is None else largest_minimum
     least = 1 if partition.num_components is None else 0
-    low, high = max(math.isqrt(largest_minimum) - 1, least), max(largest_minimum, least)
-    log_range = math.log((high + 1.0) / (low + 0.5))
-    minimum = jnp.round((low + 0.5) * jnp.exp(random.uniform(key_minimum) * log_range) - 0.5)
-    minimum = minimum.astype(jnp.int32)
-
-    # the slots of A come first, then the free ones
+    minimum = _draw_minimum(key_minimum, max(math.isqrt(largest) - 1, least), max(largest, least))
     is_large = sizes >= minimum
-    order = jnp.argsort(jnp.where(is_large, 0, jnp.where(sizes == 0, 1, 2)), stable=True)
-    slots = order[: min(_MOST_CLUSTERS, num_slots)]
+    slots = _slots_for(is_large, sizes)
     active, sizes_there = is_large[slots], sizes[slots]
     inside = is_large[labels]
     row_counts = sum_by_label(inside.astype(jnp.int32), row_index, num_rows)
-    few = jnp.maximum(minimum - 2.0 * jnp.sqrt(minimum), 0.1 * minimum)
+    # about two standard deviations below m: a smaller share would rarely get m rankings again
+    smallest_size = jnp.maximum(minimum - 2.0 * jnp.sqrt(minimum), 0.1 * minimum)
     gammas = sample_log_gamma(key_shares, jnp.where(active, sizes_there, 1) + partition.kappa)
     gammas = jnp.where(active, gammas, -jnp.inf)
     return LargeClusters(
@@ -97,10 +93,23 @@ def choose_large_clusters(
         active=active,
         small=(sizes_there > 0) & ~active,
         log_shares=gammas - jax.nn.logsumexp(gammas),
-        lowest_log_share=jnp.log(few / jnp.maximum(inside.sum(), 1)),
+        lowest_log_share=jnp.log(smallest_size / jnp.maximum(inside.sum(), 1)),
         inside=inside,
         row_counts=row_counts.astype(float),
     )
+
+
+def _draw_minimum(key: Array, low: int, high: int) -> Array:
+    """Draw m from low to high, about uniformly in its logarithm."""
+    log_range = math.log((high + 1.0) / (low + 0.5))
+    minimum = jnp.round((low + 0.5) * jnp.exp(random.uniform(key) * log_range) - 0.5)
+    return minimum.astype(jnp.int32)
+
+
+def _slots_for(is_large: Array, sizes: Array) -> Array:
+    """Return the slots of A, then those that it may use: the free ones first, (W,)."""
+    order = jnp.argsort(jnp.where(is_large, 0, jnp.where(sizes == 0, 1, 2)), stable=True)
+    return order[: min(_MOST_CLUSTERS, len(sizes))]
 
 
 class RankingData(Protocol):
@@ -129,13 +138,14 @@ def move_without_labels(
 ) -> tuple[Array, Any]:
     """Make each of the moves in turn, each with its own A.
 
-    Clusters without rankings that belong to the model must hold draws from the prior.
+    Empty slots that are variables of the model must hold draws from the prior.
 
     :param now: labels (N,), and the parameters of all clusters, leading axis C.
     :param moves: reversible moves of a mixture.
     :param clusters_of: maps slots, (W,), to the family of the clusters there.
     :param largest_minimum: m is at most this, by default N/200.
-    :return: labels and parameters. Slots that have become empty hold leftovers.
+    :return: labels and parameters. Slots that have become empty hold arbitrary values, which the
+        caller must replace.
     """
     row_index, num_rows = data.row_index, len(data.counts)
 
@@ -211,7 +221,8 @@ def choose_effort(
 
     :param requested: number of steps, or None for what the size of the data allows.
     :param rows_shape: number of distinct rankings, and stages of each.
-    :param most_in_trajectory: rows times slots times stages up to which a trajectory pays.
+    :param most_in_trajectory: a trajectory is used up to this value of rows times slots times
+        stages.
     :param most_rows: rows that the steps of a sweep may evaluate.
     """
     num_rows, num_stages = rows_shape

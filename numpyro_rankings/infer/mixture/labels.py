@@ -42,7 +42,7 @@ def update_labels_at_once(
         table = log_table(order, num_active)
         return table if log_judges is None else table[:, row_index] + log_judges[order]
 
-    # equal rankings of different judges are no longer alike
+    # with judge_sites, equal rankings have different weights: each gets a row of its own
     rows = row_index if log_judges is None else jnp.arange(len(labels), dtype=jnp.int32)
     key_shares, key_labels = random.split(key)
     num_slots = sizes.shape[0]
@@ -107,7 +107,7 @@ def draw_slices(
 
     The occupied shares and the rest are jointly Dirichlet(N_1, …, N_K, α) (Caron, Teh & Murphy
     2014, Appendix D, step 6), and u_i ~ Uniform(0, w_{c_i}) (Walker 2007). The rest is broken into
-    sticks until what is left is below every u_i (Kalli, Griffin & Walker 2011).
+    sticks until the remaining mass is below every u_i (Kalli, Griffin & Walker 2011).
 
     :param sizes: (C,), positive ones first.
     :return: log shares (C,), log slices (N,), and whether more slots would have been needed.

@@ -44,7 +44,7 @@ class PartitionPrior(NamedTuple):
 
     @property
     def kappa(self) -> Array:
-        """Prior weight of an occupied cluster beyond its size: -d."""
+        """κ: a cluster of n points has weight n + κ. It is α/K, or minus the discount."""
         if self.num_components is not None:
             return self.alpha / self.num_components
         return jnp.zeros_like(self.alpha) - self.discount

@@ -9,9 +9,9 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.infer.mixture.target import (
+    ClusterPair,
     Kind,
     Mixture,
-    Pair,
     StepDraw,
     Target,
     apply_change,
@@ -48,7 +48,8 @@ def choose_slots(
     second = jnp.minimum((uniforms[1] * (number - 1)).astype(jnp.int32), number - 2)
     c, d = nth(active, first), nth(active, second + (second >= first))
     free = ~active & ~target.large.small
-    # a merge may free any slot, so where free slots differ a split must be able to take any
+    # free slots that hold parameters are distinguishable, and a merge can free any of them, so a
+    # split chooses one uniformly
     any_free = target.clusters.free_slots_hold_parameters
     which = (uniforms[1] * free.sum()).astype(jnp.int32) if any_free else jnp.array(0)
     d = jnp.where(kind.splits, nth(free, jnp.minimum(which, free.sum() - 1)), d)
@@ -58,8 +59,8 @@ def choose_slots(
 
 def pair_of(
     slots: tuple[Array, Array, Array], log_shares: Array, kind: Kind, log_odds: Array
-) -> Pair:
-    """Return the pair with its new shares: those of the log odds, or all for c in a merge.
+) -> ClusterPair:
+    """Return the pair with its new shares: those of the log odds or, in a merge, their sum for c.
 
     :param slots: c, d, and whether there are such slots.
     :param log_odds: of the new shares of c and d, for a split or a trade.
@@ -71,7 +72,7 @@ def pair_of(
     new_c = jnp.where(trades | splits, both + jax.nn.log_sigmoid(log_odds), share_c)
     new_d = jnp.where(trades | splits, both + jax.nn.log_sigmoid(-log_odds), share_d)
     new_c, new_d = jnp.where(merges, both, new_c), jnp.where(merges, -jnp.inf, new_d)
-    return Pair(
+    return ClusterPair(
         kind,
         c,
         d,
@@ -85,8 +86,8 @@ def pair_of(
 
 def choose_pair(
     target: Target, log_shares: Array, kind: Kind, uniforms: Array, log_odds_step: Array
-) -> Pair:
-    """Choose two clusters and their new shares: other odds, a split of c's share, or all for c.
+) -> ClusterPair:
+    """Choose two clusters and their new shares: other odds, a split of c's share, or the sum for c.
 
     :param log_odds_step: change of the log odds in a trade; a split is uniform.
     """

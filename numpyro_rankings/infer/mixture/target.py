@@ -57,7 +57,7 @@ class Clusters(Protocol):
     def log_prior(self, parameters: Any) -> Array:
         """Return log β p(η_c) of several clusters, (W,), where β is 1 for a finite mixture."""
 
-    def propose(self, parameters: Any, pair: "Pair", draw: "StepDraw") -> Proposal:
+    def propose(self, parameters: Any, pair: "ClusterPair", draw: "StepDraw") -> Proposal:
         """Propose parameters for one cluster of the pair.
 
         :param parameters: of all slots.
@@ -120,7 +120,7 @@ class LargeClusters(NamedTuple):
         new_labels = self.slots[draw_labels(key, log_weights, row_index)]
         new_labels = jnp.where(self.inside, new_labels, labels)
         new_sizes = count_by_label(new_labels, len(self.is_large))
-        # A is found again, and the start was a state that a move can return to
+        # the new sizes give the same A, and the reverse move is possible
         found = (new_sizes >= self.minimum)[self.slots] == (log_shares > -jnp.inf)
         valid = jnp.all(found) & (self.is_large.sum() <= len(self.slots))
         valid &= jnp.all(~self.active | (self.log_shares >= self.lowest_log_share))
@@ -208,7 +208,7 @@ def propose_change(
 
 
 def apply_change(now: Mixture, change: Change, accepted: Array) -> Mixture:
-    """Return the mixture after the change if it is accepted, else as it is."""
+    """Return the mixture after the change if it is accepted, otherwise unchanged."""
 
     def put(new: Array, old: Array) -> Array:
         return old.at[change.slots].set(jnp.where(accepted, new, old[change.slots]))
@@ -247,15 +247,17 @@ class StepDraw(NamedTuple):
     family: Any
 
 
-class Pair(NamedTuple):
+class ClusterPair(NamedTuple):
     """The clusters c and d of a step, and the shares after it.
 
     - **kind** - of the step.
     - **c**, **d** - slots; d is a free slot for a split.
     - **possible** - whether there are such slots.
     - **log_shares** - after the step, (W,).
-    - **log_split** - log of the share that is split or merged over the number of clusters that
-      could have been split: the density of a split but for that of its parameters.
+    - **log_split** - log(s / k), with s the share of c and d together, and k the number of clusters
+      while c and d are separate. It is the log ratio of the proposals, merge over split, without
+      their parameters: a merge chooses c and d out of k clusters, 1 / (k (k - 1)); a split chooses
+      c out of k - 1, and new shares uniformly, 1 / ((k - 1) s).
     - **log_jacobian** - of a trade of shares.
     """
 

@@ -19,7 +19,8 @@ _MOST_LEAPFROGS = 64  # long trajectories pay where many rankings make some dire
 def move_along_trajectory(key: Array, target: Target, now: Mixture) -> Mixture:
     """Move all continuous parameters and all shares by Hamiltonian Monte Carlo [3].
 
-    The shares are those of positive masses whose log total is standard normal.
+    Shares are masses divided by their total. The log of the total is an auxiliary standard normal
+    variable.
     """
     key_total, key_parameters, key_shares, key_size, key_accept = random.split(key, 5)
     active = now.log_shares > -jnp.inf
@@ -86,8 +87,8 @@ def trajectory(
     """Follow a Hamiltonian trajectory [3].
 
     :param moving: which entries of the position move; the others have no momentum.
-    :param log_density: maps a position to its log density, and to what else is wanted of it.
-    :return: what is wanted of the new position, and whether it is accepted.
+    :param log_density: maps a position to its log density and an auxiliary output.
+    :return: the auxiliary output at the new position, and whether that is accepted.
     """
 
     def add(x: Any, y: Any, times: Array) -> Any:
@@ -100,19 +101,19 @@ def trajectory(
         position, momentum, _ = carry
         drift, kick = sizes
         position = add(position, momentum, drift)
-        (value, wanted), slope = jax.value_and_grad(log_density, has_aux=True)(position)
+        (value, aux), slope = jax.value_and_grad(log_density, has_aux=True)(position)
         # outside the support of a prior the gradient may be NaN. Any value will do there: the
         # trajectory stays reversible, and nothing is accepted
         slope = jax.tree.map(lambda m, g: jnp.where(m & jnp.isfinite(g), g, 0.0), moving, slope)
-        return (position, add(momentum, slope, kick), wanted), value
+        return (position, add(momentum, slope, kick), aux), value
 
     # the first step only evaluates the start, so that the density is compiled once
     drifts = jnp.where(jnp.arange(steps.number + 1) == 0, 0.0, steps.size)
     is_end = (jnp.arange(steps.number + 1) % steps.number) == 0
     kicks = jnp.where(is_end, 0.5 * steps.size, steps.size)
-    wanted = jax.eval_shape(lambda x: log_density(x)[1], position)
-    wanted = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), wanted)
-    begin = (position, momentum, wanted)
-    (_, new_momentum, wanted), values = jax.lax.scan(leapfrog, begin, (drifts, kicks))
+    aux = jax.eval_shape(lambda x: log_density(x)[1], position)
+    aux = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), aux)
+    begin = (position, momentum, aux)
+    (_, new_momentum, aux), values = jax.lax.scan(leapfrog, begin, (drifts, kicks))
     log_accept = values[-1] - kinetic(new_momentum) - (values[0] - kinetic(momentum))
-    return wanted, jnp.log(random.uniform(key)) < log_accept
+    return aux, jnp.log(random.uniform(key)) < log_accept

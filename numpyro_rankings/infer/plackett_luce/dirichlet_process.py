@@ -10,7 +10,7 @@ from jax import Array, random
 
 from numpyro_rankings.infer.base import GibbsState
 from numpyro_rankings.infer.blocks import check_judge_sites, check_prior_of_slots, log_judges_of
-from numpyro_rankings.infer.checks import check_scale, leave_to_model
+from numpyro_rankings.infer.checks import check_scale, check_whole_or_none, leave_to_model
 from numpyro_rankings.infer.mixture.labels import canonical_order, update_labels_at_once
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.mixture.prior import PartitionPrior, update_alpha
@@ -41,6 +41,7 @@ from numpyro_rankings.ops.pairs import Pair, add_number
 from numpyro_rankings.ops.random_measures import ClusterShares, RootMeasure, log_pitt_walker
 from numpyro_rankings.ops.sums import count_by_label
 
+_MOST_SEEDS = 20  # groups from which a chain starts
 _SITES = (
     "assignments",
     "weights",
@@ -52,7 +53,7 @@ _SITES = (
 
 
 class ProcessMixture(NamedTuple):
-    """What a sweep changes.
+    """State of a sweep.
 
     - **labels** - (N,) int32.
     - **measures** - the root and the clusters, not normalised.
@@ -73,8 +74,8 @@ class ProcessMixture(NamedTuple):
         return count_by_label(self.labels, len(self.measures.atoms))
 
 
-class Given(NamedTuple):
-    """What a sweep is given.
+class SweepInputs(NamedTuple):
+    """Inputs of a sweep.
 
     - **data** - the rankings; **tau** - τ.
     - **log_judges** - log probability of each judge's ``judge_sites`` in each cluster, (C, N), or
@@ -177,15 +178,14 @@ class DPPlackettLuceGibbs(PoolKernel):
             raise ValueError("tau must be a number: only phi/tau matters")
         check_scale("tau", tau, learned=False)
         check_whole("max_clusters", max_clusters, 1)
-        if num_marginal_steps is not None:
-            check_whole("num_marginal_steps", num_marginal_steps, 0)
+        check_whole_or_none("num_marginal_steps", num_marginal_steps, 0)
         self._num_marginal_steps = num_marginal_steps
         self._alpha, self._phi, self._gamma = alpha, phi, gamma
         self._tau, self._num_slots = float(tau), max_clusters
         self._is_block = model is not None
         scales = {"alpha": alpha, "phi": phi, "gamma": gamma}
-        given = {k: isinstance(x, dist.Distribution) or x != 1.0 for k, x in scales.items()}
-        leave_to_model(self._is_block, **given)
+        changed = {k: isinstance(x, dist.Distribution) or x != 1.0 for k, x in scales.items()}
+        leave_to_model(self._is_block, **changed)
         self._judge_sites = check_judge_sites(judge_sites, self._is_block)
         if model is None:
             model = partial(
@@ -198,10 +198,10 @@ class DPPlackettLuceGibbs(PoolKernel):
             )
         super().__init__(model)
 
-    # -- what a sweep is given -----------------------------------------------------------------
+    # -- inputs of a sweep ---------------------------------------------------------------------
 
-    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[ProcessMixture, Given]:
-        """Return what a sweep changes, and what it is given."""
+    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[ProcessMixture, SweepInputs]:
+        """Return the state and the inputs of a sweep."""
         _, data = self._data(args, kwargs, z)
         total = z["total_weight"][:, None]
         measures = Measures(
@@ -214,7 +214,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         now = ProcessMixture(labels, measures, self._scales(z, args, kwargs))
         own = {name: z[name] for name in _SITES}
         log_judges = self._log_judge_sites(own, "assignments", self._num_slots, args, kwargs)
-        return now, Given(data, self._tau, log_judges)
+        return now, SweepInputs(data, self._tau, log_judges)
 
     def _scales(self, z: dict, args: tuple, kwargs: dict) -> Scales:
         if not self._is_block:
@@ -225,11 +225,6 @@ class DPPlackettLuceGibbs(PoolKernel):
         values = (trace[f"process_{name}"]["value"] for name in Scales._fields)
         return Scales(*(jnp.asarray(value, float) for value in values))
 
-    def _prior(self, name: str) -> dist.Distribution | None:
-        """Return the prior of a scale, None if the scale is fixed or another block's."""
-        prior = getattr(self, f"_{name}")
-        return prior if isinstance(prior, dist.Distribution) and not self._is_block else None
-
     # -- the chain -----------------------------------------------------------------------------
 
     def _init(
@@ -238,18 +233,18 @@ class DPPlackettLuceGibbs(PoolKernel):
         rankings, data = self._data(args, kwargs)
         key_labels, key_scales, rng_key = random.split(rng_key, 3)
         slots, n, tau = self._num_slots, rankings.num_items, self._tau
-        given_values = {} if self._is_block else dict(init_params or {})
+        start_values = {} if self._is_block else dict(init_params or {})
         start = {}
         for key, name in zip(random.split(key_scales, 3), Scales._fields, strict=True):
-            start[name] = draw_start(key, given_values.get(name, getattr(self, f"_{name}")))
-        num_seeds = min(slots, 20, data.num_rankings)
+            start[name] = draw_start(key, start_values.get(name, getattr(self, f"_{name}")))
+        num_seeds = min(slots, _MOST_SEEDS, data.num_rankings)
         labels, _ = start_mixture(key_labels, data, num_seeds, n)
-        labels = jnp.asarray(given_values.get("assignments", labels), jnp.int32)
+        labels = jnp.asarray(start_values.get("assignments", labels), jnp.int32)
         membership = data.membership(labels, slots)
         chosen = times_chosen(data.choices, *membership, slots, n).astype(float)
         of_all = chosen.sum(0)
         root = of_all / of_all.sum() * n
-        each = 1.0 / (chosen.sum(1) + 1.0)  # 1 minus the other shares could round to 0
+        each = 1.0 / (chosen.sum(1) + 1.0)  # not computed as 1 - Σ, which could round to 0
         z = {
             "assignments": labels,
             "weights": chosen * each[:, None],
@@ -258,77 +253,79 @@ class DPPlackettLuceGibbs(PoolKernel):
             "root_weights": root / tau,
             "root_unseen_weight": jnp.asarray(1.0 / tau),
         }
-        z = {name: jnp.asarray(given_values.get(name, value)) for name, value in z.items()}
+        z = {name: jnp.asarray(start_values.get(name, value)) for name, value in z.items()}
         own = dict(z)
         if not self._is_block:
             z |= start
-        now, given = self._read(z, args, kwargs)
+        now, inputs = self._read(z, args, kwargs)
         if self._is_block:
             self._check_dependents(
                 own, "assignments", args, kwargs, lambda name, _: name in SITES_OF_DATA, 2
             )
-        return self._state(now, given, rng_key, jnp.array(False))
+        return self._state(now, inputs, rng_key, jnp.array(False))
 
     def _sweep(self, state: GibbsState, args: tuple, kwargs: dict) -> GibbsState:
         """Make a sweep in the steps of Appendix D of [1]."""
         keys = random.split(state.rng_key, 8)
         rng_key, key_new, key_labels, key_gamma, key_times, key_measures, key_phi, key_moves = keys
-        now, given = self._read(state.z, args, kwargs)
-        now = _with_new_empty_clusters(key_new, now, given)
-        now, overflow = _update_labels(key_labels, now, given)  # step 6
-        now = self._move_without_labels(key_moves, now, given)
+        now, inputs = self._read(state.z, args, kwargs)
+        now = _with_new_empty_clusters(key_new, now, inputs)
+        now, overflow = _update_labels(key_labels, now, inputs)  # step 6
+        now = self._move_without_labels(key_moves, now, inputs)
         now = self._update_gamma(key_gamma, now)  # step 7
-        times = _draw_times(key_times, now, given)  # step 4
+        times = _draw_times(key_times, now, inputs)  # step 4
         measures, scales = update_measures(  # steps 2, 1b, 5, 1 and 3
-            key_measures, now.measures, now.scales, times, self._prior("alpha"), given.tau
+            key_measures, now.measures, now.scales, times, self._learned_prior("alpha"), inputs.tau
         )
         now = now._replace(measures=measures, scales=scales)
-        now = self._update_phi(key_phi, now, given)  # step 8
-        return self._state(now, given, rng_key, overflow)
+        now = self._update_phi(key_phi, now, inputs)  # step 8
+        return self._state(now, inputs, rng_key, overflow)
 
-    def _move_without_labels(self, key: Array, now: ProcessMixture, given: Given) -> ProcessMixture:
+    def _move_without_labels(
+        self, key: Array, now: ProcessMixture, inputs: SweepInputs
+    ) -> ProcessMixture:
         """Move labels, clusters and their number with the labels integrated out."""
-        data, measures = given.data, now.measures
+        data, measures = inputs.data, now.measures
         slots, num_items = measures.atoms.shape
         effort = choose_effort_for(
             self._num_marginal_steps, data.choices, data.num_rankings, slots, num_items
         )
-        if given.log_judges is not None or effort.num_steps == 0:
+        if inputs.log_judges is not None or effort.num_steps == 0:
             return now
         clusters = WeightedLabels(now.labels, jnp.log(measures.atoms), measures.unseen)
-        prior = PittWalkerWeights(measures.root, now.scales.phi, given.tau)
+        prior = PittWalkerWeights(measures.root, now.scales.phi, inputs.tau)
         clusters = move_weights_without_labels(key, clusters, now.partition, prior, data, effort)
         measures = measures._replace(atoms=jnp.exp(clusters.log_weights))
         return now._replace(labels=clusters.labels, measures=measures)
 
     def _update_gamma(self, key: Array, now: ProcessMixture) -> ProcessMixture:
         """Draw γ given the labels."""
-        prior = self._prior("gamma")
+        prior = self._learned_prior("gamma")
         if prior is None:
             return now
         gamma = update_alpha(key, now.partition, prior, now.sizes())
         return now._replace(scales=now.scales._replace(gamma=gamma))
 
-    def _update_phi(self, key: Array, now: ProcessMixture, given: Given) -> ProcessMixture:
+    def _update_phi(self, key: Array, now: ProcessMixture, inputs: SweepInputs) -> ProcessMixture:
         """Draw φ with u integrated out, then φ and the scale of the measures together."""
-        prior = self._prior("phi")
+        prior = self._learned_prior("phi")
         if prior is None:
             return now
         key_phi, key_scale = random.split(key)
         occupied, (_, measures, scales) = now.sizes() > 0, now
-        phi = update_phi(key_phi, measures, scales, prior, occupied, given.tau)
+        phi = update_phi(key_phi, measures, scales, prior, occupied, inputs.tau)
         scales = scales._replace(phi=phi)
         measures, scales = update_common_scale(
-            key_scale, measures, scales, prior, occupied, given.tau
+            key_scale, measures, scales, prior, occupied, inputs.tau
         )
         return now._replace(measures=measures, scales=scales)
 
     def _state(
-        self, now: ProcessMixture, given: Given, rng_key: Array, overflow: Array
+        self, now: ProcessMixture, inputs: SweepInputs, rng_key: Array, overflow: Array
     ) -> GibbsState:
         """Put the labels in order of first use, and the clusters after them."""
         slots = self._num_slots
-        if given.log_judges is None:
+        if inputs.log_judges is None:
             labels, order = canonical_order(now.labels, slots)
             atoms, unseen = now.measures.atoms[order], now.measures.unseen[order]
             now = now._replace(
@@ -343,7 +340,7 @@ class DPPlackettLuceGibbs(PoolKernel):
             "root_weights": measures.root,
             "root_unseen_weight": measures.root_unseen,
         }
-        log_joint, log_joint_rest = self._log_joint(z, now.scales, given)
+        log_joint, log_joint_rest = self._log_joint(z, now.scales, inputs)
         if not self._is_block:
             sizes = now.sizes()
             z |= now.scales._asdict()
@@ -355,7 +352,7 @@ class DPPlackettLuceGibbs(PoolKernel):
             }
         return GibbsState(z, -log_joint, jnp.ones(()), overflow, rng_key)
 
-    def _log_joint(self, z: dict, scales: Scales, given: Given) -> Pair:
+    def _log_joint(self, z: dict, scales: Scales, inputs: SweepInputs) -> Pair:
         """Return log p(rankings, judges' sites, labels, measures, scales), of occupied clusters."""
         labels, slots = z["assignments"].astype(jnp.int32), self._num_slots
         sizes = count_by_label(labels, slots)
@@ -369,24 +366,26 @@ class DPPlackettLuceGibbs(PoolKernel):
             self._tau,
         )
         for name in Scales._fields:
-            prior = self._prior(name)
+            prior = self._learned_prior(name)
             if prior is not None:
                 log_joint += log_prior(prior, getattr(scales, name))
-        membership = given.data.membership(labels, slots)
-        likelihood = log_likelihood_of(given.data, membership, z["weights"], z["unseen_weight"])
+        membership = inputs.data.membership(labels, slots)
+        likelihood = log_likelihood_of(inputs.data, membership, z["weights"], z["unseen_weight"])
         pair = add_number(likelihood, log_joint)
-        return add_number(pair, log_judges_of(labels, given.log_judges))
+        return add_number(pair, log_judges_of(labels, inputs.log_judges))
 
     def _potential(self, state: GibbsState, args: tuple, kwargs: dict) -> Array:
-        now, given = self._read(state.z, args, kwargs)
-        return -self._log_joint(state.z, now.scales, given)[0]
+        now, inputs = self._read(state.z, args, kwargs)
+        return -self._log_joint(state.z, now.scales, inputs)[0]
 
 
-def _with_new_empty_clusters(key: Array, now: ProcessMixture, given: Given) -> ProcessMixture:
+def _with_new_empty_clusters(
+    key: Array, now: ProcessMixture, inputs: SweepInputs
+) -> ProcessMixture:
     """Draw the measures of empty clusters from their prior, eq. (19)."""
     measures, empty = now.measures, now.sizes() == 0
     atoms, unseen = draw_clusters(
-        key, measures.root, measures.root_unseen, now.scales, given.tau, len(empty)
+        key, measures.root, measures.root_unseen, now.scales, inputs.tau, len(empty)
     )
     measures = measures._replace(
         atoms=jnp.where(empty[:, None], atoms, measures.atoms),
@@ -401,30 +400,32 @@ def _shares(measures: Measures) -> tuple[Array, Array]:
     return measures.atoms / totals[:, None], measures.unseen / totals
 
 
-def _update_labels(key: Array, now: ProcessMixture, given: Given) -> tuple[ProcessMixture, Array]:
+def _update_labels(
+    key: Array, now: ProcessMixture, inputs: SweepInputs
+) -> tuple[ProcessMixture, Array]:
     """Draw the shares of the clusters and slice variables, then all labels.
 
     :return: the mixture, and whether more slots would have been needed.
     """
     shares, pool = _shares(now.measures)
-    data = given.data
+    data = inputs.data
 
     def log_table(order: Array, num_active: Array) -> Array:
         return log_choice_likelihoods(data.choices, shares[order], pool[order], num_active)
 
     labels, overflow = update_labels_at_once(
-        key, now.labels, now.sizes(), now.partition, data.row_index, log_table, given.log_judges
+        key, now.labels, now.sizes(), now.partition, data.row_index, log_table, inputs.log_judges
     )
     return now._replace(labels=labels), overflow
 
 
-def _draw_times(key: Array, now: ProcessMixture, given: Given) -> ClusterTimes:
+def _draw_times(key: Array, now: ProcessMixture, inputs: SweepInputs) -> ClusterTimes:
     """Draw the waiting times, and sum them by cluster."""
     slots, num_items = now.measures.atoms.shape
     shares, pool = _shares(now.measures)
-    membership = given.data.membership(now.labels, slots)
-    in_play, total = sum_times_in_play(key, given.data, membership, shares, pool)
-    chosen = times_chosen(given.data.choices, *membership, slots, num_items)
-    # times for the normalised weights are those for the weights times their sum
+    membership = inputs.data.membership(now.labels, slots)
+    in_play, total = sum_times_in_play(key, inputs.data, membership, shares, pool)
+    chosen = times_chosen(inputs.data.choices, *membership, slots, num_items)
+    # waiting times scale with 1/weight: those of the normalised weights are divided by the total
     totals = now.measures.totals
     return ClusterTimes(now.sizes() > 0, chosen, in_play / totals[:, None], total / totals)

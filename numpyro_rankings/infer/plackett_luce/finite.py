@@ -13,7 +13,14 @@ from jax.scipy.special import gammaln
 from numpyro_rankings.distributions import FiniteDirichletPartition, TopTPlackettLuce
 from numpyro_rankings.infer.base import GibbsKernel, GibbsState, find_rankings
 from numpyro_rankings.infer.blocks import check_judge_sites, check_prior_of_slots, log_judges_of
-from numpyro_rankings.infer.checks import check_only_rankings, check_scale, leave_to_model
+from numpyro_rankings.infer.checks import (
+    check_only_rankings,
+    check_positive_array,
+    check_scale,
+    check_whole_or_none,
+    leave_to_model,
+    site_names,
+)
 from numpyro_rankings.infer.mixture.labels import canonical_order, update_labels_at_once
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.mixture.prior import PartitionPrior, update_alpha
@@ -36,7 +43,7 @@ from numpyro_rankings.ops.sums import count_by_label
 
 
 class PlackettLuceMixture(NamedTuple):
-    """What a sweep changes.
+    """State of a sweep.
 
     - **labels** - (N,) int32.
     - **weights** - (K, n), normalised.
@@ -48,8 +55,8 @@ class PlackettLuceMixture(NamedTuple):
     partition: PartitionPrior
 
 
-class Given(NamedTuple):
-    """What a sweep is given.
+class SweepInputs(NamedTuple):
+    """Inputs of a sweep.
 
     - **data** - the rankings.
     - **shape** - of the gamma priors of the weights, (n,).
@@ -83,7 +90,7 @@ class PlackettLuceGibbs(GibbsKernel):
 
     :param shape: a > 0 of the prior :math:`w_k \sim \mathrm{Gamma}(a_k, b)`, a number or one for
         each item, (n,).
-    :param rate: b > 0. The normalised weights are Dirichlet(a) whatever it is.
+    :param rate: b > 0. The normalised weights are Dirichlet(a) for any b.
     :param num_components: K.
     :param alpha: the shares of the components are symmetric Dirichlet(α/K); a number or a
         distribution.
@@ -136,8 +143,7 @@ class PlackettLuceGibbs(GibbsKernel):
         judge_sites: Sequence[str] = (),
     ) -> None:
         array = np.asarray(shape)
-        if array.dtype.kind not in "iuf" or not np.all((array > 0) & (array < np.inf)):
-            raise ValueError(f"shape must be positive, a number or (n,) of them, got {shape!r}")
+        check_positive_array("shape", shape, "a positive number or n of them")
         if array.ndim > 1:
             raise ValueError(f"shape must be a number or have shape (n,), got {array.shape}")
         if isinstance(rate, dist.Distribution):
@@ -147,8 +153,7 @@ class PlackettLuceGibbs(GibbsKernel):
         check_whole("num_components", num_components, 1)
         if num_components == 1 and isinstance(alpha, dist.Distribution):
             raise ValueError("with one component there is no alpha to learn: set num_components")
-        if num_marginal_steps is not None:
-            check_whole("num_marginal_steps", num_marginal_steps, 0)
+        check_whole_or_none("num_marginal_steps", num_marginal_steps, 0)
         self._num_marginal_steps = num_marginal_steps
         self._shape, self._rate, self._alpha = shape, rate, alpha
         self._num_components = num_components
@@ -162,9 +167,7 @@ class PlackettLuceGibbs(GibbsKernel):
         if self._judge_sites and num_components == 1:
             raise ValueError("judge_sites need a mixture: set num_components")
         names = ["weights", "assignments"][: 2 if num_components > 1 else 1]
-        self._sites = {**{name: name for name in names}, **(sites or {})}
-        if set(self._sites) != set(names):
-            raise ValueError(f"sites can name {sorted(names)}, got {sorted(self._sites)}")
+        self._sites = site_names(names, sites)
         if model is None:
             model = partial(plackett_luce, shape=shape, num_components=num_components, alpha=alpha)
         super().__init__(model)
@@ -187,10 +190,10 @@ class PlackettLuceGibbs(GibbsKernel):
                 f"items, got shape {np.shape(self._shape)}"
             )
 
-    # -- what a sweep is given -----------------------------------------------------------------
+    # -- inputs of a sweep ---------------------------------------------------------------------
 
-    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[PlackettLuceMixture, Given]:
-        """Return what a sweep changes, and what it is given.
+    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[PlackettLuceMixture, SweepInputs]:
+        """Return the state and the inputs of a sweep.
 
         :param z: values of the kernel's sites; ``alpha`` if it has a prior.
         """
@@ -213,7 +216,7 @@ class PlackettLuceGibbs(GibbsKernel):
             args,
             kwargs,
         )
-        return PlackettLuceMixture(labels, weights, partition), Given(data, shape, log_judges)
+        return PlackettLuceMixture(labels, weights, partition), SweepInputs(data, shape, log_judges)
 
     def _priors_of_model(self, z: dict, args: tuple, kwargs: dict) -> tuple[Array, PartitionPrior]:
         """Read the priors of weights and labels from a user's model."""
@@ -253,57 +256,57 @@ class PlackettLuceGibbs(GibbsKernel):
         rankings = find_rankings(args, kwargs)
         data, n, slots = as_data(rankings), rankings.num_items, self._num_components
         key_labels, key_alpha, rng_key = random.split(rng_key, 3)
-        given_values = {} if self._is_block else dict(init_params or {})
+        start_values = {} if self._is_block else dict(init_params or {})
         labels, weights = start_mixture(key_labels, data, slots, n)
-        if "assignments" in given_values and slots > 1:
-            labels = given_values["assignments"].astype(jnp.int32)
-        if "weights" in given_values:
-            weights = jnp.asarray(given_values["weights"], float).reshape(slots, n)
+        if "assignments" in start_values and slots > 1:
+            labels = start_values["assignments"].astype(jnp.int32)
+        if "weights" in start_values:
+            weights = jnp.asarray(start_values["weights"], float).reshape(slots, n)
         z = {self._sites["weights"]: weights if slots > 1 else weights[0]}
         if slots > 1:
             z[self._sites["assignments"]] = labels
         own = dict(z)
-        if "alpha" in given_values:
-            z["alpha"] = given_values["alpha"]
+        if "alpha" in start_values:
+            z["alpha"] = start_values["alpha"]
         elif isinstance(self._alpha, dist.Distribution):
             z["alpha"] = draw_start(key_alpha, self._alpha)
-        now, given = self._read(z, args, kwargs)
+        now, inputs = self._read(z, args, kwargs)
         if self._is_block:
             site = self._sites.get("assignments", "")
             self._check_dependents(
                 own, site, args, kwargs, lambda _, fn: isinstance(fn, TopTPlackettLuce)
             )
-        return self._state(now, given, rng_key)
+        return self._state(now, inputs, rng_key)
 
     def _sweep(self, state: GibbsState, args: tuple, kwargs: dict) -> GibbsState:
         rng_key, key_labels, key_weights, key_alpha, key_moves = random.split(state.rng_key, 5)
-        now, given = self._read(state.z, args, kwargs)
+        now, inputs = self._read(state.z, args, kwargs)
         if self._num_components > 1:
-            now = _update_labels(key_labels, now, given)
-            now = self._move_without_labels(key_moves, now, given)
-        now = _update_weights(key_weights, now, given, self._rate)  # eq. (5)
+            now = _update_labels(key_labels, now, inputs)
+            now = self._move_without_labels(key_moves, now, inputs)
+        now = _update_weights(key_weights, now, inputs, self._rate)  # eq. (5)
         now = self._update_alpha(key_alpha, now)
-        return self._state(now, given, rng_key)
+        return self._state(now, inputs, rng_key)
 
     def _move_without_labels(
-        self, key: Array, now: PlackettLuceMixture, given: Given
+        self, key: Array, now: PlackettLuceMixture, inputs: SweepInputs
     ) -> PlackettLuceMixture:
         """Move weights and shares with the labels integrated out, then draw the labels."""
-        data, (slots, num_items) = given.data, now.weights.shape
+        data, (slots, num_items) = inputs.data, now.weights.shape
         effort = choose_effort_for(
             self._num_marginal_steps, data.choices, data.num_rankings, slots, num_items
         )
-        if given.log_judges is not None or effort.num_steps == 0:
+        if inputs.log_judges is not None or effort.num_steps == 0:
             return now
         key_empty, key_scale, key_moves = random.split(key, 3)
-        # the moves are those of weights that are not normalised, and need draws in empty slots
+        # the moves need unnormalised weights, and prior draws in empty slots
         occupied = count_by_label(now.labels, slots) > 0
-        shape = jnp.broadcast_to(given.shape, (slots, num_items))
+        shape = jnp.broadcast_to(inputs.shape, (slots, num_items))
         log_scale = sample_log_gamma(key_scale, shape.sum(1))
         log_weights = jnp.log(now.weights) + log_scale[:, None]
         log_weights = jnp.where(occupied[:, None], log_weights, sample_log_gamma(key_empty, shape))
         clusters = WeightedLabels(now.labels, log_weights, jnp.zeros(slots))
-        prior = GammaWeights(given.shape)
+        prior = GammaWeights(inputs.shape)
         clusters = move_weights_without_labels(
             key_moves, clusters, now.partition, prior, data, effort
         )
@@ -311,20 +314,20 @@ class PlackettLuceGibbs(GibbsKernel):
 
     def _update_alpha(self, key: Array, now: PlackettLuceMixture) -> PlackettLuceMixture:
         """Draw α given the labels."""
-        has_prior = isinstance(self._alpha, dist.Distribution) and not self._is_block
-        if self._num_components == 1 or not has_prior:
+        prior = self._learned_prior("alpha")
+        if self._num_components == 1 or prior is None:
             return now
         sizes = count_by_label(now.labels, self._num_components)
-        alpha = update_alpha(key, now.partition, self._alpha, sizes)
+        alpha = update_alpha(key, now.partition, prior, sizes)
         return now._replace(partition=now.partition._replace(alpha=alpha))
 
-    def _state(self, now: PlackettLuceMixture, given: Given, rng_key: Array) -> GibbsState:
+    def _state(self, now: PlackettLuceMixture, inputs: SweepInputs, rng_key: Array) -> GibbsState:
         """Put the labels in order of first use, and the weights after them."""
         slots = self._num_components
-        if slots > 1 and given.log_judges is None:
+        if slots > 1 and inputs.log_judges is None:
             labels, order = canonical_order(now.labels, slots)
             now = now._replace(labels=labels, weights=now.weights[order])
-        log_joint, log_joint_rest = self._log_joint(now, given)
+        log_joint, log_joint_rest = self._log_joint(now, inputs)
         z = {self._sites["weights"]: now.weights if slots > 1 else now.weights[0]}
         if slots > 1:
             z[self._sites["assignments"]] = now.labels.astype(label_dtype(slots))
@@ -339,29 +342,32 @@ class PlackettLuceGibbs(GibbsKernel):
             z |= {"log_joint": log_joint, "log_joint_rest": log_joint_rest}
         return GibbsState(z, -log_joint, jnp.ones(()), jnp.array(False), rng_key)
 
-    def _log_joint(self, now: PlackettLuceMixture, given: Given) -> Pair:
+    def _log_joint(self, now: PlackettLuceMixture, inputs: SweepInputs) -> Pair:
         """Return log p(rankings, judges' sites, labels, weights, α), of occupied components."""
         slots, weights = self._num_components, now.weights
         sizes = count_by_label(now.labels, slots)
-        shape = jnp.broadcast_to(given.shape, weights.shape)
+        shape = jnp.broadcast_to(inputs.shape, weights.shape)
         per_cluster = gammaln(shape.sum(1)) - gammaln(shape).sum(1)
         per_cluster += jnp.sum((shape - 1.0) * jnp.log(weights), axis=1)
         log_joint = jnp.sum(jnp.where(sizes > 0, per_cluster, 0.0))
         if slots > 1:
             log_joint += now.partition.log_prob(sizes)
-            if isinstance(self._alpha, dist.Distribution) and not self._is_block:
-                log_joint += log_prior(self._alpha, now.partition.alpha)
-        membership = given.data.membership(now.labels, slots)
-        pair = add_number(log_likelihood_of(given.data, membership, weights, None), log_joint)
-        return add_number(pair, log_judges_of(now.labels, given.log_judges))
+            alpha_prior = self._learned_prior("alpha")
+            if alpha_prior is not None:
+                log_joint += log_prior(alpha_prior, now.partition.alpha)
+        membership = inputs.data.membership(now.labels, slots)
+        pair = add_number(log_likelihood_of(inputs.data, membership, weights, None), log_joint)
+        return add_number(pair, log_judges_of(now.labels, inputs.log_judges))
 
     def _potential(self, state: GibbsState, args: tuple, kwargs: dict) -> Array:
         return -self._log_joint(*self._read(state.z, args, kwargs))[0]
 
 
-def _update_labels(key: Array, now: PlackettLuceMixture, given: Given) -> PlackettLuceMixture:
+def _update_labels(
+    key: Array, now: PlackettLuceMixture, inputs: SweepInputs
+) -> PlackettLuceMixture:
     """Draw the shares of the components given the labels, then all labels given the shares."""
-    weights, data = now.weights, given.data
+    weights, data = now.weights, inputs.data
     slots = len(weights)
 
     def log_table(order: Array, num_active: Array) -> Array:
@@ -369,24 +375,24 @@ def _update_labels(key: Array, now: PlackettLuceMixture, given: Given) -> Placke
 
     sizes = count_by_label(now.labels, slots)
     labels, _ = update_labels_at_once(
-        key, now.labels, sizes, now.partition, data.row_index, log_table, given.log_judges
+        key, now.labels, sizes, now.partition, data.row_index, log_table, inputs.log_judges
     )
     return now._replace(labels=labels)
 
 
 def _update_weights(
-    key: Array, now: PlackettLuceMixture, given: Given, rate: float
+    key: Array, now: PlackettLuceMixture, inputs: SweepInputs, rate: float
 ) -> PlackettLuceMixture:
     """Draw the waiting times given the weights, then the weights given the times (eq. 5)."""
-    data, (num_components, num_items) = given.data, now.weights.shape
+    data, (num_components, num_items) = inputs.data, now.weights.shape
     membership = data.membership(now.labels, num_components)
-    shape = jnp.broadcast_to(given.shape, now.weights.shape)
+    shape = jnp.broadcast_to(inputs.shape, now.weights.shape)
     key_scale, key_times, key_weights = random.split(key, 3)
     # w = s p: the scale s is Gamma(Σ a, b), independent of p, and only p is kept
     log_scale = sample_log_gamma(key_scale, shape.sum(1)) - jnp.log(rate)
     in_play, _ = sum_times_in_play(key_times, data, membership, now.weights, None)
     chosen = times_chosen(data.choices, *membership, num_components, num_items)
-    # times for masses in p are s times those for masses in w
+    # waiting times scale with 1/weight: for masses in p they are s times those for masses in w
     log_rate = jnp.log(rate + in_play * jnp.exp(-log_scale)[:, None])
     log_weights = sample_log_gamma(key_weights, shape + chosen) - log_rate
     return now._replace(weights=normalise(log_weights))

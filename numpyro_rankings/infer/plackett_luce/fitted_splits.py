@@ -44,7 +44,7 @@ class FittedSplitDraw(NamedTuple):
     """Random numbers of the steps, with a leading axis of steps.
 
     - **splits** - whether the step is a split; else it is a merge.
-    - **uniforms** - for the first and second cluster, an unused one, and the decision.
+    - **uniforms** - for the first and the second cluster, and the decision, (steps, 3).
     - **tilts** - added to the log weights at which the two fits start, (steps, 2, K).
     - **normals** - (steps, 2, K + 1), **uniform_atoms** - (steps, 2, K), **odds** - (steps,).
     """
@@ -63,9 +63,10 @@ def draw_fitted_splits(
     """Draw splits and merges, and two random rankings for each."""
     key_uniforms, key_normals = random.split(key)
     # few calls of the generator, each of which takes long to compile
-    uniforms = random.uniform(key_uniforms, (num_steps, 7 + 2 * num_items))
+    uniforms = random.uniform(key_uniforms, (num_steps, 6 + 2 * num_items))
     normals = random.normal(key_normals, (num_steps, 3 + 2 * num_items))
-    number = (uniforms[:, :2] * len(row_index)).astype(jnp.int32)
+    of_rows, of_kind, of_step, of_atoms = jnp.split(uniforms, [2, 3, 6], axis=1)
+    number = (of_rows * len(row_index)).astype(jnp.int32)
     rows = row_index[jnp.minimum(number, len(row_index) - 1)]
     num_stages = orderings.shape[1]
 
@@ -75,11 +76,11 @@ def draw_fitted_splits(
         return jnp.zeros(num_items).at[columns].set(boost, mode="drop")
 
     return FittedSplitDraw(
-        splits=uniforms[:, 2] < 0.5,
-        uniforms=uniforms[:, 3:7],
+        splits=of_kind[:, 0] < 0.5,
+        uniforms=of_step,
         tilts=jax.vmap(jax.vmap(tilt))(orderings[rows]),
         normals=normals[:, 1:].reshape(num_steps, 2, num_items + 1),
-        uniform_atoms=uniforms[:, 7:].reshape(num_steps, 2, num_items),
+        uniform_atoms=of_atoms.reshape(num_steps, 2, num_items),
         odds=normals[:, 0],
     )
 
@@ -102,7 +103,7 @@ class Fit(NamedTuple):
 def fit(
     clusters: WeightsClusters, log_weights: Array, log_shares: Array, unseen: Array, chances: Array
 ) -> Fit:
-    """Fit two components by EM, with one of Hunter's MM steps in each, from the arguments alone.
+    """Fit two components by EM, with one of Hunter's MM steps in each, deterministically.
 
     :param log_weights: at the start, (2, K), and **log_shares**, (2,).
     :param unseen: weights of the unseen items, (2,), which stay.
@@ -127,9 +128,9 @@ def fit(
         log_shares = jnp.where(log_shares > -jnp.inf, jnp.log(sizes + 0.5), -jnp.inf)
         return (log_weights, log_shares), (chosen, information, sizes)
 
-    now, num_steps, every = (log_weights, log_shares), _FIT_STEPS, len(chances) // _ENOUGH_ROWS
-    if every > 1:
-        few, of_few = clusters.thinned(every), chances[::every]
+    now, num_steps, stride = (log_weights, log_shares), _FIT_STEPS, len(chances) // _ENOUGH_ROWS
+    if stride > 1:
+        few, of_few = clusters.thinned(stride), chances[::stride]
         of_few *= chances.sum() / jnp.maximum(of_few.sum(), 1e-30)
         now, _ = jax.lax.scan(
             lambda now, _: (step(few, of_few, now)[0], None), now, None, length=_ROUGH_STEPS
@@ -166,24 +167,24 @@ def around(fitted: Fit, which: int, clusters: WeightsClusters) -> Around:
     )
 
 
-def draw_around(normals: Array, uniform_atoms: Array, law: Around) -> Array:
+def draw_around(normals: Array, uniform_atoms: Array, proposal: Around) -> Array:
     """Draw log weights, -inf where there is no atom, (K,)."""
-    change = jnp.sqrt(law.variance) * normals[:-1] + jnp.sqrt(law.of_all) * normals[-1]
-    return jnp.where(uniform_atoms < law.is_atom, law.center + change, -jnp.inf)
+    change = jnp.sqrt(proposal.variance) * normals[:-1] + jnp.sqrt(proposal.of_all) * normals[-1]
+    return jnp.where(uniform_atoms < proposal.is_atom, proposal.center + change, -jnp.inf)
 
 
-def log_density_around(log_weights: Array, law: Around) -> Array:
+def log_density_around(log_weights: Array, proposal: Around) -> Array:
     """Return the log density of log weights, (K,)."""
     is_atom = log_weights > -jnp.inf
-    off = jnp.where(is_atom, log_weights, law.center) - law.center
-    precision = jnp.where(is_atom, 1.0 / law.variance, 0.0)
+    off = jnp.where(is_atom, log_weights, proposal.center) - proposal.center
+    precision = jnp.where(is_atom, 1.0 / proposal.variance, 0.0)
     total = precision.sum()
     mean = jnp.sum(off * precision) / jnp.maximum(total, 1e-30)
     square = jnp.sum((off - mean) ** 2 * precision)
-    square += mean**2 * total / (1.0 + law.of_all * total)
-    log_normal = -0.5 * (square + jnp.log1p(law.of_all * total))
-    each = -0.5 * jnp.log(2.0 * math.pi * law.variance) + jnp.log(law.is_atom)
-    return log_normal + jnp.sum(jnp.where(is_atom, each, jnp.log1p(-law.is_atom)))
+    square += mean**2 * total / (1.0 + proposal.of_all * total)
+    log_normal = -0.5 * (square + jnp.log1p(proposal.of_all * total))
+    each = -0.5 * jnp.log(2.0 * math.pi * proposal.variance) + jnp.log(proposal.is_atom)
+    return log_normal + jnp.sum(jnp.where(is_atom, each, jnp.log1p(-proposal.is_atom)))
 
 
 def log_odds_around(fitted: Fit) -> tuple[Array, Array]:
@@ -211,20 +212,22 @@ class _Two(NamedTuple):
     density: Array
 
 
-def _fit_pair(two: Array, at: _Two, target: Target, slots: Array, draw: FittedSplitDraw) -> Fit:
+def _fit_pair(
+    fits_two: Array, state: _Two, target: Target, slots: Array, draw: FittedSplitDraw
+) -> Fit:
     """Fit two components to the rankings of c, or one to the rankings of c and d.
 
-    :param two: which of these.
+    :param fits_two: whether to fit two components, ().
     """
-    of_both = at.weights + jax.nn.log_softmax(at.log_shares)[:, None]
-    parent = jnp.where(two, at.weights[0], jnp.logaddexp(*of_both))
-    least = jnp.maximum(parent.max(), -30.0) - 10.0  # an item that is no atom yet may become one
-    start = jnp.maximum(parent, least) + jnp.where(two, draw.tilts, 0.0)
-    start_shares = jnp.where(two | (jnp.arange(2) == 0), 0.0, -jnp.inf)
-    parts = jnp.exp(at.log_shares)[:, None] * at.rows
-    parts = jnp.where(two & (jnp.arange(2) == 1)[:, None], 0.0, parts)
+    of_both = state.weights + jax.nn.log_softmax(state.log_shares)[:, None]
+    parent = jnp.where(fits_two, state.weights[0], jnp.logaddexp(*of_both))
+    least = jnp.maximum(parent.max(), -30.0) - 10.0  # items that are not atoms may become atoms
+    start = jnp.maximum(parent, least) + jnp.where(fits_two, draw.tilts, 0.0)
+    start_shares = jnp.where(fits_two | (jnp.arange(2) == 0), 0.0, -jnp.inf)
+    parts = jnp.exp(state.log_shares)[:, None] * state.rows
+    parts = jnp.where(fits_two & (jnp.arange(2) == 1)[:, None], 0.0, parts)
     row_counts = target.large.row_counts
-    chances = jnp.where(row_counts > 0, row_counts * parts.sum(0) / at.density, 0.0)
+    chances = jnp.where(row_counts > 0, row_counts * parts.sum(0) / state.density, 0.0)
     clusters = target.clusters
     assert isinstance(clusters, WeightsClusters)
     return fit(clusters, start, start_shares, clusters.unseen[slots], chances)
@@ -239,21 +242,21 @@ def fitted_split_or_merge(target: Target, now: Mixture, draw: FittedSplitDraw) -
     c, d, possible = choose_slots(target, now.log_shares, kind, draw.uniforms)
     slots = jnp.stack([c, d])
     old = _Two(now.parameters[slots], now.log_shares[slots], now.table[slots], now.density)
-    there = _fit_pair(splits, old, target, slots, draw)
+    forward_fit = _fit_pair(splits, old, target, slots, draw)
 
     # draw around that fit: c and d, or c alone
     new_c, new_d = (
-        draw_around(draw.normals[k], draw.uniform_atoms[k], around(there, k, clusters))
+        draw_around(draw.normals[k], draw.uniform_atoms[k], around(forward_fit, k, clusters))
         for k in range(2)
     )
-    mean, scale = log_odds_around(there)
+    mean, scale = log_odds_around(forward_fit)
     log_odds = now.log_shares[c] - now.log_shares[d]
     log_odds = jnp.where(splits, mean + scale * draw.odds, log_odds)
     pair = pair_of((c, d, possible), now.log_shares, kind, log_odds)
     weights = jnp.stack([new_c, jnp.where(splits, new_d, old.weights[1])])
     change, log_accept = propose_change(target, now, slots, weights, pair.log_shares)
     new = _Two(weights, pair.log_shares[slots], change.rows, change.density)
-    back = _fit_pair(~splits, new, target, slots, draw)
+    reverse_fit = _fit_pair(~splits, new, target, slots, draw)
 
     def log_density_of_two(weights: Array, fitted: Fit) -> Array:
         both = sum(log_density_around(weights[k], around(fitted, k, clusters)) for k in range(2))
@@ -262,9 +265,11 @@ def fitted_split_or_merge(target: Target, now: Mixture, draw: FittedSplitDraw) -
     def log_density_of_one(weights: Array, fitted: Fit) -> Array:
         return log_density_around(weights, around(fitted, 0, clusters))
 
-    log_split = log_density_of_one(old.weights[0], back) - log_density_of_two(weights, there)
-    log_merge = log_density_of_two(old.weights, back) - log_density_of_one(weights[0], there)
+    log_split = log_density_of_one(old.weights[0], reverse_fit)
+    log_split -= log_density_of_two(weights, forward_fit)
+    log_merge = log_density_of_two(old.weights, reverse_fit)
+    log_merge -= log_density_of_one(weights[0], forward_fit)
     log_accept += jnp.where(splits, log_split + pair.log_split, log_merge - pair.log_split)
     possible &= jnp.abs(log_odds) < _MOST_LOG_ODDS
-    accepted = possible & (jnp.log(draw.uniforms[3]) < log_accept)
+    accepted = possible & (jnp.log(draw.uniforms[2]) < log_accept)
     return apply_change(now, change, accepted)

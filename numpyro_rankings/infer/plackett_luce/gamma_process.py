@@ -29,7 +29,7 @@ LEAST_SIGMA = 1e-3  # below, float32 cannot hold ln(α/σ)/σ; the gamma process
 
 
 class PoolWeights(NamedTuple):
-    """What a sweep changes: the weights of the K listed items and of all others.
+    """State of a sweep: the weights of the K listed items and of all others.
 
     - **weights** - (K,), and **unseen** - (), normalised together.
     - **log_total** - log of the sum of all weights before, ().
@@ -145,7 +145,7 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
             return ""
         return f"unseen {float(z['unseen_weight']):.1e}, log joint {float(log_joint_of(z)):.1f}"
 
-    # -- what a sweep is given -----------------------------------------------------------------
+    # -- inputs of a sweep ---------------------------------------------------------------------
 
     def _alpha_of(self, z: dict, args: tuple, kwargs: dict) -> Array:
         """Return α; as a block, that of the user's model."""
@@ -156,12 +156,6 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         trace = self._sites_of_model(values, args, kwargs)
         return jnp.asarray(trace["process_concentration"]["value"], float)
 
-    @property
-    def _alpha_prior(self) -> dist.Distribution | None:
-        """Prior of α, None if it is fixed or another block's."""
-        has_prior = isinstance(self._alpha, dist.Distribution) and not self._is_block
-        return self._alpha if has_prior else None
-
     # -- the chain -----------------------------------------------------------------------------
 
     def _init(
@@ -169,17 +163,17 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
     ) -> GibbsState:
         rankings, data = self._data(args, kwargs)
         key_alpha, rng_key = random.split(rng_key)
-        given = {} if self._is_block else dict(init_params or {})
-        alpha = draw_start(key_alpha, given.get("alpha", self._alpha))
+        start_values = {} if self._is_block else dict(init_params or {})
+        alpha = draw_start(key_alpha, start_values.get("alpha", self._alpha))
         chosen = _times_chosen(data, rankings.num_items).astype(float)
-        # in proportion to the choices, the unseen items as if chosen once; 1 minus the other
-        # shares could round to 0
+        # in proportion to the choices, the unseen items as if chosen once. Not computed as 1 - Σ,
+        # which could round to 0
         each = 1.0 / (chosen.sum() + 1.0)
-        weights = jnp.asarray(given.get("weights", chosen * each), float)
-        unseen = jnp.asarray(given.get("unseen_weight", each), float)
+        weights = jnp.asarray(start_values.get("weights", chosen * each), float)
+        unseen = jnp.asarray(start_values.get("unseen_weight", each), float)
         z = {"weights": weights, "unseen_weight": unseen}
         if self._sigma > 0:
-            z["total_weight"] = jnp.asarray(given.get("total_weight", 1.0), float)
+            z["total_weight"] = jnp.asarray(start_values.get("total_weight", 1.0), float)
         if self._is_block:
             own = dict(z)
             self._check_dependents(own, "", args, kwargs, lambda name, _: name in SITES_OF_DATA, 2)
@@ -224,14 +218,15 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
 
     def _draw_alpha(self, key: Array, now: PoolWeights, times: WaitingTimes) -> Array:
         """Draw α with w_* integrated out: ∝ α^K e^{-ψ(ΣZ)}. w_* is drawn next."""
-        if self._alpha_prior is None:
+        prior = self._learned_prior("alpha")
+        if prior is None:
             return now.alpha
         # ψ(ΣZ)/α. With a tiny α the times exceed the range of float32, but their logarithms do not
         exponent = jnp.logaddexp(0.0, times.log_total - jnp.log(self._tau))
         if self._sigma > 0:
             exponent = self._tau**self._sigma * jnp.expm1(self._sigma * exponent) / self._sigma
         number = jnp.sum(times.chosen > 0)
-        return update_concentration(key, now.alpha, self._alpha_prior, number, exponent)
+        return update_concentration(key, now.alpha, prior, number, exponent)
 
     def _draw_log_unseen(
         self, key: Array, now: PoolWeights, times: WaitingTimes
@@ -270,8 +265,9 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         weights, unseen, total = z["weights"], z["unseen_weight"], z.get("total_weight")
         log_joint = log_gamma_process(weights, unseen, total, alpha, self._tau, self._sigma)
         membership = _one_cluster(data)
-        if self._alpha_prior is not None:
-            log_joint += log_prior(self._alpha_prior, alpha)
+        prior = self._learned_prior("alpha")
+        if prior is not None:
+            log_joint += log_prior(prior, alpha)
         likelihood = log_likelihood_of(data, membership, weights[None], unseen[None])
         return add_number(likelihood, log_joint)
 
@@ -294,7 +290,7 @@ def _draw_times(key: Array, now: PoolWeights, data: PlackettLuceData) -> Waiting
     """Draw the waiting times of all choices, and sum them."""
     weights, unseen = now.weights[None], now.unseen[None]
     in_play, total = sum_times_in_play(key, data, _one_cluster(data), weights, unseen)
-    # masses of choices are those of the normalised weights times the total
+    # waiting times scale with 1/weight: divide by the total, with which the weights are multiplied
     return WaitingTimes(
         chosen=_times_chosen(data, len(now.weights)),
         log_in_play=jnp.log(in_play[0]) - now.log_total,

@@ -1,4 +1,9 @@
-"""Moves of Plackett–Luce clusters with the labels integrated out, see ``mixture/label_free.py``."""
+"""Moves of Plackett–Luce clusters with the labels integrated out, see ``mixture/label_free.py``.
+
+Clusters are split in two ways: a step proposes random weights around those of the cluster
+(:func:`draw_steps`; ``target.py`` has their density), and a fitted split proposes weights around
+those that EM fits (``fitted_splits.py``).
+"""
 
 from typing import NamedTuple
 
@@ -29,46 +34,52 @@ from numpyro_rankings.ops.choices import Choices, can_be_designed, cells_if_tabl
 _WEIGHTS, _SHARE, _SPLIT, _MERGE = range(4)
 _KINDS = np.array([_WEIGHTS] * 2 + [_SHARE] * 2 + [_SPLIT, _MERGE] * 2)
 _KINDS_OF_FIXED_NUMBER = _KINDS[:4]
-# What pays in a sweep that is otherwise cheap, with a table of rows and sets of items and without:
-# for a trajectory, rows times slots times stages; for all steps of a sweep, rows.
+# Limits of the work of a sweep, with and without a table of rows and sets of items: for a
+# trajectory, rows times slots times stages; for all steps of a sweep, rows.
 _MOST_IN_TRAJECTORY, _MOST_ROWS = (2**18, 2**15), (2**19, 2**18)
 # A fitted split evaluates up to four dozen rows with their slopes, a step evaluates one.
 _STEPS_A_FITTED_SPLIT, _MOST_FITTED_SPLITS = 50, 8
 _MOST_NORMALS = 2**22  # that the steps of a sweep may need
-_LEAST_FLIPS, _MOST_FLIPS = 0.02, 0.5  # chance that an atom of one cluster is no atom of the other
+_LEAST_FLIPS, _MOST_FLIPS = 0.02, 0.5  # range of the chance that a split adds or removes an atom
 
 
 def draw_steps(
     key: Array, num_steps: int, num_items: int, kinds: np.ndarray, prior: WeightsPrior
 ) -> StepDraw:
-    """Draw the random numbers of steps of all sizes, because the right scale is unknown.
+    """Draw the random numbers of steps.
+
+    Step sizes are drawn log-uniformly, because the right scale is unknown. ``log_offspring`` in
+    ``target.py`` is the density of a new cluster that is drawn here.
 
     :param kinds: to choose from.
     """
     key_uniforms, key_normals = random.split(key)
     # few calls of the generator, each of which takes long to compile
     uniforms = random.uniform(key_uniforms, (num_steps, 9 + 2 * num_items))
-    of_step, of_flips, of_atoms = jnp.split(uniforms, [9, 9 + num_items], axis=1)
-    kind = choose_kinds(of_step[:, 0], kinds)
-    splits = kind >= _SPLIT  # and merges, their reverse: a new cluster is tried further away
-    item = jnp.minimum((of_step[:, 1] * num_items).astype(jnp.int32), num_items - 1)
+    of_choices, of_step, of_flips, of_atoms = jnp.split(uniforms, [5, 9, 9 + num_items], axis=1)
+    of_kind, of_item, of_moves, of_chance, of_scale = of_choices.T
+    kind = choose_kinds(of_kind, kinds)
+    # a new cluster is tried further away; a merge is the reverse of a split
+    splits_or_merges = kind >= _SPLIT
+    item = jnp.minimum((of_item * num_items).astype(jnp.int32), num_items - 1)
     is_one = item[:, None] == jnp.arange(num_items)
-    moves_all = of_step[:, 2] < 0.5
+    moves_all = of_moves < 0.5
     chance = jnp.zeros(num_steps)
     if prior.has_zeros:
-        chance = log_uniform(of_step[:, 3], _LEAST_FLIPS, _MOST_FLIPS)
-    of_family = WeightsDraw(
+        chance = log_uniform(of_chance, _LEAST_FLIPS, _MOST_FLIPS)
+    weights_draw = WeightsDraw(
         moves=is_one | moves_all[:, None],
         flip_chance=chance,
         flips=of_flips < chance[:, None],
+        # log of Exponential(rate); log_offspring in target.py has this density
         log_atoms=jnp.log(-jnp.log1p(-of_atoms) / prior.rate),
     )
     return StepDraw(
         kind=Kind(kind == _SPLIT, kind == _MERGE, kind == _SHARE),
-        uniforms=of_step[:, 5:],
-        scale=log_uniform(of_step[:, 4], jnp.where(splits, 0.3, 0.02), 2.0),
+        uniforms=of_step,
+        scale=log_uniform(of_scale, jnp.where(splits_or_merges, 0.3, 0.02), 2.0),
         normals=random.normal(key_normals, (num_steps, num_items + 1)),
-        family=of_family,
+        family=weights_draw,
     )
 
 
@@ -83,7 +94,7 @@ def choose_effort_for(
 
 
 class WeightedLabels(NamedTuple):
-    """What the moves change, and the weights of the unseen items.
+    """State of the moves, and the weights of the unseen items.
 
     - **labels** - (N,).
     - **log_weights** - (C, K), not normalised, -inf where there is no atom.
@@ -106,9 +117,10 @@ def move_weights_without_labels(
 ) -> WeightedLabels:
     """Move the larger clusters with the labels integrated out, then draw their labels.
 
-    :param now: clusters without rankings must be draws from the prior.
+    :param now: empty slots must hold draws from the prior.
     :param largest_minimum: m is at most this, by default N/200.
-    :return: labels and log weights. Slots that have become empty hold leftovers.
+    :return: labels and log weights. Slots that have become empty hold arbitrary values, which the
+        caller must replace.
     """
     num_items, choices = now.log_weights.shape[1], data.choices
     is_process = partition.num_components is None

@@ -55,7 +55,7 @@ def draw_clusters(
     key_counts, key_weights = random.split(key)
     mean = scales.phi * jnp.append(root, root_unseen)
     counts = sample_atom_counts(key_counts, jnp.tile(mean, (num_slots, 1)), 0.0)
-    # the unseen items have α more mass
+    # the shape of the unseen items is increased by α
     shape = counts.at[:, -1].add(scales.alpha)
     weights = _gamma_or_zero(key_weights, shape, tau + scales.phi)
     return weights[:, :-1], jnp.maximum(weights[:, -1], _LEAST_UNSEEN)
@@ -107,7 +107,7 @@ def update_measures(
         exponent = y0 + jnp.log1p(x0 / tau)
         alpha = update_concentration(keys[0], alpha, alpha_prior, number, exponent)
     root_unseen = jnp.exp(sample_log_gamma(keys[1], alpha)) / (tau + x0)
-    # from here on the last column is for the unseen items: never chosen, and of α more mass
+    # from here on the last column is for the unseen items: never chosen, and shape increased by α
     in_play = jnp.append(times.in_play, times.total[:, None], axis=1)
     chosen = jnp.pad(times.chosen, ((0, 0), (0, 1)))
     more = jnp.append(jnp.zeros(number), alpha)
@@ -176,7 +176,7 @@ def update_common_scale(
         return jax.tree.map(lambda x: x * factor, measures), scales.phi / factor
 
     def log_density(step: Array) -> Array:
-        # of the logarithms of all that moves, so there is no Jacobian
+        # density of the logarithms, hence no Jacobian
         (root, root_unseen, atoms, unseen), phi = scaled(step)
         log_density = scales.alpha * jnp.log(root_unseen) - tau * (root.sum() + root_unseen)
         each = log_atoms(atoms, root, phi, tau).sum(1) - step * jnp.sum(atoms > 0, axis=1)

@@ -1,4 +1,4 @@
-"""What the kernels with an endless pool of items share."""
+"""Base class of the kernels with an endless pool of items."""
 
 from typing import Any
 

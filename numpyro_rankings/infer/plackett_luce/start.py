@@ -12,7 +12,7 @@ from numpyro_rankings.infer.plackett_luce.waiting_times import normalise, sum_ti
 from numpyro_rankings.ops.choices import log_choice_likelihoods, times_chosen
 
 _START_ITERATIONS = 200  # of EM, before the first sweep
-_MOST_STARTS, _MOST_CELLS = 20, 4_000_000_000  # of EM in a mixture; cells that all may evaluate
+_MOST_STARTS, _MOST_CELLS = 20, 4_000_000_000  # limits: starts; cells evaluated by all starts
 _SEED_BOOST = 1.0  # log weight for each place of a seed ranking
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import gammaln
 
-from numpyro_rankings.infer.mixture.target import Pair, Path, Proposal, StepDraw, relative
+from numpyro_rankings.infer.mixture.target import ClusterPair, Path, Proposal, StepDraw, relative
 from numpyro_rankings.ops.choices import (
     Choices,
     counts_of_cells,
@@ -30,11 +30,15 @@ class WeightsPrior(Protocol):
 
     @property
     def rate(self) -> Array | float:
-        """Rate of an atom that appears independently of others."""
+        """Rate of the gamma prior of an atom with one count.
+
+        New atoms are proposed from Exponential(rate), and ``fit`` uses the rate, with ``shape``, as
+        the prior of all weights.
+        """
 
     @property
     def shape(self) -> Array:
-        """Mean weights times that rate, (K,)."""
+        """Prior mean of the weights times the rate, (K,)."""
 
     def log_density(self, log_weights: Array) -> Array:
         """Return the log density of log weights, (W, K), -inf where there is no atom: (W,)."""
@@ -102,8 +106,7 @@ class WeightsClusters(NamedTuple):
     """Likelihood, prior and proposals of Plackett–Luce clusters.
 
     The parameters are log weights, (W, K), not normalised, -inf where there is no atom. The weights
-    of the unseen items do not change. Slots without rankings have them too, as draws from their
-    prior, for clusters to come.
+    of the unseen items do not change. Empty slots hold prior draws of them.
 
     - **unseen** - weight of all unlisted items in each slot, (W,).
     - **prior** - of the weights, and **log_beta** - log β, ().
@@ -134,7 +137,7 @@ class WeightsClusters(NamedTuple):
     def log_prior(self, parameters: Array) -> Array:
         return self.prior.log_density(parameters) + self.log_beta
 
-    def propose(self, parameters: Array, pair: Pair, draw: StepDraw) -> Proposal:
+    def propose(self, parameters: Array, pair: ClusterPair, draw: StepDraw) -> Proposal:
         """Propose weights around those of c; in a merge, evaluate those of d around c."""
         splits, merges, trades = pair.kind
         of_family: WeightsDraw = draw.family
@@ -193,7 +196,7 @@ class WeightsClusters(NamedTuple):
         return chosen, chosen - weights * in_play
 
     def thinned(self, every: int) -> "WeightsClusters":
-        """Return the same with only every so many of the rows."""
+        """Return the clusters with every k-th row only, k being ``every``."""
         return self._replace(
             choices=jax.tree.map(lambda x: x[::every], self.choices),
             cells=None if self.cells is None else self.cells[:, ::every],
@@ -214,7 +217,11 @@ def _relative_weights(log_weights: Array, unseen: Array) -> tuple[Array, Array]:
 def log_offspring(
     log_weights: Array, parent: Array, scale: Array, flip_chance: Array, rate: Array | float
 ) -> Array:
-    """Return the log density of the log weights of a cluster around its parent's, both (K,)."""
+    """Return the log density of the log weights of a cluster around its parent's, both (K,).
+
+    ``draw_steps`` in ``label_free.py`` draws from it: an atom of the parent moves by a normal step
+    or disappears, and the weight of an item that is no atom appears as Exponential(rate).
+    """
     is_atom, of_parent = log_weights > -jnp.inf, parent > -jnp.inf
     log_same, log_flip = jnp.log1p(-flip_chance), jnp.log(jnp.maximum(flip_chance, 1e-30))
     log_density = jnp.where(is_atom == of_parent, log_same, log_flip)

@@ -22,7 +22,7 @@ from numpyro_rankings.ops.choices import (
 )
 from numpyro_rankings.ops.sampling import sample_log_gamma
 
-_COST_OF_GAMMA = 8  # of a gamma draw, in exponential draws
+_COST_OF_GAMMA = 8  # cost of a gamma draw relative to an exponential draw
 
 
 def draw_times(key: Array | None, counts: Array, masses: Array) -> Array:

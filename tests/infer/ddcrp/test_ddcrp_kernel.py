@@ -376,7 +376,7 @@ def test_bad_data():
         run(LINE, GENERAL, given={"assignments": jnp.zeros(3, int)})
     with pytest.raises(TypeError, match="and nothing else"):
         run(LINE, GENERAL, 3)
-    with pytest.raises(TypeError, match=r"of the DataFrame give \.to_numpy\(\)"):
+    with pytest.raises(TypeError, match=r"to_numpy\(\) instead of a DataFrame"):
         run(LINE, pd.DataFrame(GENERAL))
     with pytest.raises(ValueError, match="a dictionary by site, got list"):
         run(LINE, GENERAL, given=[1, 2])

@@ -25,7 +25,7 @@ from numpyro_rankings.infer.mixture.label_free import Effort, choose_large_clust
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.mixture.steps import choose_pair
-from numpyro_rankings.infer.mixture.target import Kind, Mixture, Target
+from numpyro_rankings.infer.mixture.target import ClusterPair, Kind, Mixture, Target
 from numpyro_rankings.infer.mixture.trajectory import move_along_trajectory
 from numpyro_rankings.infer.plackett_luce.data import as_data
 from numpyro_rankings.infer.plackett_luce.fitted_splits import (
@@ -40,6 +40,7 @@ from numpyro_rankings.infer.plackett_luce.label_free import (
     WeightedLabels,
     move_weights_without_labels,
 )
+from numpyro_rankings.infer.plackett_luce.label_free import draw_steps as draw_weight_steps
 from numpyro_rankings.infer.plackett_luce.measures import Scales, draw_clusters
 from numpyro_rankings.infer.plackett_luce.target import (
     GammaWeights,
@@ -56,6 +57,10 @@ from numpyro_rankings.ops.choices import (
 RANKINGS = [[0, 1, 2], [0], [3, 1], [3, 2, 0, 1]]
 GAMMA = dist.Gamma(2.0, 1.5)
 CHAINS, DRAWS = 100, 200
+LISTS = [0, 0, 1, 0]  # of one item each
+ROOT, UNSEEN = np.array([0.9, 0.4]), 0.3
+SCALES = Scales(jnp.array(0.7), jnp.array(1.6), jnp.array(1.3))
+TAU = 0.8
 
 
 def conjugate(theta, left):
@@ -128,13 +133,15 @@ def test_more_clusters_than_seats(monkeypatch):
     assert max(found.values()) < 6.0, found
 
 
-def test_rearrangements_have_the_density_that_is_used():
-    draws = draw_steps(jax.random.key(0), 20_000, (3, 1), np.array([0]), False).family
+@pytest.mark.parametrize("kind", [0, 4], ids=["change", "split"])
+def test_rearrangements_have_the_density_that_is_used(kind):
+    draws = draw_steps(jax.random.key(0), 20_000, (3, 1), np.array([kind]), False).family
     orders = np.asarray(draws.rearrangement)
     np.testing.assert_array_equal(np.sort(orders, axis=1), np.tile(np.arange(3), (20_000, 1)))
     every = np.array([[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
     inversions = np.array([0, 1, 1, 2, 2, 3])
     dispersal = np.asarray(draws.dispersal, np.float64)[:, None]
+    assert np.any(dispersal == 0.0)  # uniform centers
     probs = np.exp(-dispersal * inversions - np.asarray(draws.log_constant)[:, None])
     np.testing.assert_allclose(probs.sum(1), 1.0, rtol=1e-5)
     found = (orders[:, None] == every).all(-1).mean(0)
@@ -142,10 +149,76 @@ def test_rearrangements_have_the_density_that_is_used():
     assert np.all(np.abs(found - probs.mean(0)) < 5 * error)
 
 
-LISTS = [0, 0, 1, 0]  # of one item each
-ROOT, UNSEEN = np.array([0.9, 0.4]), 0.3
-SCALES = Scales(jnp.array(0.7), jnp.array(1.6), jnp.array(1.3))
-TAU = 0.8
+def pair_of_first_two(name):
+    """A split of the cluster in slot 0 into slot 1, or their merger."""
+    kind = Kind(*(jnp.array(name == one) for one in ("split", "merge", "trade")))
+    zero = jnp.zeros(())
+    return ClusterPair(kind, jnp.array(0), jnp.array(1), jnp.array(True), jnp.zeros(2), zero, zero)
+
+
+def proposals_of(clusters, parameters, draws):
+    """Proposals of splits of the first cluster, and of mergers with what the splits proposed."""
+
+    def merge(draw, offspring):
+        both = jax.tree.map(lambda x, y: x.at[1].set(y), parameters, offspring)
+        return clusters.propose(both, pair_of_first_two("merge"), draw)
+
+    split = jax.vmap(lambda draw: clusters.propose(parameters, pair_of_first_two("split"), draw))
+    proposals = split(draws)
+    return proposals, jax.vmap(merge)(draws, proposals.parameters)
+
+
+def test_new_mallows_clusters_have_the_density_that_is_used():
+    """θ is log-normal around that of the parent, and the center a Mallows draw around it."""
+    data = as_mallows_data(Rankings.from_orderings([[0, 1, 2, 3]], num_items=4))
+    clusters = MallowsClusters(data, PerStage(GAMMA), jnp.zeros(()))
+    center, theta = np.array([2, 0, 3, 1]), np.array([0.5, 1.0, 2.0])
+    parameters = MallowsParameters(
+        jnp.tile(jnp.asarray(center, jnp.int32), (2, 1)), jnp.tile(jnp.asarray(theta), (2, 1))
+    )
+    draws = draw_steps(jax.random.key(1), 5000, (4, 3), np.array([4]), False)
+    proposals, mergers = proposals_of(clusters, parameters, draws)
+    centers, thetas = (np.asarray(x, np.float64) for x in proposals.parameters)
+    scale = np.asarray(draws.scale, np.float64)[:, None]
+    z = np.log(thetas / theta) / scale
+    assert stats.kstest(z.ravel(), "norm").pvalue > 1e-5
+    expected = stats.lognorm(scale, scale=theta).logpdf(thetas).sum(1)
+    places = np.argsort(center)[centers.astype(int)]
+    inversions = sum(places[:, i] > places[:, j] for i in range(4) for j in range(i + 1, 4))
+    d = np.asarray(draws.family.dispersal, np.float64)
+    constant = sum(np.log(np.exp(-np.outer(d, np.arange(m + 1))).sum(1)) for m in (1, 2, 3))
+    expected -= d * inversions + constant
+    np.testing.assert_allclose(proposals.log_density, expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(mergers.log_density, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_new_weights_have_the_density_that_is_used():
+    """An atom stays and moves, or disappears; an item that is no atom may become one."""
+    rate, size = TAU + float(SCALES.phi), 20_000
+    prior = PittWalkerWeights(jnp.asarray(ROOT), SCALES.phi, TAU)
+    clusters = WeightsClusters(jnp.ones(2), prior, 0.0, None, None, None)
+    parameters = jnp.array([[0.4, -jnp.inf], [0.0, 0.0]])
+    draws = draw_weight_steps(jax.random.key(2), size, 2, np.array([2]), prior)
+    assert bool(jnp.all(draws.kind.splits))
+    proposals, mergers = proposals_of(clusters, parameters, draws)
+    log_weights = np.asarray(proposals.parameters, np.float64)
+    scale = np.asarray(draws.scale, np.float64)
+    flip = np.asarray(draws.family.flip_chance, np.float64)
+    is_atom = log_weights > -np.inf
+    chance = np.stack([1 - flip, flip], axis=1)
+    error = np.sqrt((chance * (1 - chance)).mean(0) / size)
+    assert np.all(np.abs(is_atom.mean(0) - chance.mean(0)) < 5 * error)
+    stayed, appeared = is_atom.T
+    moved = (log_weights[stayed, 0] - 0.4) / scale[stayed]
+    assert stats.kstest(moved, "norm").pvalue > 1e-5
+    weights = np.exp(log_weights[appeared, 1])
+    assert stats.kstest(weights, stats.expon(scale=1 / rate).cdf).pvalue > 1e-5
+    expected = np.log(np.where(is_atom, chance, 1 - chance)).sum(1)
+    expected[stayed] += stats.norm(0.4, scale[stayed]).logpdf(log_weights[stayed, 0])
+    # of the log weight: the density of the weight times the weight
+    expected[appeared] += stats.expon(scale=1 / rate).logpdf(weights) + np.log(weights)
+    np.testing.assert_allclose(proposals.log_density, expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(mergers.log_density, expected, rtol=1e-3, atol=1e-3)
 
 
 def marginal_of_cluster(block, lacking=None):

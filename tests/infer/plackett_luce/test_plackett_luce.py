@@ -532,7 +532,7 @@ def test_chains_of_a_mixture_start_at_the_same_mode():
 
 
 BAD = {
-    "shape": ({"shape": 0.0}, "shape must be positive"),
+    "shape": ({"shape": 0.0}, "shape must be a positive number"),
     "shape of a matrix": ({"shape": np.ones((2, 2))}, "shape must be a number or have shape"),
     "rate": ({"rate": -1.0}, "rate must be a positive number"),
     "rate a prior": ({"rate": dist.Gamma(1.0, 1.0)}, "rate must be a number"),

@@ -1,4 +1,4 @@
-"""What a sweep of the Mallows kernels changes, and what it is given."""
+"""State and inputs of a sweep of the Mallows kernels."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from numpyro_rankings.infer.mixture.prior import PartitionPrior
 
 
 class MallowsMixture(NamedTuple):
-    """What a sweep changes.
+    """State of a sweep.
 
     - **labels** - (N,) int32.
     - **center** - (C, n), and **concentration** - (C, T), of the clusters.
@@ -23,8 +23,8 @@ class MallowsMixture(NamedTuple):
     partition: PartitionPrior
 
 
-class Given(NamedTuple):
-    """What a sweep is given.
+class SweepInputs(NamedTuple):
+    """Inputs of a sweep.
 
     - **data** - the rankings.
     - **prior** - of θ, at the current values of its parameters.
