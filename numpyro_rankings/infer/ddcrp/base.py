@@ -137,7 +137,7 @@ class LinkGibbs(GibbsKernel):
         """The kernel's sites before the first sweep.
 
         :param start: initial values by site, given by the user.
-        :param current: of which the sites are those of :meth:`_blank`.
+        :param current: with the sites of :meth:`_blank`.
         """
 
     @abstractmethod

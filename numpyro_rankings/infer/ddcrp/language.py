@@ -61,7 +61,7 @@ class DDCRPLanguageGibbs(LinkGibbs):
         distribution.
     :param init: initial value of an unknown :math:`G_0`: ``"singletons"``, a draw given a table for
         each point, or ``"prior"``, a draw from its prior. Initial links do not matter.
-    :param model: a user's model, of which the kernel is then a block in
+    :param model: your own model, in which the kernel is a block of
         :class:`numpyro.infer.Gibbs`: its site ``links`` must be a
         :class:`~numpyro_rankings.distributions.DistanceDependentCRP`, its first argument the
         symbols, and its likelihood that of

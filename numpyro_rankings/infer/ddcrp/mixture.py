@@ -68,7 +68,7 @@ class DDCRPGibbs(LinkGibbs):
         points allow it; ``"prior"``, links drawn from it; or give ``init_params={"links": links}``,
         or ``{"assignments": labels}``, in which case each cluster is linked as ``"one"`` links all
         points.
-    :param model: a user's model, of which the kernel is then a block in
+    :param model: your own model, in which the kernel is a block of
         :class:`numpyro.infer.Gibbs`: its site ``links`` must be a
         :class:`~numpyro_rankings.distributions.DistanceDependentCRP`, its first argument the data,
         and its likelihood that of :func:`~numpyro_rankings.models.ddcrp_mixture`.

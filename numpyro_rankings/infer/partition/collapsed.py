@@ -59,7 +59,7 @@ class CollapsedGibbs(PartitionKernel):
     :param init: initial partition. ``"sequential"`` seats the points in turn by their predictive
         probability, ``"one"`` is one cluster, ``"singletons"`` one cluster for each point; or give
         ``init_params={"assignments": labels}``.
-    :param model: a user's model, of which the kernel is then a block in
+    :param model: your own model, in which the kernel is a block of
         :class:`numpyro.infer.Gibbs`: its site ``assignments`` must be a
         :class:`~numpyro_rankings.distributions.ChineseRestaurantProcess` with this
         ``max_clusters``, its first argument the data, and its likelihood that of the family, as in

@@ -81,7 +81,7 @@ class PermutationGibbs(PartitionKernel):
     :param max_clusters: number of slots. ``overflow`` is true of a draw for which more clusters
         were drawn; the exact form then draws again among at most that many, the others reject.
     :param init: initial partition, ``"sequential"``, ``"one"`` or ``"singletons"``.
-    :param model: a user's model, of which the kernel is then a block.
+    :param model: your own model, in which the kernel is a block.
     :param sites: another name for the site ``assignments`` of that model.
 
     **References:**

@@ -36,7 +36,7 @@ class SplitMerge(PartitionKernel):
     :param max_clusters: number of slots. A split that is accepted when all slots are full is not
         made, and ``overflow`` is true of that draw.
     :param init: initial partition, ``"sequential"``, ``"one"`` or ``"singletons"``.
-    :param model: a user's model, of which the kernel is then a block.
+    :param model: your own model, in which the kernel is a block.
     :param sites: another name for the site ``assignments`` of that model.
 
     **References:**
