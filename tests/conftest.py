@@ -14,7 +14,8 @@ pytest.register_assert_rewrite("helpers")
 
 _cache = Path(os.environ.get("NUMPYRO_RANKINGS_TEST_CACHE", Path(tempfile.gettempdir())))
 jax.config.update("jax_compilation_cache_dir", str(_cache / "numpyro_rankings_test_cache"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+# small programs too: they are most of them, and other files and workers compile the same ones
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 # for chains and rows of data on several devices, as tests/compiled/ has them
 jax.config.update("jax_num_cpu_devices", 4)
 

@@ -53,6 +53,7 @@ def lists_of(rows, items, stages, equal=False):
     return [one, *some[1:]]
 
 
+LISTS = [[0, 1], [1, 0, 2], [2], [1, 2]]
 # chains, slots, rankings
 SHAPES = {
     "1": (1, 1, Rankings.from_orderings([[1, 0]], num_items=2)),
@@ -61,7 +62,7 @@ SHAPES = {
     "4": (4, 4, Rankings.from_orderings(lists_of(4, 4, 4), num_items=4)),
     "8": (8, 8, Rankings.from_orderings(lists_of(8, 8, 8), num_items=8)),
     "mixed": (3, 2, Rankings.from_orderings(lists_of(8, 4, 2), num_items=4)),
-    "rows are chains": (4, 1, Rankings.from_orderings(lists_of(4, 3, 2), num_items=3)),
+    "rows are chains": (4, 1, Rankings.from_orderings(LISTS, num_items=3)),
     "one row": (4, 2, Rankings.from_orderings([[1, 0]], num_items=3, counts=[4])),
     "two items": (4, 4, Rankings.from_orderings(lists_of(4, 2, 1), num_items=2)),
     "one stage": (3, 4, Rankings.from_orderings([[0], [1], [2]], num_items=3, counts=[2, 1, 1])),
@@ -150,15 +151,16 @@ def test_sweeps_of_points(name, size):
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "shape"),
     [
-        pytest.param(name, marks=[] if name == "plackett-luce" else [pytest.mark.slow])
-        for name in CHEAP | COSTLY
+        # the quick tests share their data, and thereby what is compiled op by op
+        ("plackett-luce", "rows are chains"),
+        *(pytest.param(name, "4", marks=pytest.mark.slow) for name in CHEAP | COSTLY),
     ],
 )
-def test_sweeps_on_four_devices(name):
+def test_sweeps_on_four_devices(name, shape):
     """Chains on devices of their own, and rows of the data on several."""
-    chains, slots, rankings = SHAPES["4"]
+    chains, slots, rankings = SHAPES[shape]
     forms = ("one chain", "parallel", "sharded")
     kernel = (CHEAP | COSTLY)[name](slots)
     assert set(forms) <= set(compiled_forms(kernel, (rankings,), chains))
@@ -266,8 +268,7 @@ FAULTS = {wrong_axis: 4, dropped_mask: 3, forgotten_entry: 13}
     [pytest.param(one, marks=[] if one is dropped_mask else [pytest.mark.slow]) for one in FAULTS],
 )
 def test_faults_of_the_compiled_form_are_found(fault, monkeypatch):
-    lists = [[0, 1], [1, 0, 2], [2], [1, 2]]
-    rankings = Rankings.from_orderings(lists, num_items=FAULTS[fault])
+    rankings = Rankings.from_orderings(LISTS, num_items=FAULTS[fault])
     forms = ("one chain", "vectorized")
     compare = partial(compare_sweeps, args=(rankings,), forms=forms, most_plain=1)
     assert_agrees(compare(PlackettLuceGibbs()))

@@ -9,6 +9,7 @@ import numpyro
 import numpyro.distributions as dist
 import optax
 import pytest
+from helpers.densities import log_density_at
 from jax import random
 from numpyro.infer import (
     MCMC,
@@ -110,7 +111,7 @@ def test_svi_with_optax(rankings, guide):
 
 def test_subsampling_is_unbiased(rankings):
     values = {"theta": jnp.asarray(THETA)}
-    full = float(log_density(model, (rankings,), {}, values)[0])
+    full = float(log_density_at(model, rankings)(values))
 
     def minibatch(key):
         seeded = numpyro.handlers.seed(model, key)
@@ -127,7 +128,7 @@ def test_masked_voters_do_not_count(rankings):
             numpyro.sample("ranking", rd.GeneralizedMallows(CENTER, THETA), obs=rankings)
 
     mask = np.arange(60) < 13
-    total = log_density(masked, (mask,), {}, {})[0]
+    total = log_density_at(masked, mask)({})
     expected = rd.GeneralizedMallows(CENTER, THETA).log_prob(rankings[:13]).sum()
     assert float(total) == pytest.approx(float(expected), rel=1e-5)
 
@@ -137,8 +138,8 @@ def enumerated_density(model, *args, values):
     from numpyro.contrib.funsor import config_enumerate, enum, log_density
 
     # one dimension is that of the voters, those to its left are for what is summed out
-    seeded = numpyro.handlers.seed(config_enumerate(model), random.key(0))
-    return log_density(enum(seeded, first_available_dim=-2), args, {}, values)[0]
+    seeded = enum(numpyro.handlers.seed(config_enumerate(model), random.key(0)), -2)
+    return jax.jit(lambda values: log_density(seeded, args, {}, values)[0])(values)
 
 
 CENTERS = np.stack([CENTER, CENTER[::-1]])
@@ -170,7 +171,7 @@ def test_enumerated_labels_are_the_marginal_mixture():
         dist.Categorical(probs=jnp.array([0.7, 0.3])),
         rd.GeneralizedMallows.kendall(CENTERS, values["theta"], length=3),
     )
-    expected = mixture.log_prob(rankings).sum() - values["theta"].sum()
+    expected = jax.jit(mixture.log_prob)(rankings).sum() - values["theta"].sum()
     assert float(enumerated) == pytest.approx(float(expected), rel=1e-5)
 
 
@@ -212,7 +213,7 @@ def test_partition_prior_in_a_model():
     assert drawn["labels"].shape == (20, 7)
     assert bool(rd.constraints.canonical_labels(drawn["labels"]).all())
     site = {name: value[0] for name, value in drawn.items() if name != "value"}
-    assert np.isfinite(log_density(clusters, (7, drawn["value"][0]), {}, site)[0])
+    assert np.isfinite(log_density_at(clusters, 7, drawn["value"][0])(site))
 
 
 def test_permutation_by_enumerating_its_index():

@@ -1,7 +1,6 @@
 """Partitions and links term by term: priors, marginal likelihoods, grids of hyperparameters."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from scipy.special import roots_jacobi
@@ -26,13 +25,13 @@ def log_marginals(family, data):
         return log_marginals_of_weights(family, data)
     points = family.statistics(data)
     size = len(jax.tree.leaves(points)[0])
-    subsets = [[i for i in range(size) if code >> i & 1] for code in range(2**size)]
-    found = {}
-    for subset in subsets[1:]:
-        labels = jnp.array([0 if i in subset else 1 for i in range(size)])
-        cluster = family.of_clusters(points, labels, 2)
-        found[tuple(subset)] = float(family.log_marginal(cluster)[0])
-    return found
+    is_in = np.arange(1, 2**size)[:, None] >> np.arange(size) & 1
+
+    def log_marginal(labels):
+        return family.log_marginal(family.of_clusters(points, labels, 2))[0]
+
+    values = jax.jit(jax.lax.map, static_argnums=0)(log_marginal, 1 - is_in)
+    return {tuple(np.flatnonzero(row)): float(x) for row, x in zip(is_in, values, strict=True)}
 
 
 def log_marginals_of_weights(family, data):

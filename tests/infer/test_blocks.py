@@ -163,13 +163,16 @@ def test_potential_of_a_block_with_outcomes(num_components):
     siblings = {"mass": 1.3, "rate": 0.8, "mean": jnp.array([0.4, -1.0, 2.0, 0.1])}
     centers = jnp.array([[0, 1, 2], [2, 0, 1], [1, 0, 2], [0, 2, 1]])
     theta = jnp.array([[0.5, 1.0], [0.2, 0.3], [1.5, 0.1], [0.7, 0.9]])
-    potentials, densities = [], []
-    for labels in ([0, 1, 1], [0, 1, 0], [1, 0, 0], [1, 1, 0]):  # of the same slots
-        own = {"z": jnp.array(labels), "sigma": centers, "theta": theta}
+
+    @jax.jit
+    def both(labels):
+        own = {"z": labels, "sigma": centers, "theta": theta}
         state = namedtuple("SimpleState", "z")(own)
-        potentials.append(block._potential(state, (data,), {GIBBS_SITES_KWARG: siblings}))
-        densities.append(log_density(model, (data,), {}, {**own, **siblings})[0])
-    potentials, densities = np.array(potentials), np.array(densities)
+        potential = block._potential(state, (data,), {GIBBS_SITES_KWARG: siblings})
+        return potential, log_density(model, (data,), {}, {**own, **siblings})[0]
+
+    same_slots = ([0, 1, 1], [0, 1, 0], [1, 0, 0], [1, 1, 0])
+    potentials, densities = np.array([both(np.array(labels)) for labels in same_slots]).T
     np.testing.assert_allclose(potentials - potentials[0], densities[0] - densities, atol=1e-4)
 
 

@@ -10,6 +10,7 @@ import numpyro
 import numpyro.distributions as dist
 import pandas as pd
 import pytest
+from helpers.densities import log_density_at
 from helpers.enumeration import discrepancies, partitions
 from helpers.exact_partitions import components, grid, log_marginals, log_restaurant
 from helpers.link_kernels import (
@@ -28,7 +29,6 @@ from helpers.link_kernels import (
 )
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
-from numpyro.infer.util import log_density
 
 import numpyro_rankings.distributions as rd
 from numpyro_rankings.components import (
@@ -91,24 +91,27 @@ def test_links_summed_over_given_the_partition(distances, decay, scale):
     assert goes_back
     reach = as_link_weights(neighbors, decay(scale).log(values))
     hyper = LinkPrior(jnp.asarray(0.6), jnp.asarray(scale), reach)
-    log_probs = np.array(jax.vmap(lambda c: log_links(c, hyper).sum())(jnp.asarray(EVERY)))
-    labels = np.array(jax.vmap(links_to_partition)(jnp.asarray(EVERY)))
+    log_probs = np.array(jax.jit(jax.vmap(lambda c: log_links(c, hyper).sum()))(EVERY))
+    labels = np.array(jax.jit(jax.vmap(links_to_partition))(EVERY))
+    log_terms = jax.jit(lambda links, z: log_terms_of_scale(goes_back, links, z, hyper).sum())
+    draw = jax.jit(
+        jax.vmap(
+            lambda key, links, z: update_links_given_partition(key, True, links, z, reach),
+            (0, None, None),
+        )
+    )
     code = labels @ 4 ** np.arange(4)
     keys = random.split(random.key(0), 4000)
     for chosen in np.unique(code):
         mine = code == chosen
         total = np.logaddexp.reduce(log_probs[mine])
-        example = jnp.asarray(EVERY[mine][np.argmax(log_probs[mine])])
-        given = jnp.asarray(labels[mine][0])
-        found = float(log_terms_of_scale(goes_back, example, given, hyper).sum())
+        example, given = EVERY[mine][np.argmax(log_probs[mine])], labels[mine][0]
+        found = float(log_terms(example, given))
         if total == -np.inf:
             assert found == -np.inf
             continue
         assert found == pytest.approx(total, abs=1e-5)
-        drawn = jax.vmap(
-            lambda key, c=example, z=given: update_links_given_partition(key, True, c, z, reach)
-        )
-        places = np.asarray(drawn(keys)) @ 4 ** np.arange(3, -1, -1)
+        places = np.asarray(draw(keys, example, given)) @ 4 ** np.arange(3, -1, -1)
         counts = np.bincount(places, minlength=256)[mine]
         assert counts.sum() == 4000
         expected = 4000 * np.exp(log_probs[mine] - total)
@@ -225,10 +228,10 @@ def test_log_joint_is_the_density_of_the_model(name):
     labels = np.asarray(samples["assignments"], int)
     np.testing.assert_array_equal(labels[::300], [components(x) for x in samples["links"][::300]])
     np.testing.assert_array_equal(samples["num_clusters"], labels.max(1) + 1)
+    expected = log_density_at(mcmc.sampler.model, data, distances)
     for draw in np.linspace(0, len(potential) - 1, 4, dtype=int):
         z = {site: value[draw] for site, value in samples.items()}
-        expected, _ = log_density(mcmc.sampler.model, (data, distances), {}, z)
-        assert float(z["log_joint"]) == pytest.approx(float(expected), rel=1e-5, abs=1e-4)
+        assert float(z["log_joint"]) == pytest.approx(float(expected(z)), rel=1e-5, abs=1e-4)
 
 
 @pytest.mark.slow
@@ -268,7 +271,7 @@ def test_links_of_many_points():
         for k in range(8):
             z = {name: value[k] for name, value in draws[-1].items()}
             assert components(z["links"]) == tuple(np.asarray(z["assignments"], int))
-            expected, _ = log_density(kernel.model, (data, given), {}, z)
+            expected = log_density_at(kernel.model, data, given)(z)
             assert float(z["log_joint"]) == pytest.approx(float(expected), rel=1e-4)
     assert draws[0]["num_clusters"][-1] < 60
 

@@ -11,6 +11,7 @@ import numpyro
 import numpyro.distributions as dist
 import pandas as pd
 import pytest
+from helpers.densities import log_density_at
 from helpers.enumeration import discrepancies, partitions
 from helpers.exact_partitions import log_marginals, log_restaurant
 from helpers.partition_kernels import (
@@ -26,7 +27,6 @@ from helpers.partition_kernels import (
 )
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
-from numpyro.infer.util import log_density
 from scipy.special import gammaln
 from scipy.stats import binom
 
@@ -118,9 +118,10 @@ def test_log_joint_is_the_density_of_the_model(name):
     np.testing.assert_array_equal(samples["num_clusters"], labels.max(1) + 1)
     accept = np.asarray(mcmc.get_extra_fields()["accept_prob"])
     assert np.all((accept >= 0) & (accept <= 1 + 1e-6))
+    log_density = log_density_at(mcmc.sampler.model, data)
     for draw in np.linspace(0, len(potential) - 1, 4, dtype=int):
         z = {site: value[draw] for site, value in samples.items()}
-        expected, _ = log_density(mcmc.sampler.model, (data,), {}, z)
+        expected = log_density(z)
         assert float(z["log_joint"]) == pytest.approx(float(expected), rel=1e-5, abs=1e-4)
     again = pickle.loads(pickle.dumps(mcmc))
     np.testing.assert_array_equal(again.get_samples()["alpha"], samples["alpha"])
@@ -221,7 +222,7 @@ def test_nine_points_by_all_partitions():
     best = int(np.argmax(probs))
     share = (labels == tables[best]).all(-1).mean(1)
     z = {"assignments": jnp.array(tables[best])}
-    log_joint, _ = log_density(kernel.model, (NEAL,), {}, z)
+    log_joint = log_density_at(kernel.model, NEAL)(z)
     error = share.std(ddof=1) / 10 / share.mean()
     assert abs(float(log_joint) - np.log(share.mean()) - log_total) < 6 * error
 
@@ -327,7 +328,7 @@ def test_blocks_of_draws_are_one_at_a_time(monkeypatch):
 
     data = np.random.default_rng(0).normal(size=(100, 1)) * 2
     draws = []
-    for blocks in ((1, 1), (2, 8), (32, 512)):
+    for blocks in ((1, 1), (2, 8)):
         monkeypatch.setattr(collapsed, "_BLOCKS", blocks)
         mcmc = MCMC(
             CollapsedGibbs(GAUSS, 2.0, max_clusters=20),
@@ -435,7 +436,8 @@ def test_probability_of_chains():
     from numpyro_rankings.infer.partition.segments import log_chain_table
 
     pairs = np.random.default_rng(2).normal(size=(5, 5))
-    table = np.asarray(log_chain_table(jnp.array(pairs)))
+    chain_table = jax.jit(log_chain_table)
+    table = np.asarray(chain_table(pairs))
     for s in range(5):
         for e in range(s, 5):
             expected = sum(
@@ -444,13 +446,13 @@ def test_probability_of_chains():
             )
             assert table[e, s] == pytest.approx(expected, abs=1e-4)
     labels = jnp.array([2, 0, 2, 2, 0])
-    draw = jax.vmap(lambda key: order_by_chains(key, labels, jnp.array(pairs), 3))
+    draw = jax.jit(jax.vmap(lambda key: order_by_chains(key, labels, jnp.array(pairs), 3)))
     orders = np.asarray(draw(random.split(random.key(9), 20_000)))
     seen, counts = np.unique(orders, axis=0, return_counts=True)
     assert len(seen) == 2 * 6 * 2
     for order, count in zip(seen, counts, strict=True):
         log_prob = -np.log(2 * 3 * 2)
-        of_order = np.asarray(log_chain_table(jnp.array(pairs[order][:, order])))
+        of_order = np.asarray(chain_table(pairs[order][:, order]))
         bounds = [0, 2, 5] if labels[order[0]] == 0 else [0, 3, 5]
         log_prob += sum(of_order[e - 1, s] for s, e in pairwise(bounds))
         prob = np.exp(log_prob)

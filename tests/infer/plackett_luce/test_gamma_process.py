@@ -6,11 +6,11 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from helpers.densities import log_density_at
 from helpers.enumeration import discrepancies
 from helpers.lists import log_prob_twin, simplex
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
-from numpyro.infer.util import log_density
 from scipy import stats
 from scipy.special import gammaln
 
@@ -251,9 +251,10 @@ def test_items_that_are_not_listed(sigma):
     assert samples["weights"].shape == (6, 2)
     total = samples["weights"].sum(1) + samples["unseen_weight"]
     np.testing.assert_allclose(total, 1.0, atol=1e-6)
+    log_density = log_density_at(kernel.model, table())
     for draw in range(6):
         z = {site: value[draw] for site, value in samples.items()}
-        expected, _ = log_density(kernel.model, (table(),), {}, z)
+        expected = log_density(z)
         assert float(z["log_joint"]) == pytest.approx(float(expected), rel=1e-4)
     jitted = MCMC(kernel, jit_model_args=True, **settings)
     with pytest.raises(ValueError, match="of_listed_items"):
@@ -316,6 +317,6 @@ def test_flat_prior():
     assert abs(means[0].mean() - means[1].mean()) < 5 * error
     z = {name: value[0, -1] for name, value in samples.items()}
     kernel = GammaProcessPlackettLuceGibbs(flat)
-    log_joint, _ = log_density(kernel.model, (rankings,), {}, z)
+    log_joint = log_density_at(kernel.model, rankings)(z)
     state = kernel.init(random.key(0), 0, z, (rankings,), {})
     assert float(state.z["log_joint"]) == pytest.approx(float(log_joint), rel=1e-4)
