@@ -10,7 +10,11 @@ import jax
 import numpy as np
 import numpyro.distributions as dist
 import pytest
-from helpers.fabricated import fabricated_mcmc
+from helpers.fabricated import (
+    fabricated_mcmc,
+    fabricated_partition_mcmc,
+    fabricated_weights_mcmc,
+)
 from helpers.lists import log_prob_twin
 from numpyro.infer import MCMC
 
@@ -42,8 +46,13 @@ def rankings():
     return Rankings.from_orderings(LISTS, num_items=4, items=NAMES, counts=[6, 4, 5, 2, 1])
 
 
-@pytest.fixture(scope="module")
-def fitted(rankings):
+REAL = pytest.param(True, marks=pytest.mark.slow)  # runs that take long to compile
+
+
+@pytest.fixture(scope="module", params=[False, REAL])
+def fitted(rankings, request):
+    if not request.param:
+        return fabricated_mcmc(rankings, num_slots=12, chains=CHAINS, draws=DRAWS)
     mcmc = MCMC(
         SliceGibbs(alpha=dist.Gamma(1.0, 1.0), max_clusters=12, num_marginal_steps=0),
         num_warmup=10,
@@ -267,13 +276,19 @@ def test_arviz_finds_numpyro_whatever_was_imported_first():
 # -- Plackett–Luce -------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=["mixture", "gamma-process"])
+@pytest.fixture(
+    scope="module",
+    params=["fabricated", "gamma-process", pytest.param("mixture", marks=pytest.mark.slow)],
+)
 def weighted(request):
     items = ["Ann", "Bob", "Cid", "Dee", "Eve"]
     rankings = Rankings.from_orderings(
         [[0, 1, 3], [3, 1], [4]], num_items=5, items=items, counts=[6, 4, 5]
     )
     kernel = PlackettLuceGibbs(num_components=4, alpha=dist.Gamma(1.0, 1.0), num_marginal_steps=0)
+    if request.param == "fabricated":
+        mcmc = fabricated_weights_mcmc(rankings, num_components=4, chains=CHAINS, draws=DRAWS)
+        return mcmc, rankings, to_inference_data(mcmc, rankings)
     if request.param == "gamma-process":
         kernel = GammaProcessPlackettLuceGibbs(dist.Gamma(1.0, 1.0))
     mcmc = MCMC(
@@ -365,8 +380,13 @@ def _run(kernel, *args):
     return mcmc
 
 
-@pytest.fixture(scope="module", params=["cycle", "links"])
+@pytest.fixture(
+    scope="module",
+    params=["fabricated", "links", pytest.param("cycle", marks=pytest.mark.slow)],
+)
 def partitioned(request):
+    if request.param == "fabricated":
+        return fabricated_partition_mcmc([0, 0, 0, 1, 1, 1], chains=CHAINS, draws=DRAWS)
     if request.param == "links":
         apart = np.abs(np.arange(6.0)[:, None] - np.arange(6.0))
         return _run(DDCRPGibbs(GAUSS, GAMMA, exponential_decay(GAMMA)), POINTS, apart)
@@ -434,7 +454,7 @@ def test_what_partitions_do_not_have_is_refused(partitioned, fitted, rankings):
 
 
 def test_overflow_of_partitions_names_the_argument():
-    mcmc = _run(CollapsedGibbs(GAUSS, 50.0, max_clusters=2), POINTS)
+    mcmc = fabricated_partition_mcmc([0, 0, 0, 1, 1, 1], overflow=0.2)
     with pytest.warns(UserWarning, match="raise max_clusters"):
         data = to_inference_data(mcmc)
     assert data["posterior"]["point"].values.tolist() == list(range(6))

@@ -503,23 +503,26 @@ def test_expand_mask_and_plate(distribution):
     expanded = d.expand((3, *d.batch_shape))
     value = expanded.sample(random.key(0))
     assert value.shape == (3, *d.batch_shape, *d.event_shape)
-    log_prob = expanded.log_prob(value)
-    np.testing.assert_allclose(log_prob, d.log_prob(value), rtol=1e-6)
-    mask = np.zeros(log_prob.shape, bool)
+    mask = np.zeros((3, *d.batch_shape), bool)
     mask.flat[0] = True
-    masked = expanded.mask(mask).log_prob(value)
-    np.testing.assert_allclose(masked, np.where(mask, log_prob, 0), rtol=1e-6)
-    event = d.expand((3, *d.batch_shape)).to_event(1)
-    assert event.log_prob(value).shape == log_prob.shape[:-1]
+
+    @jax.jit
+    def densities(value):
+        total = numpyro.infer.util.log_density(model, (value,), {}, {})[0]
+        masked, event = expanded.mask(mask), d.expand((3, *d.batch_shape)).to_event(1)
+        return total, *(each.log_prob(value) for each in (expanded, d, masked, event))
 
     def model(value=None):
         with numpyro.plate("outer", 3, dim=-1 - len(d.batch_shape)):
             numpyro.sample("x", d, obs=value)
 
-    total = numpyro.infer.util.log_density(model, (value,), {}, {})[0]
+    total, log_prob, plain, masked, event = densities(value)
+    np.testing.assert_allclose(log_prob, plain, rtol=1e-6)
+    np.testing.assert_allclose(masked, np.where(mask, log_prob, 0), rtol=1e-6)
+    assert event.shape == log_prob.shape[:-1]
     assert float(total) == pytest.approx(float(log_prob.sum()), rel=1e-5)
-    drawn = numpyro.handlers.trace(numpyro.handlers.seed(model, 0)).get_trace()["x"]["value"]
-    assert drawn.shape == value.shape
+    trace = numpyro.handlers.trace(numpyro.handlers.seed(model, 0)).get_trace
+    assert jax.eval_shape(lambda: trace()["x"]["value"]).shape == value.shape
 
 
 def test_pytree_jit_and_vmap(distribution):
@@ -538,7 +541,8 @@ def test_pytree_jit_and_vmap(distribution):
         jax.jit(lambda d, x: d.log_prob(x))(through_jit, value), expected, rtol=1e-5
     )
     values = d.sample(random.key(1), (3,))
-    np.testing.assert_allclose(jax.vmap(d.log_prob)(values), d.log_prob(values), rtol=1e-5)
+    each, at_once = jax.jit(lambda x: (jax.vmap(d.log_prob)(x), d.log_prob(x)))(values)
+    np.testing.assert_allclose(each, at_once, rtol=1e-5)
     assert expected.dtype == jnp.float32
     assert not d.has_rsample
     assert not d.has_enumerate_support

@@ -342,6 +342,8 @@ def test_no_overflow_no_warning():
 def test_to_arviz():
     import arviz as az
 
+    posterior = to_inference_data(fitted("slice-one-population"), table())["posterior"]
+    assert posterior["concentration"].shape == (*size_of("slice-one-population"), 1, 3)
     # ArviZ 1.x leaves the log likelihood out unless asked
     idata = az.from_numpyro(fitted("slice-one-population"), log_likelihood=True)
     assert idata.posterior["center"].shape == (*size_of("slice-one-population"), 1, 4)

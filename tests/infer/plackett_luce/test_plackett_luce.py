@@ -356,7 +356,8 @@ def block_twin(lists, shape, offered=None):
     return joint.sum(), joint @ points / joint.sum(), joint @ points**2 / joint.sum()
 
 
-@pytest.mark.parametrize("subsets", [False, True])
+# without choice sets ``test_xla.py`` has the same quickly
+@pytest.mark.parametrize("subsets", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_one_population_by_quadrature(subsets):
     shape = np.array([0.7, 1.5, 2.0])
     lists, counts = [[0, 1, 2], [1], [2, 0]], [2, 3, 1]
