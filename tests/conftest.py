@@ -49,6 +49,38 @@ def _float32():
     assert not jax.config.jax_enable_x64
 
 
+# Where the code under test is this package's alone, JAX converts no types silently. It does
+# elsewhere, for NumPyro's inference relies on it, and so do our products of counts and floats.
+_STRICT_TYPES = (
+    "ops",
+    "components",
+    "datasets/test_datasets.py",
+    "distributions/test_ddcrp.py",
+    "distributions/test_distributions.py",
+    "test_partitions.py",
+    "test_predictive_checks.py",
+    "test_rankings.py",
+)
+# Nor does it add axes in ``ops``. NumPyro's distributions rely on that, and the rest of the package
+# means it: (…, n) and (n,) broadcast.
+_STRICT_RANKS = ("ops",)
+
+
+def _is_among(request, paths):
+    path = request.path.relative_to(Path(__file__).parent)
+    return any(path.is_relative_to(one) for one in paths)
+
+
+@pytest.fixture(autouse=True)
+def _strict_promotion(request):
+    """Refuse silent conversions of types and ranks, but in tests marked ``loose``."""
+    is_loose = request.node.get_closest_marker("loose") is not None
+    types = "strict" if _is_among(request, _STRICT_TYPES) and not is_loose else "standard"
+    ranks = "raise" if _is_among(request, _STRICT_RANKS) and not is_loose else "allow"
+    with jax.numpy_dtype_promotion(types), jax.numpy_rank_promotion(ranks):
+        yield
+
+
 _MOST_MAPS = 30_000
 
 

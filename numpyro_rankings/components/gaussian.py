@@ -58,7 +58,8 @@ class _Gaussian(Family):
         between = self._times(cluster.size * share, self._squares(step))
         scatter = cluster.scatter - other.scatter - between
         # a single point has no scatter, whatever rounding leaves
-        return Moments(jnp.where(some, size, 0.0), mean, self._times(size > 1.5, scatter))
+        is_more = (size > 1.5).astype(float)
+        return Moments(jnp.where(some, size, 0.0), mean, self._times(is_more, scatter))
 
     def of_clusters(self, points: Moments, labels: Array, num_clusters: int) -> Moments:
         size = sum_by_label(points.size, labels, num_clusters)
@@ -260,7 +261,7 @@ class NormalInverseWishart(_Gaussian):
         number, df, _, factor = self._posterior(cluster)
         log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
         # ln Γ_d(ν_n/2) / Γ_d(ν/2), without the part that cancels against |Ψ_n|
-        start = 0.5 * (self.df - jnp.arange(d))
+        start = 0.5 * (self.df - jnp.arange(d, dtype=float))
         gammas = jnp.sum(log_gamma_ratio(start, half[..., None]), axis=-1)
         log_marginal = gammas - half * d * (math.log(math.pi) + jnp.log(df))
         log_marginal -= half * log_det

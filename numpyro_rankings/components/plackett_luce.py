@@ -74,7 +74,7 @@ class PlackettLuceWeights(AugmentedFamily):
         rows = jnp.asarray(data.row_index, jnp.int32)
         orderings, n = jnp.asarray(data.orderings)[rows], data.num_items
         listed = orderings[..., None] == jnp.arange(n)
-        before = jnp.cumsum(listed, axis=1) - listed > 0
+        before = jnp.cumsum(listed, axis=1) > listed.astype(int)
         offered = jnp.ones((1, 1, n), bool)
         if data.choice_sets is not None:
             offered = jnp.asarray(data.choice_sets)[rows][:, None]

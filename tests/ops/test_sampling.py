@@ -188,13 +188,16 @@ def test_slice_sample_forgets_its_start():
     assert stats.kstest(np.asarray(x, np.float64), stats.norm.cdf).pvalue > 1e-5
 
 
-def test_strict_promotion():
-    one, m = jnp.ones(3), jnp.array([1, 4, 9])
+def test_draws_are_in_single_precision():
+    one, m = np.ones(3, np.float32), np.array([1, 4, 9], np.int32)
     key = random.key(8)
-    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
-        theta = sample_concentration(key, one, 2.0 * one, m)
-        code = sample_truncated_geometric(key, theta, m)
-        moved = slice_sample(key, theta, lambda x, d: -d, one)
+    theta, code, moved = jax.eval_shape(
+        lambda: (
+            sample_concentration(key, one, 2.0 * one, m),
+            sample_truncated_geometric(key, one, m),
+            slice_sample(key, one, lambda x, d: -d, one),
+        )
+    )
     assert theta.shape == code.shape == moved.shape == (3,)
     assert theta.dtype == moved.dtype == jnp.float32
 
