@@ -46,7 +46,7 @@ from numpyro_rankings.infer import (
     logistic_decay,
     window_decay,
 )
-from numpyro_rankings.infer.mixture.prior import RestaurantPrior
+from numpyro_rankings.infer.mixture.prior import PartitionPrior
 
 
 def clusters_of_points(size, clusters, dimension, spread, seed=0):
@@ -579,7 +579,7 @@ def samplers(args):
             # both by the probability of the partition
             partitions = mcmc.get_samples()["assignments"].astype(jnp.int32)
             points = as_points(family, documents)
-            process = RestaurantPrior(jnp.ones(()), jnp.zeros(()))
+            process = PartitionPrior(jnp.ones(()))
 
             @jax.jit
             def score(z, points=points, process=process):
