@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from numpyro_rankings import _xla
+from numpyro_rankings._lazy import mend_numpyro
 from numpyro_rankings._version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     )
 
 _xla.set_flag()
+mend_numpyro()
 
 # Names are imported when first used, so that the command line answers --help quickly.
 _HOMES = {

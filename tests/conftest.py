@@ -6,6 +6,7 @@ import zlib
 from pathlib import Path
 
 import jax
+import numpyro  # noqa: F401 - before ArviZ 1.x, which would leave a lazy one in its place
 import pytest
 
 import numpyro_rankings  # noqa: F401 - sets what XLA has to be told before it is used

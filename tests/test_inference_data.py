@@ -261,16 +261,25 @@ def test_importing_the_package_loads_neither_arviz_nor_matplotlib():
     assert out.stdout.strip() == "[]"
 
 
-def test_arviz_finds_numpyro_whatever_was_imported_first():
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import arviz; from numpyro.infer import MCMC; import numpyro_rankings.inference_data",
+        "import arviz; import numpyro.distributions; import numpyro_rankings",
+        "import arviz; from numpyro_rankings.distributions import GeneralizedMallows",
+        "import numpyro_rankings, arviz; from numpyro_rankings.infer import SliceGibbs",
+    ],
+)
+def test_numpyro_is_whole_whatever_was_imported_first(imports):
     import subprocess
     import sys
 
     code = (
-        "import arviz; from numpyro.infer import MCMC; import numpyro_rankings.inference_data\n"
-        "import numpyro; print(numpyro.infer.initialization.init_to_sample.__name__)"
+        f"{imports}\n"
+        "import numpyro; numpyro.infer.initialization; numpyro.distributions.distribution; print(1)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "init_to_sample"
+    assert out.stdout.strip() == "1"
 
 
 # -- Plackett–Luce -------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from jax import Array
 from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import is_prng_key
 
-from numpyro_rankings._lazy import mend_numpyro_infer
+from numpyro_rankings._lazy import mend_numpyro
 from numpyro_rankings._xla import warn_of_wrong_sums
 from numpyro_rankings.infer.blocks import ModelReader
 from numpyro_rankings.infer.checks import check_arguments, check_start_scale, check_start_values
@@ -25,7 +25,7 @@ from numpyro_rankings.infer.not_finite import (
 )
 from numpyro_rankings.rankings import Rankings
 
-mend_numpyro_infer()
+mend_numpyro()
 
 _SCALES = ("alpha", "phi", "gamma", "decay_scale")
 
