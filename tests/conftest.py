@@ -44,6 +44,38 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if is_in(item)]
 
 
+# The tests of what surrounds the samplers: files, figures, words, refusals. XLA compiles for them in
+# two thirds of the time, and without most of its optimizations. What is proved of the samplers is
+# proved of the programs that users run.
+_NOT_OPTIMIZED = (
+    "cli",
+    "datasets",
+    "infer/test_blocks.py",
+    "infer/test_finite.py",
+    "infer/test_priors.py",
+    "report",
+    "run",
+    "summaries",
+    "test_docs.py",
+    "test_inference_data.py",
+    "test_plots.py",
+    "test_point_estimates.py",
+    "test_prediction.py",
+    "test_predictive_checks.py",
+    "test_relabeling.py",
+)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    """Switch XLA's optimizations off and on."""
+    is_off = _is_among(item, _NOT_OPTIMIZED)
+    if jax.config.jax_disable_most_optimizations != is_off:
+        jax.clear_caches()  # what other tests have compiled
+        jax.config.update("jax_disable_most_optimizations", is_off)
+    return (yield)
+
+
 @pytest.fixture(autouse=True)
 def _float32():
     """The library is written for JAX's default precision, and tested in it."""
@@ -67,8 +99,9 @@ _STRICT_TYPES = (
 _STRICT_RANKS = ("ops",)
 
 
-def _is_among(request, paths):
-    path = request.path.relative_to(Path(__file__).parent)
+def _is_among(item, paths):
+    """Whether a test, or the request of its fixture, is in one of these files or folders."""
+    path = item.path.relative_to(Path(__file__).parent)
     return any(path.is_relative_to(one) for one in paths)
 
 
