@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if is_in(item)]
 
 
-# The tests of what surrounds the samplers: files, figures, words, refusals. XLA compiles for them in
+# Tests of what surrounds the samplers: files, figures, words, refusals. XLA compiles for them in
 # two thirds of the time, and without most of its optimizations. What is proved of the samplers is
 # proved of the programs that users run.
 _NOT_OPTIMIZED = (
