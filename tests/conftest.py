@@ -66,13 +66,17 @@ _NOT_OPTIMIZED = (
 )
 
 
+_IS_OFF = pytest.StashKey[bool]()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item, nextitem):
     """Switch XLA's optimizations off and on."""
     is_off = _is_among(item, _NOT_OPTIMIZED)
-    if jax.config.jax_disable_most_optimizations != is_off:
+    if item.config.stash.get(_IS_OFF, False) != is_off:
         jax.clear_caches()  # what other tests have compiled
         jax.config.update("jax_disable_most_optimizations", is_off)
+        item.config.stash[_IS_OFF] = is_off
     return (yield)
 
 
