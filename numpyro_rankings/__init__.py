@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpyro_rankings.predictive_checks import posterior_predictive_checks
     from numpyro_rankings.rankings import Rankings, RankingsError
     from numpyro_rankings.relabeling import relabel_samples
+    from numpyro_rankings.run import Run, StoreError
     from numpyro_rankings.self_check import check
     from numpyro_rankings.summaries import (
         cluster_profiles,
@@ -45,6 +46,8 @@ mend_numpyro()
 _HOMES = {
     "Rankings": "rankings",
     "RankingsError": "rankings",
+    "Run": "run",
+    "StoreError": "run",
     "adjusted_rand_index": "partitions",
     "check": "self_check",
     "cluster_profiles": "summaries",
@@ -75,6 +78,8 @@ _HOMES = {
 __all__ = [
     "Rankings",
     "RankingsError",
+    "Run",
+    "StoreError",
     "adjusted_rand_index",
     "check",
     "cluster_profiles",

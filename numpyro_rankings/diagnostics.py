@@ -1,5 +1,6 @@
 """Diagnostics of a run: R-hat and ESS of quantities that do not depend on labels, and a verdict."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -44,24 +45,40 @@ def diagnostics_table(data: Any) -> "pd.DataFrame":
         the chains differ (R-hat is then infinite), or ``"one chain"``.
     :raises TypeError: if ``data`` is anything else, such as the MCMC itself.
     """
+    posterior = posterior_of(data)
+    scalars: dict[str, np.ndarray] = {}
+    for name in LABEL_FREE_QUANTITIES:
+        if name not in posterior or "cluster" in posterior[name].dims:
+            continue  # one value per cluster depends on the labels
+        labels = posterior["top_item"].values if name == "top_weights" else None
+        scalars |= scalars_of(name, np.asarray(posterior[name], np.float64), labels)
+    return table_of_scalars(scalars)
+
+
+def scalars_of(
+    name: str, values: np.ndarray, labels: Sequence[Any] | None = None
+) -> dict[str, np.ndarray]:
+    """Return the entries of a quantity, each (chains, draws), as ``name`` or ``name[1]``, ….
+
+    :param values: (chains, draws) or (chains, draws, …).
+    :param labels: of the entries, instead of their numbers from 1.
+    """
+    if values.ndim == 2:
+        return {name: values}
+    if labels is not None:
+        return {f"{name}[{label}]": values[..., i] for i, label in enumerate(labels)}
+    places = list(np.ndindex(values.shape[2:]))
+    return {
+        f"{name}[{','.join(str(k + 1) for k in place)}]": values[(..., *place)] for place in places
+    }
+
+
+def table_of_scalars(scalars: Mapping[str, np.ndarray]) -> "pd.DataFrame":
+    """Tabulate the diagnostics of scalars, each (chains, draws), as :func:`diagnostics_table`."""
     import arviz as az
     import pandas as pd
     import xarray as xr
 
-    posterior = posterior_of(data)
-    scalars: dict[str, np.ndarray] = {}
-    for name in LABEL_FREE_QUANTITIES:
-        if name not in posterior:
-            continue
-        if "cluster" in posterior[name].dims:
-            continue  # one value per cluster depends on the labels
-        values = np.asarray(posterior[name], np.float64)
-        if values.ndim == 2:
-            scalars[name] = values
-        else:
-            labels = posterior["top_item"].values if name == "top_weights" else None
-            labels = range(1, values.shape[-1] + 1) if labels is None else labels
-            scalars |= {f"{name}[{k}]": values[..., i] for i, k in enumerate(labels)}
     moving = {name: x for name, x in scalars.items() if np.ptp(x, axis=1).any()}
     # R-hat is not defined for a single chain, and neither R-hat nor ESS where nothing moves.
     dataset = xr.Dataset({name: (("chain", "draw"), x) for name, x in moving.items()})
@@ -96,6 +113,22 @@ class Verdict(NamedTuple):
     reasons: list[str]
 
 
+class RunFacts(NamedTuple):
+    """What a verdict needs besides the diagnostics.
+
+    :param num_chains: number of chains.
+    :param overflow: share of the draws that needed more clusters than there were slots; None for a
+        kernel without slots.
+    :param acceptance: mean acceptance probability of the Metropolis steps; None if not of interest.
+    :param has_clusters: whether the number of clusters varies.
+    """
+
+    num_chains: int
+    overflow: float | None
+    acceptance: float | None
+    has_clusters: bool
+
+
 def verdict(data: Any, table: "pd.DataFrame | None" = None) -> Verdict:
     """Judge a run by its R-hat, ESS, overflow and acceptance rate.
 
@@ -103,17 +136,31 @@ def verdict(data: Any, table: "pd.DataFrame | None" = None) -> Verdict:
     :param table: the :func:`~numpyro_rankings.diagnostics_table` of ``data``, if already computed.
     """
     table = diagnostics_table(data) if table is None else table
+    posterior, stats = data["posterior"], data["sample_stats"]
+    # the steps of other kernels than those of Mallows models are not of interest
+    shows_rate = "acceptance_rate" in stats and "center" in posterior
+    facts = RunFacts(
+        posterior.sizes["chain"],
+        float(np.mean(stats["overflow"])) if "overflow" in stats else None,
+        float(np.mean(stats["acceptance_rate"])) if shows_rate else None,
+        "num_clusters" in posterior,
+    )
+    return judge(table, facts)
+
+
+def judge(table: "pd.DataFrame", facts: RunFacts) -> Verdict:
+    """Judge a run by its table of diagnostics and its facts."""
     moving = table[table["note"] != "constant"]
-    reasons = _judge_overflow(data)
+    reasons = _judge_overflow(facts.overflow or 0.0)
     undefined = moving[moving["mean"].isna() | ((moving["note"] == "") & moving["r_hat"].isna())]
     if len(undefined):
         names = ", ".join(quantity_name(str(name)) for name in undefined.index)
         text = f"Some draws are NaN or infinite, or their R-hat is not defined: {names}."
         reasons.append(("bad", text))
         moving = moving.drop(undefined.index)
-    reasons += _judge_agreement(moving, data["posterior"].sizes["chain"])
+    reasons += _judge_agreement(moving, facts.num_chains)
     reasons += _judge_ess(moving)
-    reasons += _remarks(data)
+    reasons += _remarks(facts)
     by_level = {
         level: [text for its_level, text in reasons if its_level == level]
         for level in ("bad", "care", "good")
@@ -129,8 +176,7 @@ def verdict(data: Any, table: "pd.DataFrame | None" = None) -> Verdict:
 _Reason = tuple[Literal["good", "care", "bad"], str]
 
 
-def _judge_overflow(data: Any) -> list[_Reason]:
-    share = _overflow(data) or 0.0
+def _judge_overflow(share: float) -> list[_Reason]:
     if share == 0:
         return []
     text = (
@@ -178,20 +224,11 @@ def _judge_ess(moving: "pd.DataFrame") -> list[_Reason]:
     return [("good", f"{text}.")]
 
 
-def _remarks(data: Any) -> list[_Reason]:
-    posterior, stats = data["posterior"], data["sample_stats"]
+def _remarks(facts: RunFacts) -> list[_Reason]:
     remarks: list[_Reason] = []
-    if _overflow(data) == 0 and "num_clusters" in posterior:
+    if facts.overflow == 0 and facts.has_clusters:
         remarks.append(("good", "No draw needed more clusters than max_clusters allows."))
-    if "acceptance_rate" in stats and "center" in posterior:  # others have no Metropolis steps
-        rate = float(np.mean(stats["acceptance_rate"]))
-        if rate < 1:  # 1 if there were no proposals
-            text = f"{rate:.0%} of the Metropolis proposals within a sweep were accepted."
-            remarks.append(("good", text))
+    if facts.acceptance is not None and facts.acceptance < 1:  # 1 if there were no proposals
+        text = f"{facts.acceptance:.0%} of the Metropolis proposals within a sweep were accepted."
+        remarks.append(("good", text))
     return remarks
-
-
-def _overflow(data: Any) -> float | None:
-    """Return the share of draws that needed more clusters, or None of a run without slots."""
-    stats = data["sample_stats"]
-    return float(np.mean(stats["overflow"])) if "overflow" in stats else None

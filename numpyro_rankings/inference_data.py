@@ -1,8 +1,7 @@
 """Convert the draws of the kernels to ArviZ, with quantities that can be diagnosed.
 
-Labels switch and permutations have no mean, so R-hat and ESS of the raw draws mean nothing. This
-module adds quantities that do not depend on the labels. To diagnose a further one, add it to the
-posterior here, and its name to ``LABEL_FREE_QUANTITIES`` in ``words.py``.
+Labels switch and permutations have no mean, so R-hat and ESS of the raw draws mean nothing. The
+posterior also has the quantities of ``quantities.py``, which do not depend on the labels.
 """
 
 import warnings
@@ -14,21 +13,23 @@ import numpy as np
 from numpyro.infer import MCMC
 
 from numpyro_rankings.diagnostics import as_dataset, diagnostics_table
-from numpyro_rankings.infer.base import find_rankings, log_joint_of
+from numpyro_rankings.infer.base import find_rankings
 from numpyro_rankings.infer.ddcrp.base import LinkGibbs
 from numpyro_rankings.infer.not_finite import check_not_stopped
 from numpyro_rankings.infer.partition.base import PartitionKernel
-from numpyro_rankings.partitions import partition_entropy
+from numpyro_rankings.quantities import as_shown, label_free_quantities
 from numpyro_rankings.rankings import Rankings, check_rankings
-from numpyro_rankings.summaries import borda_ordering, kendall_distance
 from numpyro_rankings.summaries.likelihood import pointwise_log_likelihood, pointwise_plackett_luce
 from numpyro_rankings.summaries.profiles import normalised_entropy
 from numpyro_rankings.summaries.samples import check_fitted, occupied_slots
 
 __all__ = ["diagnostics_table", "save_inference_data", "to_inference_data"]
 
-_SIZES_SHOWN = 5  # of the largest clusters
-_WEIGHTS_SHOWN = 5
+_AXES = {
+    "largest_sizes": "size_rank",
+    "population_concentration": "stage",
+    "top_weights": "top_item",
+}
 _AUTO_LOG_LIKELIHOOD = 10_000_000  # float32 values, 40 MB
 
 
@@ -121,9 +122,7 @@ def to_inference_data(
                 values = pointwise_plackett_luce(samples, rankings)
             else:
                 values = pointwise_log_likelihood(samples, rankings, kernel.num_components)
-    if "log_joint_rest" in samples:
-        posterior["log_joint"] = ("chain", "draw"), log_joint_of(samples)
-        posterior = posterior.drop_vars("log_joint_rest")
+    posterior = posterior.drop_vars("log_joint_rest", errors="ignore")
     if not include_assignments:
         posterior = posterior.drop_vars(["assignments", "links"], errors="ignore")
     about = {"numpyro_rankings_version": __version__, "kernel": name}
@@ -210,7 +209,7 @@ def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) 
     clusters = occupied_slots(samples)
     num_slots, num_items = clusters["center"].shape[-2:]
     num_stages = clusters["concentration"].shape[-1]
-    coords = {
+    coords: dict[str, Any] = {
         "item": [str(name) for name in rankings.items],
         "place": np.arange(1, num_items + 1),
         "stage": np.arange(1, num_stages + 1),
@@ -235,13 +234,10 @@ def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) 
     posterior["rank"] = (*axes, "item"), np.where(empty[..., None], 0, rank)
     posterior["concentration"] = (*axes, "stage"), np.where(empty[..., None], np.nan, theta)
     posterior = posterior.assign_coords(item=coords["item"])
-    sizes = np.asarray(clusters["cluster_sizes"])
-    posterior = _with_sizes(posterior, _largest_first(sizes), partition_entropy(sizes))
-    posterior["kendall_to_reference"] = ("chain", "draw"), _kendall(clusters, rankings)
-    if num_components == 1:
-        posterior["population_concentration"] = ("chain", "draw", "stage"), theta[:, :, 0]
-        posterior = posterior.drop_vars("alpha", errors="ignore")  # has no effect
-    return data, posterior
+    quantities = label_free_quantities(samples, rankings, num_components)
+    if "alpha" not in quantities:
+        posterior = posterior.drop_vars("alpha", errors="ignore")
+    return data, _with_quantities(posterior, quantities, coords["item"])
 
 
 def _plackett_luce_posterior(
@@ -257,7 +253,7 @@ def _plackett_luce_posterior(
     # the draws of a single population do not show how many rankings there were
     fitted = find_rankings(mcmc._args, mcmc._kwargs)
     check_fitted(fitted.num_rankings, weights.shape[-1], rankings)
-    coords = {
+    coords: dict[str, Any] = {
         "item": [str(name) for name in rankings.items],
         "ranking": np.arange(rankings.num_rankings),
         "stage": np.arange(1, rankings.orderings.shape[1] + 1),
@@ -274,24 +270,17 @@ def _plackett_luce_posterior(
         dims["root_weights"] = ["item"]
     data = az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
     posterior = as_dataset(data["posterior"])
-    axes = ("chain", "draw")
-    population = weights
+    axes = ["chain", "draw"]
     if is_mixture:
         sizes = np.asarray(samples["cluster_sizes"])
-        population = np.einsum("abc,abci->abi", sizes / sizes.sum(-1, keepdims=True), weights)
         weights = np.where(sizes[..., None] > 0, weights, np.nan)
-        posterior["weights"] = (*axes, "cluster", "item"), weights
-        posterior = _with_sizes(posterior, _largest_first(sizes), partition_entropy(sizes))
-    posterior["entropy"] = (
-        (*axes, *(["cluster"] if is_mixture else [])),
-        normalised_entropy(weights),
-    )
-    posterior["population_weights"] = (*axes, "item"), population
-    posterior["population_entropy"] = axes, normalised_entropy(population)
-    top = np.argsort(-population.mean((0, 1)), kind="stable")[:_WEIGHTS_SHOWN]
-    posterior["top_weights"] = (*axes, "top_item"), population[..., top]
-    names = np.array(coords["item"])
-    return data, posterior.assign_coords(item=names, top_item=names[top])
+        axes.append("cluster")
+        posterior["weights"] = (*axes, "item"), weights
+    posterior["entropy"] = axes, normalised_entropy(weights)
+    quantities = label_free_quantities(samples, rankings)
+    posterior["population_weights"] = ("chain", "draw", "item"), quantities["population_weights"]
+    posterior = posterior.assign_coords(item=coords["item"])
+    return data, _with_quantities(posterior, quantities, coords["item"])
 
 
 def _partition_posterior(
@@ -308,27 +297,23 @@ def _partition_posterior(
     dims = {"assignments": ["point"], "links": ["point"]}
     data = az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
     posterior = as_dataset(data["posterior"])
-    most = min(_SIZES_SHOWN, int(labels.max()) + 1)
-    largest_first = np.zeros((*labels.shape[:2], most), np.int64)
-    entropy = np.zeros(labels.shape[:2])
-    for k in np.ndindex(entropy.shape):  # one draw at a time, without a D × N × C array
-        sizes = np.bincount(labels[k])
-        largest = _largest_first(sizes)
-        largest_first[k][: len(largest)] = largest
-        entropy[k] = partition_entropy(sizes)
-    return data, _with_sizes(posterior, largest_first, entropy)
+    return data, _with_quantities(posterior, label_free_quantities(samples, None), [])
 
 
-def _with_sizes(posterior: Any, largest_first: np.ndarray, entropy: np.ndarray) -> Any:
-    """Add the quantities that depend on the sizes of the clusters only."""
-    posterior["largest_sizes"] = ("chain", "draw", "size_rank"), largest_first
-    posterior["partition_entropy"] = ("chain", "draw"), entropy
-    return posterior.assign_coords(size_rank=np.arange(1, largest_first.shape[-1] + 1))
-
-
-def _largest_first(sizes: np.ndarray) -> np.ndarray:
-    """Return the largest few of the sizes of clusters, (…, C)."""
-    return -np.sort(-sizes, axis=-1)[..., :_SIZES_SHOWN]
+def _with_quantities(
+    posterior: Any, quantities: dict[str, np.ndarray], items: Sequence[str]
+) -> Any:
+    """Add quantities that do not depend on the labels."""
+    quantities, top_items = as_shown(quantities, items)
+    for name, values in quantities.items():
+        axes = ("chain", "draw", _AXES[name]) if values.ndim == 3 else ("chain", "draw")
+        posterior[name] = axes, values
+    if top_items:
+        posterior = posterior.assign_coords(top_item=top_items)
+    if "largest_sizes" in quantities:
+        number = quantities["largest_sizes"].shape[-1]
+        posterior = posterior.assign_coords(size_rank=np.arange(1, number + 1))
+    return posterior
 
 
 def _with_groups(data: Any, groups: dict[str, Any], attrs: dict[str, str]) -> Any:
@@ -363,14 +348,3 @@ def save_inference_data(data: Any, path: str | Path) -> None:
         for node in data.subtree
     }
     data.to_netcdf(path, engine="h5netcdf", encoding=encoding)
-
-
-def _kendall(clusters: dict[str, Any], rankings: Rankings) -> np.ndarray:
-    """Return the mean Kendall distance of the centers of the rankings from the Borda order."""
-    sizes = np.asarray(clusters["cluster_sizes"])
-    occupied = sizes > 0
-    distance = np.zeros(sizes.shape)
-    distance[occupied] = kendall_distance(
-        np.asarray(clusters["center"])[occupied], borda_ordering(rankings)
-    )
-    return (distance * sizes).sum(-1) / sizes.sum(-1)

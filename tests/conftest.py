@@ -54,7 +54,6 @@ _NOT_OPTIMIZED = (
     "infer/test_finite.py",
     "infer/test_priors.py",
     "report",
-    "run",
     "summaries",
     "test_docs.py",
     "test_inference_data.py",

@@ -1,0 +1,4 @@
+"""Runs: chunks of sweeps, a store that survives a kill, and stopping when the answer is good."""
+
+from numpyro_rankings.run.run import Run as Run
+from numpyro_rankings.run.store import StoreError as StoreError

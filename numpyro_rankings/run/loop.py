@@ -1,0 +1,205 @@
+"""The compiled loop over sweeps of all chains."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from numpyro.infer.mcmc import MCMCKernel
+from numpyro.util import nested_attrgetter
+
+from numpyro_rankings.infer.base import GibbsKernel
+
+_BUFFER_BYTES = 2**26  # of the draws of one chunk
+_MOST_DRAWS = 2**16  # of one chunk
+_FIRST_DRAWS = 16  # at most, then as many as there are already
+_SECONDS = 2.0  # aim for the length of a chunk
+_CHAINS = "chains"  # axis of the devices
+
+
+class Chunk(NamedTuple):
+    """Some successive draws.
+
+    - **draws** - for each field of the state, arrays that begin with (chains, draws).
+    - **state** - of the kernel after the last of them; every array begins with the chains.
+    - **num_sweeps** - of each chain.
+    - **seconds** - that they took, without compilation.
+    """
+
+    draws: dict[str, Any]
+    state: Any
+    num_sweeps: int
+    seconds: float
+
+
+class SweepLoop:
+    """Makes any number of sweeps of all chains with one compiled program.
+
+    The number of sweeps is an argument of the program, so chunks of all lengths share it, and a
+    draw does not depend on how the run is cut into chunks. :meth:`prepare` comes first.
+
+    :param kernel: any NumPyro kernel.
+    :param args: arguments of the model.
+    :param kwargs: keyword arguments of the model.
+    :param devices: over which the chains are spread; None for one program on one device.
+    """
+
+    def __init__(
+        self,
+        kernel: MCMCKernel,
+        args: tuple,
+        kwargs: dict,
+        devices: Sequence[jax.Device] | None = None,
+    ) -> None:
+        self.kernel, self.args, self.kwargs = kernel, args, kwargs
+        # only kernels of this package and ensembles are sure to take a batch of chains
+        self._takes_chains = isinstance(kernel, GibbsKernel) or kernel.is_ensemble_kernel
+        self._mesh = None
+        if devices is not None:
+            if kernel.is_ensemble_kernel:
+                raise ValueError("the chains of an ensemble depend on one another: no devices")
+            self._mesh = Mesh(np.array(devices), (_CHAINS,))
+        leaves, self._structure = jax.tree.flatten((args, kwargs))
+        # numbers and words stay static, since a model may need their values
+        self._static = [None if _is_array(x) else (x,) for x in leaves]
+        self._arrays = [x if _is_array(x) else None for x in leaves]
+        self._thinning, self._fields = 1, (kernel.sample_field,)
+        self._program: Callable | None = None
+        self._capacity = 1
+        self._sweep_seconds: float | None = None
+
+    def prepare(self, num_chains: int, thinning: int, extra_fields: Sequence[str]) -> None:
+        """Set what a run decides.
+
+        :param num_chains: a multiple of the number of devices.
+        :param thinning: sweeps from one draw that is kept to the next.
+        :param extra_fields: of the state, collected besides the default fields of the kernel.
+        :raises ValueError: if the chains cannot be spread over the devices.
+        """
+        if self._mesh is not None and num_chains % self._mesh.size:
+            raise ValueError(
+                f"{num_chains} chains cannot be spread over {self._mesh.size} devices: their "
+                "number must be a multiple"
+            )
+        fields = (self.kernel.sample_field, *self.kernel.default_fields, *extra_fields)
+        self._thinning, self._fields = thinning, tuple(dict.fromkeys(fields))
+
+    @property
+    def seconds_per_sweep(self) -> float | None:
+        """Time of one sweep of all chains, None before the first."""
+        return self._sweep_seconds
+
+    def init(self, keys: Array, num_warmup: int, init_params: Any) -> Any:
+        """Return the state of all chains before the first sweep.
+
+        :param keys: (chains,).
+        :param init_params: starting values of all chains, or None.
+        """
+        args, kwargs = self._arguments(self._arrays)
+
+        def init(key: Array, params: Any) -> Any:
+            return self.kernel.init(key, num_warmup, params, model_args=args, model_kwargs=kwargs)
+
+        return (init if self._takes_chains else jax.vmap(init))(keys, init_params)
+
+    def warm_up(self, state: Any, num_sweeps: int) -> Chunk:
+        """Make a chunk of sweeps without keeping any, as long as time allows, at most this many."""
+        return self._advance(state, num_sweeps, 1)
+
+    def draw(self, state: Any, num_before: int, at_most: float) -> Chunk:
+        """Make a chunk of draws, as many as time allows.
+
+        :param num_before: draws that there are, which a chunk at most doubles, so that a run that
+            waits for enough of them does not make many more.
+        :param at_most: bound on the draws, may be infinite.
+        """
+        at_most = min(at_most, max(_FIRST_DRAWS, num_before))
+        return self._advance(state, int(at_most), self._thinning)
+
+    def _advance(self, state: Any, at_most: int, thinning: int) -> Chunk:
+        program = self._compiled(state)
+        num_draws = min(self._num_draws(thinning), at_most)
+        start = time.perf_counter()
+        numbers = self._everywhere(num_draws), self._everywhere(thinning)
+        state, buffers = program(self._spread(state), *numbers, self._arrays)
+        jax.block_until_ready(state)
+        seconds = time.perf_counter() - start
+        self._sweep_seconds = seconds / (num_draws * thinning)
+        draws = jax.tree.map(lambda x: np.moveaxis(np.asarray(x)[:num_draws], 0, 1), buffers)
+        return Chunk(draws, state, num_draws * thinning, seconds)
+
+    def _num_draws(self, thinning: int) -> int:
+        if self._sweep_seconds is None:
+            return 1  # to learn how long a sweep takes
+        return int(np.clip(_SECONDS / (self._sweep_seconds * thinning), 1, self._capacity))
+
+    def _compiled(self, state: Any) -> Callable:
+        if self._program is None:
+            example = jax.eval_shape(self._collect, state, self._arrays)
+            size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(example))
+            self._capacity = int(np.clip(_BUFFER_BYTES // max(1, size), 1, _MOST_DRAWS))
+            loop: Callable = self._loop
+            if self._mesh is not None:
+                chains, everywhere = PartitionSpec(_CHAINS), PartitionSpec()
+                loop = jax.shard_map(
+                    loop,
+                    mesh=self._mesh,
+                    in_specs=(chains, everywhere, everywhere, everywhere),
+                    out_specs=(chains, PartitionSpec(None, _CHAINS)),
+                    check_vma=False,
+                )
+                self._arrays = jax.device_put(self._arrays, NamedSharding(self._mesh, everywhere))
+                state = self._spread(state)
+            numbers = self._everywhere(1), self._everywhere(1)
+            self._program = jax.jit(loop).lower(state, *numbers, self._arrays).compile()
+        return self._program
+
+    def _everywhere(self, number: int) -> Array:
+        if self._mesh is None:
+            return jnp.int32(number)
+        return jax.device_put(jnp.int32(number), NamedSharding(self._mesh, PartitionSpec()))
+
+    def _spread(self, state: Any) -> Any:
+        """Put the chains where they are computed."""
+        if self._mesh is None:
+            return state
+        return jax.device_put(state, NamedSharding(self._mesh, PartitionSpec(_CHAINS)))
+
+    def _loop(self, state: Any, num_draws: Array, thinning: Array, arrays: list) -> tuple[Any, Any]:
+        """Return the last state, and the draws in the first rows of buffers."""
+        one = jax.eval_shape(self._collect, state, arrays)
+        buffers = jax.tree.map(lambda x: jnp.zeros((self._capacity, *x.shape), x.dtype), one)
+
+        def draw(i: Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+            state, buffers = carry
+            state = lax.fori_loop(0, thinning, lambda _, s: self._sweep(s, arrays), state)
+            values = self._collect(state, arrays)
+            return state, jax.tree.map(lambda b, x: b.at[i].set(x), buffers, values)
+
+        return lax.fori_loop(0, num_draws, draw, (state, buffers))
+
+    def _sweep(self, state: Any, arrays: list) -> Any:
+        args, kwargs = self._arguments(arrays)
+        if self._takes_chains:
+            return self.kernel.sample(state, args, kwargs)
+        return jax.vmap(lambda one: self.kernel.sample(one, args, kwargs))(state)
+
+    def _collect(self, state: Any, arrays: list) -> dict[str, Any]:
+        args, kwargs = self._arguments(arrays)
+        collected = {field: nested_attrgetter(field)(state) for field in self._fields}
+        sites = self.kernel.sample_field
+        postprocess = self.kernel.postprocess_fn(args, kwargs)
+        collected[sites] = jax.vmap(postprocess)(collected[sites])
+        return collected
+
+    def _arguments(self, arrays: list) -> tuple[tuple, dict]:
+        leaves = [x if one is None else one[0] for x, one in zip(arrays, self._static, strict=True)]
+        return jax.tree.unflatten(self._structure, leaves)
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, jax.Array | np.ndarray | np.generic)

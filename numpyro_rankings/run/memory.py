@@ -1,0 +1,38 @@
+"""The draws of a run that has no store."""
+
+from typing import Any
+
+import numpy as np
+
+from numpyro_rankings.run.convert import Groups
+
+
+class Memory:
+    """Keeps draws in memory, with the methods of :class:`~numpyro_rankings.run.store.Store`."""
+
+    def __init__(self) -> None:
+        self._chunks: dict[str, list[dict[str, np.ndarray]]] = {}
+        self._num_draws = 0
+
+    @property
+    def num_draws(self) -> int:
+        """The number of draws of each chain."""
+        return self._num_draws
+
+    def append(self, draws: Groups, state: dict[str, np.ndarray], counts: dict[str, Any]) -> None:
+        """Append draws, for each group arrays (chains, draws, …) by name."""
+        for group, arrays in draws.items():
+            if arrays:  # there are none in the warm-up
+                self._chunks.setdefault(group, []).append(arrays)
+        self._num_draws += next((x.shape[1] for a in draws.values() for x in a.values()), 0)
+
+    def read(self, group: str, start: int = 0, stop: int | None = None) -> dict[str, np.ndarray]:
+        """Return draws from ``start`` to ``stop`` of all arrays of a group, by name."""
+        chunks = self._chunks.get(group, [])
+        if len(chunks) > 1:  # once, and not again at the next call
+            whole = {k: np.concatenate([c[k] for c in chunks], axis=1) for k in chunks[0]}
+            self._chunks[group] = chunks = [whole]
+        return {k: x[:, start:stop] for k, x in chunks[0].items()} if chunks else {}
+
+    def close(self) -> None:
+        """Do nothing."""

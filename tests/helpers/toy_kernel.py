@@ -1,0 +1,51 @@
+"""A kernel that compiles at once: an autoregressive chain whose posterior is known."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import random
+from numpyro.infer.mcmc import MCMCKernel
+
+
+class ToyState(NamedTuple):
+    z: dict
+    energy: jax.Array
+    rng_key: jax.Array
+
+
+class Autoregressive(MCMCKernel):
+    """Draws the mean of a normal sample with variance 1, whose prior is standard normal.
+
+    :param persistence: autocorrelation of successive draws.
+    """
+
+    sample_field = "z"
+    default_fields = ("z", "energy")
+
+    def __init__(self, persistence=0.5):
+        self.persistence = persistence
+
+    @property
+    def model(self):
+        return None
+
+    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+        rng_key, key = random.split(rng_key)
+        mean, sd = posterior(model_args[0])
+        mu = mean + 3 * sd * random.normal(key)
+        return ToyState({"mu": mu, "pair": jnp.stack([mu, -mu])}, mu**2, rng_key)
+
+    def sample(self, state, model_args, model_kwargs):
+        rng_key, key = random.split(state.rng_key)
+        mean, sd = posterior(model_args[0])
+        rho = self.persistence
+        noise = jnp.sqrt(1 - rho**2) * sd * random.normal(key)
+        mu = mean + rho * (state.z["mu"] - mean) + noise
+        return ToyState({"mu": mu, "pair": jnp.stack([mu, -mu])}, mu**2, rng_key)
+
+
+def posterior(data):
+    """Mean and standard deviation of the posterior."""
+    precision = 1 + data.shape[0]
+    return data.sum() / precision, 1 / jnp.sqrt(precision)

@@ -1,0 +1,303 @@
+"""Runs: the draws of any kernel, in chunks, until they suffice, stopped and resumed."""
+
+import json
+import signal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from helpers.toy_kernel import Autoregressive, posterior
+from jax import random
+from numpyro.infer import MCMC, NUTS
+
+from numpyro_rankings import Rankings, Run, StoreError, diagnostics_table, to_inference_data
+from numpyro_rankings.diagnostics import verdict
+from numpyro_rankings.distributions import ChineseRestaurantProcess
+from numpyro_rankings.infer import CollapsedGibbs, PlackettLuceGibbs
+from numpyro_rankings.infer.not_finite import NotFiniteError
+from numpyro_rankings.run.monitor import Monitor
+
+DATA = jnp.array([0.3, -1.0, 2.0])
+LISTS = Rankings.from_orderings([[0, 1, 2], [2, 1, -1], [1, 0, 2], [2, 0, -1]], num_items=4)
+
+
+def toy_run(kernel=None, **settings):
+    settings = {"num_warmup": 0, "burn_in": 0.0, **settings}
+    return Run(kernel or Autoregressive(), DATA, key=random.key(1), **settings)
+
+
+def assert_same(first, second):
+    assert set(first) == set(second)
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name])
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """A run of 60 draws that is left alone."""
+    run = toy_run()
+    run.extend(60)
+    return run.get_samples(group_by_chain=True)
+
+
+def test_draws_are_those_of_mcmc(alone):
+    mcmc = MCMC(Autoregressive(), num_warmup=0, num_samples=60, num_chains=4, chain_method=jax.vmap)
+    mcmc.run(random.key(1), DATA)
+    expected = mcmc.get_samples(group_by_chain=True)
+    for name in ("mu", "pair"):
+        np.testing.assert_allclose(alone[name], expected[name], rtol=1e-5)
+
+
+@pytest.mark.parametrize("chunks", [(60,), (1, 29, 30), (7,) * 8 + (4,)])
+def test_chunks_do_not_matter(alone, chunks):
+    run = toy_run()
+    for sweeps in chunks:
+        run.extend(sweeps)
+    assert_same(run.get_samples(group_by_chain=True), alone)
+    assert (run.num_draws, run.num_sweeps) == (60, 60)
+
+
+def test_thinning_and_burn_in(alone):
+    run = toy_run(thinning=3, burn_in=0.25)
+    run.extend(60)
+    kept = run.get_samples(group_by_chain=True)
+    assert (run.num_draws, run.first_draw) == (20, 5)
+    np.testing.assert_array_equal(kept["mu"], alone["mu"][:, 2::3][:, 5:])
+    flat = run.get_samples()
+    assert flat["pair"].shape == (60, 2)
+    with pytest.raises(ValueError, match="multiple of the thinning"):
+        run.extend(4)
+
+
+@pytest.mark.parametrize("num_devices", [2, 4])
+def test_chains_on_devices(alone, num_devices):
+    run = toy_run(devices=jax.devices()[:num_devices])
+    run.extend(60)
+    assert_same(run.get_samples(group_by_chain=True), alone)
+    assert len(run._state.z["mu"].sharding.device_set) == num_devices
+
+
+def test_chains_that_devices_do_not_divide():
+    with pytest.raises(ValueError, match="4 chains cannot be spread over 3 devices"):
+        toy_run(devices=jax.devices()[:3])
+
+
+def test_it_stops_when_the_draws_suffice():
+    run = toy_run(Autoregressive(0.9), burn_in=0.5)
+    assert run.until(rhat=1.02, ess=300, minutes=5)
+    table = run.diagnostics()
+    assert list(table.index) == ["mu", "pair[1]", "pair[2]"]
+    assert (table["r_hat"] <= 1.02).all()
+    assert (table[["ess_bulk", "ess_tail"]] >= 300).all(axis=None)
+    mean, sd = posterior(DATA)
+    error = table.loc["mu", "mean"] - mean
+    assert abs(error) < 5 * sd / np.sqrt(table.loc["mu", "ess_bulk"])
+
+
+def test_it_stops_when_the_time_is_over():
+    run = toy_run()
+    assert not run.until(rhat=1 + 1e-9, minutes=0.002)
+    assert run.num_draws > 0
+    before = run.num_draws
+    assert not run.until(minutes=0)
+    assert run.num_draws == before
+
+
+def test_ctrl_c_waits_for_the_end_of_a_chunk(alone):
+    run = toy_run()
+    with pytest.raises(KeyboardInterrupt):
+        run.extend(60, after_chunk=lambda run: signal.raise_signal(signal.SIGINT))
+    assert 0 < run.num_draws < 60
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    run.extend(60 - run.num_draws)
+    assert_same(run.get_samples(group_by_chain=True), alone)
+
+
+def test_a_second_ctrl_c_does_not_wait():
+    def twice(run):
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        toy_run().extend(60, after_chunk=twice)
+
+
+# ---------------------------------------------------------------------------------------------
+# Other kernels
+# ---------------------------------------------------------------------------------------------
+
+EFFECTS = jnp.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
+ERRORS = jnp.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
+
+
+def eight_schools(effects, errors):
+    mu = numpyro.sample("mu", dist.Normal(0.0, 5.0))
+    tau = numpyro.sample("tau", dist.HalfCauchy(5.0))
+    with numpyro.plate("schools", len(effects)):
+        z = numpyro.sample("z", dist.Normal())
+        theta = numpyro.deterministic("theta", mu + tau * z)
+        numpyro.sample("effects", dist.Normal(theta, errors), obs=effects)
+
+
+def composed(points):
+    """Clusters of points whose common scale NUTS draws."""
+    scale = numpyro.sample("scale", dist.LogNormal())
+    labels = numpyro.sample("labels", ChineseRestaurantProcess(1.0, len(points)))
+    means = numpyro.sample("means", dist.Normal(0.0, 2.0).expand([len(points)]).to_event(1))
+    numpyro.sample("points", dist.Normal(means[labels], scale).to_event(1), obs=points)
+
+
+CASES = {
+    "own": (lambda: PlackettLuceGibbs(), (LISTS,), {}),
+    "partition": (lambda: CollapsedGibbs(_family(), alpha=1.0), (DATA[:, None],), {}),
+    "nuts": (lambda: NUTS(eight_schools), (EFFECTS, ERRORS), {"num_warmup": 30}),
+}
+
+
+def _family():
+    from numpyro_rankings.components import GaussianMean
+
+    return GaussianMean(prior_scale=1.0, noise_scale=1.0)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_resumed_runs_are_the_same(name, tmp_path):
+    make, data, settings = CASES[name]
+    path = tmp_path / "a.run"
+    alone = Run(make(), *data, key=random.key(3), burn_in=0.0, num_chains=2, **settings)
+    alone.extend(24)
+    run = Run(make(), *data, key=random.key(3), burn_in=0.0, num_chains=2, store=path, **settings)
+    if name == "nuts":  # in the middle of its warm-up
+        with pytest.raises(KeyboardInterrupt):
+            run.extend(24, after_chunk=lambda run: signal.raise_signal(signal.SIGINT))
+        assert run.num_draws == 0 < run.num_sweeps < 30
+    else:
+        run.extend(10)
+    run.close()
+    run = Run.resume(path, make(), *data, burn_in=0.0)
+    run.extend(24 - run.num_draws)
+    assert_same(run.get_samples(group_by_chain=True), alone.get_samples(group_by_chain=True))
+    assert run.num_sweeps == alone.num_sweeps == 24 + settings.get("num_warmup", 0)
+    assert run.diagnostics().equals(alone.diagnostics())
+    assert run.verdict == alone.verdict
+    first, second = run.to_inference_data(), alone.to_inference_data()
+    assert first["posterior"].equals(second["posterior"])
+    run.close()
+
+
+def test_what_is_diagnosed_is_what_reports_diagnose():
+    run = Run(PlackettLuceGibbs(num_components=2), LISTS, key=random.key(4), num_chains=2)
+    run.extend(40)
+    data = to_inference_data(run.as_mcmc(), LISTS)
+    expected = diagnostics_table(data)
+    found = run.diagnostics().loc[expected.index]
+    assert len(run.diagnostics()) == len(expected)
+    np.testing.assert_array_equal(found["note"], expected["note"])
+    np.testing.assert_allclose(
+        found.drop(columns="note").to_numpy(), expected.drop(columns="note").to_numpy(), rtol=1e-6
+    )
+    assert run.verdict == verdict(data)
+    assert run.to_inference_data()["posterior"].equals(data["posterior"])
+
+
+def test_long_runs_are_diagnosed_by_some_of_their_draws(monkeypatch):
+    monkeypatch.setattr(Monitor, "LEAST_KEPT", 64)
+    run = toy_run(burn_in=0.5)
+    for sweeps in (50, 51, 100, 130, 300, 7):
+        run.extend(sweeps)
+    every = 8  # 638 draws, of which 64 to 128 are kept
+    kept = run.get_samples(group_by_chain=True)["mu"][:, 1::every]  # draws 320, 328, …
+    assert kept.shape == (4, 40)
+    found = run.diagnostics().loc["mu"]
+    np.testing.assert_allclose(found["mean"], kept.mean(), rtol=1e-6)
+    with pytest.raises(ValueError, match="ess must be at most 128, because diagnostics"):
+        run.until(ess=129)
+
+
+def test_own_quantities():
+    run = toy_run(quantities=lambda samples: {"square": samples["mu"] ** 2})
+    run.extend(20)
+    assert list(run.diagnostics().index) == ["square"]
+
+
+def test_a_chain_that_is_not_finite(tmp_path):
+    class Breaks(Autoregressive):
+        def sample(self, state, model_args, model_kwargs):
+            state = super().sample(state, model_args, model_kwargs)
+            return state._replace(z={**state.z, "log_joint": jnp.array(jnp.nan)})
+
+        def init(self, *args, **kwargs):
+            state = super().init(*args, **kwargs)
+            return state._replace(z={**state.z, "log_joint": jnp.array(0.0)})
+
+    run = toy_run(Breaks(), store=tmp_path / "a.run")
+    with pytest.raises(NotFiniteError, match="log joint is not finite"):
+        run.extend(5)
+    assert run.num_draws == 0
+
+
+# ---------------------------------------------------------------------------------------------
+# Bad arguments
+# ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"thinning": 0}, "thinning must be an integer of at least 1, got 0"),
+        ({"num_warmup": -1}, "num_warmup must be an integer of at least 0"),
+        ({"num_warmup": 2.5}, "num_warmup must be an integer"),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        toy_run(**settings)
+
+
+def test_bad_burn_in():
+    with pytest.raises(ValueError, match="burn_in must be a share"):
+        toy_run(burn_in=1.0)
+
+
+def test_bad_goals():
+    run = toy_run()
+    for goals in ({"rhat": 1.0}, {"ess": 0}, {"minutes": -1}, {"minutes": float("nan")}):
+        with pytest.raises(ValueError, match="rhat must be greater than 1"):
+            run.until(**goals)
+    with pytest.raises(ValueError, match="at least 4 are needed"):
+        run.diagnostics()
+    with pytest.raises(ValueError, match="at least 1 are needed"):
+        run.to_inference_data()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "data", "message"),
+    [
+        (Autoregressive(0.4), DATA, r"persistence was 0\.5, is 0\.4$"),
+        (Autoregressive(), DATA + 1, "argument 1 was Array.*, content [0-9a-f]*, is Array"),
+        (Autoregressive(), DATA[:2], r"of shape \(3,\).*of shape \(2,\)"),
+        (CollapsedGibbs(_family(), alpha=1.0), DATA, "class was .*Autoregressive, is .*Collapsed"),
+    ],
+)
+def test_other_runs_are_not_resumed(tmp_path, kernel, data, message):
+    toy_run(store=tmp_path / "a.run").close()
+    with pytest.raises(StoreError, match=message):
+        Run.resume(tmp_path / "a.run", kernel, data)
+    Run.resume(tmp_path / "a.run", Autoregressive(), DATA)  # is not locked
+
+
+def test_other_versions_are_told(tmp_path):
+    run = toy_run(store=tmp_path / "a.run")
+    run.extend(3)
+    run.close()
+    path = tmp_path / "a.run" / "zarr.json"
+    root = json.loads(path.read_text())
+    root["attributes"]["run"]["versions"]["jaxlib"] = "0.1"
+    path.write_text(json.dumps(root))
+    with pytest.warns(UserWarning, match=r"jaxlib was 0\.1, is"):
+        run = Run.resume(tmp_path / "a.run", Autoregressive(), DATA)
+    assert run.num_draws == 3
