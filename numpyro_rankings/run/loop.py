@@ -129,7 +129,8 @@ class SweepLoop:
         jax.block_until_ready(state)
         seconds = time.perf_counter() - start
         self._sweep_seconds = seconds / (num_draws * thinning)
-        draws = jax.tree.map(lambda x: np.moveaxis(np.asarray(x)[:num_draws], 0, 1), buffers)
+        # copies, since views would keep the buffers in memory
+        draws = jax.tree.map(lambda x: np.moveaxis(np.asarray(x)[:num_draws], 0, 1).copy(), buffers)
         return Chunk(draws, state, num_draws * thinning, seconds)
 
     def _num_draws(self, thinning: int) -> int:
