@@ -26,13 +26,15 @@ class Memory:
                 self._chunks.setdefault(group, []).append(arrays)
         self._num_draws += next((x.shape[1] for a in draws.values() for x in a.values()), 0)
 
-    def read(self, group: str, start: int = 0, stop: int | None = None) -> dict[str, np.ndarray]:
-        """Return draws from ``start`` to ``stop`` of all arrays of a group, by name."""
+    def read(
+        self, group: str, start: int = 0, stop: int | None = None, step: int = 1
+    ) -> dict[str, np.ndarray]:
+        """Return draws ``start:stop:step`` of all arrays of a group, by name."""
         chunks = self._chunks.get(group, [])
         if len(chunks) > 1:  # once, and not again at the next call
             whole = {k: np.concatenate([c[k] for c in chunks], axis=1) for k in chunks[0]}
             self._chunks[group] = chunks = [whole]
-        return {k: x[:, start:stop] for k, x in chunks[0].items()} if chunks else {}
+        return {k: x[:, start:stop:step] for k, x in chunks[0].items()} if chunks else {}
 
     def close(self) -> None:
         """Do nothing."""

@@ -53,6 +53,17 @@ class _Settings(NamedTuple):
     key_type: str
 
 
+class Check(NamedTuple):
+    """The result of a check whether the draws suffice.
+
+    :param rhat: largest R-hat; NaN for one chain.
+    :param ess: least effective sample size.
+    """
+
+    rhat: float
+    ess: float
+
+
 class Run:
     """A run of several chains that goes on until its answer is good enough.
 
@@ -91,6 +102,7 @@ class Run:
     :param init_params: starting values of the chains, as for :meth:`numpyro.infer.MCMC.run`.
     :param extra_fields: further fields of the kernel's state to keep.
     :param model_kwargs: keyword arguments of the model.
+    :param notes: of the user, of the types of JSON, to be kept in the store.
     :raises ValueError: if an argument is out of range, or the data do not fit the kernel.
     :raises StoreError: if the store exists, or cannot be written.
     """
@@ -110,6 +122,7 @@ class Run:
         init_params: Any = None,
         extra_fields: tuple[str, ...] = (),
         model_kwargs: Mapping[str, Any] | None = None,
+        notes: Mapping[str, Any] | None = None,
     ) -> None:
         if num_warmup is None:
             num_warmup = 0 if isinstance(kernel, GibbsKernel) else _ADAPTATION
@@ -123,13 +136,16 @@ class Run:
             str(jax.random.key_impl(key)),
         )
         kwargs = dict(model_kwargs or {})
-        about = describe(kernel, data, kwargs)  # before init, in which some kernels change
+        about: dict[str, Any] = {
+            **describe(kernel, data, kwargs)
+        }  # before init, in which some kernels change
         self._set_up(SweepLoop(kernel, data, kwargs, devices), settings)
         self._show(burn_in, quantities)
         self._state = self._init(init_params)
         self._draws: Store | Memory = Memory()
         if store is not None:
-            self._draws = Store.create(store, {**about, "settings": settings._asdict()})
+            about |= {"settings": settings._asdict(), "notes": dict(notes or {})}
+            self._draws = Store.create(store, about)
             self._commit({SITES: {}, STATS: {}})
 
     @classmethod
@@ -270,6 +286,16 @@ class Run:
         return self._seconds
 
     @property
+    def last_check(self) -> Check | None:
+        """The latest check of :meth:`until`, None before the first."""
+        return self._last_check
+
+    @property
+    def num_clusters(self) -> np.ndarray | None:
+        """The number of clusters of each chain in its last draw, None of other kernels."""
+        return self._monitor.latest("num_clusters")
+
+    @property
     def verdict(self) -> Verdict:
         """Whether the draws after the burn-in can be relied on, as the reports say it."""
         return self._monitor.verdict(self._burn_in, self.diagnostics())
@@ -285,36 +311,41 @@ class Run:
         self._check_draws()
         return self._monitor.table(self._burn_in)
 
-    def get_samples(self, group_by_chain: bool = False) -> dict[str, np.ndarray]:
+    def get_samples(
+        self, group_by_chain: bool = False, max_draws: int | None = None
+    ) -> dict[str, np.ndarray]:
         """Return the draws after the burn-in, by site.
 
         :param group_by_chain: whether they are (chains, draws, …) or (chains · draws, …).
+        :param max_draws: of each chain: if there are more, only every second, third, … is returned.
         """
-        samples = as_sites(self._draws.read(SITES, self.first_draw))
+        samples = as_sites(self._draws.read(SITES, self.first_draw, step=self._step(max_draws)))
         if group_by_chain:
             return samples
         return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
 
-    def as_mcmc(self) -> MCMC:
+    def as_mcmc(self, max_draws: int | None = None) -> MCMC:
         """Return the draws after the burn-in as an :class:`numpyro.infer.MCMC` that has run.
 
         Everything that takes such an object then takes the run.
 
+        :param max_draws: as for :meth:`get_samples`.
         :raises ValueError: if there are no draws.
         """
         self._check_draws(1)
-        kernel, settings = self._loop.kernel, self._settings
+        kernel, settings, step = self._loop.kernel, self._settings, self._step(max_draws)
+        sites = self.get_samples(group_by_chain=True, max_draws=max_draws)
+        stats = as_sites(self._draws.read(STATS, self.first_draw, step=step))
+        thinning = settings.thinning * step
         mcmc = MCMC(
             kernel,
             num_warmup=0,
-            num_samples=(self.num_draws - self.first_draw) * settings.thinning,
+            num_samples=next(iter(sites.values())).shape[1] * thinning,
             num_chains=settings.num_chains,
-            thinning=settings.thinning,
+            thinning=thinning,
             chain_method="vectorized",
             progress_bar=False,
         )
-        sites = self.get_samples(group_by_chain=True)
-        stats = as_sites(self._draws.read(STATS, self.first_draw))
         is_named = set(sites) != {kernel.sample_field}
         mcmc._states = {kernel.sample_field: sites if is_named else sites[kernel.sample_field]}
         mcmc._states |= stats
@@ -322,15 +353,16 @@ class Run:
         mcmc._args, mcmc._kwargs = self._loop.args, self._loop.kwargs
         return mcmc
 
-    def to_inference_data(self, **options: Any) -> Any:
+    def to_inference_data(self, max_draws: int | None = None, **options: Any) -> Any:
         """Convert the draws after the burn-in to ArviZ.
 
+        :param max_draws: as for :meth:`get_samples`.
         :param options: of :func:`~numpyro_rankings.to_inference_data` for the kernels of this
             package, where the rankings need not be given, and otherwise of
             :func:`arviz.from_numpyro`.
         :raises ValueError: if there are no draws.
         """
-        mcmc = self.as_mcmc()
+        mcmc = self.as_mcmc(max_draws)
         if not isinstance(self._loop.kernel, GibbsKernel):
             import arviz as az
 
@@ -349,6 +381,7 @@ class Run:
         self._loop, self._settings = loop, settings
         loop.prepare(settings.num_chains, settings.thinning, settings.extra_fields)
         self._num_sweeps, self._seconds = 0, 0.0
+        self._last_check: Check | None = None
 
     def _show(self, burn_in: float, quantities: Quantities | None) -> None:
         if not 0 <= burn_in < 1:
@@ -409,6 +442,11 @@ class Run:
         counts = {"num_sweeps": self._num_sweeps, "seconds": self._seconds}
         self._draws.append(groups, state, counts)
 
+    def _step(self, max_draws: int | None) -> int:
+        """Return the distance of the draws that are returned."""
+        kept = self.num_draws - self.first_draw
+        return 1 if max_draws is None else max(1, -(-kept // _at_least("max_draws", max_draws, 1)))
+
     def _check_draws(self, least: int = _LEAST_DRAWS) -> None:
         kept = self.num_draws - self.first_draw
         if kept < least:
@@ -424,9 +462,14 @@ class Run:
     def _suffices(self, rhat: float, ess: float) -> bool:
         table = self.diagnostics()
         moving = table[table["note"] != "constant"]
-        if self._settings.num_chains > 1 and not (moving["r_hat"] <= rhat).all():
-            return False
-        return bool((moving[["ess_bulk", "ess_tail"]] >= ess).all(axis=None))
+        self._last_check = Check(
+            float(moving["r_hat"].max(skipna=False)),
+            float(moving[["ess_bulk", "ess_tail"]].min(axis=None, skipna=False)),
+        )
+        if len(moving) == 0:
+            return True
+        one_chain = self._settings.num_chains == 1
+        return self._last_check.ess >= ess and (one_chain or self._last_check.rhat <= rhat)
 
 
 def _settings_of(store: Store) -> _Settings:

@@ -98,6 +98,18 @@ class Store:
             raise
         return store
 
+    @staticmethod
+    def notes(path: str | os.PathLike) -> dict[str, Any]:
+        """Return the notes of the user in a store, which may be in use.
+
+        :raises StoreError: if it is not a store, or damaged.
+        """
+        import zarr
+
+        with _errors(Path(path), "zarr.json"):
+            root = zarr.open_group(str(path), mode="r", use_consolidated=False)
+            return dict(root.attrs["run"]["notes"])  # type: ignore
+
     @property
     def about(self) -> dict[str, Any]:
         """What the run was created with."""
@@ -152,15 +164,17 @@ class Store:
                 self._check_chunks(f"{where}/{name}")
         return {name: self._read(f"{where}/{name}", ...) for name in names}, counts
 
-    def read(self, group: str, start: int = 0, stop: int | None = None) -> dict[str, np.ndarray]:
-        """Return draws from ``start`` to ``stop`` of all arrays of a group, by name.
+    def read(
+        self, group: str, start: int = 0, stop: int | None = None, step: int = 1
+    ) -> dict[str, np.ndarray]:
+        """Return draws ``start:stop:step`` of all arrays of a group, by name.
 
         :raises StoreError: if the store is damaged.
         """
         stop = self._num_draws if stop is None else stop
         with _errors(self.path, group):
             names = sorted(name for name, _ in self._group(group).arrays())
-        part = (slice(None), slice(start, stop))
+        part = (slice(None), slice(start, stop, step))
         return {name: self._read(f"{group}/{name}", part) for name in names}
 
     def close(self) -> None:

@@ -66,6 +66,9 @@ def test_thinning_and_burn_in(alone):
     kept = run.get_samples(group_by_chain=True)
     assert (run.num_draws, run.first_draw) == (20, 5)
     np.testing.assert_array_equal(kept["mu"], alone["mu"][:, 2::3][:, 5:])
+    few = run.get_samples(group_by_chain=True, max_draws=6)
+    np.testing.assert_array_equal(few["mu"], kept["mu"][:, ::3])
+    assert run.as_mcmc(max_draws=6).get_samples(group_by_chain=True)["pair"].shape == (4, 5, 2)
     flat = run.get_samples()
     assert flat["pair"].shape == (60, 2)
     with pytest.raises(ValueError, match="multiple of the thinning"):

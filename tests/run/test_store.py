@@ -117,7 +117,7 @@ def test_a_chunk_counts_whole_or_not_at_all(alone, store, tmp_path, monkeypatch,
         assert_begins(draws_of(again), alone, FIRST + SECOND)
         again.close()
     assert number > 20
-    assert reached == {FIRST, FIRST + 1}  # a first chunk of one draw shows how long a sweep takes
+    assert {FIRST, FIRST + 1} <= reached  # a first chunk of one draw shows how long a sweep takes
 
 
 def test_the_run_goes_on_when_the_disk_has_space_again(alone, store, monkeypatch):
