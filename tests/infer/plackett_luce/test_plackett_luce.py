@@ -254,6 +254,34 @@ def test_sums_over_stages(tabled, subsets, pool, monkeypatch):
     assert float(log_likelihood_of(*arguments)[0]) == pytest.approx(total, rel=1e-5)
 
 
+@pytest.mark.parametrize("form", ["tabled", "by row", "by ranking"])
+def test_drawn_times_are_exponential(form, monkeypatch):
+    """Each has mean 1/mass and variance 1/mass²; an item's add up while it is in play."""
+    monkeypatch.setattr(ops, "_MOST_TABLED", 12 if form == "tabled" else 0)
+    counts = None if form == "by ranking" else COUNTS
+    rankings = Rankings.from_orderings(LISTS, num_items=4, counts=counts)
+    data, size = as_data(rankings), 4000
+    weights = np.array([[0.4, 0.3, 0.2, 0.1], [0.05, 0.05, 0.7, 0.2]])
+    labels = np.arange(rankings.num_rankings) % 2
+    who = data.membership(jnp.asarray(labels), 2)
+    assert (len(who.rows) == rankings.num_rankings) == (form == "by ranking")
+    draw = jax.vmap(lambda key: sum_times_in_play(key, data, who, jnp.asarray(weights), None))
+    in_play, totals = jax.jit(draw)(random.split(random.key(0), size))
+    times = np.concatenate([in_play, totals[..., None]], axis=-1).astype(np.float64)
+
+    copies = np.zeros((len(LISTS), 2))
+    np.add.at(copies, (np.asarray(rankings.row_index), labels), 1)
+    mean, variance = np.zeros((2, 5)), np.zeros((2, 5))
+    for row, left, _ in stages_twin(rankings, False):
+        for c in range(2):
+            mass = weights[c, left].sum()
+            mean[c, [*left, 4]] += copies[row, c] / mass
+            variance[c, [*left, 4]] += copies[row, c] / mass**2
+    z = (times.mean(0) - mean) / np.sqrt(variance / size)
+    assert np.all(np.abs(z) < 5.5), z
+    np.testing.assert_allclose(times.var(0), variance, rtol=0.25)
+
+
 def test_times_in_play_of_many():
     """50,000 lists led by items that hold nearly everything: float32 against float64."""
     n, stages, size = 40, 6, 50_000
