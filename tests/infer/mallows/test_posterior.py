@@ -102,3 +102,18 @@ def test_beta_gibbs_as_printed():
     tolerance = 5 * np.sqrt(known * (1 - known) / DRAWS_OF_ONE)
     assert abs(shares[0] - known) < tolerance, (shares, known)
     assert abs(shares[1] - known) > 2 * tolerance, (shares, known)
+
+
+def test_parameters_follow_their_labels():
+    """Labels are put in order of first use, and centers and θ of the clusters after them."""
+    rankings = Rankings.from_orderings([[0, 1, 2], [2, 0, 1], [1, 2, 0], [2, 1, 0]], num_items=3)
+    given = {
+        "assignments": jnp.array([2, 0, 2, 1]),
+        "center": jnp.array([[0, 1, 2], [2, 1, 0], [1, 0, 2]]),
+        "concentration": jnp.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]]),
+    }
+    kernel = SliceGibbs(max_clusters=3, init="given")
+    z = kernel.init(jax.random.key(0), 0, given, (rankings,), {}).z
+    np.testing.assert_array_equal(z["assignments"], [0, 1, 0, 2])
+    for name in ("center", "concentration"):
+        np.testing.assert_array_equal(z[name], given[name][jnp.array([2, 0, 1])])
