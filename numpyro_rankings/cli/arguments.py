@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 PROGRAM = "numpyro-rankings"
 MAX_CLUSTERS = 64  # default of --max-clusters
+_GOALS = {"rhat": 1.01, "ess": 400.0, "minutes": 10.0}  # of a run that ends by itself
 _MIN_DRAWS = 4  # R-hat needs at least these in each chain
 
 
@@ -40,26 +41,51 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help="number of chains (default: 4)",
     )
     run.add_argument(
+        "--rhat",
+        type=lambda text: positive("--rhat", text),
+        metavar="R",
+        help="the chains agree if R-hat is at most this (default: 1.01)",
+    )
+    run.add_argument(
+        "--ess",
+        type=lambda text: positive("--ess", text),
+        metavar="E",
+        help="the draws suffice if their effective sample size is at least this (default: 400)",
+    )
+    run.add_argument(
+        "--minutes",
+        type=lambda text: positive("--minutes", text),
+        metavar="T",
+        help="stop after this time, even if the chains do not agree yet (default: 10)",
+    )
+    run.add_argument(
+        "--resume",
+        type=Path,
+        metavar="DIR",
+        help="go on with a run that was interrupted or ran out of time, and write its results to "
+        "DIR, the --out of that command; the other options must be the same, but those of the "
+        "length may change",
+    )
+    run.add_argument(
         "--warmup",
         type=count("--warmup", 0),
-        default=1000,
         metavar="W",
-        help="warm-up sweeps of each chain, which are discarded (default: 1000)",
+        help="with --draws: warm-up sweeps of each chain, which are discarded (default: 1000)",
     )
     run.add_argument(
         "--draws",
         type=count("--draws", 1),
-        default=2000,
         metavar="D",
-        help="sweeps of each chain after the warm-up (default: 2000)",
+        help="sweeps of each chain after the warm-up, instead of as many as are needed (with "
+        "--warmup alone: 2000)",
     )
     run.add_argument(
         "--thin",
         type=count("--thin", 1),
         default=None,
         metavar="S",
-        help="keep one draw every S sweeps (default: keep about 1000 draws of each chain, fewer if "
-        "memory is short)",
+        help="keep one draw every S sweeps (default: 1, or more if the draws are large; with "
+        "--draws: keep about 1000 draws of each chain, fewer if memory is short)",
     )
     run.add_argument(
         "--seed",
@@ -73,7 +99,6 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--out",
         type=Path,
-        default=Path("numpyro-rankings-results"),
         metavar="DIR",
         help="folder for the results (default: numpyro-rankings-results)",
     )
@@ -147,8 +172,20 @@ def as_prior(value: Any) -> Any:
     return dist.Gamma(*value[1:]) if isinstance(value, tuple) else value
 
 
-def check_draws(args: argparse.Namespace) -> None:
-    """Refuse a run that keeps too few draws to be diagnosed."""
+def fill_in_length(args: argparse.Namespace) -> None:
+    """Fill in the defaults of the length of the run, and refuse options that contradict it."""
+    if args.warmup is None and args.draws is None:
+        for name, default in _GOALS.items():
+            if getattr(args, name) is None:
+                setattr(args, name, default)
+        if args.rhat <= 1:
+            raise UserError(f"--rhat must be greater than 1, got {args.rhat:g}")
+        return
+    for name in _GOALS:
+        if getattr(args, name) is not None:
+            raise UserError(f"--{name} goes without --warmup and --draws, which fix the length")
+    args.warmup = 1000 if args.warmup is None else args.warmup
+    args.draws = 2000 if args.draws is None else args.draws
     kept = args.draws // (args.thin or 1)
     if kept < _MIN_DRAWS:
         raise UserError(

@@ -9,14 +9,14 @@ from numpyro_rankings.cli.arguments import (
     UserError,
     add_run_options,
     as_prior,
-    check_draws,
     check_file,
-    check_output,
     count,
+    fill_in_length,
     max_clusters,
     positive,
     scale,
 )
+from numpyro_rankings.cli.progress import say
 from numpyro_rankings.cli.results import (
     describe_run,
     print_clusters,
@@ -25,15 +25,19 @@ from numpyro_rankings.cli.results import (
     write_at_once,
 )
 from numpyro_rankings.cli.run import (
+    Sampled,
+    begin,
     check_memory,
     check_overflow,
     choose_thinning,
+    end,
     label_bytes,
     memory_errors,
     notes,
-    run_chains,
-    showing_all_chains,
+    sample,
     use_compilation_cache,
+    use_devices,
+    without_useless_store,
 )
 from numpyro_rankings.words import plural
 
@@ -271,7 +275,7 @@ def _check_arguments(args: argparse.Namespace) -> None:
             f"--{source} needs --decay: {_DECAYS_IN_WORDS}, with A in the units of the "
             f"{'times' if args.time else 'distances'}"
         )
-    check_draws(args)
+    fill_in_length(args)
 
 
 def _source_of_distances(args: argparse.Namespace) -> str | None:
@@ -284,29 +288,33 @@ def _source_of_distances(args: argparse.Namespace) -> str | None:
 # ---------------------------------------------------------------------------------------------
 
 
-def _cluster(args: argparse.Namespace, command: str) -> None:
+def _cluster(args: argparse.Namespace, command: str) -> int:
     _check_arguments(args)
-    check_output(args.out, args.force)
+    begin(args)
     check_file(args.file, "points")
     for name in (args.vocab, args.distances, args.graph):
         if name is not None:
             check_file(name, "text")
     with notes():
         use_compilation_cache()
+        use_devices(args.chains)
         from numpyro_rankings.cli.points import read_distances_of, read_points
 
         points = read_points(args)
         distances = read_distances_of(args, points)
         _check_memory(args, points, distances)
         thin = _choose_thinning(args, points)
-        with memory_errors():
-            mcmc = _sample(args, points, distances, thin)
-            check_overflow(mcmc, args.max_clusters or MAX_CLUSTERS)
-            summary = _summarise(mcmc, points)
-    details = _details(args, points, thin, command)
+        with memory_errors(), without_useless_store(args):
+            sampled = _sample(args, points, distances, thin)
+            check_overflow(sampled.mcmc, args.max_clusters or MAX_CLUSTERS)
+            say(args, "summarising the draws")
+            summary = _summarise(sampled.mcmc, points)
+    details = _details(args, points, describe_run(args, thin, sampled.num_sweeps), command)
+    say(args, "drawing the figures")
     summary.data.attrs.update(details)
     write_at_once(args.out, lambda folder: _write(folder, args, points, summary, details))
     _print_summary(args.out, points, summary)
+    return end(args, sampled, command)
 
 
 def _check_memory(args: argparse.Namespace, points: "Points", distances: Any) -> None:
@@ -332,7 +340,7 @@ def _choose_thinning(args: argparse.Namespace, points: "Points") -> int:
     return choose_thinning(args, f"{points.size:,} points", labels)
 
 
-def _sample(args: argparse.Namespace, points: "Points", distances: Any, thin: int) -> Any:
+def _sample(args: argparse.Namespace, points: "Points", distances: Any, thin: int) -> Sampled:
     from numpyro_rankings import infer
 
     alpha = as_prior(args.alpha)
@@ -340,22 +348,22 @@ def _sample(args: argparse.Namespace, points: "Points", distances: Any, thin: in
         name, size = args.decay
         make_decay = getattr(infer, f"{name}_decay")
         decay = make_decay() if size is None else make_decay(as_prior(size))
-        kernel = showing_all_chains(infer.DDCRPGibbs)(points.family, alpha, decay)
-        return run_chains(args, thin, kernel, (points.data, distances))
+        kernel = infer.DDCRPGibbs(points.family, alpha, decay)
+        return sample(args, thin, kernel, (points.data, distances))
     shared: dict[str, Any] = {
         "discount": args.discount or 0.0,
         # there cannot be more clusters than points
         "max_clusters": args.max_clusters or min(MAX_CLUSTERS, points.size),
     }
     if args.sampler == "collapsed":
-        kernel = showing_all_chains(infer.CollapsedGibbs)(points.family, alpha, **shared)
+        kernel = infer.CollapsedGibbs(points.family, alpha, **shared)
     else:
         kernels = [
             kernel_class(points.family, alpha, **shared)
             for kernel_class in (infer.CollapsedGibbs, infer.SplitMerge)
         ]
-        kernel = showing_all_chains(infer.Cycle)(kernels)
-    return run_chains(args, thin, kernel, (points.data,))
+        kernel = infer.Cycle(kernels)
+    return sample(args, thin, kernel, (points.data,))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -399,7 +407,9 @@ def _summarise(mcmc: Any, points: "Points") -> _Summary:
     )
 
 
-def _details(args: argparse.Namespace, points: "Points", thin: int, command: str) -> dict[str, str]:
+def _details(
+    args: argparse.Namespace, points: "Points", of_run: dict[str, str], command: str
+) -> dict[str, str]:
     """Describe the data, the model and the run, for the last section of the report."""
 
     def in_words(value: Any) -> str:
@@ -419,7 +429,7 @@ def _details(args: argparse.Namespace, points: "Points", thin: int, command: str
         "command": command,
         "data": f"{args.file}: {points.what}",
         "model": f"{points.model}; {prior}",
-        **describe_run(args, thin),
+        **of_run,
     }
 
 

@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpyro_rankings.cli.arguments import (
     MAX_CLUSTERS,
-    PROGRAM,
     UserError,
     add_run_options,
     as_prior,
-    check_draws,
     check_file,
-    check_output,
     count,
+    fill_in_length,
     max_clusters,
     note,
     positive,
     scale,
 )
+from numpyro_rankings.cli.progress import say
 from numpyro_rankings.cli.results import (
     describe_run,
     print_clusters,
@@ -32,14 +31,18 @@ from numpyro_rankings.cli.results import (
     write_at_once,
 )
 from numpyro_rankings.cli.run import (
+    Sampled,
+    begin,
     check_overflow,
     choose_thinning,
+    end,
     label_bytes,
     memory_errors,
     notes,
-    run_chains,
-    showing_all_chains,
+    sample,
     use_compilation_cache,
+    use_devices,
+    without_useless_store,
 )
 from numpyro_rankings.words import plural
 
@@ -307,7 +310,7 @@ def _check_arguments(args: argparse.Namespace) -> None:
         raise UserError(
             "--alpha has no effect with --components 1: a single population has no mixture weights"
         )
-    check_draws(args)
+    fill_in_length(args)
     if args.components is not None and has_max_clusters:
         note(f"--max-clusters has no effect with --components {args.components}")
 
@@ -317,26 +320,30 @@ def _check_arguments(args: argparse.Namespace) -> None:
 # ---------------------------------------------------------------------------------------------
 
 
-def _fit(args: argparse.Namespace, command: str) -> None:
+def _fit(args: argparse.Namespace, command: str) -> int:
     _check_arguments(args)
-    check_output(args.out, args.force)
+    begin(args)
     if args.file is not None:
         check_file(args.file)
     with notes():
         use_compilation_cache()
+        use_devices(args.chains)
         rankings = _read(args.file)
         _check_rankings(args, rankings)
         thin = _choose_thinning(args, rankings)
-        with memory_errors():
-            mcmc = _sample(args, rankings, thin)
+        with memory_errors(), without_useless_store(args):
+            sampled = _sample(args, rankings, thin)
             if args.components is None:
-                check_overflow(mcmc, args.max_clusters)
-            summary = _summarise(mcmc, rankings, args.seed)
-    details = _details(args, rankings, thin, command)
+                check_overflow(sampled.mcmc, args.max_clusters)
+            say(args, "summarising the draws")
+            summary = _summarise(sampled.mcmc, rankings, args.seed)
+    details = _details(args, rankings, describe_run(args, thin, sampled.num_sweeps), command)
+    say(args, "drawing the figures")
     summary.data.attrs.update({name.replace(" ", "_"): text for name, text in details.items()})
     title = f"Groups in {Path(args.file).name if args.file else 'APA 1980'}"
     write_at_once(args.out, lambda folder: _write(folder, title, rankings, summary, details))
     _print_summary(args.out, rankings, summary)
+    return end(args, sampled, command)
 
 
 def _read(name: str | None) -> "Rankings":
@@ -393,22 +400,17 @@ def _choose_thinning(args: argparse.Namespace, rankings: "Rankings") -> int:
     return choose_thinning(args, f"{rankings.num_rankings:,} rankings", labels, 4 * numbers)
 
 
-def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int) -> Any:
+def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int) -> Sampled:
     from numpyro_rankings import infer
-
-    def announce(kernel: Any) -> None:
-        if args.model == "mallows" and kernel.search_iterations(rankings) > 0:
-            print(
-                f"{PROGRAM}: searching for starting points; this can take minutes", file=sys.stderr
-            )
 
     name, settings = _kernel_settings(args)
     if args.model in _POOL_MODELS:
         rankings = rankings.of_listed_items()
-    kernel = showing_all_chains(getattr(infer, name))(**settings)
-    # If the data were constants of the program, XLA would compute their sums while compiling.
-    jit_model_args = args.model != "mallows"
-    return run_chains(args, thin, kernel, (rankings,), jit_model_args, announce)
+    kernel = getattr(infer, name)(**settings)
+    shows = sys.stderr.isatty() and not args.no_progress
+    if shows and args.model == "mallows" and kernel.search_iterations(rankings) > 0:
+        note("searching for starting points; this can take minutes")
+    return sample(args, thin, kernel, (rankings,))
 
 
 def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
@@ -490,7 +492,7 @@ def _summarise(mcmc: Any, rankings: "Rankings", seed: int) -> _Summary:
 
 
 def _details(
-    args: argparse.Namespace, rankings: "Rankings", thin: int, command: str
+    args: argparse.Namespace, rankings: "Rankings", of_run: dict[str, str], command: str
 ) -> dict[str, str]:
     """Describe the data, the model and the run, for the last section of the report."""
     fewest, most = int(rankings.lengths.min()), int(rankings.lengths.max())
@@ -512,7 +514,7 @@ def _details(
         f"{rankings.unique().num_rows:,} distinct, of {rankings.num_items} items, each listing "
         f"{fewest if fewest == most else f'{fewest} to {most}'} of them",
         "model": model,
-        **describe_run(args, thin),
+        **of_run,
     }
 
 

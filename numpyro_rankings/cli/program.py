@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         interrupted.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA's remarks on slow compilation
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # the console may have no Greek letters
             stream.reconfigure(errors="replace")

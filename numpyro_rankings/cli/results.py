@@ -16,8 +16,11 @@ from numpyro_rankings.words import number, plural, shorten
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
 
 
-def describe_run(args: argparse.Namespace, thin: int) -> dict[str, str]:
-    """Describe how the run was made, for the last section of the report."""
+def describe_run(args: argparse.Namespace, thin: int, num_sweeps: int) -> dict[str, str]:
+    """Describe how the run was made, for the last section of the report.
+
+    :param num_sweeps: of each chain.
+    """
     import platform
 
     import arviz
@@ -29,9 +32,11 @@ def describe_run(args: argparse.Namespace, thin: int) -> dict[str, str]:
     from numpyro_rankings._version import __version__
 
     kept = f", of which one in {thin} is kept" if thin > 1 else ""
+    length = f"{plural(num_sweeps, 'sweep')}, of which the second half is used"
+    if args.draws is not None:
+        length = f"{plural(args.warmup, 'warm-up sweep')} and {plural(args.draws, 'further sweep')}"
     return {
-        "run": f"{plural(args.chains, 'chain')}, each of {plural(args.warmup, 'warm-up sweep')} "
-        f"and {plural(args.draws, 'further sweep')}{kept}",
+        "run": f"{plural(args.chains, 'chain')}, each of {length}{kept}",
         "seed": str(args.seed),
         "versions": f"numpyro-rankings {__version__}, numpyro {numpyro.__version__}, "
         f"jax {jax.__version__}, jaxlib {jaxlib.__version__}, arviz {arviz.__version__}, "

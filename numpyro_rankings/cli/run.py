@@ -4,14 +4,24 @@ import argparse
 import contextlib
 import math
 import os
+import shlex
+import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from numpyro_rankings.cli.arguments import PROGRAM, UserError, note
+from numpyro_rankings.cli.arguments import PROGRAM, UserError, check_output, note
+from numpyro_rankings.words import plural
 
+if TYPE_CHECKING:
+    from numpyro_rankings.cli.progress import Progress
+    from numpyro_rankings.run import Run
+
+_BURN_IN = 0.5  # share of the draws of a run that ends by itself
+_MARGIN = 1.05  # of the ESS, because not all draws are summarised
+_LEAST_DRAWS, _LEAST_SHOWN, _MOST_SHOWN = 4, 200, 4000  # of each chain
 DRAWS_BYTES = 2**28  # size of the draws up to which they are not thinned further
 _USABLE = 0.8  # share of the free memory
 _OUT_OF_MEMORY = "out of memory: lower --draws, --chains or --max-clusters, or raise --thin"
@@ -115,6 +125,9 @@ def choose_thinning(
     :raises UserError: if the draws do not fit in memory.
     """
     thin = args.thin
+    if args.draws is None:  # nobody knows how many draws there will be
+        size = _MOST_SHOWN * (bytes_of_labels + bytes_of_slots)
+        return thin or max(1, math.ceil(size / (16 * DRAWS_BYTES)))
     if thin is None:
         usual = max(1, args.draws // 1000)
         size = args.draws * (bytes_of_labels + bytes_of_slots)
@@ -142,80 +155,169 @@ def choose_thinning(
 # ---------------------------------------------------------------------------------------------
 
 
-class _ShowsAllChains:
-    """Mixin: the progress bar shows the clusters and the log joint of every chain.
+class Sampled(NamedTuple):
+    """The draws of a command.
 
-    For vectorized chains NumPyro calls ``get_diagnostics_str`` only of ensemble kernels. What else
-    that flag changes, the key of a resumed run, does not matter here.
+    - **mcmc** - the draws that are summarised, as an :class:`numpyro.infer.MCMC` after its run.
+    - **ended** - why the run ended: its draws suffice, its time or its length was over, or Ctrl-C.
+    - **num_sweeps** - of each chain.
+    - **store** - where it can be continued.
     """
 
-    is_ensemble_kernel = True
-
-    def get_diagnostics_str(self, state: Any) -> str:
-        import numpy as np
-
-        from numpyro_rankings.infer.base import log_joint_of
-        from numpyro_rankings.infer.not_finite import check_not_stopped
-
-        check_not_stopped(self, state.z)
-        log_joint = f"log joint {float(np.mean(log_joint_of(state.z))):.1f}"
-        if "num_clusters" not in state.z:
-            return log_joint
-        clusters = "/".join(str(k) for k in np.atleast_1d(state.z["num_clusters"]))
-        return f"clusters {clusters}, {log_joint}"
+    mcmc: Any
+    ended: Literal["good", "time", "length", "interrupted"]
+    num_sweeps: int
+    store: Path | None = None
 
 
-def showing_all_chains(kernel_class: type) -> type:
-    """Return a subclass of a kernel for runs with a progress bar."""
-    return type(kernel_class.__name__, (_ShowsAllChains, kernel_class), {})
+def use_devices(chains: int) -> None:
+    """Give JAX one CPU device for each core that can have chains, before it is first used."""
+    import jax
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with contextlib.suppress(RuntimeError):  # JAX was used already
+        jax.config.update("jax_num_cpu_devices", _largest_divisor(chains, cores or 1))
 
 
-def run_chains(
-    args: argparse.Namespace,
-    thin: int,
-    kernel: Any,
-    data: tuple,
-    jit_model_args: bool = True,
-    before: Callable[[Any], None] | None = None,
-) -> Any:
-    """Run the chains, with a progress bar if stderr is a terminal.
+def _largest_divisor(number: int, at_most: int) -> int:
+    return max(k for k in range(1, min(number, at_most) + 1) if number % k == 0)
 
-    :param kernel: an instance of a class of :func:`showing_all_chains`.
-    :param data: the arguments of the model.
-    :param jit_model_args: False makes the data constants of the compiled program.
-    :param before: called with the kernel just before a progress bar is shown.
-    :return: the :class:`numpyro.infer.MCMC` after its run.
-    :raises UserError: if a chain has stopped because its state is not finite.
+
+def store_of(out: Path) -> Path:
+    """Return the folder in which a run is kept until it has ended by itself."""
+    return out.with_name(out.name + ".run")
+
+
+def begin(args: argparse.Namespace) -> None:
+    """Check where the run is to be kept, and its results are to be written."""
+    if args.resume is not None:
+        if args.out is not None:
+            raise UserError("--out goes without --resume, whose folder the results are written to")
+        args.out = args.resume
+        if not store_of(args.out).is_dir():
+            raise UserError(f"there is no run to resume: no folder {store_of(args.out)}")
+        check_output(args.out, force=True)
+        return
+    args.out = Path("numpyro-rankings-results") if args.out is None else args.out
+    if store_of(args.out).exists() and not args.force:
+        raise UserError(
+            f"{store_of(args.out)} has an unfinished run: go on with --resume {args.out}, or start "
+            "again with --force"
+        )
+    check_output(args.out, args.force)
+    shutil.rmtree(store_of(args.out), ignore_errors=True)
+
+
+@contextlib.contextmanager
+def without_useless_store(args: argparse.Namespace) -> Iterator[None]:
+    """Remove the store of a run without results, unless it was there before."""
+    try:
+        yield
+    except (UserError, KeyboardInterrupt):
+        if args.resume is None:
+            shutil.rmtree(store_of(args.out), ignore_errors=True)
+        raise
+
+
+def end(args: argparse.Namespace, sampled: Sampled, command: str) -> int:
+    """Say how the run ended, keep its store if it may go on, and return the exit status."""
+    if sampled.store is None:
+        return 0
+    if sampled.ended in ("good", "length"):
+        shutil.rmtree(sampled.store)
+        return 0
+    why = "interrupted"
+    if sampled.ended == "time":
+        why = f"stopped after {args.minutes:g} minutes; the draws do not suffice yet"
+    print(
+        f"\n{PROGRAM}: {why}, after {sampled.num_sweeps:,} sweeps of each chain. To go on:\n"
+        f"  {_resumed(command, args.out)}",
+        file=sys.stderr,
+    )
+    return 130 if sampled.ended == "interrupted" else 0
+
+
+def _resumed(command: str, out: Path) -> str:
+    """Return the command that goes on with a run."""
+    words, kept = iter(shlex.split(command)), []
+    for word in words:
+        if word in ("--out", "--resume"):
+            next(words, None)
+        elif word != "--force" and not word.startswith(("--out=", "--resume=")):
+            kept.append(word)
+    return shlex.join([*kept, "--resume", str(out)])
+
+
+def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple) -> Sampled:
+    """Run the chains until their draws suffice, or for the length that was asked for.
+
+    :param thin: sweeps from one draw that is kept to the next.
+    :param kernel: with all settings.
+    :param data: the arguments of its model.
+    :raises UserError: if a chain stops because its state is not finite, or the store is refused.
     """
     import jax
-    from numpyro.infer import MCMC
 
-    from numpyro_rankings.infer.not_finite import NotFiniteError, check_not_stopped
+    from numpyro_rankings.cli.progress import Progress
+    from numpyro_rankings.infer.not_finite import NotFiniteError
+    from numpyro_rankings.run import Run, StoreError
+    from numpyro_rankings.run.monitor import Monitor
 
-    mcmc = MCMC(
-        kernel,
-        num_warmup=args.warmup,
-        num_samples=args.draws,
-        num_chains=args.chains,
-        chain_method="vectorized",
-        thinning=thin,
-        progress_rate=1,
-        progress_bar=True,  # its loop is in Python, so that Ctrl-C works between two sweeps
-        jit_model_args=jit_model_args,
-    )
-    show_bar = sys.stderr.isatty() and not args.no_progress
-    if show_bar and before is not None:
-        before(kernel)
+    most = Monitor.LEAST_KEPT * args.chains * (1 - _BURN_IN) / _MARGIN
+    if args.ess is not None and args.ess > most:
+        raise UserError(f"--ess must be at most {most:,.0f} with {plural(args.chains, 'chain')}")
+    number = _largest_divisor(args.chains, len(jax.devices()))
+    devices = jax.devices()[:number] if number > 1 else None
+    store = store_of(args.out)
+    progress = Progress(args)
     try:
-        with contextlib.ExitStack() as stack:
-            if not show_bar:
-                nowhere = stack.enter_context(open(os.devnull, "w"))
-                stack.enter_context(contextlib.redirect_stderr(nowhere))
-            mcmc.run(jax.random.key(args.seed), *data, extra_fields=("overflow",))
-        check_not_stopped(kernel, mcmc.get_samples(group_by_chain=True))
-    except NotFiniteError as error:
+        progress.say("compiling and starting the chains")
+        if args.resume is not None:
+            run = Run.resume(store, kernel, *data, devices=devices)
+        else:
+            run = Run(
+                kernel,
+                *data,
+                key=jax.random.key(args.seed),
+                num_chains=args.chains,
+                num_warmup=args.warmup,
+                thinning=thin,
+                burn_in=_BURN_IN if args.draws is None else 0.0,
+                store=store,
+                devices=devices,
+                extra_fields=("overflow",),
+            )
+        ended = _advance(run, args, thin, progress)
+        progress.end()
+        mcmc = run.as_mcmc(_draws_shown(run))
+        run.close()
+    except (NotFiniteError, StoreError) as error:
         raise UserError(str(error)) from None
-    return mcmc
+    return Sampled(mcmc, ended, run.num_sweeps, store)
+
+
+def _advance(run: "Run", args: argparse.Namespace, thin: int, progress: "Progress") -> Any:
+    try:
+        if args.draws is not None:
+            run.extend((args.draws // thin - run.num_draws) * thin, progress.show)
+            return "length"
+        is_good = run.until(args.rhat, args.ess * _MARGIN, args.minutes, after_chunk=progress.show)
+    except KeyboardInterrupt:
+        if run.num_draws - run.first_draw < _LEAST_DRAWS:
+            raise
+        return "interrupted"
+    if run.num_draws - run.first_draw < _LEAST_DRAWS:
+        raise UserError(f"too few draws in {args.minutes:g} minutes: raise --minutes")
+    return "good" if is_good else "time"
+
+
+def _draws_shown(run: "Run") -> int:
+    """Return how many draws of each chain are summarised, by their size."""
+    import numpy as np
+
+    one = run.get_samples(group_by_chain=True, max_draws=1)
+    size = sum(np.asarray(x[:, :1]).nbytes for x in one.values())
+    return int(np.clip(DRAWS_BYTES // size, _LEAST_SHOWN, _MOST_SHOWN))
 
 
 def check_overflow(mcmc: Any, max_clusters: int) -> None:

@@ -102,7 +102,6 @@ class Run:
     :param init_params: starting values of the chains, as for :meth:`numpyro.infer.MCMC.run`.
     :param extra_fields: further fields of the kernel's state to keep.
     :param model_kwargs: keyword arguments of the model.
-    :param notes: of the user, of the types of JSON, to be kept in the store.
     :raises ValueError: if an argument is out of range, or the data do not fit the kernel.
     :raises StoreError: if the store exists, or cannot be written.
     """
@@ -122,7 +121,6 @@ class Run:
         init_params: Any = None,
         extra_fields: tuple[str, ...] = (),
         model_kwargs: Mapping[str, Any] | None = None,
-        notes: Mapping[str, Any] | None = None,
     ) -> None:
         if num_warmup is None:
             num_warmup = 0 if isinstance(kernel, GibbsKernel) else _ADAPTATION
@@ -136,16 +134,13 @@ class Run:
             str(jax.random.key_impl(key)),
         )
         kwargs = dict(model_kwargs or {})
-        about: dict[str, Any] = {
-            **describe(kernel, data, kwargs)
-        }  # before init, in which some kernels change
+        about = describe(kernel, data, kwargs)  # before init, in which some kernels change
         self._set_up(SweepLoop(kernel, data, kwargs, devices), settings)
         self._show(burn_in, quantities)
         self._state = self._init(init_params)
         self._draws: Store | Memory = Memory()
         if store is not None:
-            about |= {"settings": settings._asdict(), "notes": dict(notes or {})}
-            self._draws = Store.create(store, about)
+            self._draws = Store.create(store, {**about, "settings": settings._asdict()})
             self._commit({SITES: {}, STATS: {}})
 
     @classmethod

@@ -98,18 +98,6 @@ class Store:
             raise
         return store
 
-    @staticmethod
-    def notes(path: str | os.PathLike) -> dict[str, Any]:
-        """Return the notes of the user in a store, which may be in use.
-
-        :raises StoreError: if it is not a store, or damaged.
-        """
-        import zarr
-
-        with _errors(Path(path), "zarr.json"):
-            root = zarr.open_group(str(path), mode="r", use_consolidated=False)
-            return dict(root.attrs["run"]["notes"])  # type: ignore
-
     @property
     def about(self) -> dict[str, Any]:
         """What the run was created with."""

@@ -30,7 +30,8 @@ def no_sampling(monkeypatch):
 
     def sample(args, rankings, thin):
         draws = args.draws // thin
-        return fabricated_mcmc(rankings, args.components, args.max_clusters, args.chains, draws)
+        mcmc = fabricated_mcmc(rankings, args.components, args.max_clusters, args.chains, draws)
+        return run.Sampled(mcmc, "length", args.warmup + args.draws)
 
     monkeypatch.setattr(fit, "_sample", sample)
 
@@ -352,7 +353,11 @@ def test_bad_arguments_end_in_one_line(small, capsys, name):
 
 def test_too_few_slots_write_nothing(small, capsys, monkeypatch):
     monkeypatch.setattr(
-        fit, "_sample", lambda args, rankings, thin: fabricated_mcmc(rankings, overflow=0.5)
+        fit,
+        "_sample",
+        lambda *_: run.Sampled(
+            fabricated_mcmc(read_rankings("small.soi"), overflow=0.5), "length", 9
+        ),
     )
     _expect_error(
         capsys, ["fit", "small.soi", *QUICK_FIT], ["% of the draws", "raise --max-clusters"]
@@ -429,7 +434,8 @@ def test_help_names_every_option_and_its_default(capsys):
     for option in (
         "FILE --model --components --alpha --nu --r --shape --sigma --phi --gamma "
         "--sampler --approximate --assignment --init "
-        "--max-clusters --chains --warmup --draws --thin --seed --out --force --no-progress"
+        "--max-clusters --chains --rhat --ess --minutes "
+        "--resume --warmup --draws --thin --seed --out --force --no-progress"
     ).split():
         assert option in text
     for fragment in ("report.html", "posterior.nc", "clusters.csv", "examples:", "Exit status"):

@@ -12,7 +12,6 @@ import arviz as az
 import numpy as np
 import pytest
 from helpers.command_line import FEW, GAUSSIAN, PLANE, POINTS, QUICK_CLUSTER
-from numpyro.infer import MCMC
 
 from numpyro_rankings import distances
 from numpyro_rankings.cli import cluster as cluster_command
@@ -193,11 +192,11 @@ def sampled(monkeypatch):
     """What the kernel and the model are given, up to the first sweep."""
     made: dict = {}
 
-    def run(self, key, *data, **_):
-        made.update(kernel=self.sampler, data=data)
+    def run(kernel, *data, **_):
+        made.update(kernel=kernel, data=data)
         raise Stop
 
-    monkeypatch.setattr(MCMC, "run", run)
+    monkeypatch.setattr("numpyro_rankings.run.Run", run)
 
     def record(*arguments):
         with pytest.raises(Stop):
@@ -471,7 +470,7 @@ def test_an_interruption_writes_nothing(small, capsys, monkeypatch):
         raise KeyboardInterrupt
 
     before = sorted(os.listdir())
-    monkeypatch.setattr(MCMC, "run", interrupt)
+    monkeypatch.setattr("numpyro_rankings.run.Run.extend", interrupt)
     assert _run(*GAUSSIAN, *QUICK_CLUSTER) == 130
     assert capsys.readouterr().err.strip() == "numpyro-rankings: interrupted, nothing was written"
     assert sorted(os.listdir()) == before
@@ -482,8 +481,8 @@ def test_help_names_every_option(capsys):
     text = capsys.readouterr().out
     for option in (
         "FILE --names --family --noise --spread --concentration --vocab --alpha --discount "
-        "--distances --time --graph --hops --decay --sampler --max-clusters --chains --warmup "
-        "--draws --thin --seed --out --force --no-progress"
+        "--distances --time --graph --hops --decay --sampler --max-clusters --chains --rhat --ess "
+        "--minutes --resume --warmup --draws --thin --seed --out --force --no-progress"
     ).split():
         assert option in text
     for fragment in (*results.FILES, "examples:", "Exit status"):

@@ -1,0 +1,87 @@
+"""The line that shows how far a run is."""
+
+import argparse
+import math
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from numpyro_rankings.cli.arguments import PROGRAM
+
+if TYPE_CHECKING:
+    from numpyro_rankings.run import Run
+
+_SECONDS_BETWEEN_LINES = 10.0  # without a terminal
+
+
+def say(args: argparse.Namespace, what: str) -> None:
+    """Say on stderr what is being done after the sampling."""
+    if not args.no_progress:
+        print(f"{PROGRAM}: {what}", file=sys.stderr, flush=True)
+
+
+class Progress:
+    """Shows the state of a run on stderr: a live line, or a line every ten seconds elsewhere."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        self._is_live = sys.stderr.isatty()
+        self._is_shown = not args.no_progress
+        self._start = self._last = time.monotonic()
+        self._width = 0
+
+    def say(self, what: str) -> None:
+        """Show what is being done."""
+        if self._is_shown and self._is_live:
+            self._replace(f"{PROGRAM}: {what} …")
+
+    def show(self, run: "Run") -> None:
+        """Show how far the run is."""
+        if not self._is_shown:
+            return
+        now = time.monotonic()
+        if self._is_live:
+            self._replace(self._describe(run))
+        elif now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            print(f"{PROGRAM}: {self._describe(run)}", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Remove the live line."""
+        if self._width:
+            self._replace("")
+
+    def _replace(self, line: str) -> None:
+        print(f"\r{line:<{self._width}}", end="\r", file=sys.stderr, flush=True)
+        self._width = len(line)
+
+    def _describe(self, run: "Run") -> str:
+        args = self._args
+        total = "" if args.draws is None else f" of {args.warmup + args.draws:,}"
+        parts = [f"{run.num_sweeps:,}{total} sweep{'' if run.num_sweeps == 1 else 's'}"]
+        if run.num_clusters is not None:
+            parts.append("clusters " + "/".join(str(k) for k in run.num_clusters))
+        if run.last_check is not None:
+            parts.append(f"R-hat {run.last_check.rhat:.3f}, ESS {run.last_check.ess:,.0f}")
+        seconds = self._seconds_left(run)
+        if seconds is not None:
+            parts.append(f"about {_in_words(seconds)} left")
+        return ", ".join(parts)
+
+    def _seconds_left(self, run: "Run") -> float | None:
+        """Guess: ESS and the reciprocal of R-hat's distance from 1 grow with the draws."""
+        args, elapsed = self._args, time.monotonic() - self._start
+        if args.draws is not None:
+            rate = run.num_sweeps / run.seconds
+            return (args.warmup + args.draws - run.num_sweeps) / rate
+        left, check = 60 * args.minutes - elapsed, run.last_check
+        if check is None or not math.isfinite(check.ess):
+            return None
+        factor = max(1.0, args.ess / check.ess)
+        if math.isfinite(check.rhat):
+            factor = max(factor, (check.rhat - 1) / (args.rhat - 1))
+        return max(0.0, min(left, elapsed * (factor - 1)))
+
+
+def _in_words(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
