@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpyro_rankings.relabeling import relabel_samples
     from numpyro_rankings.run import Run, StoreError
     from numpyro_rankings.self_check import check
+    from numpyro_rankings.stacking import stack_chains
     from numpyro_rankings.summaries import (
         cluster_profiles,
         cp_consensus,
@@ -71,6 +72,7 @@ _HOMES = {
     "read_rankings": "datasets",
     "reference_partition": "point_estimates",
     "relabel_samples": "relabeling",
+    "stack_chains": "stacking",
     "to_inference_data": "inference_data",
     "variation_of_information": "partitions",
 }
@@ -103,6 +105,7 @@ __all__ = [
     "read_rankings",
     "reference_partition",
     "relabel_samples",
+    "stack_chains",
     "to_inference_data",
     "variation_of_information",
 ]

@@ -73,8 +73,14 @@ def scalars_of(
     }
 
 
-def table_of_scalars(scalars: Mapping[str, np.ndarray]) -> "pd.DataFrame":
-    """Tabulate the diagnostics of scalars, each (chains, draws), as :func:`diagnostics_table`."""
+def table_of_scalars(
+    scalars: Mapping[str, np.ndarray], superchains: int | None = None
+) -> "pd.DataFrame":
+    """Tabulate the diagnostics of scalars, each (chains, draws), as :func:`diagnostics_table`.
+
+    :param superchains: number of starting points, each of as many successive chains; R-hat is then
+        :func:`nested_r_hat`.
+    """
     import arviz as az
     import pandas as pd
     import xarray as xr
@@ -86,7 +92,9 @@ def table_of_scalars(scalars: Mapping[str, np.ndarray]) -> "pd.DataFrame":
     if moving:
         columns["ess_bulk"] = az.ess(dataset, method="bulk")
         columns["ess_tail"] = az.ess(dataset, method="tail")
-        if dataset.sizes["chain"] > 1:
+        if superchains is not None:
+            columns["r_hat"] = {name: nested_r_hat(x, superchains) for name, x in moving.items()}
+        elif dataset.sizes["chain"] > 1:
             columns["r_hat"] = az.rhat(dataset)
     rows = []
     for name, x in scalars.items():
@@ -98,6 +106,39 @@ def table_of_scalars(scalars: Mapping[str, np.ndarray]) -> "pd.DataFrame":
             note, row["r_hat"] = "stuck", np.inf
         rows.append({"mean": x.mean(), "sd": x.std(ddof=1), **row, "note": note})
     return pd.DataFrame(rows, index=pd.Index(list(scalars), name="quantity"))
+
+
+def nested_r_hat(draws: np.ndarray, superchains: int) -> float:
+    """Return nested R-hat (rank-normalised, split), for many short chains.
+
+    It compares the means of groups of chains, where those of a group began at the same point, so
+    that it can be near 1 although each chain is short.
+
+    **References:** Margossian, Hoffman, Sountsov, Riou-Durand, Vehtari, Gelman, "Nested R-hat:
+    assessing the convergence of Markov chain Monte Carlo when running many short chains", Bayesian
+    Analysis (2024).
+
+    :param draws: (chains, draws), the chains of a group one after the other.
+    :param superchains: number of groups, 2 or more.
+    """
+    import arviz as az
+    from scipy import stats
+
+    groups = np.repeat(np.arange(superchains), len(draws) // superchains)
+    if hasattr(az, "rhat_nested"):  # ArviZ 1.x
+        return float(az.rhat_nested(draws, superchain_ids=groups))
+    half = draws.shape[1] // 2
+    split = np.stack([draws[:, :half], draws[:, -half:]], axis=1)  # (chains, 2, half)
+
+    def of(values: np.ndarray) -> float:
+        ranks = stats.rankdata(values).reshape(superchains, -1, half)
+        z = stats.norm.ppf((ranks - 0.375) / (values.size + 0.25))  # Blom's scores
+        means = z.mean(-1)
+        within = z.var(-1, ddof=1).mean(1) + means.var(1, ddof=1)  # W_k and B_k, equation 7
+        between = means.mean(1).var(ddof=1)  # equation 6
+        return float(np.sqrt(1 + between / within.mean()))  # equation 8
+
+    return max(of(split), of(np.abs(split - np.median(split))))
 
 
 class Verdict(NamedTuple):

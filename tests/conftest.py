@@ -44,26 +44,10 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if is_in(item)]
 
 
-# Tests of what surrounds the samplers: files, figures, words, refusals. XLA compiles for them in
-# two thirds of the time, and without most of its optimizations. What is proved of the samplers is
-# proved of the programs that users run.
-_NOT_OPTIMIZED = (
-    "cli",
-    "datasets",
-    "infer/test_blocks.py",
-    "infer/test_finite.py",
-    "infer/test_priors.py",
-    "report",
-    "summaries",
-    "test_docs.py",
-    "test_inference_data.py",
-    "test_plots.py",
-    "test_point_estimates.py",
-    "test_prediction.py",
-    "test_predictive_checks.py",
-    "test_relabeling.py",
-)
-
+# XLA compiles in two thirds of the time without most of its optimizations. The quick tests of the
+# mathematics, of files, words and figures do without; those that compare compiled programs with the
+# same steps op by op are of what users run, and so are all slow tests.
+_OPTIMIZED = ("compiled", "run")
 
 _IS_OFF = pytest.StashKey[bool]()
 
@@ -71,7 +55,7 @@ _IS_OFF = pytest.StashKey[bool]()
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item, nextitem):
     """Switch XLA's optimizations off and on."""
-    is_off = _is_among(item, _NOT_OPTIMIZED)
+    is_off = item.get_closest_marker("slow") is None and not _is_among(item, _OPTIMIZED)
     if item.config.stash.get(_IS_OFF, False) != is_off:
         jax.clear_caches()  # what other tests have compiled
         jax.config.update("jax_disable_most_optimizations", is_off)

@@ -39,6 +39,7 @@ PAGES = {
     "choosing.rst": [],
     "composing.rst": [],
     "extending.rst": [pytest.mark.slow],
+    "running.rst": [],
 }
 
 

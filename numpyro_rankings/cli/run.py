@@ -185,6 +185,7 @@ def _largest_divisor(number: int, at_most: int) -> int:
 
 def store_of(out: Path) -> Path:
     """Return the folder in which a run is kept until it has ended by itself."""
+    out = out if out.name not in ("", "..") else out.resolve()
     return out.with_name(out.name + ".run")
 
 

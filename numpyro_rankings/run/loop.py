@@ -13,6 +13,7 @@ from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import nested_attrgetter
 
 from numpyro_rankings.infer.base import GibbsKernel
+from numpyro_rankings.run.convert import is_key
 
 _BUFFER_BYTES = 2**26  # of the draws of one chunk
 _MOST_DRAWS = 2**16  # of one chunk
@@ -93,18 +94,20 @@ class SweepLoop:
         """Time of one sweep of all chains, None before the first."""
         return self._sweep_seconds
 
-    def init(self, keys: Array, num_warmup: int, init_params: Any) -> Any:
+    def init(self, keys: Array, num_warmup: int, init_params: Any, copies: int) -> Any:
         """Return the state of all chains before the first sweep.
 
-        :param keys: (chains,).
-        :param init_params: starting values of all chains, or None.
+        :param keys: of the starting points.
+        :param init_params: starting values of all of them, or None.
+        :param copies: number of chains that start at each.
         """
         args, kwargs = self._arguments(self._arrays)
 
         def init(key: Array, params: Any) -> Any:
             return self.kernel.init(key, num_warmup, params, model_args=args, model_kwargs=kwargs)
 
-        return (init if self._takes_chains else jax.vmap(init))(keys, init_params)
+        state = (init if self._takes_chains else jax.vmap(init))(keys, init_params)
+        return state if copies == 1 else jax.tree.map(lambda x: _repeat(x, copies), state)
 
     def warm_up(self, state: Any, num_sweeps: int) -> Chunk:
         """Make a chunk of sweeps without keeping any, as long as time allows, at most this many."""
@@ -200,6 +203,14 @@ class SweepLoop:
     def _arguments(self, arrays: list) -> tuple[tuple, dict]:
         leaves = [x if one is None else one[0] for x, one in zip(arrays, self._static, strict=True)]
         return jax.tree.unflatten(self._structure, leaves)
+
+
+def _repeat(x: Array, copies: int) -> Array:
+    """Repeat each chain; the copies of its keys differ."""
+    x = jnp.repeat(x, copies, axis=0)
+    if not is_key(x):
+        return x
+    return jax.vmap(jax.random.fold_in)(x, jnp.arange(len(x)) % copies)
 
 
 def _is_array(x: Any) -> bool:

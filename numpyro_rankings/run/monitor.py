@@ -26,6 +26,7 @@ class Monitor:
     :param args: arguments of its model.
     :param kwargs: keyword arguments of its model.
     :param quantities: of the samples; None for the default of the kernel.
+    :param superchains: number of points at which the chains start; None for one each.
 
     ``rankings`` are those among the arguments, None for a kernel that has none.
     """
@@ -33,9 +34,14 @@ class Monitor:
     LEAST_KEPT = 2**13  # of a long run, for each chain
 
     def __init__(
-        self, kernel: MCMCKernel, args: tuple, kwargs: dict, quantities: Quantities | None
+        self,
+        kernel: MCMCKernel,
+        args: tuple,
+        kwargs: dict,
+        quantities: Quantities | None,
+        superchains: int | None,
     ) -> None:
-        self._kernel = kernel
+        self._kernel, self._superchains = kernel, superchains
         self.rankings: Rankings | None = None
         is_of_package = isinstance(kernel, GibbsKernel)
         if is_of_package and not isinstance(kernel, PartitionKernel | LinkGibbs):
@@ -73,7 +79,7 @@ class Monitor:
         for name, values in quantities.items():
             values = np.asarray(values, np.float64)
             scalars |= scalars_of(name, values, labels if name == "top_weights" else None)
-        return table_of_scalars(scalars)
+        return table_of_scalars(scalars, self._superchains)
 
     def verdict(self, burn_in: float, table: "pd.DataFrame") -> Verdict:
         """Judge the draws.

@@ -46,6 +46,7 @@ class _Settings(NamedTuple):
     """What the draws depend on besides data and kernel. All of the types of JSON."""
 
     num_chains: int
+    superchains: int | None
     num_warmup: int
     thinning: int
     extra_fields: tuple[str, ...]
@@ -87,6 +88,9 @@ class Run:
     :param data: the arguments of its model.
     :param key: a random key.
     :param num_chains: number of chains, all in one program.
+    :param superchains: number of points at which they start, each with as many chains; R-hat is
+        then nested R-hat, which can tell that many short chains agree. By default every chain has a
+        starting point of its own.
     :param store: a folder for the draws, in Zarr's format, which must not exist yet; ``None`` keeps
         them in memory.
     :param devices: the chains are spread over these devices, whose number must divide theirs; by
@@ -112,6 +116,7 @@ class Run:
         *data: Any,
         key: Array,
         num_chains: int = 4,
+        superchains: int | None = None,
         store: str | os.PathLike | None = None,
         devices: Sequence[jax.Device] | None = None,
         num_warmup: int | None = None,
@@ -127,6 +132,7 @@ class Run:
         key = key if is_key(key) else jax.random.wrap_key_data(jnp.asarray(key))
         settings = _Settings(
             _at_least("num_chains", num_chains, 1),
+            _check_superchains(superchains, num_chains),
             _at_least("num_warmup", num_warmup, 0),
             _at_least("thinning", thinning, 1),
             tuple(extra_fields),
@@ -193,7 +199,7 @@ class Run:
         :param after_chunk: called with the run after each chunk.
         :raises KeyboardInterrupt: after the chunk in which Ctrl-C was pressed; the run can go on.
         :raises StoreError: if the draws cannot be stored. Those of earlier chunks are.
-        :raises NotFiniteError: if the state of a chain is not finite.
+        :raises ValueError: if the state of a chain is not finite.
         """
         thinning = self._settings.thinning
         if _at_least("sweeps", sweeps, 0) % thinning:
@@ -224,7 +230,7 @@ class Run:
         :param minutes: time after which no further chunk begins.
         :param after_chunk: called with the run after each chunk.
         :return: whether both hold; False if the time was over before.
-        :raises KeyboardInterrupt, StoreError, NotFiniteError: as :meth:`extend`.
+        :raises KeyboardInterrupt, StoreError, ValueError: as :meth:`extend`.
         """
         if not rhat > 1 or not ess > 0 or not minutes >= 0:
             raise ValueError("rhat must be greater than 1, ess positive and minutes not negative")
@@ -383,14 +389,17 @@ class Run:
             raise ValueError(f"burn_in must be a share from 0 to less than 1, got {burn_in!r}")
         self._burn_in = burn_in
         loop = self._loop
-        self._monitor = Monitor(loop.kernel, loop.args, loop.kwargs, quantities)
+        superchains = self._settings.superchains
+        self._monitor = Monitor(loop.kernel, loop.args, loop.kwargs, quantities, superchains)
 
     def _init(self, init_params: Any) -> Any:
         settings = self._settings
         data = jnp.asarray(settings.key, jnp.uint32)
         key = jax.random.wrap_key_data(data, impl=settings.key_type)
-        keys = jax.random.split(key, settings.num_chains)
-        return self._loop.init(keys, settings.num_warmup, init_params)
+        starts = settings.superchains or settings.num_chains
+        copies = settings.num_chains // starts
+        keys = jax.random.split(key, starts)
+        return self._loop.init(keys, settings.num_warmup, init_params, copies)
 
     def _load(self) -> None:
         """Take the newest state of the store, and the quantities of its draws."""
@@ -473,6 +482,16 @@ def _settings_of(store: Store) -> _Settings:
         return found._replace(extra_fields=tuple(found.extra_fields))
     except (KeyError, TypeError) as error:
         raise StoreError(f"{store.path}: the settings of the run are damaged: {error}") from None
+
+
+def _check_superchains(superchains: int | None, num_chains: int) -> int | None:
+    if superchains is None:
+        return None
+    if _at_least("superchains", superchains, 2) > num_chains or num_chains % superchains:
+        raise ValueError(
+            f"num_chains must be a multiple of superchains, got {num_chains} and {superchains}"
+        )
+    return int(superchains)
 
 
 def _at_least(name: str, value: Any, least: int) -> int:

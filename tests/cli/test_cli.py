@@ -106,6 +106,7 @@ def test_fit_writes_its_four_files(small, capsys, request, is_real):
         assert forbidden not in page
 
 
+@pytest.mark.slow
 def test_same_seed_same_results(small):
     for out in ("first", "again"):
         command = ["fit", "small.soi", *PLACKETT_LUCE["gamma-process"], *FEW_DRAWS]

@@ -11,7 +11,7 @@ import threading
 import numpy as np
 import pytest
 import xarray as xr
-from helpers.command_line import FEW_DRAWS, SOI
+from helpers.command_line import SOI
 
 import numpyro_rankings.run
 from numpyro_rankings.cli import fit, main
@@ -77,6 +77,14 @@ def test_it_ends_when_the_time_is_over_and_goes_on(capsys, monkeypatch):
     assert run(*MODEL, "--out", "out", "--force") == 0
     assert sorted(os.listdir()) == ["out", "small.soi"]
     assert before > 0
+
+
+def test_elsewhere_a_line_is_printed_every_ten_seconds(capsys, monkeypatch):
+    monkeypatch.setattr("numpyro_rankings.cli.progress._SECONDS_BETWEEN_LINES", 0.0)
+    assert run(*MODEL, "--warmup", "4", "--draws", "40", "--out", "out") == 0
+    shown = capsys.readouterr().err
+    assert re.search(r"^numpyro-rankings: 44 of 44 sweeps, about 0 s left$", shown, re.MULTILINE)
+    assert "numpyro-rankings: summarising the draws\n" in shown and "\r" not in shown
 
 
 def test_ctrl_c_writes_what_there_is_and_resume_goes_on(capsys, monkeypatch):
@@ -157,7 +165,7 @@ def on_terminal(command):
     return shown.decode(), done.returncode
 
 
-def test_what_is_shown_on_a_terminal_and_elsewhere():
+def test_what_is_shown_on_a_terminal():
     command = [sys.executable, "-m", "numpyro_rankings", *MODEL, "--ess", "100", "--components"]
     shown, status = on_terminal([*command, "2", "--minutes", "1", "--out", "a"])
     assert status == 0
@@ -170,12 +178,3 @@ def test_what_is_shown_on_a_terminal_and_elsewhere():
     ):
         assert fragment in shown
     assert "compile" not in shown and "olding" not in shown  # XLA's own remarks
-    command += ["2", *FEW_DRAWS, "--out", "b"]
-    command.remove("--ess"), command.remove("100")
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0
-    assert "\r" not in done.stderr
-
-
-def test_run_is_public():
-    assert numpyro_rankings.Run is numpyro_rankings.run.Run

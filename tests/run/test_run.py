@@ -14,7 +14,7 @@ from jax import random
 from numpyro.infer import MCMC, NUTS
 
 from numpyro_rankings import Rankings, Run, StoreError, diagnostics_table, to_inference_data
-from numpyro_rankings.diagnostics import verdict
+from numpyro_rankings.diagnostics import nested_r_hat, verdict
 from numpyro_rankings.distributions import ChineseRestaurantProcess
 from numpyro_rankings.infer import CollapsedGibbs, PlackettLuceGibbs
 from numpyro_rankings.infer.not_finite import NotFiniteError
@@ -86,6 +86,21 @@ def test_chains_on_devices(alone, num_devices):
 def test_chains_that_devices_do_not_divide():
     with pytest.raises(ValueError, match="4 chains cannot be spread over 3 devices"):
         toy_run(devices=jax.devices()[:3])
+
+
+def test_superchains_start_at_the_same_points():
+    run = toy_run(num_chains=12, superchains=3)
+    start = np.asarray(run._state.z["mu"]).reshape(3, 4)
+    assert (start == start[:, :1]).all() and len(np.unique(start)) == 3
+    run.extend(1)
+    assert len(np.unique(run.get_samples()["mu"])) == 12
+    run.extend(39)
+    draws = run.get_samples(group_by_chain=True)["mu"]
+    np.testing.assert_allclose(run.diagnostics().loc["mu", "r_hat"], nested_r_hat(draws, 3))
+    assert run.until(rhat=1.05, ess=100, minutes=1)
+    for settings in ({"superchains": 1}, {"superchains": 5}, {"superchains": 24}):
+        with pytest.raises(ValueError, match="superchains"):
+            toy_run(num_chains=12, **settings)
 
 
 def test_it_stops_when_the_draws_suffice():
@@ -167,7 +182,7 @@ def _family():
     return GaussianMean(prior_scale=1.0, noise_scale=1.0)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ["own", "nuts", pytest.param("partition", marks=pytest.mark.slow)])
 def test_resumed_runs_are_the_same(name, tmp_path):
     make, data, settings = CASES[name]
     path = tmp_path / "a.run"
@@ -193,7 +208,7 @@ def test_resumed_runs_are_the_same(name, tmp_path):
 
 
 def test_what_is_diagnosed_is_what_reports_diagnose():
-    run = Run(PlackettLuceGibbs(num_components=2), LISTS, key=random.key(4), num_chains=2)
+    run = Run(PlackettLuceGibbs(), LISTS, key=random.key(4), num_chains=2)
     run.extend(40)
     data = to_inference_data(run.as_mcmc(), LISTS)
     expected = diagnostics_table(data)

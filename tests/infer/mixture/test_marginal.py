@@ -455,7 +455,13 @@ TRAJECTORIES = {
 }
 
 
-@pytest.mark.parametrize("name", TRAJECTORIES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "weights, tabled",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("weights", "concentrations")),
+    ],
+)
 def test_trajectories_beside_a_row_that_is_impossible_there(name, monkeypatch):
     """A row outside A says nothing, and its logarithm of 0 has no part in the slope."""
     run = TRAJECTORIES[name]

@@ -1,0 +1,109 @@
+"""Weights of chains that disagree, by how well each predicts rankings that it has not seen."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from numpyro_rankings.diagnostics import as_dataset
+
+_MOST_STEPS, _TOLERANCE = 10_000, 1e-9
+
+
+class StackedChains(NamedTuple):
+    """Weights of chains.
+
+    - **weights** - (chains,), not negative, of sum 1.
+    - **elpd** - (chains,), expected log predictive density of all observations under each chain
+      alone, by leave-one-out.
+    - **elpd_stacked** - of the mixture of the chains with these weights.
+    - **largest_k** - (chains,), largest shape of the Pareto distributions that smooth the
+      importance weights. Above 0.7 a leave-one-out density is unreliable.
+    """
+
+    weights: np.ndarray
+    elpd: np.ndarray
+    elpd_stacked: float
+    largest_k: np.ndarray
+
+
+def stack_chains(data: Any, reff: float = 1.0) -> StackedChains:
+    """Weight chains by stacking their leave-one-out predictive densities.
+
+    Chains that are stuck in different modes do not have the shares of the posterior. Their draws
+    can still predict: the mixture of the chains with these weights has the largest leave-one-out
+    predictive density. A chain that adds nothing to the predictions of the others gets no weight.
+    The weights are *not* posterior probabilities of the modes.
+
+    **References:** Yao, Vehtari, Gelman, "Stacking for non-mixing Bayesian computations: the curse
+    and blessing of multimodal posteriors", Journal of Machine Learning Research 23 (2022).
+
+    :param data: ArviZ data with a group ``log_likelihood`` of one variable, (chain, draw, …), such
+        as :func:`~numpyro_rankings.to_inference_data` makes.
+    :param reff: effective draws of a chain divided by its draws, for the smoothing of the
+        importance weights.
+    :raises ValueError: if there is no such group, or it is not finite.
+    """
+    values = _log_likelihood(data)
+    log_densities, shapes = np.empty(values.shape[::2]), np.empty(values.shape[::2])
+    for chain, of_chain in enumerate(values):
+        log_densities[chain], shapes[chain] = _leave_one_out(of_chain.T, reff)
+    weights = _stacking_weights(log_densities)
+    return StackedChains(
+        weights,
+        log_densities.sum(-1),
+        float(_log_mixture(weights, log_densities).sum()),
+        shapes.max(-1),
+    )
+
+
+def _log_likelihood(data: Any) -> np.ndarray:
+    """Return the log likelihoods, (chains, draws, observations)."""
+    if not hasattr(data, "__contains__") or "log_likelihood" not in data:
+        raise ValueError(
+            "stacking needs the log likelihood: use to_inference_data(…, log_likelihood=True)"
+        )
+    variables = as_dataset(data["log_likelihood"]).data_vars
+    if len(variables) != 1:
+        raise ValueError(f"one variable of log likelihoods is needed, there are {len(variables)}")
+    array = next(iter(variables.values())).transpose("chain", "draw", ...)
+    values = np.asarray(array, np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError("the log likelihood is not finite")
+    return values.reshape(*values.shape[:2], -1)
+
+
+def _leave_one_out(values: np.ndarray, reff: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log leave-one-out densities of the observations, and the Pareto shapes.
+
+    :param values: (observations, draws).
+    """
+    try:
+        from arviz import psislw
+
+        log_weights, shapes = psislw(-values, reff)
+    except ImportError:  # ArviZ 1.x
+        from arviz_stats.base import array_stats
+
+        log_weights, shapes = array_stats.psislw(-values, r_eff=reff)
+    log_densities = np.logaddexp.reduce(np.asarray(log_weights) + values, axis=-1)
+    return log_densities - np.logaddexp.reduce(np.asarray(log_weights), axis=-1), np.asarray(shapes)
+
+
+def _stacking_weights(log_densities: np.ndarray) -> np.ndarray:
+    """Return the weights that maximise the sum of the log densities of the mixture.
+
+    The sum is concave. Each step of expectation-maximization increases it.
+    """
+    scaled = np.exp(log_densities - log_densities.max(0))
+    weights = np.full(len(scaled), 1 / len(scaled))
+    for _ in range(_MOST_STEPS):
+        before = weights
+        weights = weights * (scaled / (weights @ scaled)).mean(-1)
+        if np.abs(weights - before).max() < _TOLERANCE:
+            break
+    return weights / weights.sum()
+
+
+def _log_mixture(weights: np.ndarray, log_densities: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.logaddexp.reduce(np.log(weights)[:, None] + log_densities, axis=0)
