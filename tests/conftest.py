@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(config, items):
 # XLA compiles in two thirds of the time without most of its optimizations. The quick tests of the
 # mathematics, of files, words and figures do without; those that compare compiled programs with the
 # same steps op by op are of what users run, and so are all slow tests.
-_OPTIMIZED = ("compiled", "run")
+_OPTIMIZED = ("compiled",)
 
 _IS_OFF = pytest.StashKey[bool]()
 

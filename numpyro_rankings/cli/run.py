@@ -267,6 +267,7 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple) -> Sam
     most = Monitor.LEAST_KEPT * args.chains * (1 - _BURN_IN) / _MARGIN
     if args.ess is not None and args.ess > most:
         raise UserError(f"--ess must be at most {most:,.0f} with {plural(args.chains, 'chain')}")
+    burn_in = _BURN_IN if args.draws is None else 0.0
     number = _largest_divisor(args.chains, len(jax.devices()))
     devices = jax.devices()[:number] if number > 1 else None
     store = store_of(args.out)
@@ -274,7 +275,7 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple) -> Sam
     try:
         progress.say("compiling and starting the chains")
         if args.resume is not None:
-            run = Run.resume(store, kernel, *data, devices=devices)
+            run = Run.resume(store, kernel, *data, devices=devices, burn_in=burn_in)
         else:
             run = Run(
                 kernel,
@@ -283,7 +284,7 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple) -> Sam
                 num_chains=args.chains,
                 num_warmup=args.warmup,
                 thinning=thin,
-                burn_in=_BURN_IN if args.draws is None else 0.0,
+                burn_in=burn_in,
                 store=store,
                 devices=devices,
                 extra_fields=("overflow",),

@@ -130,6 +130,7 @@ def test_force_replaces_the_three_files_only(small, no_sampling):
     assert sorted(os.listdir("out")) == sorted([*results.FILES, "mine.txt"])
 
 
+@pytest.mark.slow
 def test_nested_output_folder_and_bundled_data(small, no_sampling):
     assert _run("fit", *QUICK_FIT, "--draws", "8", "--out", "a/b/c") == 0
     assert sorted(os.listdir("a/b")) == ["c"]
@@ -236,13 +237,8 @@ PLACKETT_LUCE = {
 }
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        pytest.param(m, marks=[] if m == "gamma-process" else pytest.mark.slow)
-        for m in PLACKETT_LUCE
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("model", PLACKETT_LUCE)
 def test_plackett_luce(small, capsys, model):
     quick = [*FEW_DRAWS, "--no-progress", "--out", "out"]
     assert _run("fit", "small.soi", *PLACKETT_LUCE[model], *quick) == 0

@@ -15,6 +15,7 @@ from matplotlib.text import Text
 
 from numpyro_rankings.cli import cluster as cluster_command
 from numpyro_rankings.cli import fit, main
+from numpyro_rankings.cli.run import Sampled
 from numpyro_rankings.report import answers, page
 from numpyro_rankings.report import figures as report_figures
 
@@ -91,6 +92,10 @@ def check(found, width, num_tables, num_images):
     assert found["first"][3:] == ["Can I trust it?", "How do I repeat it?"]
 
 
+def _sampled(mcmc):
+    return Sampled(mcmc, "length", mcmc.num_samples)
+
+
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory):
     """Those of the two commands, the draws made up; names that are long and hard to break."""
@@ -105,7 +110,7 @@ def reports(tmp_path_factory):
             (cluster_command, "use_compilation_cache"),
         ):
             patch.setattr(module, name, lambda: None)
-        patch.setattr(fit, "_sample", lambda args, rankings, thin: fabricated_mcmc(rankings))
+        patch.setattr(fit, "_sample", lambda _, rankings, __: _sampled(fabricated_mcmc(rankings)))
         figures = []
         make = page.embedded_figure
 
@@ -115,8 +120,8 @@ def reports(tmp_path_factory):
 
         patch.setattr(answers, "embedded_figure", embed)
         patch.setattr(report_figures, "embedded_figure", embed)
-        groups = np.arange(20) % 2
-        patch.setattr(cluster_command, "_sample", lambda *_: fabricated_partition_mcmc(groups))
+        of_groups = fabricated_partition_mcmc(np.arange(20) % 2)
+        patch.setattr(cluster_command, "_sample", lambda *_: _sampled(of_groups))
         assert main(["fit", "small.soi", *QUICK_FIT, "--out", "fitted"]) == 0
         assert main([*GAUSSIAN, *FEW, *QUICK_CLUSTER]) == 0
     texts = [text for figure in figures for text in figure.findobj(Text) if text.get_text()]
