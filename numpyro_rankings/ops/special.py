@@ -210,23 +210,6 @@ def _far_difference(low: Array, delta: Array, m: Array) -> Array:
     return jnp.where(m > 0.0, sign * (log_ratio(m + 1.0) - log_ratio(1.0)), 0.0)
 
 
-def log_psi_difference(theta: ArrayLike, delta: ArrayLike, m: ArrayLike) -> Array:
-    r"""The difference :math:`\ln \psi_m(\theta + \delta) - \ln \psi_m(\theta)`.
-
-    Its relative accuracy holds for any small ``delta``, so that it may be multiplied by the size of
-    a cluster.
-
-    :param theta: concentration, at least 0.
-    :param delta: step, of either sign, with ``theta + delta`` at least 0.
-    :param m: largest code.
-    :return: the difference, 0 where ``m`` is 0.
-    """
-    theta, delta, m = jnp.broadcast_arrays(*as_floats(theta, delta, m))
-    near, near_step, far, far_step = _split_step(theta, delta, m)
-    below = _near_difference(near, near_step, m) - 0.5 * m * near_step
-    return below + _far_difference(far, far_step, m)
-
-
 def log_density_difference(
     theta: ArrayLike, delta: ArrayLike, a: ArrayLike, b: ArrayLike, m: ArrayLike
 ) -> Array:

@@ -89,11 +89,6 @@ class SweepLoop:
         fields = (self.kernel.sample_field, *self.kernel.default_fields, *extra_fields)
         self._thinning, self._fields = thinning, tuple(dict.fromkeys(fields))
 
-    @property
-    def seconds_per_sweep(self) -> float | None:
-        """Time of one sweep of all chains, None before the first."""
-        return self._sweep_seconds
-
     def init(self, keys: Array, num_warmup: int, init_params: Any, copies: int) -> Any:
         """Return the state of all chains before the first sweep.
 

@@ -280,7 +280,6 @@ def cases(x):
     yield "as_floats", special.as_floats, (x.own_codes, theta), ()
     for name in ("log_psi", "mean_code", "var_code"):
         yield name, getattr(special, name), (theta,), (m,)
-    yield "log_psi_difference", special.log_psi_difference, (theta, x.delta), (m,)
     yield (
         "log_density_difference",
         special.log_density_difference,

@@ -18,7 +18,6 @@ from numpyro_rankings.ops.special import (
     log_density_difference,
     log_gamma_ratio,
     log_psi,
-    log_psi_difference,
     mean_code,
     var_code,
 )
@@ -145,25 +144,6 @@ def test_log_psi_with_integer_traced_codes():
     np.testing.assert_allclose(values, log_psi(0.7, m), rtol=1e-6)
     by_hand = [np.log(np.exp(-0.7 * np.arange(k + 1)).sum()) for k in range(5)]
     np.testing.assert_allclose(values, by_hand, rtol=1e-6)
-
-
-def test_log_psi_difference():
-    steps = [1e-8, 1e-6, 1e-4, 1e-2, 0.5, 3.0, 30.0]
-    theta, delta, m = grid(THETAS, [*steps, *(-x for x in steps), -0.1, -10.0], MAX_CODES)
-    keep = theta + delta >= 0.0
-    theta, delta, m = theta[keep], delta[keep], m[keep]
-    expected = exact(lambda t, d, m: exact_log_psi(t + d, m) - exact_log_psi(t, m), theta, delta, m)
-    assert_relative(jax.jit(log_psi_difference)(theta, delta, m), expected, rtol=5e-6)
-
-
-def test_log_psi_difference_derivatives():
-    theta, delta, m = grid([0.1, 0.3, 1.0, 5.0], [-0.05, 0.0, 0.02, 2.0], [1, 10, 1000])
-    in_theta, in_delta = jax.jit(jax.vmap(jax.grad(log_psi_difference, argnums=(0, 1))))(
-        theta, delta, m
-    )
-    start, end = exact(exact_mean, theta, m), exact(exact_mean, theta + delta, m)
-    np.testing.assert_allclose(in_delta, -end, rtol=1e-5)
-    np.testing.assert_allclose(in_theta, start - end, rtol=1e-5, atol=1e-5 * np.max(start))
 
 
 LARGE_POSTERIORS = [(1e7, 1e7), (5e6, 1e7), (1e7, 1e6), (1e7, 2.2e4), (1e7, 2003.0), (1e3, 1e7)]
@@ -326,7 +306,6 @@ def test_results_are_in_single_precision():
         lambda: log_psi(one, m),
         lambda: mean_code(one, m),
         lambda: var_code(one, m),
-        lambda: log_psi_difference(one, 0.1 * one, m),
         lambda: log_density_difference(one, 0.1 * one, one, 2.0 * one, m),
         lambda: concentration_mode(one, 2.0 * one, m),
         lambda: log_beta_tilde(one, 2.0 * one, m),
