@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 R_HAT_GOOD, R_HAT_BAD = 1.01, 1.05
 ESS_GOOD, ESS_BAD = 400, 100
+STACKING_WEIGHTS = "stacking_weights"  # attribute of the posterior
+_LEAST_WEIGHT = 0.005  # that is shown
 OVERFLOW_BAD = 0.01  # share of the draws; a few draws that lack a slot do not change the results
 
 
@@ -162,12 +164,14 @@ class RunFacts(NamedTuple):
         kernel without slots.
     :param acceptance: mean acceptance probability of the Metropolis steps; None if not of interest.
     :param has_clusters: whether the number of clusters varies.
+    :param stacking_weights: of the chains, if they were stacked because they disagree.
     """
 
     num_chains: int
     overflow: float | None
     acceptance: float | None
     has_clusters: bool
+    stacking_weights: Sequence[float] | None = None
 
 
 def verdict(data: Any, table: "pd.DataFrame | None" = None) -> Verdict:
@@ -185,6 +189,7 @@ def verdict(data: Any, table: "pd.DataFrame | None" = None) -> Verdict:
         float(np.mean(stats["overflow"])) if "overflow" in stats else None,
         float(np.mean(stats["acceptance_rate"])) if shows_rate else None,
         "num_clusters" in posterior,
+        as_dataset(posterior).attrs.get(STACKING_WEIGHTS),
     )
     return judge(table, facts)
 
@@ -200,6 +205,8 @@ def judge(table: "pd.DataFrame", facts: RunFacts) -> Verdict:
         reasons.append(("bad", text))
         moving = moving.drop(undefined.index)
     reasons += _judge_agreement(moving, facts.num_chains)
+    if facts.stacking_weights is not None:
+        reasons.append(("bad", _describe_stacking(facts.stacking_weights)))
     reasons += _judge_ess(moving)
     reasons += _remarks(facts)
     by_level = {
@@ -249,6 +256,17 @@ def _judge_agreement(moving: "pd.DataFrame", num_chains: int) -> list[_Reason]:
         )
         return [("care", text)]
     return [("good", f"The {num_chains} chains agree: R-hat is at most {r_hat:.3f}.")]
+
+
+def _describe_stacking(weights: Sequence[float]) -> str:
+    """Say which chains are described."""
+    held = [f"chain {k} ({w:.0%})" for k, w in enumerate(weights, 1) if w >= _LEAST_WEIGHT]
+    names = held[0] if len(held) == 1 else f"{', '.join(held[:-1])} and {held[-1]}"
+    return (
+        f"The groups described here are those of {names}: with these weights (stacking) the chains "
+        "together predict best the rankings that they have not seen. The weights say how well "
+        "chains predict, not how probable their groups are."
+    )
 
 
 def _judge_ess(moving: "pd.DataFrame") -> list[_Reason]:

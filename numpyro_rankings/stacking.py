@@ -1,12 +1,16 @@
 """Weights of chains that disagree, by how well each predicts rankings that it has not seen."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from numpyro_rankings.diagnostics import as_dataset
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.summaries.likelihood import pointwise_log_likelihood, pointwise_plackett_luce
 
 _MOST_STEPS, _TOLERANCE = 10_000, 1e-9
+_MOST_VALUES, _LEAST_DRAWS, _MOST_RANKINGS = 10_000_000, 50, 2000  # for the weights of a report
 
 
 class StackedChains(NamedTuple):
@@ -43,7 +47,10 @@ def stack_chains(data: Any, reff: float = 1.0) -> StackedChains:
         importance weights.
     :raises ValueError: if there is no such group, or it is not finite.
     """
-    values = _log_likelihood(data)
+    return _stack(_log_likelihood(data), reff)
+
+
+def _stack(values: np.ndarray, reff: float) -> StackedChains:
     log_densities, shapes = np.empty(values.shape[::2]), np.empty(values.shape[::2])
     for chain, of_chain in enumerate(values):
         log_densities[chain], shapes[chain] = _leave_one_out(of_chain.T, reff)
@@ -54,6 +61,47 @@ def stack_chains(data: Any, reff: float = 1.0) -> StackedChains:
         float(_log_mixture(weights, log_densities).sum()),
         shapes.max(-1),
     )
+
+
+def stack_fitted_chains(
+    samples: Mapping[str, Any], rankings: Rankings, num_components: int | None
+) -> StackedChains | None:
+    """Weight the chains of a kernel of rankings, from some of its draws and rankings.
+
+    :param samples: ``mcmc.get_samples(group_by_chain=True)``.
+    :param rankings: the rankings that were fitted.
+    :param num_components: of a Mallows kernel; None for its Dirichlet process.
+    :return: None if the kernel has no log likelihood (``DPPlackettLuceGibbs``).
+    """
+    if "phi" in samples:
+        return None
+    chains, draws = np.shape(samples["log_joint"])
+    most = max(_LEAST_DRAWS, _MOST_VALUES // (chains * rankings.num_rankings))
+    some = np.unique(np.linspace(0, draws - 1, min(draws, most)).astype(int))
+    samples = {name: np.asarray(x)[:, some] for name, x in samples.items()}
+    if "weights" in samples:
+        values = pointwise_plackett_luce(samples, rankings)
+    else:
+        values = pointwise_log_likelihood(samples, rankings, num_components)
+    size = values.shape[-1]
+    which = np.unique(np.linspace(0, size - 1, min(size, _MOST_RANKINGS)).astype(int))
+    return _stack(np.asarray(values[..., which], np.float64), 1.0)
+
+
+def draw_by_weight(samples: Mapping[str, Any], weights: np.ndarray) -> dict[str, np.ndarray]:
+    """Return draws of the mixture of the chains: of each as many as its weight says, evenly spaced.
+
+    :param samples: each (chains, draws, …).
+    :return: each (D, …), where D is about the number of draws of one chain.
+    """
+    draws = np.shape(next(iter(samples.values())))[1]
+    places = [
+        (chain, k)
+        for chain, weight in enumerate(weights)
+        for k in np.linspace(0, draws - 1, round(weight * draws)).astype(int)
+    ]
+    chain, draw = np.array(places).T
+    return {name: np.asarray(x)[chain, draw] for name, x in samples.items()}
 
 
 def _log_likelihood(data: Any) -> np.ndarray:

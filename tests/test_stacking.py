@@ -4,11 +4,20 @@ import arviz as az
 import numpy as np
 import pytest
 import xarray as xr
+from helpers.fabricated import as_run
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from numpyro_rankings import stack_chains
-from numpyro_rankings.stacking import _leave_one_out, _stacking_weights
+from numpyro_rankings import Rankings, stack_chains
+from numpyro_rankings.cli import fit, main
+from numpyro_rankings.cli.run import Sampled
+from numpyro_rankings.infer import SliceGibbs
+from numpyro_rankings.stacking import (
+    _leave_one_out,
+    _stacking_weights,
+    draw_by_weight,
+    stack_fitted_chains,
+)
 
 
 def as_data(values):
@@ -88,3 +97,45 @@ def test_bad_data():
     values[0, 3, 5] = np.nan
     with pytest.raises(ValueError, match="not finite"):
         stack_chains(as_data(values))
+
+
+def test_draws_by_weight():
+    samples = {"x": np.arange(30).reshape(3, 10), "y": np.arange(60).reshape(3, 10, 2)}
+    drawn = draw_by_weight(samples, np.array([0.7, 0.0, 0.3]))
+    assert drawn["x"].shape == (10,) and drawn["y"].shape == (10, 2)
+    np.testing.assert_array_equal(drawn["x"] // 10, [0] * 7 + [2] * 3)
+    np.testing.assert_array_equal(drawn["y"][:, 0], 2 * drawn["x"])
+
+
+def test_a_report_of_chains_that_disagree(tmp_path, monkeypatch, capsys):
+    """Two chains have found the groups, one has them wrong: it has no weight."""
+    rankings = Rankings.from_orderings([[0, 1, 2], [2, 1, 0]], num_items=3, counts=[30, 10])
+    items = "# item A: A\n# item B: B\n# item C: C\n"
+    (tmp_path / "two.csv").write_text(f"{items}count,ordering\n30,A>B>C\n10,C>B>A\n")
+    rng, shape = np.random.default_rng(0), (3, 60)
+    right = np.array([[0, 1, 2], [2, 1, 0]])
+    center = np.stack([right, right, np.array([[1, 0, 2], [1, 2, 0]])])
+    labels = np.asarray(rankings.row_index)
+    z = {
+        "assignments": np.broadcast_to(labels, (*shape, 40)).astype(np.int8),
+        "center": np.broadcast_to(center[:, None], (*shape, 2, 3)).astype(np.int32),
+        "concentration": 2 + 0.1 * rng.random((*shape, 2, 2)).astype(np.float32),
+        "cluster_sizes": np.broadcast_to([30, 10], (*shape, 2)).astype(np.int32),
+        "num_clusters": np.full(shape, 2),
+        "alpha": np.ones(shape, np.float32),
+        "log_joint": rng.normal(size=shape) - np.array([100.0, 100.0, 150.0])[:, None],
+    }
+    mcmc = as_run(SliceGibbs(num_components=2), z, rankings, np.ones(shape), np.zeros(shape, bool))
+    weights = stack_fitted_chains(z, rankings, 2).weights
+    np.testing.assert_allclose(weights[2], 0.0, atol=1e-3)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", 60))
+    monkeypatch.setattr(fit, "use_compilation_cache", lambda: None)
+    command = ["fit", "two.csv", "--components", "2", "--warmup", "0", "--draws", "60"]
+    assert main([*command, "--chains", "3", "--no-progress", "--out", "out"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "The groups described here are those of chain 1 (" in printed
+    assert "and chain 2 (" in printed and "chain 3" not in printed
+    assert "A > B > C" in printed and "B > A > C" not in printed
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "not how probable their groups are" in page

@@ -467,13 +467,23 @@ def _summarise(mcmc: Any, rankings: "Rankings", seed: int) -> _Summary:
     import jax
     import numpy as np
 
+    from numpyro_rankings.diagnostics import STACKING_WEIGHTS
     from numpyro_rankings.inference_data import to_inference_data
     from numpyro_rankings.point_estimates import reference_partition
     from numpyro_rankings.predictive_checks import posterior_predictive_checks
+    from numpyro_rankings.stacking import draw_by_weight
     from numpyro_rankings.summaries import cluster_profiles, membership_probability
     from numpyro_rankings.summaries.samples import flatten_chains
 
-    samples = flatten_chains(mcmc.get_samples(group_by_chain=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # without a pointwise log likelihood of so many rankings
+        data = to_inference_data(mcmc, rankings)
+    by_chain = mcmc.get_samples(group_by_chain=True)
+    weights = _weights_of_chains(data, mcmc, rankings)
+    samples = flatten_chains(by_chain)
+    if weights is not None:
+        data["posterior"].attrs[STACKING_WEIGHTS] = weights
+        samples = draw_by_weight(by_chain, weights)
     reference = membership = None
     if "assignments" in samples:
         labels = samples["assignments"]
@@ -481,14 +491,24 @@ def _summarise(mcmc: Any, rankings: "Rankings", seed: int) -> _Summary:
         some = np.linspace(0, len(labels) - 1, min(len(labels), _MEMBERSHIP_DRAWS)).astype(int)
         membership = membership_probability(labels[some], reference.labels)
     profiles = cluster_profiles(samples, rankings, reference)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # without a pointwise log likelihood of so many rankings
-        data = to_inference_data(mcmc, rankings)
     checks, num_draws = None, min(_CHECK_DRAWS, _CHECK_ENTRIES // rankings.num_items**2)
     if num_draws >= _CHECK_DRAWS_LEAST:
         key = jax.random.fold_in(jax.random.key(seed), 1)
         checks = posterior_predictive_checks(key, samples, rankings, num_draws)
     return _Summary(data, profiles, reference, membership, checks)
+
+
+def _weights_of_chains(data: Any, mcmc: Any, rankings: "Rankings") -> "np.ndarray | None":
+    """Return the weights of chains that disagree, None if they agree or cannot be weighted."""
+    from numpyro_rankings.diagnostics import R_HAT_BAD, diagnostics_table
+    from numpyro_rankings.stacking import stack_fitted_chains
+
+    r_hat = diagnostics_table(data)["r_hat"].max()
+    if not r_hat > R_HAT_BAD:
+        return None
+    num_components = getattr(mcmc.sampler, "num_components", None)
+    stacked = stack_fitted_chains(mcmc.get_samples(group_by_chain=True), rankings, num_components)
+    return None if stacked is None else stacked.weights
 
 
 def _details(
