@@ -132,7 +132,7 @@ def _leave_one_out(values: np.ndarray, reff: float) -> tuple[np.ndarray, np.ndar
     except ImportError:  # ArviZ 1.x
         from arviz_stats.base import array_stats
 
-        log_weights, shapes = array_stats.psislw(-values, r_eff=reff)
+        log_weights, shapes = array_stats.psislw(values, r_eff=reff)  # takes likelihoods
     log_densities = np.logaddexp.reduce(np.asarray(log_weights) + values, axis=-1)
     return log_densities - np.logaddexp.reduce(np.asarray(log_weights), axis=-1), np.asarray(shapes)
 
