@@ -11,16 +11,17 @@ import numpyro.distributions as dist
 import pytest
 from helpers.toy_kernel import Autoregressive, posterior
 from jax import random
-from numpyro.infer import MCMC, NUTS
+from numpyro.infer import MCMC, NUTS, Gibbs
 
 from numpyro_rankings import Rankings, Run, StoreError, diagnostics_table, to_inference_data
 from numpyro_rankings.diagnostics import nested_r_hat, verdict
-from numpyro_rankings.distributions import ChineseRestaurantProcess
+from numpyro_rankings.distributions import TopTPlackettLuce
 from numpyro_rankings.infer import CollapsedGibbs, PlackettLuceGibbs
 from numpyro_rankings.infer.not_finite import NotFiniteError
 from numpyro_rankings.run.monitor import Monitor
 
 DATA = jnp.array([0.3, -1.0, 2.0])
+FULL = Rankings.from_orderings([[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1]], num_items=3)
 LISTS = Rankings.from_orderings([[0, 1, 2], [2, 1, -1], [1, 0, 2], [2, 0, -1]], num_items=4)
 
 
@@ -161,17 +162,24 @@ def eight_schools(effects, errors):
         numpyro.sample("effects", dist.Normal(theta, errors), obs=effects)
 
 
-def composed(points):
-    """Clusters of points whose common scale NUTS draws."""
-    scale = numpyro.sample("scale", dist.LogNormal())
-    labels = numpyro.sample("labels", ChineseRestaurantProcess(1.0, len(points)))
-    means = numpyro.sample("means", dist.Normal(0.0, 2.0).expand([len(points)]).to_event(1))
-    numpyro.sample("points", dist.Normal(means[labels], scale).to_event(1), obs=points)
+def composed(rankings, num_items):
+    """Weights of Plackett–Luce, whose prior has an unknown concentration."""
+    concentration = numpyro.sample("concentration", dist.Gamma(2.0, 1.0))
+    weights = numpyro.sample("weights", dist.Dirichlet(concentration * jnp.ones(num_items)))
+    with numpyro.plate("judge", len(rankings)):
+        lists = rankings.orderings[rankings.row_index]
+        numpyro.sample("list", TopTPlackettLuce(jnp.log(weights), num_items), obs=lists)
+
+
+def composed_kernel():
+    block = PlackettLuceGibbs(model=composed, sites={"weights": "weights"})
+    return Gibbs([(block, ["weights"]), (NUTS(composed), None)])
 
 
 CASES = {
     "own": (lambda: PlackettLuceGibbs(), (LISTS,), {}),
     "partition": (lambda: CollapsedGibbs(_family(), alpha=1.0), (DATA[:, None],), {}),
+    "composed": (composed_kernel, (FULL, 3), {"num_warmup": 10}),
     "nuts": (lambda: NUTS(eight_schools), (EFFECTS, ERRORS), {"num_warmup": 30}),
 }
 
@@ -182,7 +190,10 @@ def _family():
     return GaussianMean(prior_scale=1.0, noise_scale=1.0)
 
 
-@pytest.mark.parametrize("name", ["own", "nuts", pytest.param("partition", marks=pytest.mark.slow)])
+SLOW_CASES = [pytest.param(name, marks=pytest.mark.slow) for name in ("partition", "composed")]
+
+
+@pytest.mark.parametrize("name", ["own", "nuts", *SLOW_CASES])
 def test_resumed_runs_are_the_same(name, tmp_path):
     make, data, settings = CASES[name]
     path = tmp_path / "a.run"
