@@ -71,6 +71,11 @@ class GibbsKernel(ModelReader, MCMCKernel):
         """The NumPyro model whose posterior the kernel draws from."""
         return self._model
 
+    @property
+    def label_site(self) -> str | None:
+        """The name of the site of the labels, if the kernel has one."""
+        return getattr(self, "_sites", {}).get("assignments")
+
     @abstractmethod
     def _init(self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict) -> Any:
         """Return the state of one chain before the first sweep."""

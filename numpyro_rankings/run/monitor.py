@@ -46,7 +46,7 @@ class Monitor:
         is_of_package = isinstance(kernel, GibbsKernel)
         if is_of_package and not isinstance(kernel, PartitionKernel | LinkGibbs):
             self.rankings = find_rankings(args, kwargs)
-        self._of = quantities or (self._label_free if is_of_package else _real_sites)
+        self._of = quantities or (self._label_free if is_of_package else self._of_any_kernel)
         self._quantities: list[dict[str, np.ndarray]] = []
         self._stats: list[dict[str, np.ndarray]] = []
         self._num_draws, self._stride = 0, 1
@@ -115,6 +115,24 @@ class Monitor:
         num_components = getattr(self._kernel, "num_components", None)
         return label_free_quantities(samples, self.rankings, num_components)
 
+    def _of_any_kernel(self, samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return the real sites; beside blocks that draw labels, those of one number alone."""
+        blocks = [block for block, _ in getattr(self._kernel, "blocks", ())]
+        names = {block.label_site for block in blocks if isinstance(block, GibbsKernel)}
+        labels = [name for name in names if name in samples]
+        real = {name: x for name, x in samples.items() if np.issubdtype(x.dtype, np.floating)}
+        if not labels:
+            return real
+        found = {name: x for name, x in real.items() if x.ndim == 2}
+        for name in labels:  # other arrays may be indexed by the labels, which switch
+            of_labels = label_free_quantities({"assignments": samples[name]}, None)
+            found |= (
+                of_labels
+                if len(labels) == 1
+                else {f"{k} of {name}": x for k, x in of_labels.items()}
+            )
+        return found
+
     def _last(self, parts: list[dict[str, np.ndarray]], burn_in: float) -> dict[str, np.ndarray]:
         """Return the draws after the burn-in."""
         parts[:] = [_joined(parts)]
@@ -126,8 +144,3 @@ def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     if len(parts) == 1:
         return parts[0]
     return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
-
-
-def _real_sites(samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the sites of real numbers."""
-    return {name: x for name, x in samples.items() if np.issubdtype(x.dtype, np.floating)}

@@ -102,7 +102,8 @@ class Run:
     :param quantities: a function of the samples, (chains, draws, …) by name, that returns the
         quantities to diagnose in the same form. The default is those that
         :func:`~numpyro_rankings.to_inference_data` names for the kernels of this package, and for
-        others all sites of real numbers.
+        others all sites of real numbers. Where a block of ``numpyro.infer.Gibbs`` draws labels,
+        only sites of one number are diagnosed, and the sizes of the clusters.
     :param init_params: starting values of the chains, as for :meth:`numpyro.infer.MCMC.run`.
     :param extra_fields: further fields of the kernel's state to keep.
     :param model_kwargs: keyword arguments of the model.

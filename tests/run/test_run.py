@@ -247,6 +247,17 @@ def test_long_runs_are_diagnosed_by_some_of_their_draws(monkeypatch):
         run.until(ess=129)
 
 
+def test_what_labels_index_is_not_diagnosed():
+    """Beside a block that draws labels, other arrays may be indexed by them."""
+    block = CollapsedGibbs(_family(), 1.0, model=lambda x: None, sites={"assignments": "group"})
+    monitor = Monitor(Gibbs([(block, ["group"]), (NUTS(block.model), None)]), (), {}, None, None)
+    rng = np.random.default_rng(0)
+    samples = {"group": rng.integers(0, 2, (2, 9, 5)), "scale": rng.random((2, 9))}
+    monitor.add({**samples, "means": rng.random((2, 9, 3))}, {})
+    found = [name.split("[")[0] for name in monitor.table(0.0).index]
+    assert set(found) == {"scale", "largest_sizes", "partition_entropy"}
+
+
 def test_own_quantities():
     run = toy_run(quantities=lambda samples: {"square": samples["mu"] ** 2})
     run.extend(20)
