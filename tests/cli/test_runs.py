@@ -162,13 +162,23 @@ def on_terminal(command):
 
     reader = threading.Thread(target=read)
     reader.start()
-    quick = {**os.environ, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=follower, env=quick)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=follower)
     os.close(follower)
     reader.join(timeout=10)
     return shown.decode(), done.returncode
 
 
+def test_the_live_line(capsys, monkeypatch):
+    """It is replaced after each chunk, and removed in the end."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert run(*MODEL, "--warmup", "4", "--draws", "40", "--out", "out") == 0
+    lines = capsys.readouterr().err.split("\r")
+    assert lines[1].startswith("numpyro-rankings: compiling and starting the chains")
+    assert any(line.startswith("44 of 44 sweeps, about 0 s left") for line in lines)
+    assert lines[-2].strip() == "" and "summarising" in lines[-1]
+
+
+@pytest.mark.slow
 def test_what_is_shown_on_a_terminal():
     command = [sys.executable, "-m", "numpyro_rankings", *MODEL, "--ess", "100", "--components"]
     shown, status = on_terminal([*command, "2", "--minutes", "1", "--out", "a"])
