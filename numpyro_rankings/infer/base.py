@@ -72,6 +72,11 @@ class GibbsKernel(ModelReader, MCMCKernel):
         return self._model
 
     @property
+    def can_split_rankings(self) -> bool:
+        """Whether a sweep takes rankings whose rows are split over several devices."""
+        return False
+
+    @property
     def label_site(self) -> str | None:
         """The name of the site of the labels, if the kernel has one."""
         return getattr(self, "_sites", {}).get("assignments")

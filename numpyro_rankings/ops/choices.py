@@ -21,6 +21,7 @@ from jax import Array
 
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.pairs import Pair, two_sum
+from numpyro_rankings.ops.rows import at_rows
 from numpyro_rankings.ops.sums import scatter_add, sum_by_label
 
 _MOST_TABLED = 12  # items for which every subset has a cell
@@ -57,14 +58,19 @@ def as_choices(orderings: Array, choice_sets: Array | None, num_items: int, pool
 
 
 def times_chosen(
-    choices: Choices, rows: Array, clusters: Array, counts: Array, num_clusters: int, num_items: int
+    choices: Choices,
+    rows: Array | None,
+    clusters: Array,
+    counts: Array,
+    num_clusters: int,
+    num_items: int,
 ) -> Array:
     """n_k: informative stages at which each item was chosen, (C, n), of the type of ``counts``.
 
-    :param rows: row of each entry, (entries,); **clusters** and **counts** are its cluster and its
-        number of copies.
+    :param rows: row of each entry, (entries,), or None if entry i is row i; **clusters** and
+        **counts** are its cluster and its number of copies.
     """
-    columns = jnp.where(choices.informative, choices.orderings, num_items)[rows]
+    columns = at_rows(jnp.where(choices.informative, choices.orderings, num_items), rows)
     zeros = jnp.zeros((num_clusters, num_items), counts.dtype)
     return scatter_add(zeros, (clusters[:, None], columns), counts[:, None])
 
@@ -89,20 +95,21 @@ def _split(x: Array, unit: Array | float) -> tuple[Array, Array]:
 
 
 def stage_masses(
-    choices: Choices, rows: Array, clusters: Array, weights: Array, pool: Array | None
+    choices: Choices, rows: Array | None, clusters: Array, weights: Array, pool: Array | None
 ) -> Array:
     """Mass of the items in play at each stage of each entry, (T, entries).
 
     :param weights: (C, n); in each cluster they and the pool sum to at most 1.
     :param pool: weight of the unseen items, (C,), or None.
     """
-    items = choices.orderings.T[:, rows]
+    items = at_rows(choices.orderings.T, rows, 1)
     chosen = jnp.where(items >= 0, weights[clusters, jnp.maximum(items, 0)], 0.0)
     if choices.unlisted is None:
         coarse, fine = (part.sum(1)[clusters] for part in _split(weights, _UNIT))
         rest = _rest(coarse, fine, chosen)
     else:
-        rest = (choices.unlisted.astype(weights.dtype) @ weights.T)[rows, clusters]
+        masses = at_rows(choices.unlisted.astype(weights.dtype) @ weights.T, rows)
+        rest = jnp.take_along_axis(masses, clusters[:, None], axis=1, mode="clip")[:, 0]
     if pool is not None:
         rest = rest + pool[clusters]
     return jnp.maximum(_suffix_sums(chosen) + rest, jnp.finfo(weights.dtype).tiny)
@@ -115,13 +122,13 @@ def _rest(coarse: Array, fine: Array, chosen: Array) -> Array:
 
 
 def stage_mass_pairs(
-    choices: Choices, rows: Array, clusters: Array, weights: Array, pool: Array | None
+    choices: Choices, rows: Array | None, clusters: Array, weights: Array, pool: Array | None
 ) -> Pair:
     """:func:`stage_masses` with the part that float32 loses; for subset rankings that part is 0."""
     if choices.unlisted is not None:
         masses = stage_masses(choices, rows, clusters, weights, pool)
         return masses, jnp.zeros_like(masses)
-    items = choices.orderings.T[:, rows]
+    items = at_rows(choices.orderings.T, rows, 1)
     chosen = jnp.where(items >= 0, weights[clusters, jnp.maximum(items, 0)], 0.0)
     parts = []
     for all_of, listed in zip(_split(weights, _UNIT), _split(chosen, _UNIT), strict=True):
@@ -141,14 +148,19 @@ def _as_pair(coarse: Array, fine: Array) -> Pair:
 
 
 def times_in_play(
-    times: Array, choices: Choices, rows: Array, clusters: Array, num_clusters: int, num_items: int
+    times: Array,
+    choices: Choices,
+    rows: Array | None,
+    clusters: Array,
+    num_clusters: int,
+    num_items: int,
 ) -> tuple[Array, Array]:
     """Σ δ_ℓik Z_ℓi: sum of the waiting times of the stages where each item was in play.
 
     :param times: Z, 0 at stages that are not informative, (T, entries).
     :return: the sums by item, (C, n), and the sum of all waiting times, (C,).
     """
-    items = choices.orderings.T[:, rows]
+    items = at_rows(choices.orderings.T, rows, 1)
     columns = jnp.where(items >= 0, items, num_items)
     suffix = _suffix_sums(times)
     of_entry = suffix[0]
@@ -159,6 +171,7 @@ def times_in_play(
         upto = of_entry - suffix + times
         listed = scatter_add(zeros, (clusters, columns), upto)
         by_row = jnp.zeros((num_clusters, len(choices.orderings)), times.dtype)
+        rows = jnp.arange(len(clusters)) if rows is None else rows
         by_row = scatter_add(by_row, (clusters, rows), of_entry)
         return listed + by_row @ choices.unlisted.astype(times.dtype), totals
     # all stages of the cluster except those after an item's own
@@ -198,10 +211,16 @@ def in_sets(num_items: int, dtype) -> Array:
 
 
 def set_counts(
-    choices: Choices, rows: Array, clusters: Array, counts: Array, num_clusters: int, num_items: int
+    choices: Choices,
+    rows: Array | None,
+    clusters: Array,
+    counts: Array,
+    num_clusters: int,
+    num_items: int,
 ) -> Array:
     """Number of informative stages with each set in play, (C, 2^n), of the type of ``counts``."""
-    codes = jnp.where(choices.informative, set_codes(choices, num_items), 2**num_items)[rows]
+    codes = jnp.where(choices.informative, set_codes(choices, num_items), 2**num_items)
+    codes = at_rows(codes, rows)
     zeros = jnp.zeros((num_clusters, 2**num_items), counts.dtype)
     return scatter_add(zeros, (clusters[:, None], codes), counts[:, None])
 

@@ -31,7 +31,9 @@ def sum_by_label(values: Array, labels: Array, num_labels: int) -> Array:
 
 
 def count_by_label(labels: Array, num_labels: int) -> Array:
-    """Number of entries with each label, int32 (num_labels,)."""
+    """Number of entries with each label, int32 (num_labels,); others are not counted."""
+    if num_labels == 1:
+        return jnp.sum(labels == 0, keepdims=True, dtype=jnp.int32)
     return sum_by_label(jnp.ones(labels.shape, jnp.int32), labels, num_labels)
 
 

@@ -8,18 +8,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import PartitionSpec
 from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import nested_attrgetter
 
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.run.convert import is_key
+from numpyro_rankings.run.placement import Placement, agree
 
 _BUFFER_BYTES = 2**26  # of the draws of one chunk
 _MOST_DRAWS = 2**16  # of one chunk
 _FIRST_DRAWS = 16  # at most, then as many as there are already
 _SECONDS = 2.0  # aim for the length of a chunk
-_CHAINS = "chains"  # axis of the devices
 
 
 class Chunk(NamedTuple):
@@ -46,7 +46,7 @@ class SweepLoop:
     :param kernel: any NumPyro kernel.
     :param args: arguments of the model.
     :param kwargs: keyword arguments of the model.
-    :param devices: over which the chains are spread; None for one program on one device.
+    :param placement: on one device or several.
     """
 
     def __init__(
@@ -54,20 +54,16 @@ class SweepLoop:
         kernel: MCMCKernel,
         args: tuple,
         kwargs: dict,
-        devices: Sequence[jax.Device] | None = None,
+        placement: Placement,
     ) -> None:
         self.kernel, self.args, self.kwargs = kernel, args, kwargs
+        self.placement = placement
         # only kernels of this package and ensembles are sure to take a batch of chains
         self._takes_chains = isinstance(kernel, GibbsKernel) or kernel.is_ensemble_kernel
-        self._mesh = None
-        if devices is not None:
-            if kernel.is_ensemble_kernel:
-                raise ValueError("the chains of an ensemble depend on one another: no devices")
-            self._mesh = Mesh(np.array(devices), (_CHAINS,))
         leaves, self._structure = jax.tree.flatten((args, kwargs))
         # numbers and words stay static, since a model may need their values
         self._static = [None if _is_array(x) else (x,) for x in leaves]
-        self._arrays = [x if _is_array(x) else None for x in leaves]
+        self._arrays = _arrays_of(leaves)
         self._thinning, self._fields = 1, (kernel.sample_field,)
         self._program: Callable | None = None
         self._capacity = 1
@@ -81,11 +77,7 @@ class SweepLoop:
         :param extra_fields: of the state, collected besides the default fields of the kernel.
         :raises ValueError: if the chains cannot be spread over the devices.
         """
-        if self._mesh is not None and num_chains % self._mesh.size:
-            raise ValueError(
-                f"{num_chains} chains cannot be spread over {self._mesh.size} devices: their "
-                "number must be a multiple"
-            )
+        self.placement.check_chains(num_chains)
         fields = (self.kernel.sample_field, *self.kernel.default_fields, *extra_fields)
         self._thinning, self._fields = thinning, tuple(dict.fromkeys(fields))
 
@@ -119,15 +111,18 @@ class SweepLoop:
         return self._advance(state, int(at_most), self._thinning)
 
     def _advance(self, state: Any, at_most: int, thinning: int) -> Chunk:
+        put = self.placement
+        state = put.put_state(state)
         program = self._compiled(state)
-        num_draws = min(self._num_draws(thinning), at_most)
+        num_draws = agree(min(self._num_draws(thinning), at_most))
         start = time.perf_counter()
-        numbers = self._everywhere(num_draws), self._everywhere(thinning)
-        state, buffers = program(self._spread(state), *numbers, self._arrays)
+        numbers = put.put_number(num_draws), put.put_number(thinning)
+        state, buffers = program(state, *numbers, self._arrays)
         jax.block_until_ready(state)
         seconds = time.perf_counter() - start
         self._sweep_seconds = seconds / (num_draws * thinning)
         # copies, since views would keep the buffers in memory
+        buffers = put.to_host(buffers)
         draws = jax.tree.map(lambda x: np.moveaxis(np.asarray(x)[:num_draws], 0, 1).copy(), buffers)
         return Chunk(draws, state, num_draws * thinning, seconds)
 
@@ -141,32 +136,31 @@ class SweepLoop:
             example = jax.eval_shape(self._collect, state, self._arrays)
             size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(example))
             self._capacity = int(np.clip(_BUFFER_BYTES // max(1, size), 1, _MOST_DRAWS))
-            loop: Callable = self._loop
-            if self._mesh is not None:
-                chains, everywhere = PartitionSpec(_CHAINS), PartitionSpec()
-                loop = jax.shard_map(
-                    loop,
-                    mesh=self._mesh,
-                    in_specs=(chains, everywhere, everywhere, everywhere),
-                    out_specs=(chains, PartitionSpec(None, _CHAINS)),
-                    check_vma=False,
-                )
-                self._arrays = jax.device_put(self._arrays, NamedSharding(self._mesh, everywhere))
-                state = self._spread(state)
-            numbers = self._everywhere(1), self._everywhere(1)
-            self._program = jax.jit(loop).lower(state, *numbers, self._arrays).compile()
+            put = self.placement
+            self._arrays = _arrays_of(jax.tree.leaves(put.put_data(self.args, self.kwargs)))
+            numbers = put.put_number(1), put.put_number(1)
+            self._program = self._jitted(state).lower(state, *numbers, self._arrays).compile()
         return self._program
 
-    def _everywhere(self, number: int) -> Array:
-        if self._mesh is None:
-            return jnp.int32(number)
-        return jax.device_put(jnp.int32(number), NamedSharding(self._mesh, PartitionSpec()))
-
-    def _spread(self, state: Any) -> Any:
-        """Put the chains where they are computed."""
-        if self._mesh is None:
-            return state
-        return jax.device_put(state, NamedSharding(self._mesh, PartitionSpec(_CHAINS)))
+    def _jitted(self, state: Any) -> Any:
+        put = self.placement
+        if put.mesh is None:
+            return jax.jit(self._loop)
+        if put.splits_rankings:
+            # sums over rankings become sums over devices
+            draws = jax.eval_shape(self._collect, state, self._arrays)
+            shardings = put.shardings_of(state), put.shardings_of(draws, (None,))
+            return jax.jit(self._loop, out_shardings=shardings)
+        everywhere = PartitionSpec()
+        return jax.jit(
+            jax.shard_map(
+                self._loop,
+                mesh=put.mesh,
+                in_specs=(put.chains, everywhere, everywhere, everywhere),
+                out_specs=(put.chains, PartitionSpec(None, *put.chains)),
+                check_vma=False,
+            )
+        )
 
     def _loop(self, state: Any, num_draws: Array, thinning: Array, arrays: list) -> tuple[Any, Any]:
         """Return the last state, and the draws in the first rows of buffers."""
@@ -206,6 +200,10 @@ def _repeat(x: Array, copies: int) -> Array:
     if not is_key(x):
         return x
     return jax.vmap(jax.random.fold_in)(x, jnp.arange(len(x)) % copies)
+
+
+def _arrays_of(leaves: list) -> list:
+    return [x if _is_array(x) else None for x in leaves]
 
 
 def _is_array(x: Any) -> bool:

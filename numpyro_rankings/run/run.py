@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh
 from numpyro.infer import MCMC
 from numpyro.infer.mcmc import MCMCKernel
 
@@ -31,6 +32,7 @@ from numpyro_rankings.run.interrupts import postponed_interrupts
 from numpyro_rankings.run.loop import Chunk, SweepLoop
 from numpyro_rankings.run.memory import Memory
 from numpyro_rankings.run.monitor import Monitor, Quantities
+from numpyro_rankings.run.placement import CHAINS, Placement, agree
 from numpyro_rankings.run.store import Store, StoreError
 
 if TYPE_CHECKING:
@@ -95,6 +97,10 @@ class Run:
         them in memory.
     :param devices: the chains are spread over these devices, whose number must divide theirs; by
         default all are on one. For several CPU devices, set ``jax_num_cpu_devices`` first.
+    :param mesh: instead of ``devices``, a mesh of devices with an axis ``"chains"``, an axis
+        ``"rankings"``, or both. Along the latter the rows of the data and their labels are split,
+        each identical ranking having a row of its own; :class:`~numpyro_rankings.infer.SliceGibbs`
+        with ``assignment="parallel"`` and the Plackett–Luce kernels allow this.
     :param num_warmup: sweeps in which the kernel adapts; by default 0 for the kernels of this
         package, which do not adapt, and 1,000 for others.
     :param thinning: sweeps from one draw that is kept to the next.
@@ -120,6 +126,7 @@ class Run:
         superchains: int | None = None,
         store: str | os.PathLike | None = None,
         devices: Sequence[jax.Device] | None = None,
+        mesh: Mesh | None = None,
         num_warmup: int | None = None,
         thinning: int = 1,
         burn_in: float = 0.5,
@@ -142,11 +149,13 @@ class Run:
         )
         kwargs = dict(model_kwargs or {})
         about = describe(kernel, data, kwargs)  # before init, in which some kernels change
-        self._set_up(SweepLoop(kernel, data, kwargs, devices), settings)
+        placement = Placement(kernel, data, kwargs, _mesh_of(devices, mesh))
+        self._set_up(SweepLoop(kernel, data, kwargs, placement), settings)
         self._show(burn_in, quantities)
         self._state = self._init(init_params)
         self._draws: Store | Memory = Memory()
-        if store is not None:
+        self._is_stored = store is not None
+        if store is not None and jax.process_index() == 0:
             self._draws = Store.create(store, {**about, "settings": settings._asdict()})
             self._commit({SITES: {}, STATS: {}})
 
@@ -157,6 +166,7 @@ class Run:
         kernel: MCMCKernel,
         *data: Any,
         devices: Sequence[jax.Device] | None = None,
+        mesh: Mesh | None = None,
         burn_in: float = 0.5,
         quantities: Quantities | None = None,
         model_kwargs: Mapping[str, Any] | None = None,
@@ -170,18 +180,22 @@ class Run:
         :param kernel: a kernel with the settings of the first.
         :param data: the same data.
         :param devices: as in the constructor; may be others.
+        :param mesh: as in the constructor; may be another.
         :param burn_in: as in the constructor; may be another.
         :param quantities: as in the constructor; may be another.
         :param model_kwargs: as in the constructor.
         :raises StoreError: if the store is damaged or in use by another process, or if the data,
             the kernel or its settings are not those of the run; the message says which.
         """
+        if jax.process_count() > 1:
+            raise StoreError("a run is resumed by one process, not by several together")
         run, kwargs = cls.__new__(cls), dict(model_kwargs or {})
         draws = Store.open(store)
         try:
             check_same(draws.path, draws.about, describe(kernel, data, kwargs))
-            run._draws = draws
-            run._set_up(SweepLoop(kernel, data, kwargs, devices), _settings_of(draws))
+            run._draws, run._is_stored = draws, True
+            placement = Placement(kernel, data, kwargs, _mesh_of(devices, mesh))
+            run._set_up(SweepLoop(kernel, data, kwargs, placement), _settings_of(draws))
             run._show(burn_in, quantities)
             run._load()
         except BaseException:
@@ -246,10 +260,11 @@ class Run:
         start = time.monotonic()
         in_a_row, checked, took = 0, start, 0.0
         with postponed_interrupts() as check_interrupted:
-            while time.monotonic() - start < 60 * minutes:
+            while agree(time.monotonic() - start < 60 * minutes):
                 self._make_chunk(math.inf)
                 now = time.monotonic()
-                if now - checked >= took / _SHARE_OF_CHECKS and self._may_suffice(ess):
+                is_due = agree(now - checked >= took / _SHARE_OF_CHECKS)
+                if is_due and self._may_suffice(ess):
                     in_a_row = in_a_row + 1 if self._suffices(rhat, ess) else 0
                     checked, took = time.monotonic(), time.monotonic() - now
                 if after_chunk is not None:
@@ -351,7 +366,7 @@ class Run:
         is_named = set(sites) != {kernel.sample_field}
         mcmc._states = {kernel.sample_field: sites if is_named else sites[kernel.sample_field]}
         mcmc._states |= stats
-        mcmc._last_state = self._state
+        mcmc._last_state = self._loop.placement.to_host(self._state)
         mcmc._args, mcmc._kwargs = self._loop.args, self._loop.kwargs
         return mcmc
 
@@ -443,7 +458,8 @@ class Run:
             raise
 
     def _commit(self, groups: Groups) -> None:
-        state = as_arrays(self._state) if isinstance(self._draws, Store) else {}
+        # all processes take part, of which only the first one stores
+        state = as_arrays(self._loop.placement.to_host(self._state)) if self._is_stored else {}
         counts = {"num_sweeps": self._num_sweeps, "seconds": self._seconds}
         self._draws.append(groups, state, counts)
 
@@ -475,6 +491,14 @@ class Run:
             return True
         one_chain = self._settings.num_chains == 1
         return self._last_check.ess >= ess and (one_chain or self._last_check.rhat <= rhat)
+
+
+def _mesh_of(devices: Sequence[jax.Device] | None, mesh: Mesh | None) -> Mesh | None:
+    if devices is None:
+        return mesh
+    if mesh is not None:
+        raise ValueError("devices and mesh cannot both be given")
+    return Mesh(np.array(devices), (CHAINS,))
 
 
 def _settings_of(store: Store) -> _Settings:

@@ -88,20 +88,19 @@ class BetaGibbs(MallowsGibbs):
         data, theta_prior, exact = inputs.data, inputs.prior, self._settings.exact
         assert isinstance(theta_prior, Conjugate)
         prior = CollapsedPrior(theta_prior.nu * theta_prior.r, theta_prior.nu, data.limits)
-        rankings = jnp.arange(data.num_rankings, dtype=jnp.int32)
-        visits = draw_visits((key_prior, key_new), rankings, theta_prior, data)
+        visits = draw_visits((key_prior, key_new), None, theta_prior, data)
         if not exact:
-            shape = data.num_rankings, now.center.shape[1]
+            shape = data.num_labels, now.center.shape[1]
             visits = visits._replace(codes=_sample_sigma_n1(key_codes, prior, shape))
         weights = beta_weights(prior, exact)
-        seats = seats_of(now, data)
-        seats = seat_one_by_one(key_seats, seats, visits, weights, now.partition, data)
+        seats = seats_of(now, visits, data)
+        seats = seat_one_by_one(key_seats, seats, visits, weights, now.partition, data.limits)
         # draw θ, which was integrated out, because the centers are drawn given it
         theta = theta_prior.update(
             key_theta, seats.concentration, seats.sums, seats.counts, data.limits
         )
-        now = after_seating(now, seats)._replace(concentration=theta)
-        accept = seats.accept_prob / data.num_rankings if exact else jnp.ones(())
+        now = after_seating(now, visits, seats)._replace(concentration=theta)
+        accept = seats.accept_prob / data.num_labels if exact else jnp.ones(())
         return now, LabelReport(seats.overflow, accept)
 
 

@@ -29,6 +29,7 @@ from numpyro_rankings.infer.mallows.data import MallowsData, Occupancy, code_sum
 from numpyro_rankings.infer.mixture.membership import Membership
 from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.loops import shared_bound
+from numpyro_rankings.ops.rows import at_rows
 from numpyro_rankings.ops.sums import scatter_add
 
 _BATCH_ITEMS = 8192  # items of the centers that are moved together
@@ -62,7 +63,7 @@ def pair_costs(
     unit = jnp.maximum(unit, 1e-12)
     multiples = jnp.round(concentration / unit[:, None]).astype(jnp.int32)
 
-    orderings = data.orderings[membership.rows]
+    orderings = at_rows(data.orderings, membership.rows)
     weights = multiples[membership.clusters] * membership.weights[:, None]
     # an item of -1 (padding) is sent out of range, where "drop" ignores it
     items = jnp.where(orderings >= 0, orderings, num_items)

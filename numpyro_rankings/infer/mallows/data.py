@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from numpyro_rankings.infer.mixture.membership import Membership, membership_of
+from numpyro_rankings.infer.mixture.membership import Membership, membership_of, row_index_of
 from numpyro_rankings.ops.codes import codes_from_places, max_codes
 from numpyro_rankings.ops.loops import shared_bound
+from numpyro_rankings.ops.rows import at_rows
 from numpyro_rankings.ops.special import log_psi
 from numpyro_rankings.ops.sums import count_by_label, sum_by_label
 from numpyro_rankings.rankings import Rankings, num_stages
@@ -23,14 +24,14 @@ class MallowsData(NamedTuple):
 
     - **orderings** - distinct lists cut to the T stages that carry information, (rows, T).
     - **counts** - number of rankings of each row, (rows,).
-    - **row_index** - row of each of the N rankings, (N,).
+    - **row_index** - row of each of the N rankings, (N,); None if ranking i is row i.
     - **log_marginal** - log probability of a row under a uniform center, (n-t)!/n! (Lemma 1).
     - **limits** - largest code of each stage, n - j, (T,).
     """
 
     orderings: Array
     counts: Array
-    row_index: Array
+    row_index: Array | None
     log_marginal: Array
     limits: Array
 
@@ -40,9 +41,16 @@ class MallowsData(NamedTuple):
         return self.orderings >= 0
 
     @property
-    def num_rankings(self) -> int:
+    def num_rankings(self) -> int | Array:
         """N, the number of rankings."""
-        return self.row_index.shape[0]
+        if self.row_index is None:
+            return jnp.sum(self.counts, dtype=jnp.int32)
+        return len(self.row_index)
+
+    @property
+    def num_labels(self) -> int:
+        """The number of labels: N, and those of rows that are padding."""
+        return len(self.counts if self.row_index is None else self.row_index)
 
 
 def as_mallows_data(rankings: Rankings) -> MallowsData:
@@ -51,7 +59,7 @@ def as_mallows_data(rankings: Rankings) -> MallowsData:
     orderings = jnp.asarray(rankings.orderings)[:, :stages]
     left = (n - jnp.arange(stages)).astype(float)
     log_marginal = -jnp.sum(jnp.where(orderings >= 0, jnp.log(left), 0.0), axis=1)
-    rows = jnp.asarray(rankings.row_index, jnp.int32)
+    rows = row_index_of(rankings)
     counts, limits = jnp.asarray(rankings.counts), max_codes(n, stages)
     return MallowsData(orderings, counts, rows, log_marginal, limits)
 
@@ -70,14 +78,14 @@ class Occupancy(NamedTuple):
 
 def occupancy_of(data: MallowsData, labels: Array, num_slots: int) -> Occupancy:
     """Return the rows, sizes and stage counts of the clusters."""
-    membership = membership_of(labels, data.row_index, data.orderings.shape[0], num_slots)
+    membership = membership_of(labels, data.row_index, data.counts, num_slots)
     sizes = count_by_label(labels, num_slots)
     return Occupancy(membership, sizes, stage_counts(membership, data, num_slots))
 
 
 def stage_counts(membership: Membership, data: MallowsData, num_slots: int) -> Array:
     """Count N_cj: rankings of each cluster that list at least j items, int32 (C, T)."""
-    listed = jnp.where(data.listed[membership.rows], membership.weights[:, None], 0)
+    listed = jnp.where(at_rows(data.listed, membership.rows), membership.weights[:, None], 0)
     return sum_by_label(listed, membership.clusters, num_slots)
 
 
@@ -86,7 +94,7 @@ def code_sums(membership: Membership, data: MallowsData, places: Array) -> Array
 
     :param places: place of each item in each center, (C, n).
     """
-    orderings = data.orderings[membership.rows]
+    orderings = at_rows(data.orderings, membership.rows)
     listed = orderings >= 0
     listed_places = places[membership.clusters[:, None], jnp.maximum(orderings, 0)]
     codes = codes_from_places(listed_places, listed) * membership.weights[:, None]

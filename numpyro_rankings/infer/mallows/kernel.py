@@ -221,7 +221,7 @@ class MallowsGibbs(GibbsKernel):
         self, key: Array, now: MallowsMixture, inputs: SweepInputs
     ) -> MallowsMixture:
         """Move labels, centers and concentrations with the labels integrated out."""
-        rows_shape, num_rankings = inputs.data.orderings.shape, inputs.data.num_rankings
+        rows_shape, num_rankings = inputs.data.orderings.shape, inputs.data.num_labels
         effort = choose_effort(
             self._settings.num_marginal_steps, num_rankings, self.num_slots, rows_shape
         )
@@ -283,7 +283,7 @@ class MallowsGibbs(GibbsKernel):
         # values in empty slots do not count
         theta = jnp.where(occupied[:, None], now.concentration, 1.0)
         terms = exact_products(sums, theta)
-        terms += times_log_psi(counts, theta, data.limits, data.num_rankings)
+        terms += times_log_psi(counts, theta, data.limits, data.num_labels)
         minus_likelihood, rest = sum_as_pair(terms)
         if now.partition.num_components != 1:
             log_joint += now.partition.log_prob(sizes)

@@ -26,8 +26,10 @@ from numpyro_rankings.infer.mallows.data import (
 )
 from numpyro_rankings.infer.mallows.state import MallowsMixture, SweepInputs
 from numpyro_rankings.infer.mixture.labels import update_labels_at_once
+from numpyro_rankings.infer.mixture.membership import rows_of
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.ops.codes import center_from_codes, codes_from_places, inverse_ordering
+from numpyro_rankings.ops.rows import at_rows
 from numpyro_rankings.ops.sampling import sample_truncated_geometric
 from numpyro_rankings.ops.special import log_beta_ratio, log_beta_tilde_ratio, log_psi
 from numpyro_rankings.ops.sums import count_by_label
@@ -57,7 +59,7 @@ def update_labels_in_parallel(
 class Seats(NamedTuple):
     """What changes while rankings are seated again one by one.
 
-    - **labels** - (N,) int32.
+    - **labels** - of the visited rankings, each at its first visit, (visits,) int32.
     - **sizes** - (C,) int32.
     - **places** - place of each item in each center, (C, n) int32.
     - **concentration** - (C, T), and its **log_psis**; read by Slice-Gibbs.
@@ -77,12 +79,12 @@ class Seats(NamedTuple):
     accept_prob: Array
 
 
-def seats_of(now: MallowsMixture, data: MallowsData) -> Seats:
-    """Return the seats at the start of a pass over the rankings."""
+def seats_of(now: MallowsMixture, visits: "Visits", data: MallowsData) -> Seats:
+    """Return the seats before the visits."""
     places = inverse_ordering(now.center)
     occupancy = occupancy_of(data, now.labels, len(places))
     return Seats(
-        labels=now.labels,
+        labels=at_rows(now.labels, visits.rankings),
         sizes=occupancy.sizes,
         places=places,
         concentration=now.concentration,
@@ -94,38 +96,60 @@ def seats_of(now: MallowsMixture, data: MallowsData) -> Seats:
     )
 
 
-def after_seating(now: MallowsMixture, seats: Seats) -> MallowsMixture:
-    """Return the mixture after a pass over the rankings."""
-    center = inverse_ordering(seats.places)
-    return now._replace(labels=seats.labels, center=center, concentration=seats.concentration)
+def after_seating(now: MallowsMixture, visits: "Visits", seats: Seats) -> MallowsMixture:
+    """Return the mixture after the visits."""
+    labels, center = seats.labels, inverse_ordering(seats.places)
+    if visits.rankings is not None:
+        labels = now.labels.at[visits.rankings].set(labels[visits.first])
+    return now._replace(labels=labels, center=center, concentration=seats.concentration)
 
 
 class Visits(NamedTuple):
     """Rankings to seat again, with the parameters of the clusters that they may open.
 
-    - **rankings** - (visits,).
+    - **rankings** - which, (visits,), or None for all in order.
+    - **first** - the first visit to the same ranking, (visits,).
+    - **orderings** - (visits, T).
+    - **log_new** - log marginal probability of the ranking in a new cluster, (visits,).
     - **concentration** - (visits, T).
     - **codes** - stage codes of the ranking under the new center, (visits, T).
     - **keys** - keys for the order of the unlisted items, (visits,).
     """
 
-    rankings: Array
+    rankings: Array | None
+    first: Array
+    orderings: Array
+    log_new: Array
     concentration: Array
     codes: Array
     keys: Array
 
 
 def draw_visits(
-    keys: tuple[Array, Array], rankings: Array, prior: ConcentrationPrior, data: MallowsData
+    keys: tuple[Array, Array], rankings: Array | None, prior: ConcentrationPrior, data: MallowsData
 ) -> Visits:
     """Draw (σ, θ) | π for each ranking: θ from its prior, the codes given θ.
 
     :param keys: for θ, and for the rest.
+    :param rankings: which, (visits,), or None for all in order.
     """
+    if rankings is None:
+        number, rows = data.num_labels, data.row_index
+        first = jnp.arange(number, dtype=jnp.int32)
+    else:
+        number, rows = len(rankings), rows_of(rankings, data.row_index)
+        first = jnp.argmax(rankings[:, None] == rankings, axis=1).astype(jnp.int32)
     key_theta, (key_codes, key_fill) = keys[0], random.split(keys[1])
-    theta = prior.draw(key_theta, len(rankings), data.limits)
-    codes = sample_truncated_geometric(key_codes, theta, data.limits)
-    return Visits(rankings, theta, codes, random.split(key_fill, len(rankings)))
+    theta = prior.draw(key_theta, number, data.limits)
+    return Visits(
+        rankings=rankings,
+        first=first,
+        orderings=at_rows(data.orderings, rows),
+        log_new=at_rows(data.log_marginal, rows),
+        concentration=theta,
+        codes=sample_truncated_geometric(key_codes, theta, data.limits),
+        keys=random.split(key_fill, number),
+    )
 
 
 class LabelWeights(NamedTuple):
@@ -184,26 +208,25 @@ def seat_one_by_one(
     visits: Visits,
     weights: LabelWeights,
     prior: PartitionPrior,
-    data: MallowsData,
+    limits: Array,
 ) -> Seats:
     """Seat the visited rankings again, one after another (step 1 of Figures 1 and 5)."""
 
     def visit(seats: Seats, inputs: tuple[Visits, Array, Array]) -> tuple[Seats, None]:
         new, uniform, uniform_accept = inputs
-        ranking = _find(seats, new.rankings, data)
+        ranking = _find(seats, new)
         seats = _take_out(seats, ranking)
-        log_new = data.log_marginal[ranking.row]
-        choice = _draw_seat(seats, ranking, weights, prior, log_new, uniform)
+        choice = _draw_seat(seats, ranking, weights, prior, new.log_new, uniform)
         if weights.correction is not None:
             choice, accept_prob = _correct(
                 seats, ranking, choice, weights.correction, uniform_accept
             )
             seats = seats._replace(accept_prob=seats.accept_prob + accept_prob)
-        return _put_in(seats, ranking, choice, new, data.limits), None
+        return _put_in(seats, ranking, choice, new, limits), None
 
     key_choice, key_accept = random.split(key)
-    uniforms = random.uniform(key_choice, visits.rankings.shape)
-    uniforms_accept = random.uniform(key_accept, visits.rankings.shape)
+    uniforms = random.uniform(key_choice, visits.first.shape)
+    uniforms_accept = random.uniform(key_accept, visits.first.shape)
     seats, _ = jax.lax.scan(visit, seats, (visits, uniforms, uniforms_accept))
     return seats
 
@@ -211,14 +234,13 @@ def seat_one_by_one(
 class _Ranking(NamedTuple):
     """A ranking that is seated again.
 
-    - **number** - its place among the N, and **row** of the data, ().
+    - **visit** - the first one to it, ().
     - **ordering**, **listed** - its items, and the stages that hold one, (T,).
     - **codes** - its stage codes in all clusters, (C, T).
     - **old** - the cluster that it leaves, ().
     """
 
-    number: Array
-    row: Array
+    visit: Array
     ordering: Array
     listed: Array
     codes: Array
@@ -236,11 +258,10 @@ class _Choice(NamedTuple):
     full: Array
 
 
-def _find(seats: Seats, number: Array, data: MallowsData) -> _Ranking:
-    row = data.row_index[number]
-    ordering, listed = data.orderings[row], data.listed[row]
+def _find(seats: Seats, visit: Visits) -> _Ranking:
+    ordering, listed = visit.orderings, visit.orderings >= 0
     codes = codes_from_places(seats.places[:, jnp.maximum(ordering, 0)], listed)
-    return _Ranking(number, row, ordering, listed, codes, seats.labels[number])
+    return _Ranking(visit.first, ordering, listed, codes, seats.labels[visit.first])
 
 
 def _take_out(seats: Seats, ranking: _Ranking) -> Seats:
@@ -325,7 +346,7 @@ def _put_in(seats: Seats, ranking: _Ranking, choice: _Choice, new: Visits, limit
     codes_there = jnp.where(opens, new.codes * ranking.listed, ranking.codes[target])
     log_psis = log_psi(new.concentration, limits)
     return seats._replace(
-        labels=seats.labels.at[ranking.number].set(target.astype(jnp.int32)),
+        labels=seats.labels.at[ranking.visit].set(target.astype(jnp.int32)),
         sizes=seats.sizes.at[target].add(1),
         places=seats.places.at[slot].set(center, mode="drop"),
         concentration=seats.concentration.at[slot].set(new.concentration, mode="drop"),

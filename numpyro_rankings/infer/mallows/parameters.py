@@ -77,7 +77,7 @@ def rearrange(
     nu_r, nu = conjugate
     # with one population, label updates cannot leave a mode: try several times
     membership = occupancy.membership
-    is_small = membership.rows.shape[0] <= _MOST_ENTRIES
+    is_small = len(membership.clusters) <= _MOST_ENTRIES
     num_moves = _MOVES_OF_ONE_POPULATION if num_slots == 1 and is_small else 1
     b = nu + occupancy.counts + 1.0
 

@@ -160,6 +160,11 @@ class SliceGibbs(MallowsGibbs):
         if self._judge_sites and assignment != "parallel":
             raise ValueError('judge_sites needs assignment="parallel"')
 
+    @property
+    def can_split_rankings(self) -> bool:
+        """Whether a sweep takes rankings whose rows are split over several devices."""
+        return not self._is_block and (self._assignment == "parallel" or self.num_slots == 1)
+
     def _update_labels(
         self, key: Array, now: MallowsMixture, inputs: SweepInputs
     ) -> tuple[MallowsMixture, LabelReport]:
@@ -171,8 +176,8 @@ class SliceGibbs(MallowsGibbs):
         if now.partition.num_components == 1:
             return now, LabelReport(no, one)
         key_all, key_visits, key_theta, key_new, key_seats = random.split(key, 5)
-        overflow, num_rankings = no, inputs.data.num_rankings
-        rankings = jnp.arange(num_rankings, dtype=jnp.int32)
+        overflow, num_rankings = no, inputs.data.num_labels
+        rankings = None  # all of them
         if self._assignment == "parallel":
             now, overflow = update_labels_in_parallel(key_all, now, inputs)
             num_births = self._num_births
@@ -180,9 +185,8 @@ class SliceGibbs(MallowsGibbs):
                 num_births = int(np.clip(num_rankings // 100, 16, 256))
             if num_births == 0:
                 return now, LabelReport(overflow, one)
-            rankings = random.randint(key_visits, (num_births,), 0, num_rankings)
+            rankings = random.randint(key_visits, (num_births,), 0, inputs.data.num_rankings)
         visits = draw_visits((key_theta, key_new), rankings, inputs.prior, inputs.data)
-        seats = seat_one_by_one(
-            key_seats, seats_of(now, inputs.data), visits, SLICE_WEIGHTS, now.partition, inputs.data
-        )
-        return after_seating(now, seats), LabelReport(overflow | seats.overflow, one)
+        seats, limits = seats_of(now, visits, inputs.data), inputs.data.limits
+        seats = seat_one_by_one(key_seats, seats, visits, SLICE_WEIGHTS, now.partition, limits)
+        return after_seating(now, visits, seats), LabelReport(overflow | seats.overflow, one)

@@ -27,8 +27,9 @@ from numpyro_rankings.infer.mallows.centers import propose_rearrangement
 from numpyro_rankings.infer.mallows.data import MallowsData, log_likelihoods
 from numpyro_rankings.infer.mallows.settings import MallowsSettings
 from numpyro_rankings.infer.mixture.labels import draw_labels
-from numpyro_rankings.infer.mixture.membership import membership_of
+from numpyro_rankings.infer.mixture.membership import membership_of, rows_of
 from numpyro_rankings.ops.codes import inverse_ordering, max_codes
+from numpyro_rankings.ops.rows import at_rows
 from numpyro_rankings.ops.special import concentration_mode, log_psi
 from numpyro_rankings.ops.sums import count_by_label, scatter_add, sum_by_label
 from numpyro_rankings.rankings import Rankings, num_stages
@@ -167,7 +168,7 @@ def centers_at_rankings(key: Array, data: MallowsData, num_centers: int, num_ite
     """Draw rankings, each completed by the other items in random order, (num_centers, n)."""
     key_rows, key_rest = random.split(key)
     visits = random.randint(key_rows, (num_centers,), 0, data.num_rankings)
-    orderings = data.orderings[data.row_index[visits]]
+    orderings = data.orderings[rows_of(visits, data.row_index)]
     items = jnp.where(orderings >= 0, orderings, num_items)
     sort_key = num_items + random.uniform(key_rest, (num_centers, num_items))
     stages = jnp.arange(orderings.shape[1], dtype=sort_key.dtype)
@@ -287,7 +288,7 @@ def search_iterations(settings: MallowsSettings, rankings: Rankings) -> int:
 def start_random(key: Array, data: MallowsData, slots: int, n: int, stages: int) -> Start:
     """Draw uniform labels of up to 20 clusters and uniform centers; every θ is 1."""
     key_labels, key_centers = random.split(key)
-    labels = random.randint(key_labels, (data.num_rankings,), 0, min(slots, _MOST_SEEDS))
+    labels = random.randint(key_labels, (data.num_labels,), 0, min(slots, _MOST_SEEDS))
     centers = jnp.argsort(random.uniform(key_centers, (slots, n)), axis=1).astype(jnp.int32)
     theta = jnp.ones((slots, stages))
     return Start(labels, centers, theta)
@@ -312,12 +313,12 @@ def start_nearest(
 ) -> Start:
     """Cluster around the nearest of up to 20 seeds, with Borda orders as centers."""
     key_seeds, key_ties = random.split(key)
-    seeds = min(slots, _MOST_SEEDS, data.num_rankings)
+    seeds = min(slots, _MOST_SEEDS, data.num_labels)
     theta = jnp.ones((slots, stages))
-    rows = data.row_index[random.permutation(key_seeds, data.num_rankings)[:seeds]]
+    rows = rows_of(random.permutation(key_seeds, data.num_labels)[:seeds], data.row_index)
     jitter = random.uniform(key_ties, (slots, n)) * 1e-3
-    labels = jnp.zeros(data.num_rankings, jnp.int32)
-    scores = _borda_scores(labels, data, slots, n)[:1] / data.num_rankings
+    labels = jnp.zeros(data.num_labels, jnp.int32)
+    scores = _borda_scores(labels, data, slots, n)[:1] / data.num_labels
     # each seed is its list, then the other items in the Borda order of all rankings
     own = jnp.tile(scores, (slots, 1)) + jitter
     if slots > 1:
@@ -327,7 +328,7 @@ def start_nearest(
     centers = jnp.argsort(own, axis=1).astype(jnp.int32)
     for _ in range(rounds if slots > 1 else 0):
         table = log_likelihoods(data, inverse_ordering(centers), theta, jnp.array(seeds))
-        labels = jnp.argmax(table, axis=0).astype(jnp.int32)[data.row_index]
+        labels = at_rows(jnp.argmax(table, axis=0).astype(jnp.int32), data.row_index)
         sizes = count_by_label(labels, slots)
         scores = _borda_scores(labels, data, slots, n) / jnp.maximum(sizes, 1)[:, None]
         centers = jnp.argsort(scores + jitter, axis=1).astype(jnp.int32)
@@ -339,12 +340,12 @@ def _borda_scores(labels: Array, data: MallowsData, slots: int, n: int) -> Array
 
     An item not listed gets the mean of the places left.
     """
-    rows, clusters, weights = membership_of(labels, data.row_index, len(data.counts), slots)
-    listed = data.listed[rows]
+    rows, clusters, weights = membership_of(labels, data.row_index, data.counts, slots)
+    listed = at_rows(data.listed, rows)
     weights = weights.astype(float)
     mean_left = (n - 1 + listed.sum(1)) / 2.0
     base = sum_by_label(weights * mean_left, clusters, slots)
-    items = jnp.where(listed, data.orderings[rows], n)
+    items = jnp.where(listed, at_rows(data.orderings, rows), n)
     gain = (jnp.arange(listed.shape[1]) - mean_left[:, None]) * weights[:, None]
     scores = scatter_add(jnp.zeros((slots, n)), (clusters[:, None], items), gain)
     return scores + base[:, None]

@@ -60,7 +60,7 @@ def choose_large_clusters(
     keys: tuple[Array, Array],
     labels: Array,
     partition: PartitionPrior,
-    row_index: Array,
+    row_index: Array | None,
     num_rows: int,
     num_slots: int,
     largest_minimum: int | None,
@@ -80,8 +80,10 @@ def choose_large_clusters(
     is_large = sizes >= minimum
     slots = _slots_for(is_large, sizes)
     active, sizes_there = is_large[slots], sizes[slots]
-    inside = is_large[labels]
-    row_counts = sum_by_label(inside.astype(jnp.int32), row_index, num_rows)
+    inside = is_large.at[labels].get(mode="fill", fill_value=False)
+    row_counts = inside.astype(jnp.int32)
+    if row_index is not None:
+        row_counts = sum_by_label(row_counts, row_index, num_rows)
     # about two standard deviations below m: a smaller share would rarely get m rankings again
     smallest_size = jnp.maximum(minimum - 2.0 * jnp.sqrt(minimum), 0.1 * minimum)
     gammas = sample_log_gamma(key_shares, jnp.where(active, sizes_there, 1) + partition.kappa)
@@ -116,8 +118,8 @@ class RankingData(Protocol):
     """What the moves need to know about the rankings."""
 
     @property
-    def row_index(self) -> Array:
-        """Row of each ranking, (N,)."""
+    def row_index(self) -> Array | None:
+        """Row of each ranking, (N,), or None if ranking i is row i."""
 
     @property
     def counts(self) -> Array:

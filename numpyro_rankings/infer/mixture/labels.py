@@ -8,6 +8,7 @@ from jax import Array, random
 
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.ops.codes import inverse_ordering
+from numpyro_rankings.ops.rows import at_rows
 from numpyro_rankings.ops.sampling import sample_log_gamma
 
 
@@ -16,7 +17,7 @@ def update_labels_at_once(
     labels: Array,
     sizes: Array,
     prior: PartitionPrior,
-    row_index: Array,
+    row_index: Array | None,
     log_table: Callable[[Array, Array], Array],
     log_judges: Array | None = None,
 ) -> tuple[Array, Array]:
@@ -26,7 +27,7 @@ def update_labels_at_once(
     from the prior.
 
     :param labels: (N,), and **sizes**, of the clusters, (C,).
-    :param row_index: row of each ranking, (N,).
+    :param row_index: row of each ranking, (N,), or None if ranking i is row i.
     :param log_table: maps an order of the slots, (C,), and the number of leading slots that are
         needed, to the log likelihoods of the rows in that order, (C, rows).
     :param log_judges: log probability of each judge's other sites in each slot, (C, N).
@@ -40,37 +41,39 @@ def update_labels_at_once(
 
     def log_likelihoods(order: Array, num_active: Array) -> Array:
         table = log_table(order, num_active)
-        return table if log_judges is None else table[:, row_index] + log_judges[order]
+        return table if log_judges is None else at_rows(table, row_index, 1) + log_judges[order]
 
     # with judge_sites, equal rankings have different weights: each gets a row of its own
-    rows = row_index if log_judges is None else jnp.arange(len(labels), dtype=jnp.int32)
+    rows = row_index if log_judges is None else None
     key_shares, key_labels = random.split(key)
     num_slots = sizes.shape[0]
+    is_padding = labels >= num_slots
     if prior.num_components is not None:
         log_shares = draw_dirichlet_shares(key_shares, sizes, prior)
         table = log_likelihoods(jnp.arange(num_slots), jnp.array(num_slots))
-        return draw_labels(key_labels, table + log_shares[:, None], rows), jnp.array(False)
+        new_labels = draw_labels(key_labels, table + log_shares[:, None], rows)
+        return jnp.where(is_padding, num_slots, new_labels), jnp.array(False)
     occupied_first = jnp.argsort(sizes == 0, stable=True).astype(jnp.int32)
-    labels = inverse_ordering(occupied_first)[labels]
+    first_labels = jnp.where(is_padding, num_slots, inverse_ordering(occupied_first)[labels])
     log_shares, log_slices, overflow = draw_slices(
-        key_shares, sizes[occupied_first], labels, prior.alpha
+        key_shares, sizes[occupied_first], first_labels, prior.alpha
     )
     # with the largest shares first, the clusters open to a ranking are the leading ones
     order = jnp.argsort(-log_shares)
     num_allowed = jnp.searchsorted(-log_shares[order], -log_slices, side="right").astype(jnp.int32)
     order = occupied_first[order]
     table = log_likelihoods(order, num_allowed.max())
-    labels = draw_labels(key_labels, table, rows, num_allowed)
-    return order[labels].astype(jnp.int32), overflow
+    new_labels = order[draw_labels(key_labels, table, rows, num_allowed)]
+    return jnp.where(is_padding, num_slots, new_labels).astype(jnp.int32), overflow
 
 
 def draw_labels(
-    key: Array, log_weights: Array, row_index: Array, num_allowed: Array | None = None
+    key: Array, log_weights: Array, row_index: Array | None, num_allowed: Array | None = None
 ) -> Array:
     """Draw a label for each ranking with probability ∝ exp(log weight) at its row.
 
     :param log_weights: (C, rows); -inf excludes a cluster.
-    :param row_index: row of each ranking, (N,).
+    :param row_index: row of each ranking, (N,), or None if ranking i is row i.
     :param num_allowed: number of leading clusters that are open to each ranking, (N,).
     :return: (N,) int32.
     """
@@ -83,13 +86,21 @@ def draw_labels(
     # unlike jnp.cumsum, these sums never decrease, and stay equal where a weight is 0
     _, log_sums = jax.lax.scan(add, jnp.full(num_rows, -jnp.inf), log_weights - log_weights.max(0))
     last = num_clusters - 1 if num_allowed is None else num_allowed - 1
+    num_rankings = num_rows if row_index is None else len(row_index)
+
+    def sums_at(clusters: Array | int) -> Array:
+        if row_index is not None:
+            return log_sums[clusters, row_index]
+        clusters = jnp.broadcast_to(clusters, (1, num_rankings))
+        return jnp.take_along_axis(log_sums, clusters, axis=0, mode="clip")[0]
+
     # 1 - uniform is in (0, 1]
-    target = log_sums[last, row_index] + jnp.log1p(-random.uniform(key, row_index.shape))
+    target = sums_at(last) + jnp.log1p(-random.uniform(key, (num_rankings,)))
     # the first cluster whose sum reaches the target, by bisection
-    labels = jnp.zeros(row_index.shape, jnp.int32)
+    labels = jnp.zeros(num_rankings, jnp.int32)
     for bit in reversed(range(num_clusters.bit_length())):
         further = labels + 2**bit
-        short = log_sums[jnp.minimum(further, num_clusters) - 1, row_index] < target
+        short = sums_at(jnp.minimum(further, num_clusters) - 1) < target
         labels = jnp.where(short & (further <= num_clusters), further, labels)
     return labels
 
@@ -110,6 +121,7 @@ def draw_slices(
     sticks until the remaining mass is below every u_i (Kalli, Griffin & Walker 2011).
 
     :param sizes: (C,), positive ones first.
+    :param labels: (N,); C for padding, which gets infinite slices.
     :return: log shares (C,), log slices (N,), and whether more slots would have been needed.
     """
     num_slots = sizes.shape[0]
@@ -122,7 +134,7 @@ def draw_slices(
     log_shares, log_rest = gammas - log_total, log_rest - log_total
     # slice variables; 1 - uniform is in (0, 1]
     uniform = 1.0 - random.uniform(key_slice, labels.shape)
-    log_slices = jnp.log(uniform) + log_shares[labels]
+    log_slices = jnp.log(uniform) + log_shares.at[labels].get(mode="fill", fill_value=jnp.inf)
     # sticks v ~ Beta(1, α): -log(1 - v) ~ Exponential(α), kept in logs
     log_left = -random.exponential(key_stick, (num_slots,)) / alpha
     log_left = jnp.where(occupied, 0.0, log_left)
@@ -142,4 +154,4 @@ def canonical_order(assignments: Array, num_slots: int) -> tuple[Array, Array]:
     first = jnp.full(num_slots, assignments.shape[0], jnp.int32).at[assignments].min(index)
     order = jnp.argsort(first, stable=True)
     rename = jnp.zeros(num_slots, jnp.int32).at[order].set(jnp.arange(num_slots, dtype=jnp.int32))
-    return rename[assignments], order
+    return rename.at[assignments].get(mode="fill", fill_value=num_slots), order

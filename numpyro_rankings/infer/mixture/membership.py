@@ -7,25 +7,50 @@ import jax.numpy as jnp
 from jax import Array
 
 from numpyro_rankings.ops.sums import scatter_add
+from numpyro_rankings.rankings import Rankings
 
 
 class Membership(NamedTuple):
-    """Entry e says that ``weights[e]`` copies of row ``rows[e]`` are in cluster ``clusters[e]``."""
+    """Entry e says that ``weights[e]`` copies of row ``rows[e]`` are in cluster ``clusters[e]``.
 
-    rows: Array
+    Without ``rows``, entry e is of row e.
+    """
+
+    rows: Array | None
     clusters: Array
     weights: Array
 
 
-def membership_of(labels: Array, row_index: Array, num_rows: int, num_slots: int) -> Membership:
+def row_index_of(rankings: Rankings) -> Array | None:
+    """Return the row of each ranking, (N,), or None if ranking i is row i.
+
+    Rankings whose rows are split over devices may have rows of count 0 at their end, which are
+    padding. Their labels are the number of slots, which is no label: sums over labels drop them.
+    """
+    if rankings.num_rows >= rankings.num_rankings:
+        return None
+    return jnp.asarray(rankings.row_index, jnp.int32)
+
+
+def rows_of(rankings: Array, row_index: Array | None) -> Array:
+    """Return the rows of some rankings, given by their numbers."""
+    return rankings if row_index is None else row_index[rankings]
+
+
+def membership_of(
+    labels: Array, row_index: Array | None, counts: Array, num_slots: int
+) -> Membership:
     """Pair rows with clusters: an entry per ranking, or per row and cluster if those are fewer.
 
     :param labels: cluster of each ranking, (N,).
-    :param row_index: row of each ranking, (N,).
+    :param row_index: row of each ranking, (N,), or None.
+    :param counts: number of rankings of each row, (rows,).
     """
-    num_rankings, clusters = row_index.shape[0], labels.astype(jnp.int32)
-    if num_rows * num_slots >= num_rankings:
-        return Membership(row_index, clusters, jnp.ones(num_rankings, jnp.int32))
+    num_rows, clusters = len(counts), labels.astype(jnp.int32)
+    if row_index is None:
+        return Membership(None, clusters, counts)
+    if num_rows * num_slots >= len(row_index):
+        return Membership(row_index, clusters, jnp.ones(len(row_index), jnp.int32))
     table = jnp.zeros((num_rows, num_slots), jnp.int32)
     table = scatter_add(table, (row_index, clusters), 1)
     entries = jnp.arange(num_rows * num_slots, dtype=jnp.int32)

@@ -109,7 +109,7 @@ class LargeClusters(NamedTuple):
         return start, relative(log_table, start)
 
     def draw_labels(
-        self, key: Array, labels: Array, row_index: Array, table: Array, log_shares: Array
+        self, key: Array, labels: Array, row_index: Array | None, table: Array, log_shares: Array
     ) -> tuple[Array, Array]:
         """Draw the labels of the rankings in A after a move.
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from numpyro_rankings.infer.mixture.membership import Membership, membership_of
+from numpyro_rankings.infer.mixture.membership import Membership, membership_of, row_index_of
 from numpyro_rankings.ops.choices import (
     Choices,
     as_choices,
@@ -17,6 +17,7 @@ from numpyro_rankings.ops.choices import (
     times_chosen,
 )
 from numpyro_rankings.ops.pairs import Pair, subtract_pair, sum_as_pair, sum_pairs, times_log
+from numpyro_rankings.ops.rows import at_rows
 from numpyro_rankings.rankings import Rankings
 
 
@@ -25,21 +26,28 @@ class PlackettLuceData(NamedTuple):
 
     - **choices** - the choices of the distinct rankings.
     - **counts** - number of rankings of each row, (rows,).
-    - **row_index** - row of each of the N rankings, (N,).
+    - **row_index** - row of each of the N rankings, (N,); None if ranking i is row i.
     """
 
     choices: Choices
     counts: Array
-    row_index: Array
+    row_index: Array | None
 
     @property
-    def num_rankings(self) -> int:
+    def num_rankings(self) -> int | Array:
         """N, the number of rankings."""
-        return self.row_index.shape[0]
+        if self.row_index is None:
+            return jnp.sum(self.counts, dtype=jnp.int32)
+        return len(self.row_index)
+
+    @property
+    def num_labels(self) -> int:
+        """The number of labels: N, and those of rows that are padding."""
+        return len(self.counts if self.row_index is None else self.row_index)
 
     def membership(self, labels: Array, num_slots: int) -> Membership:
         """Return which rows are in which cluster."""
-        return membership_of(labels, self.row_index, self.counts.shape[0], num_slots)
+        return membership_of(labels, self.row_index, self.counts, num_slots)
 
 
 def as_data(rankings: Rankings, pool: bool = False) -> PlackettLuceData:
@@ -50,8 +58,7 @@ def as_data(rankings: Rankings, pool: bool = False) -> PlackettLuceData:
         rankings.num_items,
         pool,
     )
-    rows = jnp.asarray(rankings.row_index, jnp.int32)
-    return PlackettLuceData(choices, jnp.asarray(rankings.counts), rows)
+    return PlackettLuceData(choices, jnp.asarray(rankings.counts), row_index_of(rankings))
 
 
 def log_likelihood_of(
@@ -61,13 +68,13 @@ def log_likelihood_of(
     num_clusters, num_items = weights.shape
     choices, stages = data.choices, data.choices.orderings.shape[1]
     chosen = times_chosen(choices, *membership, num_clusters, num_items)
-    most = data.num_rankings
+    most = data.num_labels
     total = sum_as_pair(times_log(chosen, jnp.where(chosen > 0, weights, 1.0), largest=most))
-    if can_be_tabled(num_clusters, num_items, len(membership.rows), stages):
+    if can_be_tabled(num_clusters, num_items, len(membership.clusters), stages):
         counts = set_counts(choices, *membership, num_clusters, num_items)
         masses = sum_as_pair(times_log(counts, *set_mass_pairs(weights, pool), largest=most))
         return subtract_pair(total, masses)
-    counts = choices.informative.T[:, membership.rows] * membership.weights
+    counts = at_rows(choices.informative.T, membership.rows, 1) * membership.weights
     masses = stage_mass_pairs(choices, membership.rows, membership.clusters, weights, pool)
 
     def one_stage(stage: tuple[Array, Pair]) -> Pair:

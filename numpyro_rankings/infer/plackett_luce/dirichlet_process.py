@@ -198,6 +198,11 @@ class DPPlackettLuceGibbs(PoolKernel):
             )
         super().__init__(model)
 
+    @property
+    def can_split_rankings(self) -> bool:
+        """Whether a sweep takes rankings whose rows are split over several devices."""
+        return not self._is_block
+
     # -- inputs of a sweep ---------------------------------------------------------------------
 
     def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[ProcessMixture, SweepInputs]:
@@ -237,7 +242,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         start = {}
         for key, name in zip(random.split(key_scales, 3), Scales._fields, strict=True):
             start[name] = draw_start(key, start_values.get(name, getattr(self, f"_{name}")))
-        num_seeds = min(slots, _MOST_SEEDS, data.num_rankings)
+        num_seeds = min(slots, _MOST_SEEDS, data.num_labels)
         labels, _ = start_mixture(key_labels, data, num_seeds, n)
         labels = jnp.asarray(start_values.get("assignments", labels), jnp.int32)
         membership = data.membership(labels, slots)
@@ -288,7 +293,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         data, measures = inputs.data, now.measures
         slots, num_items = measures.atoms.shape
         effort = choose_effort_for(
-            self._num_marginal_steps, data.choices, data.num_rankings, slots, num_items
+            self._num_marginal_steps, data.choices, data.num_labels, slots, num_items
         )
         if inputs.log_judges is not None or effort.num_steps == 0:
             return now

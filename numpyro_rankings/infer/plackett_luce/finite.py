@@ -190,6 +190,11 @@ class PlackettLuceGibbs(GibbsKernel):
                 f"items, got shape {np.shape(self._shape)}"
             )
 
+    @property
+    def can_split_rankings(self) -> bool:
+        """Whether a sweep takes rankings whose rows are split over several devices."""
+        return not self._is_block
+
     # -- inputs of a sweep ---------------------------------------------------------------------
 
     def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[PlackettLuceMixture, SweepInputs]:
@@ -198,7 +203,7 @@ class PlackettLuceGibbs(GibbsKernel):
         :param z: values of the kernel's sites; ``alpha`` if it has a prior.
         """
         data = as_data(find_rankings(args, kwargs))
-        weights, labels = z[self._sites["weights"]], jnp.zeros(data.num_rankings, jnp.int32)
+        weights, labels = z[self._sites["weights"]], jnp.zeros(data.num_labels, jnp.int32)
         if self._num_components == 1:
             weights = weights[None]
         else:
@@ -294,7 +299,7 @@ class PlackettLuceGibbs(GibbsKernel):
         """Move weights and shares with the labels integrated out, then draw the labels."""
         data, (slots, num_items) = inputs.data, now.weights.shape
         effort = choose_effort_for(
-            self._num_marginal_steps, data.choices, data.num_rankings, slots, num_items
+            self._num_marginal_steps, data.choices, data.num_labels, slots, num_items
         )
         if inputs.log_judges is not None or effort.num_steps == 0:
             return now

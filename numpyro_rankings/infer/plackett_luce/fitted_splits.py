@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, random
 
+from numpyro_rankings.infer.mixture.membership import rows_of
 from numpyro_rankings.infer.mixture.steps import choose_slots, pair_of
 from numpyro_rankings.infer.mixture.target import (
     Kind,
@@ -30,6 +31,7 @@ from numpyro_rankings.infer.mixture.target import (
     apply_change,
     propose_change,
 )
+from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData
 from numpyro_rankings.infer.plackett_luce.target import WeightsClusters
 
 # Steps of EM; the first ones see only some of many rows, because they need not be exact.
@@ -58,7 +60,10 @@ class FittedSplitDraw(NamedTuple):
 
 
 def draw_fitted_splits(
-    key: Array, num_steps: int, orderings: Array, row_index: Array, num_items: int
+    key: Array,
+    num_steps: int,
+    data: PlackettLuceData,
+    num_items: int,
 ) -> FittedSplitDraw:
     """Draw splits and merges, and two random rankings for each."""
     key_uniforms, key_normals = random.split(key)
@@ -66,8 +71,9 @@ def draw_fitted_splits(
     uniforms = random.uniform(key_uniforms, (num_steps, 6 + 2 * num_items))
     normals = random.normal(key_normals, (num_steps, 3 + 2 * num_items))
     of_rows, of_kind, of_step, of_atoms = jnp.split(uniforms, [2, 3, 6], axis=1)
-    number = (of_rows * len(row_index)).astype(jnp.int32)
-    rows = row_index[jnp.minimum(number, len(row_index) - 1)]
+    rankings = (of_rows * data.num_rankings).astype(jnp.int32)
+    rows = rows_of(jnp.minimum(rankings, data.num_rankings - 1), data.row_index)
+    orderings = data.choices.orderings
     num_stages = orderings.shape[1]
 
     def tilt(ordering: Array) -> Array:

@@ -145,6 +145,11 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
             return ""
         return f"unseen {float(z['unseen_weight']):.1e}, log joint {float(log_joint_of(z)):.1f}"
 
+    @property
+    def can_split_rankings(self) -> bool:
+        """Whether a sweep takes rankings whose rows are split over several devices."""
+        return not self._is_block
+
     # -- inputs of a sweep ---------------------------------------------------------------------
 
     def _alpha_of(self, z: dict, args: tuple, kwargs: dict) -> Array:
@@ -277,13 +282,13 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
 
 
 def _one_cluster(data: PlackettLuceData) -> Membership:
-    return data.membership(jnp.zeros(data.num_rankings, jnp.int32), 1)
+    return data.membership(jnp.zeros(data.num_labels, jnp.int32), 1)
 
 
 def _times_chosen(data: PlackettLuceData, num_items: int) -> Array:
     """Count n_k, how often each item was chosen, (K,)."""
-    rows = jnp.arange(data.counts.shape[0])
-    return times_chosen(data.choices, rows, 0 * rows, data.counts, 1, num_items)[0]
+    one_cluster = jnp.zeros(len(data.counts), jnp.int32)
+    return times_chosen(data.choices, None, one_cluster, data.counts, 1, num_items)[0]
 
 
 def _draw_times(key: Array, now: PoolWeights, data: PlackettLuceData) -> WaitingTimes:

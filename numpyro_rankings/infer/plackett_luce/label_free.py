@@ -133,7 +133,7 @@ def move_weights_without_labels(
 
     def fitted_splits(key: Array, target: Target, mixture: Mixture) -> Mixture:
         number = min(max(num_steps // _STEPS_A_FITTED_SPLIT, 1), _MOST_FITTED_SPLITS)
-        draws = draw_fitted_splits(key, number, choices.orderings, data.row_index, num_items)
+        draws = draw_fitted_splits(key, number, data, num_items)
         return jax.lax.scan(
             lambda m, draw: (fitted_split_or_merge(target, m, draw), None), mixture, draws
         )[0]

@@ -6,7 +6,7 @@ import numpy as np
 from jax import Array, random
 
 from numpyro_rankings.infer.mixture.labels import draw_labels
-from numpyro_rankings.infer.mixture.membership import Membership
+from numpyro_rankings.infer.mixture.membership import Membership, rows_of
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData
 from numpyro_rankings.infer.plackett_luce.waiting_times import normalise, sum_times_in_play
 from numpyro_rankings.ops.choices import log_choice_likelihoods, times_chosen
@@ -59,11 +59,10 @@ def _expectation_maximization(
     num_components, num_items = weights.shape
     table = log_choice_likelihoods(data.choices, weights, None, jnp.array(num_components))
     chances = jax.nn.softmax(table + log_shares[:, None], axis=0) * data.counts
-    rows = jnp.arange(table.shape[1])
 
     def one(component: tuple[Array, Array]) -> Array:
         chances, weights = component
-        membership = Membership(rows, 0 * rows, chances)
+        membership = Membership(None, jnp.zeros(len(chances), jnp.int32), chances)
         in_play, _ = sum_times_in_play(None, data, membership, weights[None], None)
         chosen = times_chosen(data.choices, *membership, 1, num_items)
         return normalise(jnp.log(1.0 + chosen[0]) - jnp.log(in_play[0] + num_items))
@@ -76,7 +75,7 @@ def _expectation_maximization(
 def _around_rankings(key: Array, data: PlackettLuceData, slots: int, num_items: int) -> Array:
     """Return log weights of K components around random rankings, (K, n)."""
     orderings = data.choices.orderings
-    rows = data.row_index[random.randint(key, (slots,), 0, data.num_rankings)]
+    rows = rows_of(random.randint(key, (slots,), 0, data.num_rankings), data.row_index)
     seeds, stages = orderings[rows], orderings.shape[1]
     boost = _SEED_BOOST * (stages - jnp.arange(stages))
     columns = jnp.where(seeds >= 0, seeds, num_items)

@@ -20,6 +20,7 @@ from numpyro_rankings.ops.choices import (
     stage_masses,
     times_in_play,
 )
+from numpyro_rankings.ops.rows import at_rows
 from numpyro_rankings.ops.sampling import sample_log_gamma
 
 _COST_OF_GAMMA = 8  # cost of a gamma draw relative to an exponential draw
@@ -48,14 +49,14 @@ def sum_times_in_play(
     """
     num_clusters, num_items = weights.shape
     choices, stages = data.choices, data.choices.orderings.shape[1]
-    alone = len(membership.rows) == data.num_rankings  # each entry is one ranking
+    alone = len(membership.clusters) == data.num_labels  # each entry is one ranking
     cells = num_clusters * (_COST_OF_GAMMA if key is not None and alone else 1)
-    if can_be_tabled(cells, num_items, len(membership.rows), stages):
+    if can_be_tabled(cells, num_items, len(membership.clusters), stages):
         counts = set_counts(choices, *membership, num_clusters, num_items)
         times = draw_times(key, counts, set_masses(weights, pool))
         return jnp.dot(times, in_sets(num_items, times.dtype), precision="highest"), times.sum(1)
     masses = stage_masses(choices, membership.rows, membership.clusters, weights, pool)
-    counts = choices.informative.T[:, membership.rows] * membership.weights
+    counts = at_rows(choices.informative.T, membership.rows, 1) * membership.weights
     if key is not None and alone:
         times = counts * random.exponential(key, masses.shape, masses.dtype) / masses
     else:

@@ -48,7 +48,7 @@ def table_of(lists, stages, counts=None, num_items=4):
 
 
 def rows_of_clusters(data, labels, num_slots):
-    return membership_of(labels, data.row_index, len(data.orderings), num_slots)
+    return membership_of(labels, data.row_index, data.counts, num_slots)
 
 
 def exact_posterior(lists, theta, num_items):

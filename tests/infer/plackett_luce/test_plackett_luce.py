@@ -264,7 +264,7 @@ def test_drawn_times_are_exponential(form, monkeypatch):
     weights = np.array([[0.4, 0.3, 0.2, 0.1], [0.05, 0.05, 0.7, 0.2]])
     labels = np.arange(rankings.num_rankings) % 2
     who = data.membership(jnp.asarray(labels), 2)
-    assert (len(who.rows) == rankings.num_rankings) == (form == "by ranking")
+    assert (len(who.clusters) == rankings.num_rankings) == (form == "by ranking")
     draw = jax.vmap(lambda key: sum_times_in_play(key, data, who, jnp.asarray(weights), None))
     in_play, totals = jax.jit(draw)(random.split(random.key(0), size))
     times = np.concatenate([in_play, totals[..., None]], axis=-1).astype(np.float64)

@@ -1,0 +1,202 @@
+"""Where a run is computed: on one device, or with chains and rankings split over several."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from numpyro.infer.mcmc import MCMCKernel
+
+from numpyro_rankings.infer.base import find_rankings
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.run.convert import is_key
+
+CHAINS, RANKINGS = "chains", "rankings"  # axes of a mesh
+
+
+class Placement:
+    """Splits chains, rankings, or both over the devices of a mesh.
+
+    Chains alone need no communication: each device computes its own with the same data. Where the
+    rankings are split, each device has as many rows of the data and as many labels, and JAX adds
+    up what a sweep sums over rankings. Identical rankings have rows of their own then, and rows of
+    count 0 at the end make the number of rows a multiple of that of devices.
+
+    The processes of :mod:`jax.distributed` must all make the same run.
+
+    :param kernel: of the run.
+    :param args: arguments of its model, and **kwargs**, its keyword arguments.
+    :param mesh: its axes are ``"chains"``, ``"rankings"`` or both; None for one device.
+    :raises ValueError: if the kernel cannot be split like this.
+    """
+
+    def __init__(
+        self, kernel: MCMCKernel, args: tuple, kwargs: dict, mesh: Mesh | None = None
+    ) -> None:
+        self.mesh = mesh
+        self._sizes = {} if mesh is None else dict(mesh.shape)
+        self._label_site = getattr(kernel, "label_site", None) or "assignments"
+        self._sample_field, self._num_labels = kernel.sample_field, 0
+        if mesh is None:
+            return
+        if not set(mesh.axis_names) <= {CHAINS, RANKINGS}:
+            raise ValueError(
+                f'the axes of the mesh must be "{CHAINS}" and "{RANKINGS}", not {mesh.axis_names}'
+            )
+        if kernel.is_ensemble_kernel:
+            raise ValueError("the chains of an ensemble depend on one another: no devices")
+        if self.splits_rankings and not getattr(kernel, "can_split_rankings", False):
+            raise ValueError(
+                f"{type(kernel).__name__} with these settings cannot split rankings over devices; "
+                'SliceGibbs(assignment="parallel") and the Plackett–Luce kernels can'
+            )
+        if self.splits_rankings:
+            self._num_labels = find_rankings(args, kwargs).num_rankings
+
+    @property
+    def splits_rankings(self) -> bool:
+        """Whether the rankings are split."""
+        return RANKINGS in self._sizes
+
+    @property
+    def chains(self) -> PartitionSpec:
+        """How an array that begins with the chains is split."""
+        return PartitionSpec(CHAINS if CHAINS in self._sizes else None)
+
+    def check_chains(self, num_chains: int) -> None:
+        """Raise ValueError unless the devices divide the chains."""
+        number = self._sizes.get(CHAINS, 1)
+        if num_chains % number:
+            raise ValueError(
+                f"{num_chains} chains cannot be spread over {number} devices: their number must "
+                "be a multiple"
+            )
+
+    # -- to the devices ------------------------------------------------------------------------
+
+    def put_data(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """Return the arguments of the model with their arrays on the devices."""
+        if self.mesh is None:
+            return args, kwargs
+        if not self.splits_rankings:
+            return jax.tree.map(lambda x: self._put(x, PartitionSpec()), (args, kwargs))
+
+        def put(x: Any) -> Any:
+            if not isinstance(x, Rankings):
+                return self._put(x, PartitionSpec())
+            split = split_rows(x, self._sizes[RANKINGS])
+            return jax.tree.map(lambda leaf: self._put(leaf, PartitionSpec(RANKINGS)), split)
+
+        return jax.tree.map(put, (args, kwargs), is_leaf=lambda x: isinstance(x, Rankings))
+
+    def put_state(self, state: Any) -> Any:
+        """Return the state of all chains on the devices, with labels for the rows of count 0."""
+        if self.mesh is None:
+            return state
+
+        def put(x: Any, spec: PartitionSpec, is_label: bool) -> Any:
+            if is_label and x.shape[1] == self._num_labels:
+                missing = -self._num_labels % self._sizes[RANKINGS]
+                slots = state.z["cluster_sizes"].shape[1]
+                x = np.pad(np.asarray(x), ((0, 0), (0, missing)), constant_values=slots)
+            return self._put(x, spec)
+
+        return jax.tree.map(put, state, self.specs_of(state), self._labels_in(state))
+
+    def put_number(self, number: int) -> Array:
+        """Return a number on all devices."""
+        return self._put(jnp.int32(number), PartitionSpec())
+
+    def _put(self, x: Any, spec: PartitionSpec) -> Any:
+        if self.mesh is None or not hasattr(x, "shape"):
+            return x
+        sharding: Any = NamedSharding(self.mesh, spec)
+        if jax.process_count() == 1:
+            return jax.device_put(x, sharding)
+        if isinstance(x, Array) and x.sharding == sharding:
+            return x
+        if is_key(x):
+            data = self._put(jax.random.key_data(x), spec)
+            return jax.random.wrap_key_data(data, impl=jax.random.key_impl(x))
+        whole = np.asarray(x)
+        return jax.make_array_from_callback(whole.shape, sharding, lambda index: whole[index])
+
+    # -- of a state and of draws -----------------------------------------------------------------
+
+    def specs_of(self, state: Any, prefix: tuple = ()) -> Any:
+        """Return how the arrays of a state are split, or of draws with a ``prefix`` of axes."""
+        others = PartitionSpec(*prefix, *self.chains)
+        labels = PartitionSpec(*prefix, *self.chains, RANKINGS)
+        return jax.tree.map(lambda is_label: labels if is_label else others, self._labels_in(state))
+
+    def shardings_of(self, state: Any, prefix: tuple = ()) -> Any:
+        """Return the same as shardings of the mesh."""
+        mesh = self.mesh
+        assert mesh is not None
+        return jax.tree.map(
+            lambda spec: NamedSharding(mesh, spec),
+            self.specs_of(state, prefix),
+            is_leaf=lambda x: isinstance(x, PartitionSpec),
+        )
+
+    def _labels_in(self, state: Any) -> Any:
+        """Return for each array of a state, or of draws, whether it is split labels."""
+
+        def is_label(path: tuple, _: Any) -> bool:
+            names = jax.tree_util.keystr(path, simple=True, separator=".")
+            return self.splits_rankings and names == f"{self._sample_field}.{self._label_site}"
+
+        return jax.tree_util.tree_map_with_path(is_label, state)
+
+    # -- from the devices ------------------------------------------------------------------------
+
+    def to_host(self, state: Any) -> Any:
+        """Return a state or draws as on one device, in every process."""
+        if self.mesh is None:
+            return state
+
+        def get(x: Array, is_label: bool) -> Any:
+            if is_key(x):
+                data = _whole(jax.random.key_data(x))
+                return jax.random.wrap_key_data(jnp.asarray(data), impl=jax.random.key_impl(x))
+            return _whole(x)[..., : self._num_labels] if is_label else _whole(x)
+
+        return jax.tree.map(get, state, self._labels_in(state))
+
+
+def _whole(x: Array) -> np.ndarray:
+    """Return an array that may be split over processes."""
+    if x.is_fully_addressable:
+        return np.asarray(x)
+    if x.is_fully_replicated:
+        return np.asarray(x.addressable_data(0))
+    from jax.experimental import multihost_utils
+
+    return np.asarray(multihost_utils.process_allgather(x, tiled=True))
+
+
+def agree(value: int) -> int:
+    """Return the value of the first process, so that all of them go on alike."""
+    if jax.process_count() == 1:
+        return value
+    from jax.experimental import multihost_utils
+
+    return int(multihost_utils.broadcast_one_to_all(np.int32(value)))
+
+
+def split_rows(rankings: Rankings, num_parts: int) -> Rankings:
+    """Give each ranking a row, and add rows of count 0 to a multiple of the number of parts."""
+    index, number = np.asarray(rankings.row_index), rankings.num_rankings
+
+    def rows(x: Any, fill: Any) -> np.ndarray:
+        x = np.asarray(x)[index]
+        missing = ((0, -number % num_parts), *((0, 0),) * (x.ndim - 1))
+        return np.pad(x, missing, constant_values=fill)
+
+    fields = [rows(rankings.orderings, -1), rows(rankings.lengths, 0)]
+    fields.append(rows(np.ones(rankings.num_rows, np.int32), 0))
+    if rankings.choice_sets is not None:
+        fields.append(rows(rankings.choice_sets, True))
+    return jax.tree.unflatten(jax.tree.structure(rankings), fields)
