@@ -1,0 +1,49 @@
+"""One of several processes that make a run together, for the tests of devices."""
+
+import sys
+
+import jax
+
+
+def runs(make_mesh, store=None):
+    """Make the runs whose draws are compared, by name."""
+    from helpers.ranking_kernels import KERNELS, LISTS
+    from numpyro_rankings import Rankings, Run
+
+    rankings = Rankings.from_orderings(LISTS * 2, num_items=4)
+    found = {}
+    for name, axes in (("chains", ("chains",)), ("rankings", ("rankings",))):
+        kernel = KERNELS["plackett-luce-mixture"]()
+        run = Run(
+            kernel,
+            rankings,
+            key=jax.random.key(3),
+            mesh=make_mesh(axes),
+            burn_in=0.0,
+            store=None if store is None else f"{store}/{name}.run",
+        )
+        run.extend(10)
+        found[name] = run.get_samples(group_by_chain=True)
+        run.until(rhat=10.0, ess=8, minutes=1)
+        run.close()
+        found[f"{name} until"] = {"num_draws": run.num_draws}
+    return found
+
+
+def main():
+    """Run with: number of this process, of all processes, port, folder of the results."""
+    number, processes, port, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+    jax.config.update("jax_num_cpu_devices", 4 // processes)
+    jax.distributed.initialize(f"127.0.0.1:{port}", processes, number)
+
+    import numpy as np
+    from jax.sharding import Mesh
+
+    assert jax.device_count() == 4 and jax.local_device_count() == 4 // processes
+    found = runs(lambda axes: Mesh(np.array(jax.devices()), axes), folder)
+    values = {f"{run}, {name}": x for run, draws in found.items() for name, x in draws.items()}
+    np.savez(f"{folder}/{number}.npz", **values)
+
+
+if __name__ == "__main__":
+    main()
