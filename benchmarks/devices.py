@@ -10,9 +10,10 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 import numpyro_rankings
-from numpyro_rankings import Run, load_dataset
+from numpyro_rankings import Rankings, Run, load_dataset
 from numpyro_rankings.components import GaussianMean
 from numpyro_rankings.datasets import simulate_mallows_mixture, simulate_plackett_luce_mixture
 from numpyro_rankings.infer import (
@@ -24,6 +25,7 @@ from numpyro_rankings.infer import (
 )
 
 COLLEGE, SMALL = (53757, 533, 10), (2000, 50, 10)  # rankings, items, length of the lists
+PART = 200_000  # lists simulated at a time
 CHAINS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -123,16 +125,51 @@ def chains(quick):
         )
 
 
+def rankings_over_devices(size):
+    print(f"\n## {size:,} lists of 10 of 533 items, split over devices, one chain\n")
+    print("| kernel | devices | first sweep, s | sweep, s |")
+    print("|---|---|---|---|")
+    parts = [
+        simulate_mallows_mixture(jax.random.key(i), min(size, PART), 533, 10, 8, 0.5).rankings
+        for i in range(-(-size // PART))
+    ]
+    orderings = np.concatenate([np.asarray(x.orderings) for x in parts])
+    rankings = Rankings.from_orderings(orderings, num_items=533)
+    del parts, orderings
+    for name, kernel in (
+        ("PlackettLuceGibbs()", PlackettLuceGibbs()),
+        ("PlackettLuceGibbs(num_components=3)", PlackettLuceGibbs(num_components=3)),
+        ("SliceGibbs(num_components=1)", SliceGibbs(num_components=1)),
+    ):
+        for number in (k for k in (1, 2, 4, 8) if k <= jax.device_count()):
+            mesh = Mesh(np.array(jax.devices()[:number]), ("rankings",))
+            start = time.perf_counter()
+            run = Run(kernel, rankings, key=jax.random.key(1), num_chains=1, mesh=mesh)
+            run.extend(1)
+            first = time.perf_counter() - start
+            before = run.seconds
+            run.extend(2)
+            print(
+                f"| `{name}` | {number} | {first:.1f} | {(run.seconds - before) / 2:.3g} |",
+                flush=True,
+            )
+            del run
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--cpu-devices", type=int, default=1)
+    parser.add_argument("--rankings", type=int, metavar="N", help="only split N lists over devices")
     parser.add_argument("--no-check", action="store_true", help="skip the check of the compiler")
     args = parser.parse_args()
     jax.config.update("jax_num_cpu_devices", args.cpu_devices)
     device = jax.devices()[0]
     print(f"{device.device_kind} ({jax.default_backend()}), {jax.device_count()} devices; ", end="")
     print(f"jax {jax.__version__}, numpyro_rankings {numpyro_rankings.__version__}")
+    if args.rankings:
+        rankings_over_devices(args.rankings)
+        return
     if not args.no_check:
         result = numpyro_rankings.check()
         print("check:", "agrees" if result.agrees else "DISAGREES", flush=True)

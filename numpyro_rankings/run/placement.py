@@ -97,8 +97,8 @@ class Placement:
             return state
 
         def put(x: Any, spec: PartitionSpec, is_label: bool) -> Any:
-            if is_label and x.shape[1] == self._num_labels:
-                missing = -self._num_labels % self._sizes[RANKINGS]
+            missing = -self._num_labels % self._sizes[RANKINGS] if is_label else 0
+            if missing and x.shape[1] == self._num_labels:
                 slots = state.z["cluster_sizes"].shape[1]
                 x = np.pad(np.asarray(x), ((0, 0), (0, missing)), constant_values=slots)
             return self._put(x, spec)
