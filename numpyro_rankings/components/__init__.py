@@ -1,5 +1,6 @@
 """Conjugate families: sufficient statistics and log marginals of clusters."""
 
+from numpyro_rankings.components.checks import check_family
 from numpyro_rankings.components.discrete import Atom, DirichletMultinomial, SparseCounts
 from numpyro_rankings.components.family import Augmented, AugmentedFamily, Family
 from numpyro_rankings.components.gaussian import GaussianMean, NormalGamma, NormalInverseWishart
@@ -18,4 +19,5 @@ __all__ = [
     "NormalInverseWishart",
     "PlackettLuceWeights",
     "SparseCounts",
+    "check_family",
 ]

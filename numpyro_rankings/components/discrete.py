@@ -9,6 +9,7 @@ from jax import Array, random
 
 from numpyro_rankings.components.family import Family
 from numpyro_rankings.ops.loops import shared_bound
+from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.special import log_gamma_ratio
 from numpyro_rankings.ops.sums import scatter_add, sum_by_label
 
@@ -241,6 +242,18 @@ class DirichletMultinomial(Family):
         # as log_predictive, but with the counts of the document subtracted where they are read
         total = self._total_concentration(cluster.counts.shape[-1]) + cluster.total - point.total
         return self._rising(cluster, point, 1.0) - log_gamma_ratio(total, point.total)
+
+    def draw_parameters(self, key: Array, cluster: WordCounts) -> Array:
+        """Draw the log probabilities of the words, (…, V)."""
+        a = jnp.asarray(self.concentration, float)
+        log_gammas = sample_log_gamma(key, cluster.counts + a)
+        return log_gammas - jax.nn.logsumexp(log_gammas, axis=-1, keepdims=True)
+
+    def log_likelihood(self, parameters: Array, point: WordCounts | SparsePoint) -> Array:
+        if isinstance(point, WordCounts):
+            return jnp.sum(point.counts * parameters, axis=-1)
+        pick = jnp.vectorize(lambda row, words: row[words], signature="(v),(l)->(l)")
+        return jnp.sum(point.counts * pick(parameters, jnp.maximum(point.words, 0)), axis=-1)
 
     def project(self, key: Array, points: WordCounts | SparsePoint) -> Array:
         if isinstance(points, WordCounts):

@@ -26,8 +26,9 @@ class Family(ABC):
     :meth:`log_predictive`, which as a difference of two marginals loses digits in large clusters.
     Statistics are trees of arrays with one leading axis over points or clusters. Their sums are the
     statistics of a cluster, 0 if it is empty. A family whose statistics do not add up in this way
-    also defines :meth:`add`, :meth:`subtract` and :meth:`of_clusters`. All methods must work under
-    ``jit`` and ``vmap``.
+    also defines :meth:`add`, :meth:`subtract` and :meth:`of_clusters`. Some kernels also draw the
+    parameters of clusters; for them a family defines :meth:`draw_parameters` and
+    :meth:`log_likelihood`. All methods must work under ``jit`` and ``vmap``.
 
     .. doctest::
 
@@ -110,6 +111,36 @@ class Family(ABC):
         :param labels: cluster of each point, (N,).
         """
         return jax.tree.map(lambda x: sum_by_label(x, labels, num_clusters), points)
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether the family draws its parameters: see :meth:`draw_parameters`."""
+        mine = type(self)
+        return (
+            mine.draw_parameters is not Family.draw_parameters
+            and mine.log_likelihood is not Family.log_likelihood
+        )
+
+    def draw_parameters(self, key: Array, cluster: Any) -> Any:
+        """Draw the parameters of clusters from their posterior, that of empty ones from the prior.
+
+        Kernels that draw parameters, such as :class:`~numpyro_rankings.infer.SubclusterGibbs`, need
+        this method and :meth:`log_likelihood`.
+
+        :param cluster: statistics with any leading axes.
+        :return: a tree of arrays with these leading axes.
+        """
+        raise ValueError(f"{type(self).__name__} has no draws of its parameters")
+
+    def log_likelihood(self, parameters: Any, point: Any) -> Array:
+        """Log probability of a point given parameters, the integrand of :meth:`log_marginal`.
+
+        The leading axes of the two arguments broadcast.
+
+        :param parameters: from :meth:`draw_parameters`.
+        :param point: from :meth:`statistics`.
+        """
+        raise ValueError(f"{type(self).__name__} has no likelihood given its parameters")
 
     def project(self, key: Array, points: Any) -> Array:
         """Project the points to a random line, (N,), for the orderings that need this.

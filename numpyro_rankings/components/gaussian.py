@@ -11,8 +11,13 @@ from jax.scipy.linalg import solve_triangular
 
 from numpyro_rankings.components.family import Family, check_points
 from numpyro_rankings.ops.checks import check_positive
-from numpyro_rankings.ops.special import log_gamma_ratio
-from numpyro_rankings.ops.sums import sum_by_label
+from numpyro_rankings.ops.sampling import sample_log_gamma
+from numpyro_rankings.ops.special import log_gamma_ratio, log_gamma_rest
+from numpyro_rankings.ops.sums import sum_by_label, sum_by_label_in_blocks
+
+_MANY = 2**14  # points whose sums are taken in blocks
+_FEW_DIMENSIONS = 8  # dimensions that are written out one by one, which is faster on CPUs
+_LOG_2PI = math.log(2.0 * math.pi)
 
 
 class Moments(NamedTuple):
@@ -26,6 +31,32 @@ class Moments(NamedTuple):
     size: Array
     mean: Array
     scatter: Array
+
+
+class MeanOnly(NamedTuple):
+    """Parameters of :class:`GaussianMean`: the **mean**, (…, d)."""
+
+    mean: Array
+
+
+class MeanAndPrecision(NamedTuple):
+    """Parameters of :class:`NormalGamma`: the **mean** and the **log_precision**, (…, d)."""
+
+    mean: Array
+    log_precision: Array
+
+
+class MeanAndRoot(NamedTuple):
+    """Parameters of :class:`NormalInverseWishart`.
+
+    - **mean** - (…, d).
+    - **root** - R, lower triangular, with Σ⁻¹ = Rᵀ R, (…, d, d).
+    - **log_density** - of a point at the mean, (…).
+    """
+
+    mean: Array
+    root: Array
+    log_density: Array
 
 
 class _Gaussian(Family):
@@ -62,6 +93,8 @@ class _Gaussian(Family):
         return Moments(jnp.where(some, size, 0.0), mean, self._times(is_more, scatter))
 
     def of_clusters(self, points: Moments, labels: Array, num_clusters: int) -> Moments:
+        if len(labels) >= _MANY:
+            return self._of_large_clusters(points, labels, num_clusters)
         size = sum_by_label(points.size, labels, num_clusters)
         some = jnp.maximum(size, 1.0)[:, None]
         mean = sum_by_label(points.size[:, None] * points.mean, labels, num_clusters) / some
@@ -70,6 +103,23 @@ class _Gaussian(Family):
         mean += sum_by_label(rest, labels, num_clusters) / some
         squares = self._times(points.size, self._squares(points.mean - mean[labels]))
         return Moments(size, mean, sum_by_label(points.scatter + squares, labels, num_clusters))
+
+    def _of_large_clusters(self, points: Moments, labels: Array, num_clusters: int) -> Moments:
+        """The same in two passes over the points, summed in blocks."""
+        number, d = len(labels), points.mean.shape[-1]
+        size = points.size[:, None]
+        first = jnp.concatenate([size, size * points.mean], axis=1)
+        first = sum_by_label_in_blocks(first, labels, num_clusters)
+        total, some = first[:, 0], jnp.maximum(first[:, :1], 1.0)
+        mean = first[:, 1:] / some
+        # about that mean, which a sum of 10^5 numbers of one sign does not give to all digits
+        step = points.mean - mean[labels]
+        squares = points.scatter + self._times(points.size, self._squares(step))
+        second = jnp.concatenate([size * step, squares.reshape(number, -1)], axis=1)
+        second = sum_by_label_in_blocks(second, labels, num_clusters)
+        rest = second[:, :d] / some
+        scatter = second[:, d:].reshape(num_clusters, *squares.shape[1:])
+        return Moments(total, mean + rest, scatter - self._times(total, self._squares(rest)))
 
     def project(self, key: Array, points: Moments) -> Array:
         return points.mean @ random.normal(key, points.mean.shape[-1:])
@@ -147,6 +197,21 @@ class GaussianMean(_Gaussian):
         squares = self._squares(point.mean - center) / spread
         return -0.5 * (d * jnp.log(2.0 * math.pi * spread) + squares)
 
+    def draw_parameters(self, key: Array, cluster: Moments) -> MeanOnly:
+        ratio = self.prior_scale**2 / self.noise_scale**2
+        spread = (1.0 + cluster.size * ratio)[..., None]
+        weight = cluster.size[..., None] * ratio / spread
+        center = self.prior_mean + weight * (cluster.mean - self.prior_mean)
+        scale = self.prior_scale / jnp.sqrt(spread)
+        return MeanOnly(center + scale * random.normal(key, cluster.mean.shape))
+
+    def log_likelihood(self, parameters: MeanOnly, point: Moments) -> Array:
+        d, variance = point.mean.shape[-1], self.noise_scale**2
+        squares = jnp.zeros(())
+        for step in _steps(point.mean, parameters.mean):
+            squares = squares + step * step
+        return -0.5 * (d * math.log(2.0 * math.pi * variance) + squares / variance)
+
 
 class NormalGamma(_Gaussian):
     r"""
@@ -206,6 +271,45 @@ class NormalGamma(_Gaussian):
         each = log_gamma_ratio(shape, 0.5) - 0.5 * jnp.log(math.pi * scale)
         each = each - (shape + 0.5) * jnp.log1p((point.mean - center) ** 2 / scale)
         return jnp.sum(each, axis=-1)
+
+    def log_union(self, cluster: Moments, other: Moments) -> Array:
+        both = self.add(cluster, other)
+        mine, its, ours = (self._log_curve(moments) for moments in (cluster, other, both))
+        rates = [self._log_mean_rate(moments) for moments in (cluster, other, both)]
+        # terms that grow with the size are differences of the log variances
+        sizes = (0.5 * moments.size[..., None] for moments in (cluster, other))
+        near, far = (n * (rate - rates[2]) for n, rate in zip(sizes, rates[:2], strict=True))
+        each = ours - mine - its + near + far
+        return jnp.sum(jnp.broadcast_to(each, both.mean.shape), axis=-1)
+
+    def _log_mean_rate(self, cluster: Moments) -> Array:
+        """log b_n / a_n, by dimension."""
+        _, shape, rate, _ = self._posterior(cluster)
+        return jnp.log(rate / shape)
+
+    def _log_curve(self, cluster: Moments) -> Array:
+        """The log marginal by dimension, less what is linear in the size and -n/2 log(b_n/a_n)."""
+        number, shape, rate, _ = self._posterior(cluster)
+        half = 0.5 * cluster.size[..., None]
+        each = log_gamma_rest(self.shape, half) + half * jnp.log1p(4.0 / shape)
+        each = each - self.shape * jnp.log(rate / self.rate)
+        return each - 0.5 * jnp.log(number / self.prior_size)
+
+    def draw_parameters(self, key: Array, cluster: Moments) -> MeanAndPrecision:
+        number, shape, rate, center = self._posterior(cluster)
+        key_precision, key_mean = random.split(key)
+        shapes = jnp.broadcast_to(shape, cluster.mean.shape)
+        log_precision = sample_log_gamma(key_precision, shapes) - jnp.log(rate)
+        scale = jnp.exp(-0.5 * log_precision) / jnp.sqrt(number)
+        mean = center + scale * random.normal(key_mean, cluster.mean.shape)
+        return MeanAndPrecision(mean, log_precision)
+
+    def log_likelihood(self, parameters: MeanAndPrecision, point: Moments) -> Array:
+        log_precision = parameters.log_precision
+        total = 0.5 * jnp.sum(log_precision - _LOG_2PI, axis=-1)
+        for j, step in enumerate(_steps(point.mean, parameters.mean)):
+            total = total - 0.5 * jnp.exp(log_precision[..., j]) * step * step
+        return total
 
 
 class NormalInverseWishart(_Gaussian):
@@ -283,6 +387,66 @@ class NormalInverseWishart(_Gaussian):
         log_predictive -= 0.5 * d * jnp.log(math.pi * df / weight)
         square = weight / df * jnp.sum(whitened**2, axis=-1)
         return log_predictive - 0.5 * (df + 1.0) * jnp.log1p(square)
+
+    def log_union(self, cluster: Moments, other: Moments) -> Array:
+        both = self.add(cluster, other)
+        (mine, mine_det), (its, its_det), (ours, det) = map(self._log_curve, (cluster, other, both))
+        # terms that grow with the size are differences of the log determinants
+        near, far = cluster.size * (mine_det - det), other.size * (its_det - det)
+        return ours - mine - its + 0.5 * (near + far)
+
+    def _log_curve(self, cluster: Moments) -> tuple[Array, Array]:
+        """The log marginal, less what is linear in the size and -n/2 log |Ψ_n/ν_n|.
+
+        :return: this, and log |Ψ_n/ν_n|.
+        """
+        d, half = len(self.prior_mean), 0.5 * cluster.size
+        number, df, _, factor = self._posterior(cluster)
+        log_det = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
+        index = jnp.arange(d, dtype=float)
+        gammas = log_gamma_rest(0.5 * (self.df - index), half[..., None])
+        gammas += half[..., None] * jnp.log1p((8.0 - index) / df[..., None])
+        log_curve = jnp.sum(gammas, axis=-1) - 0.5 * d * jnp.log(number / self.prior_size)
+        return log_curve - 0.5 * self.df * (log_det + d * jnp.log(df) - self._log_det), log_det
+
+    def draw_parameters(self, key: Array, cluster: Moments) -> MeanAndRoot:
+        # Ψ_n = ν_n F Fᵀ; with B Bᵀ from a Wishart distribution with scale I, B upper triangular,
+        # R = Bᵀ F⁻¹ / √ν_n is lower triangular and Rᵀ R has the distribution of Σ⁻¹
+        d = len(self.prior_mean)
+        number, df, center, factor = self._posterior(cluster)
+        key_diagonal, key_rest, key_mean = random.split(key, 3)
+        shapes = 0.5 * (df[..., None] - jnp.arange(d - 1, -1, -1, dtype=float))
+        log_diagonal = 0.5 * (math.log(2.0) + sample_log_gamma(key_diagonal, shapes))
+        lower = jnp.tril(random.normal(key_rest, factor.shape), -1)
+        lower += jnp.exp(log_diagonal)[..., None] * jnp.eye(d)
+        inverse = solve_triangular(factor, jnp.broadcast_to(jnp.eye(d), factor.shape), lower=True)
+        product = jnp.matmul(lower, inverse, precision="highest")
+        root = self._times(1.0 / jnp.sqrt(df), product)
+        noise = random.normal(key_mean, (*factor.shape[:-1], 1))
+        step = solve_triangular(root, noise, lower=True)[..., 0]
+        mean = center + step / jnp.sqrt(number)[..., None]
+        log_roots = jnp.log(jnp.diagonal(root, axis1=-2, axis2=-1))
+        return MeanAndRoot(mean, root, jnp.sum(log_roots - 0.5 * _LOG_2PI, axis=-1))
+
+    def log_likelihood(self, parameters: MeanAndRoot, point: Moments) -> Array:
+        mean, root, log_density = parameters
+        d = len(self.prior_mean)
+        if d > _FEW_DIMENSIONS:
+            step = point.mean - mean
+            whitened = jnp.einsum("...ij,...j->...i", root, step, precision="highest")
+            return log_density - 0.5 * jnp.sum(whitened * whitened, axis=-1)
+        steps = _steps(point.mean, mean)
+        for j in range(d):
+            whitened = root[..., j, j] * steps[j]
+            for k in range(j):
+                whitened = whitened + root[..., j, k] * steps[k]
+            log_density = log_density - 0.5 * whitened * whitened
+        return log_density
+
+
+def _steps(points: Array, mean: Array) -> list[Array]:
+    """Differences of points and a mean, (…, d), for each of the dimensions an array (…)."""
+    return [points[..., j] - mean[..., j] for j in range(points.shape[-1])]
 
 
 def _vector(name: str, value: Any) -> Any:

@@ -13,6 +13,7 @@ from numpyro_rankings.infer.partition import (
     Cycle,
     PermutationGibbs,
     SplitMerge,
+    SubclusterGibbs,
 )
 from numpyro_rankings.infer.plackett_luce import (
     DPPlackettLuceGibbs,
@@ -32,6 +33,7 @@ __all__ = [
     "PlackettLuceGibbs",
     "SliceGibbs",
     "SplitMerge",
+    "SubclusterGibbs",
     "exponential_decay",
     "identity_decay",
     "logistic_decay",

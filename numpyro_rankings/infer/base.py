@@ -2,7 +2,9 @@
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import jax
@@ -47,6 +49,22 @@ class GibbsState(NamedTuple):
     accept_prob: Array
     overflow: Array
     rng_key: Array
+
+
+_told_of_state: ContextVar[Callable[[Any], None] | None] = ContextVar("told", default=None)
+
+
+@contextmanager
+def telling_of_state(told: Callable[[Any], None]) -> Iterator[None]:
+    """Let ``init`` call **told** with the shapes of the state, before it computes the state.
+
+    A caller can then compile what comes after ``init`` at the same time.
+    """
+    token = _told_of_state.set(told)
+    try:
+        yield
+    finally:
+        _told_of_state.reset(token)
 
 
 class GibbsKernel(ModelReader, MCMCKernel):
@@ -130,10 +148,11 @@ class GibbsKernel(ModelReader, MCMCKernel):
             return of_leaves(key, params, arrays, static, structure)
 
         params = init_params if self._is_block else self._checked_start(init_params, rng_key)
-        if is_prng_key(rng_key):
-            state = init(rng_key, params)
-        else:
-            state = jax.vmap(init)(rng_key, params)
+        start = init if is_prng_key(rng_key) else jax.vmap(init)
+        told = _told_of_state.get()
+        if told is not None:
+            told(jax.eval_shape(start, rng_key, params))
+        state = start(rng_key, params)
         check_not_stopped(self, state.z)
         unknown = set(init_params or {}) - set(state.z)
         if unknown and not self._is_block:

@@ -286,7 +286,7 @@ def log_choice_row_likelihoods(
     num_rows, num_stages = choices.orderings.shape
     tiny = jnp.finfo(weights.dtype).tiny
     unroll = min(num_stages, _UNROLLED_STAGES)
-    zeros = jnp.zeros(num_rows, weights.dtype)
+    zeros, ones = jnp.zeros(num_rows, weights.dtype), jnp.ones(num_rows, weights.dtype)
     outside = jnp.zeros((), weights.dtype) if pool is None else pool
 
     def log_or_impossible(weights: Array) -> Array:
@@ -306,17 +306,43 @@ def log_choice_row_likelihoods(
     else:
         rest = choices.unlisted.astype(weights.dtype) @ weights
 
-    def stage(now: tuple[Array, Array], of_stage: tuple[Array, Array]) -> tuple:
-        mass, total = now
+    def stage(now: tuple[Array, Array, Array], of_stage: tuple[Array, Array]) -> tuple:
+        mass, product, exponent = now
         column, informative = of_stage
         chosen = of_column[column]
         mass = mass + chosen
-        log_stage = log_or_impossible(chosen / jnp.maximum(mass, tiny))
-        return (mass, total + jnp.where(informative, log_stage, 0.0)), None
+        share = jnp.where(informative, chosen / jnp.maximum(mass, tiny), 1.0)
+        product, more = split_exponent(product * share)
+        return (mass, product, exponent + more), None
 
-    start = rest + outside, zeros
+    start = rest + outside, ones, zeros
     stages = columns, choices.informative.T
-    return jax.lax.scan(stage, start, stages, reverse=True, unroll=unroll)[0][1]
+    now, _ = jax.lax.scan(stage, start, stages, reverse=True, unroll=unroll)
+    _, product, exponent = now
+    return log_or_impossible(product) + np.log(2.0) * exponent
+
+
+@jax.custom_jvp
+def split_exponent(x: Array) -> tuple[Array, Array]:
+    """Write positive numbers as m 2^e with 1 ≤ m < 2, where e is a float; 0 gives m = 0.
+
+    The log of a long product then takes one logarithm, where a sum of logs takes one for each
+    factor, which costs several times as much. Numbers below the least normal one count as that.
+    """
+    info = jnp.finfo(x.dtype)
+    integers = jnp.int32 if info.bits == 32 else jnp.int64
+    bits = jax.lax.bitcast_convert_type(jnp.maximum(x, info.tiny), integers)
+    biased = bits >> info.nmant
+    one = jax.lax.bitcast_convert_type(jnp.ones((), x.dtype), integers)
+    mantissa = jax.lax.bitcast_convert_type((bits & (2**info.nmant - 1)) | one, x.dtype)
+    return jnp.where(x > 0, mantissa, 0.0), (biased - info.maxexp + 1).astype(x.dtype)
+
+
+@split_exponent.defjvp
+def _split_exponent_jvp(primals: tuple, tangents: tuple) -> tuple:
+    mantissa, exponent = split_exponent(*primals)
+    (change,) = tangents
+    return (mantissa, exponent), (change * jnp.exp2(-exponent), jnp.zeros_like(exponent))
 
 
 def _unlisted_mass(weights: Array, columns: Array, unroll: int) -> Array:

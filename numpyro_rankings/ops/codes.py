@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+_FEW_ITEMS = 32  # for these, n² comparisons cost less than a sort
+
 
 def inverse_ordering(ordering: Array) -> Array:
     """Places of the items in a full ordering, shape ``(…, n)`` to ``(…, n)``.
@@ -16,7 +18,13 @@ def inverse_ordering(ordering: Array) -> Array:
     ``inverse_ordering(sigma)[..., i]`` is the 0-based place of item ``i``; the inverse of the
     inverse is the ordering itself.
     """
-    return jnp.argsort(ordering, axis=-1).astype(jnp.int32)
+    num_items = ordering.shape[-1]
+    if num_items > _FEW_ITEMS:
+        return jnp.argsort(ordering, axis=-1).astype(jnp.int32)
+    items = jnp.arange(num_items, dtype=ordering.dtype)
+    is_item = ordering[..., None, :] == items[:, None]
+    places = jnp.where(is_item, jnp.arange(num_items, dtype=jnp.int32), 0)
+    return jnp.sum(places, axis=-1, dtype=jnp.int32)  # a plain sum would be int64 with x64
 
 
 def max_codes(num_items: int, num_stages: int) -> Array:

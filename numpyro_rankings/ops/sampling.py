@@ -12,6 +12,7 @@ All samplers broadcast, work on whole arrays at once, and run under ``jit`` and 
 
 import math
 from collections.abc import Callable
+from itertools import accumulate
 
 import jax
 import jax.numpy as jnp
@@ -48,6 +49,25 @@ def _as_normal(bits: Array, dtype) -> Array:
     """Standard normal draws, by inversion at the odd multiples of 2^-24 between -1 and 1."""
     odd = 2 * (bits >> 8).astype(jnp.int32) + (1 - 2**24)
     return math.sqrt(2.0) * lax.erf_inv(odd.astype(dtype) * 2.0**-24)
+
+
+def draw_together(
+    sampler: Callable[[Array, tuple[int, ...]], Array], key: Array, *shapes: tuple[int, ...]
+) -> list[Array]:
+    """Draw arrays of several shapes in one call of the generator, which takes long to compile.
+
+    :param sampler: such as ``random.uniform``.
+    """
+    sizes = [math.prod(shape) for shape in shapes]
+    drawn = sampler(key, (sum(sizes),))
+    ends = list(accumulate(sizes))[:-1]
+    parts = jnp.split(drawn, ends) if ends else [drawn]
+    return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def sample_uniform(key: Array, shape: tuple[int, ...]) -> Array:
+    """Uniform draws on (0, 1], with finer resolution near 0 than those of ``random.uniform``."""
+    return _fine_uniform(key, shape, float)
 
 
 def sample_concentration(key: Array, a: ArrayLike, b: ArrayLike, m: ArrayLike) -> Array:

@@ -461,6 +461,28 @@ def log_gamma_ratio(x: ArrayLike, d: ArrayLike) -> Array:
         zeros, where ``x`` and ``x + d`` lie on either side of 1.46 or close to it.
     """
     x, d = as_floats(x, d)
+    y, remainder, shift = _log_gamma_parts(x, d)
+    return d * jnp.log(y + d) + (y - 0.5) * jnp.log1p(d / y) - d + remainder - shift
+
+
+def log_gamma_rest(x: ArrayLike, d: ArrayLike) -> Array:
+    r"""The ratio :math:`\ln\Gamma(x+d) - \ln\Gamma(x)`, less :math:`d \ln(x+4+d) - d`.
+
+    What is left grows like ln d. Sums of such ratios, whose large parts cancel, keep their digits.
+
+    :param x: positive.
+    :param d: step, with ``x + d`` positive.
+    """
+    x, d = as_floats(x, d)
+    y, remainder, shift = _log_gamma_parts(x, d)
+    return (y - 0.5) * jnp.log1p(d / y) + remainder - shift
+
+
+def _log_gamma_parts(x: Array, d: Array) -> tuple[Array, Array, Array]:
+    """Parts of ``lnΓ(x + d) - lnΓ(x)``, taken at ``y = x + 4``.
+
+    :return: y, the remainder of Stirling's formula there, and the difference between the ratios.
+    """
     shift = sum(jnp.log1p(d / (x + i)) for i in range(4))
     y = x + 4.0
     # The difference of the remainders 1/(12 y) - 1/(360 y^3) + … has the factor d.
@@ -468,7 +490,20 @@ def log_gamma_ratio(x: ArrayLike, d: ArrayLike) -> Array:
     squares = u * u + u * v + v * v
     fourths = squares * squares - u * v * (u + v) ** 2
     remainder = -d * u * v * (1.0 / 12.0 - squares / 360.0 + fourths / 1260.0)
-    return d * jnp.log(y + d) + (y - 0.5) * jnp.log1p(d / y) - d + remainder - shift
+    return y, remainder, jnp.asarray(shift)
+
+
+def log_beta(a: ArrayLike, b: ArrayLike) -> Array:
+    r"""Logarithm of the beta function, with an error of a few units in the last place of a + b.
+
+    :param a: at least 1.
+    :param b: at least 1.
+    """
+    a, b = as_floats(a, b)
+    rest = log_gamma_rest(1.0, a - 1.0) + log_gamma_rest(1.0, b - 1.0)
+    rest -= log_gamma_rest(1.0, a + b - 1.0)
+    large = (a - 1.0) * jnp.log1p(b / (a + 4.0)) + (b - 1.0) * jnp.log1p(a / (b + 4.0))
+    return rest + 1.0 - jnp.log(a + b + 4.0) - large
 
 
 def log_bessel_ie(nu: ArrayLike, x: ArrayLike) -> Array:

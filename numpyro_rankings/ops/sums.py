@@ -16,6 +16,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+_MOST_BLOCKS = 256
+
 
 def sum_by_label(values: Array, labels: Array, num_labels: int) -> Array:
     """Sum the values along the first axis over equal labels.
@@ -28,6 +30,27 @@ def sum_by_label(values: Array, labels: Array, num_labels: int) -> Array:
         return jnp.sum(values, axis=0, keepdims=True, dtype=values.dtype)
     zeros = jnp.zeros((num_labels, *values.shape[1:]), values.dtype)
     return zeros.at[labels].add(values)
+
+
+def sum_by_label_in_blocks(values: Array, labels: Array, num_labels: int) -> Array:
+    """:func:`sum_by_label` of many floats: blocks of entries are summed first, then the blocks.
+
+    A running sum of 10^6 numbers in single precision loses up to four digits.
+
+    :param labels: from 0 to ``num_labels - 1``; entries with others are not counted.
+    """
+    num_entries = labels.shape[0]
+    # the table of sums is at most an eighth of the values
+    num_blocks = min(_MOST_BLOCKS, num_entries // (8 * num_labels))
+    if num_blocks < 2:
+        return sum_by_label(values, labels, num_labels)
+    num_cells = num_blocks * num_labels
+    block = jnp.arange(num_entries, dtype=jnp.int32) // -(-num_entries // num_blocks)
+    is_label = (labels >= 0) & (labels < num_labels)
+    cells = jnp.where(is_label, block * num_labels + labels, num_cells)
+    zeros = jnp.zeros((num_cells, *values.shape[1:]), values.dtype)
+    sums = scatter_add(zeros, cells, values)
+    return sums.reshape(num_blocks, num_labels, *values.shape[1:]).sum(axis=0)
 
 
 def count_by_label(labels: Array, num_labels: int) -> Array:

@@ -4,6 +4,7 @@ On shapes that coincide, where compilers and authors confuse axes: as many chain
 stages and clusters. ``test_compiled_kernels.py`` does the same with sweeps.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -259,7 +260,23 @@ def cases(x):
         (),
     )
 
+    yield (
+        "computed_if",
+        lambda own: loops.computed_if(
+            own[0] % 2 == 0, lambda x, k: jnp.sort(x) + k, (own, own[0]), own
+        ),
+        (x.own_labels,),
+        (),
+    )
+
     yield "sum_by_label", summed, (x.own_labels, x.values), ()
+
+    def summed_in_blocks(labels, values):
+        many = 16 * clusters  # so that there are blocks
+        labels, values = jnp.tile(labels, many), jnp.tile(values, many).astype(float)
+        return sums.sum_by_label_in_blocks(values, labels, clusters)
+
+    yield "sum_by_label_in_blocks", summed_in_blocks, (x.own_labels, x.values), ()
     yield "sum_by_label", lambda v, labels: summed(labels, v), (x.values,), (x.labels,)
     yield (
         "sum_by_label",
@@ -321,6 +338,8 @@ def cases(x):
         )
     yield "log_beta_ratio", special.log_beta_ratio, (x.a, x.b, x.own_codes), ()
     yield "log_gamma_ratio", special.log_gamma_ratio, (x.a, x.b), ()
+    yield "log_gamma_rest", special.log_gamma_rest, (x.a, x.b), ()
+    yield "log_beta", lambda a, b: special.log_beta(1.0 + a, b), (x.a, x.b), ()
     yield "log_bessel_ie", special.log_bessel_ie, (x.delta * 0 + 0.3, theta * 10 + 0.1), ()
     yield "log_stable_density", lambda x: stable.log_stable_density(x, 0.4), (x.delta,), ()
 
@@ -337,6 +356,7 @@ def cases(x):
             (),
         )
     yield "sum_pairs", lambda a, b: sum(pairs.sum_pairs((a, b * 1e-6))), own, ()
+    yield "split_exponent", lambda a: jnp.stack(choices.split_exponent(a)), (theta + 1e-3,), ()
     yield "log_as_pair", lambda a: sum(pairs.log_as_pair(a)), (theta + 1e-3,), ()
     for name, arguments in {"sum_as_pair": (), "exact_products": (theta,)}.items():
         yield (
@@ -365,6 +385,13 @@ def cases(x):
 
     yield "sample_concentration", sampling.sample_concentration, (x.keys, x.a, x.b), (m,)
     yield "sample_log_gamma", sampling.sample_log_gamma, (x.keys, x.a), ()
+    for sampler in (random.uniform, random.normal):
+        draw = partial(sampling.draw_together, sampler)
+        yield "draw_together", lambda key, f=draw: f(key, (s.rows,), (), (2, 3)), (x.keys,), ()
+    for number in (1, s.rows):
+        keys = partial(loops.keys_of_loop, number=number)
+        yield "keys_of_loop", lambda key, f=keys: random.key_data(f(key)), (x.keys,), ()
+    yield "sample_uniform", lambda key: sampling.sample_uniform(key, (s.rows,)), (x.keys,), ()
     yield "sample_atom_counts", sampling.sample_atom_counts, (x.keys, theta, x.own_codes), ()
     yield "sample_truncated_geometric", sampling.sample_truncated_geometric, (x.keys, theta), (m,)
     yield (
@@ -417,6 +444,8 @@ def test_functions_in_both_precisions(shape):
     """Where float32 is too coarse for its own formula: fewer digits than these agree."""
     inputs, found = Inputs(SHAPES[shape]), {}
     for number, (name, function, batched, shared) in enumerate(cases(inputs)):
+        if name == "draw_together":
+            continue  # random numbers of 64 bits are others
         batched, shared = jax.tree.map(jnp.asarray, (batched, shared))
         single = jax.vmap(lambda *own, f=function, s=shared: f(*own, *s))(*batched)
         with double_precision():

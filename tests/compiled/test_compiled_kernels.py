@@ -31,6 +31,7 @@ from numpyro_rankings.infer import (
     PlackettLuceGibbs,
     SliceGibbs,
     SplitMerge,
+    SubclusterGibbs,
     exponential_decay,
 )
 from numpyro_rankings.self_check import (
@@ -109,6 +110,9 @@ POINTS = {
     "collapsed": lambda slots: CollapsedGibbs(GAUSS, GAMMA, max_clusters=slots),
     "batches": lambda slots: CollapsedGibbs(GAUSS, GAMMA, max_clusters=slots, batch_size=2),
     "split-merge": lambda slots: SplitMerge(GAUSS, GAMMA, num_moves=2, max_clusters=slots),
+    "subclusters": lambda slots: SubclusterGibbs(
+        GAUSS, GAMMA, num_scans=1, max_clusters=slots, init="one"
+    ),
     "permutation": lambda slots: PermutationGibbs(GAUSS, GAMMA, max_clusters=slots),
     "ddcrp": lambda _: DDCRPGibbs(GAUSS, GAMMA, exponential_decay(GAMMA)),
 }
@@ -172,7 +176,7 @@ def test_sweeps_on_four_devices(name, shape):
 def test_sweeps_in_float64(name):
     """With the same random numbers: single precision loses digits, and nothing else."""
     chains, slots, rankings = SHAPES["mixed"]
-    chains = 16
+    chains = 64
     kernel = (CHEAP | COSTLY)[name](slots)
     states = kernel.init(random.split(random.key(3), chains), 0, None, (rankings,), {})
     single = jax.jit(lambda states: kernel.sample(states, (rankings,), {}))(states)
@@ -188,8 +192,8 @@ def test_sweeps_in_float64(name):
         )
         for c in range(chains)
     ]
-    # one chain in sixteen may meet a decision that hangs on the digits that float32 lacks
-    assert sum(one.site is not None for one in agree) <= 1, agree
+    # a decision of few chains may hang on the digits that float32 lacks: 0 of 256 at last count
+    assert sum(one.site is not None for one in agree) <= 2, agree
 
 
 @pytest.mark.slow

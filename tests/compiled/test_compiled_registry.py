@@ -7,6 +7,7 @@ import jax
 import pytest
 from helpers.compiled import assert_agrees
 from helpers.registry import REGISTRY
+from jax import random
 
 from numpyro_rankings import Rankings
 from numpyro_rankings.self_check import compare_sweeps
@@ -20,3 +21,18 @@ def test_sweeps_of_the_registry(name):
     size = len(args[0]) if is_ranked else jax.tree.leaves(args[0])[0].shape[0]
     forms = ("one chain", "vectorized")
     assert_agrees(compare_sweeps(make(), tuple(args), size, forms=forms, most_plain=1))
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_sweeps_keep_the_types_of_the_state_in_float64(name):
+    """Sums and indices are int64 there; a label that becomes one ends a loop with a TypeError."""
+    make, *args = REGISTRY[name]
+    with jax.enable_x64(True):
+        kernel = make()
+        args, kwargs = kernel._prepare(tuple(args), {})
+        state = jax.eval_shape(lambda key: kernel._init(key, None, args, kwargs), random.key(0))
+        after = jax.eval_shape(lambda state: kernel.sample(state, args, kwargs), state)
+    assert jax.tree.map(lambda x: (x.shape, x.dtype), after) == jax.tree.map(
+        lambda x: (x.shape, x.dtype), state
+    )
+    assert state.z["log_joint"].dtype == "float64"

@@ -229,6 +229,91 @@ def test_unions(name):
             assert found[row, column] == pytest.approx(expected, rel=1e-5, abs=1e-5)
 
 
+@pytest.mark.parametrize("name", [k for k, (f, *_) in CASES.items() if f.has_parameters])
+def test_draws_of_parameters(name):
+    """Averaged over draws, the likelihood of two points is their predictive probability."""
+    family, data, _ = CASES[name]
+    points, number = family.statistics(data), 40_000
+    clusters = family.of_clusters(points, np.array([0, 0, 0, 1, 1, 1, 1]), 3)
+    for cluster in (0, 2):  # one with three points, and an empty one
+        many = jax.tree.map(
+            lambda x, c=cluster: jnp.broadcast_to(x[c], (number, *x.shape[1:])), clusters
+        )
+        parameters = jax.jit(family.draw_parameters)(jax.random.key(cluster), many)
+        one, other = (pick(points, i) for i in (4, 5))
+        values = family.log_likelihood(parameters, one) + family.log_likelihood(parameters, other)
+        values = np.exp(np.asarray(values, float))
+        before = pick(clusters, cluster)
+        expected = family.log_predictive(before, one)
+        expected += family.log_predictive(family.add(before, one), other)
+        error = values.std(ddof=1) / np.sqrt(number)
+        assert abs(values.mean() - np.exp(float(expected))) < 5 * error
+        # parameters of one cluster, all points
+        one_cluster = jax.tree.map(lambda x: x[7], parameters)
+        together = family.log_likelihood(one_cluster, points)
+        each = [family.log_likelihood(one_cluster, pick(points, i)) for i in range(7)]
+        np.testing.assert_allclose(together, each, rtol=1e-5)
+
+
+def test_parameters_in_many_dimensions():
+    """Beyond eight dimensions products are not written out."""
+    d = 9
+    family = NormalInverseWishart(np.zeros(d), 0.5, d + 2.0, np.eye(d))
+    points = family.statistics(RNG.normal(size=(20, d)))
+    cluster = family.of_clusters(points, np.zeros(20, int), 2)
+    mean, root, log_density = family.draw_parameters(jax.random.key(0), cluster)
+    found = family.log_likelihood((mean[0], root[0], log_density[0]), points)
+    covariance = np.linalg.inv(np.asarray(root[0], float).T @ np.asarray(root[0], float))
+    expected = stats.multivariate_normal(np.asarray(mean[0], float), covariance)
+    np.testing.assert_allclose(found, expected.logpdf(points.mean), rtol=1e-3)
+
+
+def test_families_without_draws():
+    family = Atom([0.2, 0.5, 0.3])
+    points = family.statistics(SYMBOLS)
+    assert not family.has_parameters
+    with pytest.raises(ValueError, match="Atom has no draws of its parameters"):
+        family.draw_parameters(jax.random.key(0), points)
+    with pytest.raises(ValueError, match="Atom has no likelihood given its parameters"):
+        family.log_likelihood(None, points)
+
+
+def test_unions_of_large_clusters():
+    """Two halves of 10^5 points in float32: the change of the marginal, -2,000, to 0.2."""
+    size, d = 100_000, 2
+    x = (RNG.normal(size=(size, d)) + [30.0, -20.0]).astype(np.float32)
+    labels = (x[:, 0] + 3.0 * RNG.normal(size=size) > 30.0).astype(int)
+    wishart = NormalInverseWishart(np.zeros(d), 0.1, 4.0, np.eye(d))
+
+    def moments(x):
+        mean = x.mean(0)
+        return len(x), mean, (x - mean).T @ (x - mean)
+
+    def of_wishart(x):
+        n, mean, scatter = moments(x)
+        number, df = 0.1 + n, 4.0 + n
+        matrix = np.eye(d) + scatter + 0.1 * n / number * np.outer(mean, mean)
+        gammas = special.multigammaln(0.5 * df, d) - 0.5 * n * d * np.log(np.pi)
+        log_det = np.linalg.slogdet(matrix)[1]
+        rest = special.multigammaln(2.0, d) + 0.5 * d * np.log(number / 0.1)
+        return gammas - 0.5 * df * log_det - rest
+
+    def of_gamma(x):
+        n, mean, scatter = moments(x)
+        number, shape = 0.1 + n, 1.0 + 0.5 * n
+        rate = 1.0 + 0.5 * np.diag(scatter) + 0.05 * n / number * mean**2
+        each = special.gammaln(shape) - shape * np.log(rate) - 0.5 * np.log(number / 0.1)
+        return np.sum(each - 0.5 * n * np.log(2.0 * np.pi))
+
+    for family, log_marginal in ((wishart, of_wishart), (NormalGamma(0.0, 0.1, 1.0), of_gamma)):
+        parts = [x[labels == c].astype(float) for c in (0, 1)]
+        expected = log_marginal(np.concatenate(parts)) - sum(map(log_marginal, parts))
+        points = family.statistics(x)
+        clusters = jax.jit(family.of_clusters, static_argnums=2)(points, labels, 2)
+        found = family.log_union(pick(clusters, 0), pick(clusters, 1))
+        assert float(found) == pytest.approx(expected, abs=0.2)
+
+
 def test_what_is_left_of_a_pair():
     """Far apart, and one of them leaves: the other is a single point again, at the prior mean."""
     center = np.array([1.1, -0.7])

@@ -128,9 +128,7 @@ def double_precision():
     """float64, with the random numbers that float32 would have."""
     names = ("uniform", "normal", "exponential", "gumbel", "loggamma", "gamma", "beta", "randint")
     patches = {name: _in_single(getattr(random, name)) for name in names}
-    # its place before JAX 0.8
-    enable_x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
-    with enable_x64(True), mock.patch.multiple(random, categorical=_categorical, **patches):
+    with jax.enable_x64(True), mock.patch.multiple(random, categorical=_categorical, **patches):
         yield
 
 

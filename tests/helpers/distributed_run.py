@@ -3,10 +3,12 @@
 import sys
 
 import jax
+import pytest
+from jax.experimental import multihost_utils
 
 
 def runs(make_mesh, store=None):
-    """Make the runs whose draws are compared, by name."""
+    """Make the runs whose draws are compared, by name; only that of split rankings is stored."""
     from helpers.ranking_kernels import KERNELS, LISTS
     from numpyro_rankings import Rankings, Run
 
@@ -20,10 +22,15 @@ def runs(make_mesh, store=None):
             key=jax.random.key(3),
             mesh=make_mesh(axes),
             burn_in=0.0,
-            store=None if store is None else f"{store}/{name}.run",
+            store=f"{store}/{name}.run" if store is not None and name == "rankings" else None,
         )
         run.extend(10)
-        found[name] = run.get_samples(group_by_chain=True)
+        found[f"{name} table"] = {"mean": run.diagnostics()["mean"].to_numpy()}
+        if name == "chains" or jax.process_index() == 0:
+            found[name] = run.get_samples(group_by_chain=True)
+        else:
+            with pytest.raises(ValueError, match="store of the first process alone"):
+                run.get_samples()
         run.until(rhat=10.0, ess=8, minutes=1)
         run.close()
         found[f"{name} until"] = {"num_draws": run.num_draws}
@@ -40,7 +47,15 @@ def main():
     from jax.sharding import Mesh
 
     assert jax.device_count() == 4 and jax.local_device_count() == 4 // processes
+    gather, lengths = multihost_utils.process_allgather, [0]
+
+    def recorded(x, **options):
+        lengths.append(len(x))
+        return gather(x, **options)
+
+    multihost_utils.process_allgather = recorded
     found = runs(lambda axes: Mesh(np.array(jax.devices()), axes), folder)
+    found["gathered"] = {"longest": max(lengths)}
     values = {f"{run}, {name}": x for run, draws in found.items() for name, x in draws.items()}
     np.savez(f"{folder}/{number}.npz", **values)
 

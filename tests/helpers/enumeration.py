@@ -79,9 +79,9 @@ class MallowsPosterior:
             self.log_psis.append(np.log(np.exp(-np.outer(range(left + 1), self.theta)).sum(0)))
         self.centers = list(itertools.permutations(range(num_items)))
 
-    def cluster(self, members: tuple[int, ...]) -> tuple[float, np.ndarray, np.ndarray]:
-        """Log marginal, P(σ | members), and E[θ_j | members], (T,)."""
-        log_centers, means = [], []
+    def cluster(self, members: tuple[int, ...]) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+        """Log marginal, P(σ | members), and E[θ_j | members] and E[θ_j S_j(σ) | members], (T,)."""
+        log_centers, means, energies = [], [], []
         for center in self.centers:
             sums, counts = np.zeros(self.stages), np.zeros(self.stages)
             for i in members:
@@ -103,13 +103,23 @@ class MallowsPosterior:
             ]
             log_centers.append(logs[0] if self.tied else sum(logs))
             means.append(mean)
+            energies.append(mean * sums)
         log_centers = np.array(log_centers) - gammaln(self.num_items + 1)
         total = np.logaddexp.reduce(log_centers)
         posterior = np.exp(log_centers - total)
-        return total, posterior, posterior @ np.array(means)
+        return total, posterior, posterior @ np.array(means), posterior @ np.array(energies)
 
     @cached_property
-    def clusters(self) -> dict[tuple[int, ...], tuple[float, np.ndarray, np.ndarray]]:
+    def codes(self) -> np.ndarray:
+        """Codes of all rankings under all centers, 0 where nothing is listed, (N, n!, T)."""
+        codes = np.zeros((len(self.rankings), len(self.centers), self.stages))
+        for i, ranking in enumerate(self.rankings):
+            for c, center in enumerate(self.centers):
+                codes[i, c, : len(ranking)] = codes_of(ranking, center)
+        return codes
+
+    @cached_property
+    def clusters(self) -> dict[tuple[int, ...], tuple]:
         every = range(len(self.rankings))
         subsets = (s for k in every for s in itertools.combinations(every, k + 1))
         return {subset: self.cluster(subset) for subset in subsets}
@@ -123,7 +133,8 @@ class MallowsPosterior:
         """Label-free posterior expectations.
 
         ``partition`` probabilities, ``center`` P(σ of the cluster of ranking 0), ``theta`` means
-        of the concentrations of that cluster, ``alpha`` its mean.
+        of the concentrations of that cluster, ``energy`` means of θ_j S_j, its concentrations times
+        the sums of its codes, which are wrong where θ does not go with σ; ``alpha`` its mean.
 
         :param alpha: fixed, or shape and rate of a Gamma prior, or the log density of another one.
         :param max_clusters: partitions of more have probability 0.
@@ -138,7 +149,7 @@ class MallowsPosterior:
             grid, log_weight = np.array([alpha]), np.zeros(1)
         log_weight = log_weight - np.logaddexp.reduce(log_weight)
         table = list(partitions(len(self.rankings)))
-        logs, centers, thetas, alphas = [], [], [], []
+        logs, centers, thetas, energies, alphas = [], [], [], [], []
         for labels in table:
             blocks = [
                 tuple(i for i, label in enumerate(labels) if label == c)
@@ -151,9 +162,10 @@ class MallowsPosterior:
                 prior = np.full_like(prior, -np.inf)
             log_prior = np.logaddexp.reduce(prior)
             logs.append(log_prior + sum(self.clusters[b][0] for b in blocks))
-            _, center, theta = self.clusters[blocks[0]]
+            _, center, theta, energy = self.clusters[blocks[0]]
             centers.append(center)
             thetas.append(theta)
+            energies.append(energy)
             alphas.append(
                 np.sum(np.exp(prior - log_prior) * grid) if np.isfinite(log_prior) else 0.0
             )
@@ -162,6 +174,7 @@ class MallowsPosterior:
             "partition": weights,
             "center": weights @ np.array(centers),
             "theta": weights @ np.array(thetas),
+            "energy": weights @ np.array(energies),
             "alpha": np.array([weights @ np.array(alphas)]),
         }
 
@@ -174,10 +187,16 @@ class MallowsPosterior:
         first = np.asarray(samples["center"])[..., 0, :]
         powers = self.num_items ** np.arange(self.num_items)
         centers = np.array(self.centers) @ powers
+        theta = np.asarray(samples["concentration"])[..., 0, :]
+        order = np.argsort(centers)
+        which = order[np.searchsorted(centers[order], first @ powers)]
+        together = labels == labels[..., :1]  # with ranking 0
+        sums = sum(together[..., i, None] * self.codes[i, which] for i in range(size))
         return {
             "partition": code[..., None] == table,
             "center": (first @ powers)[..., None] == centers,
-            "theta": np.asarray(samples["concentration"])[..., 0, :],
+            "theta": theta,
+            "energy": theta * sums,
             "alpha": np.asarray(samples["alpha"])[..., None],
         }
 

@@ -9,11 +9,18 @@ from numpyro_rankings.components import (
     DirichletMultinomial,
     GaussianMean,
     MallowsCenter,
+    NormalGamma,
     NormalInverseWishart,
     PlackettLuceWeights,
     SparseCounts,
 )
-from numpyro_rankings.infer import CollapsedGibbs, Cycle, PermutationGibbs, SplitMerge
+from numpyro_rankings.infer import (
+    CollapsedGibbs,
+    Cycle,
+    PermutationGibbs,
+    SplitMerge,
+    SubclusterGibbs,
+)
 
 GAMMA = dist.Gamma(3.0, 2.0)
 LOG_NORMAL = dist.LogNormal(0.0, 0.5)
@@ -63,6 +70,20 @@ KERNELS = {
     "split-merge-sparse": (
         lambda: SplitMerge(SPARSE_TEXT, LOG_NORMAL, num_moves=4, discount=0.3),
         WORDS,
+    ),
+    "subclusters": (lambda: SubclusterGibbs(GAUSS, GAMMA, num_scans=3), LINE),
+    "subclusters-plane": (lambda: SubclusterGibbs(WISHART, 1.3, num_scans=1, init="one"), PLANE),
+    "subclusters-full": (
+        lambda: SubclusterGibbs(TEXT, LOG_NORMAL, num_scans=0, max_clusters=3),
+        COUNTS,
+    ),
+    "subclusters-sparse": (
+        lambda: SubclusterGibbs(SPARSE_TEXT, GAMMA, num_scans=2, init="sequential"),
+        WORDS,
+    ),
+    "subclusters-variances": (
+        lambda: SubclusterGibbs(NormalGamma(0.0, 0.5, 1.5, 0.4), 0.7, init="singletons"),
+        PLANE,
     ),
     "exact-uniform": (lambda: PermutationGibbs(GAUSS, GAMMA), LINE),
     "exact-uniform-discount": (lambda: PermutationGibbs(GAUSS, LOG_NORMAL, discount=0.4), LINE),

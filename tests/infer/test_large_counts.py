@@ -22,7 +22,13 @@ from numpyro_rankings.infer.mallows import data
 from numpyro_rankings.infer.mallows.centers import _relative_sums
 from numpyro_rankings.infer.mallows.data import largest_code_sum
 from numpyro_rankings.ops.codes import stage_codes
-from numpyro_rankings.ops.pairs import exact_products, sum_as_pair, times_log, times_log_psi
+from numpyro_rankings.ops.pairs import (
+    exact_products,
+    log_as_pair,
+    sum_as_pair,
+    times_log,
+    times_log_psi,
+)
 
 MILLION = 10**6
 
@@ -124,6 +130,20 @@ def test_sums_of_logarithms(form):
             jnp.asarray(counts), jnp.asarray(values[one])
         )
         np.testing.assert_allclose(in_float64(found), (expected @ counts)[one], rtol=0, atol=0.3)
+
+
+def test_logarithms_as_pairs():
+    """Over many numbers of all sizes, and at the ends of the table; then counted once or not."""
+    rng = np.random.default_rng(1)
+    near_nodes = 1 + np.arange(129)[:, None] / 128 + np.array([-1e-7, 0.0, 1e-7])
+    x = np.concatenate([10.0 ** rng.uniform(-31, 3, 20_000), near_nodes.ravel()])
+    x = x.astype(np.float32)
+    exact = np.log(x.astype(float))
+    assert np.abs(in_float64(jax.jit(log_as_pair)(x)) - exact).max() < 3e-9
+    counts = rng.integers(0, 2, len(x))
+    terms = jax.jit(lambda c, x: times_log(c, x, largest=1))(jnp.asarray(counts), x)
+    found = sum(np.asarray(term, float) for term in terms)
+    assert np.abs(found - counts * exact).max() < 3e-9
 
 
 def changes(kernel, rankings, exact, starts=None):

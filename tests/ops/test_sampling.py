@@ -10,6 +10,7 @@ from jax import random
 from scipy import stats
 
 from numpyro_rankings.ops.sampling import (
+    draw_together,
     sample_concentration,
     sample_log_gamma,
     sample_truncated_geometric,
@@ -218,3 +219,11 @@ def test_log_gamma():
         assert found > 1e-5, (a, found)
     one = sample_log_gamma(random.key(4), 2.0)
     assert one.shape == () and one.dtype == jnp.float32
+
+
+def test_arrays_drawn_together_are_parts_of_one_draw():
+    key, shapes = jax.random.key(4), ((), (2, 3), (0,), (4,))
+    parts = draw_together(jax.random.normal, key, *shapes)
+    assert [part.shape for part in parts] == list(shapes)
+    flat = jnp.concatenate([part.ravel() for part in parts])
+    assert flat.tolist() == jax.random.normal(key, (11,)).tolist()

@@ -55,6 +55,10 @@ class ConcentrationPrior(Protocol):
     def tied(self) -> bool:
         """Whether all stages of a cluster have one concentration."""
 
+    @property
+    def is_conjugate(self) -> bool:
+        """Whether :meth:`conjugate_part` is the prior itself."""
+
     def log_kernel(self, concentration: Array, limits: Array) -> Array:
         """Return the log density of each cluster without its normalising constant, (C,).
 
@@ -77,7 +81,7 @@ class ConcentrationPrior(Protocol):
     def log_rest(self, concentration: Array, limits: Array) -> Array:
         """Return the log ratio of the prior to that conjugate prior, unnormalised, (C, T).
 
-        ``rearrange`` adds it to the acceptance ratio.
+        ``rearrange`` adds it to the acceptance ratio, unless the prior is conjugate itself.
         """
 
 
@@ -93,6 +97,10 @@ class Conjugate(NamedTuple):
     @property
     def tied(self) -> bool:
         return False
+
+    @property
+    def is_conjugate(self) -> bool:
+        return True
 
     def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
         nu_r = jnp.broadcast_to(self.nu * self.r, (num_draws, limits.shape[0]))
@@ -160,6 +168,10 @@ class PerStage(NamedTuple):
     def tied(self) -> bool:
         return False
 
+    @property
+    def is_conjugate(self) -> bool:
+        return False
+
     def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
         return self.prior.expand((num_draws, limits.shape[0])).sample(key)
 
@@ -204,6 +216,10 @@ class Tied(NamedTuple):
     @property
     def tied(self) -> bool:
         return True
+
+    @property
+    def is_conjugate(self) -> bool:
+        return False
 
     def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
         theta = self.prior.expand((num_draws,)).sample(key)

@@ -16,6 +16,7 @@ from numpyro_rankings.ops.sums import count_by_label, sum_by_label
 from numpyro_rankings.rankings import Rankings, num_stages
 
 _MOST_CODES = 2**31 - 1  # what a sum of codes, int32, can be
+_MOST_COLUMNS = 80  # stages times pairs of items, of a design
 _UNROLLED_STAGES = 16  # up to this many, the pairs of stages are unrolled, which XLA fuses best
 
 
@@ -167,12 +168,12 @@ def log_row_likelihoods(
     :param concentration: (T,), and **log_psis**, the log normalisers of the stages.
     """
     if len(items) > _UNROLLED_STAGES:
-        return log_row_of_codes(codes_by_stage(places[items]), listed, concentration, log_psis)
+        return _log_row_of_codes(codes_by_stage(places[items]), listed, concentration, log_psis)
     codes = _unrolled_codes([places[stage] for stage in items])
-    return log_row_of_codes(codes, listed, concentration, log_psis)
+    return _log_row_of_codes(codes, listed, concentration, log_psis)
 
 
-def log_row_of_codes(
+def _log_row_of_codes(
     codes: Array | list[Array], listed: Array, concentration: Array, log_psis: Array
 ) -> Array:
     """Return the log probability of every row in one cluster, (rows,), given its codes.
@@ -187,6 +188,36 @@ def log_row_of_codes(
     for j in range(num_stages):
         total += jnp.where(listed[j], -concentration[j] * codes[j] - log_psis[j], 0.0)
     return total
+
+
+def design_if_small(data: MallowsData, num_items: int) -> Array | None:
+    """Return what makes the log probabilities of rows linear, (columns, rows), for few items.
+
+    A code is the number of items that are still there and stand ahead, so it is linear in the
+    orders of all pairs of items in the center. Reading the places of the listed items instead
+    cannot be vectorized on CPUs.
+    """
+    num_stages = data.orderings.shape[1]
+    low, high = np.triu_indices(num_items, 1)
+    if num_stages * len(low) > _MOST_COLUMNS:
+        return None
+    is_listed = data.orderings[:, :, None] == jnp.arange(num_items)  # (rows, T, n)
+    is_left = jnp.cumsum(is_listed, axis=1) - is_listed == 0
+    # whether the lower item of a pair counts if it stands ahead, and the same of the higher one
+    counts_low = (is_listed[:, :, high] & is_left[:, :, low]).astype(float)
+    counts_high = (is_listed[:, :, low] & is_left[:, :, high]).astype(float)
+    parts = counts_low - counts_high, counts_high.sum(2, keepdims=True), data.listed[:, :, None]
+    return jnp.concatenate(parts, axis=2).reshape(len(data.orderings), -1).T
+
+
+def log_designed_rows(design: Array, places: Array, concentration: Array, log_psis: Array) -> Array:
+    """Return the log probability of every row in one cluster, (rows,), by its design."""
+    low, high = np.triu_indices(len(places), 1)
+    is_ahead = (places[low] < places[high]).astype(concentration.dtype)
+    costs = -concentration[:, None] * jnp.append(is_ahead, 1.0)
+    return jnp.dot(
+        jnp.concatenate([costs, -log_psis[:, None]], axis=1).ravel(), design, precision="highest"
+    )
 
 
 def log_likelihoods(

@@ -39,7 +39,7 @@ from numpyro_rankings.infer.mallows.priors import (
 from numpyro_rankings.infer.mallows.settings import MallowsSettings, check_settings
 from numpyro_rankings.infer.mallows.start import Start, draw_start_of_mixture, search_iterations
 from numpyro_rankings.infer.mallows.state import LabelReport, MallowsMixture, SweepInputs
-from numpyro_rankings.infer.mixture.label_free import choose_effort
+from numpyro_rankings.infer.mixture.label_free import Effort, choose_effort
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.mixture.prior import PartitionPrior, update_alpha
@@ -217,16 +217,21 @@ class MallowsGibbs(GibbsKernel):
     ) -> tuple[MallowsMixture, LabelReport]:
         """Draw the labels (Figures 1 and 5, step 1)."""
 
+    def _effort(self, now: MallowsMixture, inputs: SweepInputs) -> Effort:
+        """Return how many moves without labels a sweep makes."""
+        can_move = self._settings.exact and inputs.log_judges is None
+        if not can_move or now.partition.num_components == 1:
+            return Effort(0, False)
+        rows_shape, num_rankings = inputs.data.orderings.shape, inputs.data.num_labels
+        requested = self._settings.num_marginal_steps
+        return choose_effort(requested, num_rankings, self.num_slots, rows_shape)
+
     def _move_without_labels(
         self, key: Array, now: MallowsMixture, inputs: SweepInputs
     ) -> MallowsMixture:
         """Move labels, centers and concentrations with the labels integrated out."""
-        rows_shape, num_rankings = inputs.data.orderings.shape, inputs.data.num_labels
-        effort = choose_effort(
-            self._settings.num_marginal_steps, num_rankings, self.num_slots, rows_shape
-        )
-        can_move = self._settings.exact and inputs.log_judges is None
-        if not can_move or now.partition.num_components == 1 or effort.num_steps == 0:
+        effort = self._effort(now, inputs)
+        if effort.num_steps == 0:
             return now
         parameters = MallowsParameters(now.center, now.concentration)
         labels, parameters = move_mallows_without_labels(

@@ -13,14 +13,20 @@ from numpyro_rankings.infer.mallows.concentrations import ConcentrationPrior
 from numpyro_rankings.infer.mallows.data import (
     MallowsData,
     codes_by_stage,
+    design_if_small,
+    log_designed_rows,
     log_row_likelihoods,
-    log_row_of_codes,
 )
 from numpyro_rankings.infer.mixture.label_free import Effort, move_without_labels
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
-from numpyro_rankings.infer.mixture.steps import choose_kinds, log_uniform, metropolis_steps
+from numpyro_rankings.infer.mixture.steps import (
+    choose_kinds,
+    log_uniform,
+    metropolis_steps,
+    transform_uniforms,
+)
 from numpyro_rankings.infer.mixture.target import (
-    ClusterPair,
+    DrawnKind,
     Kind,
     Mixture,
     Path,
@@ -29,15 +35,14 @@ from numpyro_rankings.infer.mixture.target import (
     Target,
     relative,
 )
-from numpyro_rankings.infer.mixture.trajectory import move_along_trajectory
+from numpyro_rankings.infer.mixture.trajectory import move_along_trajectories
 from numpyro_rankings.ops.codes import inverse_ordering, ordering_from_codes
-from numpyro_rankings.ops.sampling import sample_truncated_geometric
+from numpyro_rankings.ops.sampling import draw_together, sample_truncated_geometric
 from numpyro_rankings.ops.special import log_psi
 from numpyro_rankings.ops.sums import count_by_label
 
-# Kinds of steps; a split is as probable as a merge.
-_CONCENTRATION, _CENTER, _BOTH, _SHARE, _SPLIT, _MERGE = range(6)
-_KINDS = np.array([_CONCENTRATION] * 2 + [_CENTER, _BOTH, _SHARE, _SHARE] + [_SPLIT, _MERGE] * 2)
+_CONCENTRATION, _CENTER, _BOTH, _SHARE, _RESIZE = range(5)  # kinds of steps
+_KINDS = np.array([_CONCENTRATION] * 2 + [_CENTER, _BOTH] + [_SHARE] * 2 + [_RESIZE] * 3)
 _KINDS_OF_FIXED_NUMBER = _KINDS[:6]
 
 
@@ -52,6 +57,7 @@ class MallowsDraw(NamedTuple):
     """Random numbers of a step besides those of every family.
 
     - **moves_concentration**, **moves_center** - whether the step changes θ, whether it changes σ.
+    - **log_scale** - log normaliser of a normal step of one θ.
     - **rearrangement** - of the places of a center, (n,), drawn around the identity with
       probability ∝ exp(-``dispersal`` · inversions), for a **dispersal** of 0 uniformly;
       **log_constant** is its log normaliser. ``MallowsClusters.propose`` takes the density from
@@ -60,6 +66,7 @@ class MallowsDraw(NamedTuple):
 
     moves_concentration: Array
     moves_center: Array
+    log_scale: Array
     rearrangement: Array
     dispersal: Array
     log_constant: Array
@@ -70,15 +77,13 @@ class MallowsClusters(NamedTuple):
 
     - **data** - the rankings; **prior** - of θ.
     - **log_prior_constant** - log of β p(σ) times the normalising constant of p(θ), ().
+    - **design** - of the rows, as :func:`design_if_small` returns it.
     """
 
     data: MallowsData
     prior: ConcentrationPrior
     log_prior_constant: Array
-
-    @property
-    def free_slots_hold_parameters(self) -> bool:
-        return False
+    design: Array | None = None
 
     @property
     def free_stages(self) -> Array:
@@ -94,57 +99,64 @@ class MallowsClusters(NamedTuple):
     def log_row(self, parameters: MallowsParameters, slot: Array) -> Array:
         center, theta = parameters
         places, log_psis = inverse_ordering(center), log_psi(theta, self.data.limits)
+        if self.design is not None:
+            return log_designed_rows(self.design, places, theta, log_psis)
         return log_row_likelihoods(self.items, self.data.listed.T, places, theta, log_psis)
 
     def log_prior(self, parameters: MallowsParameters) -> Array:
         log_kernel = self.prior.log_kernel(parameters.concentration, self.data.limits)
         return self.log_prior_constant + log_kernel
 
-    def propose(self, parameters: MallowsParameters, pair: ClusterPair, draw: StepDraw) -> Proposal:
+    def propose(
+        self, parent: MallowsParameters, other: MallowsParameters, kind: Kind, draw: StepDraw
+    ) -> Proposal:
         """Propose parameters around those of c; in a merge, evaluate those of d around c."""
-        splits, merges, _ = pair.kind
         of_family: MallowsDraw = draw.family
-        center_c, theta_c = parameters.center[pair.c], parameters.concentration[pair.c]
+        (center_c, theta_c), merges = parent, kind.merges
         change = draw.scale * draw.normals[:-1]
-        change = jnp.where(merges, jnp.log(parameters.concentration[pair.d] / theta_c), change)
-        order = inverse_ordering(center_c)[parameters.center[pair.d]]
+        change = jnp.where(merges, jnp.log(other.concentration / theta_c), change)
+        order = inverse_ordering(center_c)[other.center]
         order = jnp.where(merges, order, of_family.rearrangement)
-        moves_theta, moves_center = of_family.moves_concentration, of_family.moves_center
-        theta = jnp.where(moves_theta | splits, theta_c * jnp.exp(change), theta_c)
-        center = jnp.where(moves_center | splits, center_c[order], center_c)
-        log_density = -0.5 * (change / draw.scale) ** 2
-        log_density -= jnp.log(draw.scale * math.sqrt(2 * math.pi))
+        moves_theta = of_family.moves_concentration | kind.splits
+        moves_center = of_family.moves_center | kind.splits
+        theta = jnp.where(moves_theta, theta_c * jnp.exp(change), theta_c)
+        center = jnp.where(moves_center, center_c[order], center_c)
         # steps are normal in log θ: convert to a density of θ
-        log_density = jnp.where(self.free_stages, log_density - jnp.log(theta_c) - change, 0.0)
-        log_density = log_density.sum()
+        log_density = -0.5 * (change / draw.scale) ** 2 - jnp.log(theta_c) - change
+        log_density = jnp.where(self.free_stages, log_density - of_family.log_scale, 0.0).sum()
         # the density of the rearrangement that `draw_steps` draws
         log_density -= of_family.dispersal * _num_inversions(order) + of_family.log_constant
         jacobian = jnp.sum(jnp.where(self.free_stages, change, 0.0))
-        jacobian = jnp.where(moves_theta, jacobian, 0.0)
+        jacobian = jnp.where(of_family.moves_concentration, jacobian, 0.0)
         return Proposal(MallowsParameters(center, theta), log_density, jacobian)
 
     def path(self, parameters: MallowsParameters, active: Array, start: Array) -> Path:
         """Vary the logarithms of all θ; the centers stay."""
         center, theta = parameters
         moving = active[:, None] & self.free_stages
-        items, listed = self.items, self.data.listed.T
-        codes = jax.lax.map(lambda c: codes_by_stage(inverse_ordering(c)[items]), center)
-        codes = codes.astype(float)
+        listed = self.data.listed.T
+        codes = jax.lax.map(lambda c: codes_by_stage(inverse_ordering(c)[self.items]), center)
+        # log probabilities are linear in θ and log ψ, and a product has a far faster gradient than
+        # a sum over stages
+        codes = jnp.where(listed, codes, 0).astype(float)
+        design = jnp.concatenate([codes, jnp.broadcast_to(listed, codes.shape)], axis=1)
 
         def concentration(log_theta: Array) -> Array:
             theta = jnp.exp(log_theta[:, :1] if self.prior.tied else log_theta)
             return jnp.broadcast_to(theta, log_theta.shape)
 
-        def row(codes: Array, theta: Array) -> Array:
-            log_psis = log_psi(theta, self.data.limits)
-            return relative(log_row_of_codes(codes, listed, theta, log_psis), start)
+        def rows(theta: Array) -> Array:
+            costs = jnp.concatenate([theta, log_psi(theta, self.data.limits)], axis=1)
+            log_rows = -jnp.einsum("wt,wtr->wr", costs, design, precision="highest")
+            return relative(log_rows, start)
 
         return Path(
             position=jnp.log(theta),
             moving=moving,
             parameters=lambda x: MallowsParameters(center, concentration(x)),
-            rows=lambda x: jax.vmap(row)(codes, concentration(x)),
+            rows=lambda x: rows(concentration(x)),
             log_jacobian=lambda x: jnp.sum(jnp.where(moving, x, 0.0)),
+            information=0.5,
         )
 
 
@@ -168,13 +180,13 @@ def draw_steps(
     num_items, num_stages = shape
     key_uniforms, key_normals, key_codes = random.split(key, 3)
     # few calls of the generator, each of which takes long to compile
-    uniforms = random.uniform(key_uniforms, (num_steps, 7))
-    of_kind, of_scale, of_dispersal, of_step = jnp.split(uniforms, [1, 2, 3], axis=1)
-    kind = choose_kinds(of_kind[:, 0], kinds)
+    (uniforms,) = draw_together(random.uniform, key_uniforms, (num_steps, 6))
+    of_kinds, of_scale, of_dispersal, of_step = jnp.split(uniforms, [1, 2, 3], axis=1)
+    kind = choose_kinds(of_kinds[:, 0], kinds)
     # a new cluster is tried further away; a merge is the reverse of a split
-    splits_or_merges = kind >= _SPLIT
+    splits_or_merges = kind == _RESIZE
     scale = log_uniform(of_scale[:, 0], jnp.where(splits_or_merges, 0.3, 0.02), 2.0)
-    normals = random.normal(key_normals, (num_steps, num_stages + 1))
+    (normals,) = draw_together(random.normal, key_normals, (num_steps, num_stages + 1))
     if tied:
         normals = normals.at[:, :-1].set(normals[:, :1])
     # about num_moved of the n - 1 stages of a rearrangement have a positive code
@@ -190,12 +202,13 @@ def draw_steps(
     of_family = MallowsDraw(
         moves_concentration=(kind == _CONCENTRATION) | (kind == _BOTH),
         moves_center=(kind == _CENTER) | (kind == _BOTH),
+        log_scale=jnp.log(scale * math.sqrt(2 * math.pi)),
         rearrangement=ordering_from_codes(jnp.pad(codes, ((0, 0), (0, 1))), identity),
         dispersal=dispersal,
         log_constant=log_psi(dispersal[:, None], limits).sum(1),
     )
-    step_kind = Kind(kind == _SPLIT, kind == _MERGE, kind == _SHARE)
-    return StepDraw(step_kind, of_step, scale, normals, of_family)
+    of_kind = DrawnKind(splits_or_merges, kind == _SHARE)
+    return StepDraw(of_kind, *transform_uniforms(of_step), scale, normals, of_family)
 
 
 def move_mallows_without_labels(
@@ -226,15 +239,17 @@ def move_mallows_without_labels(
         parameters = _with_new_empty_clusters(key_empty, labels, parameters, prior, data)
     else:
         log_prior_constant += jnp.log(partition.alpha)
-    clusters = MallowsClusters(data, prior, log_prior_constant)
+    design = design_if_small(data, num_items)
+    clusters = MallowsClusters(data, prior, log_prior_constant, design)
 
     def steps(key: Array, target: Target, mixture: Mixture) -> Mixture:
         kinds = _KINDS_OF_FIXED_NUMBER if fixed_number else _KINDS
         shape = num_items, num_stages
-        draws = draw_steps(key, effort.num_steps, shape, kinds, prior.tied)
-        return metropolis_steps(target, mixture, draws)
+        key_draws, key_blocks = random.split(key)
+        draws = draw_steps(key_draws, effort.num_steps, shape, kinds, prior.tied)
+        return metropolis_steps(key_blocks, target, mixture, draws)
 
-    moves = [steps, move_along_trajectory] if effort.has_trajectories else [steps]
+    moves = [steps, move_along_trajectories] if effort.has_trajectories else [steps]
     move = partial(move_without_labels, largest_minimum=largest_minimum)
     return move(key_moves, (labels, parameters), moves, lambda _: clusters, partition, data)
 
@@ -250,7 +265,8 @@ def _with_new_empty_clusters(
     key_center, key_theta = random.split(key)
     center, theta = parameters
     occupied = count_by_label(labels, len(center))[:, None] > 0
-    new_center = jnp.argsort(random.uniform(key_center, center.shape), axis=1)
+    (for_center,) = draw_together(random.uniform, key_center, center.shape)
+    new_center = jnp.argsort(for_center, axis=1)
     new_theta = prior.draw(key_theta, len(center), data.limits)
     return MallowsParameters(
         jnp.where(occupied, center, new_center.astype(center.dtype)),

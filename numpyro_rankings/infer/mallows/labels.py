@@ -29,8 +29,9 @@ from numpyro_rankings.infer.mixture.labels import update_labels_at_once
 from numpyro_rankings.infer.mixture.membership import rows_of
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.ops.codes import center_from_codes, codes_from_places, inverse_ordering
+from numpyro_rankings.ops.loops import computed_if
 from numpyro_rankings.ops.rows import at_rows
-from numpyro_rankings.ops.sampling import sample_truncated_geometric
+from numpyro_rankings.ops.sampling import draw_together, sample_truncated_geometric
 from numpyro_rankings.ops.special import log_beta_ratio, log_beta_tilde_ratio, log_psi
 from numpyro_rankings.ops.sums import count_by_label
 
@@ -157,13 +158,12 @@ class LabelWeights(NamedTuple):
 
     - **predictive** - maps seats, and the codes (C, T) and listed stages (T,) of a ranking, to its
       log predictive probabilities in all clusters, (C,).
-    - **correction** - None if those are exact. Otherwise they only propose a label, and this maps
-      seats, clusters (k,), codes (k, T) and listed stages to the log of the exact over the proposed
-      weights, (k,), for a Metropolis-Hastings step.
+    - **prior** - None if those are exact. Otherwise they only propose a label, and a
+      Metropolis-Hastings step corrects them by the exact ones under this prior.
     """
 
     predictive: Callable[[Seats, Array, Array], Array]
-    correction: Callable[[Seats, Array, Array, Array], Array] | None = None
+    prior: "CollapsedPrior | None" = None
 
 
 def _slice_predictive(seats: Seats, codes: Array, listed: Array) -> Array:
@@ -193,13 +193,20 @@ def beta_weights(prior: CollapsedPrior, exact: bool) -> LabelWeights:
         stages = log_beta_ratio(prior.nu_r + seats.sums, prior.nu + seats.counts + 1.0, codes)
         return jnp.sum(jnp.where(listed, stages, 0.0), axis=1)
 
-    def correction(seats: Seats, clusters: Array, codes: Array, listed: Array) -> Array:
-        a = prior.nu_r + seats.sums[clusters]
-        b = prior.nu + seats.counts[clusters] + 1.0
-        exact = log_beta_tilde_ratio(a, b, prior.limits, codes)
-        return jnp.sum(jnp.where(listed, exact - log_beta_ratio(a, b, codes), 0.0), axis=1)
+    return LabelWeights(predictive, prior if exact else None)
 
-    return LabelWeights(predictive, correction if exact else None)
+
+def _exact_over_proposed(
+    prior: CollapsedPrior, sums: Array, counts: Array, codes: Array, listed: Array
+) -> Array:
+    """Return the log of the weights of Lemma 6 over those of Figure 5, (k,).
+
+    :param sums: S_cj of k clusters, (k, T), and **counts** N_cj.
+    :param codes: of the ranking in these clusters, (k, T).
+    """
+    a, b = prior.nu_r + sums, prior.nu + counts + 1.0
+    exact = log_beta_tilde_ratio(a, b, prior.limits, codes)
+    return jnp.sum(jnp.where(listed, exact - log_beta_ratio(a, b, codes), 0.0), axis=1)
 
 
 def seat_one_by_one(
@@ -217,16 +224,13 @@ def seat_one_by_one(
         ranking = _find(seats, new)
         seats = _take_out(seats, ranking)
         choice = _draw_seat(seats, ranking, weights, prior, new.log_new, uniform)
-        if weights.correction is not None:
-            choice, accept_prob = _correct(
-                seats, ranking, choice, weights.correction, uniform_accept
-            )
+        if weights.prior is not None:
+            choice, accept_prob = _correct(seats, ranking, choice, weights.prior, uniform_accept)
             seats = seats._replace(accept_prob=seats.accept_prob + accept_prob)
         return _put_in(seats, ranking, choice, new, limits), None
 
-    key_choice, key_accept = random.split(key)
-    uniforms = random.uniform(key_choice, visits.first.shape)
-    uniforms_accept = random.uniform(key_accept, visits.first.shape)
+    shape = visits.first.shape
+    uniforms, uniforms_accept = draw_together(random.uniform, key, shape, shape)
     seats, _ = jax.lax.scan(visit, seats, (visits, uniforms, uniforms_accept))
     return seats
 
@@ -309,7 +313,7 @@ def _correct(
     seats: Seats,
     ranking: _Ranking,
     choice: _Choice,
-    correction: Callable[[Seats, Array, Array, Array], Array],
+    prior: CollapsedPrior,
     uniform: Array,
 ) -> tuple[_Choice, Array]:
     """Accept the proposed cluster, or keep the old one.
@@ -320,13 +324,12 @@ def _correct(
     was_alone = seats.sizes[old] == 0
     moves = ~full & (target != old) & ~(opens & was_alone)
 
-    def log_accept() -> Array:
-        pair = jnp.stack([jnp.where(opens, old, target), old])
-        both = correction(seats, pair, ranking.codes[pair], ranking.listed)
-        # the weight of a new cluster is exact and needs no correction
-        return jnp.where(opens, 0.0, both[0]) - jnp.where(was_alone, 0.0, both[1])
+    pair = jnp.stack([jnp.where(opens, old, target), old])
 
-    log_ratio = jax.lax.cond(moves, log_accept, lambda: jnp.zeros(()))
+    args = prior, seats.sums[pair], seats.counts[pair], ranking.codes[pair], ranking.listed
+    both = computed_if(moves, _exact_over_proposed, args, jnp.zeros(2))
+    # the weight of a new cluster is exact and needs no correction
+    log_ratio = jnp.where(opens, 0.0, both[0]) - jnp.where(was_alone, 0.0, both[1])
     accept_prob = jnp.exp(jnp.minimum(log_ratio, 0.0))
     accepted = uniform < accept_prob
     return _Choice(jnp.where(accepted, target, old), opens & accepted, full), accept_prob
@@ -337,11 +340,12 @@ def _put_in(seats: Seats, ranking: _Ranking, choice: _Choice, new: Visits, limit
     num_slots, num_items = seats.places.shape
     target, opens, full = choice
 
-    def open_cluster() -> Array:
-        unlisted = random.permutation(new.keys, num_items)
-        return center_from_codes(new.codes, ranking.ordering, unlisted)
+    def open_cluster(key: Array, codes: Array, ordering: Array) -> Array:
+        unlisted = jnp.argsort(random.bits(key, (num_items,), jnp.uint32))
+        return center_from_codes(codes, ordering, unlisted)
 
-    center = jax.lax.cond(opens, open_cluster, lambda: seats.places[0])
+    args = new.keys, new.codes, ranking.ordering
+    center = computed_if(opens, open_cluster, args, seats.places[0])
     slot = jnp.where(opens, target, num_slots)  # out of range, hence dropped, if none opens
     codes_there = jnp.where(opens, new.codes * ranking.listed, ranking.codes[target])
     log_psis = log_psi(new.concentration, limits)

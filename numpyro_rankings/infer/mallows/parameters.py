@@ -14,12 +14,14 @@ from numpyro_rankings.infer.mallows.data import MallowsData, Occupancy, code_sum
 from numpyro_rankings.infer.mallows.settings import MallowsSettings
 from numpyro_rankings.infer.mallows.state import MallowsMixture, SweepInputs
 from numpyro_rankings.ops.codes import inverse_ordering
-from numpyro_rankings.ops.sampling import sample_concentration
+from numpyro_rankings.ops.loops import keys_of_loop
+from numpyro_rankings.ops.sampling import draw_together, sample_concentration
 from numpyro_rankings.ops.special import log_beta_tilde_change
 
 # Moves of σ and θ together in an update of a single population, and the number of entries of its
 # membership up to which there are so many; otherwise there is one.
 _MOVES_OF_ONE_POPULATION, _MOST_ENTRIES = 8, 2**14
+_MOST_REARRANGED = 16  # clusters
 
 
 def update_parameters(
@@ -45,13 +47,15 @@ def update_parameters(
         centers, accept = update_centers(
             key_center, centers, theta, occupancy, data, num_moves, exact
         )
+        if exact and inputs.prior.is_conjugate:  # θ is integrated out, and drawn thereafter
+            centers, _ = rearrange(key_both, centers, theta, occupancy, inputs.prior, data)
         theta = inputs.prior.update(key_theta, theta, centers.sums, occupancy.counts, data.limits)
-        if exact:
+        if exact and not inputs.prior.is_conjugate:
             centers, theta = rearrange(key_both, centers, theta, occupancy, inputs.prior, data)
         mean_accept = jnp.sum(accept * occupied) / jnp.maximum(occupied.sum(), 1)
         return (centers, theta), mean_accept
 
-    keys = random.split(key, settings.num_center_updates)
+    keys = keys_of_loop(key, settings.num_center_updates)
     start = CenterSums(now.center, sums), now.concentration
     (centers, theta), accept = jax.lax.scan(update, start, keys)
     return now._replace(center=centers.center, concentration=theta), accept.mean()
@@ -68,7 +72,11 @@ def rearrange(
     """Move σ and θ together, between modes that updates of σ given θ do not leave.
 
     σ' rearranges a window of places, and θ' is drawn from its conditional given σ' under the
-    conjugate part of the prior. The Metropolis-Hastings ratio is then one of B̃eta functions.
+    conjugate part of the prior. The Metropolis-Hastings ratio is then one of B̃eta functions, which
+    are costly: of many clusters, random ones take part.
+
+    Under a conjugate prior the ratio does not depend on θ, nor on θ'. Then θ' is not drawn: σ moves
+    with θ integrated out, and the caller must draw θ from its conditional.
     """
     conjugate = prior.conjugate_part(data.limits)
     num_slots, num_items = centers.center.shape
@@ -79,24 +87,35 @@ def rearrange(
     membership = occupancy.membership
     is_small = len(membership.clusters) <= _MOST_ENTRIES
     num_moves = _MOVES_OF_ONE_POPULATION if num_slots == 1 and is_small else 1
-    b = nu + occupancy.counts + 1.0
+    num_chosen = min(num_slots, _MOST_REARRANGED)
 
     def move(carry: tuple[CenterSums, Array], key: Array) -> tuple[tuple[CenterSums, Array], None]:
         (center, sums), theta = carry
-        key_center, key_theta, key_accept = random.split(key, 3)
-        proposal = propose_rearrangement(key_center, center)
-        new_sums = code_sums(membership, data, inverse_ordering(proposal))
-        new_theta = sample_concentration(key_theta, nu_r + new_sums, b, data.limits)
-        change = (new_sums - sums).astype(float)
-        log_accept = log_beta_tilde_change(nu_r + sums, b, data.limits, change)
-        log_accept += prior.log_rest(new_theta, data.limits)
-        log_accept -= prior.log_rest(theta, data.limits)
+        key_own, key_center, key_theta = random.split(key, 3)
+        for_slots, uniforms = draw_together(random.uniform, key_own, (num_slots,), (num_chosen,))
+        order = jnp.where(occupancy.sizes > 0, for_slots, 1.0)
+        slots = jnp.argsort(order)[:num_chosen]
+        now = center[slots], sums[slots], theta[slots]
+        a, b = (nu_r + sums)[slots], (nu + occupancy.counts + 1.0)[slots]
+        proposal = propose_rearrangement(key_center, center[slots])
+        new_places = inverse_ordering(center.at[slots].set(proposal))
+        new_sums = code_sums(membership, data, new_places)[slots]
+        change = (new_sums - now[1]).astype(float)
+        log_accept, new_theta = log_beta_tilde_change(a, b, data.limits, change), now[2]
+        if not prior.is_conjugate:
+            new_theta = sample_concentration(key_theta, a + change, b, data.limits)
+            log_accept += prior.log_rest(new_theta, data.limits)
+            log_accept -= prior.log_rest(now[2], data.limits)
         accept_prob = jnp.exp(jnp.minimum(log_accept.sum(1), 0.0))
-        accepted = (random.uniform(key_accept, accept_prob.shape) < accept_prob)[:, None]
-        centers = CenterSums(
-            jnp.where(accepted, proposal, center), jnp.where(accepted, new_sums, sums)
+        accepted = (uniforms < accept_prob)[:, None]
+        new = (
+            x.at[slots].set(jnp.where(accepted, y, z))
+            for x, y, z in zip(
+                (center, sums, theta), (proposal, new_sums, new_theta), now, strict=True
+            )
         )
-        return (centers, jnp.where(accepted, new_theta, theta)), None
+        center, sums, theta = new
+        return (CenterSums(center, sums), theta), None
 
-    keys = random.split(key, num_moves)
+    keys = keys_of_loop(key, num_moves)
     return jax.lax.scan(move, (centers, theta), keys)[0]

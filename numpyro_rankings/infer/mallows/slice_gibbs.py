@@ -30,8 +30,9 @@ class SliceGibbs(MallowsGibbs):
     Chinese-restaurant weights of Figure 1 [1] (``assignment="sequential"``), or all at once given
     explicit shares of the clusters and slice variables [2, 3, 4] (``"parallel"``), which is far
     cheaper with many rankings. Centers move by the stagewise draw of Figure 2 as a
-    Metropolis-Hastings proposal (on its own it is not exact, contrary to Lemma 2) and by
-    reinsertions of single items. Concentrations are drawn exactly under the conjugate prior and by
+    Metropolis-Hastings proposal (on its own it is not exact, contrary to Lemma 2; of more than 64
+    items, for which it is never accepted, by swaps of neighbors instead) and by reinsertions of
+    single items. Concentrations are drawn exactly under the conjugate prior and by
     slice sampling under others.
 
     ``mcmc.get_samples()`` has ``assignments`` (D, N), integers in order of first use, ``center``
@@ -63,14 +64,15 @@ class SliceGibbs(MallowsGibbs):
         take longer from about 90 items with lists of 10, or 45 items with full lists. All others
         start at ``"nearest"``. An explicit ``"search"`` has at least 100 iterations.
     :param num_births: in parallel mode, the number of random rankings that a sweep also visits one
-        by one, each of which may open a cluster that fits it; by default N/100, at least 16 and at
-        most 256.
+        by one, each of which may open a cluster that fits it; by default N/500, at least 16 and at
+        most 256, and none for a finite mixture whose labels are integrated out by
+        ``num_marginal_steps``.
     :param num_center_updates: updates of (σ, θ) in a sweep, the paper's TGibbs.
     :param num_reinsertions: reinsertions before and after each stagewise draw.
     :param num_marginal_steps: Metropolis-Hastings steps in a sweep with the labels integrated out:
         of parameters and shares, splits and merges of the larger clusters. Where rankings times
         slots are few, Hamiltonian trajectories follow them. Without these moves chains agree only
-        where clusters are far apart. By default N, at least 10 and at most 3000; fewer with many
+        where clusters are far apart. By default 4 N, at least 10 and at most 2000; fewer with many
         distinct rankings, and none beyond 2^21 / slots.
     :param model: your own NumPyro model, in which the kernel is a block of
         :class:`numpyro.infer.Gibbs` (chain methods "sequential", "parallel" and ``jax.vmap``;
@@ -165,6 +167,14 @@ class SliceGibbs(MallowsGibbs):
         """Whether a sweep takes rankings whose rows are split over several devices."""
         return not self._is_block and (self._assignment == "parallel" or self.num_slots == 1)
 
+    def _births(self, now: MallowsMixture, inputs: SweepInputs) -> int:
+        """Return the number of rankings that a parallel sweep also visits one by one."""
+        if self._num_births is not None:
+            return self._num_births
+        if now.partition.num_components is not None and self._effort(now, inputs).num_steps > 0:
+            return 0  # those steps fill empty components
+        return int(np.clip(inputs.data.num_labels // 500, 16, 256))
+
     def _update_labels(
         self, key: Array, now: MallowsMixture, inputs: SweepInputs
     ) -> tuple[MallowsMixture, LabelReport]:
@@ -176,16 +186,16 @@ class SliceGibbs(MallowsGibbs):
         if now.partition.num_components == 1:
             return now, LabelReport(no, one)
         key_all, key_visits, key_theta, key_new, key_seats = random.split(key, 5)
-        overflow, num_rankings = no, inputs.data.num_labels
-        rankings = None  # all of them
+        overflow, rankings = no, None  # all of them
         if self._assignment == "parallel":
             now, overflow = update_labels_in_parallel(key_all, now, inputs)
-            num_births = self._num_births
-            if num_births is None:
-                num_births = int(np.clip(num_rankings // 100, 16, 256))
+            num_births = self._births(now, inputs)
             if num_births == 0:
                 return now, LabelReport(overflow, one)
-            rankings = random.randint(key_visits, (num_births,), 0, inputs.data.num_rankings)
+            number = jnp.asarray(inputs.data.num_rankings, jnp.uint32)
+            rankings = (random.bits(key_visits, (num_births,), jnp.uint32) % number).astype(
+                jnp.int32
+            )
         visits = draw_visits((key_theta, key_new), rankings, inputs.prior, inputs.data)
         seats, limits = seats_of(now, visits, inputs.data), inputs.data.limits
         seats = seat_one_by_one(key_seats, seats, visits, SLICE_WEIGHTS, now.partition, limits)

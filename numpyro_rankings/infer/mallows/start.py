@@ -80,9 +80,9 @@ class Search(NamedTuple):
 
 
 def num_iterations(num_rows: int, num_stages: int, num_components: int, num_items: int) -> int:
-    """Return 250 iterations per component, or fewer for large data."""
+    """Return 1,000 iterations per component, or fewer for large data."""
     cells = num_components * num_stages * (num_rows * num_stages + 1000 * num_items**2)
-    return min(250 * num_components, _MOST_CELLS // cells)
+    return min(1000 * num_components, _MOST_CELLS // cells)
 
 
 def search_mixture(

@@ -12,16 +12,21 @@ with β = α and κ = 0 for the Dirichlet process, and κ = α/K and a fixed siz
 mixture. One move without labels is
 
 1. :func:`choose_large_clusters`: draw m, which determines A, and draw the shares of A;
-2. a reversible move on shares and parameters, with this density as its target:
+2. a reversible move on shares and parameters, with this density times h(w) as its target:
    Metropolis-Hastings steps (``steps.py``) that change one cluster, trade the shares of two, split
-   one or merge two; or a Hamiltonian trajectory of all continuous parameters and all shares
-   (``trajectory.py``);
-3. :meth:`LargeClusters.draw_labels`: draw the labels of the rankings of A again.
+   one or merge two, in blocks in which all other clusters stay; or Hamiltonian trajectories of all
+   continuous parameters and the larger shares (``trajectory.py``);
+3. :meth:`LargeClusters.draw_labels`: draw the labels of the rankings of A again, M times.
 
-If some cluster then has fewer than m rankings, A would not be chosen from the new state, and the
-whole move is rejected. A has at most 32 clusters; if there are more, nothing moves. A trajectory is
-reversible, and so is a sequence of steps whose kinds are drawn independently; hence the whole move
-is reversible and leaves the posterior invariant.
+Labels are valid if each cluster of A has at least m of them; from others, A would not be chosen.
+Given shares and parameters they are valid with a probability Z, which :meth:`log_chance
+<LargeClusters.log_chance>` approximates by h. The number V of valid results among M estimates M Z
+without bias, so that the move is one of a pseudo-marginal sampler [4]: the current labels and M - 1
+further draws at the start count V' valid results, and the move is accepted with probability
+min(1, V h' / (V' h)), h' at the start. One of the valid results, chosen at random, gives the new
+labels. A has at most 32 clusters; if there are more, nothing moves. A trajectory is reversible, and
+so is a sequence of trajectories, or of steps or blocks whose kinds are drawn independently; hence
+the whole move is reversible and leaves the posterior invariant.
 
 A family of clusters supplies its likelihood, its prior and its proposals (``target.py``,
 ``Clusters``).
@@ -34,6 +39,8 @@ A family of clusters supplies its likelihood, its prior and its proposals (``tar
    reversible jump methods*, M. Stephens (Annals of Statistics, 2000): the same with the labels
    integrated out.
 3. *MCMC using Hamiltonian dynamics*, R. M. Neal (Handbook of MCMC, 2011).
+4. *The pseudo-marginal approach for efficient Monte Carlo computations*, C. Andrieu, G. O. Roberts
+   (Annals of Statistics, 2009).
 """
 
 import math
@@ -46,8 +53,8 @@ from jax import Array, random
 
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.mixture.target import Clusters, LargeClusters, Mixture, Target
-from numpyro_rankings.ops.loops import shared_bound
-from numpyro_rankings.ops.sampling import sample_log_gamma
+from numpyro_rankings.ops.loops import keys_of_loop, shared_bound
+from numpyro_rankings.ops.sampling import draw_together, sample_log_gamma
 from numpyro_rankings.ops.sums import count_by_label, sum_by_label
 
 _MOST_CLUSTERS = 32  # largest size of A; with more clusters the move is skipped
@@ -55,9 +62,13 @@ _MANY_CELLS = 2**21  # rows times slots; with more there are no steps by default
 # Limits of the work of the steps of one sweep: cells (rows times slots), and rows.
 _STEP_CELLS, _STEP_ROWS = 40_000_000, 4_000_000
 
+# Labels that a move draws at most, and how often it draws all of them.
+_TRIED_LABELS, _MOST_TRIES = 2**16, 32
+
 
 def choose_large_clusters(
-    keys: tuple[Array, Array],
+    uniform: Array,
+    key: Array,
     labels: Array,
     partition: PartitionPrior,
     row_index: Array | None,
@@ -67,16 +78,16 @@ def choose_large_clusters(
 ) -> LargeClusters:
     """Draw m, which determines A, and draw the shares of A given the labels.
 
-    :param keys: for m and for the shares.
+    :param uniform: a draw that becomes m.
+    :param key: for the shares.
     :param largest_minimum: m is at most this, by default N/200.
     """
-    key_minimum, key_shares = keys
     sizes = count_by_label(labels, num_slots)
     # m grows with N, because small clusters appear and disappear often. In a finite mixture m may
     # be 0, so that empty components belong to A
     largest = len(labels) // 200 if largest_minimum is None else largest_minimum
     least = 1 if partition.num_components is None else 0
-    minimum = _draw_minimum(key_minimum, max(math.isqrt(largest) - 1, least), max(largest, least))
+    minimum = _draw_minimum(uniform, max(math.isqrt(largest) - 1, least), max(largest, least))
     is_large = sizes >= minimum
     slots = _slots_for(is_large, sizes)
     active, sizes_there = is_large[slots], sizes[slots]
@@ -86,7 +97,7 @@ def choose_large_clusters(
         row_counts = sum_by_label(row_counts, row_index, num_rows)
     # about two standard deviations below m: a smaller share would rarely get m rankings again
     smallest_size = jnp.maximum(minimum - 2.0 * jnp.sqrt(minimum), 0.1 * minimum)
-    gammas = sample_log_gamma(key_shares, jnp.where(active, sizes_there, 1) + partition.kappa)
+    gammas = sample_log_gamma(key, jnp.where(active, sizes_there, 1) + partition.kappa)
     gammas = jnp.where(active, gammas, -jnp.inf)
     return LargeClusters(
         minimum=minimum,
@@ -101,10 +112,10 @@ def choose_large_clusters(
     )
 
 
-def _draw_minimum(key: Array, low: int, high: int) -> Array:
+def _draw_minimum(uniform: Array, low: int, high: int) -> Array:
     """Draw m from low to high, about uniformly in its logarithm."""
     log_range = math.log((high + 1.0) / (low + 0.5))
-    minimum = jnp.round((low + 0.5) * jnp.exp(random.uniform(key) * log_range) - 0.5)
+    minimum = jnp.round((low + 0.5) * jnp.exp(uniform * log_range) - 0.5)
     return minimum.astype(jnp.int32)
 
 
@@ -150,14 +161,19 @@ def move_without_labels(
         caller must replace.
     """
     row_index, num_rows = data.row_index, len(data.counts)
+    num_tries = min(max(_TRIED_LABELS // len(now[0]), 1), _MOST_TRIES)
 
     def one(now: tuple[Array, Any], of_move: tuple[Array, Array]) -> tuple[tuple, None]:
         key, which = of_move
         labels, parameters = now
         num_slots = len(jax.tree.leaves(parameters)[0])
-        key_minimum, key_shares, key_move, key_labels = random.split(key, 4)
+        key_own, key_shares, key_move, key_labels = random.split(key, 4)
+        for_minimum, for_accept, for_choice = draw_together(
+            random.uniform, key_own, (), (), (num_tries,)
+        )
         large = choose_large_clusters(
-            (key_minimum, key_shares),
+            for_minimum,
+            key_shares,
             labels,
             partition,
             row_index,
@@ -167,18 +183,53 @@ def move_without_labels(
         )
         clusters = clusters_of(large.slots)
         target, mixture = _mixture_of(large, partition, clusters, parameters, num_rows)
-        mixture = jax.lax.switch(which, moves, key_move, target, mixture)
-        new_labels, valid = large.draw_labels(
-            key_labels, labels, row_index, mixture.table, mixture.log_shares
+        start, mixture = mixture, jax.lax.switch(which, moves, key_move, target, mixture)
+        new_labels, log_ratio = _draw_valid_labels(
+            key_labels, for_choice, large, (labels, row_index), start, mixture
         )
+        possible = large.is_large.sum() <= len(large.slots)
+        possible &= jnp.all(~large.active | (large.log_shares >= large.lowest_log_share))
+        accepted = possible & (jnp.log(for_accept) < log_ratio)
         changed = (
             new_labels,
             jax.tree.map(lambda x, y: x.at[large.slots].set(y), parameters, mixture.parameters),
         )
-        return jax.tree.map(lambda a, b: jnp.where(valid, a, b), changed, now), None
+        return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), changed, now), None
 
-    each = random.split(key, len(moves)), jnp.arange(len(moves))
+    each = keys_of_loop(key, len(moves)), jnp.arange(len(moves))
     return jax.lax.scan(one, now, each)[0]
+
+
+def _draw_valid_labels(
+    key: Array,
+    for_choice: Array,
+    large: LargeClusters,
+    of_labels: tuple[Array, Array | None],
+    start: Mixture,
+    end: Mixture,
+) -> tuple[Array, Array]:
+    """Draw the labels M times at the end of a move, and M - 1 times at its start.
+
+    :param for_choice: M uniform draws, with which one of the valid results is chosen.
+    :param of_labels: labels before the move, and row of each ranking.
+    :return: valid labels, if there are any, and log V h' / (V' h).
+    """
+    num_tries = len(for_choice)
+    ends = [end] if num_tries == 1 else [end, start]
+    tables = jnp.stack([mixture.table for mixture in ends])
+    log_shares = jnp.stack([mixture.log_shares for mixture in ends])
+    of_one = jax.vmap(
+        lambda key, table, shares: large.draw_labels(key, *of_labels, table, shares),
+        (0, None, None),
+    )
+    keys = random.split(key, (len(ends), num_tries))
+    labels, valid = jax.vmap(of_one)(keys, tables, log_shares)
+    # the labels before the move are one of the results at the start
+    before = 1 + valid[1, 1:].sum() if num_tries > 1 else 1
+    chosen = jnp.argmax(jnp.where(valid[0], for_choice, -1.0))
+    log_ratio = jnp.log(valid[0].sum() / before)
+    log_ratio += large.log_chance(start.log_shares).sum() - large.log_chance(end.log_shares).sum()
+    return labels[0, chosen], log_ratio
 
 
 def _mixture_of(
@@ -232,6 +283,6 @@ def choose_effort(
     has_trajectories = cells * num_stages <= most_in_trajectory
     if requested is not None:
         return Effort(requested, has_trajectories)
-    most = min(max(num_rankings, 10), 3000)
+    most = min(max(4 * num_rankings, 10), 2000)
     most = min(_STEP_CELLS // cells, most_rows // num_rows, most)
     return Effort(0 if cells > _MANY_CELLS else most, has_trajectories)

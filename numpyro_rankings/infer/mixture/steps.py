@@ -3,20 +3,17 @@
 References are numbered as in ``label_free.py``.
 """
 
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, random
 
-from numpyro_rankings.infer.mixture.target import (
-    ClusterPair,
-    Kind,
-    Mixture,
-    StepDraw,
-    Target,
-    apply_change,
-    propose_change,
-)
+from numpyro_rankings.infer.mixture.target import Kind, Mixture, StepDraw, Target
+from numpyro_rankings.ops.sampling import draw_together
+
+_STEPS_OF_BLOCK = 8  # the two clusters should settle, and choosing them costs some steps
 
 
 def choose_kinds(uniforms: Array, kinds: np.ndarray) -> Array:
@@ -30,92 +27,178 @@ def log_uniform(uniforms: Array, low: Array | float, high: Array | float) -> Arr
     return low * jnp.exp(uniforms * jnp.log(high / low))
 
 
+def transform_uniforms(uniforms: Array) -> tuple[Array, Array, Array]:
+    """Return ``takes_second``, ``log_odds`` and ``log_uniform`` of steps, from (steps, 3)."""
+    of_second, of_share, of_decision = uniforms.T
+    return of_second < 0.5, jnp.log(of_share / (1.0 - of_share)), jnp.log(of_decision)
+
+
 def nth(mask: Array, n: Array) -> Array:
     """Return the index of the n-th true entry."""
     return jnp.argmax(jnp.cumsum(mask) > n)
 
 
-def choose_slots(
-    target: Target, log_shares: Array, kind: Kind, uniforms: Array
-) -> tuple[Array, Array, Array]:
-    """Choose clusters c and d of A; for a split, d is a free slot.
+class Block(NamedTuple):
+    """Two slots whose clusters change while all others stay.
 
-    :return: c, d, and whether there are such slots.
+    - **slots** - (2,); the second may be out of range, where it is not **usable**.
+    - **usable** - whether the second slot may hold a cluster, ().
+    - **others** - density of the rows under all other clusters, relative to the start, (rows,).
+    - **num_others** - number of these clusters, ().
     """
-    active = log_shares > -jnp.inf
-    number = active.sum()
+
+    slots: Array
+    usable: Array
+    others: Array
+    num_others: Array
+
+
+def choose_block(target: Target, now: Mixture, uniforms: Array) -> Block:
+    """Choose a cluster of A and a second one; in a process, half of the time a free slot instead.
+
+    :param uniforms: for the two slots, and for whether the second one is free, (3,).
+    """
+    free_chance = 0.5 if target.partition.num_components is None else 0.0
+    active = now.log_shares > -jnp.inf
+    free = ~active & ~target.large.small
+    number, num_free = active.sum(), free.sum()
     first = jnp.minimum((uniforms[0] * number).astype(jnp.int32), number - 1)
     second = jnp.minimum((uniforms[1] * (number - 1)).astype(jnp.int32), number - 2)
-    c, d = nth(active, first), nth(active, second + (second >= first))
-    free = ~active & ~target.large.small
-    # free slots that hold parameters are distinguishable, and a merge can free any of them, so a
-    # split chooses one uniformly
-    any_free = target.clusters.free_slots_hold_parameters
-    which = (uniforms[1] * free.sum()).astype(jnp.int32) if any_free else jnp.array(0)
-    d = jnp.where(kind.splits, nth(free, jnp.minimum(which, free.sum() - 1)), d)
-    possible = (number >= 1 + (kind.merges | kind.trades)) & (jnp.any(free) | ~kind.splits)
-    return c, d, possible
+    third = jnp.minimum((uniforms[1] * num_free).astype(jnp.int32), num_free - 1)
+    is_free = uniforms[2] < free_chance
+    other = jnp.where(is_free, nth(free, third), nth(active, second + (second >= first)))
+    usable = jnp.where(is_free, num_free > 0, number > 1)
+    slots = jnp.stack([nth(active, first), jnp.where(usable, other, len(active))])
+    shares = jnp.exp(now.log_shares).at[slots].set(0.0, mode="drop")
+    others = jnp.dot(shares, now.table, precision="highest")
+    return Block(slots, usable, others, jnp.sum(shares > 0))
 
 
-def pair_of(
-    slots: tuple[Array, Array, Array], log_shares: Array, kind: Kind, log_odds: Array
-) -> ClusterPair:
-    """Return the pair with its new shares: those of the log odds or, in a merge, their sum for c.
+class PairShares(NamedTuple):
+    """New shares of the two clusters of a block, and what a step needs to know of them.
 
-    :param slots: c, d, and whether there are such slots.
-    :param log_odds: of the new shares of c and d, for a split or a trade.
+    - **log_shares** - (2,).
+    - **possible** - whether there is such a step.
+    - **log_split** - log(s / k), with s the share of both clusters and k the number of all while
+      these are separate: the log ratio of the proposals, merge over split, without parameters.
+    - **log_jacobian** - of a trade.
     """
-    c, d, possible = slots
-    splits, merges, trades = kind
-    share_c, share_d = log_shares[c], log_shares[d]
-    both = jnp.where(splits, share_c, jnp.logaddexp(share_c, share_d))
-    new_c = jnp.where(trades | splits, both + jax.nn.log_sigmoid(log_odds), share_c)
-    new_d = jnp.where(trades | splits, both + jax.nn.log_sigmoid(-log_odds), share_d)
-    new_c, new_d = jnp.where(merges, both, new_c), jnp.where(merges, -jnp.inf, new_d)
-    return ClusterPair(
-        kind,
-        c,
-        d,
-        possible,
-        log_shares.at[d].set(new_d).at[c].set(new_c),
-        # the choice of c for a split, of c and d for a merge
-        both - jnp.log(jnp.sum(log_shares > -jnp.inf) + splits),
-        jnp.where(trades, new_c + new_d - share_c - share_d, 0.0),
+
+    log_shares: Array
+    possible: Array
+    log_split: Array
+    log_jacobian: Array
+
+
+def propose_shares(
+    block: Block, log_shares: Array, kind: Kind, second: Array, draw: StepDraw
+) -> PairShares:
+    """Propose shares of the clusters c and d of a block: a uniform split, a sum, or other odds.
+
+    A split and the merge that undoes it are steps of the same block. Two of k clusters are chosen
+    with probability 1/2 · 2 / (k (k - 1)); one of k - 1 clusters, with one of f free slots, with
+    probability 1/2 · 1 / ((k - 1) f). The f free slots are exchangeable, and a merge keeps c with
+    probability 1/2. A split draws the share of c uniformly. Together the ratio is s / k.
+
+    :param second: whether c is in the second slot.
+    """
+    both = jnp.logaddexp(log_shares[0], log_shares[1])
+    log_odds = log_shares[0] - log_shares[1] + draw.scale * draw.normals[-1]
+    log_odds = jnp.where(kind.splits, draw.log_odds, log_odds)
+    divided = both - jnp.logaddexp(0.0, jnp.array([-1.0, 1.0]) * log_odds)
+    is_c = (jnp.arange(2) == 1) == second
+    new = jnp.where(kind.trades | kind.splits, divided, log_shares)
+    new = jnp.where(kind.merges, jnp.where(is_c, both, -jnp.inf), new)
+    has_two = kind.splits | jnp.all(log_shares > -jnp.inf)
+    possible = jnp.where(kind.trades, has_two, block.usable | ~kind.splits)
+    log_split = both - jnp.log(block.num_others + 2.0)
+    log_jacobian = jnp.where(kind.trades, jnp.sum(new - log_shares), 0.0)
+    return PairShares(new, possible, log_split, log_jacobian)
+
+
+def step_in_block(target: Target, block: Block, now: Mixture, draw: StepDraw) -> Mixture:
+    """Make one Metropolis-Hastings step on a cluster c, or on both clusters of a block [1, 2].
+
+    :param now: the clusters of the block, and the density of the whole mixture.
+    """
+    has_two = jnp.all(now.log_shares > -jnp.inf)
+    resizes, trades = draw.kind
+    kind = Kind(splits=resizes & ~has_two, merges=resizes & has_two, trades=trades)
+    second = jnp.where(has_two, draw.takes_second, now.log_shares[1] > -jnp.inf)
+    shares = propose_shares(block, now.log_shares, kind, second, draw)
+
+    def of(second: Array) -> Any:
+        return jax.tree.map(lambda x: jnp.where(second, x[1], x[0]), now.parameters)
+
+    proposal = target.clusters.propose(of(second), of(~second), kind, draw)
+    changes_second = second ^ kind.splits
+    slot = jnp.where(changes_second, block.slots[1], block.slots[0])
+    row = target.row(proposal.parameters, slot)
+
+    def put(new: Array, old: Array) -> Array:
+        is_new = (jnp.arange(2) == 1) == changes_second
+        return jnp.where(is_new.reshape(2, *(1,) * new.ndim), new, old)
+
+    table = put(row, now.table)
+    weights = jnp.exp(shares.log_shares)
+    log_prior = target.clusters.log_prior(jax.tree.map(lambda x: x[None], proposal.parameters))[0]
+    new = Mixture(
+        jax.tree.map(put, proposal.parameters, now.parameters),
+        put(log_prior, now.log_priors),
+        shares.log_shares,
+        table,
+        block.others + weights[0] * table[0] + weights[1] * table[1],
+    )
+    log_accept = target.large.log_likelihood_ratio(new.density, now.density)
+    log_accept += target.log_prior(new.log_priors, new.log_shares)
+    log_accept -= target.log_prior(now.log_priors, now.log_shares)
+    log_split = shares.log_split - proposal.log_density
+    log_accept += jnp.where(kind.splits, log_split, jnp.where(kind.merges, -log_split, 0.0))
+    log_accept += proposal.log_jacobian + shares.log_jacobian
+    accepted = shares.possible & (draw.log_uniform < log_accept)
+    return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, now)
+
+
+def metropolis_steps(key: Array, target: Target, now: Mixture, draws: StepDraw) -> Mixture:
+    """Make steps one after another, in blocks that each change two slots only.
+
+    A step then costs the rows of two clusters instead of those of all.
+
+    :param draws: with a leading axis of steps; those that do not fill a block are left out.
+    """
+    of_block = min(_STEPS_OF_BLOCK, len(draws.scale))
+    num_blocks = len(draws.scale) // of_block
+    draws = jax.tree.map(
+        lambda x: x[: num_blocks * of_block].reshape(num_blocks, of_block, *x.shape[1:]), draws
     )
 
+    def make_block(now: Mixture, x: tuple[Array, StepDraw]) -> tuple[Mixture, None]:
+        uniforms, draws = x
+        block = choose_block(target, now, uniforms)
+        pair, _ = jax.lax.scan(
+            lambda pair, draw: (step_in_block(target, block, pair, draw), None),
+            _take(block, now),
+            draws,
+        )
+        return _put_back(block, now, pair), None
 
-def choose_pair(
-    target: Target, log_shares: Array, kind: Kind, uniforms: Array, log_odds_step: Array
-) -> ClusterPair:
-    """Choose two clusters and their new shares: other odds, a split of c's share, or the sum for c.
-
-    :param log_odds_step: change of the log odds in a trade; a split is uniform.
-    """
-    slots = c, d, _ = choose_slots(target, log_shares, kind, uniforms)
-    log_odds = log_shares[c] - log_shares[d] + log_odds_step
-    log_odds = jnp.where(kind.splits, jnp.log(uniforms[2] / (1 - uniforms[2])), log_odds)
-    return pair_of(slots, log_shares, kind, log_odds)
-
-
-def metropolis_step(target: Target, now: Mixture, draw: StepDraw) -> Mixture:
-    """Make one Metropolis-Hastings step on a cluster c, or on two clusters c and d [1, 2]."""
-    log_odds_step = draw.scale * draw.normals[-1]
-    pair = choose_pair(target, now.log_shares, draw.kind, draw.uniforms, log_odds_step)
-    splits, merges, _ = pair.kind
-    proposal = target.clusters.propose(now.parameters, pair, draw)
-    slots = jnp.where(splits, pair.d, pair.c)[None]
-    parameters = jax.tree.map(lambda x: x[None], proposal.parameters)
-    change, log_accept = propose_change(target, now, slots, parameters, pair.log_shares)
-    log_split = pair.log_split - proposal.log_density
-    log_accept += jnp.where(splits, log_split, jnp.where(merges, -log_split, 0.0))
-    log_accept += proposal.log_jacobian + pair.log_jacobian
-    accepted = pair.possible & (jnp.log(draw.uniforms[3]) < log_accept)
-    return apply_change(now, change, accepted)
+    (of_blocks,) = draw_together(random.uniform, key, (num_blocks, 3))
+    return jax.lax.scan(make_block, now, (of_blocks, draws))[0]
 
 
-def metropolis_steps(target: Target, now: Mixture, draws: StepDraw) -> Mixture:
-    """Make steps one after another.
+def _take(block: Block, now: Mixture) -> Mixture:
+    """Return the clusters of a block, with the density of the whole mixture."""
+    of_slots = now._asdict() | {"density": block.slots}
+    pair = Mixture(**jax.tree.map(lambda x: x[block.slots], of_slots))
+    there = block.usable | (jnp.arange(2) == 0)
+    log_shares = jnp.where(there, pair.log_shares, -jnp.inf)
+    return pair._replace(log_shares=log_shares, density=now.density)
 
-    :param draws: with a leading axis of steps.
-    """
-    return jax.lax.scan(lambda m, draw: (metropolis_step(target, m, draw), None), now, draws)[0]
+
+def _put_back(block: Block, now: Mixture, pair: Mixture) -> Mixture:
+    def put(x: Array, of_pair: Array) -> Array:
+        return x.at[block.slots].set(of_pair, mode="drop")
+
+    without = pair._replace(density=block.slots)
+    new = jax.tree.map(put, now._replace(density=block.slots), without)
+    return new._replace(density=pair.density)

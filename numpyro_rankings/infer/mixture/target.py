@@ -35,6 +35,8 @@ class Path(NamedTuple):
     - **rows** - maps a position to the probabilities of all rows in all slots, (W, rows), relative
       to the start.
     - **log_jacobian** - maps a position to the log Jacobian of the target's parameters.
+    - **information** - about how much a ranking of a cluster says about each of its entries: the
+      inverse of their variance.
     """
 
     position: Any
@@ -42,14 +44,11 @@ class Path(NamedTuple):
     parameters: Callable[[Any], Any]
     rows: Callable[[Any], Array]
     log_jacobian: Callable[[Any], Array]
+    information: float
 
 
 class Clusters(Protocol):
     """Likelihood, prior and proposals of a family, for the W slots that may be in A."""
-
-    @property
-    def free_slots_hold_parameters(self) -> bool:
-        """Whether free slots hold variables of the model, so that a split may take any of them."""
 
     def log_row(self, parameters: Any, slot: Array) -> Array:
         """Return the log probability of every row in one cluster, (rows,)."""
@@ -57,10 +56,10 @@ class Clusters(Protocol):
     def log_prior(self, parameters: Any) -> Array:
         """Return log β p(η_c) of several clusters, (W,), where β is 1 for a finite mixture."""
 
-    def propose(self, parameters: Any, pair: "ClusterPair", draw: "StepDraw") -> Proposal:
-        """Propose parameters for one cluster of the pair.
+    def propose(self, parent: Any, other: Any, kind: "Kind", draw: "StepDraw") -> Proposal:
+        """Propose parameters for the cluster c, or for a new one d.
 
-        :param parameters: of all slots.
+        :param parent: parameters of c, and **other**, of d.
         """
 
     def path(self, parameters: Any, active: Array, start: Array) -> Path:
@@ -94,7 +93,15 @@ class LargeClusters(NamedTuple):
         # rows outside A may have probability 0 in all of A, and their logarithms no gradient
         inside = self.row_counts > 0
         density, before = jnp.where(inside, density, 1.0), jnp.where(inside, before, 1.0)
-        return jnp.sum(self.row_counts * (jnp.log(density) - jnp.log(before)))
+        return jnp.sum(self.row_counts * jnp.log(density / before))
+
+    def log_chance(self, log_shares: Array) -> Array:
+        """Return about the log probability of at least m rankings in a cluster, 0 outside A."""
+        active = log_shares > -jnp.inf
+        size = self.row_counts.sum() * jnp.exp(jnp.where(active, log_shares, 0.0))
+        # the logistic distribution, with the mean and about the variance of a Poisson number
+        z = (size - self.minimum + 0.5) * 1.7 * jax.lax.rsqrt(size + 1e-3)
+        return jnp.where(active & (self.minimum > 0), -jax.nn.softplus(-z), 0.0)
 
     def start(self, log_table: Array) -> tuple[Array, Array]:
         """Return the log density of each row, (rows,), and its relative probability in each slot.
@@ -111,20 +118,16 @@ class LargeClusters(NamedTuple):
     def draw_labels(
         self, key: Array, labels: Array, row_index: Array | None, table: Array, log_shares: Array
     ) -> tuple[Array, Array]:
-        """Draw the labels of the rankings in A after a move.
+        """Draw the labels of the rankings in A.
 
-        :return: all labels, (N,), and whether the move is valid: A would be chosen from the new
-            state too.
+        :return: all labels, (N,), and whether they are valid: A would be chosen from them too.
         """
         log_weights = jnp.log(table) + log_shares[:, None]
         new_labels = self.slots[draw_labels(key, log_weights, row_index)]
         new_labels = jnp.where(self.inside, new_labels, labels)
         new_sizes = count_by_label(new_labels, len(self.is_large))
-        # the new sizes give the same A, and the reverse move is possible
         found = (new_sizes >= self.minimum)[self.slots] == (log_shares > -jnp.inf)
-        valid = jnp.all(found) & (self.is_large.sum() <= len(self.slots))
-        valid &= jnp.all(~self.active | (self.log_shares >= self.lowest_log_share))
-        return new_labels.astype(labels.dtype), valid
+        return new_labels.astype(labels.dtype), jnp.all(found)
 
 
 def relative(log_row: Array, start: Array) -> Array:
@@ -171,6 +174,7 @@ class Target(NamedTuple):
         """Return the log density without the likelihood."""
         active = log_shares > -jnp.inf
         each = log_priors + (self.partition.kappa - 1.0) * jnp.where(active, log_shares, 0.0)
+        each += self.large.log_chance(log_shares)
         too_small = jnp.any(active & (log_shares < self.large.lowest_log_share))
         return jnp.where(too_small, -jnp.inf, jnp.sum(jnp.where(active, each, 0.0)))
 
@@ -230,41 +234,29 @@ class Kind(NamedTuple):
     trades: Array
 
 
+class DrawnKind(NamedTuple):
+    """Whether a step trades the shares of two clusters, or **resizes** the mixture: it splits a
+    cluster if there is no second one, and merges the two otherwise. Else it changes a cluster."""
+
+    resizes: Array
+    trades: Array
+
+
 class StepDraw(NamedTuple):
     """Random numbers of a step.
 
     - **kind** - of the step.
-    - **uniforms** - for the first and the second cluster, the share of a split, and the decision.
+    - **takes_second** - whether c is the second of two clusters.
+    - **log_odds** - of the shares after a split, and **log_uniform**, for the decision.
     - **scale** - standard deviation of changes of parameters and of the log odds of shares.
     - **normals** - the last one is for the log odds of shares.
     - **family** - further random numbers, which the family defines.
     """
 
-    kind: Kind
-    uniforms: Array
+    kind: DrawnKind
+    takes_second: Array
+    log_odds: Array
+    log_uniform: Array
     scale: Array
     normals: Array
     family: Any
-
-
-class ClusterPair(NamedTuple):
-    """The clusters c and d of a step, and the shares after it.
-
-    - **kind** - of the step.
-    - **c**, **d** - slots; d is a free slot for a split.
-    - **possible** - whether there are such slots.
-    - **log_shares** - after the step, (W,).
-    - **log_split** - log(s / k), with s the share of c and d together, and k the number of clusters
-      while c and d are separate. It is the log ratio of the proposals, merge over split, without
-      their parameters: a merge chooses c and d out of k clusters, 1 / (k (k - 1)); a split chooses
-      c out of k - 1, and new shares uniformly, 1 / ((k - 1) s).
-    - **log_jacobian** - of a trade of shares.
-    """
-
-    kind: Kind
-    c: Array
-    d: Array
-    possible: Array
-    log_shares: Array
-    log_split: Array
-    log_jacobian: Array

@@ -5,6 +5,7 @@ from numpyro_rankings.infer.partition.collapsed import CollapsedGibbs
 from numpyro_rankings.infer.partition.cycle import Cycle
 from numpyro_rankings.infer.partition.permutation import PermutationGibbs
 from numpyro_rankings.infer.partition.split_merge import SplitMerge
+from numpyro_rankings.infer.partition.subclusters import SubclusterGibbs
 
 __all__ = [
     "CollapsedGibbs",
@@ -13,4 +14,5 @@ __all__ = [
     "PartitionKernel",
     "PermutationGibbs",
     "SplitMerge",
+    "SubclusterGibbs",
 ]

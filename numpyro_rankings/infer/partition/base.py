@@ -42,7 +42,6 @@ from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.sums import count_by_label
 
 _WEIGHT_OF_LAST = 0.1  # least weight of a warm-up sweep in the mean number of clusters
-STARTS = ("sequential", "one", "singletons")
 
 
 class PartitionState(NamedTuple):
@@ -122,6 +121,7 @@ class PartitionKernel(GibbsKernel):
     A subclass gives :meth:`_move`, which leaves the posterior of the labels given alpha invariant.
     """
 
+    starts: tuple[str, ...] = ("sequential", "one", "singletons")  # values of init
     has_decisions = False  # whether a sweep accepts or rejects, so that accept_prob is informative
 
     def __init__(
@@ -141,8 +141,8 @@ class PartitionKernel(GibbsKernel):
             raise ValueError(f"discount must be a number, at least 0 and less than 1: {discount!r}")
         check_scale("alpha", alpha)
         check_whole("max_clusters", max_clusters, 1)
-        if init not in STARTS:
-            raise ValueError(f"init is one of {STARTS}, got {init!r}")
+        if init not in self.starts:
+            raise ValueError(f"init is one of {self.starts}, got {init!r}")
         self._family, self._alpha, self._discount = family, alpha, float(discount)
         self._max_clusters, self._start = max_clusters, init
         self._is_block = model is not None
@@ -270,8 +270,12 @@ class PartitionKernel(GibbsKernel):
                 f"the prior of site {site!r} has max_clusters={prior.max_clusters}, the kernel "
                 f"{self._max_clusters}"
             )
+        self._check_prior(prior)
         discount = jnp.asarray(prior.discount, float)
         return PartitionPrior(jnp.asarray(prior.concentration, float), discount=discount)
+
+    def _check_prior(self, prior: ChineseRestaurantProcess) -> None:
+        """Raise ValueError if the kernel cannot handle such a prior of a user's model."""
 
     def _init(
         self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict
@@ -288,18 +292,22 @@ class PartitionKernel(GibbsKernel):
             self._check_dependents(z, site, args, kwargs, lambda _, fn: isinstance(fn, dist.Unit))
         if "assignments" in start:
             labels = jnp.asarray(start["assignments"], jnp.int32)
-        elif self._start == "one":
-            labels = z[site]
-        elif self._start == "singletons":
-            labels = jnp.arange(points.size, dtype=jnp.int32)
         else:
             given = Given(points, prior, self._family, self._max_clusters)
-            labels = predict_in_turn(key_labels, given)
+            labels = self._start_labels(key_labels, given)
         zero = jnp.zeros(())
         state = PartitionState(
             z, zero, zero + 1.0, jnp.array(False), rng_key, jnp.array(0), zero, jnp.array(0)
         )
         return self._write(state, Current(labels, prior, auxiliary, points))
+
+    def _start_labels(self, key: Array, given: Given) -> Array:
+        """Initial labels, (N,)."""
+        if self._start == "one":
+            return jnp.zeros(given.points.size, jnp.int32)
+        if self._start == "singletons":
+            return jnp.arange(given.points.size, dtype=jnp.int32)
+        return predict_in_turn(key, given)
 
     # -- sweep -----------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from jax import Array, random
 
 from numpyro_rankings.components.family import Family
 from numpyro_rankings.components.points import Points
+from numpyro_rankings.distributions import ChineseRestaurantProcess
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.partition.base import Move, PartitionKernel, PartitionState
 
@@ -81,6 +82,10 @@ class Cycle(PartitionKernel):
     def _check_size(self, size: int) -> None:
         for kernel in self._kernels:
             kernel._check_size(size)
+
+    def _check_prior(self, prior: ChineseRestaurantProcess) -> None:
+        for kernel in self._kernels:
+            kernel._check_prior(prior)
 
     def _check_warmup(self, num_warmup: int) -> None:
         for kernel in self._kernels:

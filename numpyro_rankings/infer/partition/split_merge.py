@@ -227,5 +227,5 @@ def _relabel(labels: Array, pair: _Pair, allocation: _Allocation, sizes: Array) 
     """Labels of the proposal: the second part, or the merged cluster, gets one label."""
     index = jnp.arange(labels.shape[0])
     moved = pair.others | (index == pair.first) | (index == pair.second)
-    slot = jnp.where(pair.splits, jnp.argmin(sizes > 0), labels[pair.first])
+    slot = jnp.where(pair.splits, jnp.argmin(sizes > 0).astype(labels.dtype), labels[pair.first])
     return jnp.where(moved & ~(allocation.in_first & pair.splits), slot, labels)

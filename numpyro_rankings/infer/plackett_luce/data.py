@@ -74,6 +74,8 @@ def log_likelihood_of(
         counts = set_counts(choices, *membership, num_clusters, num_items)
         masses = sum_as_pair(times_log(counts, *set_mass_pairs(weights, pool), largest=most))
         return subtract_pair(total, masses)
+    if len(membership.clusters) == data.num_labels:  # each entry is one ranking
+        most = 1
     counts = at_rows(choices.informative.T, membership.rows, 1) * membership.weights
     masses = stage_mass_pairs(choices, membership.rows, membership.clusters, weights, pool)
 

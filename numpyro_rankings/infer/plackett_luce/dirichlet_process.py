@@ -126,7 +126,7 @@ class DPPlackettLuceGibbs(PoolKernel):
     :param tau: inverse scale τ; only φ/τ matters.
     :param max_clusters: number of slots, for the clusters and those that a sweep tries.
     :param num_marginal_steps: Metropolis-Hastings steps in a sweep with the labels integrated out.
-        By default N, at least 10 and at most 3000; fewer with many distinct rankings.
+        By default 4 N, at least 10 and at most 2000; fewer with many distinct rankings.
     :param model: your own model, in which the kernel is a block of
         :class:`numpyro.infer.Gibbs` that owns the sites ``assignments``, ``weights``,
         ``unseen_weight``, ``total_weight``, ``root_weights`` and ``root_unseen_weight``. The model

@@ -79,8 +79,8 @@ class PlackettLuceGibbs(GibbsKernel):
     drawn from its own conditional. With K > 1 components all labels are drawn at once, given the
     shares of the components; weights and shares also move with the labels integrated out, by
     Metropolis-Hastings steps and, where rankings times components are few, by Hamiltonian
-    trajectories. A chain starts at the best of up to 20 optima of the likelihood that EM finds from
-    random rankings.
+    trajectories. A chain of a mixture starts at the best of four optima of the likelihood, each
+    found by EM with random changes, in samples if there are many rankings.
 
     Samples: ``weights`` (D, n), normalised, and ``log_joint``. With K > 1: ``weights`` (D, K, n),
     ``assignments`` (D, N), canonical, ``cluster_sizes`` (D, K), ``num_clusters``, ``alpha``,
@@ -95,7 +95,7 @@ class PlackettLuceGibbs(GibbsKernel):
     :param alpha: the shares of the components are symmetric Dirichlet(α/K); a number or a
         distribution.
     :param num_marginal_steps: Metropolis-Hastings steps in a sweep with the labels integrated out.
-        By default N, at least 10 and at most 3000; fewer with many distinct rankings.
+        By default 4 N, at least 10 and at most 2000; fewer with many distinct rankings.
     :param model: your own model, in which the kernel is a block of
         :class:`numpyro.infer.Gibbs`. Its site ``weights`` must be Dirichlet, with K > 1 in a plate
         of the components, and its site ``assignments`` a

@@ -23,9 +23,8 @@ import jax.numpy as jnp
 from jax import Array, random
 
 from numpyro_rankings.infer.mixture.membership import rows_of
-from numpyro_rankings.infer.mixture.steps import choose_slots, pair_of
+from numpyro_rankings.infer.mixture.steps import nth
 from numpyro_rankings.infer.mixture.target import (
-    Kind,
     Mixture,
     Target,
     apply_change,
@@ -33,6 +32,7 @@ from numpyro_rankings.infer.mixture.target import (
 )
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData
 from numpyro_rankings.infer.plackett_luce.target import WeightsClusters
+from numpyro_rankings.ops.sampling import draw_together
 
 # Steps of EM; the first ones see only some of many rows, because they need not be exact.
 _FIT_STEPS, _ROUGH_STEPS, _ENOUGH_ROWS = 12, 8, 512
@@ -68,8 +68,8 @@ def draw_fitted_splits(
     """Draw splits and merges, and two random rankings for each."""
     key_uniforms, key_normals = random.split(key)
     # few calls of the generator, each of which takes long to compile
-    uniforms = random.uniform(key_uniforms, (num_steps, 6 + 2 * num_items))
-    normals = random.normal(key_normals, (num_steps, 3 + 2 * num_items))
+    (uniforms,) = draw_together(random.uniform, key_uniforms, (num_steps, 6 + 2 * num_items))
+    (normals,) = draw_together(random.normal, key_normals, (num_steps, 3 + 2 * num_items))
     of_rows, of_kind, of_step, of_atoms = jnp.split(uniforms, [2, 3, 6], axis=1)
     rankings = (of_rows * data.num_rankings).astype(jnp.int32)
     rows = rows_of(jnp.minimum(rankings, data.num_rankings - 1), data.row_index)
@@ -239,13 +239,30 @@ def _fit_pair(
     return fit(clusters, start, start_shares, clusters.unseen[slots], chances)
 
 
+def _choose_slots(
+    target: Target, log_shares: Array, splits: Array, uniforms: Array
+) -> tuple[Array, Array, Array]:
+    """Choose a cluster c and a free slot d to split it into, or two clusters c and d to merge.
+
+    :return: c, d, and whether there are such slots.
+    """
+    active = log_shares > -jnp.inf
+    free = ~active & ~target.large.small
+    number = active.sum()
+    first = jnp.minimum((uniforms[0] * number).astype(jnp.int32), number - 1)
+    second = jnp.minimum((uniforms[1] * (number - 1)).astype(jnp.int32), number - 2)
+    # free slots hold variables of the model, and a merge can free any of them
+    which = jnp.minimum((uniforms[1] * free.sum()).astype(jnp.int32), free.sum() - 1)
+    other = jnp.where(splits, nth(free, which), nth(active, second + (second >= first)))
+    possible = jnp.where(splits, jnp.any(free), number > 1)
+    return nth(active, first), other, possible
+
+
 def fitted_split_or_merge(target: Target, now: Mixture, draw: FittedSplitDraw) -> Mixture:
     """Make a Metropolis-Hastings step that splits a cluster c into c and d, or merges them [1]."""
     clusters, splits = target.clusters, draw.splits
     assert isinstance(clusters, WeightsClusters)
-    kind = Kind(splits, ~splits, jnp.array(False))
-
-    c, d, possible = choose_slots(target, now.log_shares, kind, draw.uniforms)
+    c, d, possible = _choose_slots(target, now.log_shares, splits, draw.uniforms)
     slots = jnp.stack([c, d])
     old = _Two(now.parameters[slots], now.log_shares[slots], now.table[slots], now.density)
     forward_fit = _fit_pair(splits, old, target, slots, draw)
@@ -258,10 +275,16 @@ def fitted_split_or_merge(target: Target, now: Mixture, draw: FittedSplitDraw) -
     mean, scale = log_odds_around(forward_fit)
     log_odds = now.log_shares[c] - now.log_shares[d]
     log_odds = jnp.where(splits, mean + scale * draw.odds, log_odds)
-    pair = pair_of((c, d, possible), now.log_shares, kind, log_odds)
+    both = jnp.where(splits, now.log_shares[c], jnp.logaddexp(*now.log_shares[slots]))
+    divided = jnp.where(
+        splits,
+        both + jax.nn.log_sigmoid(jnp.array([1.0, -1.0]) * log_odds),
+        jnp.stack([both, -jnp.inf]),
+    )
+    log_shares = now.log_shares.at[slots].set(divided)
     weights = jnp.stack([new_c, jnp.where(splits, new_d, old.weights[1])])
-    change, log_accept = propose_change(target, now, slots, weights, pair.log_shares)
-    new = _Two(weights, pair.log_shares[slots], change.rows, change.density)
+    change, log_accept = propose_change(target, now, slots, weights, log_shares)
+    new = _Two(weights, divided, change.rows, change.density)
     reverse_fit = _fit_pair(~splits, new, target, slots, draw)
 
     def log_density_of_two(weights: Array, fitted: Fit) -> Array:
@@ -275,7 +298,10 @@ def fitted_split_or_merge(target: Target, now: Mixture, draw: FittedSplitDraw) -
     log_split -= log_density_of_two(weights, forward_fit)
     log_merge = log_density_of_two(old.weights, reverse_fit)
     log_merge -= log_density_of_one(weights[0], forward_fit)
-    log_accept += jnp.where(splits, log_split + pair.log_split, log_merge - pair.log_split)
+    # A merge chooses c and d out of k clusters, 1 / (k (k - 1)); a split one out of k - 1, and
+    # new shares whose sum is that of c.
+    log_pairs = both - jnp.log(jnp.sum(now.log_shares > -jnp.inf) + splits)
+    log_accept += jnp.where(splits, log_split + log_pairs, log_merge - log_pairs)
     possible &= jnp.abs(log_odds) < _MOST_LOG_ODDS
     accepted = possible & (jnp.log(draw.uniforms[2]) < log_accept)
     return apply_change(now, change, accepted)

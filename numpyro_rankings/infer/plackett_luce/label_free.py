@@ -19,9 +19,14 @@ from numpyro_rankings.infer.mixture.label_free import (
     move_without_labels,
 )
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
-from numpyro_rankings.infer.mixture.steps import choose_kinds, log_uniform, metropolis_steps
-from numpyro_rankings.infer.mixture.target import Kind, Mixture, StepDraw, Target
-from numpyro_rankings.infer.mixture.trajectory import move_along_trajectory
+from numpyro_rankings.infer.mixture.steps import (
+    choose_kinds,
+    log_uniform,
+    metropolis_steps,
+    transform_uniforms,
+)
+from numpyro_rankings.infer.mixture.target import DrawnKind, Mixture, StepDraw, Target
+from numpyro_rankings.infer.mixture.trajectory import move_along_trajectories
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData
 from numpyro_rankings.infer.plackett_luce.fitted_splits import (
     draw_fitted_splits,
@@ -29,10 +34,10 @@ from numpyro_rankings.infer.plackett_luce.fitted_splits import (
 )
 from numpyro_rankings.infer.plackett_luce.target import WeightsClusters, WeightsDraw, WeightsPrior
 from numpyro_rankings.ops.choices import Choices, can_be_designed, cells_if_tabled, design_if_small
+from numpyro_rankings.ops.sampling import draw_together
 
-# Kinds of steps; a split is as probable as a merge.
-_WEIGHTS, _SHARE, _SPLIT, _MERGE = range(4)
-_KINDS = np.array([_WEIGHTS] * 2 + [_SHARE] * 2 + [_SPLIT, _MERGE] * 2)
+_WEIGHTS, _SHARE, _RESIZE = range(3)  # kinds of steps
+_KINDS = np.array([_WEIGHTS] * 2 + [_SHARE] * 2 + [_RESIZE] * 3)
 _KINDS_OF_FIXED_NUMBER = _KINDS[:4]
 # Limits of the work of a sweep, with and without a table of rows and sets of items: for a
 # trajectory, rows times slots times stages; for all steps of a sweep, rows.
@@ -55,12 +60,12 @@ def draw_steps(
     """
     key_uniforms, key_normals = random.split(key)
     # few calls of the generator, each of which takes long to compile
-    uniforms = random.uniform(key_uniforms, (num_steps, 9 + 2 * num_items))
-    of_choices, of_step, of_flips, of_atoms = jnp.split(uniforms, [5, 9, 9 + num_items], axis=1)
+    (uniforms,) = draw_together(random.uniform, key_uniforms, (num_steps, 8 + 2 * num_items))
+    of_choices, of_step, of_flips, of_atoms = jnp.split(uniforms, [5, 8, 8 + num_items], axis=1)
     of_kind, of_item, of_moves, of_chance, of_scale = of_choices.T
     kind = choose_kinds(of_kind, kinds)
     # a new cluster is tried further away; a merge is the reverse of a split
-    splits_or_merges = kind >= _SPLIT
+    splits_or_merges = kind == _RESIZE
     item = jnp.minimum((of_item * num_items).astype(jnp.int32), num_items - 1)
     is_one = item[:, None] == jnp.arange(num_items)
     moves_all = of_moves < 0.5
@@ -75,10 +80,10 @@ def draw_steps(
         log_atoms=jnp.log(-jnp.log1p(-of_atoms) / prior.rate),
     )
     return StepDraw(
-        kind=Kind(kind == _SPLIT, kind == _MERGE, kind == _SHARE),
-        uniforms=of_step,
+        DrawnKind(splits_or_merges, kind == _SHARE),
+        *transform_uniforms(of_step),
         scale=log_uniform(of_scale, jnp.where(splits_or_merges, 0.3, 0.02), 2.0),
-        normals=random.normal(key_normals, (num_steps, num_items + 1)),
+        normals=draw_together(random.normal, key_normals, (num_steps, num_items + 1))[0],
         family=weights_draw,
     )
 
@@ -128,8 +133,9 @@ def move_weights_without_labels(
 
     def steps(key: Array, target: Target, mixture: Mixture) -> Mixture:
         kinds = _KINDS if is_process else _KINDS_OF_FIXED_NUMBER
-        draws = draw_steps(key, num_steps, num_items, kinds, prior)
-        return metropolis_steps(target, mixture, draws)
+        key_draws, key_blocks = random.split(key)
+        draws = draw_steps(key_draws, num_steps, num_items, kinds, prior)
+        return metropolis_steps(key_blocks, target, mixture, draws)
 
     def fitted_splits(key: Array, target: Target, mixture: Mixture) -> Mixture:
         number = min(max(num_steps // _STEPS_A_FITTED_SPLIT, 1), _MOST_FITTED_SPLITS)
@@ -142,7 +148,7 @@ def move_weights_without_labels(
     if is_process:
         moves.append(fitted_splits)
     if effort.has_trajectories:
-        moves.append(move_along_trajectory)
+        moves.append(move_along_trajectories)
     log_beta = jnp.log(partition.alpha) if is_process else 0.0
     cells = cells_if_tabled(choices, num_items)
     design = design_if_small(choices, num_items, now.log_weights.dtype)

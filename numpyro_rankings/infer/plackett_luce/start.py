@@ -1,4 +1,10 @@
-"""Where the chains of a Plackett–Luce mixture start: the best of some optima of EM."""
+"""Where the chains of a Plackett–Luce mixture start: near a good optimum of the likelihood.
+
+**References**
+
+1. *Random swap EM algorithm for Gaussian mixture models*, Q. Zhao, V. Hautamäki, I. Kärkkäinen,
+   P. Fränti (Pattern Recognition Letters, 2012).
+"""
 
 import jax
 import jax.numpy as jnp
@@ -11,54 +17,109 @@ from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData
 from numpyro_rankings.infer.plackett_luce.waiting_times import normalise, sum_times_in_play
 from numpyro_rankings.ops.choices import log_choice_likelihoods, times_chosen
 
-_START_ITERATIONS = 200  # of EM, before the first sweep
-_MOST_STARTS, _MOST_CELLS = 20, 4_000_000_000  # limits: starts; cells evaluated by all starts
+_SHORT, _LONG, _ON_ALL = 20, 200, 30  # iterations of EM: after a swap, after a search, on all data
+_SEARCHES, _MOST_SWAPS = 4, 100
+_MOST_CELLS = 1_000_000_000  # choices times components that the searches see, and all data
+_SOME = 2500  # rankings that a search sees
 _SEED_BOOST = 1.0  # log weight for each place of a seed ranking
+
+Mixture = tuple[Array, Array]  # weights (K, n) and log shares (K,)
 
 
 def start_mixture(
     key: Array, data: PlackettLuceData, slots: int, num_items: int
 ) -> tuple[Array, Array]:
-    """Return labels and weights at the best of several optima that EM finds."""
-    num_rows, num_stages = data.choices.orderings.shape
-    cells = slots * num_rows * num_stages * _START_ITERATIONS
-    starts = 1 if slots == 1 else min(max(_MOST_CELLS // cells, 1), _MOST_STARTS)
+    """Return labels and weights near the best of some optima of the likelihood.
 
-    def climb(key: Array) -> tuple[Array, Array]:
-        seeds = normalise(_around_rankings(key, data, slots, num_items))
-        mixture = seeds, jnp.full(slots, -np.log(slots))
-
-        def step(mixture: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
-            return _expectation_maximization(*mixture, data), None
-
-        return jax.lax.scan(step, mixture, None, length=_START_ITERATIONS)[0]
-
-    def log_table(weights: Array, log_shares: Array) -> Array:
-        table = log_choice_likelihoods(data.choices, weights, None, jnp.array(slots))
-        return table + log_shares[:, None]
-
-    def keep_better(best: tuple, key: Array) -> tuple[tuple, None]:
-        mixture = climb(key)
-        score = jnp.sum(data.counts * jax.nn.logsumexp(log_table(*mixture), axis=0))
-        better = score > best[0]
-        return jax.tree.map(lambda a, b: jnp.where(better, a, b), (score, *mixture), best), None
-
+    Each is found by a search. If there are many rankings, a search sees a sample of them, and some
+    iterations of EM on all follow.
+    """
     key_labels, key = random.split(key)
-    nothing = jnp.array(-jnp.inf), jnp.full((slots, num_items), 1.0 / num_items), jnp.zeros(slots)
-    (_, *mixture), _ = jax.lax.scan(keep_better, nothing, random.split(key, starts))
-    return draw_labels(key_labels, log_table(*mixture), data.row_index), mixture[0]
+    number = _SEARCHES if slots > 1 else 1
+    on_all = max(1, min(_MOST_CELLS // (number * _cells(data, slots)), _ON_ALL))
+
+    def find(key: Array) -> tuple[Array, Mixture]:
+        key_some, key = random.split(key)
+        some = _draw_rankings(key_some, data)
+        mixture = _search(key, some, slots, num_items)
+        return _climb(mixture, data, 0 if some is data else on_all)
+
+    def keep_better(best: tuple[Array, Mixture], key: Array) -> tuple[tuple[Array, Mixture], None]:
+        return _better(find(key), best), None
+
+    first, *others = random.split(key, number)
+    best = find(first)
+    if others:
+        best, _ = jax.lax.scan(keep_better, best, jnp.stack(others))
+    mixture = best[1]
+    return draw_labels(key_labels, _log_table(mixture, data), data.row_index), mixture[0]
 
 
-def _expectation_maximization(
-    weights: Array, log_shares: Array, data: PlackettLuceData
-) -> tuple[Array, Array]:
+def _search(key: Array, data: PlackettLuceData, slots: int, num_items: int) -> Mixture:
+    """Search for an optimum by random swaps [1].
+
+    Each moves a component to a random ranking. Some iterations of EM follow, and the result is kept
+    if the likelihood has grown.
+    """
+    cells = _SEARCHES * _SHORT * _cells(data, slots)
+    swaps = max(1, min(_MOST_CELLS // cells, _MOST_SWAPS)) if slots > 1 else 0
+
+    def swap(best: tuple[Array, Mixture], key: Array) -> tuple[tuple[Array, Mixture], None]:
+        key_which, key_seed = random.split(key)
+        weights, log_shares = best[1]
+        c = random.randint(key_which, (), 0, slots)
+        seed = normalise(_around_rankings(key_seed, data, 1, num_items))[0]
+        log_shares = jax.nn.log_softmax(log_shares.at[c].set(-np.log(slots)))
+        return _better(_climb((weights.at[c].set(seed), log_shares), data, _SHORT), best), None
+
+    key_seeds, key = random.split(key)
+    seeds = normalise(_around_rankings(key_seeds, data, slots, num_items))
+    best = _climb((seeds, jnp.full(slots, -np.log(slots))), data, _SHORT)
+    best, _ = jax.lax.scan(swap, best, random.split(key, swaps))
+    return _climb(best[1], data, _LONG)[1]
+
+
+def _draw_rankings(key: Array, data: PlackettLuceData) -> PlackettLuceData:
+    """Draw a sample of the rankings, with replacement, unless the distinct ones are few."""
+    if len(data.counts) <= _SOME:
+        return data
+    rows = rows_of(random.randint(key, (_SOME,), 0, data.num_rankings), data.row_index)
+    choices = jax.tree.map(lambda x: x[rows], data.choices)
+    return PlackettLuceData(choices, jnp.ones(_SOME, jnp.int32), None)
+
+
+def _cells(data: PlackettLuceData, slots: int) -> int:
+    return slots * data.choices.orderings.size
+
+
+def _climb(mixture: Mixture, data: PlackettLuceData, iterations: int) -> tuple[Array, Mixture]:
+    """Make iterations of EM; return the log likelihood, and the mixture."""
+
+    def step(mixture: Mixture, _: None) -> tuple[Mixture, None]:
+        return _expectation_maximization(*mixture, data), None
+
+    mixture, _ = jax.lax.scan(step, mixture, None, length=iterations)
+    return jnp.sum(data.counts * jax.nn.logsumexp(_log_table(mixture, data), axis=0)), mixture
+
+
+def _better(a: tuple[Array, Mixture], b: tuple[Array, Mixture]) -> tuple[Array, Mixture]:
+    return jax.tree.map(lambda x, y: jnp.where(a[0] > b[0], x, y), a, b)
+
+
+def _log_table(mixture: Mixture, data: PlackettLuceData) -> Array:
+    """Return log share plus log likelihood of every row in every component, (K, rows)."""
+    weights, log_shares = mixture
+    table = log_choice_likelihoods(data.choices, weights, None, jnp.array(len(weights)))
+    return table + log_shares[:, None]
+
+
+def _expectation_maximization(weights: Array, log_shares: Array, data: PlackettLuceData) -> Mixture:
     """Make one step of EM, whose M-step is one of Hunter's MM steps.
 
     Every item and component counts once more than it occurs, so that no weight is 0.
     """
-    num_components, num_items = weights.shape
-    table = log_choice_likelihoods(data.choices, weights, None, jnp.array(num_components))
-    chances = jax.nn.softmax(table + log_shares[:, None], axis=0) * data.counts
+    num_items = weights.shape[1]
+    chances = jax.nn.softmax(_log_table((weights, log_shares), data), axis=0) * data.counts
 
     def one(component: tuple[Array, Array]) -> Array:
         chances, weights = component

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import gammaln
 
-from numpyro_rankings.infer.mixture.target import ClusterPair, Path, Proposal, StepDraw, relative
+from numpyro_rankings.infer.mixture.target import Kind, Path, Proposal, StepDraw, relative
 from numpyro_rankings.ops.choices import (
     Choices,
     counts_of_cells,
@@ -120,10 +120,6 @@ class WeightsClusters(NamedTuple):
     cells: Array | None
     design: Array | None
 
-    @property
-    def free_slots_hold_parameters(self) -> bool:
-        return True
-
     def log_row(self, parameters: Array, slot: Array) -> Array:
         return self.log_row_of(parameters, self.unseen[slot])
 
@@ -137,18 +133,17 @@ class WeightsClusters(NamedTuple):
     def log_prior(self, parameters: Array) -> Array:
         return self.prior.log_density(parameters) + self.log_beta
 
-    def propose(self, parameters: Array, pair: ClusterPair, draw: StepDraw) -> Proposal:
+    def propose(self, parent: Array, other: Array, kind: Kind, draw: StepDraw) -> Proposal:
         """Propose weights around those of c; in a merge, evaluate those of d around c."""
-        splits, merges, trades = pair.kind
+        splits, merges, trades = kind
         of_family: WeightsDraw = draw.family
-        parent = parameters[pair.c]
         is_atom = parent > -jnp.inf
         change = draw.scale * draw.normals[:-1]
         offspring = jnp.where(is_atom, parent + change, of_family.log_atoms)
         offspring = jnp.where(is_atom ^ of_family.flips, offspring, -jnp.inf)
         changed = jnp.where(of_family.moves, parent + change, parent)
         log_weights = jnp.where(splits, offspring, jnp.where(trades | merges, parent, changed))
-        of_pair = jnp.where(merges, parameters[pair.d], offspring)
+        of_pair = jnp.where(merges, other, offspring)
         chance = of_family.flip_chance
         log_density = log_offspring(of_pair, parent, draw.scale, chance, self.prior.rate)
         # the target is a density of log weights, in which the steps are normal: no Jacobian
@@ -170,6 +165,7 @@ class WeightsClusters(NamedTuple):
             parameters=log_weights,
             rows=lambda position: jax.vmap(row)(log_weights(position), self.unseen),
             log_jacobian=lambda position: jnp.zeros(()),
+            information=self.choices.orderings.shape[1] / len(parameters[0]),
         )
 
     def slope(self, log_weights: Array, unseen: Array, amounts: Array) -> tuple[Array, Array]:

@@ -18,6 +18,7 @@ from numpyro_rankings.infer.mallows.centers import (
     reinsert_items,
     sample_center_stagewise,
     shuffle_unlisted,
+    swap_neighbors,
     update_centers,
 )
 from numpyro_rankings.infer.mallows.data import MallowsData, code_sums, occupancy_of, stage_counts
@@ -120,6 +121,7 @@ def paper_update(*args):
 
 MOVES = {
     "update": (whole_update, 12),
+    "swaps": (lambda key, center, costs, *_: swap_neighbors(key, center, costs, 2), 40),
     "reinsertion": (lambda key, center, costs, *_: reinsert_items(key, center, costs, 1), 60),
     "stagewise": (
         lambda key, center, costs, *_: sample_center_stagewise(key, center, costs)[0],
@@ -184,8 +186,13 @@ def test_batches_of_slots(monkeypatch):
             assert distance < tolerance(p, 8_000), (kind, slot)
 
 
-def test_sparse_lists_of_eight_items():
-    """Places of every item, most of them never listed."""
+@pytest.mark.parametrize("swaps", [False, True])
+def test_sparse_lists_of_eight_items(swaps, monkeypatch, request):
+    """Places of every item, most of them never listed; with swaps, as of many items."""
+    if swaps:
+        monkeypatch.setattr("numpyro_rankings.infer.mallows.centers._MOST_STAGEWISE", 4)
+        chains_of.cache_clear()
+        request.addfinalizer(chains_of.cache_clear)
     lists, theta = [(3, 1), (5,), (3, 6, 0), (1, 3, 5)], (1.1, 0.6, 0.3)
     centers, p = exact_posterior(lists, theta, 8)
     places = np.argsort(centers, axis=1)

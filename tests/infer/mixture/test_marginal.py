@@ -11,6 +11,7 @@ from helpers.enumeration import MallowsPosterior, discrepancies, lah, log_partit
 from scipy import special, stats
 
 from numpyro_rankings import Rankings
+from numpyro_rankings.distributions import GeneralizedMallows
 from numpyro_rankings.infer import SliceGibbs
 from numpyro_rankings.infer.mallows.concentrations import Conjugate, PerStage, Tied
 from numpyro_rankings.infer.mallows.data import as_mallows_data
@@ -20,13 +21,24 @@ from numpyro_rankings.infer.mallows.label_free import (
     draw_steps,
     move_mallows_without_labels,
 )
+from numpyro_rankings.infer.mixture import label_free
 from numpyro_rankings.infer.mixture import trajectory as trajectories
 from numpyro_rankings.infer.mixture.label_free import Effort, choose_large_clusters
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
-from numpyro_rankings.infer.mixture.steps import choose_pair
-from numpyro_rankings.infer.mixture.target import ClusterPair, Kind, Mixture, Target
-from numpyro_rankings.infer.mixture.trajectory import move_along_trajectory
+from numpyro_rankings.infer.mixture.steps import choose_block, propose_shares
+from numpyro_rankings.infer.mixture.target import (
+    Kind,
+    LargeClusters,
+    Mixture,
+    Path,
+    StepDraw,
+    Target,
+)
+from numpyro_rankings.infer.mixture.trajectory import (
+    move_along_trajectories,
+    move_along_trajectory,
+)
 from numpyro_rankings.infer.plackett_luce.data import as_data
 from numpyro_rankings.infer.plackett_luce.fitted_splits import (
     Around,
@@ -79,9 +91,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) for n in CASES])
-def test_posterior_by_enumeration(name):
+@pytest.mark.slow
+@pytest.mark.parametrize("num_tries", [1, 3, 32])
+@pytest.mark.parametrize("name", CASES)
+def test_posterior_by_enumeration(name, num_tries, monkeypatch):
     """No other update: splits, merges, shares and parameters alone, m = 1 or 2."""
+    monkeypatch.setattr("numpyro_rankings.infer.mixture.label_free._MOST_TRIES", num_tries)
     prior, log_prior, alpha, num_components, tied = CASES[name]
     rankings = Rankings.from_orderings(RANKINGS, num_items=4)
     data, effort = as_mallows_data(rankings), Effort(20, has_trajectories=True)
@@ -149,21 +164,17 @@ def test_rearrangements_have_the_density_that_is_used(kind):
     assert np.all(np.abs(found - probs.mean(0)) < 5 * error)
 
 
-def pair_of_first_two(name):
-    """A split of the cluster in slot 0 into slot 1, or their merger."""
-    kind = Kind(*(jnp.array(name == one) for one in ("split", "merge", "trade")))
-    zero = jnp.zeros(())
-    return ClusterPair(kind, jnp.array(0), jnp.array(1), jnp.array(True), jnp.zeros(2), zero, zero)
+def kind_of(name):
+    return Kind(*(jnp.array(name == one) for one in ("split", "merge", "trade")))
 
 
-def proposals_of(clusters, parameters, draws):
-    """Proposals of splits of the first cluster, and of mergers with what the splits proposed."""
+def proposals_of(clusters, parent, draws):
+    """Proposals of splits of a cluster, and of mergers with what the splits proposed."""
 
     def merge(draw, offspring):
-        both = jax.tree.map(lambda x, y: x.at[1].set(y), parameters, offspring)
-        return clusters.propose(both, pair_of_first_two("merge"), draw)
+        return clusters.propose(parent, offspring, kind_of("merge"), draw)
 
-    split = jax.vmap(lambda draw: clusters.propose(parameters, pair_of_first_two("split"), draw))
+    split = jax.vmap(lambda draw: clusters.propose(parent, parent, kind_of("split"), draw))
     proposals = split(draws)
     return proposals, jax.vmap(merge)(draws, proposals.parameters)
 
@@ -173,9 +184,7 @@ def test_new_mallows_clusters_have_the_density_that_is_used():
     data = as_mallows_data(Rankings.from_orderings([[0, 1, 2, 3]], num_items=4))
     clusters = MallowsClusters(data, PerStage(GAMMA), jnp.zeros(()))
     center, theta = np.array([2, 0, 3, 1]), np.array([0.5, 1.0, 2.0])
-    parameters = MallowsParameters(
-        jnp.tile(jnp.asarray(center, jnp.int32), (2, 1)), jnp.tile(jnp.asarray(theta), (2, 1))
-    )
+    parameters = MallowsParameters(jnp.asarray(center, jnp.int32), jnp.asarray(theta, jnp.float32))
     draws = draw_steps(jax.random.key(1), 5000, (4, 3), np.array([4]), False)
     proposals, mergers = proposals_of(clusters, parameters, draws)
     centers, thetas = (np.asarray(x, np.float64) for x in proposals.parameters)
@@ -192,14 +201,34 @@ def test_new_mallows_clusters_have_the_density_that_is_used():
     np.testing.assert_allclose(mergers.log_density, expected, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("tied", (False, True))
+def test_trajectories_of_mallows_clusters_have_the_likelihood_of_the_steps(tied):
+    """Of lists of several lengths, and as the distribution of the rankings has it."""
+    lists = [[0, 1, 2, 3], [3], [2, 0], [1, 3, 0]]
+    data = as_mallows_data(Rankings.from_orderings(lists, num_items=5))
+    prior = (Tied if tied else PerStage)(GAMMA)
+    clusters = MallowsClusters(data, prior, jnp.zeros(()))
+    centers = jnp.array([[0, 1, 2, 3, 4], [4, 2, 3, 0, 1], [1, 0, 4, 3, 2]], jnp.int32)
+    theta = jnp.array([[0.3, 1.0, 2.0, 0.1], [1.5, 0.7, 0.2, 3.0], [1.0, 1.0, 1.0, 1.0]])
+    theta = jnp.broadcast_to(theta[:, :1], theta.shape) if tied else theta
+    start = jnp.array([-3.0, -1.0, -2.0, 0.5])
+    parameters = MallowsParameters(centers, theta)
+    path = clusters.path(parameters, jnp.ones(3, bool), start)
+    found = np.log(path.rows(path.position)) + start
+    of_steps = jax.vmap(clusters.log_row)(parameters, jnp.arange(3))
+    np.testing.assert_allclose(found, of_steps, rtol=1e-5, atol=1e-5)
+    model = GeneralizedMallows(centers[:, None], theta[:, None])
+    np.testing.assert_allclose(found, model.log_prob(data.orderings), rtol=1e-5, atol=1e-5)
+
+
 def test_new_weights_have_the_density_that_is_used():
     """An atom stays and moves, or disappears; an item that is no atom may become one."""
     rate, size = TAU + float(SCALES.phi), 20_000
     prior = PittWalkerWeights(jnp.asarray(ROOT), SCALES.phi, TAU)
     clusters = WeightsClusters(jnp.ones(2), prior, 0.0, None, None, None)
-    parameters = jnp.array([[0.4, -jnp.inf], [0.0, 0.0]])
+    parameters = jnp.array([0.4, -jnp.inf])
     draws = draw_weight_steps(jax.random.key(2), size, 2, np.array([2]), prior)
-    assert bool(jnp.all(draws.kind.splits))
+    assert bool(jnp.all(draws.kind.resizes))
     proposals, mergers = proposals_of(clusters, parameters, draws)
     log_weights = np.asarray(proposals.parameters, np.float64)
     scale = np.asarray(draws.scale, np.float64)
@@ -331,75 +360,127 @@ def test_forms_of_the_likelihood_agree_and_have_its_slope():
         assert np.all((np.asarray(without) < -1e20) == [1 in one for one in lists])
 
 
-class AnyClusters:
-    """Clusters of which only the shares matter."""
+def a_block(log_shares, num_free, uniforms, num_components=None):
+    """The block that is chosen where clusters have these shares, and as many slots are free."""
+    labels = jnp.arange(len(log_shares), dtype=jnp.int32)
+    partition = PartitionPrior(jnp.float32(1.3), num_components)
+    slots = len(log_shares) + num_free
+    key = jax.random.key(3)
+    large = choose_large_clusters(0.5, key, labels, partition, None, len(labels), slots, 0)
+    target = Target(large, partition, None, jnp.zeros(len(labels)))
+    log_shares = jnp.append(jnp.asarray(log_shares), jnp.full(num_free, -jnp.inf))
+    table = jnp.zeros((slots, len(labels)))
+    now = Mixture(None, jnp.zeros(slots), log_shares, table, jnp.ones(len(labels)))
+    return choose_block(target, now, jnp.asarray(uniforms))
 
-    def __init__(self, free_slots_hold_parameters):
-        self.free_slots_hold_parameters = free_slots_hold_parameters
+
+def test_blocks_take_two_clusters_or_one_and_a_free_slot():
+    log_shares = np.log([0.5, 0.3, 0.2])
+    assert a_block(log_shares, 2, [0.4, 0.9, 0.8]).slots.tolist() == [1, 2]
+    last = a_block(log_shares, 2, [0.4, 0.9, 0.2])  # 0.9 is in the upper half of two free slots
+    assert last.slots.tolist() == [1, 4] and last.usable and last.num_others == 2
+    assert a_block(log_shares, 2, [0.4, 0.1, 0.2]).slots.tolist() == [1, 3]
+    assert not a_block(log_shares, 0, [0.4, 0.9, 0.2]).usable
+    assert not a_block(log_shares[:1], 2, [0.4, 0.9, 0.8]).usable
+    # a finite mixture has no free slots
+    assert a_block(log_shares, 0, [0.4, 0.9, 0.2], 3).slots.tolist() == [1, 2]
 
 
 def test_shares_of_a_pair():
     """What becomes of the shares, and by how much a volume of them changes."""
-    labels, rows = jnp.array([0, 0, 0, 1, 1, 2], jnp.int32), jnp.arange(6)
-    partition = PartitionPrior(jnp.float32(1.3), None)
-    keys = jax.random.split(jax.random.key(3))
-    large = choose_large_clusters(keys, labels, partition, rows, 6, 5, 0)
-    target = Target(large, partition, AnyClusters(False), jnp.zeros(6))
-    assert large.active.tolist() == [True] * 3 + [False] * 2
-    shares, uniforms = np.exp(large.log_shares), jnp.array([0.4, 0.9, 0.3])
-    assert shares.sum() == pytest.approx(1.0)
+    block = a_block(np.log([0.5, 0.3, 0.2]), 2, [0.4, 0.9, 0.8])
+    shares = np.array([0.3, 0.2])
 
-    def pair(log_odds_step, kind, target=target):
-        kind = Kind(*(jnp.array(kind == name) for name in ("split", "merge", "trade")))
-        return choose_pair(target, large.log_shares, kind, uniforms, log_odds_step)
+    def propose(name, step=0.0, log_odds=0.0, now=shares, second=True):
+        draw = StepDraw(
+            *(None, None, jnp.float32(log_odds), None, 1.0, jnp.array([step], jnp.float32), None)
+        )
+        return propose_shares(
+            block, jnp.log(jnp.asarray(now, jnp.float32)), kind_of(name), jnp.array(second), draw
+        )
 
-    def share_c(step):
-        one = pair(step, "trade")
-        return jnp.exp(one.log_shares[one.c])
-
-    traded = pair(0.7, "trade")
-    c, d = int(traded.c), int(traded.d)
-    assert c == 1 and d in (0, 2) and traded.possible
+    traded = propose("trade", 0.7)
     new = np.exp(traded.log_shares)
-    assert new[[c, d]].sum() == pytest.approx(shares[[c, d]].sum(), rel=1e-5)
-    log_odds = np.log(new[c] / new[d]) - np.log(shares[c] / shares[d])
-    assert log_odds == pytest.approx(0.7, rel=1e-4)
+    assert traded.possible and new.sum() == pytest.approx(0.5, rel=1e-5)
+    assert np.log(new[0] / new[1]) - np.log(1.5) == pytest.approx(0.7, rel=1e-4)
     # the step is uniform in the log odds: by how much more share there is to one of these
-    jacobian = jnp.log(jax.grad(share_c)(0.7) / jax.grad(share_c)(0.0))
-    assert traded.log_jacobian == pytest.approx(float(jacobian), rel=1e-4)
-    last = pair(0.0, "split", target._replace(clusters=AnyClusters(True)))
-    assert int(last.d) == 4  # the free slots are 3 and 4, and 0.9 is in the upper half
-    split, merged = pair(0.0, "split"), pair(0.0, "merge")
-    assert int(split.d) == 3 and split.log_jacobian == merged.log_jacobian == 0.0
-    new = np.exp(split.log_shares)
-    assert new[3] == pytest.approx(0.7 * shares[c], rel=1e-4)
-    assert split.log_split == pytest.approx(np.log(shares[c] / 4), rel=1e-4)
-    new = np.exp(merged.log_shares)
-    assert new[c] == pytest.approx(shares[[c, d]].sum(), rel=1e-4) and new[d] == 0.0
-    assert merged.log_split == pytest.approx(np.log(new[c] / 3), rel=1e-4)
+    share = jax.grad(lambda step: jnp.exp(propose("trade", step).log_shares[0]))
+    assert traded.log_jacobian == pytest.approx(float(jnp.log(share(0.7) / share(0.0))), rel=1e-4)
+    split = propose("split", log_odds=np.log(0.7 / 0.3), now=[0.5, 0.0], second=False)
+    np.testing.assert_allclose(np.exp(split.log_shares), [0.35, 0.15], rtol=1e-4)
+    merged = propose("merge")
+    np.testing.assert_allclose(np.exp(merged.log_shares), [0.0, 0.5], rtol=1e-4)
+    # with the cluster outside of the block there are three while these two are separate
+    for one in (split, merged):
+        assert one.possible and one.log_jacobian == 0.0
+        assert one.log_split == pytest.approx(np.log(0.5 / 3), rel=1e-4)
+    assert not propose("trade", now=[0.5, 0.0], second=False).possible
 
 
 def test_a_move_counts_only_if_it_can_be_undone():
-    """A, the clusters of at least m, must be found again; and the start not be out of bounds."""
+    """A, the clusters of at least m, must be found again."""
     labels, rows = jnp.array([0] * 6 + [1] * 5 + [2]), jnp.arange(12)
     partition = PartitionPrior(jnp.float32(1.3), None)
-    keys = jax.random.split(jax.random.key(0))
-    large = choose_large_clusters(keys, labels, partition, rows, 12, 4, 4)
+    key = jax.random.key(0)
+    large = choose_large_clusters(0.9, key, labels, partition, rows, 12, 4, 4)
     assert large.minimum > 1 and large.is_large.tolist() == [True, True, False, False]
 
-    def draw(of_first, of_second, large=large):
+    def draw(of_first, of_second):
         """Where the rankings of A can be in slots 0 and 1."""
         table = jnp.zeros((4, 12)).at[0].set(jnp.asarray(of_first, float))
         table = table.at[1].set(jnp.asarray(of_second, float))
-        return large.draw_labels(keys[0], labels, rows, table, large.log_shares)
+        return large.draw_labels(key, labels, rows, table, large.log_shares)
 
     first = jnp.arange(12) < 6
     new, valid = draw(first, ~first)
     assert valid and new.tolist() == labels.tolist()
     new, valid = draw(jnp.ones(12), jnp.zeros(12))  # the second one lost all it had
     assert not valid and new.tolist() == [0] * 11 + [2]
-    lowest = large._replace(lowest_log_share=large.log_shares[0] + 0.1)
-    assert not draw(first, ~first, lowest)[1]
+
+
+def test_a_move_from_shares_out_of_bounds_is_refused(monkeypatch):
+    """The way back would end where the density is 0."""
+    rankings = Rankings.from_orderings([[0, 1, 2]] * 6 + [[2, 1, 0]] * 5, num_items=3)
+    data, labels = as_mallows_data(rankings.expand()), jnp.array([0] * 6 + [1] * 5, jnp.int32)
+    center = jnp.tile(jnp.array([[0, 1, 2], [2, 1, 0]], jnp.int32), (2, 1))
+    start = labels, MallowsParameters(center, jnp.ones((4, 2)))
+    prior, partition = PerStage(GAMMA), PartitionPrior(jnp.float32(1.3), None)
+    clusters = MallowsClusters(data, prior, jnp.zeros(()))
+
+    def moves(lowest):
+        def change(key, target, mixture):  # parameters only, so that the labels stay valid
+            parameters = mixture.parameters._replace(concentration=mixture.parameters[1] + 0.5)
+            return mixture._replace(parameters=parameters)
+
+        real = label_free.choose_large_clusters
+
+        def choose(*args):
+            return real(*args)._replace(lowest_log_share=jnp.asarray(lowest))
+
+        monkeypatch.setattr(label_free, "choose_large_clusters", choose)
+        keys = jax.random.split(jax.random.key(0), 20)
+        move = jax.vmap(
+            lambda key: label_free.move_without_labels(
+                key, start, [change], lambda _: clusters, partition, data, 1
+            )
+        )
+        return np.asarray(move(keys)[1].concentration[:, 0, 0] > 1.0)
+
+    assert moves(-20.0).mean() > 0.9
+    assert not moves(-0.1).any()
+
+
+def test_chance_of_enough_rankings():
+    """It need not be exact, but near the Poisson probability, and 1 outside A or where m is 0."""
+    active = jnp.ones(3, bool)
+    log_shares = jnp.log(jnp.array([0.2, 0.01, 0.0]))
+    large = LargeClusters(
+        4, active, jnp.arange(3), active, ~active, log_shares, -9.0, active, jnp.array([30.0, 20.0])
+    )
+    chance = np.exp(large.log_chance(log_shares))
+    exact = stats.poisson(np.array([10.0, 0.5])).sf(3)
+    np.testing.assert_allclose(chance, [*exact, 1.0], atol=0.05)
+    assert not large._replace(minimum=0).log_chance(log_shares).any()
 
 
 def moved_along_trajectories(data, labels, parameters, clusters_of):
@@ -407,8 +488,17 @@ def moved_along_trajectories(data, labels, parameters, clusters_of):
     partition, num_rows = PartitionPrior(jnp.float32(1.0), None), len(data.counts)
 
     def once(key):
-        *keys, key = jax.random.split(key, 3)
-        large = choose_large_clusters(keys, labels, partition, data.row_index, num_rows, 4, 20)
+        key_minimum, key_shares, key = jax.random.split(key, 3)
+        large = choose_large_clusters(
+            jax.random.uniform(key_minimum),
+            key_shares,
+            labels,
+            partition,
+            data.row_index,
+            num_rows,
+            4,
+            20,
+        )
         clusters = clusters_of(large.slots)
         there = jax.tree.map(lambda x: x[large.slots], parameters)
         start, table = large.start(jax.vmap(clusters.log_row)(there, jnp.arange(4)))
@@ -420,6 +510,46 @@ def moved_along_trajectories(data, labels, parameters, clusters_of):
         return is_first, jnp.any(jnp.stack(jax.tree.leaves(changed)))
 
     return jax.jit(jax.vmap(once))(jax.random.split(jax.random.key(0), 200))
+
+
+class FlatClusters:
+    """Clusters in which every ranking is as probable, so that shares have their prior."""
+
+    def log_prior(self, parameters):
+        return jnp.zeros(len(parameters))
+
+    def path(self, parameters, active, start):
+        return Path(
+            position=parameters,
+            moving=jnp.zeros(parameters.shape, bool),
+            parameters=lambda x: x,
+            rows=lambda x: jnp.ones((len(x), 1)),
+            log_jacobian=lambda x: jnp.zeros(()),
+            information=1.0,
+        )
+
+
+def test_shares_along_trajectories_keep_their_prior():
+    """Which shares vary, and how far, depends on nominal shares drawn at the start."""
+    size, lowest, law = 20_000, 0.01, stats.beta(1.0, 1.0)
+    least, range_of = law.cdf(lowest), law.cdf(1.0 - lowest) - law.cdf(lowest)
+    first = law.ppf(least + range_of * np.random.default_rng(0).uniform(size=size))
+    partition = PartitionPrior(jnp.float32(2.0), 2)
+
+    def move(share, key):
+        log_shares = jnp.log(jnp.stack([share, 1.0 - share]))
+        both, inside, counts = jnp.ones(2, bool), jnp.ones(50, bool), jnp.array([2000.0])
+        large = LargeClusters(
+            0, both, jnp.arange(2), both, ~both, log_shares, math.log(lowest), inside, counts
+        )
+        target = Target(large, partition, FlatClusters(), jnp.zeros(1))
+        now = Mixture(jnp.zeros((2, 1)), jnp.zeros(2), log_shares, jnp.ones((2, 1)), jnp.ones(1))
+        return jnp.exp(move_along_trajectories(key, target, now).log_shares[0])
+
+    keys = jax.random.split(jax.random.key(0), size)
+    last = np.asarray(jax.jit(jax.vmap(move))(jnp.asarray(first, jnp.float32), keys))
+    assert np.mean(np.abs(last - first) > 0.01) > 0.3
+    assert stats.kstest((law.cdf(last) - least) / range_of, "uniform").pvalue > 1e-5
 
 
 def trajectories_of_weights(num_items):

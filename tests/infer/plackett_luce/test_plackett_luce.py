@@ -28,8 +28,8 @@ import numpyro_rankings.distributions as rd
 from numpyro_rankings import Rankings, RankingsError, load_dataset, plackett_luce_map
 from numpyro_rankings.datasets import simulate_plackett_luce_mixture
 from numpyro_rankings.infer import PlackettLuceGibbs
+from numpyro_rankings.infer.plackett_luce import start as starts
 from numpyro_rankings.infer.plackett_luce.data import as_data, log_likelihood_of
-from numpyro_rankings.infer.plackett_luce.start import start_mixture
 from numpyro_rankings.infer.plackett_luce.waiting_times import sum_times_in_play
 from numpyro_rankings.ops import choices as ops
 from numpyro_rankings.partitions import canonical_labels
@@ -536,8 +536,10 @@ def test_real_ballots():
 
 
 @pytest.mark.slow
-def test_chains_of_a_mixture_start_at_the_same_mode():
+@pytest.mark.parametrize("some", (1000, 10**6), ids=("samples", "all rankings"))
+def test_chains_of_a_mixture_start_at_the_same_mode(some, monkeypatch):
     """Six starts on four overlapping groups, none worse than the truth."""
+    monkeypatch.setattr(starts, "_SOME", some)
     weights = np.exp(np.random.default_rng(3).normal(size=(4, 7)))
     truth = simulate_plackett_luce_mixture(random.key(0), 4000, weights, 5)
     data = as_data(truth.rankings.unique())
@@ -554,7 +556,7 @@ def test_chains_of_a_mixture_start_at_the_same_mode():
         log_shares, _ = jax.lax.scan(step, jnp.full(4, -np.log(4.0)), None, length=200)
         return jnp.sum(data.counts * jax.nn.logsumexp(table + log_shares[:, None], axis=0))
 
-    start = jax.jit(lambda key: start_mixture(key, data, 4, 7)[1])
+    start = jax.jit(lambda key: starts.start_mixture(key, data, 4, 7)[1])
     found = [float(log_likelihood(start(random.key(i)))) for i in range(6)]
     assert np.ptp(found) < 3.0
     assert min(found) > float(log_likelihood(jnp.asarray(truth.weights)))
