@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 R_HAT_GOOD, R_HAT_BAD = 1.01, 1.05
 ESS_GOOD, ESS_BAD = 400, 100
-STACKING_WEIGHTS = "stacking_weights"  # attribute of the posterior
+# attributes of the posterior
+STACKING_WEIGHTS, NUM_COMPONENTS = "stacking_weights", "num_components"
 _LEAST_WEIGHT = 0.005  # that is shown
 OVERFLOW_BAD = 0.01  # share of the draws; a few draws that lack a slot do not change the results
 
@@ -162,33 +163,25 @@ class RunFacts(NamedTuple):
     :param num_chains: number of chains.
     :param overflow: share of the draws that needed more clusters than there were slots; None for a
         kernel without slots.
-    :param acceptance: mean acceptance probability of the Metropolis steps; None if not of interest.
-    :param has_clusters: whether the number of clusters varies.
     :param stacking_weights: of the chains, if they were stacked because they disagree.
     """
 
     num_chains: int
     overflow: float | None
-    acceptance: float | None
-    has_clusters: bool
     stacking_weights: Sequence[float] | None = None
 
 
 def verdict(data: Any, table: "pd.DataFrame | None" = None) -> Verdict:
-    """Judge a run by its R-hat, ESS, overflow and acceptance rate.
+    """Judge a run by its R-hat, ESS and overflow.
 
     :param data: the result of :func:`~numpyro_rankings.to_inference_data`.
     :param table: the :func:`~numpyro_rankings.diagnostics_table` of ``data``, if already computed.
     """
     table = diagnostics_table(data) if table is None else table
     posterior, stats = data["posterior"], data["sample_stats"]
-    # the steps of other kernels than those of Mallows models are not of interest
-    shows_rate = "acceptance_rate" in stats and "center" in posterior
     facts = RunFacts(
         posterior.sizes["chain"],
         float(np.mean(stats["overflow"])) if "overflow" in stats else None,
-        float(np.mean(stats["acceptance_rate"])) if shows_rate else None,
-        "num_clusters" in posterior,
         as_dataset(posterior).attrs.get(STACKING_WEIGHTS),
     )
     return judge(table, facts)
@@ -208,7 +201,6 @@ def judge(table: "pd.DataFrame", facts: RunFacts) -> Verdict:
     if facts.stacking_weights is not None:
         reasons.append(("bad", _describe_stacking(facts.stacking_weights)))
     reasons += _judge_ess(moving)
-    reasons += _remarks(facts)
     by_level = {
         level: [text for its_level, text in reasons if its_level == level]
         for level in ("bad", "care", "good")
@@ -275,19 +267,9 @@ def _judge_ess(moving: "pd.DataFrame") -> list[_Reason]:
         return []
     smallest = both.min(axis=1)
     ess, name = smallest.min(), with_article(quantity_name(str(smallest.idxmin())))
-    text = f"The effective sample size (ESS) is at least {ess:.0f}, smallest for {name}"
+    text = f"The effective sample size (ESS) is at least {ess:,.0f}, smallest for {name}"
     if ess < ESS_BAD:
         return [("bad", f"{text}: too small for intervals. Run longer.")]
     if ess < ESS_GOOD:
         return [("care", f"{text}: enough for means, but small for intervals.")]
     return [("good", f"{text}.")]
-
-
-def _remarks(facts: RunFacts) -> list[_Reason]:
-    remarks: list[_Reason] = []
-    if facts.overflow == 0 and facts.has_clusters:
-        remarks.append(("good", "No draw needed more clusters than max_clusters allows."))
-    if facts.acceptance is not None and facts.acceptance < 1:  # 1 if there were no proposals
-        text = f"{facts.acceptance:.0%} of the Metropolis proposals within a sweep were accepted."
-        remarks.append(("good", text))
-    return remarks

@@ -5,12 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.diagnostics import as_dataset
+from numpyro_rankings.diagnostics import STACKING_WEIGHTS, as_dataset
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.summaries.likelihood import pointwise_log_likelihood, pointwise_plackett_luce
 
 _MOST_STEPS, _TOLERANCE = 10_000, 1e-9
 _MOST_VALUES, _LEAST_DRAWS, _MOST_RANKINGS = 10_000_000, 50, 2000  # for the weights of a report
+_COST_OF_NEW = 20  # of a value of DPPlackettLuceGibbs, for which new clusters are drawn
 
 
 class StackedChains(NamedTuple):
@@ -53,7 +54,7 @@ def stack_chains(data: Any, reff: float = 1.0) -> StackedChains:
 def _stack(values: np.ndarray, reff: float) -> StackedChains:
     log_densities, shapes = np.empty(values.shape[::2]), np.empty(values.shape[::2])
     for chain, of_chain in enumerate(values):
-        log_densities[chain], shapes[chain] = _leave_one_out(of_chain.T, reff)
+        log_densities[chain], shapes[chain] = leave_one_out(of_chain.T, reff)
     weights = _stacking_weights(log_densities)
     return StackedChains(
         weights,
@@ -65,18 +66,16 @@ def _stack(values: np.ndarray, reff: float) -> StackedChains:
 
 def stack_fitted_chains(
     samples: Mapping[str, Any], rankings: Rankings, num_components: int | None
-) -> StackedChains | None:
+) -> StackedChains:
     """Weight the chains of a kernel of rankings, from some of its draws and rankings.
 
     :param samples: ``mcmc.get_samples(group_by_chain=True)``.
     :param rankings: the rankings that were fitted.
     :param num_components: of a Mallows kernel; None for its Dirichlet process.
-    :return: None if the kernel has no log likelihood (``DPPlackettLuceGibbs``).
     """
-    if "phi" in samples:
-        return None
     chains, draws = np.shape(samples["log_joint"])
-    most = max(_LEAST_DRAWS, _MOST_VALUES // (chains * rankings.num_rankings))
+    of_one = _COST_OF_NEW if "phi" in samples else 1
+    most = max(_LEAST_DRAWS, _MOST_VALUES // (of_one * chains * rankings.num_rankings))
     some = np.unique(np.linspace(0, draws - 1, min(draws, most)).astype(int))
     samples = {name: np.asarray(x)[:, some] for name, x in samples.items()}
     if "weights" in samples:
@@ -94,14 +93,33 @@ def draw_by_weight(samples: Mapping[str, Any], weights: np.ndarray) -> dict[str,
     :param samples: each (chains, draws, …).
     :return: each (D, …), where D is about the number of draws of one chain.
     """
-    draws = np.shape(next(iter(samples.values())))[1]
+    chain, draw = _places_by_weight(np.shape(next(iter(samples.values())))[1], weights)
+    return {name: np.asarray(x)[chain, draw] for name, x in samples.items()}
+
+
+def posterior_by_weight(posterior: Any) -> Any:
+    """Return a posterior whose chains have weights as one chain of the draws that these choose.
+
+    :param posterior: an :class:`xarray.Dataset`; one without weights is returned as it is.
+    """
+    weights = posterior.attrs.get(STACKING_WEIGHTS)
+    if weights is None:
+        return posterior
+    chain, draw = _places_by_weight(posterior.sizes["draw"], weights)
+    one = posterior.isel(chain=("draw", chain), draw=("draw", draw))
+    one = one.drop_vars(["chain", "draw"], errors="ignore").expand_dims("chain")
+    one.attrs = {name: x for name, x in posterior.attrs.items() if name != STACKING_WEIGHTS}
+    return one
+
+
+def _places_by_weight(draws: int, weights: np.ndarray) -> np.ndarray:
+    """Return the chain and the draw of each draw that is chosen, (2, D)."""
     places = [
         (chain, k)
         for chain, weight in enumerate(weights)
         for k in np.linspace(0, draws - 1, round(weight * draws)).astype(int)
     ]
-    chain, draw = np.array(places).T
-    return {name: np.asarray(x)[chain, draw] for name, x in samples.items()}
+    return np.array(places).T
 
 
 def _log_likelihood(data: Any) -> np.ndarray:
@@ -120,7 +138,7 @@ def _log_likelihood(data: Any) -> np.ndarray:
     return values.reshape(*values.shape[:2], -1)
 
 
-def _leave_one_out(values: np.ndarray, reff: float) -> tuple[np.ndarray, np.ndarray]:
+def leave_one_out(values: np.ndarray, reff: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the log leave-one-out densities of the observations, and the Pareto shapes.
 
     :param values: (observations, draws).

@@ -13,9 +13,9 @@ from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.run import Sampled
 from numpyro_rankings.infer import SliceGibbs
 from numpyro_rankings.stacking import (
-    _leave_one_out,
     _stacking_weights,
     draw_by_weight,
+    leave_one_out,
     stack_fitted_chains,
 )
 
@@ -80,7 +80,7 @@ def test_densities_are_those_of_loo():
         expected = az.loo(data, pointwise=True, reff=1.0)
         of_each, total = expected.elpd_i, expected.elpd
     stacked = stack_chains(data)
-    np.testing.assert_allclose(_leave_one_out(values[0].T, 1.0)[0], of_each, rtol=1e-6)
+    np.testing.assert_allclose(leave_one_out(values[0].T, 1.0)[0], of_each, rtol=1e-6)
     np.testing.assert_allclose(stacked.elpd, [total], rtol=1e-6)
     np.testing.assert_array_equal(stacked.weights, [1.0])
 
@@ -106,20 +106,21 @@ def test_draws_by_weight():
 
 
 def test_a_report_of_chains_that_disagree(tmp_path, monkeypatch, capsys):
-    """Two chains have found the groups, one has them wrong: it has no weight."""
+    """Two chains have found the groups, one has all in one: it has no weight."""
     rankings = Rankings.from_orderings([[0, 1, 2], [2, 1, 0]], num_items=3, counts=[30, 10])
     items = "# item A: A\n# item B: B\n# item C: C\n"
     (tmp_path / "two.csv").write_text(f"{items}count,ordering\n30,A>B>C\n10,C>B>A\n")
     rng, shape = np.random.default_rng(0), (3, 60)
     right = np.array([[0, 1, 2], [2, 1, 0]])
     center = np.stack([right, right, np.array([[1, 0, 2], [1, 2, 0]])])
-    labels = np.asarray(rankings.row_index)
+    labels = np.array([rankings.row_index, rankings.row_index, np.zeros(40)], np.int8)
+    sizes, numbers = np.array([[30, 10], [30, 10], [40, 0]], np.int32), np.array([2, 2, 1])
     z = {
-        "assignments": np.broadcast_to(labels, (*shape, 40)).astype(np.int8),
+        "assignments": np.broadcast_to(labels[:, None], (*shape, 40)),
         "center": np.broadcast_to(center[:, None], (*shape, 2, 3)).astype(np.int32),
         "concentration": 2 + 0.1 * rng.random((*shape, 2, 2)).astype(np.float32),
-        "cluster_sizes": np.broadcast_to([30, 10], (*shape, 2)).astype(np.int32),
-        "num_clusters": np.full(shape, 2),
+        "cluster_sizes": np.broadcast_to(sizes[:, None], (*shape, 2)),
+        "num_clusters": np.broadcast_to(numbers[:, None], shape),
         "alpha": np.ones(shape, np.float32),
         "log_joint": rng.normal(size=shape) - np.array([100.0, 100.0, 150.0])[:, None],
     }
@@ -137,3 +138,5 @@ def test_a_report_of_chains_that_disagree(tmp_path, monkeypatch, capsys):
     assert "A > B > C" in printed and "B > A > C" not in printed
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "not how probable their groups are" in page
+    # everything but the traces is of the chains with a weight
+    assert "2 groups. You asked for 2." in page and "within 0 of them, with 2 clusters" in page

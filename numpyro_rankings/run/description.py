@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 import numpyro.distributions as dist
+from jax.sharding import Mesh
 from numpyro.infer.mcmc import MCMCKernel
 
 from numpyro_rankings._version import __version__
@@ -25,25 +26,33 @@ _MODEL = "model"
 _PACKAGES = ("jax", "jaxlib", "numpy", "numpyro")
 
 
-def describe(kernel: MCMCKernel, args: tuple, kwargs: dict) -> dict[str, dict[str, str]]:
-    """Describe the data, the kernel and the versions of a run, each in words, by name."""
+def describe(
+    kernel: MCMCKernel, args: tuple, kwargs: dict, mesh: Mesh | None
+) -> dict[str, dict[str, str]]:
+    """Describe the data, the kernel and the versions of a run, each in words, by name.
+
+    :param mesh: of devices, None for one. It is among the versions, since sums depend on it.
+    """
+    devices = (
+        "1" if mesh is None else " × ".join(f"{k} of {name}" for name, k in mesh.shape.items())
+    )
     named = {f"argument {i}": x for i, x in enumerate(args, 1)} | kwargs
     return {
         "data": {name: _digest(value) for name, value in named.items()},
         "kernel": describe_kernel(kernel),
-        "versions": describe_versions(),
+        "versions": {**describe_versions(), "devices": devices},
     }
 
 
 def check_same(path: Path, before: dict[str, Any], now: dict[str, dict[str, str]]) -> None:
-    """Refuse to resume a run with other data or another kernel; warn of other versions.
+    """Refuse to resume a run with other data or another kernel; warn of other versions or devices.
 
     :param path: of the store.
     :param before: what :func:`describe` returned for the run.
     :param now: what it returns now.
     :raises StoreError: if data or kernel differ, or there is no such description.
     """
-    if not all(isinstance(before.get(name), dict) for name in now):
+    if not all(_are_words(before.get(name)) for name in now):
         raise StoreError(f"{path}: the description of the run is damaged")
     other_versions = differences(before["versions"], now["versions"])
     found = differences(before["data"], now["data"])
@@ -55,10 +64,10 @@ def check_same(path: Path, before: dict[str, Any], now: dict[str, dict[str, str]
         raise StoreError(f"{path} is a run of other data or another kernel: {'; '.join(found)}")
     if other_versions:
         warnings.warn(
-            f"{path} was made by other versions ({'; '.join(other_versions)}): further draws are "
-            "not to the last bit those that it would have had",
+            f"{path} was made by other versions or on other devices ({'; '.join(other_versions)}): "
+            "further draws are not to the last bit those that it would have had",
             UserWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
@@ -91,6 +100,10 @@ def without_code(found: Mapping[str, str]) -> dict[str, str]:
     return {name: re.sub(r"\bcode [0-9a-f]{16}", "code", text) for name, text in found.items()}
 
 
+def _are_words(found: Any) -> bool:
+    return isinstance(found, dict) and all(isinstance(x, str) for x in found.values())
+
+
 def _digest(value: Any) -> str:
     """Return a hash of the leaves and the structure of a pytree."""
     leaves, structure = jax.tree.flatten(value)
@@ -99,8 +112,20 @@ def _digest(value: Any) -> str:
     for array in arrays:
         found.update(f"{array.dtype} {array.shape}".encode())
         found.update(np.ascontiguousarray(array).tobytes())
+    name = type(value).__name__
+    if isinstance(value, np.ndarray | jax.Array):  # kernels take those of NumPy and JAX alike
+        name = f"Array of {arrays[0].dtype}"
     shape = f" of shape {arrays[0].shape}" if len(arrays) == 1 else ""
-    return f"{type(value).__name__}{shape}, content {found.hexdigest()[:16]}"
+    return f"{name}{shape}, content {found.hexdigest()[:16]}"
+
+
+_PLAIN = (bool, int, float, str, bytes, tuple, np.ndarray, np.generic, jax.Array)
+
+
+def _names_of(code: types.CodeType) -> set[str]:
+    """Names that a function uses, those in its inner functions included."""
+    inner = (_names_of(x) for x in code.co_consts if isinstance(x, types.CodeType))
+    return set(code.co_names).union(*inner)
 
 
 class _Words:
@@ -172,9 +197,17 @@ class _Words:
         return f"{name}({', '.join(parts)})"
 
     def _of_function(self, function: types.FunctionType) -> str:
-        """Return the name of a function, and a hash of its code and of what it closes over."""
+        """Return the name of a function, and a hash of its code and of what it refers to.
+
+        Of global names these are numbers, words, arrays, and functions of the same module.
+        """
         found = hashlib.sha256(self._of_code(function.__code__).encode())
         inside: list[Any] = [function.__defaults__, function.__kwdefaults__]
+        for name in sorted(_names_of(function.__code__) & function.__globals__.keys()):
+            x = function.__globals__[name]
+            is_near = getattr(x, "__module__", None) == function.__module__
+            if isinstance(x, _PLAIN) or (isinstance(x, types.FunctionType) and is_near):
+                inside.append((name, x))
         for cell in function.__closure__ or ():
             with contextlib.suppress(ValueError):  # a cell that is still empty
                 inside.append(cell.cell_contents)

@@ -1,6 +1,7 @@
 """Ctrl-C between two chunks instead of anywhere."""
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -10,7 +11,8 @@ from collections.abc import Callable, Iterator
 def postponed_interrupts() -> Iterator[Callable[[], None]]:
     """Hold Ctrl-C back until the function that is yielded is called, which then raises it.
 
-    A second Ctrl-C is raised at once. In other threads than the main one, which get no signals,
+    A line tells of it, because a chunk may have to be compiled first. A second Ctrl-C is raised at
+    once. In other threads than the main one, which get no signals,
     nothing changes.
     """
     came = False
@@ -20,6 +22,8 @@ def postponed_interrupts() -> Iterator[Callable[[], None]]:
         if came:
             raise KeyboardInterrupt
         came = True
+        with contextlib.suppress(OSError):  # print() may be interrupted by this very function
+            os.write(2, b"\nCtrl-C: stopping after this chunk; Ctrl-C again stops at once\n")
 
     def check() -> None:
         if came:

@@ -1,7 +1,9 @@
 """The compiled loop over sweeps of all chains."""
 
+import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +14,7 @@ from jax.sharding import PartitionSpec
 from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import nested_attrgetter
 
-from numpyro_rankings.infer.base import GibbsKernel
+from numpyro_rankings.infer.base import GibbsKernel, telling_of_state
 from numpyro_rankings.run.convert import is_key
 from numpyro_rankings.run.placement import Placement, agree
 
@@ -66,6 +68,7 @@ class SweepLoop:
         self._arrays = _arrays_of(leaves)
         self._thinning, self._fields = 1, (kernel.sample_field,)
         self._program: Callable | None = None
+        self._compiling: _Compiling | None = None
         self._capacity = 1
         self._sweep_seconds: float | None = None
 
@@ -81,20 +84,42 @@ class SweepLoop:
         fields = (self.kernel.sample_field, *self.kernel.default_fields, *extra_fields)
         self._thinning, self._fields = thinning, tuple(dict.fromkeys(fields))
 
-    def init(self, keys: Array, num_warmup: int, init_params: Any, copies: int) -> Any:
+    def init(
+        self, keys: Array, num_warmup: int, init_params: Any, copies: int, compiles: bool
+    ) -> Any:
         """Return the state of all chains before the first sweep.
 
         :param keys: of the starting points.
         :param init_params: starting values of all of them, or None.
         :param copies: number of chains that start at each.
+        :param compiles: whether to compile the program of the sweeps meanwhile, which is possible
+            for kernels that tell of their state.
         """
         args, kwargs = self._arguments(self._arrays)
 
         def init(key: Array, params: Any) -> Any:
             return self.kernel.init(key, num_warmup, params, model_args=args, model_kwargs=kwargs)
 
-        state = (init if self._takes_chains else jax.vmap(init))(keys, init_params)
-        return state if copies == 1 else jax.tree.map(lambda x: _repeat(x, copies), state)
+        def repeat(state: Any) -> Any:
+            return state if copies == 1 else jax.tree.map(lambda x: _repeat(x, copies), state)
+
+        def compile_ahead(state: Any) -> None:
+            if self._program is None and self._compiling is None:
+                state = self.placement.shapes_of(jax.eval_shape(repeat, state))
+                self._compiling = _Compiling(self._lower(state))
+
+        # a kernel of another package may have kernels of this one as parts, which tell of theirs
+        compiles = compiles and isinstance(self.kernel, GibbsKernel)
+        with telling_of_state(compile_ahead) if compiles else nullcontext():
+            return repeat((init if self._takes_chains else jax.vmap(init))(keys, init_params))
+
+    def no_draws(self, state: Any) -> dict[str, Any]:
+        """Return arrays like those of draws, with none in them.
+
+        :raises ValueError: if the state has no such fields.
+        """
+        one = self._shapes_of_draw(state)
+        return jax.tree.map(lambda x: np.empty((x.shape[0], 0, *x.shape[1:]), x.dtype), one)
 
     def warm_up(self, state: Any, num_sweeps: int) -> Chunk:
         """Make a chunk of sweeps without keeping any, as long as time allows, at most this many."""
@@ -122,7 +147,7 @@ class SweepLoop:
         seconds = time.perf_counter() - start
         self._sweep_seconds = seconds / (num_draws * thinning)
         # copies, since views would keep the buffers in memory
-        buffers = put.to_host(buffers)
+        buffers = put.to_host(buffers, num_draws)
         draws = jax.tree.map(lambda x: np.moveaxis(np.asarray(x)[:num_draws], 0, 1).copy(), buffers)
         return Chunk(draws, state, num_draws * thinning, seconds)
 
@@ -133,14 +158,18 @@ class SweepLoop:
 
     def _compiled(self, state: Any) -> Callable:
         if self._program is None:
-            example = jax.eval_shape(self._collect, state, self._arrays)
-            size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(example))
-            self._capacity = int(np.clip(_BUFFER_BYTES // max(1, size), 1, _MOST_DRAWS))
-            put = self.placement
-            self._arrays = _arrays_of(jax.tree.leaves(put.put_data(self.args, self.kwargs)))
-            numbers = put.put_number(1), put.put_number(1)
-            self._program = self._jitted(state).lower(state, *numbers, self._arrays).compile()
+            ahead, self._compiling = self._compiling, None
+            self._program = (ahead or _Compiling(self._lower(state))).result()
         return self._program
+
+    def _lower(self, state: Any) -> Any:
+        example = self._shapes_of_draw(state)
+        size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(example))
+        self._capacity = int(np.clip(_BUFFER_BYTES // max(1, size), 1, _MOST_DRAWS))
+        put = self.placement
+        self._arrays = _arrays_of(jax.tree.leaves(put.put_data(self.args, self.kwargs)))
+        numbers = put.put_number(1), put.put_number(1)
+        return self._jitted(state).lower(state, *numbers, self._arrays)
 
     def _jitted(self, state: Any) -> Any:
         put = self.placement
@@ -189,9 +218,46 @@ class SweepLoop:
         collected[sites] = jax.vmap(postprocess)(collected[sites])
         return collected
 
+    def _shapes_of_draw(self, state: Any) -> dict[str, Any]:
+        for field in self._fields:
+            try:
+                nested_attrgetter(field)(state)
+            except (AttributeError, KeyError, TypeError):
+                raise ValueError(f"the state of the kernel has no field {field!r}") from None
+        return jax.eval_shape(self._collect, state, self._arrays)
+
     def _arguments(self, arrays: list) -> tuple[tuple, dict]:
         leaves = [x if one is None else one[0] for x, one in zip(arrays, self._static, strict=True)]
         return jax.tree.unflatten(self._structure, leaves)
+
+
+class _Compiling:
+    """A program that is compiled in a thread.
+
+    The end of the process awaits it, because to end the thread within XLA would abort the process.
+
+    :param lowered: the program; tracing is left to the caller's thread, whose settings it needs.
+    """
+
+    def __init__(self, lowered: Any) -> None:
+        self._lowered = lowered
+        self._program: Callable | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._compile)
+        self._thread.start()
+
+    def _compile(self) -> None:
+        try:
+            self._program = self._lowered.compile()
+        except BaseException as error:  # for the caller, who awaits the result
+            self._error = error
+
+    def result(self) -> Callable:
+        """Return the compiled program."""
+        self._thread.join()
+        if self._program is None:
+            raise self._error or RuntimeError("the program was not compiled")
+        return self._program
 
 
 def _repeat(x: Array, copies: int) -> Array:

@@ -8,9 +8,13 @@ from numpyro_rankings.run.convert import Groups
 
 
 class Memory:
-    """Keeps draws in memory, with the methods of :class:`~numpyro_rankings.run.store.Store`."""
+    """Keeps draws in memory, with the methods of :class:`~numpyro_rankings.run.store.Store`.
 
-    def __init__(self) -> None:
+    :param keeps: False to count the draws only, which another process stores.
+    """
+
+    def __init__(self, keeps: bool = True) -> None:
+        self._keeps = keeps
         self._chunks: dict[str, list[dict[str, np.ndarray]]] = {}
         self._num_draws = 0
 
@@ -22,14 +26,19 @@ class Memory:
     def append(self, draws: Groups, state: dict[str, np.ndarray], counts: dict[str, Any]) -> None:
         """Append draws, for each group arrays (chains, draws, …) by name."""
         for group, arrays in draws.items():
-            if arrays:  # there are none in the warm-up
+            if arrays and self._keeps:  # there are none in the warm-up
                 self._chunks.setdefault(group, []).append(arrays)
         self._num_draws += next((x.shape[1] for a in draws.values() for x in a.values()), 0)
 
     def read(
         self, group: str, start: int = 0, stop: int | None = None, step: int = 1
     ) -> dict[str, np.ndarray]:
-        """Return draws ``start:stop:step`` of all arrays of a group, by name."""
+        """Return draws ``start:stop:step`` of all arrays of a group, by name.
+
+        :raises ValueError: if they are not kept.
+        """
+        if not self._keeps:
+            raise ValueError("the draws are in the store of the first process alone")
         chunks = self._chunks.get(group, [])
         if len(chunks) > 1:  # once, and not again at the next call
             whole = {k: np.concatenate([c[k] for c in chunks], axis=1) for k in chunks[0]}

@@ -1,7 +1,7 @@
 """The quantities of a run that its diagnostics need, and nothing else of its draws."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpyro.infer.mcmc import MCMCKernel
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Quantities = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
+
+
+class Taken(NamedTuple):
+    """Of some draws of each chain, their number, and what is kept of them."""
+
+    num_draws: int
+    quantities: dict[str, np.ndarray] | None = None
+    stats: dict[str, np.ndarray] | None = None
 
 
 class Monitor:
@@ -46,21 +54,50 @@ class Monitor:
         is_of_package = isinstance(kernel, GibbsKernel)
         if is_of_package and not isinstance(kernel, PartitionKernel | LinkGibbs):
             self.rankings = find_rankings(args, kwargs)
+        if quantities is not None and not callable(quantities):
+            raise ValueError(f"quantities must be a function of the samples, got {quantities!r}")
         self._of = quantities or (self._label_free if is_of_package else self._of_any_kernel)
+        self._is_own = quantities is not None
         self._quantities: list[dict[str, np.ndarray]] = []
         self._stats: list[dict[str, np.ndarray]] = []
         self._num_draws, self._stride = 0, 1
 
-    def add(self, samples: dict[str, np.ndarray], stats: dict[str, np.ndarray]) -> None:
-        """Add draws, (chains, draws, …) by name."""
-        num_new = next(iter(samples.values())).shape[1]
+    def take(self, samples: dict[str, np.ndarray], stats: dict[str, np.ndarray]) -> Taken:
+        """Return what is kept of draws, (chains, draws, …) by name.
+
+        :raises ValueError: if the quantities have another form.
+        """
+        shape = next(iter(samples.values())).shape[:2]
         first = -self._num_draws % self._stride  # those whose index is a multiple of the stride
-        self._num_draws += num_new
-        if first < num_new:
-            samples = {name: x[:, first :: self._stride] for name, x in samples.items()}
-            self._quantities.append(self._of(samples))
-            shown = {name: stats[name] for name in ("overflow", "accept_prob") if name in stats}
-            self._stats.append({k: x[:, first :: self._stride] for k, x in shown.items()})
+        if first >= shape[1]:
+            return Taken(shape[1])
+        samples = {name: x[:, first :: self._stride] for name, x in samples.items()}
+        quantities = self._of(samples)
+        if self._is_own:
+            self._check(quantities, next(iter(samples.values())).shape[:2])
+        shown: dict[str, np.ndarray] = {
+            name: stats[name][:, first :: self._stride] for name in ("overflow",) if name in stats
+        }
+        return Taken(shape[1], quantities, shown)
+
+    @staticmethod
+    def _check(quantities: Any, shape: tuple[int, ...]) -> None:
+        """Refuse what a function of the user's returns unless it has the form of samples."""
+        if not isinstance(quantities, dict) or not quantities:
+            raise ValueError(f"quantities must return arrays by name, got {quantities!r}")
+        for name, x in quantities.items():
+            if np.shape(x)[:2] != shape:
+                raise ValueError(
+                    f"quantities must return arrays (chains, draws, …), here {shape} and more; "
+                    f"{name} has the shape {np.shape(x)}"
+                )
+
+    def add(self, taken: Taken) -> None:
+        """Add what :meth:`take` has returned of the next draws."""
+        self._num_draws += taken.num_draws
+        if taken.quantities is not None:
+            self._quantities.append(taken.quantities)
+            self._stats.append(taken.stats or {})
         while self._num_draws > 2 * self.LEAST_KEPT * self._stride:
             self._stride *= 2
             for parts in (self._quantities, self._stats):
@@ -79,6 +116,10 @@ class Monitor:
         for name, values in quantities.items():
             values = np.asarray(values, np.float64)
             scalars |= scalars_of(name, values, labels if name == "top_weights" else None)
+        if not scalars:
+            raise ValueError(
+                "there is nothing to diagnose: no site of real numbers. Give quantities="
+            )
         return table_of_scalars(scalars, self._superchains)
 
     def verdict(self, burn_in: float, table: "pd.DataFrame") -> Verdict:
@@ -87,16 +128,22 @@ class Monitor:
         :param burn_in: share of the draws that is left out at their beginning.
         :param table: the diagnostics of these draws.
         """
-        stats = self._last(self._stats, burn_in)
-        overflow = stats.get("overflow")
-        shows_rate = hasattr(self._kernel, "search_iterations") and "accept_prob" in stats
+        overflow = self.overflow(burn_in)
         facts = RunFacts(
             next(iter(self._quantities[0].values())).shape[0],
-            None if overflow is None else float(overflow.mean()),
-            float(stats["accept_prob"].mean()) if shows_rate else None,
-            "num_clusters" in self._quantities[0],
+            overflow,
         )
         return judge(table, facts)
+
+    def overflow(self, burn_in: float) -> float | None:
+        """Return the share of the draws that needed more slots; None of other kernels.
+
+        :param burn_in: share of the draws that is left out at their beginning.
+        """
+        if not self._stats:
+            return None
+        overflow = self._last(self._stats, burn_in).get("overflow")
+        return None if overflow is None else float(overflow.mean())
 
     def latest(self, name: str) -> np.ndarray | None:
         """Return a quantity of the last draw of each chain, (chains, …), or None."""

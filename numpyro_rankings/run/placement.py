@@ -105,6 +105,18 @@ class Placement:
 
         return jax.tree.map(put, state, self.specs_of(state), self._labels_in(state))
 
+    def shapes_of(self, state: Any) -> Any:
+        """Return what :meth:`put_state` makes of the state, as shapes."""
+        if self.mesh is None:
+            return state
+
+        def shape(x: Any, sharding: NamedSharding, is_label: bool) -> Any:
+            missing = -self._num_labels % self._sizes[RANKINGS] if is_label else 0
+            rest = (x.shape[1] + missing, *x.shape[2:]) if is_label else x.shape[1:]
+            return jax.ShapeDtypeStruct((x.shape[0], *rest), x.dtype, sharding=sharding)
+
+        return jax.tree.map(shape, state, self.shardings_of(state), self._labels_in(state))
+
     def put_number(self, number: int) -> Array:
         """Return a number on all devices."""
         return self._put(jnp.int32(number), PartitionSpec())
@@ -152,8 +164,11 @@ class Placement:
 
     # -- from the devices ------------------------------------------------------------------------
 
-    def to_host(self, state: Any) -> Any:
-        """Return a state or draws as on one device, in every process."""
+    def to_host(self, state: Any, length: int | None = None) -> Any:
+        """Return a state or draws as on one device, in every process.
+
+        :param length: of the first axis, as far as it is needed; the result may be longer.
+        """
         if self.mesh is None:
             return state
 
@@ -161,20 +176,26 @@ class Placement:
             if is_key(x):
                 data = _whole(jax.random.key_data(x))
                 return jax.random.wrap_key_data(jnp.asarray(data), impl=jax.random.key_impl(x))
-            return _whole(x)[..., : self._num_labels] if is_label else _whole(x)
+            whole = _whole(x, length)
+            return whole[..., : self._num_labels] if is_label else whole
 
         return jax.tree.map(get, state, self._labels_in(state))
 
 
-def _whole(x: Array) -> np.ndarray:
-    """Return an array that may be split over processes."""
+def _whole(x: Array, length: int | None = None) -> np.ndarray:
+    """Return an array that may be split over processes, or a part that has its first rows."""
     if x.is_fully_addressable:
         return np.asarray(x)
     if x.is_fully_replicated:
         return np.asarray(x.addressable_data(0))
     from jax.experimental import multihost_utils
 
+    if length is not None:  # a power of two, so that few programs are compiled
+        x = _first(x, min(len(x), 1 << (length - 1).bit_length()))
     return np.asarray(multihost_utils.process_allgather(x, tiled=True))
+
+
+_first = jax.jit(lambda x, size: x[:size], static_argnums=1)
 
 
 def agree(value: int) -> int:

@@ -2,17 +2,18 @@
 
 import math
 import os
+import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 from numpyro.infer import MCMC
 from numpyro.infer.mcmc import MCMCKernel
+from numpyro.util import nested_attrgetter
 
 from numpyro_rankings.diagnostics import Verdict
 from numpyro_rankings.infer.base import GibbsKernel
@@ -25,7 +26,6 @@ from numpyro_rankings.run.convert import (
     as_groups,
     as_sites,
     as_state,
-    is_key,
 )
 from numpyro_rankings.run.description import check_same, describe
 from numpyro_rankings.run.interrupts import postponed_interrupts
@@ -33,6 +33,16 @@ from numpyro_rankings.run.loop import Chunk, SweepLoop
 from numpyro_rankings.run.memory import Memory
 from numpyro_rankings.run.monitor import Monitor, Quantities
 from numpyro_rankings.run.placement import CHAINS, Placement, agree
+from numpyro_rankings.run.settings import (
+    Settings,
+    at_least,
+    check_kernel,
+    check_names,
+    check_number,
+    check_superchains,
+    one_key,
+    settings_of,
+)
 from numpyro_rankings.run.store import Store, StoreError
 
 if TYPE_CHECKING:
@@ -44,27 +54,17 @@ _SHARE_OF_CHECKS = 0.1  # of the time
 _LEAST_DRAWS = 4  # of each chain, for R-hat
 
 
-class _Settings(NamedTuple):
-    """What the draws depend on besides data and kernel. All of the types of JSON."""
-
-    num_chains: int
-    superchains: int | None
-    num_warmup: int
-    thinning: int
-    extra_fields: tuple[str, ...]
-    key: list[int]
-    key_type: str
-
-
 class Check(NamedTuple):
     """The result of a check whether the draws suffice.
 
     :param rhat: largest R-hat; NaN for one chain.
     :param ess: least effective sample size.
+    :param num_moving: number of quantities that are not constant, which alone count.
     """
 
     rhat: float
     ess: float
+    num_moving: int
 
 
 class Run:
@@ -110,12 +110,15 @@ class Run:
         :func:`~numpyro_rankings.to_inference_data` names for the kernels of this package, and for
         others all sites of real numbers. Where a block of ``numpyro.infer.Gibbs`` draws labels,
         only sites of one number are diagnosed, and the sizes of the clusters.
-    :param init_params: starting values of the chains, as for :meth:`numpyro.infer.MCMC.run`.
+    :param init_params: starting values, as for :meth:`numpyro.infer.MCMC.run` of several chains:
+        arrays whose first axis is that of the starting points, also if there is one.
     :param extra_fields: further fields of the kernel's state to keep.
     :param model_kwargs: keyword arguments of the model.
     :raises ValueError: if an argument is out of range, or the data do not fit the kernel.
     :raises StoreError: if the store exists, or cannot be written.
     """
+
+    _last_check: Check | None
 
     def __init__(
         self,
@@ -135,29 +138,39 @@ class Run:
         extra_fields: tuple[str, ...] = (),
         model_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
+        check_kernel(kernel)
         if num_warmup is None:
             num_warmup = 0 if isinstance(kernel, GibbsKernel) else _ADAPTATION
-        key = key if is_key(key) else jax.random.wrap_key_data(jnp.asarray(key))
-        settings = _Settings(
-            _at_least("num_chains", num_chains, 1),
-            _check_superchains(superchains, num_chains),
-            _at_least("num_warmup", num_warmup, 0),
-            _at_least("thinning", thinning, 1),
-            tuple(extra_fields),
+        key = one_key(key)
+        settings = Settings(
+            at_least("num_chains", num_chains, 1),
+            check_superchains(superchains, num_chains),
+            at_least("num_warmup", num_warmup, 0),
+            at_least("thinning", thinning, 1),
+            check_names("extra_fields", extra_fields),
             np.asarray(jax.random.key_data(key)).tolist(),
             str(jax.random.key_impl(key)),
         )
         kwargs = dict(model_kwargs or {})
-        about = describe(kernel, data, kwargs)  # before init, in which some kernels change
-        placement = Placement(kernel, data, kwargs, _mesh_of(devices, mesh))
+        mesh = _mesh_of(devices, mesh)
+        about = describe(kernel, data, kwargs, mesh)  # before init, in which some kernels change
+        placement = Placement(kernel, data, kwargs, mesh)
         self._set_up(SweepLoop(kernel, data, kwargs, placement), settings)
         self._show(burn_in, quantities)
+        if store is not None and jax.process_index() == 0:
+            Store.check_new(store)  # before the chains start, which may take long
         self._state = self._init(init_params)
-        self._draws: Store | Memory = Memory()
+        self._check_state()
+        self._draws: Store | Memory = Memory(keeps=store is None)
         self._is_stored = store is not None
         if store is not None and jax.process_index() == 0:
             self._draws = Store.create(store, {**about, "settings": settings._asdict()})
-            self._commit({SITES: {}, STATS: {}})
+            try:
+                self._commit({SITES: {}, STATS: {}})
+            except BaseException:  # nothing is lost with it
+                shutil.rmtree(store, ignore_errors=True)
+                self._draws.close()
+                raise
 
     @classmethod
     def resume(
@@ -169,12 +182,13 @@ class Run:
         mesh: Mesh | None = None,
         burn_in: float = 0.5,
         quantities: Quantities | None = None,
+        init_params: Any = None,
         model_kwargs: Mapping[str, Any] | None = None,
     ) -> "Run":
         """Continue a run in its store, in this or another process.
 
-        A note is given if the versions of the packages are not those of the run; its further draws
-        are then right, but not to the last bit those that it would have had.
+        A note is given if the versions of the packages or the devices are not those of the run; its
+        further draws are then right, but not to the last bit those that it would have had.
 
         :param store: the folder.
         :param kernel: a kernel with the settings of the first.
@@ -183,21 +197,26 @@ class Run:
         :param mesh: as in the constructor; may be another.
         :param burn_in: as in the constructor; may be another.
         :param quantities: as in the constructor; may be another.
+        :param init_params: as in the constructor, for kernels that cannot start without; the
+            chains go on where they were.
         :param model_kwargs: as in the constructor.
         :raises StoreError: if the store is damaged or in use by another process, or if the data,
             the kernel or its settings are not those of the run; the message says which.
         """
         if jax.process_count() > 1:
             raise StoreError("a run is resumed by one process, not by several together")
+        check_kernel(kernel)
         run, kwargs = cls.__new__(cls), dict(model_kwargs or {})
         draws = Store.open(store)
         try:
-            check_same(draws.path, draws.about, describe(kernel, data, kwargs))
+            mesh = _mesh_of(devices, mesh)
+            check_same(draws.path, draws.about, describe(kernel, data, kwargs, mesh))
             run._draws, run._is_stored = draws, True
-            placement = Placement(kernel, data, kwargs, _mesh_of(devices, mesh))
-            run._set_up(SweepLoop(kernel, data, kwargs, placement), _settings_of(draws))
+            settings = settings_of(draws.path, draws.about)
+            placement = Placement(kernel, data, kwargs, mesh)
+            run._set_up(SweepLoop(kernel, data, kwargs, placement), settings)
             run._show(burn_in, quantities)
-            run._load()
+            run._load(init_params)
         except BaseException:
             draws.close()
             raise
@@ -217,7 +236,7 @@ class Run:
         :raises ValueError: if the state of a chain is not finite.
         """
         thinning = self._settings.thinning
-        if _at_least("sweeps", sweeps, 0) % thinning:
+        if at_least("sweeps", sweeps, 0) % thinning:
             raise ValueError(f"sweeps must be a multiple of the thinning, {thinning}: got {sweeps}")
         stop = self.num_draws + sweeps // thinning
         with postponed_interrupts() as check_interrupted:
@@ -247,6 +266,8 @@ class Run:
         :return: whether both hold; False if the time was over before.
         :raises KeyboardInterrupt, StoreError, ValueError: as :meth:`extend`.
         """
+        for name, value in (("rhat", rhat), ("ess", ess), ("minutes", minutes)):
+            check_number(name, value)
         if not rhat > 1 or not ess > 0 or not minutes >= 0:
             raise ValueError("rhat must be greater than 1, ess positive and minutes not negative")
         most = self._monitor.LEAST_KEPT * self._settings.num_chains * (1 - self._burn_in)
@@ -257,22 +278,41 @@ class Run:
             )
         import arviz  # noqa: F401 - takes a second, which is not the time of a check
 
-        start = time.monotonic()
-        in_a_row, checked, took = 0, start, 0.0
+        start, in_a_row = time.monotonic(), 0
         with postponed_interrupts() as check_interrupted:
             while agree(time.monotonic() - start < 60 * minutes):
                 self._make_chunk(math.inf)
-                now = time.monotonic()
-                is_due = agree(now - checked >= took / _SHARE_OF_CHECKS)
-                if is_due and self._may_suffice(ess):
-                    in_a_row = in_a_row + 1 if self._suffices(rhat, ess) else 0
-                    checked, took = time.monotonic(), time.monotonic() - now
+                if agree(self._is_check_due()):
+                    self.check()
+                    in_a_row = in_a_row + 1 if agree(self._suffices(rhat, ess)) else 0
                 if after_chunk is not None:
                     after_chunk(self)
                 check_interrupted()
                 if in_a_row == 2:
                     return True
         return False
+
+    def check(self) -> Check:
+        """Compute the largest R-hat and the least ESS of the draws after the burn-in.
+
+        :raises ValueError: if there are too few draws.
+        """
+        start = time.monotonic()
+        table = self.diagnostics()
+        moving = table[table["note"] != "constant"]
+        check = Check(
+            float(moving["r_hat"].max(skipna=False)),
+            float(moving[["ess_bulk", "ess_tail"]].min(axis=None, skipna=False)),
+            len(moving),
+        )
+        self._last_check, self._checked = check, time.monotonic()
+        self._check_took = self._checked - start
+        return check
+
+    def check_if_due(self) -> None:
+        """Call :meth:`check` if there are draws enough, for at most a tenth of the time."""
+        if self._is_check_due():
+            self.check()
 
     def close(self) -> None:
         """Give the store back, so that another process can resume the run."""
@@ -304,13 +344,21 @@ class Run:
 
     @property
     def last_check(self) -> Check | None:
-        """The latest check of :meth:`until`, None before the first."""
+        """The latest :meth:`check`, of which :meth:`until` makes many; None before the first."""
         return self._last_check
 
     @property
     def num_clusters(self) -> np.ndarray | None:
         """The number of clusters of each chain in its last draw, None of other kernels."""
         return self._monitor.latest("num_clusters")
+
+    @property
+    def overflow(self) -> float | None:
+        """Share of the draws after the burn-in that needed more clusters than there are slots.
+
+        None of kernels without slots, and of those of other packages.
+        """
+        return self._monitor.overflow(self._burn_in)
 
     @property
     def verdict(self) -> Verdict:
@@ -394,13 +442,15 @@ class Run:
     # Parts
     # -----------------------------------------------------------------------------------------
 
-    def _set_up(self, loop: SweepLoop, settings: _Settings) -> None:
+    def _set_up(self, loop: SweepLoop, settings: Settings) -> None:
         self._loop, self._settings = loop, settings
         loop.prepare(settings.num_chains, settings.thinning, settings.extra_fields)
         self._num_sweeps, self._seconds = 0, 0.0
-        self._last_check: Check | None = None
+        self._last_check = None
+        self._checked, self._check_took = time.monotonic(), 0.0
 
     def _show(self, burn_in: float, quantities: Quantities | None) -> None:
+        check_number("burn_in", burn_in)
         if not 0 <= burn_in < 1:
             raise ValueError(f"burn_in must be a share from 0 to less than 1, got {burn_in!r}")
         self._burn_in = burn_in
@@ -408,31 +458,74 @@ class Run:
         superchains = self._settings.superchains
         self._monitor = Monitor(loop.kernel, loop.args, loop.kwargs, quantities, superchains)
 
-    def _init(self, init_params: Any) -> Any:
+    def _init(self, init_params: Any, compiles: bool = True) -> Any:
         settings = self._settings
-        data = jnp.asarray(settings.key, jnp.uint32)
-        key = jax.random.wrap_key_data(data, impl=settings.key_type)
         starts = settings.superchains or settings.num_chains
         copies = settings.num_chains // starts
-        keys = jax.random.split(key, starts)
-        return self._loop.init(keys, settings.num_warmup, init_params, copies)
+        for x in jax.tree.leaves(init_params):
+            if np.shape(x)[:1] != (starts,):
+                raise ValueError(
+                    f"init_params must have an axis of {starts} starting points first: got an "
+                    f"array of shape {np.shape(x)}"
+                )
+        keys = jax.random.split(settings.random_key(), starts)
+        return self._loop.init(keys, settings.num_warmup, init_params, copies, compiles)
 
-    def _load(self) -> None:
+    def _load(self, init_params: Any) -> None:
         """Take the newest state of the store, and the quantities of its draws."""
         draws = self._draws
         assert isinstance(draws, Store)
         arrays, counts = draws.read_state()
+        try:
+            self._settings.random_key()
+        except ValueError as error:
+            raise StoreError(
+                f"{draws.path}: the settings of the run are damaged: {error}"
+            ) from None
         # kernels learn of their data in init, whose state shows what the stored one must be like
-        like = self._init(None)
+        # nothing is compiled, because many only read the draws
+        like = self._init(init_params, compiles=False)
         try:
             self._state = as_state(arrays, like)
-            self._num_sweeps, self._seconds = counts["num_sweeps"], counts["seconds"]
-        except (KeyError, ValueError) as error:
+        except ValueError as error:
             raise StoreError(f"{draws.path}: the state of the chains is damaged: {error}") from None
+        sites = self._sites_of_state()
+        for name, x in (as_arrays(sites) if jax.tree.leaves(sites) else {}).items():
+            if np.issubdtype(x.dtype, np.floating) and np.isnan(x).any():
+                raise StoreError(f"{draws.path}: the state of the chains is not finite ({name})")
+        self._num_sweeps, self._seconds = counts["num_sweeps"], counts["seconds"]
+        self._check_stored(draws, like)
         for start in range(0, draws.num_draws, _READ_AT_ONCE):
             stop = min(start + _READ_AT_ONCE, draws.num_draws)
             sites, stats = draws.read(SITES, start, stop), draws.read(STATS, start, stop)
-            self._monitor.add(as_sites(sites), as_sites(stats))
+            self._monitor.add(self._monitor.take(as_sites(sites), as_sites(stats)))
+
+    def _check_state(self) -> None:
+        """Refuse a state without sites, or without fields that are asked for."""
+        try:
+            has_sites = bool(jax.tree.leaves(self._sites_of_state()))
+        except AttributeError:
+            has_sites = True  # it has no such field, which is told below
+        if not has_sites:
+            raise ValueError("the model has no site to sample")
+        self._loop.no_draws(self._state)
+
+    def _sites_of_state(self) -> Any:
+        return nested_attrgetter(self._loop.kernel.sample_field)(self._state)
+
+    def _check_stored(self, draws: Store, state: Any) -> None:
+        """Refuse draws that are not such as the kernel makes."""
+        path = draws.path
+        try:
+            expected = as_groups(self._loop.no_draws(state), self._loop.kernel.sample_field)
+        except ValueError as error:
+            raise StoreError(f"{path}: {error}") from None
+        for group, arrays in expected.items() if self.num_draws else ():
+            found = draws.read(group, 0, 0)
+            if _shapes(found) != _shapes(arrays):
+                raise StoreError(
+                    f"{path}: {group} is damaged: it has {_shapes(found)}, not {_shapes(arrays)}"
+                )
 
     def _make_chunk(self, at_most: float) -> None:
         """Make a chunk: of the warm-up while it lasts, then of draws."""
@@ -443,8 +536,10 @@ class Run:
         chunk = self._loop.draw(self._state, self.num_draws, at_most)
         groups = as_groups(chunk.draws, self._loop.kernel.sample_field)
         check_not_stopped(self._loop.kernel, groups[SITES])
+        # before the draws are stored, because a function of the user's may fail
+        taken = self._monitor.take(as_sites(groups[SITES]), as_sites(groups[STATS]))
         self._take(chunk, groups)
-        self._monitor.add(as_sites(groups[SITES]), as_sites(groups[STATS]))
+        self._monitor.add(taken)
 
     def _take(self, chunk: Chunk, groups: Groups) -> None:
         before = self._state, self._num_sweeps, self._seconds
@@ -466,7 +561,7 @@ class Run:
     def _step(self, max_draws: int | None) -> int:
         """Return the distance of the draws that are returned."""
         kept = self.num_draws - self.first_draw
-        return 1 if max_draws is None else max(1, -(-kept // _at_least("max_draws", max_draws, 1)))
+        return 1 if max_draws is None else max(1, -(-kept // at_least("max_draws", max_draws, 1)))
 
     def _check_draws(self, least: int = _LEAST_DRAWS) -> None:
         kept = self.num_draws - self.first_draw
@@ -476,50 +571,33 @@ class Run:
                 "needed: use extend() or until() first"
             )
 
-    def _may_suffice(self, ess: float) -> bool:
-        kept = self.num_draws - self.first_draw
-        return kept >= _LEAST_DRAWS and kept * self._settings.num_chains >= ess
+    def _is_check_due(self) -> bool:
+        kept, since = self.num_draws - self.first_draw, time.monotonic() - self._checked
+        return kept >= _LEAST_DRAWS and since >= self._check_took / _SHARE_OF_CHECKS
 
     def _suffices(self, rhat: float, ess: float) -> bool:
-        table = self.diagnostics()
-        moving = table[table["note"] != "constant"]
-        self._last_check = Check(
-            float(moving["r_hat"].max(skipna=False)),
-            float(moving[["ess_bulk", "ess_tail"]].min(axis=None, skipna=False)),
-        )
-        if len(moving) == 0:
+        """Whether the latest check is good enough."""
+        check, settings = self._last_check, self._settings
+        assert check is not None
+        if (self.num_draws - self.first_draw) * settings.num_chains < ess:
+            return False
+        if check.num_moving == 0:
             return True
-        one_chain = self._settings.num_chains == 1
-        return self._last_check.ess >= ess and (one_chain or self._last_check.rhat <= rhat)
+        return check.ess >= ess and (settings.num_chains == 1 or check.rhat <= rhat)
+
+
+def _shapes(arrays: dict[str, np.ndarray]) -> dict[str, str]:
+    return {name: f"{x.dtype} {x.shape}" for name, x in sorted(arrays.items())}
 
 
 def _mesh_of(devices: Sequence[jax.Device] | None, mesh: Mesh | None) -> Mesh | None:
+    if mesh is not None and not isinstance(mesh, Mesh):
+        raise ValueError(f"mesh must be a jax.sharding.Mesh, got {mesh!r}")
     if devices is None:
         return mesh
     if mesh is not None:
         raise ValueError("devices and mesh cannot both be given")
-    return Mesh(np.array(devices), (CHAINS,))
-
-
-def _settings_of(store: Store) -> _Settings:
-    try:
-        found = _Settings(**store.about["settings"])
-        return found._replace(extra_fields=tuple(found.extra_fields))
-    except (KeyError, TypeError) as error:
-        raise StoreError(f"{store.path}: the settings of the run are damaged: {error}") from None
-
-
-def _check_superchains(superchains: int | None, num_chains: int) -> int | None:
-    if superchains is None:
-        return None
-    if _at_least("superchains", superchains, 2) > num_chains or num_chains % superchains:
-        raise ValueError(
-            f"num_chains must be a multiple of superchains, got {num_chains} and {superchains}"
-        )
-    return int(superchains)
-
-
-def _at_least(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-    return int(value)
+    found = list(devices) if isinstance(devices, Iterable) else []
+    if not found or not all(isinstance(x, jax.Device) for x in found):
+        raise ValueError(f"devices must be a list of devices, as of jax.devices(), got {devices!r}")
+    return Mesh(np.array(found), (CHAINS,))

@@ -16,7 +16,9 @@ import contextlib
 import json
 import math
 import os
+import shutil
 import warnings
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -48,14 +50,16 @@ class Store:
     """
 
     def __init__(self, path: Path, root: "zarr.Group", lock: int | None) -> None:
-        self.path, self._root, self._lock = path, root, lock
-        self._num_draws, self._turn = 0, 0
+        self.path, self._root = path, root
+        self._num_draws, self._turn, self._is_closed = 0, 0, False
+        # also when the store is no longer referred to, as in a notebook that runs a cell again
+        self._give_back = weakref.finalize(self, _unlock, lock)
 
     @classmethod
     def create(cls, path: str | os.PathLike, about: dict[str, Any]) -> "Store":
         """Make an empty store.
 
-        :param path: a folder that does not exist, or is empty.
+        :param path: a folder that does not exist, is empty, or is a store without a sweep.
         :param about: what :attr:`about` returns, of the types of JSON.
         :raises StoreError: if there is something at the path, or it cannot be written.
         """
@@ -63,14 +67,55 @@ class Store:
 
         path = Path(path)
         with _errors(path):
-            if path.exists() and (not path.is_dir() or any(path.iterdir())):
-                raise StoreError(f"{path} exists: Run.resume continues the run in a store")
             path.mkdir(parents=True, exist_ok=True)
-            lock = _locked(path)
-            root = zarr.create_group(str(path), attributes={"format": _FORMAT, "run": about})
-            for name in (SITES, STATS, _STATES):
-                root.create_group(name)
+            lock, is_ours = _locked(path), False
+            try:
+                _refuse_sweeps(path)
+                is_ours = True
+                for rest in path.iterdir():  # of a process that was killed when it began
+                    shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+                root = zarr.create_group(str(path), attributes={"format": _FORMAT, "run": about})
+                for name in (SITES, STATS, _STATES):
+                    root.create_group(name)
+            except BaseException:
+                if is_ours:
+                    shutil.rmtree(path, ignore_errors=True)
+                _unlock(lock)
+                raise
         return cls(path, root, lock)
+
+    @staticmethod
+    def check_new(path: str | os.PathLike) -> None:
+        """Refuse a path at which :meth:`create` would fail.
+
+        :raises StoreError: if there is something at the path.
+        """
+        path = Path(path)
+        with _errors(path):
+            if path.exists():
+                with _lock_of(path):
+                    _refuse_sweeps(path)
+
+    @staticmethod
+    def has_sweeps(path: str | os.PathLike) -> bool:
+        """Whether a sweep was stored in a folder; if not, :meth:`create` makes a new store there.
+
+        :raises StoreError: if it is not a store, or in use by another process.
+        """
+        path = Path(path)
+        with _errors(path, "zarr.json"), _lock_of(path):
+            return _has_sweeps(path)
+
+    @staticmethod
+    def remove(path: str | os.PathLike) -> None:
+        """Remove a store with all its draws.
+
+        :raises StoreError: as :meth:`has_sweeps`, or if it cannot be removed.
+        """
+        path = Path(path)
+        with _errors(path), _lock_of(path):
+            _has_sweeps(path)
+            shutil.rmtree(path)
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> "Store":
@@ -90,18 +135,22 @@ class Store:
             with _errors(path, "zarr.json"):
                 root = zarr.open_group(str(path), mode="r+", use_consolidated=False)
                 committed = _committed(path, root)
-            store = cls(path, root, lock)
+        except BaseException:
+            _unlock(lock)
+            raise
+        store = cls(path, root, lock)
+        try:
             with _errors(path, "zarr.json"):
                 store._find_newest(committed)
         except BaseException:
-            _unlock(lock)
+            store.close()
             raise
         return store
 
     @property
     def about(self) -> dict[str, Any]:
         """What the run was created with."""
-        about = self._root.attrs["run"]
+        about = self._root.attrs.get("run")
         if not isinstance(about, dict):
             raise StoreError(f"{self.path}: zarr.json has no description of the run")
         return about
@@ -121,6 +170,8 @@ class Store:
         """
         import zarr
 
+        if self._is_closed:  # another run may have the store by now
+            raise StoreError(f"this run of {self.path} was closed: Run.resume goes on with it")
         with _errors(self.path), zarr.config.set({"array.write_empty_chunks": True}):
             stop = self._num_draws
             for group, arrays in draws.items():
@@ -147,7 +198,7 @@ class Store:
         where = f"{_STATES}/{self._turn}"
         with _errors(self.path, where):
             group = self._group(where)
-            names, counts = [name for name, _ in group.arrays()], dict(group.attrs)
+            names, counts = [name for name, _ in group.arrays()], _counts(dict(group.attrs))
             for name in names:
                 self._check_chunks(f"{where}/{name}")
         return {name: self._read(f"{where}/{name}", ...) for name in names}, counts
@@ -167,8 +218,8 @@ class Store:
 
     def close(self) -> None:
         """Let other processes write."""
-        _unlock(self._lock)
-        self._lock = None
+        self._is_closed = True
+        self._give_back()
 
     def _check_chunks(self, where: str) -> None:
         """Refuse an array of which a part is missing, which Zarr would read as zeros."""
@@ -204,7 +255,7 @@ class Store:
         :param committed: the metadata of all groups and arrays, as the root's file has them.
         """
         turns = [
-            (state["attributes"]["num_sweeps"], turn, state["attributes"]["num_draws"])
+            (_counts(state["attributes"])["num_sweeps"], turn, state["attributes"]["num_draws"])
             for turn in (0, 1)
             if (state := committed.get(f"{_STATES}/{turn}")) is not None
         ]
@@ -263,6 +314,40 @@ def _committed(path: Path, root: "zarr.Group") -> dict[str, dict[str, Any]]:
     return (metadata.get("consolidated_metadata") or {}).get("metadata", {})
 
 
+def _counts(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the counts of a state, or raise ValueError."""
+    for name in ("num_sweeps", "num_draws", "seconds"):
+        kinds = (int, float) if name == "seconds" else int
+        if isinstance(found[name], bool) or not isinstance(found[name], kinds) or found[name] < 0:
+            raise ValueError(f"{name} is {found[name]!r}")
+    return found
+
+
+def _has_sweeps(path: Path) -> bool:
+    """Whether a sweep was stored in a folder.
+
+    :raises StoreError: if there is something else than a store.
+    """
+    if not (path / "zarr.json").is_file():
+        if any(not file.name.endswith(".partial") for file in path.iterdir()):
+            raise StoreError(f"{path} is not the store of a run: it has no zarr.json")
+        return False
+    try:
+        metadata = json.loads((path / "zarr.json").read_text())
+        if "run" not in metadata["attributes"]:
+            raise StoreError(f"{path} is not the store of a run")
+        committed = (metadata.get("consolidated_metadata") or {}).get("metadata", {})
+        states = [x for name, x in committed.items() if name in (f"{_STATES}/0", f"{_STATES}/1")]
+        return any(x["attributes"]["num_sweeps"] != 0 for x in states)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return True  # as far as one can tell
+
+
+def _refuse_sweeps(path: Path) -> None:
+    if _has_sweeps(path):
+        raise StoreError(f"{path} exists: Run.resume continues the run in a store")
+
+
 def _locked(path: Path) -> int | None:
     """Return a descriptor of the folder that no other process has locked."""
     try:
@@ -274,8 +359,20 @@ def _locked(path: Path) -> int | None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(lock)
-        raise StoreError(f"{path} is in use by another process") from None
+        raise StoreError(
+            f"{path} is in use by another process, or by another run of this process, which gives "
+            "it back by Run.close()"
+        ) from None
     return lock
+
+
+@contextlib.contextmanager
+def _lock_of(path: Path) -> Iterator[None]:
+    lock = _locked(path)
+    try:
+        yield
+    finally:
+        _unlock(lock)
 
 
 def _unlock(lock: int | None) -> None:
@@ -298,6 +395,8 @@ def _errors(path: Path, what: str | None = None) -> Iterator[None]:
         raise StoreError(f"cannot {doing} {path}: {error.strerror or error}") from error
     except Exception as error:
         if what is None:
+            if not (path / "zarr.json").is_file():
+                raise StoreError(f"cannot write to {path}: the store was removed") from error
             raise
         text = " ".join(str(error).split())
         raise StoreError(f"{path}: {what} is damaged ({type(error).__name__}: {text})") from error

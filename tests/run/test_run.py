@@ -2,6 +2,11 @@
 
 import json
 import signal
+import subprocess
+import sys
+import tracemalloc
+import warnings
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +23,8 @@ from numpyro_rankings.diagnostics import nested_r_hat, verdict
 from numpyro_rankings.distributions import TopTPlackettLuce
 from numpyro_rankings.infer import CollapsedGibbs, PlackettLuceGibbs
 from numpyro_rankings.infer.not_finite import NotFiniteError
+from numpyro_rankings.run.convert import SITES, STATS
+from numpyro_rankings.run.loop import SweepLoop, _Compiling
 from numpyro_rankings.run.monitor import Monitor
 
 DATA = jnp.array([0.3, -1.0, 2.0])
@@ -26,8 +33,8 @@ LISTS = Rankings.from_orderings([[0, 1, 2], [2, 1, -1], [1, 0, 2], [2, 0, -1]], 
 
 
 def toy_run(kernel=None, **settings):
-    settings = {"num_warmup": 0, "burn_in": 0.0, **settings}
-    return Run(kernel or Autoregressive(), DATA, key=random.key(1), **settings)
+    settings = {"key": random.key(1), "num_warmup": 0, "burn_in": 0.0, **settings}
+    return Run(kernel or Autoregressive(), DATA, **settings)
 
 
 def assert_same(first, second):
@@ -125,11 +132,12 @@ def test_it_stops_when_the_time_is_over():
     assert run.num_draws == before
 
 
-def test_ctrl_c_waits_for_the_end_of_a_chunk(alone):
+def test_ctrl_c_waits_for_the_end_of_a_chunk(alone, capfd):
     run = toy_run()
     with pytest.raises(KeyboardInterrupt):
         run.extend(60, after_chunk=lambda run: signal.raise_signal(signal.SIGINT))
     assert 0 < run.num_draws < 60
+    assert "Ctrl-C: stopping after this chunk" in capfd.readouterr().err
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     run.extend(60 - run.num_draws)
     assert_same(run.get_samples(group_by_chain=True), alone)
@@ -218,6 +226,40 @@ def test_resumed_runs_are_the_same(name, tmp_path):
     run.close()
 
 
+KILLED = """
+import sys
+sys.path.insert(0, {tests!r})
+import os, signal, threading
+from run.test_run import *
+make, data, settings = CASES[{name!r}]
+run = Run(make(), *data, key=random.key(3), num_chains=2, store={path!r}, **settings)
+def kill(run):
+    if run.num_draws > 50:  # in the middle of the next chunk, or when it is stored
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGKILL)).start()
+run.until(rhat=1 + 1e-9, minutes=5, after_chunk=kill)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nuts", "composed"])
+def test_until_killed_and_resumed(name, tmp_path):
+    make, data, settings = CASES[name]
+    path = str(tmp_path / "a.run")
+    code = KILLED.format(tests=str(Path(__file__).parent.parent), name=name, path=path)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    run = Run.resume(path, make(), *data, burn_in=0.0)
+    before = run.num_draws
+    assert before > 50
+    assert run.until(rhat=1.1, ess=100, minutes=5)
+    run.extend(20)
+    alone = Run(make(), *data, key=random.key(3), burn_in=0.0, num_chains=2, **settings)
+    alone.extend(run.num_draws)
+    assert run.num_draws > before
+    assert_same(run.get_samples(group_by_chain=True), alone.get_samples(group_by_chain=True))
+    run.close()
+
+
 def test_what_is_diagnosed_is_what_reports_diagnose():
     run = Run(PlackettLuceGibbs(), LISTS, key=random.key(4), num_chains=2)
     run.extend(40)
@@ -253,15 +295,66 @@ def test_what_labels_index_is_not_diagnosed():
     monitor = Monitor(Gibbs([(block, ["group"]), (NUTS(block.model), None)]), (), {}, None, None)
     rng = np.random.default_rng(0)
     samples = {"group": rng.integers(0, 2, (2, 9, 5)), "scale": rng.random((2, 9))}
-    monitor.add({**samples, "means": rng.random((2, 9, 3))}, {})
+    monitor.add(monitor.take({**samples, "means": rng.random((2, 9, 3))}, {}))
     found = [name.split("[")[0] for name in monitor.table(0.0).index]
     assert set(found) == {"scale", "largest_sizes", "partition_entropy"}
+
+
+def test_memory_stays_flat(tmp_path):
+    """Draws of 320 MB go through it; the few numbers that are diagnosed remain."""
+
+    class Wide(Autoregressive):
+        def sample(self, state, model_args, model_kwargs):
+            state = super().sample(state, model_args, model_kwargs)
+            wide = state.z["mu"] + jnp.arange(10_000.0)
+            return state._replace(z=state.z | {"wide": wide})
+
+        def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+            state = super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
+            return state._replace(z=state.z | {"wide": jnp.zeros(10_000)})
+
+    own = {"quantities": lambda samples: {"mu": samples["mu"]}}
+    run = toy_run(Wide(), num_chains=4, store=tmp_path / "a.run", **own)
+    run.extend(100)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        run.extend(2000)
+        after, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 3e6
+    assert peak - before < 160e6  # a chunk has at most 64 MiB, of which there is a copy
+    assert run.diagnostics().loc["mu", "ess_bulk"] > 100
+    run.close()
 
 
 def test_own_quantities():
     run = toy_run(quantities=lambda samples: {"square": samples["mu"] ** 2})
     run.extend(20)
     assert list(run.diagnostics().index) == ["square"]
+
+
+def test_quantities_that_fail_lose_no_draws():
+    fails = [False]
+
+    def square(samples):
+        if fails[0]:
+            raise RuntimeError("now")
+        return {"square": samples["mu"] ** 2}
+
+    run, alone = toy_run(quantities=square), toy_run()
+    run.extend(20)
+    fails[0] = True
+    with pytest.raises(RuntimeError, match="now"):
+        run.extend(20)
+    assert run.num_draws == 20
+    fails[0] = False
+    run.extend(20)
+    alone.extend(40)
+    np.testing.assert_array_equal(run.get_samples()["mu"], alone.get_samples()["mu"])
+    mean = (alone.get_samples()["mu"].astype(float) ** 2).mean()
+    np.testing.assert_allclose(run.diagnostics()["mean"]["square"], mean, rtol=1e-5)
 
 
 def test_a_chain_that_is_not_finite(tmp_path):
@@ -291,6 +384,18 @@ def test_a_chain_that_is_not_finite(tmp_path):
         ({"thinning": 0}, "thinning must be an integer of at least 1, got 0"),
         ({"num_warmup": -1}, "num_warmup must be an integer of at least 0"),
         ({"num_warmup": 2.5}, "num_warmup must be an integer"),
+        ({"key": 0}, r"key must be one random key, such as jax.random.key\(0\), got 0"),
+        ({"key": random.split(random.key(0))}, "key must be one random key"),
+        ({"devices": []}, r"devices must be a list of devices, as of jax.devices\(\), got \[\]"),
+        ({"devices": [0, 1]}, "devices must be a list of devices"),
+        ({"devices": jax.devices()[0]}, "devices must be a list of devices"),
+        ({"devices": "cpu"}, "devices must be a list of devices"),
+        ({"mesh": "x"}, "mesh must be a jax.sharding.Mesh, got 'x'"),
+        ({"extra_fields": "z"}, "extra_fields must be a tuple of names, got 'z'"),
+        ({"extra_fields": ("energy", "force")}, "the state of the kernel has no field 'force'"),
+        ({"extra_fields": 5}, "extra_fields must be a tuple of names, got 5"),
+        ({"quantities": 5}, "quantities must be a function of the samples, got 5"),
+        ({"kernel": Autoregressive}, "a kernel is needed, such as"),
     ],
 )
 def test_bad_settings(settings, message):
@@ -301,6 +406,29 @@ def test_bad_settings(settings, message):
 def test_bad_burn_in():
     with pytest.raises(ValueError, match="burn_in must be a share"):
         toy_run(burn_in=1.0)
+    with pytest.raises(ValueError, match="burn_in must be a number, got 'x'"):
+        toy_run(burn_in="x")
+
+
+def test_quantities_of_another_form():
+    for wrong, message in (
+        (lambda _: {}, "quantities must return arrays by name, got {}"),
+        (lambda samples: {"first": samples["mu"][:, :1]}, r"first has the shape \(\d, 1"),
+    ):
+        run = toy_run(quantities=wrong)
+        with pytest.raises(ValueError, match=message):
+            run.extend(20)
+
+
+def test_a_store_is_refused_before_the_chains_start(tmp_path):
+    class DoesNotStart(Autoregressive):
+        def init(self, *args, **kwargs):
+            raise AssertionError
+
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_text("")
+    with pytest.raises(StoreError, match="is not the store of a run"):
+        toy_run(DoesNotStart(), store=tmp_path / "other")
 
 
 def test_bad_goals():
@@ -318,7 +446,7 @@ def test_bad_goals():
     ("kernel", "data", "message"),
     [
         (Autoregressive(0.4), DATA, r"persistence was 0\.5, is 0\.4$"),
-        (Autoregressive(), DATA + 1, "argument 1 was Array.*, content [0-9a-f]*, is Array"),
+        (Autoregressive(), DATA + 1, "argument 1 was Array of .*, content [0-9a-f]*, is Array"),
         (Autoregressive(), DATA[:2], r"of shape \(3,\).*of shape \(2,\)"),
         (CollapsedGibbs(_family(), alpha=1.0), DATA, "class was .*Autoregressive, is .*Collapsed"),
     ],
@@ -330,6 +458,57 @@ def test_other_runs_are_not_resumed(tmp_path, kernel, data, message):
     Run.resume(tmp_path / "a.run", Autoregressive(), DATA)  # is not locked
 
 
+def _potential(z):
+    return _SCALE * jnp.sum(z**2)
+
+
+_SCALE = 0.5
+
+
+def test_kernels_that_need_starting_values(tmp_path, monkeypatch):
+    """They are resumed with them; what a global name of the model stands for is compared."""
+    settings = dict(store=tmp_path / "a.run", init_params=jnp.zeros((2, 3)))
+    kernel, like = NUTS(potential_fn=_potential), dict(init_params=jnp.ones((2, 3)))
+    run = Run(kernel, key=random.key(0), num_chains=2, num_warmup=20, **settings)
+    run.extend(10)
+    whole = run.get_samples()
+    run.close()
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), "_SCALE", 2.0)
+        with pytest.raises(StoreError, match=r"potential_fn was .*_potential, code"):
+            Run.resume(tmp_path / "a.run", NUTS(potential_fn=_potential), **like)
+    again = Run.resume(tmp_path / "a.run", NUTS(potential_fn=_potential), **like)
+    for name, x in again.get_samples().items():
+        np.testing.assert_array_equal(x, whole[name])
+    again.extend(5)
+    again.close()
+
+
+def test_starting_values_of_another_number_of_chains():
+    for wrong in (jnp.zeros(3), jnp.zeros((4, 3)), jnp.zeros(())):
+        with pytest.raises(ValueError, match="init_params must have an axis of 2 starting points"):
+            Run(NUTS(potential_fn=_potential), key=random.key(0), num_chains=2, init_params=wrong)
+
+
+def test_a_model_without_sites():
+    def nothing():
+        numpyro.sample("x", dist.Normal(), obs=0.0)
+
+    with pytest.raises(ValueError, match="no site"):
+        Run(NUTS(nothing), key=random.key(0), num_chains=2)
+
+
+def test_a_state_that_is_not_finite(tmp_path):
+    run = toy_run(store=tmp_path / "a.run")
+    run.extend(3)
+    run._state = run._state._replace(z={name: x * np.nan for name, x in run._state.z.items()})
+    run._num_sweeps += 1
+    run._commit({SITES: {}, STATS: {}})
+    run.close()
+    with pytest.raises(StoreError, match="not finite"):
+        Run.resume(tmp_path / "a.run", Autoregressive(), DATA)
+
+
 def test_other_versions_are_told(tmp_path):
     run = toy_run(store=tmp_path / "a.run")
     run.extend(3)
@@ -338,6 +517,46 @@ def test_other_versions_are_told(tmp_path):
     root = json.loads(path.read_text())
     root["attributes"]["run"]["versions"]["jaxlib"] = "0.1"
     path.write_text(json.dumps(root))
-    with pytest.warns(UserWarning, match=r"jaxlib was 0\.1, is"):
+    with pytest.warns(UserWarning, match=r"jaxlib was 0\.1, is") as warned:
         run = Run.resume(tmp_path / "a.run", Autoregressive(), DATA)
-    assert run.num_draws == 3
+    assert run.num_draws == 3 and warned[0].filename == __file__
+    run.close()
+
+
+def test_other_devices_are_told(tmp_path):
+    toy_run(store=tmp_path / "a.run", devices=jax.devices()[:2]).close()
+    with pytest.warns(UserWarning, match=r"\(devices was 2 of chains, is 1\): further draws"):
+        Run.resume(tmp_path / "a.run", Autoregressive(), DATA).close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Run.resume(tmp_path / "a.run", Autoregressive(), DATA, devices=jax.devices()[:2]).close()
+
+
+def test_sweeps_are_compiled_once_while_the_chains_start(monkeypatch, tmp_path):
+    lowered, real = [], SweepLoop._lower
+
+    def lower(loop, state):
+        lowered.append(type(jax.tree.leaves(state)[0]))
+        return real(loop, state)
+
+    monkeypatch.setattr(SweepLoop, "_lower", lower)
+    store = tmp_path / "a.run"
+    run = Run(PlackettLuceGibbs(), FULL, key=random.key(1), num_chains=2, store=store)
+    assert lowered == [jax.ShapeDtypeStruct]  # the state itself was not there yet
+    run.extend(2)
+    run.extend(3)
+    assert len(lowered) == 1
+    run.close()
+    resumed = Run.resume(store, PlackettLuceGibbs(), FULL)
+    assert resumed.num_draws == 5 and len(lowered) == 1  # only to read, nothing is compiled
+    resumed.extend(1)
+    assert len(lowered) == 2
+
+
+def test_an_error_of_the_compiler_reaches_the_caller():
+    class Broken:
+        def compile(self):
+            raise RuntimeError("the compiler failed")
+
+    with pytest.raises(RuntimeError, match="the compiler failed"):
+        _Compiling(Broken()).result()

@@ -2,10 +2,13 @@
 
 import contextlib
 import errno
+import gc
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
@@ -13,15 +16,16 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import xarray as xr
 import zarr.storage._local
 from helpers.toy_kernel import Autoregressive
 from jax import random
 
 from numpyro_rankings import Run, StoreError
+from numpyro_rankings.run.store import Store
 
 DATA = jnp.array([0.3, -1.0, 2.0])
 FIRST, SECOND = 40, 25
+_NOBODY = 65534  # the user without rights, by custom
 
 
 def new_run(path=None):
@@ -161,6 +165,100 @@ def test_damage_is_named_or_does_no_harm(alone, stored, tmp_path):
     assert refused > 2 * len(_files(stored))
 
 
+def change(store, where, name, value):
+    """Change an attribute of a group, also in the metadata of the root; None removes it."""
+    files = {store / where / "zarr.json": "", store / "zarr.json": where}
+    for path, inside in files.items():
+        root = json.loads(path.read_text())
+        node = root["consolidated_metadata"]["metadata"][inside] if inside else root
+        *parents, last = name.split(".")
+        found = node["attributes"]
+        for parent in parents:
+            found = found[parent]
+        if value is None:
+            del found[last]
+        else:
+            found[last] = value
+        path.write_text(json.dumps(root))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("run", None, "no description of the run"),
+        ("run", [1], "no description of the run"),
+        ("run.settings", None, "no 'settings'"),
+        ("run.settings", "x", "settings of the run are damaged"),
+        ("run.settings.num_chains", "x", "num_chains must be an integer of at least 1, got 'x'"),
+        ("run.settings.num_chains", 0, "num_chains must be an integer of at least 1, got 0"),
+        ("run.settings.num_chains", 8, r"the state of the chains is damaged: z.mu is .* \(8,\)"),
+        ("run.settings.superchains", 3, "num_chains must be a multiple of superchains"),
+        ("run.settings.num_warmup", -1, "num_warmup must be an integer"),
+        ("run.settings.thinning", 0, "thinning must be an integer of at least 1, got 0"),
+        ("run.settings.extra_fields", ["temperature"], "has no field 'temperature'"),
+        ("run.settings.extra_fields", "energy", "extra_fields must be names"),
+        ("run.settings.extra_fields", ["z.mu"], "sample_stats is damaged: it has"),
+        ("run.settings.key_type", "rot13", "key .* of type 'rot13'"),
+        ("run.settings.key", [1, 2, 3], "key .* of type 'threefry2x32'"),
+        ("run.settings.key", [0, 2**32], "key .* of type 'threefry2x32'"),
+        ("run.settings.key", [0, "x"], "each number of the key"),
+        ("run.kernel.persistence", 0.5, "the description of the run is damaged"),
+        ("run.versions", {"jax": 1}, "the description of the run is damaged"),
+        ("num_sweeps", "x", "num_sweeps is 'x'"),
+        ("num_draws", -1, "num_draws is -1"),
+        ("seconds", None, "KeyError: 'seconds'"),
+    ],
+)
+def test_malformed_attributes_are_named(store, name, value, words):
+    for where in ("",) if name.startswith("run") else ("states/0", "states/1"):
+        change(store, where, name, value)
+    with pytest.raises(StoreError, match=words) as error:
+        resumed(store)
+    assert str(store) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_what_began_and_never_stored_is_begun_again(tmp_path, monkeypatch):
+    path = tmp_path / "a.run"
+    with monkeypatch.context() as patch:  # killed before the state of the chains was stored
+        patch.setattr(Run, "_commit", lambda *_: None)
+        new_run(path).close()
+    with pytest.raises(StoreError, match="nothing to resume"):
+        resumed(path)
+    assert not Store.has_sweeps(path)
+    run = new_run(path)
+    assert not any(".partial" in str(name) for name in _files(path))
+    with pytest.raises(StoreError, match="in use by"):
+        Store.has_sweeps(path)
+    with pytest.raises(StoreError, match="in use by"):
+        Store.remove(path)
+    run.extend(3)
+    run.close()
+    assert Store.has_sweeps(path)
+    with pytest.raises(StoreError, match="exists: Run"):
+        new_run(path)
+    Store.remove(path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("number", [2, 12])
+def test_a_run_that_cannot_begin_leaves_nothing(tmp_path, monkeypatch, number):
+    _fail_at(monkeypatch, number, OSError(errno.ENOSPC, "No space left on device"))
+    with pytest.raises(StoreError, match="No space left"):
+        new_run(tmp_path / "a.run")
+    assert not any(tmp_path.iterdir())
+
+
+def test_other_folders_are_left_alone(tmp_path):
+    zarr.create_group(str(tmp_path / "zarr"))
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "thesis.tex").write_text("")
+    for name in ("zarr", "files"):
+        for do in (new_run, Store.remove, Store.has_sweeps):
+            with pytest.raises(StoreError, match="is not the store of a run"):
+                do(tmp_path / name)
+        assert any((tmp_path / name).iterdir())
+
+
 def test_a_changed_byte_is_noticed(store):
     chunk = next(path for path in (store / "posterior" / "mu" / "c").rglob("*") if path.is_file())
     content = bytearray(chunk.read_bytes())
@@ -185,9 +283,26 @@ def test_two_writers(store):
     found = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
     )
-    assert found.stdout == f"{store} is in use by another process\n"
+    assert found.stdout.startswith(f"{store} is in use by another process")
     run.close()
-    resumed(store).close()
+    other = resumed(store)
+    draws = other.num_draws
+    with pytest.raises(StoreError, match="was closed"):
+        run.extend(8)
+    other.extend(8)
+    del other  # without close()
+    gc.collect()
+    again = resumed(store)
+    assert again.num_draws == draws + 8
+    again.close()
+
+
+def test_a_store_that_is_removed(store):
+    run = resumed(store)
+    shutil.rmtree(store)
+    with pytest.raises(StoreError, match="the store was removed"):
+        run.extend(8)
+    run.close()
 
 
 def test_a_run_is_not_written_over(store, tmp_path):
@@ -209,29 +324,66 @@ def test_what_is_no_store_is_refused(store, tmp_path):
         resumed(store)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for the superuser")
-def test_a_read_only_folder(tmp_path):
-    tmp_path.chmod(0o500)
+def as_nobody(function):
+    """Return the function, run without the rights of the superuser, who may write anywhere."""
+
+    def without_rights(*args):
+        os.seteuid(_NOBODY)
+        try:
+            return function(*args)
+        finally:
+            os.seteuid(0)
+
+    return without_rights
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no such rights on Windows")
+@pytest.mark.parametrize("mode", (0o500, 0o000))
+def test_a_read_only_folder(mode, monkeypatch):
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(mode)
+    if os.geteuid() == 0:
+        os.chown(folder, _NOBODY, -1)
+        for name in ("check_new", "create"):  # only they: the packages may be another's to read
+            monkeypatch.setattr(Store, name, staticmethod(as_nobody(getattr(Store, name))))
     try:
         with pytest.raises(StoreError, match=r"cannot write to .*: Permission denied"):
-            new_run(tmp_path / "a.run")
+            new_run(folder / "a.run")
     finally:
-        tmp_path.chmod(0o700)
+        folder.chmod(0o700)
+        folder.rmdir()
 
 
-def test_other_processes_can_read_while_it_runs(alone, tmp_path):
+READER = """
+import sys
+import numpy as np, xarray as xr
+path, expected, lengths = sys.argv[1], np.load(sys.argv[2]), []
+print("reading", flush=True)
+while not lengths or lengths[-1] < expected.shape[1]:
+    with xr.open_datatree(path, engine="zarr") as tree:
+        lengths.append(tree["posterior"].sizes.get("draw", 0))
+        if lengths[-1]:
+            np.testing.assert_array_equal(tree["posterior"]["mu"], expected[:, : lengths[-1]])
+            assert tree["sample_stats"]["energy"].shape == (4, lengths[-1])
+assert lengths == sorted(lengths)
+print(len(set(lengths)))
+"""
+
+
+def test_another_process_can_read_while_it_runs(alone, tmp_path):
+    """It reads again and again, also while chunks are written."""
     path = tmp_path / "a.run"
-    run, seen = new_run(path), []
-
-    def read(run):
-        with xr.open_datatree(path, engine="zarr") as tree:
-            seen.append(tree["posterior"].sizes["draw"])
-            np.testing.assert_array_equal(tree["posterior"]["mu"], alone["mu"][:, : seen[-1]])
-            assert tree["sample_stats"]["energy"].shape == (4, seen[-1])
-
-    run.extend(FIRST + SECOND, after_chunk=read)
-    assert seen[-1] == FIRST + SECOND and len(seen) > 1
-    run.close()
+    run = new_run(path)
+    run.extend(1)
+    np.save(tmp_path / "mu.npy", alone["mu"])
+    command = [sys.executable, "-c", READER, str(path), str(tmp_path / "mu.npy")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdout.readline() == "reading\n"
+        while run.num_draws < FIRST + SECOND:
+            run.extend(1)
+        run.close()
+        assert int(reader.stdout.read()) > 3
+    assert reader.returncode == 0
 
 
 KILLED = """
@@ -254,7 +406,10 @@ run.close()
 
 @pytest.mark.slow
 def test_fifty_kills(tmp_path):
-    """A process is killed at 50 random moments of its chunks, and resumed after each."""
+    """A process is killed at 50 random moments of its chunks, and resumed after each.
+
+    How far it comes in between depends on the machine.
+    """
     path, draws, rng = tmp_path / "a.run", 3000, np.random.default_rng(0)
     code = KILLED.format(tests=str(Path(__file__).parent.parent), path=str(path), draws=draws)
     new_run(path).close()
@@ -267,7 +422,7 @@ def test_fifty_kills(tmp_path):
         run = resumed(path)
         reached.append(run.num_draws)
         run.close()
-    assert reached == sorted(reached) and len(set(reached)) > 20
+    assert reached == sorted(reached) and len(set(reached)) > 5
     assert reached[-1] < draws
     whole = new_run()
     whole.extend(draws)

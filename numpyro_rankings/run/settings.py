@@ -1,0 +1,113 @@
+"""The settings of a run, and how they are read from a store."""
+
+import numbers
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpyro.infer.mcmc import MCMCKernel
+
+from numpyro_rankings.run.convert import is_key
+from numpyro_rankings.run.store import StoreError
+
+
+class Settings(NamedTuple):
+    """What the draws depend on besides data and kernel. All of the types of JSON."""
+
+    num_chains: int
+    superchains: int | None
+    num_warmup: int
+    thinning: int
+    extra_fields: tuple[str, ...]
+    key: list[int]
+    key_type: str
+
+    def random_key(self) -> Array:
+        """Return the key of the run.
+
+        :raises ValueError: if it is none.
+        """
+        try:
+            data = jnp.asarray(np.array(self.key, np.uint32))
+            return jax.random.wrap_key_data(data, impl=self.key_type)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"key {self.key} of type {self.key_type!r}: {error}") from None
+
+
+def settings_of(path: Path, about: dict[str, Any]) -> Settings:
+    """Return the settings that a store has.
+
+    :param path: of the store.
+    :param about: what it was created with.
+    :raises StoreError: if they are not settings of a run.
+    """
+    try:
+        found = Settings(**about["settings"])
+        at_least("num_chains", found.num_chains, 1)
+        check_superchains(found.superchains, found.num_chains)
+        at_least("num_warmup", found.num_warmup, 0)
+        at_least("thinning", found.thinning, 1)
+        fields = found.extra_fields
+        if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
+            raise ValueError(f"extra_fields must be names, got {fields!r}")
+        if not (isinstance(found.key, list) and found.key and isinstance(found.key_type, str)):
+            raise ValueError(f"the key is {found.key!r} of type {found.key_type!r}")
+        for number in found.key:
+            at_least("each number of the key", number, 0)
+    except (KeyError, TypeError, ValueError) as error:
+        text = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise StoreError(f"{path}: the settings of the run are damaged: {text}") from None
+    return found._replace(extra_fields=tuple(fields))
+
+
+def check_superchains(superchains: int | None, num_chains: int) -> int | None:
+    """Raise ValueError unless the chains can start at so many points."""
+    if superchains is None:
+        return None
+    if at_least("superchains", superchains, 2) > num_chains or num_chains % superchains:
+        raise ValueError(
+            f"num_chains must be a multiple of superchains, got {num_chains} and {superchains}"
+        )
+    return int(superchains)
+
+
+def check_kernel(kernel: Any) -> None:
+    """Raise ValueError unless it is a kernel."""
+    if not isinstance(kernel, MCMCKernel):
+        raise ValueError(f"a kernel is needed, such as SliceGibbs() or NUTS(model): got {kernel!r}")
+
+
+def one_key(key: Any) -> Array:
+    """Return a random key, or raise ValueError."""
+    try:
+        found = key if is_key(key) else jax.random.wrap_key_data(jnp.asarray(key))
+    except (TypeError, ValueError):
+        found = None
+    if found is None or found.shape != ():
+        raise ValueError(f"key must be one random key, such as jax.random.key(0), got {key!r}")
+    return found
+
+
+def check_names(name: str, value: Any) -> tuple[str, ...]:
+    """Return names as a tuple, or raise ValueError."""
+    is_list = isinstance(value, Iterable) and not isinstance(value, str)
+    if not is_list or not all(isinstance(x, str) for x in value):
+        raise ValueError(f"{name} must be a tuple of names, got {value!r}")
+    return tuple(value)
+
+
+def check_number(name: str, value: Any) -> None:
+    """Raise ValueError unless it is a real number."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+
+
+def at_least(name: str, value: Any, least: int) -> int:
+    """Return a whole number, or raise ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+    return int(value)
