@@ -8,6 +8,7 @@ from numpyro_rankings._lazy import mend_numpyro
 from numpyro_rankings._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from numpyro_rankings.comparison import compare
     from numpyro_rankings.datasets import list_datasets, load_dataset, read_rankings
     from numpyro_rankings.diagnostics import diagnostics_table
     from numpyro_rankings.evidence import log_bayes_factor, log_language_evidence
@@ -54,6 +55,7 @@ _HOMES = {
     "cluster_profiles": "summaries",
     "coclustering": "partitions",
     "coclustering_blocks": "partitions",
+    "compare": "comparison",
     "cp_consensus": "summaries",
     "credible_ball": "point_estimates",
     "diagnostics_table": "diagnostics",
@@ -87,6 +89,7 @@ __all__ = [
     "cluster_profiles",
     "coclustering",
     "coclustering_blocks",
+    "compare",
     "cp_consensus",
     "credible_ball",
     "diagnostics_table",

@@ -4,16 +4,19 @@ Labels switch and permutations have no mean, so R-hat and ESS of the raw draws m
 posterior also has the quantities of ``quantities.py``, which do not depend on the labels.
 """
 
+import copy
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import jax
 import numpy as np
+from numpyro.handlers import substitute
 from numpyro.infer import MCMC
 
-from numpyro_rankings.diagnostics import as_dataset, diagnostics_table
-from numpyro_rankings.infer.base import find_rankings
+from numpyro_rankings.diagnostics import NUM_COMPONENTS, as_dataset, diagnostics_table
+from numpyro_rankings.infer.base import GibbsKernel, find_rankings
 from numpyro_rankings.infer.ddcrp.base import LinkGibbs
 from numpyro_rankings.infer.not_finite import check_not_stopped
 from numpyro_rankings.infer.partition.base import PartitionKernel
@@ -91,12 +94,14 @@ def to_inference_data(
     :param rankings: the rankings that were fitted; not for the kernels of partitions, whose draws
         contain everything needed.
     :param log_likelihood: whether to compute it. ``"auto"`` computes it if rankings times draws are
-        at most 10^7, and otherwise warns.
+        at most 10^7, and otherwise warns; not for ``DPPlackettLuceGibbs``, where it takes longer,
+        because new clusters are drawn for each draw.
     :param include_assignments: whether to keep the labels (and links), by far the largest arrays.
     :param points: names of the points, for the kernels of partitions; by default 0, 1, ….
     :return: an :class:`arviz.InferenceData` (ArviZ 0.23) or :class:`xarray.DataTree` (1.x).
     :raises ValueError: if the rankings or names are not those of the run, if there is no log
-        likelihood, or if a chain has stopped because its log joint or a site was not finite.
+        likelihood (of partitions), or if a chain has stopped because its log joint or a site was
+        not finite.
     :raises TypeError: if ``mcmc`` is not an MCMC, or the rankings are needed and missing.
     """
     import xarray as xr
@@ -106,6 +111,12 @@ def to_inference_data(
     if not isinstance(mcmc, MCMC):
         raise TypeError(f"mcmc must be a numpyro.infer.MCMC, got {type(mcmc).__name__}")
     kernel: Any = mcmc.sampler
+    if not isinstance(kernel, GibbsKernel):
+        raise TypeError(
+            f"to_inference_data is for the kernels of this package, not {type(kernel).__name__}: "
+            "use arviz.from_numpyro(mcmc) and, for the clusters of a block, "
+            "cluster_profiles(mcmc.get_samples(), rankings, sites=…)"
+        )
     samples = mcmc.get_samples(group_by_chain=True)
     check_not_stopped(kernel, samples)
     name = type(kernel).__name__
@@ -127,6 +138,8 @@ def to_inference_data(
         posterior = posterior.drop_vars(["assignments", "links"], errors="ignore")
     about = {"numpyro_rankings_version": __version__, "kernel": name}
     posterior.attrs.update(about)
+    if (number := getattr(kernel, "num_components", None)) is not None:
+        posterior.attrs[NUM_COMPONENTS] = number
     groups = {"posterior": posterior}
     if values is not None:
         coords = {name: posterior[name] for name in ("chain", "draw")}
@@ -179,13 +192,8 @@ def _wants_log_likelihood(
     samples: dict[str, Any], rankings: Rankings, asked: bool | Literal["auto"]
 ) -> bool:
     """Return whether to compute the log likelihood; warn if it is left out because of its size."""
-    if "phi" in samples:
-        # the probability of a list in a new cluster has no closed form
-        if asked is True:
-            raise ValueError(
-                "there is no log likelihood for DPPlackettLuceGibbs: pass log_likelihood=False"
-            )
-        return False
+    if "phi" in samples and asked == "auto":
+        return False  # it takes long: new clusters are drawn
     num_values = np.size(samples["log_joint"]) * rankings.num_rankings
     if asked == "auto" and num_values > _AUTO_LOG_LIKELIHOOD:
         warnings.warn(
@@ -199,10 +207,27 @@ def _wants_log_likelihood(
     return bool(asked)
 
 
-def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) -> tuple[Any, Any]:
-    """Return the data that ArviZ makes of the run, and the posterior to replace its own."""
+def _from_numpyro(mcmc: MCMC, coords: dict[str, Any], dims: dict[str, Any]) -> Any:
+    """Let ArviZ convert a run.
+
+    ArviZ runs the model to find what is observed. With the sites at the last draw, nothing is drawn
+    from the prior, which would take seconds to compile.
+    """
     import arviz as az
 
+    kernel: Any = mcmc.sampler
+    if isinstance(kernel, GibbsKernel):
+        last = jax.tree.map(lambda x: x[-1, -1], mcmc.get_samples(group_by_chain=True))
+        mcmc, kernel = copy.copy(mcmc), copy.copy(kernel)
+        kernel._model = substitute(kernel.model, data=last)
+        mcmc.sampler = kernel
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*skipping initialization of site")
+        return az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
+
+
+def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) -> tuple[Any, Any]:
+    """Return the data that ArviZ makes of the run, and the posterior to replace its own."""
     check_fitted(samples["assignments"].shape[-1], samples["center"].shape[-1], rankings)
     kernel: Any = mcmc.sampler
     num_components = kernel.num_components
@@ -223,7 +248,7 @@ def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) 
         "cluster_sizes": ["cluster"],
         "rankings": ["ranking", "stage"],
     }
-    data = az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
+    data = _from_numpyro(mcmc, coords, dims)
     posterior = as_dataset(data["posterior"]).isel(cluster=slice(num_slots))
 
     empty = np.asarray(clusters["cluster_sizes"]) == 0
@@ -244,8 +269,6 @@ def _plackett_luce_posterior(
     mcmc: MCMC, samples: dict[str, Any], rankings: Rankings
 ) -> tuple[Any, Any]:
     """Do the same for the kernels whose samples are weights."""
-    import arviz as az
-
     if "unseen_weight" in samples:
         rankings = rankings.of_listed_items()
     weights = np.asarray(samples["weights"])
@@ -268,7 +291,7 @@ def _plackett_luce_posterior(
     if is_mixture:
         dims |= {name: ["cluster"] for name in ("unseen_weight", "total_weight")}
         dims["root_weights"] = ["item"]
-    data = az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
+    data = _from_numpyro(mcmc, coords, dims)
     posterior = as_dataset(data["posterior"])
     axes = ["chain", "draw"]
     if is_mixture:
@@ -287,15 +310,13 @@ def _partition_posterior(
     mcmc: MCMC, samples: dict[str, Any], points: Sequence[Any] | None
 ) -> tuple[Any, Any]:
     """Do the same for the kernels whose samples are a partition, or links that make one."""
-    import arviz as az
-
     labels = np.asarray(samples["assignments"])
     size = labels.shape[-1]
     if points is not None and len(points) != size:
         raise ValueError(f"the run was of {size} points, but points has {len(points)} names")
     coords = {"point": np.arange(size) if points is None else np.asarray(points)}
     dims = {"assignments": ["point"], "links": ["point"]}
-    data = az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
+    data = _from_numpyro(mcmc, coords, dims)
     posterior = as_dataset(data["posterior"])
     return data, _with_quantities(posterior, label_free_quantities(samples, None), [])
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "plot_coclustering",
+    "plot_comparison",
     "plot_concentration",
     "plot_consensus",
     "plot_decay",
@@ -170,6 +171,35 @@ def _rows(names: Sequence[str], ax: "Axes") -> np.ndarray:
     ax.set_yticks(rows, [shorten(str(name)) for name in names], parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     return rows
+
+
+def plot_comparison(comparison: Any, ax: "Axes | None" = None) -> "Axes":
+    """Plot how well models predict, by their number of groups.
+
+    Bars are standard errors of the differences to the best model. The lines without groups are
+    those of models that learn their number.
+
+    :param comparison: the result of :func:`~numpyro_rankings.compare`.
+    """
+    table = comparison.table
+    families: dict[str, list[tuple[float, float, float]]] = {}
+    for name, row in table.iterrows():
+        family, number = comparison.groups[name]
+        entry = (np.nan if number is None else number, row["elpd_diff"], row["se_diff"])
+        families.setdefault(family, []).append(entry)
+    ax = _axes(ax, _WIDTH, 3.2)
+    for k, (family, entries) in enumerate(sorted(families.items())):
+        color, marker = COLORS[k % len(COLORS)], _MARKERS[k % len(_MARKERS)]
+        fixed = np.array(sorted(x for x in entries if not np.isnan(x[0]))).reshape(-1, 3).T
+        ax.errorbar(*fixed, color=color, marker=marker, capsize=3, label=family)
+        for _, difference, _ in (x for x in entries if np.isnan(x[0])):
+            label = f"{family}, any number"
+            ax.axhline(difference, color=color, linestyle="--", linewidth=1, label=label)
+    _whole_numbers(ax.xaxis)
+    ax.set_xlabel("groups")
+    ax.set_ylabel("elpd, difference to the best")
+    ax.legend(loc="lower right", frameon=False)
+    return _tidy(ax, "y")
 
 
 def plot_consensus(

@@ -7,6 +7,7 @@ search therefore keeps the counts n_ck of its partition against every draw, and 
 pairs.
 """
 
+import hashlib
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -85,24 +86,24 @@ class ReferencePartition(NamedTuple):
     @property
     def in_words(self) -> str:
         """A description for reports."""
-        least = "the partition of least expected variation of information from the draws"
-        nearest = "the draw of least expected variation of information from the others"
-        if self.set_aside is not None:
-            number = int(self.set_aside.labels.max()) + 1
-            clusters = "one single cluster" if number == 1 else f"{number} clusters"
-            loss = self.set_aside.expected_loss
-            return (
-                f"{nearest} (the groups overlap, or the chains disagree, so much that {clusters} "
-                f"would have less expected loss, {loss:.3g} nats: membership is uncertain, but the "
-                "draws keep the groups apart)"
-            )
+        best, nearest = "the grouping that agrees best with all draws", "the draw that agrees best"
         return {
-            "search": f"{least}, sought among all partitions",
-            "short search": f"{least} that a short search found (with so many points and clusters "
-            "it used only some of the draws)",
-            "medoid": f"{nearest} (a search among all partitions would take too long here)",
-            "given": "the partition that was given",
+            "search": best,
+            "short search": f"{best} among those that a short search found (with so many points "
+            "and clusters it used only some of the draws)",
+            "medoid": f"{nearest} with all the others",
+            "given": "the grouping that was given",
         }[self.method]
+
+    @property
+    def caution(self) -> str:
+        """What to keep in mind about the groups, a sentence, or nothing."""
+        if self.set_aside is None:
+            return ""
+        return (
+            "The groups overlap, or the chains disagree, so much that many members could as well "
+            "be in another group: look at how surely each belongs to its group."
+        )
 
 
 class CredibleBall(NamedTuple):
@@ -374,10 +375,24 @@ def _losses(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray:
 def _expected_losses(candidates: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray:
     """Mean loss of each candidate, equal ones counted once, (number of candidates,)."""
     different, index = np.unique(candidates, axis=0, return_inverse=True)
-    of_each, weights = np.unique(draws, axis=0, return_counts=True)
-    weights = weights / weights.sum()
+    first, counts = _different_rows(draws)
+    of_each, weights = draws[first], counts / len(draws)
     found = [float(_losses(labels, of_each, f) @ weights) for labels in different]
     return np.array(found)[index.ravel()]
+
+
+def _different_rows(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where each different row of labels is first, and how often it occurs.
+
+    Rows may be so long that sorting them takes seconds.
+    """
+    number: dict[bytes, int] = {}
+    first: dict[bytes, int] = {}
+    for i, row in enumerate(draws.astype(np.min_scalar_type(draws.max()), order="C")):
+        key = hashlib.blake2b(row).digest()
+        first.setdefault(key, i)
+        number[key] = number.get(key, 0) + 1
+    return np.array(list(first.values())), np.array(list(number.values()))
 
 
 def _thin(draws: np.ndarray, num_slots: int) -> np.ndarray:

@@ -144,7 +144,10 @@ def read_lines(path: str | os.PathLike) -> list[str]:
         bad = error.start
     if bad >= 0:
         line = content[:bad].count(b"\n") + 1
-        raise RankingsError(f"{name}:{line}: this is not a text file in UTF-8")
+        raise RankingsError(
+            f"{name}:{line}: this is not a text file in UTF-8, which spreadsheets save "
+            "as 'CSV UTF-8'"
+        )
     # not splitlines(), which also splits names at rare separators
     return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
 

@@ -128,23 +128,37 @@ class Rankings:
 
     @classmethod
     def from_ranks(
-        cls, ranks: Any, items: Sequence[str] | None = None, counts: Any = None
+        cls,
+        ranks: Any,
+        items: Sequence[str] | None = None,
+        counts: Any = None,
+        unranked: str = "below",
+        choice_sets: Any = None,
     ) -> "Rankings":
         """Make rankings from the rank that each judge gave to each item.
 
-        :param ranks: (rows, n), 1 = best; NaN or 0 for items that are not ranked.
-        :param items: names of the items, in the order of the columns.
+        :param ranks: (rows, n), an array or a data frame, 1 = best; missing or 0 for items that are
+            not ranked. All columns are items.
+        :param items: names of the items, in the order of the columns; by default the names of the
+            columns of a data frame.
         :param counts: as in :meth:`from_orderings`.
+        :param unranked: what it means that an item has no rank: ``"below"``, it ranks below those
+            that have one; or ``"not-offered"``, the choice set is the items that have a rank.
+        :param choice_sets: as in :meth:`from_orderings`, instead of ``unranked``.
         :return: the rankings, with the rows as given.
         :raises RankingsError: if the ranks of a row are not 1, 2, …, t.
         """
+        if hasattr(ranks, "columns") and items is None:
+            items = [str(name) for name in ranks.columns]
         try:
-            table = np.asarray(ranks, dtype=float)
+            table = _as_floats(ranks)
         except (TypeError, ValueError):
             raise RankingsError("ranks must be a table of numbers, one row per ranking") from None
         if table.ndim != 2:
             raise RankingsError(f"ranks must be a table (rows, items), got shape {table.shape}")
-        return cls._from_ranks(table, _item_names(items, table.shape[1]), counts)
+        names = _item_names(items, table.shape[1])
+        offered = _offered(table, unranked, choice_sets)
+        return cls._from_ranks(table, names, counts, offered)
 
     @classmethod
     def _from_ranks(
@@ -152,6 +166,7 @@ class Rankings:
         table: np.ndarray,
         names: tuple[str, ...],
         counts: Any = None,
+        choice_sets: Any = None,
         where: Callable[[int], str] = lambda row: f"row {row + 1}",
     ) -> "Rankings":
         """Check ranks, and convert them to orderings; ``where`` is as in build_rankings."""
@@ -181,11 +196,18 @@ class Rankings:
                 f"{where(row)}: item {name!r} has rank {rank:g} where {place + 1} was expected; "
                 "the ranks of a row are 1, 2, 3, … without gaps"
             )
-        return build_rankings(np.where(expected > 0, order, -1), names, counts, where=where)
+        orderings = np.where(expected > 0, order, -1)
+        return build_rankings(orderings, names, counts, choice_sets, where=where)
 
     @classmethod
     def from_dataframe(
-        cls, df: Any, judge: str, item: str, rank: str, items: Sequence[str] | None = None
+        cls,
+        df: Any,
+        judge: str,
+        item: str,
+        rank: str,
+        items: Sequence[str] | None = None,
+        unranked: str = "below",
     ) -> "Rankings":
         """Make rankings from a long table, which has a line for each judge and ranked item.
 
@@ -197,6 +219,8 @@ class Rankings:
             ranked.
         :param items: names of all items, in index order; by default those that appear, in order
             of first appearance.
+        :param unranked: as in :meth:`from_ranks`; an item without a line of the judge is not
+            ranked.
         :return: the rankings, one row for each judge.
         :raises RankingsError: naming the judge and the item.
         """
@@ -233,7 +257,10 @@ class Rankings:
         table[rows, columns] = list(entries.values())
         judges = list(judge_rows)
         return cls._from_ranks(
-            table, _item_names(tuple(names)), where=lambda row: f"judge {judges[row]!r}"
+            table,
+            _item_names(tuple(names)),
+            choice_sets=_offered(table, unranked, None),
+            where=lambda row: f"judge {judges[row]!r}",
         )
 
     @classmethod
@@ -318,13 +345,23 @@ class Rankings:
 
     def unique(self) -> "Rankings":
         """Merge identical rows, in order of first occurrence, and add their counts."""
+        return self.merged()[0]
+
+    def merged(self) -> "tuple[Rankings, np.ndarray]":
+        """Merge identical rows as :meth:`unique`, and say where each row went.
+
+        :return: the rankings, and the new row of each old one, (rows,).
+        """
         table = np.asarray(self.orderings)
         if self.choice_sets is not None:
             table = np.concatenate([table, np.asarray(self.choice_sets, np.int32)], axis=1)
         _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
-        totals = np.bincount(inverse.reshape(-1), weights=np.asarray(self.counts, float))
+        inverse = inverse.reshape(-1)
+        totals = np.bincount(inverse, weights=np.asarray(self.counts, float))
         order = np.argsort(first)
-        return self._take(first[order], totals[order])
+        new_row = np.empty_like(order)
+        new_row[order] = np.arange(len(order))
+        return self._take(first[order], totals[order]), new_row[inverse]
 
     def of_listed_items(self) -> "Rankings":
         """Drop the items that no ranking lists; the others keep their order.
@@ -425,6 +462,24 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
+def _as_floats(table: Any) -> np.ndarray:
+    """Convert an array or a data frame to floats, with NaN for what is missing."""
+    if hasattr(table, "columns"):  # of pandas, whose missing values numpy does not know
+        return table.to_numpy(dtype=float, na_value=np.nan)
+    return np.asarray(table, dtype=float)
+
+
+def _offered(ranks: np.ndarray, unranked: str, choice_sets: Any) -> Any:
+    """Return the choice sets of judges by what it means that an item has no rank."""
+    if unranked not in ("below", "not-offered"):
+        raise RankingsError(f"unranked is 'below' or 'not-offered', not {unranked!r}")
+    if unranked == "below":
+        return choice_sets
+    if choice_sets is not None:
+        raise RankingsError("choice_sets say what was offered; leave out unranked")
+    return ranks > 0
+
+
 def _item_names(items: Sequence[str] | None, num_items: int | None = None) -> tuple[str, ...]:
     if num_items is not None:
         try:
@@ -470,6 +525,8 @@ def _padded_table(
     if table.dtype.kind not in "iuf":
         raise RankingsError(f"orderings must be item indices, got dtype {table.dtype}")
     if table.dtype.kind == "f":
+        is_end = np.logical_and.accumulate(np.isnan(table)[:, ::-1], axis=1)[:, ::-1]
+        table = np.where(is_end, -1.0, table)  # missing at the end of a row
         broken = ~np.isfinite(table) | (table != np.floor(table))
         if broken.any():
             row, place = np.argwhere(broken)[0]
@@ -478,6 +535,13 @@ def _padded_table(
                 f"a whole number 0..{len(names) - 1}"
             )
     return table
+
+
+def _without_missing_end(entries: list) -> list:
+    """Drop what is missing at the end of a list, such as the empty cells of a data frame."""
+    while entries and not isinstance(entries[-1], str | int) and _is_missing(entries[-1]):
+        entries.pop()
+    return entries
 
 
 def _table_of_lists(
@@ -496,7 +560,7 @@ def _table_of_lists(
         unordered = isinstance(values, str | bytes | set | frozenset | dict)
         if unordered or not hasattr(values, "__iter__"):
             raise RankingsError(f"{where(len(rows))}: {values!r} is not a list of items")
-        rows.append(list(values))
+        rows.append(_without_missing_end(list(values)))
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     entries = list(chain.from_iterable(rows))
     kinds = set(map(type, entries))

@@ -36,6 +36,7 @@ from numpyro_rankings.infer import (
     PlackettLuceGibbs,
     SliceGibbs,
     SplitMerge,
+    SubclusterGibbs,
     exponential_decay,
     window_decay,
 )
@@ -354,6 +355,7 @@ def _cases() -> dict[str, tuple[Callable[[], MCMCKernel], tuple]]:
         ),
         "CollapsedGibbs": (lambda: CollapsedGibbs(gauss, _GAMMA), (_LINE,)),
         "SplitMerge": (lambda: SplitMerge(text, 1.0, num_moves=2), (_COUNTS,)),
+        "SubclusterGibbs": (lambda: SubclusterGibbs(gauss, _GAMMA, num_scans=1), (_LINE,)),
         "PermutationGibbs": (lambda: PermutationGibbs(gauss, _GAMMA), (_LINE,)),
         "DDCRPGibbs": (
             lambda: DDCRPGibbs(gauss, _GAMMA, exponential_decay(_GAMMA)),

@@ -10,7 +10,7 @@ LABEL_FREE_QUANTITIES = {
     "alpha": "α",
     "decay_scale": "scale of the decay",
     "partition_entropy": "entropy of the partition",
-    "kendall_to_reference": "Kendall distance to the Borda order",
+    "kendall_to_reference": "distance from the average ranking",
     "largest_sizes": "size of the largest cluster",
     "population_concentration": "θ of stage",
     "phi": "φ",
@@ -29,6 +29,11 @@ def plural(number: int, noun: str) -> str:
 def number(value: float, spec: str) -> str:
     """Format a number, or return a dash if it is NaN."""
     return "–" if math.isnan(value) else format(value, spec)
+
+
+def value(x: float) -> str:
+    """Format a mean or a standard deviation: four digits, and whole numbers from 1,000 on."""
+    return number(x, ",.0f" if abs(x) >= 999.5 else ".4g")
 
 
 def quantity_name(name: str) -> str:

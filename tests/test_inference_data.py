@@ -7,6 +7,7 @@ import warnings
 
 import arviz as az
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
@@ -21,6 +22,7 @@ from numpyro.infer import MCMC
 import numpyro_rankings
 from numpyro_rankings.components import GaussianMean
 from numpyro_rankings.diagnostics import diagnostics_table, verdict
+from numpyro_rankings.distributions import MallowsConcentrationPrior, TopTPlackettLuce
 from numpyro_rankings.infer import (
     CollapsedGibbs,
     Cycle,
@@ -34,7 +36,12 @@ from numpyro_rankings.infer import (
 from numpyro_rankings.inference_data import save_inference_data, to_inference_data
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.summaries import borda_ordering, kendall_distance
-from numpyro_rankings.summaries.likelihood import pointwise_log_likelihood
+from numpyro_rankings.summaries.likelihood import (
+    log_in_new_cluster,
+    log_plackett_luce_likelihood,
+    pointwise_log_likelihood,
+    pointwise_plackett_luce,
+)
 
 NAMES = ["Ann", "Bob", "Cid", "Dee"]
 LISTS = [[0, 1, 2, 3], [0, 1], [3, 2, 1], [3], [1, 0, 2]]
@@ -149,6 +156,83 @@ def test_pointwise_log_likelihood_against_a_numpy_twin(num_components):
         assert got[0, d, i] == pytest.approx(np.log(total / (6 + alpha)), abs=1e-5)
 
 
+def test_pointwise_log_likelihood_of_the_gamma_process_mixture():
+    """Each list in the clusters of the others, or in a new one, by Monte Carlo over the prior.
+
+    The first ranking is alone in its cluster, whose weights are then not used.
+    """
+    rng = np.random.default_rng(2)
+    lists = [[0, 1], [1], [2, 0]]
+    rankings = Rankings.from_orderings(lists, num_items=3)
+    labels, sizes = np.array([0, 1, 1]), np.array([1, 2, 0])
+    w = rng.dirichlet(np.ones(4), 3)
+    root = np.array([0.4, 0.2, 0.3, 0.1])
+    alpha, phi, gamma = 1.5, 4.0, 0.8
+    samples = {
+        "assignments": labels.astype(np.int8),
+        "cluster_sizes": sizes.astype(np.int32),
+        "weights": w[:, :3].astype(np.float32),
+        "unseen_weight": w[:, 3].astype(np.float32),
+        "root_weights": root[:3].astype(np.float32),
+        "root_unseen_weight": np.float32(root[3]),
+        "alpha": np.float32(alpha),
+        "phi": np.float32(phi),
+        "gamma": np.float32(gamma),
+        "log_joint": np.float32(0.0),
+    }
+    samples = {name: np.asarray(x)[None, None] for name, x in samples.items()}
+    new, size = 20_000, 200_000
+    got = pointwise_plackett_luce(samples, rankings, num_new_clusters=new)
+    shapes = rng.poisson(phi * root, (size, 4)) + np.array([0, 0, 0, alpha])
+    of_new = rng.gamma(shapes)
+    for i, ordering in enumerate(lists):
+
+        def probability(weights, ordering=ordering):
+            p, left = 1.0, weights.sum(-1)
+            for item in ordering:
+                p, left = p * weights[..., item] / left, left - weights[..., item]
+            return p
+
+        others = np.bincount(np.delete(labels, i), minlength=3)
+        p_new = probability(of_new)
+        known = others @ probability(w)
+        expected = np.log((known + gamma * p_new.mean()) / (2 + gamma))
+        error = gamma * p_new.std() * np.sqrt(1 / new + 1 / size) / (known + gamma * p_new.mean())
+        assert abs(got[0, 0, i] - expected) < 4.5 * error + 1e-5
+
+
+@pytest.mark.parametrize("has_pool", (False, True))
+@pytest.mark.parametrize("is_subset", (False, True))
+def test_likelihoods_of_draws_are_those_of_the_distribution(has_pool, is_subset):
+    rng = np.random.default_rng(5)
+    offered = jnp.array([[True, True, True, True], [True, False, True, True]])
+    offered = offered if is_subset else None
+    orderings = jnp.array([[2, 0, -1], [3, 0, 2]])
+    weights = rng.dirichlet(np.ones(5), 3).astype(np.float32)
+    if not has_pool:
+        weights[:, :4] /= weights[:, :4].sum(1, keepdims=True)
+    draw = {"weights": weights[:, :4]} | ({"unseen_weight": weights[:, 4]} if has_pool else {})
+    found = log_plackett_luce_likelihood(draw, orderings, offered)
+    for row, w in zip(found, weights, strict=True):
+        unseen = np.log(w[4]) if has_pool else None
+        model = TopTPlackettLuce(np.log(w[:4]), 3, unseen, offered, validate_args=False)
+        np.testing.assert_allclose(row, model.log_prob(orderings), rtol=1e-5)
+
+
+def test_new_clusters_know_what_was_offered():
+    """One item of two was offered: it comes first, whatever the weights."""
+    draw = {
+        "root_weights": jnp.array([0.5, 0.4]),
+        "root_unseen_weight": jnp.array(0.0),
+        "alpha": jnp.array(1e-20),  # next to no unseen items
+        "phi": jnp.array(200.0),
+    }
+    offered = jnp.array([[True, False], [True, True]])
+    orderings = jnp.array([[0], [0]])
+    first, other = log_in_new_cluster(jax.random.key(0), draw, orderings, offered, 100)
+    assert abs(first) < 1e-5 and other < -0.3
+
+
 def test_log_likelihood_serves_loo_and_can_be_left_out(data, fitted, rankings, monkeypatch):
     assert data["log_likelihood"]["rankings"].shape == (CHAINS, DRAWS, len(rankings))
     with warnings.catch_warnings():
@@ -191,6 +275,20 @@ def test_diagnostics_of_a_moving_and_of_a_constant_quantity(data):
     assert table.loc["log_joint", "mean"] == pytest.approx(log_joint.mean())
     assert table.loc["log_joint", "r_hat"] == pytest.approx(float(az.rhat(log_joint)), rel=1e-6)
     assert 1 < table.loc["log_joint", "ess_bulk"] < 10 * CHAINS * DRAWS
+
+
+def test_nothing_is_drawn_from_the_prior(rankings, monkeypatch):
+    """ArviZ runs the model; to compile draws from the prior would take seconds."""
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("drawn from the prior")
+
+    monkeypatch.setattr(MallowsConcentrationPrior, "sample", refuse)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        data = to_inference_data(fabricated_mcmc(rankings, num_components=3), rankings)
+    observed = np.asarray(data["observed_data"]["rankings"])
+    assert observed.shape[0] == rankings.num_rankings
 
 
 def test_single_population(rankings):

@@ -100,11 +100,11 @@ LISTS = {
     "all empty": ([[], []], ["row 1", "empty ranking"]),
     "hole": (np.array([[0, 1, 2], [3, -1, 2]]), ["row 2", "place 2", "'c'", "-1"]),
     "nan": (np.array([[0, 1], [np.nan, 2]]), ["row 2", "nan", "place 1"]),
-    "nan in a list": ([[0, 1], [2, float("nan")]], ["row 2", "nan", "place 2"]),
+    "nan in a list": ([[0, 1], [float("nan"), 2]], ["row 2", "nan", "place 1"]),
     "fraction": ([[0, 1], [2, 1.5]], ["row 2", "1.5", "place 2", "whole number"]),
     "infinite": ([[float("inf")]], ["row 1", "inf"]),
     "unknown name": ([["a"], ["b", "x"]], ["row 2", "'x'", "place 2", "a, b, c, d"]),
-    "none": ([[0, None]], ["row 1", "None", "place 2"]),
+    "none": ([[None, 0]], ["row 1", "None", "place 1"]),
     "boolean": ([[0], [True]], ["row 2", "True"]),
     "tie": ([[0], [1, [2, 3]]], ["row 2", "[2, 3]", "place 2"]),
     "string": (["ab", "c"], ["row 1", "'ab'", "list of items"]),
@@ -393,3 +393,31 @@ def test_equality_and_copies():
     assert small() != small(orderings=[[2, 0], [3]])
     assert small() != small(choice_sets=np.ones((2, 4), bool))
     assert small() != "Rankings"
+
+
+def test_ranks_of_a_data_frame():
+    """Names of the columns, whole numbers with missing values, and what a missing one means."""
+    frame = pd.DataFrame({"tea": [2, 1], "coffee": [1, None], "milk": [3, None]}).astype("Int64")
+    below = Rankings.from_ranks(frame)
+    assert below.items == ("tea", "coffee", "milk") and below.choice_sets is None
+    assert below.orderings.tolist() == [[1, 0, 2], [0, -1, -1]]
+    offered = Rankings.from_ranks(frame, unranked="not-offered").choice_sets
+    assert offered.tolist() == [[True, True, True], [True, False, False]]
+    sets = np.array([[True, True, True], [True, True, False]])
+    assert Rankings.from_ranks(frame, choice_sets=sets).choice_sets.tolist() == sets.tolist()
+    for wrong in ({"unranked": "last"}, {"unranked": "not-offered", "choice_sets": sets}):
+        with pytest.raises(RankingsError, match="unranked"):
+            Rankings.from_ranks(frame, **wrong)
+    long = pd.DataFrame({"judge": list("aab"), "item": list("xyx"), "rank": [1, 2, 1]})
+    found = Rankings.from_dataframe(long, "judge", "item", "rank", unranked="not-offered")
+    assert found.choice_sets.tolist() == [[True, True], [True, False]]
+
+
+def test_missing_cells_at_the_end_of_a_list():
+    names, expected = ["a", "b", "c"], [[0, 1], [2, -1]]
+    frame = pd.DataFrame({"1st": ["a", "c"], "2nd": ["b", None]})
+    assert Rankings.from_orderings(frame, items=names).orderings.tolist() == expected
+    numbers = pd.DataFrame({"1st": [0, 2], "2nd": [1, np.nan]})
+    assert Rankings.from_orderings(numbers, items=names).orderings.tolist() == expected
+    where = Rankings.from_orderings([[0, 1], [2], [0, 1]], items=names).merged()[1]
+    assert where.tolist() == [0, 1, 0]

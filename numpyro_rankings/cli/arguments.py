@@ -20,7 +20,14 @@ _MIN_DRAWS = 4  # R-hat needs at least these in each chain
 
 
 class UserError(Exception):
-    """A mistake that the user can correct. Its message is the one line that they see."""
+    """A mistake that the user can correct. Its message is what they see, one line.
+
+    Of a run that has draws in its store, a second line is added with the command that goes on.
+    """
+
+
+class HopelessError(UserError):
+    """An error that a run would meet again if it went on."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -36,7 +43,6 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--chains",
         type=count("--chains", 1),
-        default=4,
         metavar="M",
         help="number of chains (default: 4)",
     )
@@ -56,15 +62,16 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "--minutes",
         type=lambda text: positive("--minutes", text),
         metavar="T",
-        help="stop after this time, even if the chains do not agree yet (default: 10)",
+        help="stop after this time, start and compilation included, even if the chains do not "
+        "agree yet (default: 10)",
     )
     run.add_argument(
         "--resume",
         type=Path,
         metavar="DIR",
         help="go on with a run that was interrupted or ran out of time, and write its results to "
-        "DIR, the --out of that command; the other options must be the same, but those of the "
-        "length may change",
+        "DIR, the --out of that command; the options of the model must be the same, --draws and "
+        "the goals may be others; --seed, --chains, --warmup and --thin need not be given again",
     )
     run.add_argument(
         "--warmup",
@@ -90,7 +97,6 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--seed",
         type=count("--seed", 0, 2**32 - 1),
-        default=0,
         metavar="N",
         help="seed of the random numbers (default: 0)",
     )
@@ -103,7 +109,9 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help="folder for the results (default: numpyro-rankings-results)",
     )
     output.add_argument(
-        "--force", action="store_true", help="if DIR exists, replace the result files in it"
+        "--force",
+        action="store_true",
+        help="if DIR exists, replace the result files in it, and remove an unfinished run of it",
     )
     output.add_argument("--no-progress", action="store_true", help="show no progress bar")
 

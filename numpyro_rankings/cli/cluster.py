@@ -11,7 +11,6 @@ from numpyro_rankings.cli.arguments import (
     as_prior,
     check_file,
     count,
-    fill_in_length,
     max_clusters,
     positive,
     scale,
@@ -25,19 +24,18 @@ from numpyro_rankings.cli.results import (
     write_at_once,
 )
 from numpyro_rankings.cli.run import (
+    Kept,
     Sampled,
     begin,
     check_memory,
     check_overflow,
     choose_thinning,
-    end,
     label_bytes,
     memory_errors,
     notes,
     sample,
     use_compilation_cache,
     use_devices,
-    without_useless_store,
 )
 from numpyro_rankings.words import plural
 
@@ -78,7 +76,9 @@ share a cluster if they are near. Four files are written to --out DIR:
   clusters.csv     the size of each cluster with its 90% interval, and its means or words
   assignments.csv  the cluster of each point, and the probability that it is in the same cluster as
                    the other points there
-  posterior.nc     all draws, for ArviZ: arviz.from_netcdf("posterior.nc")
+  posterior.nc     the draws behind the results, for ArviZ: arviz.from_netcdf("posterior.nc").
+                   They are those of the second half (with --draws: all after the warm-up), at most
+                   4,000 of each chain, and fewer than that beyond 256 MB
 """
 
 _EXAMPLES = """\
@@ -275,7 +275,6 @@ def _check_arguments(args: argparse.Namespace) -> None:
             f"--{source} needs --decay: {_DECAYS_IN_WORDS}, with A in the units of the "
             f"{'times' if args.time else 'distances'}"
         )
-    fill_in_length(args)
 
 
 def _source_of_distances(args: argparse.Namespace) -> str | None:
@@ -295,26 +294,27 @@ def _cluster(args: argparse.Namespace, command: str) -> int:
     for name in (args.vocab, args.distances, args.graph):
         if name is not None:
             check_file(name, "text")
-    with notes():
-        use_compilation_cache()
-        use_devices(args.chains)
-        from numpyro_rankings.cli.points import read_distances_of, read_points
+    with Kept(args, command) as kept:
+        with notes():
+            use_compilation_cache()
+            use_devices(args.chains)
+            from numpyro_rankings.cli.points import read_distances_of, read_points
 
-        points = read_points(args)
-        distances = read_distances_of(args, points)
-        _check_memory(args, points, distances)
-        thin = _choose_thinning(args, points)
-        with memory_errors(), without_useless_store(args):
-            sampled = _sample(args, points, distances, thin)
-            check_overflow(sampled.mcmc, args.max_clusters or MAX_CLUSTERS)
-            say(args, "summarising the draws")
-            summary = _summarise(sampled.mcmc, points)
-    details = _details(args, points, describe_run(args, thin, sampled.num_sweeps), command)
-    say(args, "drawing the figures")
-    summary.data.attrs.update(details)
-    write_at_once(args.out, lambda folder: _write(folder, args, points, summary, details))
-    _print_summary(args.out, points, summary)
-    return end(args, sampled, command)
+            points = read_points(args)
+            distances = read_distances_of(args, points)
+            _check_memory(args, points, distances)
+            thin = _choose_thinning(args, points)
+            with memory_errors():
+                sampled = _sample(args, points, distances, thin, kept)
+                check_overflow(sampled.mcmc, args.max_clusters or MAX_CLUSTERS)
+                say(args, "summarising the draws")
+                summary = _summarise(sampled.mcmc, points)
+        details = _details(args, points, describe_run(args, thin, sampled.num_sweeps), command)
+        say(args, "drawing the figures")
+        summary.data.attrs.update(details)
+        write_at_once(args.out, lambda folder: _write(folder, args, points, summary, details))
+        _print_summary(args.out, points, summary)
+        return kept.end(sampled)
 
 
 def _check_memory(args: argparse.Namespace, points: "Points", distances: Any) -> None:
@@ -340,7 +340,9 @@ def _choose_thinning(args: argparse.Namespace, points: "Points") -> int:
     return choose_thinning(args, f"{points.size:,} points", labels)
 
 
-def _sample(args: argparse.Namespace, points: "Points", distances: Any, thin: int) -> Sampled:
+def _sample(
+    args: argparse.Namespace, points: "Points", distances: Any, thin: int, kept: Kept
+) -> Sampled:
     from numpyro_rankings import infer
 
     alpha = as_prior(args.alpha)
@@ -349,7 +351,7 @@ def _sample(args: argparse.Namespace, points: "Points", distances: Any, thin: in
         make_decay = getattr(infer, f"{name}_decay")
         decay = make_decay() if size is None else make_decay(as_prior(size))
         kernel = infer.DDCRPGibbs(points.family, alpha, decay)
-        return sample(args, thin, kernel, (points.data, distances))
+        return sample(args, thin, kernel, (points.data, distances), kept)
     shared: dict[str, Any] = {
         "discount": args.discount or 0.0,
         # there cannot be more clusters than points
@@ -363,7 +365,7 @@ def _sample(args: argparse.Namespace, points: "Points", distances: Any, thin: in
             for kernel_class in (infer.CollapsedGibbs, infer.SplitMerge)
         ]
         kernel = infer.Cycle(kernels)
-    return sample(args, thin, kernel, (points.data,))
+    return sample(args, thin, kernel, (points.data,), kept)
 
 
 # ---------------------------------------------------------------------------------------------

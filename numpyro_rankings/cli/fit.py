@@ -14,15 +14,19 @@ from numpyro_rankings.cli.arguments import (
     UserError,
     add_run_options,
     as_prior,
-    check_file,
     count,
-    fill_in_length,
     max_clusters,
     note,
     positive,
     scale,
 )
 from numpyro_rankings.cli.progress import say
+from numpyro_rankings.cli.rankings_file import (
+    FORMATS_IN_WORDS,
+    OWN_FORMAT,
+    add_file_options,
+    read_file,
+)
 from numpyro_rankings.cli.results import (
     describe_run,
     print_clusters,
@@ -31,24 +35,24 @@ from numpyro_rankings.cli.results import (
     write_at_once,
 )
 from numpyro_rankings.cli.run import (
+    Kept,
     Sampled,
     begin,
     check_overflow,
     choose_thinning,
-    end,
     label_bytes,
     memory_errors,
     notes,
     sample,
     use_compilation_cache,
     use_devices,
-    without_useless_store,
 )
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from numpyro_rankings.datasets import Survey
     from numpyro_rankings.point_estimates import ReferencePartition
     from numpyro_rankings.predictive_checks import PredictiveChecks
     from numpyro_rankings.rankings import Rankings
@@ -88,39 +92,37 @@ _BUNDLED_CITATION = (
 _CHECK_DRAWS, _CHECK_DRAWS_LEAST, _CHECK_ENTRIES = 50, 10, 2**26
 _MEMBERSHIP_DRAWS = 1000  # draws from which the probabilities in assignments.csv are computed
 
-_ABOUT = """\
+_ABOUT = f"""\
 Find groups of rankings: fit a model, or a mixture of models, to a file of rankings.
 
-FILE is a PrefLib file of strict orders (.soc, .soi) or a table in this project's own format (.csv),
-shown below. Without FILE, the bundled data are fitted: the 15,449 ballots of the American
-Psychological Association's presidential election of 1980. Four files are written to --out DIR:
+{FORMATS_IN_WORDS}
+'numpyro-rankings describe FILE' says what was read. Without FILE, the bundled data are fitted: the
+15,449 ballots of the American Psychological Association's presidential election of 1980. Four files
+are written to --out DIR:
 
   report.html      the groups, their orders, and whether the results can be trusted; open it in a
                    browser
   clusters.csv     the size, consensus order and concentrations (or item weights) of each cluster,
                    with 90% intervals
-  assignments.csv  the cluster of each ranking, and the probability that it is in the same cluster
-                   as the other rankings there
-  posterior.nc     all draws, for ArviZ: arviz.from_netcdf("posterior.nc")
+  assignments.csv  the cluster of each ranking in the order of FILE, with the name of its judge and
+                   the columns of --about, and how surely it belongs there: the probability that it
+                   is in the same cluster as the others
+  posterior.nc     the draws behind the results, for ArviZ: arviz.from_netcdf("posterior.nc").
+                   They are those of the second half (with --draws: all after the warm-up), at most
+                   4,000 of each chain, and fewer than that beyond 256 MB
 """
 
-_EXAMPLES = """\
+_EXAMPLES = f"""\
 examples:
   numpyro-rankings fit
+  numpyro-rankings fit survey.xlsx --layout ranks --judge id --about region,age
   numpyro-rankings fit ballots.soi --out results --seed 1
   numpyro-rankings fit ballots.soi --components 3 --alpha "gamma(1,1)"
   numpyro-rankings fit ballots.soi --draws 8000 --thin 4
   numpyro-rankings fit ballots.soi --model plackett-luce --components 3
   numpyro-rankings fit lists.csv --model dp-plackett-luce --alpha flat
 
-a table in this project's own format; orderings are best first:
-  # item A: Ann Able
-  # item B: Bob Best
-  # item C: Cid Chair
-  count,ordering
-  14,C>A>B
-  6,B
-
+{OWN_FORMAT}
 Exit status: 0 if the results were written, 2 after an error, 130 if interrupted.
 """
 
@@ -139,9 +141,7 @@ def add_command(commands: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="rankings (default: the bundled APA 1980 ballots)"
-    )
+    add_file_options(parser)
     _add_model_options(parser.add_argument_group("model"))
     _add_sampler_options(parser.add_argument_group("sampler"))
     add_run_options(parser)
@@ -310,7 +310,6 @@ def _check_arguments(args: argparse.Namespace) -> None:
         raise UserError(
             "--alpha has no effect with --components 1: a single population has no mixture weights"
         )
-    fill_in_length(args)
     if args.components is not None and has_max_clusters:
         note(f"--max-clusters has no effect with --components {args.components}")
 
@@ -323,39 +322,27 @@ def _check_arguments(args: argparse.Namespace) -> None:
 def _fit(args: argparse.Namespace, command: str) -> int:
     _check_arguments(args)
     begin(args)
-    if args.file is not None:
-        check_file(args.file)
-    with notes():
-        use_compilation_cache()
-        use_devices(args.chains)
-        rankings = _read(args.file)
-        _check_rankings(args, rankings)
-        thin = _choose_thinning(args, rankings)
-        with memory_errors(), without_useless_store(args):
-            sampled = _sample(args, rankings, thin)
-            if args.components is None:
-                check_overflow(sampled.mcmc, args.max_clusters)
-            say(args, "summarising the draws")
-            summary = _summarise(sampled.mcmc, rankings, args.seed)
-    details = _details(args, rankings, describe_run(args, thin, sampled.num_sweeps), command)
-    say(args, "drawing the figures")
-    summary.data.attrs.update({name.replace(" ", "_"): text for name, text in details.items()})
-    title = f"Groups in {Path(args.file).name if args.file else 'APA 1980'}"
-    write_at_once(args.out, lambda folder: _write(folder, title, rankings, summary, details))
-    _print_summary(args.out, rankings, summary)
-    return end(args, sampled, command)
-
-
-def _read(name: str | None) -> "Rankings":
-    from numpyro_rankings.datasets import load_dataset, read_rankings
-    from numpyro_rankings.rankings import RankingsError
-
-    if name is None:
-        return load_dataset(_BUNDLED)
-    try:
-        return read_rankings(name)
-    except RankingsError as error:
-        raise UserError(str(error)) from None
+    with Kept(args, command) as kept:
+        with notes():
+            use_compilation_cache()
+            use_devices(args.chains)
+            survey = read_file(args)
+            rankings = survey.rankings
+            _check_rankings(args, rankings)
+            thin = _choose_thinning(args, rankings)
+            with memory_errors():
+                sampled = _sample(args, rankings, thin, kept)
+                if args.components is None:
+                    check_overflow(sampled.mcmc, args.max_clusters)
+                say(args, "summarising the draws")
+                summary = _summarise(sampled.mcmc, rankings, args.seed)
+        details = _details(args, rankings, describe_run(args, thin, sampled.num_sweeps), command)
+        say(args, "drawing the figures")
+        summary.data.attrs.update({name.replace(" ", "_"): text for name, text in details.items()})
+        title = f"Groups in {Path(args.file).name if args.file else 'APA 1980'}"
+        write_at_once(args.out, lambda folder: _write(folder, title, survey, summary, details))
+        _print_summary(args.out, rankings, summary)
+        return kept.end(sampled)
 
 
 def _check_rankings(args: argparse.Namespace, rankings: "Rankings") -> None:
@@ -400,7 +387,7 @@ def _choose_thinning(args: argparse.Namespace, rankings: "Rankings") -> int:
     return choose_thinning(args, f"{rankings.num_rankings:,} rankings", labels, 4 * numbers)
 
 
-def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int) -> Sampled:
+def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int, kept: Kept) -> Sampled:
     from numpyro_rankings import infer
 
     name, settings = _kernel_settings(args)
@@ -410,7 +397,7 @@ def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int) -> Sample
     shows = sys.stderr.isatty() and not args.no_progress
     if shows and args.model == "mallows" and kernel.search_iterations(rankings) > 0:
         note("searching for starting points; this can take minutes")
-    return sample(args, thin, kernel, (rankings,))
+    return sample(args, thin, kernel, (rankings,), kept)
 
 
 def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
@@ -499,7 +486,7 @@ def _summarise(mcmc: Any, rankings: "Rankings", seed: int) -> _Summary:
 
 
 def _weights_of_chains(data: Any, mcmc: Any, rankings: "Rankings") -> "np.ndarray | None":
-    """Return the weights of chains that disagree, None if they agree or cannot be weighted."""
+    """Return the weights of chains that disagree, None if they agree."""
     from numpyro_rankings.diagnostics import R_HAT_BAD, diagnostics_table
     from numpyro_rankings.stacking import stack_fitted_chains
 
@@ -507,8 +494,8 @@ def _weights_of_chains(data: Any, mcmc: Any, rankings: "Rankings") -> "np.ndarra
     if not r_hat > R_HAT_BAD:
         return None
     num_components = getattr(mcmc.sampler, "num_components", None)
-    stacked = stack_fitted_chains(mcmc.get_samples(group_by_chain=True), rankings, num_components)
-    return None if stacked is None else stacked.weights
+    samples = mcmc.get_samples(group_by_chain=True)
+    return stack_fitted_chains(samples, rankings, num_components).weights
 
 
 def _details(
@@ -539,12 +526,15 @@ def _details(
 
 
 def _write(
-    folder: Path, title: str, rankings: "Rankings", summary: _Summary, details: dict[str, str]
+    folder: Path, title: str, survey: "Survey", summary: _Summary, details: dict[str, str]
 ) -> None:
+    import numpy as np
+
     from numpyro_rankings.cli.tables import columns_of_rankings, write_clusters
     from numpyro_rankings.inference_data import save_inference_data
     from numpyro_rankings.report import write_report
 
+    rankings = survey.rankings
     save_inference_data(summary.data, folder / "posterior.nc")
     write_clusters(
         folder / "clusters.csv",
@@ -552,7 +542,8 @@ def _write(
         rankings.num_rankings,
         functools.partial(columns_of_rankings, rankings=rankings),
     )
-    _write_assignments(folder / "assignments.csv", summary, rankings)
+    _write_assignments(folder / "assignments.csv", summary, survey)
+    by_label = np.argsort(survey.place)  # the ranking of the file that each label is of
     write_report(
         folder / "report.html",
         summary.data,
@@ -562,30 +553,32 @@ def _write(
         title=title,
         checks=summary.checks,
         details=details,
+        about={name: [x[i] for i in by_label] for name, x in survey.about.items()},
     )
 
 
-def _write_assignments(path: Path, summary: _Summary, rankings: "Rankings") -> None:
-    """Write one row for each ranking; identical ones can be in different clusters."""
+def _write_assignments(path: Path, summary: _Summary, survey: "Survey") -> None:
+    """Write one row for each ranking in the order of the file.
+
+    Identical ones can be in different clusters.
+    """
     import numpy as np
 
     from numpyro_rankings.cli.tables import write_assignments
 
-    orderings, row_index = np.asarray(rankings.orderings), np.asarray(rankings.row_index)
+    rankings, place = survey.rankings, survey.place
+    orderings, rows = np.asarray(rankings.orderings), np.asarray(rankings.row_index)[place]
     lists = [" > ".join(rankings.items[i] for i in row[row >= 0]) for row in orderings]
     numbers = {p.label: number for number, p in enumerate(summary.profiles, 1)}
-    labels, probability = np.zeros(len(row_index), int), np.ones(len(row_index))
+    labels, probability = np.zeros(len(rows), int), np.ones(len(rows))
     if summary.reference is not None and summary.membership is not None:
-        labels, probability = summary.reference.labels, summary.membership
-    write_assignments(
-        path,
-        {
-            "ranking": range(1, len(row_index) + 1),
-            "ordering": (lists[row] for row in row_index),
-        },
-        (numbers[int(label)] for label in labels),
-        probability,
-    )
+        labels, probability = summary.reference.labels[place], summary.membership[place]
+    columns: dict[str, Any] = {} if survey.judges is None else {"judge": survey.judges}
+    columns |= {"ranking": range(1, len(rows) + 1), "ordering": (lists[row] for row in rows)}
+    taken = {*columns, "cluster", "probability"}
+    for name, values in survey.about.items():
+        columns[f"{name} (in the file)" if name in taken else name] = values
+    write_assignments(path, columns, (numbers[int(label)] for label in labels), probability)
 
 
 def _print_summary(out: Path, rankings: "Rankings", summary: _Summary) -> None:

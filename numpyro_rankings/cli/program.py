@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from numpyro_rankings.cli import check, cluster, fit
+from numpyro_rankings.cli import check, cluster, compare, describe, fit
 from numpyro_rankings.cli.arguments import PROGRAM, Parser, UserError
 
 _DESCRIPTION = """\
@@ -49,8 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print(f"\n{PROGRAM}: interrupted, nothing was written", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        what = str(interrupt) or "interrupted, nothing was written"
+        print(f"\n{PROGRAM}: {what}", file=sys.stderr)
         return 130
     except SystemExit as end:  # --help and --version
         return int(end.code or 0)
@@ -64,6 +65,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     fit.add_command(commands)
+    describe.add_command(commands)
+    compare.add_command(commands)
     cluster.add_command(commands)
     check.add_command(commands)
     return parser

@@ -10,6 +10,7 @@ from numpyro_rankings.cli.arguments import PROGRAM
 
 if TYPE_CHECKING:
     from numpyro_rankings.run import Run
+    from numpyro_rankings.run.run import Check
 
 _SECONDS_BETWEEN_LINES = 10.0  # without a terminal
 
@@ -34,11 +35,18 @@ class Progress:
         """Show what is being done."""
         if self._is_shown and self._is_live:
             self._replace(f"{PROGRAM}: {what} …")
+        elif self._is_shown:
+            print(f"{PROGRAM}: {what}", file=sys.stderr, flush=True)
+
+    def minutes(self) -> float:
+        """Return the time since the start of the run, that of its chains included."""
+        return (time.monotonic() - self._start) / 60
 
     def show(self, run: "Run") -> None:
         """Show how far the run is."""
         if not self._is_shown:
             return
+        run.check_if_due()  # until() has just made one, but not extend()
         now = time.monotonic()
         if self._is_live:
             self._replace(self._describe(run))
@@ -50,6 +58,7 @@ class Progress:
         """Remove the live line."""
         if self._width:
             self._replace("")
+            self._width = 0
 
     def _replace(self, line: str) -> None:
         print(f"\r{line:<{self._width}}", end="\r", file=sys.stderr, flush=True)
@@ -62,7 +71,7 @@ class Progress:
         if run.num_clusters is not None:
             parts.append("clusters " + "/".join(str(k) for k in run.num_clusters))
         if run.last_check is not None:
-            parts.append(f"R-hat {run.last_check.rhat:.3f}, ESS {run.last_check.ess:,.0f}")
+            parts.append(_of_check(run.last_check))
         seconds = self._seconds_left(run)
         if seconds is not None:
             parts.append(f"about {_in_words(seconds)} left")
@@ -81,6 +90,13 @@ class Progress:
         if math.isfinite(check.rhat):
             factor = max(factor, (check.rhat - 1) / (args.rhat - 1))
         return max(0.0, min(left, elapsed * (factor - 1)))
+
+
+def _of_check(check: "Check") -> str:
+    if not math.isfinite(check.ess):
+        return "R-hat unknown yet"
+    r_hat = f"R-hat {check.rhat:.3f}, " if math.isfinite(check.rhat) else ""
+    return f"{r_hat}ESS {check.ess:,.0f}"
 
 
 def _in_words(seconds: float) -> str:

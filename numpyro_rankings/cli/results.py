@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from numpyro_rankings.cli.arguments import UserError
-from numpyro_rankings.words import number, plural, shorten
+from numpyro_rankings.words import number, plural, quantity_name, shorten, value
 
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
 
@@ -33,8 +33,9 @@ def describe_run(args: argparse.Namespace, thin: int, num_sweeps: int) -> dict[s
 
     kept = f", of which one in {thin} is kept" if thin > 1 else ""
     length = f"{plural(num_sweeps, 'sweep')}, of which the second half is used"
-    if args.draws is not None:
-        length = f"{plural(args.warmup, 'warm-up sweep')} and {plural(args.draws, 'further sweep')}"
+    if args.draws is not None:  # all that there are, even after Ctrl-C
+        further = plural(num_sweeps - args.warmup, "further sweep")
+        length = f"{plural(args.warmup, 'warm-up sweep')} and {further}"
     return {
         "run": f"{plural(args.chains, 'chain')}, each of {length}{kept}",
         "seed": str(args.seed),
@@ -44,10 +45,10 @@ def describe_run(args: argparse.Namespace, thin: int, num_sweeps: int) -> dict[s
     }
 
 
-def write_at_once(out: Path, write: Callable[[Path], None]) -> None:
+def write_at_once(out: Path, write: Callable[[Path], None], files: Iterable[str] = FILES) -> None:
     """Write all result files to a temporary folder, then move them to the output folder at once.
 
-    :param write: writes :data:`FILES` to the folder that it is given.
+    :param write: writes **files** to the folder that it is given.
     :raises UserError: if the folder cannot be written to.
     """
     place = out.absolute()
@@ -58,7 +59,7 @@ def write_at_once(out: Path, write: Callable[[Path], None]) -> None:
             done.mkdir()
             write(done)
             if place.exists():  # --force: other files in the folder stay
-                for name in FILES:
+                for name in files:
                     os.replace(done / name, place / name)
             else:
                 shutil.move(done, place)
@@ -74,18 +75,18 @@ def write_at_once(out: Path, write: Callable[[Path], None]) -> None:
 def print_clusters(columns: str, rows: Iterable[tuple[Any, str, str]], total: int) -> None:
     """Print one line for each cluster.
 
-    :param columns: headings of what each row shows after number, size and share.
-    :param rows: a profile with the ``size`` of its cluster, the text of its further columns, and a
-        last text, which is cut to the width of the terminal.
+    :param columns: headings of what each row shows after number, size, share and presence.
+    :param rows: a profile with the ``mean_size`` of its cluster, the text of its further columns,
+        and a last text, which is cut to the width of the terminal.
     :param total: number of all rankings or points.
     """
-    width = _terminal_width()
-    print(f"cluster     size  (90% interval)   share  {columns}")
+    width = terminal_width()
+    print(f"cluster     size   share  (90% interval)   found in  {columns}")
     for cluster, (profile, text, last) in enumerate(rows, 1):
         low, high = profile.size_interval
         line = (
-            f"{cluster:>7} {profile.size:>8,.0f}  {f'({low:,.0f}–{high:,.0f})':<15} "
-            f"{profile.size / total:>6.1%}  {text}  "
+            f"{cluster:>7} {profile.mean_size:>8,.0f} {profile.mean_size / total:>7.1%}  "
+            f"{f'({low:,.0f}–{high:,.0f})':<15} {profile.presence:>9.0%}  {text}  "
         )
         print(line + shorten(last, max(20, width - len(line))))
 
@@ -94,10 +95,12 @@ def print_reference(reference: Any) -> None:
     """Print which partition the groups come from."""
     most = math.log(len(reference.labels))
     print()
-    _print_wrapped(
-        f"The groups are the clusters of {reference.in_words}. Its expected distance from the "
-        f"draws is {reference.expected_loss:.3g} nats; the largest possible distance is {most:.3g}."
+    text = (
+        f"The groups are {reference.in_words}. {reference.caution} Their distance from the draws "
+        f"is {reference.expected_loss:.3g} on average: 0 means that all draws agree, and "
+        f"{most:.3g} is the worst possible."
     )
+    _print_wrapped(" ".join(text.split()))
 
 
 def print_diagnostics(data: Any, out: Path) -> None:
@@ -109,8 +112,9 @@ def print_diagnostics(data: Any, out: Path) -> None:
         "\nquantity                                  mean         sd  ESS bulk  ESS tail     R-hat"
     )
     for name, row in table.iterrows():
+        shown = shorten(quantity_name(str(name)), 34)
         print(
-            f"{name!s:<34}{row['mean']:>12,.5g}{row['sd']:>11,.3g}"
+            f"{shown:<34}{value(row['mean']):>12}{value(row['sd']):>11}"
             f"{number(row['ess_bulk'], ',.0f'):>10}{number(row['ess_tail'], ',.0f'):>10}"
             f"{row['note'] or number(row['r_hat'], '.3f'):>10}"
         )
@@ -123,9 +127,10 @@ def print_diagnostics(data: Any, out: Path) -> None:
 
 
 def _print_wrapped(text: str, indent: str = "") -> None:
-    width = max(40, _terminal_width())
+    width = max(40, terminal_width())
     print(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent))
 
 
-def _terminal_width() -> int:
+def terminal_width() -> int:
+    """Return the width of the terminal, in characters."""
     return shutil.get_terminal_size((100, 24)).columns

@@ -12,7 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from numpyro_rankings.cli.arguments import PROGRAM, UserError, check_output, note
+from numpyro_rankings.cli.arguments import (
+    MAX_CLUSTERS,
+    PROGRAM,
+    HopelessError,
+    UserError,
+    check_output,
+    fill_in_length,
+    note,
+)
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
@@ -22,7 +30,10 @@ if TYPE_CHECKING:
 _BURN_IN = 0.5  # share of the draws of a run that ends by itself
 _MARGIN = 1.05  # of the ESS, because not all draws are summarised
 _LEAST_DRAWS, _LEAST_SHOWN, _MOST_SHOWN = 4, 200, 4000  # of each chain
+# draws of each chain, and the share of them that lacked a slot, at which a run is given up
+_DRAWS_OF_OVERFLOW, _HOPELESS_OVERFLOW = 1000, 0.05
 DRAWS_BYTES = 2**28  # size of the draws up to which they are not thinned further
+_LEAST_MINUTES = 1e-3  # for one chunk
 _USABLE = 0.8  # share of the free memory
 _OUT_OF_MEMORY = "out of memory: lower --draws, --chains or --max-clusters, or raise --thin"
 
@@ -161,13 +172,11 @@ class Sampled(NamedTuple):
     - **mcmc** - the draws that are summarised, as an :class:`numpyro.infer.MCMC` after its run.
     - **ended** - why the run ended: its draws suffice, its time or its length was over, or Ctrl-C.
     - **num_sweeps** - of each chain.
-    - **store** - where it can be continued.
     """
 
     mcmc: Any
     ended: Literal["good", "time", "length", "interrupted"]
     num_sweeps: int
-    store: Path | None = None
 
 
 def use_devices(chains: int) -> None:
@@ -190,71 +199,162 @@ def store_of(out: Path) -> Path:
 
 
 def begin(args: argparse.Namespace) -> None:
-    """Check where the run is to be kept, and its results are to be written."""
-    if args.resume is not None:
-        if args.out is not None:
-            raise UserError("--out goes without --resume, whose folder the results are written to")
-        args.out = args.resume
-        if not store_of(args.out).is_dir():
-            raise UserError(f"there is no run to resume: no folder {store_of(args.out)}")
-        check_output(args.out, force=True)
-        return
-    args.out = Path("numpyro-rankings-results") if args.out is None else args.out
-    if store_of(args.out).exists() and not args.force:
+    """Check where the run is to be kept and its results are to be written, and fill in its options.
+
+    :raises UserError: if another process has the run, or the options do not go with a resumed one.
+    """
+    if args.resume is not None and args.out is not None:
+        raise UserError("--out goes without --resume, whose folder the results are written to")
+    args.out = args.resume or args.out or Path("numpyro-rankings-results")
+    store = store_of(args.out)
+    if args.resume is not None and not store.is_dir():
+        raise UserError(f"there is no run to resume: no folder {store}")
+    has_sweeps, least_draws = _has_sweeps(store), 0
+    if args.resume is not None and has_sweeps:
+        least_draws = _fill_in_stored(args, store)
+    elif args.resume is not None:
+        note(f"{store} has no sweep yet: the run begins again")
+    elif has_sweeps and not args.force:
         raise UserError(
-            f"{store_of(args.out)} has an unfinished run: go on with --resume {args.out}, or start "
-            "again with --force"
+            f"{store} has an unfinished run: go on with --resume {args.out}, or start again with "
+            "--force"
         )
-    check_output(args.out, args.force)
-    shutil.rmtree(store_of(args.out), ignore_errors=True)
+    args.chains = 4 if args.chains is None else args.chains
+    args.seed = 0 if args.seed is None else args.seed
+    fill_in_length(args)
+    if args.draws is not None and args.draws < least_draws:
+        raise UserError(
+            f"{store} already has {least_draws:,} sweeps of each chain after the warm-up: --draws "
+            f"must be at least that, got {args.draws}"
+        )
+    check_output(args.out, args.force or args.resume is not None)
+    args.resume = args.resume if has_sweeps else None
 
 
-@contextlib.contextmanager
-def without_useless_store(args: argparse.Namespace) -> Iterator[None]:
-    """Remove the store of a run without results, unless it was there before."""
+def _has_sweeps(store: Path) -> bool:
+    if not os.path.lexists(store):
+        return False  # and JAX is not imported before the other options are checked
+    from numpyro_rankings.run import StoreError
+    from numpyro_rankings.run.store import Store
+
     try:
-        yield
-    except (UserError, KeyboardInterrupt):
-        if args.resume is None:
-            shutil.rmtree(store_of(args.out), ignore_errors=True)
-        raise
+        return Store.has_sweeps(store)
+    except StoreError as error:
+        raise UserError(str(error)) from None
 
 
-def end(args: argparse.Namespace, sampled: Sampled, command: str) -> int:
-    """Say how the run ended, keep its store if it may go on, and return the exit status."""
-    if sampled.store is None:
-        return 0
-    if sampled.ended in ("good", "length"):
-        shutil.rmtree(sampled.store)
-        return 0
-    why = "interrupted"
-    if sampled.ended == "time":
-        why = f"stopped after {args.minutes:g} minutes; the draws do not suffice yet"
-    print(
-        f"\n{PROGRAM}: {why}, after {sampled.num_sweeps:,} sweeps of each chain. To go on:\n"
-        f"  {_resumed(command, args.out)}",
-        file=sys.stderr,
-    )
-    return 130 if sampled.ended == "interrupted" else 0
+def _fill_in_stored(args: argparse.Namespace, path: Path) -> int:
+    """Take the settings of a run from its store, and refuse options that contradict them.
+
+    :return: the number of sweeps after the warm-up.
+    """
+    from numpyro_rankings.run import StoreError
+    from numpyro_rankings.run.settings import settings_of
+    from numpyro_rankings.run.store import Store
+
+    try:
+        store = Store.open(path)
+        try:
+            found, num_draws = settings_of(path, store.about), store.num_draws
+        finally:
+            store.close()
+    except StoreError as error:
+        raise UserError(str(error)) from None
+    if args.draws is None and args.warmup is None and found.num_warmup:
+        raise UserError(f"{path} is a run of a fixed length: give its --draws again")
+    if args.draws is not None and args.warmup is None and not found.num_warmup:
+        raise UserError(
+            f"{path} is a run without warm-up, of which the second half is used: resume it without "
+            "--draws"
+        )
+    stored = {"chains": found.num_chains, "thin": found.thinning, "seed": found.key[-1]}
+    if args.draws is not None or args.warmup is not None:
+        stored["warmup"] = found.num_warmup
+    for name, value in stored.items():
+        given = getattr(args, name)
+        if given is not None and given != value:
+            raise UserError(f"{path} is a run with --{name} {value}, not {given}")
+        setattr(args, name, value)
+    return num_draws * found.thinning
 
 
-def _resumed(command: str, out: Path) -> str:
-    """Return the command that goes on with a run."""
+class Kept:
+    """The run of a command: a context whose store goes only when the results are written.
+
+    If the command fails in it, the error is followed by the command that goes on with the run. A
+    store from which nothing can go on is removed; that of another process is none of its business.
+
+    :param command: as it was given.
+    """
+
+    def __init__(self, args: argparse.Namespace, command: str) -> None:
+        self._args, self._command = args, command
+        self.run: Run | None = None
+        self.minutes: float | None = None  # to go on with, if those of the command were too few
+
+    def __enter__(self) -> "Kept":
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        run, self.run = self.run, None
+        if run is None:
+            return
+        store, is_hopeless = store_of(self._args.out), isinstance(error, HopelessError)
+        is_useless = run.num_sweeps == 0 or (is_hopeless and run.num_draws == 0)
+        if is_useless and error is not None:
+            shutil.rmtree(store, ignore_errors=True)
+        run.close()
+        if is_useless:
+            return
+        kept = f"{store} keeps {plural(run.num_sweeps, 'sweep')} of each chain"
+        if is_hopeless:
+            raise UserError(f"{error} ({kept}; --force starts again)") from None
+        if isinstance(error, UserError):
+            raise UserError(f"{error}\n{PROGRAM}: {kept}. {self._how_to_go_on()}") from None
+        if isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt(
+                f"interrupted, no results were written; {kept}. {self._how_to_go_on()}"
+            ) from None
+
+    def end(self, sampled: Sampled) -> int:
+        """Say how the run ended, remove its store if that is all, and return the exit status."""
+        if sampled.ended in ("good", "length"):
+            shutil.rmtree(store_of(self._args.out), ignore_errors=True)
+            return 0
+        why = "interrupted"
+        if sampled.ended == "time":
+            why = f"stopped after {self._args.minutes:g} minutes; the draws do not suffice yet"
+        print(
+            f"\n{PROGRAM}: {why}, after {sampled.num_sweeps:,} sweeps of each chain. "
+            f"{self._how_to_go_on()}",
+            file=sys.stderr,
+        )
+        return 130 if sampled.ended == "interrupted" else 0
+
+    def _how_to_go_on(self) -> str:
+        return f"To go on:\n  {_resumed(self._command, self._args.out, self.minutes)}"
+
+
+def _resumed(command: str, out: Path, minutes: float | None) -> str:
+    """Return the command that goes on with a run; ``minutes`` are instead of its own."""
+    replaced = {"--out", "--resume"} | (set() if minutes is None else {"--minutes"})
     words, kept = iter(shlex.split(command)), []
     for word in words:
-        if word in ("--out", "--resume"):
+        if word in replaced:
             next(words, None)
-        elif word != "--force" and not word.startswith(("--out=", "--resume=")):
+        elif word != "--force" and word.partition("=")[0] not in replaced:
             kept.append(word)
+    kept += [] if minutes is None else ["--minutes", f"{minutes:g}"]
     return shlex.join([*kept, "--resume", str(out)])
 
 
-def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple) -> Sampled:
+def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple, kept: Kept) -> Sampled:
     """Run the chains until their draws suffice, or for the length that was asked for.
 
     :param thin: sweeps from one draw that is kept to the next.
     :param kernel: with all settings.
     :param data: the arguments of its model.
+    :param kept: is given the run.
     :raises UserError: if a chain stops because its state is not finite, or the store is refused.
     """
     import jax
@@ -263,6 +363,7 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple) -> Sam
     from numpyro_rankings.infer.not_finite import NotFiniteError
     from numpyro_rankings.run import Run, StoreError
     from numpyro_rankings.run.monitor import Monitor
+    from numpyro_rankings.run.store import Store
 
     most = Monitor.LEAST_KEPT * args.chains * (1 - _BURN_IN) / _MARGIN
     if args.ess is not None and args.ess > most:
@@ -277,6 +378,8 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple) -> Sam
         if args.resume is not None:
             run = Run.resume(store, kernel, *data, devices=devices, burn_in=burn_in)
         else:
+            if args.force and store.exists():
+                Store.remove(store)
             run = Run(
                 kernel,
                 *data,
@@ -289,26 +392,53 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple) -> Sam
                 devices=devices,
                 extra_fields=("overflow",),
             )
-        ended = _advance(run, args, thin, progress)
+        kept.run = run
+        ended = _advance(run, args, thin, progress, kept)
         progress.end()
+        if ended == "good":
+            print(f"{PROGRAM}: {_why_good(run)}", file=sys.stderr)
         mcmc = run.as_mcmc(_draws_shown(run))
-        run.close()
-    except (NotFiniteError, StoreError) as error:
+    except NotFiniteError as error:
+        raise HopelessError(str(error)) from None
+    except StoreError as error:
         raise UserError(str(error)) from None
-    return Sampled(mcmc, ended, run.num_sweeps, store)
+    finally:
+        progress.end()
+    return Sampled(mcmc, ended, run.num_sweeps)
 
 
-def _advance(run: "Run", args: argparse.Namespace, thin: int, progress: "Progress") -> Any:
+def _why_good(run: "Run") -> str:
+    """Say why a run ended by itself."""
+    check = run.last_check
+    why = "the draws suffice"
+    if check is not None and math.isfinite(check.rhat):
+        why = f"the chains agree: R-hat {check.rhat:.3f}, ESS {check.ess:,.0f}"
+    elif check is not None and math.isfinite(check.ess):  # one chain
+        why = f"the draws suffice: ESS {check.ess:,.0f}"
+    return f"stopped after {plural(run.num_sweeps, 'sweep')} of each chain because {why}"
+
+
+def _advance(
+    run: "Run", args: argparse.Namespace, thin: int, progress: "Progress", kept: Kept
+) -> Any:
+    def after_chunk(run: "Run") -> None:
+        progress.show(run)
+        if run.num_draws >= _DRAWS_OF_OVERFLOW and (run.overflow or 0.0) > _HOPELESS_OVERFLOW:
+            progress.end()
+            _refuse_overflow(run.overflow or 0.0, args.max_clusters)
+
     try:
         if args.draws is not None:
-            run.extend((args.draws // thin - run.num_draws) * thin, progress.show)
+            run.extend((args.draws // thin - run.num_draws) * thin, after_chunk)
             return "length"
-        is_good = run.until(args.rhat, args.ess * _MARGIN, args.minutes, after_chunk=progress.show)
+        left = max(args.minutes - progress.minutes(), _LEAST_MINUTES)
+        is_good = run.until(args.rhat, args.ess * _MARGIN, left, after_chunk=after_chunk)
     except KeyboardInterrupt:
         if run.num_draws - run.first_draw < _LEAST_DRAWS:
             raise
         return "interrupted"
     if run.num_draws - run.first_draw < _LEAST_DRAWS:
+        kept.minutes = max(2 * args.minutes, 1.0)
         raise UserError(f"too few draws in {args.minutes:g} minutes: raise --minutes")
     return "good" if is_good else "time"
 
@@ -330,7 +460,12 @@ def check_overflow(mcmc: Any, max_clusters: int) -> None:
 
     share = float(np.mean(mcmc.get_extra_fields()["overflow"]))
     if share > OVERFLOW_BAD:
-        raise UserError(
-            f"{share:.1%} of the draws needed more than {max_clusters} clusters: raise "
-            "--max-clusters"
-        )
+        _refuse_overflow(share, max_clusters)
+
+
+def _refuse_overflow(share: float, max_clusters: int | None) -> None:
+    slots = MAX_CLUSTERS if max_clusters is None else max_clusters
+    raise HopelessError(
+        f"{share:.1%} of the draws needed more than {slots} clusters: use --max-clusters "
+        f"{2 * slots}"
+    )

@@ -68,20 +68,18 @@ def _write(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> 
 def _columns_of_any(number: int, p: Any, total: int) -> dict[str, Any]:
     return {
         "cluster": number,
+        "members": len(p.members),
+        "share": f"{p.mean_size / total:.6g}",
+        "presence": f"{p.presence:.6g}",
         "size": f"{p.size:.6g}",
         "size_low": f"{p.size_interval[0]:.6g}",
         "size_high": f"{p.size_interval[1]:.6g}",
-        "share": f"{p.size / total:.6g}",
-        "presence": f"{p.presence:.6g}",
     }
 
 
 def columns_of_points(p: "PartitionProfile") -> dict[str, Any]:
     """Return the columns of a cluster of points."""
-    return {
-        "members": len(p.members),
-        "cohesion": f"{p.cohesion:.6g}",
-    }
+    return {"cohesion": f"{p.cohesion:.6g}"}
 
 
 def columns_of_rankings(p: Any, rankings: "Rankings") -> dict[str, Any]:

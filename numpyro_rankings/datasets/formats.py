@@ -1,22 +1,25 @@
 """The formats in which files of rankings can be read.
 
-To add a format, write a reader like :func:`~numpyro_rankings.preflib.read_preflib`, and add a line
-to :data:`FORMATS`. The command line then reads such files too; name the format in the help text in
-``cli/fit.py``.
+To add a format whose files say what they hold, write a reader like
+:func:`~numpyro_rankings.preflib.read_preflib`, and add a line to :data:`FORMATS`. Layouts of tables
+are in ``surveys.py``. The command line then reads such files too; name the format in the help text
+in ``cli/fit.py``.
 """
 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from numpyro_rankings.datasets.tables import read_table
+from numpyro_rankings.datasets.grids import EXCEL_SUFFIXES, PARQUET_SUFFIXES, TEXT_SUFFIXES
+from numpyro_rankings.datasets.surveys import Survey, read_layout, survey_of
+from numpyro_rankings.datasets.tables import is_own_table, read_table
 from numpyro_rankings.preflib import read_preflib
 from numpyro_rankings.rankings import Rankings, RankingsError
 
 
 class FileFormat(NamedTuple):
-    """A format of files of rankings.
+    """A format of files of rankings that say what they hold.
 
     - **name** - for messages.
     - **extensions** - of its files.
@@ -30,28 +33,90 @@ class FileFormat(NamedTuple):
     refused: tuple[str, ...] = ()
 
 
-FORMATS = (
-    FileFormat("a PrefLib file", (".soc", ".soi"), read_preflib, refused=(".toc", ".toi")),
-    FileFormat("a table", (".csv",), read_table),
-)
+FORMATS = (FileFormat("a PrefLib file", (".soc", ".soi"), read_preflib, refused=(".toc", ".toi")),)
+_TABLES = (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES)
 
 
-def read_rankings(path: str | os.PathLike) -> Rankings:
-    """Read a file of rankings in the format that its extension stands for.
+def read_survey(source: Any, layout: str | None = None, **options: Any) -> Survey:
+    """Read rankings and the judges who gave them.
 
-    :param path: a PrefLib file ``.soc`` or ``.soi``, read by
-        :func:`~numpyro_rankings.preflib.read_preflib`, or a table ``.csv``, read by
-        :func:`~numpyro_rankings.datasets.read_table`.
-    :return: the rankings.
-    :raises RankingsError: beginning with ``FILE:LINE:``, if the file is not in that format.
+    Three layouts of tables are read, whose first row names the columns:
+
+    - ``"ranks"``: a column for each item, with the ranks 1, 2, …, and nothing where an item is not
+      ranked;
+    - ``"orders"``: a column for each place, the best first, with the names of the items;
+    - ``"long"``: a row for each judge and item, in columns named ``judge``, ``item`` and ``rank``
+      or ``position``.
+
+    Names of the columns such as these, or ``1st``, ``2nd``, … for orders, say which it is; other
+    tables need ``layout``. Ties are refused.
+
+    :param source: a file ``.csv``, ``.tsv`` or ``.txt`` in UTF-8 with commas, semicolons or tabs
+        between the columns, a spreadsheet ``.xlsx`` (its first sheet), a ``.parquet`` file, a data
+        frame, a PrefLib file ``.soc`` or ``.soi``, or a table of
+        :func:`~numpyro_rankings.datasets.write_table`.
+    :param layout: ``"ranks"``, ``"orders"`` or ``"long"``.
+    :param judge: the column with the names of the judges; two rows cannot have the same.
+    :param about: columns with what else is known about the judges, such as a region or an age.
+    :param items: names of all items in index order; by default the columns of the ranks, or the
+        names that appear, in order of first appearance.
+    :param item: of a long table, the column with the items, and **rank** that with the ranks.
+    :param count: the column with the number of rankings that a row stands for.
+    :param unranked: what it means that an item is not ranked: ``"below"``, it ranks below the
+        others; or ``"not-offered"``, the judge did not choose among it.
+    :param gaps: ``"refuse"``, or ``"close"`` to keep the order of the items where a rank or place
+        is left out.
+    :raises RankingsError: naming the file, the row and the column.
+
+    .. doctest::
+
+       >>> import pandas as pd
+       >>> from numpyro_rankings.datasets import read_survey
+       >>> table = pd.DataFrame({"who": ["x", "y"], "tea": [1, 2], "coffee": [2, 1]})
+       >>> survey = read_survey(table, "ranks", judge="who")
+       >>> survey.judges, survey.rankings.orderings.tolist()
+       (['x', 'y'], [[0, 1], [1, 0]])
     """
-    extension = Path(path).suffix.lower()
+    if hasattr(source, "columns"):
+        return read_layout(source, layout, **options)
+    name, extension = os.fspath(source), Path(source).suffix.lower()
     for one in FORMATS:
         if extension in (*one.extensions, *one.refused):
-            return one.read(path)
-    if not Path(path).exists():
-        raise RankingsError(f"{os.fspath(path)}: no such file")
-    known = ", or ".join(f"{one.name} ({' or '.join(one.extensions)})" for one in FORMATS)
+            _check_no_options(name, one.name, layout, options)
+            return survey_of(one.read(source), one.name)
+    if extension in _TABLES and not Path(name).exists():
+        raise RankingsError(f"{name}: no such file")
+    if extension == ".csv" and is_own_table(source):
+        _check_no_options(name, "a table that names its items", layout, options)
+        return survey_of(read_table(source), "a table of this project's own format")
+    if extension in _TABLES:
+        return read_layout(source, layout, **options)
+    if not Path(name).exists():
+        raise RankingsError(f"{name}: no such file")
+    known = ", ".join(f"{one.name} ({' or '.join(one.extensions)})" for one in FORMATS)
     raise RankingsError(
-        f"{os.fspath(path)}: the extension {extension!r} is not known; expected {known}"
+        f"{name}: the extension {extension!r} is not known; expected {known}, or a table "
+        f"({', '.join(_TABLES)})"
     )
+
+
+def read_rankings(source: Any, layout: str | None = None, **options: Any) -> Rankings:
+    """Read rankings from a file, one row for each distinct ranking.
+
+    :param source: as in :func:`~numpyro_rankings.datasets.read_survey`, which also returns the
+        judges.
+    :param layout: as in :func:`~numpyro_rankings.datasets.read_survey`.
+    :param options: as in :func:`~numpyro_rankings.datasets.read_survey`.
+    :raises RankingsError: naming the file and the row.
+    """
+    return read_survey(source, layout, **options).rankings
+
+
+def _check_no_options(name: str, what: str, layout: str | None, options: dict[str, Any]) -> None:
+    given = [key for key, value in options.items() if value not in (None, (), [])]
+    defaults = {"unranked": "below", "gaps": "refuse"}
+    given = [key for key in given if options[key] != defaults.get(key)]
+    if layout is not None:
+        given.insert(0, "layout")
+    if given:
+        raise RankingsError(f"{name}: {given[0]} does not go with {what}")

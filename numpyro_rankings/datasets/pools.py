@@ -47,7 +47,7 @@ def simulate_gamma_process(
     _check_arguments(num_rankings, length, alpha=alpha, tau=tau)
     if not 0 <= sigma < 1:
         raise RankingsError(f"sigma must be at least 0 and less than 1, got {sigma}")
-    rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
+    rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,), "uint32")))
     pool = Pool(np.zeros(0), alpha, np.log(tau), sigma)
     orderings = [pool.draw_list(rng, length) for _ in range(num_rankings)]
     weights = np.exp(pool.log_weights)
@@ -95,7 +95,7 @@ def simulate_dp_plackett_luce(
     :return: the rankings, their clusters, and which items are atoms of the root.
     """
     _check_arguments(num_rankings, length, alpha=alpha, phi=phi, gamma=gamma, tau=tau)
-    rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
+    rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,), "uint32")))
     labels, lists = draw_dp_lists(rng, num_rankings, length, alpha, phi, gamma, tau)
     items = {name: k for k, name in enumerate(dict.fromkeys(x for one in lists for x in one))}
     in_root = np.array([cluster < 0 for cluster, _ in items])

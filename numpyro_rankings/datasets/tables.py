@@ -79,6 +79,17 @@ def read_table(path: str | os.PathLike) -> Rankings:
     )
 
 
+def is_own_table(path: str | os.PathLike) -> bool:
+    """Whether a file means to be in the format of :func:`read_table`."""
+    for line in read_lines(path):
+        line = line.strip()
+        if re.match(r"#\s*item\b", line) or line.replace(" ", "") in _COLUMNS:
+            return True
+        if line and not line.startswith("#"):
+            return False
+    return False
+
+
 def write_table(
     rankings: Rankings, path: str | os.PathLike, title: str = "", citation: str = ""
 ) -> None:

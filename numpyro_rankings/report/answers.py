@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numpyro_rankings import plots
-from numpyro_rankings.diagnostics import Verdict
+from numpyro_rankings.diagnostics import NUM_COMPONENTS, Verdict
 from numpyro_rankings.report.findings import Findings
 from numpyro_rankings.report.page import (
     cell_with_interval,
@@ -18,7 +18,8 @@ from numpyro_rankings.report.page import (
     table,
 )
 from numpyro_rankings.summaries import WeightsProfile
-from numpyro_rankings.words import plural
+from numpyro_rankings.summaries.judges import by_group
+from numpyro_rankings.words import number, plural
 
 CLUSTERS_SHOWN = 6
 _ITEMS_SHOWN = 12
@@ -38,16 +39,18 @@ def short_answers(findings: Findings, question: str, answers: Sequence[str]) -> 
     shown = profiles[:CLUSTERS_SHOWN]
     rest = len(profiles) - len(shown)
     more = [f"and {plural(rest, 'smaller one')}, see below"] if rest else []
-    shares = [f"cluster {i}: {p.size / findings.total:.0%} of all" for i, p in enumerate(shown, 1)]
-    others = 1 - sum(p.size for p in profiles) / findings.total
+    shares = [
+        f"cluster {i}: {p.mean_size:,.0f}, {p.mean_size / findings.total:.0%} of all"
+        for i, p in enumerate(shown, 1)
+    ]
+    others = 1 - sum(p.mean_size for p in profiles) / findings.total
+    shares += more
     if others >= _LEAST_REST:
-        more_shares = [*more, f"in clusters that only some of the draws have: {others:.0%}"]
-    else:
-        more_shares = more
+        shares.append(f"in groups that come and go from draw to draw: {others:.0%}")
     are = [f"cluster {i}: {text}" for i, text in enumerate(answers[: len(shown)], 1)]
     box = {
         "How many groups?": [_how_many(findings)],
-        "Who is in them?": [*shares, *more_shares],
+        "Who is in them?": shares,
         question: [*are, *more],
         "Can I trust it?": [findings.verdict.headline],
     }
@@ -65,13 +68,16 @@ def short_answers(findings: Findings, question: str, answers: Sequence[str]) -> 
 
 
 def _how_many(findings: Findings) -> str:
-    number = plural(len(findings.profiles), "group")
+    groups_found = plural(len(findings.profiles), "group")
     if findings.reference is None:
-        return f"{number}: a single population was fitted."
-    numbers = np.asarray(findings.data["posterior"]["num_clusters"]).ravel()
+        return f"{groups_found}: a single population was fitted."
+    posterior = findings.described["posterior"]
+    if NUM_COMPONENTS in posterior.attrs:
+        return f"{groups_found}. You asked for {int(posterior.attrs[NUM_COMPONENTS])}."
+    numbers = np.asarray(posterior["num_clusters"]).ravel()
     low, high = np.quantile(numbers, (0.05, 0.95), method="inverted_cdf").astype(int)
     return (
-        f"{number}, the clusters of {findings.reference.in_words}. The draws have "
+        f"{groups_found} in {findings.reference.in_words}. The draws have "
         f"{clusters(low, high)} (90% interval)."
     )
 
@@ -113,15 +119,21 @@ def groups(findings: Findings) -> str:
             "The consensus order of each cluster, best first (cumulative-probability consensus). "
             "Agreement is 0% if its members rank at random, and 100% if all rank alike."
         )
-    sizes = "Sizes are means over the draws that have the cluster."
+    sizes = (
+        "Sizes are means over the draws, and the intervals are over those that have the cluster."
+    )
     has_files = "command" in findings.details
-    file = " The cluster of each ranking is in assignments.csv." if has_files else ""
+    file = (
+        " The cluster of each ranking, and how surely it belongs to it, is in assignments.csv."
+        if has_files
+        else ""
+    )
     cards = (_card(i, p, findings.total) for i, p in enumerate(findings.profiles))
     return section("Who is in the groups", f"{order} {sizes}{file}") + "".join(cards)
 
 
 def _card(i: int, p: Any, total: int) -> str:
-    share = p.size / total
+    share = p.mean_size / total
     shown = p.consensus[:_ITEMS_SHOWN]
     items = "".join(f"<li><b>{j}</b>{html.escape(x)}</li>" for j, x in enumerate(shown, 1))
     if len(p.consensus) > len(shown):
@@ -130,7 +142,7 @@ def _card(i: int, p: Any, total: int) -> str:
     found = "" if p.presence > 0.995 else f"<span>found in {p.presence:.0%} of the draws</span>"
     return (
         f'<section class="group"><header><h3>Cluster {i + 1}</h3>'
-        f"<span>{p.size:,.0f} rankings, {share:.1%}</span>"
+        f"<span>{p.mean_size:,.0f} rankings, {share:.1%}</span>"
         f'<span class="soft">90% interval {low:,.0f} to {high:,.0f}</span>'
         f'<span class="soft">agreement {p.agreement:.0%}</span>{found}</header>'
         f'<div class="track" role="img" aria-label="{share:.1%} of the rankings">'
@@ -138,6 +150,34 @@ def _card(i: int, p: Any, total: int) -> str:
         f'background:{plots.COLORS[i % len(plots.COLORS)]}"></div></div>'
         f'<ol class="order">{items}</ol></section>\n'
     )
+
+
+def judges_of_groups(findings: Findings, about: Mapping[str, Sequence[str]]) -> str:
+    """Return the section that says who is in the groups, by each column about the judges.
+
+    :param about: N texts by column, in the order of the labels.
+    """
+    profiles = findings.profiles
+    if not about or len(profiles) < 2:
+        return ""
+    shown = profiles[:_CLUSTERS_IN_TABLE]
+    group = np.full(findings.total, len(shown))  # the others
+    for k, profile in enumerate(shown):
+        group[profile.members] = k
+    names = [f"cluster {k}" for k in range(1, len(shown) + 1)] + ["all"]
+    sizes = [len(p.members) for p in shown] + [findings.total]
+    tables = []
+    for column, texts in about.items():
+        found = by_group(column, texts, group, len(shown))
+        spec = ".4g" if found.is_number else ".0%"
+        rows = (
+            (name, f"{size:,}", *(number(x, spec) for x in values))
+            for name, size, values in zip(names, sizes, found.values, strict=True)
+        )
+        head = ("", "judges", *found.headings)
+        tables.append(f"<h3>{html.escape(column)}</h3>\n{table(head, rows)}")
+    text = "Shares of the judges of each group, and of all judges; of numbers, the quartiles."
+    return section("Who the judges are", text) + "".join(tables)
 
 
 def table_of_clusters(findings: Findings, columns: Mapping[str, Sequence[str]]) -> str:
@@ -149,9 +189,9 @@ def table_of_clusters(findings: Findings, columns: Mapping[str, Sequence[str]]) 
     rows = [
         (
             f"{i + 1}",
-            f"{p.size:,.1f}",
+            f"{p.mean_size:,.1f}",
             f"{p.size_interval[0]:,.0f}–{p.size_interval[1]:,.0f}",
-            f"{p.size / findings.total:.1%}",
+            f"{p.mean_size / findings.total:.1%}",
             f"{p.presence:.0%}",
             f"{p.cohesion:.0%}",
             *(html.escape(texts[i]) for texts in columns.values()),
@@ -160,9 +200,9 @@ def table_of_clusters(findings: Findings, columns: Mapping[str, Sequence[str]]) 
     ]
     head = ("cluster", "size", "90% interval", "share", "presence", "cohesion", *columns)
     text = (
-        "Sizes are means over the draws that have the cluster, and presence is the share of these "
-        "draws. Cohesion is the mean probability that two members of the cluster are together. The "
-        "cluster of each point is in assignments.csv."
+        "Sizes are means over the draws. The interval is over those that have the cluster, and "
+        "presence is their share. Cohesion is the mean probability that two members of the "
+        "cluster are together. The cluster of each point is in assignments.csv."
     )
     rest = not_shown(len(findings.profiles) - len(shown), "smaller cluster")
     return section("What the groups are", text) + table(head, rows) + rest

@@ -14,7 +14,7 @@ from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.report.answers import CLUSTERS_SHOWN, clusters, short_order
 from numpyro_rankings.report.findings import Findings, labels_of_draws
 from numpyro_rankings.report.page import embedded_figure, grid, not_shown, section, table
-from numpyro_rankings.words import number, plural, quantity_name
+from numpyro_rankings.words import number, plural, quantity_name, value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ def partition_figures(findings: Findings, more: Sequence[tuple["Axes", str]] = (
 
     :param more: further figures and their captions.
     """
-    data, profiles, reference = findings.data, findings.profiles, findings.reference
+    data, profiles, reference = findings.described, findings.profiles, findings.reference
     labels = labels_of_draws(data)
     if labels is None or reference is None:
         return ""
@@ -69,11 +69,11 @@ def _which_partition(reference: ReferencePartition, labels: np.ndarray, noun: st
     ball = credible_ball(labels, reference.labels)
     fewest, most = (len(np.unique(x)) for x in (ball.fewest, ball.most))
     return (
-        f"The groups are the clusters of {html.escape(reference.in_words)}. Its expected distance "
-        f"from the draws is {reference.expected_loss:.3g} nats. A distance of 0 means agreement "
-        f"with all draws; the largest possible distance, the log of the number of {noun}s, is "
-        f"{np.log(len(reference.labels)):.3g}. Credible ball: 95% of the draws are within "
-        f"{ball.radius:.3g} nats, with {clusters(fewest, most)}."
+        f"The groups are {html.escape(reference.in_words)}. {reference.caution} Their distance "
+        f"from the draws is {reference.expected_loss:.3g} on average: 0 means that all draws "
+        f"agree, and {np.log(len(reference.labels)):.3g} is the worst possible (the variation of "
+        f"information of {len(reference.labels):,} {noun}s, in nats). 95% of the draws are within "
+        f"{ball.radius:.3g} of them, with {clusters(fewest, most)}."
     )
 
 
@@ -124,8 +124,8 @@ def traces(findings: Findings) -> str:
     rows = (
         (
             html.escape(quantity_name(str(name))),
-            f"{row['mean']:,.4g}",
-            f"{row['sd']:,.3g}",
+            value(row["mean"]),
+            value(row["sd"]),
             number(row["ess_bulk"], ",.0f"),
             number(row["ess_tail"], ",.0f"),
             number(row["r_hat"], ".3f"),

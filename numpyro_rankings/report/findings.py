@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.diagnostics import Verdict, diagnostics_table, verdict
+from numpyro_rankings.diagnostics import Verdict, diagnostics_table, posterior_of, verdict
 from numpyro_rankings.point_estimates import ReferencePartition, reference_partition
+from numpyro_rankings.stacking import posterior_by_weight
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,6 +17,8 @@ class Findings(NamedTuple):
     """What a report is about.
 
     - **data** - the result of :func:`~numpyro_rankings.to_inference_data`.
+    - **described** - the same with the draws that are described: of chains that disagree, those
+      that the weights of the chains choose.
     - **profiles** - a profile of each cluster, the largest first.
     - **total** - number of all rankings or points.
     - **reference** - the partition whose clusters they are; None for a single population.
@@ -25,6 +28,7 @@ class Findings(NamedTuple):
     """
 
     data: Any
+    described: Any
     profiles: Sequence[Any]
     total: int
     reference: ReferencePartition | None
@@ -42,14 +46,17 @@ def findings_of(
 ) -> Findings:
     """Collect what a report is about, and compute the diagnostics."""
     table = diagnostics_table(data)
-    return Findings(data, profiles, total, reference, table, verdict(data, table), details or {})
+    described = {"posterior": posterior_by_weight(posterior_of(data))}
+    judged = verdict(data, table)
+    return Findings(data, described, profiles, total, reference, table, judged, details or {})
 
 
 def labels_of_draws(data: Any) -> np.ndarray | None:
-    """Return the labels of all draws, (D, N), or None for a single population."""
-    if "assignments" not in data["posterior"]:
+    """Return the labels of the draws that are described, (D, N); None for a single population."""
+    posterior = posterior_of(data)
+    if "assignments" not in posterior:
         return None
-    labels = np.asarray(data["posterior"]["assignments"])
+    labels = np.asarray(posterior_by_weight(posterior)["assignments"])
     return labels.reshape(-1, labels.shape[-1])
 
 

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from numpyro_rankings.diagnostics import posterior_of
 from numpyro_rankings.predictive_checks import PredictiveChecks
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.report.answers import (
     concentrations,
     groups,
+    judges_of_groups,
     short_answers,
     table_of_clusters,
     table_of_weights,
@@ -25,6 +27,7 @@ from numpyro_rankings.report.figures import (
 )
 from numpyro_rankings.report.findings import findings_of, reference_of
 from numpyro_rankings.report.page import details_of_run, heading, write_page
+from numpyro_rankings.stacking import posterior_by_weight
 from numpyro_rankings.summaries import (
     ClusterProfile,
     PartitionProfile,
@@ -49,6 +52,7 @@ def write_report(
     title: str = "Groups of rankings",
     checks: PredictiveChecks | None = None,
     details: Mapping[str, str] | None = None,
+    about: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
     """Write a report on clusters of rankings: one HTML page that needs no other files.
 
@@ -63,6 +67,8 @@ def write_report(
     :param checks: the :func:`~numpyro_rankings.posterior_predictive_checks`, to include them.
     :param details: how the run was made, for the last section: the command, the seed, the source
         of the data.
+    :param about: what is known about the judges: N texts by column, in the order of the labels. The
+        page then shows who is in the clusters.
     :raises ValueError: if ``data`` has no assignments.
     """
     posterior = data["posterior"]
@@ -70,7 +76,8 @@ def write_report(
         raise ValueError("the report needs the labels: to_inference_data(include_assignments=True)")
     reference = reference_of(data, reference)
     if profiles is None:
-        samples = {name: np.asarray(posterior[name]) for name in _SITES if name in posterior}
+        described = posterior_by_weight(posterior_of(data))
+        samples = {name: np.asarray(described[name]) for name in _SITES if name in described}
         profiles = cluster_profiles(samples, rankings, reference)
     findings = findings_of(data, profiles, rankings.num_rankings, reference, details)
     what = (
@@ -88,6 +95,7 @@ def write_report(
     else:
         parts += [concentrations(profiles), consensus_figures(profiles, rankings)]
     parts += [
+        judges_of_groups(findings, about or {}),
         partition_figures(findings),
         predictive_checks(checks) if checks is not None else "",
         traces(findings),

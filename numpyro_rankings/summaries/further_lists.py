@@ -55,7 +55,7 @@ def predict_items(
     check_whole("num_lists", num_lists)
     check_whole("length", length)
     check_positive("tau", tau)
-    rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
+    rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,), "uint32")))
     number = np.shape(samples["weights"])[-1] if "weights" in samples else 0
     if "log_joint" not in samples:
         raise ValueError("the samples must be those of a kernel by itself, not of a block of Gibbs")

@@ -11,11 +11,14 @@ from jax import Array
 from jax.scipy.special import gammaln
 from numpy.typing import ArrayLike
 
-from numpyro_rankings.distributions import TopTPlackettLuce
+from numpyro_rankings.ops.choices import as_choices, log_choice_likelihoods
 from numpyro_rankings.ops.codes import inverse_ordering, max_codes, stage_codes
 from numpyro_rankings.ops.special import log_psi
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.summaries.samples import batch_of_rows, occupied_slots
+
+# the sites that the prior of a new cluster depends on, besides alpha
+NEW_CLUSTERS = ("phi", "gamma", "root_weights", "root_unseen_weight")
 
 
 def pointwise_log_likelihood(
@@ -143,53 +146,91 @@ def _all_but_one(x: Array) -> Array:
     )
 
 
-def pointwise_plackett_luce(samples: dict[str, Any], rankings: Rankings) -> np.ndarray:
-    """:func:`pointwise_log_likelihood` for the kernels whose samples are weights."""
+def pointwise_plackett_luce(
+    samples: dict[str, Any], rankings: Rankings, num_new_clusters: int = 50
+) -> np.ndarray:
+    """:func:`pointwise_log_likelihood` for the kernels whose samples are weights.
+
+    :param num_new_clusters: the number of new clusters, drawn from the prior, from which the
+        probability of a list in one of them is estimated for each draw of ``DPPlackettLuceGibbs``.
+        The smaller, the more the values of rankings that fit no other cluster scatter.
+    """
     if "unseen_weight" in samples:
         rankings = rankings.of_listed_items()
-    names = ("weights", "unseen_weight", "cluster_sizes", "assignments", "alpha")
+    names = ("weights", "unseen_weight", "cluster_sizes", "assignments", "alpha", *NEW_CLUSTERS)
     chains, draws = np.shape(samples["log_joint"])
     flat = {
         name: jnp.asarray(samples[name]).reshape(chains * draws, *np.shape(samples[name])[2:])
         for name in names
         if name in samples
     }
-    values = _pointwise_weights(flat, rankings)
+    values = _pointwise_weights(jax.random.key(0), flat, rankings, num_new_clusters)
     return np.asarray(values).reshape(chains, draws, -1)
 
 
-@jax.jit
-def _pointwise_weights(draws: dict[str, Array], rankings: Rankings) -> Array:
+@partial(jax.jit, static_argnames="num_new_clusters")
+def _pointwise_weights(
+    key: Array, draws: dict[str, Array], rankings: Rankings, num_new_clusters: int
+) -> Array:
     rows = rankings.row_index
 
-    def one_draw(draw: dict[str, Array]) -> Array:
+    def one_draw(inputs: tuple[Array, dict[str, Array]]) -> Array:
+        key, draw = inputs
         table = log_plackett_luce_likelihood(draw, rankings.orderings, rankings.choice_sets)
         if "assignments" not in draw:
             return table[0, rows]
         by_cluster = table[:, rows]
         labels, sizes = draw["assignments"].astype(jnp.int32), draw["cluster_sizes"]
-        prior = draw["alpha"] / sizes.shape[0]
         own = jnp.arange(sizes.shape[0])[:, None] == labels
-        log_shares = jnp.log(sizes[:, None] - own + prior)
+        others = sizes[:, None] - own
+        if "phi" in draw:
+            of_row = log_in_new_cluster(
+                key, draw, rankings.orderings, rankings.choice_sets, num_new_clusters
+            )
+            log_new = of_row[rows]
+            log_shares = jnp.where(others > 0, jnp.log(jnp.maximum(others, 1)), -jnp.inf)
+            old = jax.nn.logsumexp(log_shares + by_cluster, axis=0)
+            total = jnp.logaddexp(old, jnp.log(draw["gamma"]) + log_new)
+            return total - jnp.log(len(labels) - 1 + draw["gamma"])
+        log_shares = jnp.log(others + draw["alpha"] / sizes.shape[0])
         total = jax.nn.logsumexp(log_shares + by_cluster, axis=0)
         return total - jnp.log(len(labels) - 1 + draw["alpha"])
 
-    return jax.lax.map(one_draw, draws)
+    keys = jax.random.split(key, len(draws["weights"]))
+    return jax.lax.map(one_draw, (keys, draws))
+
+
+def log_in_new_cluster(
+    key: Array, draw: Mapping[str, Array], orderings: Array, offered: Array | None, size: int
+) -> Array:
+    """Log probability of lists in a new cluster of ``DPPlackettLuceGibbs``, shape ``(rows,)``.
+
+    It has no closed form, so it is the mean over ``size`` clusters drawn from the prior given the
+    root, eq. (19) of Caron, Teh & Murphy (2014).
+
+    :param draw: one draw, with the sites ``NEW_CLUSTERS``.
+    """
+    key_counts, key_weights = jax.random.split(key)
+    mean = draw["phi"] * jnp.append(draw["root_weights"], draw["root_unseen_weight"])
+    counts = jax.random.poisson(key_counts, mean, (size, len(mean))).astype(mean.dtype)
+    shapes = counts.at[:, -1].add(draw["alpha"])
+    log_weights = jax.random.loggamma(key_weights, jnp.maximum(shapes, 1e-30))
+    log_weights = jnp.where(shapes > 0, log_weights, -jnp.inf)
+    weights = jax.nn.softmax(log_weights, axis=-1)  # the rate is the same for all
+    new = {"weights": weights[:, :-1], "unseen_weight": weights[:, -1]}
+    log_p = log_plackett_luce_likelihood(new, orderings, offered)
+    return jax.nn.logsumexp(log_p, axis=0) - jnp.log(size)
 
 
 def log_plackett_luce_likelihood(
     draw: Mapping[str, Array], orderings: Array, offered: Array | None
 ) -> Array:
-    """Log probability of every row in every component of one draw, shape ``(C, rows)``."""
+    """Log probability of every row in every component of one draw, shape ``(C, rows)``.
+
+    :param draw: with ``weights``, and ``unseen_weight`` if there is one, which sum to 1.
+    """
     weights = jnp.atleast_2d(draw["weights"])
-    log_weights = jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30)
-    unseen = jnp.log(jnp.atleast_1d(draw["unseen_weight"])) if "unseen_weight" in draw else None
-
-    def log_prob(one: tuple[Array, Array | None]) -> Array:
-        log_weights, unseen = one
-        model = TopTPlackettLuce(
-            log_weights, orderings.shape[1], unseen, offered, validate_args=False
-        )
-        return model.log_prob(orderings)
-
-    return jax.lax.map(log_prob, (log_weights, unseen))
+    pool = jnp.atleast_1d(draw["unseen_weight"]) if "unseen_weight" in draw else None
+    offered = None if offered is None else jnp.asarray(offered)
+    choices = as_choices(jnp.asarray(orderings), offered, weights.shape[1], pool is not None)
+    return log_choice_likelihoods(choices, weights, pool, jnp.array(len(weights)))

@@ -9,12 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.scipy.special import logsumexp
+from numpyro.infer import MCMC
 
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.summaries.likelihood import (
+    NEW_CLUSTERS,
     log_cluster_likelihood,
     log_cluster_weights,
+    log_in_new_cluster,
     log_one_ranking,
     log_plackett_luce_likelihood,
     stage_orderings,
@@ -29,7 +32,7 @@ from numpyro_rankings.summaries.samples import (
 
 
 def log_predictive_density(
-    samples: Mapping[str, Any],
+    samples: Any,
     new_rankings: Rankings,
     num_components: int | None = None,
     *,
@@ -53,11 +56,12 @@ def log_predictive_density(
     ``DPPlackettLuceGibbs`` has no closed form: for each draw its term is the mean over clusters
     drawn from the prior given the root, which is unbiased.
 
-    :param samples: ``mcmc.get_samples()``, grouped by chain or not.
+    :param samples: a :class:`~numpyro_rankings.Run` or :class:`numpyro.infer.MCMC` that has run, or
+        ``mcmc.get_samples()``, grouped by chain or not.
     :param new_rankings: lists of the same items, no longer than those fitted; a list of n - 1 items
         counts as complete.
-    :param num_components: the ``num_components`` of a Mallows kernel, ``None`` for the Dirichlet
-        process; the samples do not hold it.
+    :param num_components: with ``mcmc.get_samples()``, which does not hold it: the
+        ``num_components`` of a Mallows kernel, ``None`` for the Dirichlet process.
     :param num_new_clusters: number of new clusters for each draw of ``DPPlackettLuceGibbs``.
     :param key: a JAX random key for these and for new items; by default always the same one.
     :param fitted: for a Plackett–Luce kernel, the rankings that were fitted, so that items are
@@ -66,8 +70,11 @@ def log_predictive_density(
     :return: one value for each row, in nats, float32, shape ``(rows,)``; the mean for one
         ranking is ``np.average(log_density, weights=new_rankings.counts)``.
     :raises ValueError: if the items do not match, a list is longer than the fitted stages, or
-        ``num_components`` is given with draws of a Plackett–Luce kernel.
+        ``num_components`` is not that of the run, or is given with draws of a Plackett–Luce
+        kernel.
     """
+    if not isinstance(samples, Mapping):
+        samples, num_components = _read_run(samples, num_components)
     check_draws(samples)
     for given in (new_rankings, *(() if fitted is None else (fitted,))):
         check_rankings(given)
@@ -79,6 +86,9 @@ def log_predictive_density(
         raise ValueError("fitted is for draws of a Plackett–Luce kernel")
     check_samples(samples)
     draws = flatten_chains(samples)
+    slots = draws["center"].shape[1]
+    if num_components not in (None, slots):
+        raise ValueError(f"the draws are of {slots} components, not of {num_components}")
     clusters = occupied_slots(draws)
     num_items, num_stages = clusters["center"].shape[-1], clusters["concentration"].shape[-1]
     if new_rankings.num_items != num_items:
@@ -100,6 +110,18 @@ def log_predictive_density(
     orderings = stage_orderings(new_rankings.orderings, num_stages)
     log_one = log_one_ranking(lengths, num_items)
     return np.asarray(_mean_log_predictive(kept, orderings, log_one, num_components, batch))
+
+
+def _read_run(run: Any, num_components: int | None) -> tuple[Any, int | None]:
+    """Return the samples of a run and the number of components that was fitted."""
+    mcmc = run.as_mcmc() if hasattr(run, "as_mcmc") else run
+    if not isinstance(mcmc, MCMC):
+        return run, num_components  # refused by the caller
+    samples = mcmc.get_samples()
+    number = None if "weights" in samples else getattr(mcmc.sampler, "num_components", None)
+    if num_components not in (None, number):
+        raise ValueError(f"num_components={num_components} was not fitted; leave it out")
+    return samples, number
 
 
 @partial(jax.jit, static_argnames=("num_components", "batch"))
@@ -161,16 +183,14 @@ def _log_plackett_luce(
         )
     if "log_joint" not in samples:
         raise ValueError("the samples must be those of a kernel by itself, not of a block of Gibbs")
-    names = ("weights", "unseen_weight", "cluster_sizes", "alpha", "gamma")
+    names = ("weights", "unseen_weight", "cluster_sizes", "alpha", *NEW_CLUSTERS)
     lead = np.ndim(samples["log_joint"])
     draws = {
         name: jnp.reshape(samples[name], (-1, *np.shape(samples[name])[lead:]))
         for name in names
         if name in samples
     }
-    if "phi" in samples:
-        key = jax.random.key(0) if key is None else key
-        draws |= _draw_new_clusters(key, samples, lead, num_new_clusters)
+    key = jax.random.key(0) if key is None else key
     new = np.asarray(orderings) == num_items
     if new.any():
         if "phi" in samples or "total_weight" in samples or "unseen_weight" not in samples:
@@ -180,10 +200,10 @@ def _log_plackett_luce(
                 f"row {row + 1} lists {name!r}, which no fitted ranking lists: such lists can be "
                 "scored under the gamma process (sigma = 0) only"
             )
-        key = jax.random.key(0) if key is None else key
         kept = {name: draws[name] for name in ("weights", "unseen_weight", "alpha")}
         return np.asarray(_mean_log_pool(key, kept, jnp.asarray(orderings)))
-    return np.asarray(_mean_log_plackett_luce(draws, jnp.asarray(orderings), offered))
+    values = _mean_log_plackett_luce(key, draws, jnp.asarray(orderings), offered, num_new_clusters)
+    return np.asarray(values)
 
 
 def _by_name(new_rankings: Rankings, fitted: Rankings) -> tuple[np.ndarray, np.ndarray | None]:
@@ -200,48 +220,30 @@ def _by_name(new_rankings: Rankings, fitted: Rankings) -> tuple[np.ndarray, np.n
     return codes, offered[:, :number]
 
 
-def _draw_new_clusters(
-    key: Array, samples: Mapping[str, Any], lead: int, number: int
-) -> dict[str, Array]:
-    """Draw weights of new clusters given the root, ``number`` for each draw, eq. (19)."""
-    root, root_unseen, alpha, phi = (
-        jnp.reshape(samples[name], (-1, *np.shape(samples[name])[lead:]))
-        for name in ("root_weights", "root_unseen_weight", "alpha", "phi")
-    )
-    key_counts, key_weights = jax.random.split(key)
-    mean = phi[:, None] * jnp.append(root, root_unseen[:, None], axis=1)
-    shape = (mean.shape[0], number, mean.shape[1])
-    counts = jax.random.poisson(key_counts, mean[:, None], shape).astype(mean.dtype)
-    shapes = counts.at[..., -1].add(alpha[:, None])
-    log_weights = jax.random.loggamma(key_weights, jnp.maximum(shapes, 1e-30))
-    log_weights = jnp.where(shapes > 0, log_weights, -jnp.inf)
-    weights = jax.nn.softmax(log_weights, axis=-1)  # the rate is the same for all
-    return {"new_weights": weights[..., :-1], "new_unseen_weight": weights[..., -1]}
-
-
-@jax.jit
-def _mean_log_plackett_luce(draws: dict[str, Array], orderings: Array, offered: Any) -> Array:
-    def add_draw(total: Array, draw: dict[str, Array]) -> tuple[Array, None]:
+@partial(jax.jit, static_argnames="num_new_clusters")
+def _mean_log_plackett_luce(
+    key: Array, draws: dict[str, Array], orderings: Array, offered: Any, num_new_clusters: int
+) -> Array:
+    def add_draw(total: Array, inputs: tuple[Array, dict[str, Array]]) -> tuple[Array, None]:
+        key, draw = inputs
         by_cluster = log_plackett_luce_likelihood(draw, orderings, offered)
         if "cluster_sizes" not in draw:
             return jnp.logaddexp(total, by_cluster[0]), None
-        if "new_weights" in draw:
-            new = {"weights": draw["new_weights"], "unseen_weight": draw["new_unseen_weight"]}
-            of_new = log_plackett_luce_likelihood(new, orderings, offered)
-            number = jnp.log(len(of_new))
-            sizes = draw["cluster_sizes"]
+        sizes = draw["cluster_sizes"]
+        if "phi" in draw:
+            log_new = log_in_new_cluster(key, draw, orderings, offered, num_new_clusters)
             log_sizes = jnp.where(sizes > 0, jnp.log(jnp.maximum(sizes, 1)), -jnp.inf)
-            log_new = jnp.log(draw["gamma"]) - number
             old = logsumexp(log_sizes[:, None] + by_cluster, axis=0)
-            both = jnp.logaddexp(old, logsumexp(log_new + of_new, axis=0))
+            both = jnp.logaddexp(old, jnp.log(draw["gamma"]) + log_new)
             return jnp.logaddexp(total, both - jnp.log(sizes.sum() + draw["gamma"])), None
         # an empty component's weights are a draw from the prior
-        shares = draw["cluster_sizes"] + draw["alpha"] / draw["weights"].shape[0]
+        shares = sizes + draw["alpha"] / draw["weights"].shape[0]
         log_shares = jnp.log(shares / shares.sum())
         return jnp.logaddexp(total, logsumexp(log_shares[:, None] + by_cluster, axis=0)), None
 
     start = jnp.full(orderings.shape[0], -jnp.inf, draws["weights"].dtype)
-    return jax.lax.scan(add_draw, start, draws)[0] - jnp.log(len(draws["weights"]))
+    inputs = jax.random.split(key, len(draws["weights"])), draws
+    return jax.lax.scan(add_draw, start, inputs)[0] - jnp.log(len(draws["weights"]))
 
 
 @jax.jit

@@ -15,7 +15,12 @@ from numpyro_rankings.partitions import as_draws, as_partition, match_clusters
 from numpyro_rankings.point_estimates import reference_partition
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.summaries.orderings import cp_consensus, map_consensus
-from numpyro_rankings.summaries.samples import check_samples, fitted_items, flatten_chains
+from numpyro_rankings.summaries.samples import (
+    check_samples,
+    fitted_items,
+    flatten_chains,
+    named_as_by_kernel,
+)
 
 _INTERVAL = (0.05, 0.95)  # quantiles of the intervals
 
@@ -27,7 +32,7 @@ class ClusterProfile(NamedTuple):
 
     :param label: label of the cluster in the reference partition.
     :param presence: share of the draws in which the cluster is found.
-    :param size: mean number of rankings.
+    :param size: mean number of rankings over the draws in which the cluster is found.
     :param size_interval: ``(low, high)``.
     :param consensus: names of the items in the order of the CP consensus, best first.
     :param consensus_ordering: the same as item indices, shape ``(n,)``.
@@ -40,6 +45,7 @@ class ClusterProfile(NamedTuple):
     :param entropy: mean entropy of a list of ``T`` places from the cluster, in nats.
     :param agreement: 1 minus the ratio of that entropy to that of uniform lists: 0 for uniform
         lists, 1 for unanimous ones.
+    :param members: indices of its rankings in the reference partition.
     """
 
     label: int
@@ -56,6 +62,12 @@ class ClusterProfile(NamedTuple):
     concentration_interval: np.ndarray
     entropy: float
     agreement: float
+    members: np.ndarray
+
+    @property
+    def mean_size(self) -> float:
+        """Mean size over all draws, 0 in those in which the cluster is not found."""
+        return self.presence * self.size
 
 
 class WeightsProfile(NamedTuple):
@@ -65,7 +77,7 @@ class WeightsProfile(NamedTuple):
 
     :param label: label of the cluster in the reference partition.
     :param presence: share of the draws in which the cluster is found.
-    :param size: mean number of rankings.
+    :param size: mean number of rankings over the draws in which the cluster is found.
     :param size_interval: ``(low, high)``.
     :param consensus: names of the items by their mean weight, largest first.
     :param consensus_ordering: the same as item indices, shape ``(K,)``.
@@ -76,6 +88,7 @@ class WeightsProfile(NamedTuple):
     :param unseen_interval: ``(low, high)``.
     :param entropy: mean ratio of the entropy of the weights to that of equal weights.
     :param agreement: 1 minus that ratio: 0 for equal weights, 1 if one item always comes first.
+    :param members: indices of its rankings in the reference partition.
     """
 
     label: int
@@ -90,6 +103,12 @@ class WeightsProfile(NamedTuple):
     unseen_interval: tuple[float, float] | None
     entropy: float
     agreement: float
+    members: np.ndarray
+
+    @property
+    def mean_size(self) -> float:
+        """Mean size over all draws, 0 in those in which the cluster is not found."""
+        return self.presence * self.size
 
 
 class PartitionProfile(NamedTuple):
@@ -97,7 +116,7 @@ class PartitionProfile(NamedTuple):
 
     :param label: label of the cluster in the reference partition.
     :param presence: share of the draws in which the cluster is found.
-    :param size: mean number of points.
+    :param size: mean number of points over the draws in which the cluster is found.
     :param size_interval: ``(low, high)``.
     :param members: indices of its points in the reference partition.
     :param cohesion: mean probability that two of its points share a cluster; for a single point,
@@ -111,9 +130,18 @@ class PartitionProfile(NamedTuple):
     members: np.ndarray
     cohesion: float
 
+    @property
+    def mean_size(self) -> float:
+        """Mean size over all draws, 0 in those in which the cluster is not found."""
+        return self.presence * self.size
+
 
 def cluster_profiles(
-    samples: Mapping[str, Any], rankings: Rankings, reference: Any = None
+    samples: Mapping[str, Any],
+    rankings: Rankings,
+    reference: Any = None,
+    *,
+    sites: Mapping[str, str] | None = None,
 ) -> list[Any]:
     """Describe the clusters of a reference partition over all draws.
 
@@ -126,6 +154,8 @@ def cluster_profiles(
         :func:`~numpyro_rankings.reference_partition`; by default the reference partition of the
         draws, which is the partition of least expected variation of information or, for very many
         rankings, the medoid draw.
+    :param sites: of draws of a model in which the kernel is a block: its ``sites``, such as
+        ``{"assignments": "z", "center": "sigma", "concentration": "theta"}``.
     :return: one :class:`~numpyro_rankings.summaries.ClusterProfile` for each cluster, the largest
         (on average) first; for the Plackett–Luce kernels a
         :class:`~numpyro_rankings.summaries.WeightsProfile`, and only one if they fit one
@@ -133,12 +163,14 @@ def cluster_profiles(
     :raises ValueError: if a cluster of ``reference`` is found in no draw, or if the draws are of
         other rankings or of another kernel.
     """
+    samples = named_as_by_kernel(samples, sites)
     check_samples(samples)
     draws = flatten_chains(samples)
     weighted = "weights" in draws
     rankings = fitted_items(draws, rankings)
     if "assignments" not in draws:
-        return [_weights_profile(0, draws, None, rankings)]
+        everyone = np.arange(rankings.num_rankings)
+        return [_weights_profile(0, draws, None, rankings, everyone)]
     labels = reference_partition(draws["assignments"], reference).labels
     matched = match_clusters(draws["assignments"], labels)
     describe = _weights_profile if weighted else _profile
@@ -149,12 +181,21 @@ def cluster_profiles(
                 f"cluster {k} of the reference partition is found in no draw: leave the reference "
                 "out, or merge this cluster with another"
             )
-        profiles.append(describe(k, draws, matched, rankings))
-    return sorted(profiles, key=lambda profile: -profile.size)
+        members = np.flatnonzero(labels == k)
+        profiles.append(describe(k, draws, matched, rankings, members))
+    return sorted(profiles, key=_by_size)
+
+
+def _by_size(profile: Any) -> float:
+    return -profile.mean_size
 
 
 def _profile(
-    label: int, draws: dict[str, np.ndarray], matched: np.ndarray, rankings: Rankings
+    label: int,
+    draws: dict[str, np.ndarray],
+    matched: np.ndarray,
+    rankings: Rankings,
+    members: np.ndarray,
 ) -> ClusterProfile:
     draw, slot = np.nonzero(matched == label)
     sizes, center, theta = (
@@ -180,11 +221,16 @@ def _profile(
         concentration_interval=np.quantile(theta, _INTERVAL, axis=0).T,
         entropy=float(entropy),
         agreement=float(1 - entropy / uniform),
+        members=members,
     )
 
 
 def _weights_profile(
-    label: int, draws: dict[str, np.ndarray], matched: np.ndarray | None, rankings: Rankings
+    label: int,
+    draws: dict[str, np.ndarray],
+    matched: np.ndarray | None,
+    rankings: Rankings,
+    members: np.ndarray,
 ) -> WeightsProfile:
     """Profile of a cluster of weights; ``matched`` is None for a single population."""
     unseen, presence = draws.get("unseen_weight"), 1.0
@@ -212,6 +258,7 @@ def _weights_profile(
         unseen_interval=None if unseen is None else _interval(unseen),
         entropy=entropy,
         agreement=1.0 - entropy,
+        members=members,
     )
 
 
@@ -248,7 +295,7 @@ def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[Pa
                 cohesion=float(probability[members].mean()),
             )
         )
-    return sorted(profiles, key=lambda profile: -profile.size)
+    return sorted(profiles, key=_by_size)
 
 
 def membership_probability(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:

@@ -21,6 +21,32 @@ def check_draws(samples: Any) -> None:
         raise ValueError("there are no draws in the samples")
 
 
+def named_as_by_kernel(
+    samples: Mapping[str, Any], sites: Mapping[str, str] | None
+) -> Mapping[str, Any]:
+    """Return the samples of a block under the names that the kernel itself gives its sites.
+
+    The sizes of the clusters, which a block does not return, are counted.
+
+    :param sites: as for the kernel: names in the model by the kernel's names.
+    """
+    if sites is None:
+        return samples
+    check_draws(samples)
+    missing = [name for name in sites.values() if name not in samples]
+    if missing:
+        raise ValueError(f"the samples have no site {missing[0]!r}; they have {', '.join(samples)}")
+    named = {name: samples[own] for name, own in sites.items()}
+    clusters = next((named[name] for name in ("center", "weights") if name in named), None)
+    if clusters is None or "assignments" not in named:
+        raise ValueError("sites must name the assignments, and the centers or the weights")
+    labels = np.asarray(named["assignments"])
+    slots = np.shape(clusters)[labels.ndim - 1]
+    flat = labels.reshape(-1, labels.shape[-1])
+    sizes = np.stack([np.bincount(x, minlength=slots) for x in flat])
+    return {**named, "cluster_sizes": sizes.reshape(*labels.shape[:-1], slots)}
+
+
 def check_samples(samples: Mapping[str, Any]) -> None:
     """Raise an error unless the samples are those of a kernel of rankings."""
     check_draws(samples)

@@ -14,7 +14,9 @@ from helpers.fabricated import fabricated_mcmc
 
 from numpyro_rankings import read_rankings, reference_partition
 from numpyro_rankings.cli import fit, main, results, run
+from numpyro_rankings.diagnostics import STACKING_WEIGHTS
 from numpyro_rankings.partitions import canonical_labels
+from numpyro_rankings.stacking import draw_by_weight
 from numpyro_rankings.summaries import membership_probability
 
 
@@ -28,7 +30,7 @@ def _own_cache(monkeypatch, tmp_path_factory):
 def no_sampling(monkeypatch):
     """Everything but the sampling, which takes long to compile."""
 
-    def sample(args, rankings, thin):
+    def sample(args, rankings, thin, kept):
         draws = args.draws // thin
         mcmc = fabricated_mcmc(rankings, args.components, args.max_clusters, args.chains, draws)
         return run.Sampled(mcmc, "length", args.warmup + args.draws)
@@ -59,7 +61,7 @@ def test_fit_writes_its_four_files(small, capsys, request, is_real):
     assert sorted(os.listdir()) == ["out", "small.soi"]
     assert "40 rankings of 4 items" in printed
     assert "R-hat" in printed and "report.html" in printed
-    assert "of least expected variation of information" in " ".join(printed.split())
+    assert "The groups are the grouping that agrees best" in " ".join(printed.split())
 
     with open("out/clusters.csv", newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
@@ -75,7 +77,10 @@ def test_fit_writes_its_four_files(small, capsys, request, is_real):
     assert data["posterior"]["assignments"].shape == (2, 40, 40)
     with open("out/assignments.csv", newline="", encoding="utf-8") as stream:
         people = list(csv.DictReader(stream))
-    draws = np.asarray(data["posterior"]["assignments"]).reshape(-1, 40)
+    by_chain = data["posterior"]["assignments"].values
+    # chains that disagree, as those of so short a run may, are weighted
+    weights = data["posterior"].attrs.get(STACKING_WEIGHTS, np.ones(2))
+    draws = draw_by_weight({"assignments": by_chain}, weights)["assignments"]
     expected = reference_partition(draws).labels
     number = np.array([int(person["cluster"]) for person in people])
     np.testing.assert_array_equal(canonical_labels(number), canonical_labels(expected))
@@ -96,7 +101,7 @@ def test_fit_writes_its_four_files(small, capsys, request, is_real):
         "Ann &lt;A&gt;",
         "R-hat",
         "--seed 3",
-        "of least expected variation of information",
+        "the grouping that agrees best with all draws",
         "95% of the draws are within",
     ):
         assert expected in page
@@ -104,6 +109,89 @@ def test_fit_writes_its_four_files(small, capsys, request, is_real):
     assert page.count("<table>") >= 2
     for forbidden in ("http://", "https://", "<script", "<link", "Ann <A>"):
         assert forbidden not in page
+
+
+SURVEY = "id;region;age;Tea;Coffee;Cocoa\n" + "".join(
+    f"r{i:02};{'NS'[i % 2]};{20 + i};{';'.join(ranks)}\n"
+    for i, ranks in enumerate(
+        [("1", "2", "3"), ("2", "1", ""), ("", "2", "1"), ("1", "2", "3")] * 5
+    )
+)
+
+
+def test_fit_keeps_the_judges_of_a_survey(tmp_path, monkeypatch, capsys, no_sampling):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "survey.csv").write_text(SURVEY)
+    read = ["survey.csv", "--layout", "ranks", "--judge", "id", "--about", "region,age"]
+    assert _run("fit", *read, *QUICK_FIT, "--out", "out") == 0
+    shown = capsys.readouterr()
+    with open("out/assignments.csv", newline="", encoding="utf-8") as stream:
+        people = list(csv.DictReader(stream))
+    assert [x["judge"] for x in people] == [f"r{i:02}" for i in range(20)]
+    assert [x["age"] for x in people] == [str(20 + i) for i in range(20)]
+    assert [x["ordering"] for x in people[:3]] == [
+        "Tea > Coffee > Cocoa",
+        "Coffee > Tea",
+        "Cocoa > Coffee",
+    ]
+    # the fabricated draws put equal rankings together
+    of_list = {x["ordering"]: x["cluster"] for x in people}
+    assert all(of_list[x["ordering"]] == x["cluster"] for x in people) and len(of_list) == 3
+
+    # sizes are the same in both files, on the screen and on the page
+    with open("out/clusters.csv", newline="", encoding="utf-8") as stream:
+        clusters = list(csv.DictReader(stream))
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    for row in clusters:
+        members = sum(x["cluster"] == row["cluster"] for x in people)
+        assert int(row["members"]) == members
+        size = float(row["size"]) * float(row["presence"])
+        share = size / 20
+        assert float(row["share"]) == pytest.approx(share, rel=1e-4)
+        assert f"cluster {row['cluster']}: {size:,.0f}, {share:.0%} of all" in page
+        assert f"<span>{size:,.0f} rankings, {share:.1%}</span>" in page
+        low, high = (f"{float(row[name]):,.0f}" for name in ("size_low", "size_high"))
+        lines = shown.out.partition("cluster     size")[2].splitlines()
+        line = next(x for x in lines if x.split()[:1] == [row["cluster"]])
+        assert line.split()[1:4] == [f"{size:,.0f}", f"{share:.1%}", f"({low}–{high})"]
+    others = 1 - sum(float(row["share"]) for row in clusters)
+    assert (f"come and go from draw to draw: {others:.0%}" in page) == (others >= 0.005)
+    for part in ("Who the judges are", "<h3>region</h3>", "<h3>age</h3>", "median"):
+        assert part in page
+
+
+def test_describe(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "survey.csv").write_text(SURVEY.replace("Cocoa", "tea "))
+    read = ["survey.csv", "--layout", "ranks", "--judge", "id", "--about", "region,age"]
+    assert _run("describe", *read) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    for line in (
+        "20 rankings of 3 items, 3 of them different",
+        "10 rank all items (50%)",
+        "2: 10, 3: 10",
+        "Tea 15 75% 10 50% 1.33",
+        "1 Tea – 50 75",  # 10 of 20 above coffee, 15 of 20 above cocoa
+        "2 Coffee 50 – 75",
+        "region: N 10, S 10",
+        "age: 20 to 39, median 29.5",
+        "these names may mean the same item: 'Tea', 'tea'",
+        "10 judges rank the items in the order of the columns",
+    ):
+        assert line in lines
+    assert _run("describe", "survey.csv") == 2
+    assert "the layout is needed" in capsys.readouterr().err
+    assert _run("describe", "--layout", "ranks") == 2
+    assert "--layout goes with a FILE" in capsys.readouterr().err
+    for names in ("x,x,y", "x,,y", ""):
+        assert _run("describe", "survey.csv", "--layout", "ranks", "--items", names) == 2
+        assert "the list of names" in capsys.readouterr().err
+    (tmp_path / "long.csv").write_text("judge,item,rank\na,x,1\na,y,2\nb,z,1\n")
+    assert _run("describe", "long.csv") == 0
+    notes = capsys.readouterr().err
+    assert "note: read as --layout long" in notes and "read as ranked below the others" in notes
+    assert _run("describe") == 0
+    assert "15,449 rankings of 5 items, 205 of them different" in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -357,7 +445,7 @@ def test_too_few_slots_write_nothing(small, capsys, monkeypatch):
         ),
     )
     _expect_error(
-        capsys, ["fit", "small.soi", *QUICK_FIT], ["% of the draws", "raise --max-clusters"]
+        capsys, ["fit", "small.soi", *QUICK_FIT], ["% of the draws", "use --max-clusters 32"]
     )
 
 
@@ -378,7 +466,8 @@ def _expect_error(capsys, arguments, fragments):
     before = sorted(os.listdir())
     assert _run(*arguments) == 2
     err = capsys.readouterr().err.strip().splitlines()
-    err = [line for line in err if not line.startswith("numpyro-rankings: note:")]
+    others = ("numpyro-rankings: note:", "numpyro-rankings: compiling")
+    err = [line for line in err if not line.startswith(others)]
     assert len(err) == 1
     assert err[0].startswith("numpyro-rankings: error: ")
     for fragment in fragments:
@@ -388,11 +477,12 @@ def _expect_error(capsys, arguments, fragments):
 
 def test_choice_sets_are_refused(small, capsys, monkeypatch):
     from numpyro_rankings import datasets
+    from numpyro_rankings.datasets.surveys import survey_of
     from numpyro_rankings.rankings import Rankings
 
     offered = np.array([[True, True, False], [True, True, True]])
     rankings = Rankings.from_orderings([[0, 1], [2, 0]], num_items=3, choice_sets=offered)
-    monkeypatch.setattr(datasets, "read_rankings", lambda name: rankings)
+    monkeypatch.setattr(datasets, "read_survey", lambda *_: survey_of(rankings, "test"))
     _expect_error(
         capsys, ["fit", "small.soi"], ["small.soi", "choice sets", "was not offered in row 1"]
     )

@@ -94,7 +94,8 @@ def test_cluster_finds_the_groups_and_writes_its_four_files(clustered, monkeypat
             mean = PLANE[members, k].mean()
             assert float(row[f"mean of {name}"]) == pytest.approx(mean, abs=1e-3)
         assert 0 < float(row["size_low"]) <= float(row["size_high"]) <= 20
-        assert float(row["share"]) == pytest.approx(float(row["size"]) / 20, rel=1e-4)
+        mean = float(row["size"]) * float(row["presence"])
+        assert float(row["share"]) == pytest.approx(mean / 20, rel=1e-4)
         assert row["presence"] == "1"
         together = labels[:, members][:, :, None] == labels[:, members][:, None, :]
         pairs = together.mean(0)[~np.eye(10, dtype=bool)]
@@ -113,7 +114,7 @@ def test_cluster_finds_the_groups_and_writes_its_four_files(clustered, monkeypat
         "What the groups are",
         "mean of x",
         "two points share",
-        "partition of least expected variation of information",
+        "the grouping that agrees best with all draws",
         "95% of the draws are within",
     ):
         assert expected in page

@@ -1,5 +1,7 @@
 """Runs of the command line: until the draws suffice, interrupted, resumed, and what is shown."""
 
+import contextlib
+import errno
 import os
 import pty
 import re
@@ -7,16 +9,24 @@ import signal
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import xarray as xr
 from helpers.command_line import SOI
 
-import numpyro_rankings.run
+import numpyro_rankings.cli.run
+import numpyro_rankings.run.run
+import numpyro_rankings.run.store
 from numpyro_rankings.cli import fit, main
+from numpyro_rankings.cli.arguments import HopelessError
+from numpyro_rankings.cli.progress import Progress
+from numpyro_rankings.infer.not_finite import NotFiniteError
+from numpyro_rankings.run.store import Store
 
 MODEL = ["fit", "small.soi", "--model", "plackett-luce"]
+FIXED = ["--warmup", "8", "--draws", "60", "--chains", "2"]
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +46,16 @@ def draws_of(folder):
         return np.asarray(data["weights"])
 
 
+def stored_draws():
+    store = Store.open("out.run")
+    try:
+        return store.read("posterior")["weights"]
+    finally:
+        store.close()
+
+
 def interrupting_after(chunks, monkeypatch):
     """Press Ctrl-C in the given chunk."""
-    from numpyro_rankings.cli.progress import Progress
-
     count = 0
 
     def show(self, run):
@@ -54,6 +70,10 @@ def interrupting_after(chunks, monkeypatch):
 def test_it_ends_by_itself(capsys):
     assert run(*MODEL, "--out", "out", "--ess", "60", "--rhat", "1.2") == 0
     printed = capsys.readouterr()
+    shown = printed.err.splitlines()
+    assert shown[0] == "numpyro-rankings: compiling and starting the chains"
+    why = r"stopped after [\d,]+ sweeps of each chain because the chains agree: R-hat 1\.[\d]+, ESS"
+    assert any(re.search(why, line) for line in shown)
     page = open("out/report.html", encoding="utf-8").read()
     assert "sweeps, of which the second half is used" in page
     for expected in ("Can I trust it?", "What each item weighs", "Ann &lt;A&gt;", "R-hat"):
@@ -62,31 +82,60 @@ def test_it_ends_by_itself(capsys):
     assert sorted(os.listdir()) == ["out", "small.soi"]
 
 
+def test_the_files_have_as_many_draws_as_the_help_says(capsys, monkeypatch):
+    for command in ("fit", "cluster"):
+        assert run(command, "--help") == 0
+        words = " ".join(capsys.readouterr().out.split())
+        assert f"at most {numpyro_rankings.cli.run._MOST_SHOWN:,} of each chain" in words
+        assert f"beyond {numpyro_rankings.cli.run.DRAWS_BYTES / 2**20:.0f} MB" in words
+    monkeypatch.setattr(numpyro_rankings.cli.run, "_MOST_SHOWN", 30)
+    monkeypatch.setattr(numpyro_rankings.cli.run, "_LEAST_SHOWN", 1)
+    assert run(*MODEL, *FIXED, "--thin", "1", "--out", "out") == 0
+    assert draws_of("out").shape[1] == 30
+
+
+def time_over_after(draws):
+    """Instead of Run.until, whose draws depend on the speed of the machine."""
+    return lambda run, *_, **__: run.extend(draws)
+
+
 def test_it_ends_when_the_time_is_over_and_goes_on(capsys, monkeypatch):
     goals = ["--rhat", "1.0000001", "--minutes", "0.02"]
-    with monkeypatch.context() as patch:
-        patch.setattr(numpyro_rankings.run.Run, "until", lambda *_, **__: False)
-        assert run(*MODEL, "--out", "out", *goals) == 2
-    assert "too few draws in 0.02 minutes: raise --minutes" in capsys.readouterr().err
+    monkeypatch.setattr(numpyro_rankings.run.Run, "until", time_over_after(0))
+    assert run(*MODEL, "--out", "out", *goals) == 2
+    assert "too few draws in 0.02 minutes" in capsys.readouterr().err
     assert sorted(os.listdir()) == ["small.soi"]
-    assert run(*MODEL, "--out", "out", *goals) == 0
+    monkeypatch.setattr(numpyro_rankings.run.Run, "until", time_over_after(1))
+    assert run(*MODEL, "--out", "out", *goals) == 2
     message = capsys.readouterr().err
-    assert "stopped after 0.02 minutes; the draws do not suffice yet" in message
+    assert "too few draws" in message and "out.run keeps 1 sweep of each chain. To go on" in message
+    command = message.strip().splitlines()[-1].split()
+    assert command.count("--minutes") == 1 and command[command.index("--minutes") + 1] == "1"
+    monkeypatch.setattr(numpyro_rankings.run.Run, "until", time_over_after(30))
+    assert run(*command[1:]) == 0
+    message = capsys.readouterr().err
+    assert "stopped after 1 minutes; the draws do not suffice yet, after 31 sweeps" in message
     command = message.strip().splitlines()[-1].split()
     assert command[:2] == ["numpyro-rankings", "fit"] and command[-2:] == ["--resume", "out"]
     assert sorted(os.listdir()) == ["out", "out.run", "small.soi"]
-    before = draws_of("out").shape[1]
-    # without --resume it is not written over
-    assert run(*MODEL, "--out", "out", "--force") == 0
-    assert sorted(os.listdir()) == ["out", "small.soi"]
-    assert before > 0
+    before = stored_draws()
+    assert run(*command[1:]) == 0
+    after = stored_draws()
+    assert (before.shape[1], after.shape[1]) == (31, 61)
+    np.testing.assert_array_equal(after[:, :31], before)
+    os.remove("small.soi")
+    # a mistake in a command that begins again loses nothing
+    assert run(*MODEL, "--out", "out", "--force") == 2
+    np.testing.assert_array_equal(stored_draws(), after)
 
 
 def test_elsewhere_a_line_is_printed_every_ten_seconds(capsys, monkeypatch):
     monkeypatch.setattr("numpyro_rankings.cli.progress._SECONDS_BETWEEN_LINES", 0.0)
     assert run(*MODEL, "--warmup", "4", "--draws", "40", "--out", "out") == 0
     shown = capsys.readouterr().err
-    assert re.search(r"^numpyro-rankings: 44 of 44 sweeps, about 0 s left$", shown, re.MULTILINE)
+    assert re.search(
+        r"^numpyro-rankings: 44 of 44 sweeps, R-hat .*, about 0 s left$", shown, re.MULTILINE
+    )
     assert "numpyro-rankings: summarising the draws\n" in shown and "\r" not in shown
 
 
@@ -112,17 +161,179 @@ def test_ctrl_c_writes_what_there_is_and_resume_goes_on(capsys, monkeypatch):
     assert sorted(os.listdir()) == ["alone", "out", "small.soi"]
 
 
-def test_a_second_process_is_refused(capsys):
+def failing(error, number=1):
+    """A function that raises an error when it is called for the given time."""
+    count = 0
+
+    def fail(*_, **__):
+        nonlocal count
+        count += 1
+        if count == number:
+            raise error
+
+    return fail
+
+
+def after(do, function):
+    """A function that first does something else."""
+
+    def both(*arguments, **options):
+        do()
+        return function(*arguments, **options)
+
+    return both
+
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+# what fails: where, how, and what is said
+FAILURES = {
+    "the disk, while sampling": (
+        (numpyro_rankings.run.store, "_new_array"),
+        failing(FULL, 25),
+        "cannot write to out.run: No space left on device",
+    ),
+    "the disk, in the end": ((fit, "_write_assignments"), failing(FULL), "cannot write to out: No"),
+    "memory, in the end": ((fit, "_summarise"), failing(MemoryError()), "out of memory"),
+    "Ctrl-C while summarising": (
+        (fit, "_summarise"),
+        failing(KeyboardInterrupt()),
+        "interrupted, no results were written",
+    ),
+    "Ctrl-C in the warm-up": (
+        (Progress, "show"),
+        lambda *_: signal.raise_signal(signal.SIGINT),
+        "interrupted, no results were written; out.run keeps 1 sweep of each chain",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The draws of a run that nothing disturbs."""
+    folder = tmp_path_factory.mktemp("alone")
+    (folder / "small.soi").write_text(SOI)
+    with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fit, "use_compilation_cache", lambda: None)
+        assert run(*MODEL, *FIXED, "--out", "out") == 0
+        return draws_of("out")
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_what_is_drawn_outlives_errors(name, alone, capsys, monkeypatch):
+    (place, attribute), fail, words = FAILURES[name]
+    with monkeypatch.context() as patch:
+        patch.setattr(place, attribute, after(fail, getattr(place, attribute)))
+        assert run(*MODEL, *FIXED, "--out", "out") == (130 if "Ctrl-C" in name else 2)
+    message = capsys.readouterr().err
+    assert words in message
+    command = message.strip().splitlines()[-1].split()
+    assert sorted(os.listdir()) == ["out.run", "small.soi"]
+    assert command[-2:] == ["--resume", "out"]
+    if "in the end" in name or "summar" in name:
+        np.testing.assert_array_equal(stored_draws(), alone)
+    else:
+        assert run(*command[1:]) == 0
+        np.testing.assert_array_equal(draws_of("out"), alone)
+        assert sorted(os.listdir()) == ["out", "small.soi"]
+
+
+@pytest.mark.parametrize(
+    ("place", "attribute", "error", "words"),
+    [
+        (numpyro_rankings.run.run, "check_not_stopped", NotFiniteError("chain 1"), "chain 1 (out"),
+        (fit, "_summarise", HopelessError("more slots"), "more slots (out.run keeps 68 sweeps of"),
+    ],
+)
+def test_errors_that_come_again_keep_the_draws(capsys, monkeypatch, place, attribute, error, words):
+    fail = failing(error, 1 if place is fit else 3)
+    monkeypatch.setattr(place, attribute, after(fail, getattr(place, attribute)))
+    assert run(*MODEL, *FIXED, "--out", "out") == 2
+    message = capsys.readouterr().err
+    assert words in message and "--force starts again" in message and "To go on" not in message
+    assert os.path.isdir("out.run")
+    if place is not fit:
+        assert run(*MODEL, *FIXED, "--out", "out", "--force") == 0
+        assert sorted(os.listdir()) == ["out", "small.soi"]
+
+
+def other_run():
+    """Of another process, whose store is out.run."""
     from jax import random
 
     from numpyro_rankings import Run, read_rankings
     from numpyro_rankings.infer import PlackettLuceGibbs
 
     kernel, rankings = PlackettLuceGibbs(alpha=1.0), read_rankings("small.soi")
-    other = Run(kernel, rankings, key=random.key(0), store="out.run")
+    return Run(kernel, rankings, key=random.key(0), store="out.run")
+
+
+@pytest.mark.parametrize("options", [["--out", "out"], ["--out", "out", "--force"]])
+@pytest.mark.parametrize("comes", ["before", "meanwhile"])
+def test_the_run_of_another_process_is_left_alone(capsys, monkeypatch, options, comes):
+    others = []
+    with monkeypatch.context() as patch:
+        if comes == "before":
+            others.append(other_run())
+        else:
+            started = after(lambda: others.append(other_run()), fit._choose_thinning)
+            patch.setattr(fit, "_choose_thinning", started)
+        assert run(*MODEL, *options) == 2
+    assert "out.run is in use by another process" in capsys.readouterr().err
+    others[0].extend(5)
+    assert others[0].get_samples()["weights"].shape == (12, 4)
+    others[0].close()
+
+
+def test_a_run_that_is_resumed_by_another_process(capsys):
+    other = other_run()
     assert run(*MODEL, "--resume", "out") == 2
     assert "out.run is in use by another process" in capsys.readouterr().err
     other.close()
+
+
+@pytest.mark.parametrize("options", [["--out", "out"], ["--resume", "out"]])
+def test_a_run_that_was_killed_before_its_first_sweep_begins_again(alone, options):
+    other_run().close()
+    assert run(*MODEL, *FIXED, *options) == 0
+    np.testing.assert_array_equal(draws_of("out"), alone)
+
+
+def test_a_resumed_run_has_the_settings_of_its_store(capsys, monkeypatch):
+    own = ["--chains", "2", "--seed", "3", "--thin", "2", "--draws", "80", "--warmup", "8"]
+    assert run(*MODEL, *own, "--out", "alone") == 0
+    with monkeypatch.context() as patch:
+        interrupting_after(4, patch)
+        assert run(*MODEL, *own, "--out", "out") == 130
+    capsys.readouterr()
+    for options, words in (
+        (["--seed", "4"], "out.run is a run with --seed 3, not 4"),
+        (["--chains", "4"], "out.run is a run with --chains 2, not 4"),
+        (["--thin", "1"], "out.run is a run with --thin 2, not 1"),
+        (["--warmup", "1000"], "out.run is a run with --warmup 8, not 1000"),
+        (["--draws", "8"], "--draws must be at least that, got 8"),
+    ):
+        given = {"--draws": "80"} | dict([options])
+        assert run(*MODEL, *(x for pair in given.items() for x in pair), "--resume", "out") == 2
+        message = capsys.readouterr().err
+        assert words in message and message.count("\n") == 1
+    assert run(*MODEL, "--resume", "out") == 2
+    assert "is a run of a fixed length: give its --draws again" in capsys.readouterr().err
+    assert run(*MODEL, "--draws", "80", "--resume", "out") == 0
+    np.testing.assert_array_equal(draws_of("out"), draws_of("alone"))
+    page = open("out/report.html", encoding="utf-8").read()
+    assert "2 chains, each of 8 warm-up sweeps and 80 further sweeps, of which one in 2" in page
+    assert "<dt>seed</dt><dd>3</dd>" in page
+
+
+def test_a_run_that_ends_by_itself_gets_no_fixed_length(capsys):
+    other = other_run()
+    other.extend(20)
+    other.close()
+    for options in (["--draws", "40"], ["--warmup", "8", "--draws", "40"]):
+        assert run(*MODEL, *options, "--resume", "out") == 2
+    first, second = capsys.readouterr().err.strip().split("\n")
+    assert "of which the second half is used: resume it without --draws" in first
+    assert "out.run is a run with --warmup 0, not 8" in second
 
 
 @pytest.mark.parametrize(
@@ -143,6 +354,29 @@ def test_bad_options(capsys, options, fragment):
     message = capsys.readouterr().err
     assert fragment in message and message.count("\n") == 1
     assert sorted(os.listdir()) == ["small.soi"]
+
+
+@pytest.mark.slow
+def test_a_killed_command_is_resumed(small):
+    """Killed between two sweeps, or while it stores them."""
+    command = [sys.executable, "-m", "numpyro_rankings", *MODEL, "--chains", "2"]
+    command += ["--warmup", "100", "--draws", "60000", "--thin", "60"]
+    subprocess.run([*command, "--out", "alone"], check=True, capture_output=True)
+    process = subprocess.Popen([*command, "--out", "out"], stderr=subprocess.DEVNULL)
+    root, draws = small / "out.run" / "zarr.json", 0
+    while draws < 60:
+        assert process.poll() is None
+        found = re.findall(r'"num_draws": (\d+)', root.read_text() if root.exists() else "")
+        draws = max(map(int, found), default=0)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    assert 60 <= stored_draws().shape[1] < 1000
+    shown = subprocess.run(
+        [*command, "--resume", "out"], check=True, capture_output=True, text=True
+    )
+    assert "note" not in shown.stderr
+    np.testing.assert_array_equal(draws_of("out"), draws_of("alone"))
+    assert draws_of("out").shape[1] == 1000
 
 
 def on_terminal(command):
@@ -174,7 +408,7 @@ def test_the_live_line(capsys, monkeypatch):
     assert run(*MODEL, "--warmup", "4", "--draws", "40", "--out", "out") == 0
     lines = capsys.readouterr().err.split("\r")
     assert lines[1].startswith("numpyro-rankings: compiling and starting the chains")
-    assert any(line.startswith("44 of 44 sweeps, about 0 s left") for line in lines)
+    assert any(re.match(r"44 of 44 sweeps, R-hat .*, about 0 s left", line) for line in lines)
     assert lines[-2].strip() == "" and "summarising" in lines[-1]
 
 
@@ -192,3 +426,17 @@ def test_what_is_shown_on_a_terminal():
     ):
         assert fragment in shown
     assert "compile" not in shown and "olding" not in shown  # XLA's own remarks
+
+
+@pytest.mark.parametrize(("draws", "share"), [(1000, 0.2), (1000, 0.04), (999, 0.2), (5000, None)])
+def test_a_run_that_lacks_slots_is_given_up(draws, share):
+    """Not at its end, which may be an hour later; a few draws do not matter."""
+    fake = SimpleNamespace(num_draws=draws, first_draw=draws // 2, overflow=share)
+    fake.until = lambda *_, after_chunk: after_chunk(fake) or True
+    progress = SimpleNamespace(show=lambda _: None, end=lambda: None, minutes=lambda: 0.0)
+    args = SimpleNamespace(draws=None, minutes=1.0, rhat=1.01, ess=400.0, max_clusters=None)
+    if draws < 1000 or (share or 0.0) < 0.05:
+        assert numpyro_rankings.cli.run._advance(fake, args, 1, progress, None) == "good"
+        return
+    with pytest.raises(HopelessError, match=r"20.0% of the draws .* than 64 .*--max-clusters 128"):
+        numpyro_rankings.cli.run._advance(fake, args, 1, progress, None)

@@ -107,7 +107,7 @@ def edit(old, new, text=TABLE):
 BAD = {
     "empty": ("", 1, ["empty"]),
     "binary": (b"\x89PNG\0", 1, ["not a text file"]),
-    "other table": ("voter,first,second\n1,A,B\n", 1, ["'count,ordering'", "'voter,first"]),
+    "other table": ("voter,first,second\n1,A,B\n", 2, ["--layout", "'A' is at place 'first'"]),
     "no columns": (edit("count,ordering\n", ""), 6, ["'count,ordering'", "14,A>B>c3"]),
     "no items": ("count,ordering\n1,A\n", 1, ["at least 2 items", "# item A", "got 0"]),
     "one item": ("# item A: Ann\ncount,ordering\n1,A\n", 2, ["at least 2 items", "got 1"]),
@@ -155,7 +155,7 @@ def test_read_rankings_goes_by_the_extension(tmp_path):
         (tmp_path / name).write_text("# NUMBER ALTERNATIVES: 5\n")
         with pytest.raises(RankingsError, match="ties"):
             read_rankings(tmp_path / name)
-    for name, extension in (("apa.txt", "'.txt'"), ("apa", "''")):
+    for name, extension in (("apa.doc", "'.doc'"), ("apa", "''")):
         (tmp_path / name).write_text("1,2")
         with pytest.raises(RankingsError, match=f"{name}: the extension {extension}"):
             read_rankings(tmp_path / name)

@@ -110,7 +110,7 @@ def reports(tmp_path_factory):
             (cluster_command, "use_compilation_cache"),
         ):
             patch.setattr(module, name, lambda: None)
-        patch.setattr(fit, "_sample", lambda _, rankings, __: _sampled(fabricated_mcmc(rankings)))
+        patch.setattr(fit, "_sample", lambda _, rankings, *__: _sampled(fabricated_mcmc(rankings)))
         figures = []
         make = page.embedded_figure
 

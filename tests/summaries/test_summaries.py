@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers.fabricated import fabricated_mcmc
 
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.relabeling import relabel_samples
@@ -130,6 +131,21 @@ def test_predictive_density_refuses_what_was_not_fitted():
         log_predictive_density(samples, longer, None)
     with pytest.raises(ValueError, match="are of 4 items, the fitted ones of 5"):
         log_predictive_density(samples, Rankings.from_orderings([[0]], num_items=4), None)
+    with pytest.raises(ValueError, match="are of 4 components, not of 3"):
+        log_predictive_density(samples, Rankings.from_orderings([[0]], num_items=5), 3)
+
+
+@pytest.mark.parametrize("num_components", [None, 3])
+def test_a_run_knows_its_number_of_components(num_components):
+    rankings = Rankings.from_orderings([[0, 1, 2], [2, 1, 0], [1, 0, 2]], num_items=3)
+    mcmc = fabricated_mcmc(rankings, num_components)
+    found = log_predictive_density(mcmc, rankings)
+    expected = log_predictive_density(mcmc.get_samples(), rankings, num_components)
+    np.testing.assert_array_equal(found, expected)
+    other = log_predictive_density(mcmc.get_samples(), rankings, None if num_components else 8)
+    assert np.abs(found - other).max() > 1e-3
+    with pytest.raises(ValueError, match="num_components=2 was not fitted"):
+        log_predictive_density(mcmc, rankings, 2)
 
 
 def test_profiles_follow_a_cluster_through_label_switches():
@@ -290,3 +306,30 @@ def test_what_is_no_draws_and_no_rankings():
     missing = {"assignments": [[0.0, np.nan]]}
     with pytest.raises(ValueError, match="whole numbers from 0"):
         relabel_samples(missing)
+
+
+def test_profiles_of_a_block_with_other_names():
+    """A block returns its sites under the model's names, and no sizes."""
+    rankings = Rankings.from_orderings([[0, 1, 2], [2, 1, 0], [1, 0, 2]], num_items=3)
+    samples = fabricated_mcmc(rankings, 3).get_samples()
+    sites = {"assignments": "z", "center": "sigma", "concentration": "theta"}
+    of_block = {own: samples[name] for name, own in sites.items()} | {"rate": np.ones(60)}
+    found = cluster_profiles(of_block, rankings, sites=sites)
+    for one, two in zip(found, cluster_profiles(samples, rankings), strict=True):
+        for x, y in zip(one, two, strict=True):
+            np.testing.assert_array_equal(x, y)
+    by_chain = {name: x.reshape(2, 30, *x.shape[1:]) for name, x in of_block.items()}
+    assert len(cluster_profiles(by_chain, rankings, sites=sites)) == len(found)
+    with pytest.raises(ValueError, match="no site 'label'; they have z, sigma, theta, rate"):
+        cluster_profiles(of_block, rankings, sites=sites | {"assignments": "label"})
+    with pytest.raises(ValueError, match="sites must name the assignments"):
+        cluster_profiles(of_block, rankings, sites={"concentration": "theta"})
+
+
+def test_mean_sizes_count_the_draws_without_the_cluster():
+    """One cluster of two is found in half of the draws; otherwise all four points are together."""
+    two, one = [0, 0, 1, 1], [0, 0, 0, 0]
+    first, second = partition_profiles([two, one, two, one], two)
+    assert (first.size, first.presence, first.mean_size) == (3.0, 1.0, 3.0)
+    assert (second.size, second.presence, second.mean_size) == (2.0, 0.5, 1.0)
+    assert first.mean_size + second.mean_size == 4  # shares add up

@@ -1,0 +1,216 @@
+"""The command ``numpyro-rankings compare``: which model, and how many groups."""
+
+import argparse
+import math
+import re
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpyro_rankings.cli.arguments import UserError, check_output, count, positive
+from numpyro_rankings.cli.progress import say
+from numpyro_rankings.cli.rankings_file import FORMATS_IN_WORDS, add_file_options, read_file
+from numpyro_rankings.cli.results import terminal_width, write_at_once
+from numpyro_rankings.cli.run import memory_errors, notes, use_compilation_cache, use_devices
+from numpyro_rankings.words import number
+
+if TYPE_CHECKING:
+    from numpyro_rankings.comparison import Comparison
+
+FILES = ("comparison.csv", "comparison.svg")
+_MOST_GROUPS = 64
+
+_ABOUT = f"""\
+Compare Mallows and Plackett–Luce models with different numbers of groups: which of them best
+predicts a judge from all the others?
+
+{FORMATS_IN_WORDS}
+Two files are written to --out DIR: comparison.csv, the table that is printed, and comparison.svg,
+which shows how well the models predict by their number of groups.
+"""
+
+_EPILOG = """\
+examples:
+  numpyro-rankings compare survey.xlsx --layout ranks --judge id
+  numpyro-rankings compare ballots.soi --components 1-6 --models mallows --minutes 5
+  numpyro-rankings compare ballots.soi --kfold 5
+
+the columns of the table:
+  elpd           expected log predictive density: the larger, the better the model predicts judges
+                 that it has not seen
+  difference     from the best model, with its standard error; a difference of less than two
+                 standard errors says little
+  groups         mean number of groups
+  R-hat          the chains agree if it is near 1; above 1.05 give more --minutes
+  unreliable     share of the judges whose prediction leave-one-out cannot compute well; if it is
+                 not small, use --kfold 5
+  misfit         share of the items whose frequency of first places, and of the pairs of items whose
+                 order, differ from what the model replicates; about 10% by chance
+  time           seconds, compilation included
+
+Exit status: 0 if the results were written, 2 after an error, 130 if interrupted.
+"""
+
+
+def add_command(commands: Any) -> None:
+    """Add the command to the subparsers of the program."""
+    parser = commands.add_parser(
+        "compare",
+        help="compare models and numbers of groups by how well they predict",
+        description=_ABOUT,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_file_options(parser)
+    model = parser.add_argument_group("models")
+    model.add_argument(
+        "--models",
+        type=_models,
+        default=("mallows", "plackett-luce"),
+        metavar="NAMES",
+        help="mallows, plackett-luce, or both, separated by a comma (default: both)",
+    )
+    model.add_argument(
+        "--components",
+        type=_components,
+        default=(1, 2, 3, 4),
+        metavar="FROM-TO",
+        help="numbers of groups, such as 1-6, or 2,4,8 (default: 1-4)",
+    )
+    model.add_argument(
+        "--no-process",
+        action="store_true",
+        help="leave out the Dirichlet process mixture of Mallows models, which learns the number "
+        "of groups",
+    )
+    run = parser.add_argument_group("run")
+    run.add_argument(
+        "--kfold",
+        type=count("--kfold", 2, 1000),
+        default=0,
+        metavar="K",
+        help="divide the judges into K parts, and predict each from a run on the others, instead "
+        "of leave-one-out; takes K more runs of each model",
+    )
+    run.add_argument(
+        "--minutes",
+        type=lambda text: positive("--minutes", text),
+        default=2.0,
+        metavar="T",
+        help="time of the sampling of each run, after which it ends even if its chains do not "
+        "agree (default: 2)",
+    )
+    run.add_argument(
+        "--chains", type=count("--chains", 2), default=4, metavar="M", help="(default: 4)"
+    )
+    run.add_argument(
+        "--seed",
+        type=count("--seed", 0, 2**32 - 1),
+        default=0,
+        metavar="N",
+        help="seed of the random numbers (default: 0)",
+    )
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--out",
+        type=Path,
+        default=Path("numpyro-rankings-comparison"),
+        metavar="DIR",
+        help="folder for the results (default: numpyro-rankings-comparison)",
+    )
+    output.add_argument("--force", action="store_true", help="if DIR exists, replace the results")
+    output.add_argument(
+        "--no-progress", action="store_true", help="print the table at the end only"
+    )
+    parser.set_defaults(do=_compare)
+
+
+def _models(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip().lower() for name in text.split(","))
+    for name in names:
+        if name not in ("mallows", "plackett-luce"):
+            raise UserError(f"--models are mallows and plackett-luce, got {name!r}")
+    return names
+
+
+def _components(text: str) -> tuple[int, ...]:
+    parts = [
+        re.fullmatch(r"\s*(\d{1,4})\s*(?:-\s*(\d{1,4})\s*)?", part) for part in text.split(",")
+    ]
+    numbers: set[int] = set()
+    for part in parts:
+        if part is None:
+            raise UserError(f"--components must be numbers such as 1-6 or 2,4,8, got {text!r}")
+        numbers |= set(range(int(part[1]), int(part[2] or part[1]) + 1))
+    if not numbers or min(numbers) < 1 or max(numbers) > _MOST_GROUPS:
+        raise UserError(f"--components must be numbers from 1 to {_MOST_GROUPS}, got {text!r}")
+    return tuple(sorted(numbers))
+
+
+def _compare(args: argparse.Namespace, command: str) -> int:
+    check_output(args.out, args.force)
+    with notes():
+        use_compilation_cache()
+        use_devices(1)
+        survey = read_file(args)
+        rankings = survey.rankings
+        import jax
+
+        from numpyro_rankings.comparison import MALLOWS, compare, default_models, model_name
+
+        models = {
+            name: kernel
+            for name, kernel in default_models(rankings, args.components).items()
+            if ("mallows" if name.startswith(MALLOWS) else "plackett-luce") in args.models
+            and not (args.no_process and getattr(kernel, "num_components", None) is None)
+        }
+        if not models:
+            raise UserError("choice sets need --models plackett-luce: no model is left")
+        if args.kfold > rankings.num_rankings:
+            raise UserError(f"--kfold must be at most {rankings.num_rankings}, the judges")
+        assert all(model_name(kernel) == name for name, kernel in models.items())
+        say(args, f"comparing {len(models)} models, each for at most {args.minutes:g} minutes")
+
+        def show(name: str, row: dict[str, float]) -> None:
+            say(args, f"{name}: elpd {row['elpd']:,.1f} ± {row['se']:,.1f}, {row['seconds']:.0f} s")
+
+        with memory_errors():
+            comparison = compare(
+                rankings,
+                models,
+                key=jax.random.key(args.seed),
+                kfold=args.kfold,
+                num_chains=args.chains,
+                minutes=args.minutes,
+                after_model=show,
+            )
+    write_at_once(args.out, lambda folder: _write(folder, comparison, command), FILES)
+    _print(comparison, args.out)
+    return 0
+
+
+def _write(folder: Path, comparison: "Comparison", command: str) -> None:
+    from numpyro_rankings.plots import plot_comparison
+
+    comparison.table.to_csv(folder / "comparison.csv", float_format="%.6g")
+    figure: Any = plot_comparison(comparison).figure
+    figure.savefig(folder / "comparison.svg", metadata={"Description": command})
+
+
+def _print(comparison: "Comparison", out: Path) -> None:
+    width = max(len(name) for name in comparison.table.index)
+    print(
+        f"\n{'model':<{width}} {'elpd':>11} {'difference':>19} {'groups':>7} {'R-hat':>6} "
+        f"{'unreliable':>10} {'misfit':>10} {'time':>7}"
+    )
+    for name, row in comparison.table.iterrows():
+        difference = f"{row['elpd_diff']:,.1f} ± {row['se_diff']:,.1f}"
+        misfit = f"{row['first_outside']:.0%}, {row['pairs_outside']:.0%}"
+        unreliable = "–" if math.isnan(row["bad_k"]) else f"{row['bad_k']:.1%}"
+        print(
+            f"{name!s:<{width}} {row['elpd']:>11,.1f} {difference:>19} {row['groups']:>7.1f} "
+            f"{number(row['rhat'], '.3f'):>6} {unreliable:>10} {misfit:>10} "
+            f"{row['seconds']:>5.0f} s"
+        )
+    print(f"\n{textwrap.fill(comparison.in_words, max(40, terminal_width()))}")
+    print(f"\nResults: {', '.join(str(out / name) for name in FILES)}")

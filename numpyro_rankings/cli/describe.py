@@ -1,0 +1,215 @@
+"""The command ``numpyro-rankings describe``: what a file of rankings holds."""
+
+import argparse
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from numpyro_rankings.cli.rankings_file import FORMATS_IN_WORDS, add_file_options, read_file
+from numpyro_rankings.words import plural, shorten
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from numpyro_rankings.datasets import Survey
+    from numpyro_rankings.rankings import Rankings
+
+_ITEMS_SHOWN, _PAIRS_SHOWN = 40, 12
+_NAME, _VALUES_SHOWN = 24, 8
+_MISSING = {"-", "–", "?", ".", "n/a", "null", "none", "blank", "#n/a"}
+_RARE = 0.01  # share of the judges who rank an item, below which it is said
+
+_ABOUT = f"""\
+Say what a file of rankings holds: how many judges and items, how long the lists are, how often each
+item is ranked and first, how often one item is above another, and what is odd. Nothing is fitted.
+
+{FORMATS_IN_WORDS}"""
+
+
+def add_command(commands: Any) -> None:
+    """Add the command to the subparsers of the program."""
+    parser = commands.add_parser(
+        "describe",
+        help="say what a file of rankings holds",
+        description=_ABOUT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_file_options(parser)
+    parser.set_defaults(do=_describe)
+
+
+def _describe(args: argparse.Namespace, command: str) -> int:
+    survey = read_file(args)
+    for line in description(survey):
+        print(line)
+    return 0
+
+
+def description(survey: "Survey") -> Iterator[str]:
+    """Yield the lines that describe a survey."""
+    rankings = survey.rankings
+    yield (
+        f"{plural(rankings.num_rankings, 'ranking')} of {plural(rankings.num_items, 'item')}, "
+        f"{rankings.num_rows:,} of them different"
+    )
+    yield from _lengths(rankings)
+    yield ""
+    yield from _items(rankings)
+    yield ""
+    yield from _pairs(rankings)
+    for name, values in survey.about.items():
+        yield ""
+        yield from _column(name, values)
+    odd = list(_odd(survey))
+    yield ""
+    yield "What to check:" if odd else "Nothing odd was found."
+    for line in odd:
+        yield f"  {line}"
+
+
+def _lengths(rankings: "Rankings") -> Iterator[str]:
+    import numpy as np
+
+    counts, lengths = np.asarray(rankings.counts, int), np.asarray(rankings.lengths)
+    total, n = counts.sum(), rankings.num_items
+    if rankings.choice_sets is not None:
+        offered = np.asarray(rankings.choice_sets).sum(1)
+        yield f"judges chose among {offered.min()} to {offered.max()} items each"
+    complete = counts[lengths == n].sum()
+    yield f"{complete:,} rank all items ({complete / total:.0%})"
+    shown = [f"{length}: {counts[lengths == length].sum():,}" for length in np.unique(lengths)]
+    yield "length of the list: number of judges"
+    yield "  " + ", ".join(shown[:_ITEMS_SHOWN]) + (", …" if len(shown) > _ITEMS_SHOWN else "")
+
+
+def _items(rankings: "Rankings") -> Iterator[str]:
+    import numpy as np
+
+    ranks, counts = rankings.to_ranks(), np.asarray(rankings.counts, int)
+    is_ranked, total = ~np.isnan(ranks), rankings.num_rankings
+    ranked, first = counts @ is_ranked, counts @ (ranks == 1)
+    mean = counts @ np.nan_to_num(ranks) / np.maximum(ranked, 1)
+    order = np.lexsort((-ranked, -first))
+    head = f"{'ranked by':>9}  {'':>5}  {'first':>7}  {'':>5}  mean rank if ranked"
+    yield f"{'item':<{_NAME}}  {head}"
+    for k in order[:_ITEMS_SHOWN]:
+        of_ranked = f"{mean[k]:.2f}" if ranked[k] else "–"
+        yield (
+            f"{shorten(rankings.items[k], _NAME):<{_NAME}}  {ranked[k]:>9,}  "
+            f"{ranked[k] / total:>5.0%}  {first[k]:>7,}  {first[k] / total:>5.0%}  {of_ranked:>6}"
+        )
+    if len(order) > _ITEMS_SHOWN:
+        yield f"and {len(order) - _ITEMS_SHOWN:,} more items, which are less often first"
+
+
+def pairwise_shares(rankings: "Rankings", items: "np.ndarray") -> "np.ndarray":
+    """Return the share of the judges that put one item above another, among those who order them.
+
+    An item that is ranked is above one that is not, unless that was not offered.
+
+    :param items: indices of the m items to compare.
+    :return: (m, m), row above column; NaN where no judge orders the two.
+    """
+    import numpy as np
+
+    counts = np.asarray(rankings.counts, float)
+    ranks = rankings.to_ranks()[:, items]
+    last = np.where(np.isnan(ranks), np.inf, ranks)
+    if rankings.choice_sets is not None:
+        last = np.where(np.asarray(rankings.choice_sets)[:, items], last, np.nan)
+    above = np.array([counts @ (last[:, [k]] < last) for k in range(len(items))])
+    orders = above + above.T
+    return np.where(orders > 0, above / np.maximum(orders, 1), np.nan)
+
+
+def _pairs(rankings: "Rankings") -> Iterator[str]:
+    import numpy as np
+
+    first = np.asarray(rankings.counts, int) @ (rankings.to_ranks() == 1)
+    some = np.argsort(-first, kind="stable")[:_PAIRS_SHOWN]
+    shares = pairwise_shares(rankings, some)
+    which = "" if len(some) == rankings.num_items else f" of the {len(some)} most often first"
+    yield f"share of the judges who put the item of the row above that of the column, in %{which}"
+    yield f"{'':<{_NAME + 4}}" + "".join(f"{k:>5}" for k in range(1, len(some) + 1))
+    for k, item in enumerate(some):
+        cells = ("    –" if i == k else _percent(shares[k, i]) for i in range(len(some)))
+        yield f"{k + 1:>3} {shorten(rankings.items[item], _NAME):<{_NAME}}" + "".join(cells)
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent, where 0 and 100 are exact."""
+    if math.isnan(share):
+        return "    –"
+    if 0 < share < 0.005 or 0.995 <= share < 1:
+        return "   <1" if share < 0.5 else "  >99"
+    return f"{100 * share:>5.0f}"
+
+
+def _column(name: str, values: list[str]) -> Iterator[str]:
+    from numpyro_rankings.summaries.judges import as_numbers, most_frequent
+
+    numbers = as_numbers(values)
+    if numbers is not None:
+        import numpy as np
+
+        low, middle, high = np.nanquantile(numbers, (0, 0.5, 1))
+        missing = int(np.isnan(numbers).sum())
+        tail = f", {missing:,} without" if missing else ""
+        yield f"{name}: {low:g} to {high:g}, median {middle:g}{tail}"
+        return
+    shown = ", ".join(f"{text} {count:,}" for text, count in most_frequent(values, _VALUES_SHOWN))
+    yield f"{name}: {shown}"
+
+
+def _odd(survey: "Survey") -> Iterator[str]:
+    """Yield what an analyst should look at before fitting a model."""
+    import numpy as np
+
+    rankings = survey.rankings
+    counts, lengths = np.asarray(rankings.counts, int), np.asarray(rankings.lengths)
+    orderings, total = np.asarray(rankings.orderings), rankings.num_rankings
+    ranked = np.bincount(
+        orderings[orderings >= 0],
+        weights=np.repeat(counts, lengths),
+        minlength=rankings.num_items,
+    )
+    never = [rankings.items[k] for k in np.flatnonzero(ranked == 0)]
+    if never:
+        yield f"nobody ranks {_list(never)}"
+    rare = [rankings.items[k] for k in np.flatnonzero((ranked > 0) & (ranked < _RARE * total))]
+    if rare:
+        yield f"fewer than {_RARE:.0%} of the judges rank {_list(rare)}"
+    alike: dict[str, list[str]] = {}
+    for name in rankings.items:
+        alike.setdefault("".join(c for c in name.casefold() if c.isalnum()) or name, []).append(
+            name
+        )
+    for names in alike.values():
+        if len(names) > 1:
+            yield f"these names may mean the same item: {_list([repr(name) for name in names])}"
+    missing = [repr(x) for x in rankings.items if x.casefold() in _MISSING]
+    if missing:
+        yield f"these items may mean that nothing was ranked: {_list(missing)}"
+    one = counts[lengths == 1].sum()
+    if one:
+        yield (
+            f"{plural(int(one), 'judge')} of {total:,} rank one item only, from which little can "
+            "be learned about groups"
+        )
+    if survey.layout == "ranks":
+        straight = (orderings == np.arange(orderings.shape[1])) | (orderings < 0)
+        is_complete = lengths == rankings.num_items
+        number = counts[straight.all(1) & is_complete].sum()
+        by_chance = counts[is_complete].sum() / math.factorial(min(rankings.num_items, 20))
+        if number > max(1, 3 * by_chance):
+            yield f"{number:,} judges rank the items in the order of the columns"
+    most = int(np.argmax(counts))
+    if counts[most] > 0.1 * total and total > 20 and rankings.num_items > 3:
+        order = " > ".join(rankings.items[k] for k in orderings[most] if k >= 0)
+        yield f"{counts[most] / total:.0%} of the judges give the same list: {shorten(order, 60)}"
+
+
+def _list(names: list[str], most: int = 5) -> str:
+    rest = len(names) - most
+    shown = ", ".join(names[:most])
+    return f"{shown} and {rest:,} more" if rest > 0 else shown

@@ -1,0 +1,114 @@
+"""The file of rankings that commands read: its options, and what is said about reading it."""
+
+import argparse
+import csv
+from typing import TYPE_CHECKING, Any
+
+from numpyro_rankings.cli.arguments import UserError, check_file, note
+
+if TYPE_CHECKING:
+    from numpyro_rankings.datasets import Survey
+
+FORMATS_IN_WORDS = """\
+FILE is a PrefLib file of strict orders (.soc, .soi), or a table (.csv, .tsv, .xlsx, .parquet) whose
+first row names the columns, in one of three layouts:
+
+  ranks   a column for each item, with the ranks 1, 2, …, and nothing where an item has none
+  orders  a column for each place, 1st, 2nd, …, with the names of the items
+  long    a row for each judge and item, in the columns judge, item, and rank or position
+
+Text files are in UTF-8, with commas, semicolons or tabs between the columns.
+"""
+
+OWN_FORMAT = """\
+this project's own format of a table (.csv) names the items; orderings are best first:
+  # item A: Ann Able
+  # item B: Bob Best
+  # item C: Cid Chair
+  count,ordering
+  14,C>A>B
+  6,B
+"""
+
+
+def add_file_options(parser: argparse.ArgumentParser) -> None:
+    """Add FILE and the options that say how a table is to be read."""
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="rankings (default: the bundled APA 1980 ballots)"
+    )
+    table = parser.add_argument_group("table")
+    table.add_argument(
+        "--layout",
+        choices=["ranks", "orders", "long"],
+        help="what the columns of FILE are, if their names do not say it",
+    )
+    table.add_argument("--judge", metavar="COLUMN", help="the column that names the judges")
+    table.add_argument(
+        "--about",
+        type=_names,
+        default=(),
+        metavar="COLUMNS",
+        help="columns with what else is known about the judges, such as region,age; the results "
+        "show who is in the groups by each of them",
+    )
+    table.add_argument("--count", metavar="COLUMN", help="the column with the count of each row")
+    table.add_argument(
+        "--items",
+        type=_names,
+        metavar="NAMES",
+        help="names of all items, separated by commas (default: those that FILE has)",
+    )
+    table.add_argument("--item", metavar="COLUMN", help="long: the column with the items")
+    table.add_argument("--rank", metavar="COLUMN", help="long: the column with the ranks")
+    table.add_argument(
+        "--unranked",
+        choices=["below", "not-offered"],
+        help="what it means that a judge did not rank an item: it ranks below the others, or was "
+        "not offered, which --model plackett-luce allows (default: below)",
+    )
+    table.add_argument(
+        "--gaps",
+        choices=["refuse", "close"],
+        help="whether to keep the order of the items where a rank or place is left out (default: "
+        "refuse)",
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Split a list of names at commas; a name that contains one is put into quotes."""
+    try:
+        names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    except csv.Error as error:
+        raise UserError(f"the list of names {text!r} cannot be read: {error}") from None
+    if not names or not all(names) or len(set(names)) < len(names):
+        raise UserError(f"the list of names {text!r} has an empty name, or the same name twice")
+    return tuple(names)
+
+
+def read_file(args: argparse.Namespace) -> "Survey":
+    """Read the file of a command, or the bundled ballots, and say how it was read.
+
+    :raises UserError: if it cannot be read, naming the row and the column.
+    """
+    if args.file is not None:
+        check_file(args.file)
+    from numpyro_rankings.datasets import load_dataset, read_survey
+    from numpyro_rankings.datasets.surveys import survey_of
+    from numpyro_rankings.rankings import RankingsError
+
+    options: dict[str, Any] = {}
+    for name in ("judge", "about", "count", "items", "item", "rank", "unranked", "gaps"):
+        value = getattr(args, name)
+        if value not in (None, ()):
+            options[name] = value
+    if args.file is None:
+        if options or args.layout:
+            raise UserError(f"--{next(iter(options), 'layout')} goes with a FILE")
+        return survey_of(load_dataset(), "bundled")
+    try:
+        survey = read_survey(args.file, args.layout, **options)
+    except RankingsError as error:
+        raise UserError(str(error)) from None
+    for text in survey.notes:
+        note(text)
+    return survey

@@ -1,0 +1,73 @@
+"""Who is in the groups, by what is known about the judges."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+# not 007, nor 1,000, which may be a thousand
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:[.,](?!\d{3}$)\d{1,15})?")
+_MOST_CATEGORIES, _LEAST_NUMBERS = 6, 8
+NO_ANSWER, OTHERS = "(no answer)", "(others)"
+
+
+class ColumnByGroup(NamedTuple):
+    """What a column about the judges says in each group.
+
+    - **name** - of the column.
+    - **headings** - the categories, or what is computed from numbers.
+    - **values** - (groups + 1, headings): shares of the members, or the numbers; the last row is of
+      all judges. NaN in a group without members.
+    - **is_number** - whether the column holds numbers.
+    """
+
+    name: str
+    headings: list[str]
+    values: np.ndarray
+    is_number: bool
+
+
+def as_numbers(values: Sequence[str]) -> np.ndarray | None:
+    """Return texts as numbers, NaN where there is none, if they are numbers and not a few codes."""
+    if not all(_NUMBER.fullmatch(x) for x in values if x):
+        return None
+    numbers = np.array([float(x.replace(",", ".")) if x else np.nan for x in values])
+    return numbers if len(np.unique(numbers[~np.isnan(numbers)])) >= _LEAST_NUMBERS else None
+
+
+def most_frequent(values: Sequence[str], most: int = _MOST_CATEGORIES) -> list[tuple[str, int]]:
+    """Return the texts and how often each occurs, the rare ones together, and the missing ones."""
+    counted = Counter(x for x in values if x).most_common()
+    rest = sum(number for _, number in counted[most:])
+    missing = sum(not x for x in values)
+    more = [(OTHERS, rest)] * (rest > 0) + [(NO_ANSWER, missing)] * (missing > 0)
+    return counted[:most] + more
+
+
+def by_group(name: str, values: Sequence[str], groups: np.ndarray, size: int) -> ColumnByGroup:
+    """Summarise a column about the judges in each group.
+
+    :param values: (N,) texts.
+    :param groups: (N,) the group of each judge, from 0.
+    :param size: the number of groups.
+    """
+    members = [groups == k for k in range(size)] + [np.ones(len(groups), bool)]
+    numbers = as_numbers(values)
+    if numbers is not None:
+        found = np.full((size + 1, 3), np.nan)
+        for k, of_group in enumerate(members):
+            known = numbers[of_group & ~np.isnan(numbers)]
+            if len(known):
+                found[k] = np.quantile(known, (0.5, 0.25, 0.75))
+        return ColumnByGroup(name, ["median", "lower quarter", "upper quarter"], found, True)
+    shown = [text for text, _ in most_frequent(values)]
+    index = {text: k for k, text in enumerate(shown)}
+    other = index.get(OTHERS, -1)
+    codes = np.array([index.get(x if x else NO_ANSWER, other) for x in values])
+    shares = np.full((size + 1, len(shown)), np.nan)
+    for k, of_group in enumerate(members):
+        if of_group.any():
+            shares[k] = np.bincount(codes[of_group], minlength=len(shown)) / of_group.sum()
+    return ColumnByGroup(name, shown, shares, False)

@@ -1,0 +1,370 @@
+"""Tables as people have them: layouts, judges, separators, and what is refused."""
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+
+from numpyro_rankings import Rankings, RankingsError
+from numpyro_rankings.datasets import Survey, read_rankings, read_survey, write_survey
+from numpyro_rankings.datasets.surveys import survey_of
+
+ITEMS = ("tea", "coffee", "cocoa", "maté")
+LISTS = [[1, 0], [0, 1, 2, 3], [1, 0], [3], [0, 1, 2, 3]]
+WHO = ["a1", "a2", "b1", "b2", "c"]
+REGION = ["N", "S", "N", "", "S"]
+RANKS = pd.DataFrame(
+    {
+        "who": WHO,
+        "region": ["N", "S", "N", None, "S"],
+        "tea": [2, 1, 2, None, 1],
+        "coffee": [1, 2, 1, None, 2],
+        "cocoa": [None, 3, None, None, 3],
+        "maté": [None, 4, None, 1, 4],
+    }
+)
+ORDERS = pd.DataFrame(
+    {
+        "who": WHO,
+        "region": RANKS["region"],
+        "1st": ["coffee", "tea", "coffee", "maté", "tea"],
+        "2nd": ["tea", "coffee", "tea", None, "coffee"],
+        "3rd": [None, "cocoa", None, None, "cocoa"],
+        "4th": [None, "maté", None, None, "maté"],
+    }
+)
+LONG = pd.DataFrame(
+    [
+        (who, region, ITEMS[item], place)
+        for who, region, listed in zip(WHO, RANKS["region"], LISTS, strict=True)
+        for place, item in enumerate(listed, 1)
+    ],
+    columns=["judge", "region", "item", "rank"],
+)
+READ = {
+    "ranks": (RANKS, {"layout": "ranks", "judge": "who"}),
+    "orders": (ORDERS, {"layout": "orders", "judge": "who", "items": ITEMS}),
+    "long": (LONG, {"layout": "long", "items": ITEMS}),
+}
+
+
+def in_order(survey):
+    """The list of each ranking, in the order of the file."""
+    rows = np.asarray(survey.rankings.row_index)[survey.place]
+    lists = np.asarray(survey.rankings.orderings)
+    return [[int(item) for item in lists[row] if item >= 0] for row in rows]
+
+
+def assert_is_the_survey(survey):
+    assert survey.rankings.items == ITEMS
+    assert in_order(survey) == LISTS
+    assert survey.judges == WHO and survey.about == {"region": REGION}
+    assert survey.rankings.num_rows == 3  # equal ones are merged
+
+
+@pytest.mark.parametrize("name", READ)
+def test_layouts_of_a_data_frame(name):
+    frame, settings = READ[name]
+    assert_is_the_survey(read_survey(frame, about=["region"], **settings))
+
+
+TEXTS = {
+    "commas": lambda frame: frame.to_csv(index=False).encode(),
+    "byte order mark, Windows": lambda frame: frame.to_csv(
+        index=False, lineterminator="\r\n"
+    ).encode("utf-8-sig"),
+    "semicolons": lambda frame: frame.to_csv(index=False, sep=";").encode(),
+    "tabs": lambda frame: frame.to_csv(index=False, sep="\t").encode(),
+    "decimal commas": lambda frame: frame.to_csv(
+        index=False, sep=";", decimal=",", float_format="%.1f"
+    ).encode(),
+    "quoted": lambda frame: frame.to_csv(index=False, quoting=1).encode(),
+    "R": lambda frame: frame.to_csv(index=False, na_rep="NA").encode(),
+    "empty last columns": lambda frame: frame.to_csv(index=False).replace("\n", ",,\n").encode(),
+    "blank lines": lambda frame: frame.to_csv(index=False).replace("\n", "\n\n").encode(),
+}
+
+
+@pytest.mark.parametrize("how", TEXTS)
+@pytest.mark.parametrize("name", READ)
+def test_layouts_of_text_files(tmp_path, name, how):
+    frame, settings = READ[name]
+    path = tmp_path / "survey.csv"
+    path.write_bytes(TEXTS[how](frame))
+    assert_is_the_survey(read_survey(path, about=["region"], **settings))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx", ".parquet"])
+@pytest.mark.parametrize("name", READ)
+def test_what_is_written_is_read_back(tmp_path, name, suffix):
+    frame, settings = READ[name]
+    survey = read_survey(frame, about=["region"], **settings)
+    path = tmp_path / f"survey{suffix}"
+    write_survey(survey, path, name)
+    again = read_survey(path, name, judge="judge", about=["region"], items=ITEMS)
+    assert_is_the_survey(again)
+    assert again.rankings == survey.rankings
+    np.testing.assert_array_equal(again.place, survey.place)
+
+
+def test_names_of_columns_that_say_the_layout(tmp_path):
+    orders = ORDERS.drop(columns=["who", "region"])
+    assert in_order(read_survey(orders, items=ITEMS)) == LISTS
+    survey = read_survey(LONG.rename(columns={"rank": "Position"}), about="region", items=ITEMS)
+    assert_is_the_survey(survey)
+    assert "--layout long" in survey.notes[0]
+    plain = orders.set_axis(["1", "2", "3", "4"], axis=1)  # these could be items, too
+    with pytest.raises(RankingsError, match="the layout is needed"):
+        read_survey(plain)
+
+
+def test_a_table_that_may_be_either_is_asked_about(tmp_path):
+    path = tmp_path / "either.csv"
+    path.write_text("x,y,z\n2,1,3\n")
+    with pytest.raises(RankingsError) as error:
+        read_survey(path)
+    for part in ("either.csv:2", "'x' has rank 2", "'2' is at place 'x'", "--layout ranks"):
+        assert part in str(error.value)
+    assert in_order(read_survey(path, "ranks")) == [[1, 0, 2]]
+    survey = read_survey(path, "orders")
+    assert survey.rankings.items == ("2", "1", "3") and in_order(survey) == [[0, 1, 2]]
+
+
+def test_counts_and_blank_rows():
+    frame = pd.DataFrame({"n": [3, 1, 2], "x": [1, None, 2], "y": [2, None, 1]})
+    survey = read_survey(frame, "ranks", count="n")
+    assert in_order(survey) == [[0, 1]] * 3 + [[1, 0]] * 2
+    assert "1 judge ranks nothing and is left out: row 2" in survey.notes
+    assert survey.judges is None and survey.about == {}
+
+
+def test_labels_come_back_in_the_order_of_the_file():
+    survey = read_survey(RANKS, "ranks", judge="who", about="region")
+    labels = np.asarray(survey.rankings.row_index)  # of each ranking, as a kernel has it
+    np.testing.assert_array_equal(labels[survey.place], [0, 1, 0, 2, 1])
+    assert sorted(survey.place.tolist()) == list(range(5))
+    frame = pd.DataFrame({"x": [1, 2, 3, 3, 1], "y": [2, 1, 1, 1, 2], "z": [3, 3, 2, 2, 3]})
+    assert read_survey(frame, "ranks").place.tolist() == [0, 2, 3, 4, 1]
+
+
+def test_items_that_are_not_ranked():
+    below = read_survey(RANKS, "ranks", judge="who", about="region")
+    assert below.rankings.choice_sets is None
+    assert any(
+        "read as ranked below the others: use --unranked not-offered if" in x for x in below.notes
+    )
+    survey = read_survey(RANKS, "ranks", judge="who", about="region", unranked="not-offered")
+    offered = np.asarray(survey.rankings.choice_sets)
+    np.testing.assert_array_equal(offered.sum(1), np.asarray(survey.rankings.lengths))
+    full = RANKS.iloc[[1, 4]]
+    survey = read_survey(full, "ranks", judge="who", about="region", unranked="not-offered")
+    assert survey.rankings.choice_sets is None and survey.notes == []
+
+
+def test_places_go_by_their_names():
+    frame = pd.DataFrame({"3rd": ["z"], "1st": ["x"], "2nd": ["y"]})
+    survey = read_survey(frame, "orders")
+    assert [survey.rankings.items[k] for k in in_order(survey)[0]] == ["x", "y", "z"]
+    survey = read_survey(frame.set_axis(["10", "1", "2"], axis=1), "orders")
+    assert [survey.rankings.items[k] for k in in_order(survey)[0]] == ["x", "y", "z"]
+
+
+def test_an_item_that_is_called_NA():
+    frame = pd.DataFrame({"1st": ["NA", "EU"], "2nd": ["EU", "NA"]})
+    assert in_order(read_survey(frame, items=["NA", "EU"])) == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize(
+    "text", ['"judge\nid";"tea, black";coffee\na;1;2\n', "sep=;\nid;tea;coffee\na;1;2\n"]
+)
+def test_separators_in_odd_headers(tmp_path, text):
+    (tmp_path / "x.csv").write_text(text)
+    name = "judge\nid" if "judge" in text else "id"
+    assert in_order(read_survey(tmp_path / "x.csv", "ranks", judge=name)) == [[0, 1]]
+
+
+def test_formulas_without_a_value(tmp_path):
+    book = openpyxl.Workbook()
+    for row in (["tea", "coffee"], [1, "=1+1"]):
+        book.active.append(row)
+    book.save(tmp_path / "x.xlsx")
+    with pytest.raises(RankingsError, match=r"row 2, column 2: the formula '=1\+1' has no"):
+        read_survey(tmp_path / "x.xlsx", "ranks")
+
+
+@pytest.mark.parametrize(
+    ("layout", "row"),
+    [("ranks", {"x": 1, "y": 4, "z": 3}), ("orders", {"1st": "x", "2nd": None, "3rd": "y"})],
+)
+def test_gaps(layout, row):
+    frame = pd.DataFrame([row, row])
+    frame["w"] = None if layout == "ranks" else "z"
+    if layout == "orders":
+        frame = frame.rename(columns={"w": "4th"})
+    with pytest.raises(RankingsError, match="--gaps close"):
+        read_survey(frame, layout)
+    survey = read_survey(frame, layout, gaps="close")
+    names = [[survey.rankings.items[k] for k in listed] for listed in in_order(survey)]
+    assert names == [["x", "z", "y"] if layout == "ranks" else ["x", "y", "z"]] * 2
+    assert "gaps were closed in 2 lists" in survey.notes
+
+
+# ---------------------------------------------------------------------------------------------
+# What is refused: the file, its layout and options, and parts of the message
+# ---------------------------------------------------------------------------------------------
+
+BAD = {
+    "empty": ("", {}, ["empty"]),
+    "a byte order mark": ("\ufeff", {}, ["empty"]),
+    "comments": ("# a\n# b\n", {}, ["bad.csv:1", "commas, semicolons or tabs"]),
+    "from 0": ("x,y,z\n0,1,2\n", {}, ["bad.csv:2: column 'x'", "whole number from 1", "'0'"]),
+    "thousands": ('n,x,y\n"1,000",1,2\n', {"count": "n"}, ["column 'n'", "'1,000'"]),
+    "too many": ("n,x,y\n2000000000,1,2\n", {"count": "n"}, ["bad.csv:2", "at most 100,000,000"]),
+    "an error": ("1st,2nd\nA,#REF!\n", {"layout": "orders"}, ["bad.csv:2: column '2nd'", "#REF!"]),
+    "no place": (
+        "id,1st,2nd\n1,A,B\n",
+        {"layout": "orders"},
+        ["'id' is no place", "--about", "--judge"],
+    ),
+    "items twice": ("x,y\n1,2\n", {"items": ["x", "x"]}, ["two items have the name 'x'"]),
+    "one column": ("x\n1\n", {}, ["bad.csv:1", "commas, semicolons or tabs"]),
+    "two separators": ("x,y;z\n1,2;3\n", {}, ["bad.csv:1", "commas and semicolons"]),
+    "no rows": ("x,y\n", {}, ["no rows"]),
+    "blank rows": ("x,y\n,\n,\n", {}, ["no rows"]),
+    "no name": ("x,,y\n1,2,3\n", {}, ["bad.csv:1", "column 2 has no name"]),
+    "same name": ("x,y,x\n1,2,3\n", {}, ["bad.csv:1", "two columns have the name 'x'"]),
+    "short row": ("x,y,z\n1,2,3\n1,2\n", {}, ["bad.csv:3", "2 cells, expected 3"]),
+    "long row": ("x,y\n1,2\n1,2,3\n", {}, ["bad.csv:3", "3 cells, expected 2"]),
+    "quote": ('x,y\n1,"2\n', {}, ["bad.csv:2"]),
+    "text": ("x,y\n1,2\n1,two\n", {}, ["bad.csv:3: column 'y'", "got 'two'", "--about"]),
+    "fraction": ("x,y\n1,1.5\n", {}, ["bad.csv:2: column 'y'", "1.5"]),
+    "negative": ("x,y\n1,-1\n", {}, ["bad.csv:2: column 'y'", "-1"]),
+    "too large": ("x,y\n1,34\n", {}, ["column 'y'", "rank 34, but there are 2 items", "--about"]),
+    "ids": ("id,x,y\n7,1,2\n", {}, ["column 'id'", "rank 7", "--judge"]),
+    "tie": ("x,y,z\n1,2,2\n", {}, ["bad.csv:2", "'y' and 'z' both have rank 2", "ties"]),
+    "gap": ("x,y,z\n1,3,\n", {}, ["bad.csv:2", "'y' has rank 3, but no item has rank 2", "--gaps"]),
+    "one item": ("w,x\na,1\n", {"judge": "w"}, ["at least 2 items, got 1"]),
+    "nothing ranked": ("w,x,y\na,,\n", {"judge": "w"}, ["no row ranks any item"]),
+    "no such judge": ("x,y\n1,2\n", {"judge": "id"}, ["no column 'id'", "'x', 'y'"]),
+    "no such column": ("x,y\n1,2\n", {"about": ["age"]}, ["no column 'age'"]),
+    "twice": ("w,x,y\na,1,2\n", {"judge": "w", "about": ["w"]}, ["'w' is named twice"]),
+    "same judge": ("w,x,y\na,1,2\na,2,1\n", {"judge": "w"}, ["bad.csv:3", "judge 'a'"]),
+    "no judge": ("w,x,y\n,1,2\n", {"judge": "w"}, ["bad.csv:2", "'w' is empty"]),
+    "count": ("n,x,y\n0,1,2\n", {"count": "n"}, ["bad.csv:2: column 'n'", "'0'"]),
+    "count of words": ("n,x,y\nmany,1,2\n", {"count": "n"}, ["column 'n'", "'many'"]),
+    "huge count": ("n,x,y\n99999999999,1,2\n", {"count": "n"}, ["column 'n'", "positive whole"]),
+    "no such item": ("x,y\n1,2\n", {"items": ["x", "q"]}, ["no column for the item 'q'"]),
+    "column left": ("x,y,z\n1,2,3\n", {"items": ["x", "y"]}, ["'z' is no item", "--about"]),
+    "item column": ("x,y\n1,2\n", {"item": "x"}, ["not of ranks"]),
+    "twice in an order": (
+        "1st,2nd\nA,A\n",
+        {"layout": "orders"},
+        ["bad.csv:2", "'A' is listed twice"],
+    ),
+    "hole in an order": ("1st,2nd\n,A\n", {"layout": "orders"}, ["'1st' is empty", "--gaps"]),
+    "unknown in an order": (
+        "1st,2nd\nA,B\nA,b\n",
+        {"layout": "orders", "items": ["A", "B"]},
+        ["bad.csv:3: column '2nd'", "no item 'b'", "expected A, B"],
+    ),
+    "one name": ("1st,2nd\nA,\n", {"layout": "orders"}, ["at least 2 items"]),
+    "long: column": ("who,item,rank\na,x,1\n", {"layout": "long"}, ["which column has the judge"]),
+    "long: no item": (
+        "judge,item,rank\na,,1\n",
+        {"layout": "long"},
+        ["bad.csv:2", "'item' is empty"],
+    ),
+    "long: no judge": ("judge,item,rank\n,x,1\n", {"layout": "long"}, ["'judge' is empty"]),
+    "long: twice": (
+        "judge,item,rank\na,x,1\na,x,2\n",
+        {"layout": "long"},
+        ["bad.csv:3", "judge 'a' ranks 'x' twice"],
+    ),
+    "long: tie": (
+        "judge,item,rank\na,x,1\na,y,1\n",
+        {"layout": "long"},
+        ["judge 'a'", "'x' and 'y' both have rank 1"],
+    ),
+    "long: rank": ("judge,item,rank\na,x,first\n", {"layout": "long"}, ["bad.csv:2", "'first'"]),
+    "long: about": (
+        "judge,item,rank,age\na,x,1,30\na,y,2,31\n",
+        {"layout": "long", "about": ["age"]},
+        ["bad.csv:3", "'age' is '31', but '30'", "judge 'a'"],
+    ),
+    "long: item": (
+        "judge,item,rank\na,x,1\n",
+        {"layout": "long", "items": ["y", "z"]},
+        ["bad.csv:2", "no item 'x'"],
+    ),
+    "layout": ("x,y\n1,2\n", {"layout": "wide"}, ["ranks, orders, long", "'wide'"]),
+    "unranked": ("x,y\n1,2\n", {"unranked": "last"}, ["'below' or 'not-offered'"]),
+    "gaps": ("x,y\n1,2\n", {"gaps": "no"}, ["'refuse' or 'close'"]),
+    "other letters": ("x,é\n1,2\n".encode("latin-1"), {}, ["UTF-8", "CSV UTF-8"]),
+    "no spreadsheet": ("x,y\n1,2\n", {"file": "bad.xlsx"}, ["bad.xlsx: cannot be read"]),
+    "no parquet": ("x,y\n1,2\n", {"file": "bad.parquet"}, ["bad.parquet: cannot be read"]),
+    "own format": (
+        "# item A: Ann\n# item B: Bob\ncount,ordering\n1,A\n",
+        {},
+        ["layout does not go"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files_are_refused_by_row_and_column(tmp_path, monkeypatch, name):
+    text, options, parts = BAD[name]
+    options = {"layout": "ranks", **options}
+    monkeypatch.chdir(tmp_path)
+    file = options.pop("file", "bad.csv")
+    (tmp_path / file).write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(RankingsError) as error:
+        read_survey(file, **options)
+    message = str(error.value)
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
+
+
+def test_files_that_say_what_they_hold_take_no_layout(tmp_path):
+    (tmp_path / "x.soi").write_text("")
+    with pytest.raises(RankingsError, match="judge does not go with a PrefLib file"):
+        read_survey(tmp_path / "x.soi", judge="id", unranked="below")
+
+
+def test_surveys_that_cannot_be_written(tmp_path):
+    frame = pd.DataFrame({"who": ["p", "=q"], "a": [1, 2], "b": [2, 1], "n": [3, 1]})
+    survey = read_survey(frame, "ranks", judge="who", count="n")
+    with pytest.raises(RankingsError, match="a judge has several rankings"):
+        write_survey(survey, tmp_path / "x.csv")
+    survey = read_survey(frame.drop(columns="n"), "ranks", judge="who")
+    with pytest.raises(RankingsError, match="begins with = for a formula"):
+        write_survey(survey, tmp_path / "x.xlsx")
+    with pytest.raises(RankingsError, match="cannot be written"):
+        write_survey(survey, tmp_path / "none" / "x.csv")
+    with pytest.raises(RankingsError, match="same name"):
+        write_survey(survey._replace(about={"judge": ["1", "2"]}), tmp_path / "x.csv")
+    partly = Rankings.from_orderings(
+        [[0]], num_items=3, choice_sets=np.array([[True, True, False]])
+    )
+    with pytest.raises(RankingsError, match="which were offered"):
+        write_survey(partly, tmp_path / "x.csv")
+    whole = Rankings.from_orderings([[0, 1]], items=["judge", "y"])
+    with pytest.raises(RankingsError, match="same name"):
+        write_survey(whole, tmp_path / "x.csv")
+    for path, layout in (("x.doc", "ranks"), ("x.csv", "pairs")):
+        with pytest.raises(RankingsError):
+            write_survey(whole, tmp_path / path, layout)
+    offered = Rankings.from_orderings(
+        [[0, 1]], items=["x", "y", "z"], choice_sets=np.array([[True, True, False]])
+    )
+    write_survey(survey_of(offered, "test"), tmp_path / "y.csv")
+    assert (
+        read_rankings(tmp_path / "y.csv", "ranks", judge="judge", unranked="not-offered") == offered
+    )
+
+
+def test_fields_of_a_survey():
+    survey = survey_of(
+        Rankings.from_orderings([[0, 1], [1, 0]], num_items=2, counts=[2, 1]), "test"
+    )
+    assert isinstance(survey, Survey) and survey.place.tolist() == [0, 1, 2]

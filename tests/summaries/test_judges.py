@@ -1,0 +1,36 @@
+"""Who is in the groups, by what is known about the judges."""
+
+import numpy as np
+import pytest
+
+from numpyro_rankings.summaries.judges import NO_ANSWER, OTHERS, as_numbers, by_group
+
+GROUPS = np.array([0, 0, 0, 1, 1, 2])
+
+
+def test_shares_of_categories():
+    found = by_group("region", ["N", "N", "", "S", "N", "S"], GROUPS, 4)
+    assert found.headings == ["N", "S", NO_ANSWER] and not found.is_number
+    expected = [[2 / 3, 0, 1 / 3], [0.5, 0.5, 0], [0, 1, 0], [np.nan] * 3, [0.5, 2 / 6, 1 / 6]]
+    np.testing.assert_allclose(found.values, expected)
+
+
+def test_rare_categories_are_put_together():
+    found = by_group("town", [*"aabbccddeeffgh"], np.zeros(14, int), 1)
+    assert found.headings == [*"abcdef", OTHERS]
+    assert found.values[0, -1] == pytest.approx(2 / 14)
+
+
+def test_quartiles_of_numbers():
+    texts = ["20", "30,5", "40", "", "50", "60", "70", "80", "90"]
+    found = by_group("age", texts, np.array([0] * 4 + [1] * 5), 2)
+    assert found.is_number
+    np.testing.assert_allclose(found.values[0], [30.5, 25.25, 35.25])
+    np.testing.assert_allclose(found.values[1], [70, 60, 80])
+
+
+@pytest.mark.parametrize("text", ["007", "1,000", "2.500", "5E3", "x", "inf"])
+def test_texts_that_are_no_numbers(text):
+    assert as_numbers([str(k) for k in range(9)]) is not None
+    assert as_numbers([*(str(k) for k in range(9)), text]) is None
+    assert as_numbers(["1", "2", "1"]) is None  # a few codes
