@@ -16,17 +16,21 @@ import numpyro_rankings
 from numpyro_rankings import Rankings, Run, load_dataset
 from numpyro_rankings.components import GaussianMean
 from numpyro_rankings.datasets import simulate_mallows_mixture, simulate_plackett_luce_mixture
+from numpyro_rankings.distances import nearest_distances
 from numpyro_rankings.infer import (
     BetaGibbs,
     CollapsedGibbs,
+    DDCRPGibbs,
     DPPlackettLuceGibbs,
+    GammaProcessPlackettLuceGibbs,
     PlackettLuceGibbs,
     SliceGibbs,
+    exponential_decay,
 )
 
 COLLEGE, SMALL = (53757, 533, 10), (2000, 50, 10)  # rankings, items, length of the lists
 PART = 200_000  # lists simulated at a time
-CHAINS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+CHAINS = (1, 4, 16, 64, 256)
 
 
 def of_devices(num_chains):
@@ -46,6 +50,16 @@ def seconds_per_sweep(run, sweeps):
     return best
 
 
+def extend_for(run, seconds, sweep):
+    """Make sweeps for a time, in slices of about two seconds.
+
+    :param sweep: seconds of one.
+    """
+    stop = time.monotonic() + seconds
+    while time.monotonic() < stop:
+        run.extend(max(1, round(2 / sweep)))
+
+
 def bytes_of(data):
     """Bytes of the arrays of a pytree."""
     return sum(np.asarray(x).nbytes for x in jax.tree.leaves(data) if hasattr(x, "nbytes"))
@@ -62,6 +76,12 @@ def seconds_to_read(data):
     return (time.perf_counter() - start) / 10
 
 
+def bytes_of_device(run):
+    """Bytes of data and state on each device, by how their arrays are split."""
+    arrays = [x for x in jax.tree.leaves((run._loop._arrays, run._state)) if x is not None]
+    return sum(np.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize for x in arrays)
+
+
 def peak_gib():
     """Peak memory of the first device, or of the process where devices do not tell."""
     stats = jax.devices()[0].memory_stats() or {}
@@ -73,7 +93,7 @@ def peak_gib():
 
 
 def kernels(quick):
-    """Name, kernel and data of each, at the size of the paper's college data."""
+    """Name, kernel and arguments of each, at the size of the paper's college data."""
     size, items, length = SMALL if quick else COLLEGE
     key, slots = jax.random.key(0), 16 if quick else 64
     mallows = simulate_mallows_mixture(key, size, items, length, 8, 0.5).rankings
@@ -81,13 +101,22 @@ def kernels(quick):
     weights = simulate_plackett_luce_mixture(key, size, of_clusters, length).rankings
     points = np.random.default_rng(0).normal(size=(size, 10)).astype(np.float32)
     fixed = dict(alpha=1.0, phi=10.0, gamma=1.0, max_clusters=slots)
-    yield "SliceGibbs(parallel)", SliceGibbs(assignment="parallel", max_clusters=slots), mallows
-    yield "BetaGibbs", BetaGibbs(max_clusters=slots), mallows
-    yield "PlackettLuceGibbs", PlackettLuceGibbs(), weights
-    yield "DPPlackettLuceGibbs", DPPlackettLuceGibbs(**fixed), weights.of_listed_items()
+    listed = weights.of_listed_items()
+    for assignment in ("parallel", "sequential"):
+        kernel = SliceGibbs(assignment=assignment, max_clusters=slots)
+        yield f"SliceGibbs({assignment})", kernel, (mallows,)
+    yield "BetaGibbs", BetaGibbs(max_clusters=slots), (mallows,)
+    yield "PlackettLuceGibbs", PlackettLuceGibbs(), (weights,)
+    of_26 = PlackettLuceGibbs(num_components=26)
+    yield "PlackettLuceGibbs(num_components=26)", of_26, (weights,)
+    yield "GammaProcessPlackettLuceGibbs", GammaProcessPlackettLuceGibbs(), (listed,)
+    yield "DPPlackettLuceGibbs", DPPlackettLuceGibbs(**fixed), (listed,)
     family = GaussianMean(prior_scale=1.0, noise_scale=1.0)
     batches = CollapsedGibbs(family, alpha=1.0, batch_size=256, max_clusters=slots)
-    yield "CollapsedGibbs(batch_size=256)", batches, points
+    yield "CollapsedGibbs(batch_size=256)", batches, (points,)
+    points = points[:10_000]
+    near = nearest_distances(points[:, :2], 20)
+    yield "DDCRPGibbs", DDCRPGibbs(family, 1.0, exponential_decay(0.1)), (points, near)
 
 
 def speed(quick):
@@ -95,7 +124,7 @@ def speed(quick):
     print("| kernel | data, MB | read once, s | sweep, s | ratio | peak memory, GiB |")
     print("|---|---|---|---|---|---|")
     for name, kernel, data in kernels(quick):
-        run = Run(kernel, data, key=jax.random.key(1), num_chains=1)
+        run = Run(kernel, *data, key=jax.random.key(1), num_chains=1)
         sweep, once = seconds_per_sweep(run, 3), seconds_to_read(data)
         print(
             f"| `{name}` | {bytes_of(data) / 1e6:.1f} | {once:.2g} | {sweep:.3g} | "
@@ -106,29 +135,33 @@ def speed(quick):
 
 def chains(quick):
     print("\n## Chains: the bundled ballots, a Dirichlet process mixture of Mallows models\n")
-    print("| chains | devices | sweep of all, ms | of one, ms | sweeps of a chain | ESS | ESS/s |")
-    print("|---|---|---|---|---|---|---|")
+    columns = "chains", "superchains", "devices", "sweep of all, ms", "of one, ms"
+    print("|", " | ".join([*columns, "sweeps of a chain", "R-hat", "ESS", "ESS/s"]), "|")
+    print("|---|---|---|---|---|---|---|---|---|")
     rankings = load_dataset("apa1980")
-    for number in CHAINS[:3] if quick else CHAINS:
+    several = [(8, 4)] if quick else [(64, 8)]
+    for number, superchains in [(k, None) for k in CHAINS[: 3 if quick else None]] + several:
         devices = of_devices(number)
         kernel = SliceGibbs(assignment="parallel")
-        run = Run(kernel, rankings, key=jax.random.key(2), num_chains=number, devices=devices)
+        settings = dict(num_chains=number, superchains=superchains, devices=devices)
+        run = Run(kernel, rankings, key=jax.random.key(2), **settings)
         sweep = seconds_per_sweep(run, 5)
-        run.until(rhat=1 + 1e-9, ess=1, minutes=0.1 if quick else 1)  # for the time alone
+        extend_for(run, 5 if quick else 45, sweep)
         table = run.diagnostics()
-        ess = table.loc[table["note"] != "constant", ["ess_bulk", "ess_tail"]].min(axis=None)
+        table = table[table["note"] != "constant"]
+        ess = table[["ess_bulk", "ess_tail"]].min(axis=None)
         print(
-            f"| {number} | {len(devices or [0])} | {1e3 * sweep:.3g} | "
-            f"{1e3 * sweep / number:.3g} | {run.num_sweeps} | {ess:.0f} | "
-            f"{ess / run.seconds:.2f} |",
+            f"| {number} | {superchains or ''} | {len(devices or [0])} | {1e3 * sweep:.3g} | "
+            f"{1e3 * sweep / number:.3g} | {run.num_sweeps} | {table['r_hat'].max():.3f} | "
+            f"{ess:.0f} | {ess / run.seconds:.2f} |",
             flush=True,
         )
 
 
 def rankings_over_devices(size):
     print(f"\n## {size:,} lists of 10 of 533 items, split over devices, one chain\n")
-    print("| kernel | devices | first sweep, s | sweep, s |")
-    print("|---|---|---|---|")
+    print("| kernel | devices | data and state of a device, MB | first sweep, s | sweep, s |")
+    print("|---|---|---|---|---|")
     parts = [
         simulate_mallows_mixture(jax.random.key(i), min(size, PART), 533, 10, 8, 0.5).rankings
         for i in range(-(-size // PART))
@@ -150,7 +183,8 @@ def rankings_over_devices(size):
             before = run.seconds
             run.extend(2)
             print(
-                f"| `{name}` | {number} | {first:.1f} | {(run.seconds - before) / 2:.3g} |",
+                f"| `{name}` | {number} | {bytes_of_device(run) / 1e6:.3g} | {first:.1f} | "
+                f"{(run.seconds - before) / 2:.3g} |",
                 flush=True,
             )
             del run

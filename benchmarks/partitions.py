@@ -1,8 +1,9 @@
 """Benchmarks of the kernels of partitions, printed as tables.
 
-``python benchmarks/partitions.py speed|links|estimates|burnin|mixing|nips|cora|language|samplers``;
-``--quick`` is a small version of each. From ``burnin`` on they repeat the comparisons of Liang,
-Jordan & Taskar (2007) and of Blei & Frazier (2011), on the data in the folder ``--data``.
+``python benchmarks/partitions.py NAME``, where NAME is speed, million, links, estimates, burnin,
+mixing, nips, cora, language or samplers; ``--quick`` is a small version of each. From ``burnin`` on
+they repeat the comparisons of Liang, Jordan & Taskar (2007) and of Blei & Frazier (2011), on the
+data in the folder ``--data``.
 """
 
 import argparse
@@ -31,7 +32,13 @@ from numpyro_rankings import (
     medoid_partition,
     point_estimate,
 )
-from numpyro_rankings.components import DirichletMultinomial, Family, GaussianMean, SparseCounts
+from numpyro_rankings.components import (
+    DirichletMultinomial,
+    Family,
+    GaussianMean,
+    NormalInverseWishart,
+    SparseCounts,
+)
 from numpyro_rankings.components.points import as_points
 from numpyro_rankings.distances import SparseDistances, nearest_distances
 from numpyro_rankings.distributions import DistanceDependentCRP, links_to_partition
@@ -41,6 +48,7 @@ from numpyro_rankings.infer import (
     DDCRPGibbs,
     PermutationGibbs,
     SplitMerge,
+    SubclusterGibbs,
     exponential_decay,
     identity_decay,
     logistic_decay,
@@ -149,6 +157,31 @@ def speed(args):
         taken, state = seconds_a_sweep(kernel, (points,), start, sweeps=3)
         print(f"{size}: {taken:.3f}", end="; ", flush=True)
     print()
+
+
+def million(args):
+    """Seconds a sweep of a million points in the plane: sub-clusters, and batches, by N and K."""
+    scale = 100 if args.quick else 1
+    family = NormalInverseWishart([0.0, 0.0], 0.1, 4.0, np.eye(2))
+
+    def row(kernel, size, clusters, sweeps):
+        points, labels = clusters_of_points(size, clusters, 2, np.sqrt(15.0), args.seed)
+        start = {"assignments": jnp.asarray(labels, jnp.int32)}
+        taken, state = seconds_a_sweep(kernel, (points,), start, sweeps=sweeps)
+        found, log_joint = int(state.z["num_clusters"]), float(state.z["log_joint"])
+        print(
+            f"{type(kernel).__name__}, N = {size}, {clusters} clusters: {taken:.3f}, "
+            f"{found} at the end, log joint {log_joint:.0f}",
+            flush=True,
+        )
+
+    print("points in the plane, means N(0, 15 I), noise I, from the true clusters: seconds a sweep")
+    kernel = SubclusterGibbs(family, 1.0, max_clusters=128)
+    for times in (1, 2, 4):
+        row(kernel, times * 1_000_000 // scale, 6, args.sweeps)
+    for clusters in (4, 16, 64):
+        row(kernel, 1_000_000 // scale, clusters, args.sweeps)
+    row(CollapsedGibbs(family, 1.0, batch_size=4096 // scale), 1_000_000 // scale, 6, 2)
 
 
 def estimates(args):
@@ -607,15 +640,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     of_papers = (burnin, mixing, nips, cora, language, samplers)
-    for function in (speed, links, estimates, *of_papers):
+    for function in (speed, million, links, estimates, *of_papers):
         one = commands.add_parser(function.__name__, help=function.__doc__.split("\n")[0])
         one.add_argument("--quick", action="store_true", help="a small version")
         one.set_defaults(run=function)
-        if function not in (speed, estimates):
+        if function not in (speed, million, estimates):
             is_needed = function in of_papers and function is not burnin
             one.add_argument("--data", required=is_needed, help="the folder of the data sets")
     options = {name: one.add_argument for name, one in commands.choices.items()}
     options["speed"]("--draws", type=int, default=10, help="of NumPyro")
+    options["million"]("--sweeps", type=int, default=10)
+    options["million"]("--seed", type=int, default=0)
     options["burnin"]("data_set", choices=["synthetic", "mnist", "ap"])
     options["burnin"]("--size", type=int, default=10_000)
     options["burnin"]("--dimension", type=int, default=40)
