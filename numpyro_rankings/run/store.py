@@ -12,6 +12,7 @@ leaves what was there before its last chunk.
 The arrays have checksums, and nothing in the store is a pickle.
 """
 
+import asyncio
 import contextlib
 import json
 import math
@@ -74,9 +75,11 @@ class Store:
                 is_ours = True
                 for rest in path.iterdir():  # of a process that was killed when it began
                     shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
-                root = zarr.create_group(str(path), attributes={"format": _FORMAT, "run": about})
-                for name in (SITES, STATS, _STATES):
-                    root.create_group(name)
+                attributes = {"format": _FORMAT, "run": about}
+                with _whole_writes():
+                    root = zarr.create_group(str(path), attributes=attributes)
+                    for name in (SITES, STATS, _STATES):
+                        root.create_group(name)
             except BaseException:
                 if is_ours:
                     shutil.rmtree(path, ignore_errors=True)
@@ -172,7 +175,8 @@ class Store:
 
         if self._is_closed:  # another run may have the store by now
             raise StoreError(f"this run of {self.path} was closed: Run.resume goes on with it")
-        with _errors(self.path), zarr.config.set({"array.write_empty_chunks": True}):
+        config = zarr.config.set({"array.write_empty_chunks": True})
+        with _errors(self.path), _whole_writes(), config:
             stop = self._num_draws
             for group, arrays in draws.items():
                 for name, values in arrays.items():
@@ -378,6 +382,27 @@ def _lock_of(path: Path) -> Iterator[None]:
 def _unlock(lock: int | None) -> None:
     if lock is not None:
         os.close(lock)
+
+
+@contextlib.contextmanager
+def _whole_writes() -> Iterator[None]:
+    """After an error, wait for the files that Zarr's threads are still writing.
+
+    Zarr raises the first error at once. What it goes on to write would come back after the folder
+    is removed, or replace what is written next.
+    """
+    try:
+        yield
+    except BaseException:
+        from zarr.core.sync import sync
+
+        sync(_wait_for_others())
+        raise
+
+
+async def _wait_for_others() -> None:
+    while others := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(others)
 
 
 @contextlib.contextmanager

@@ -71,14 +71,18 @@ class _Killed(BaseException):
     """What nothing catches."""
 
 
-def _fail_at(monkeypatch, number, error):
-    """Let Zarr's write number ``number`` fail, having written the half of its file beside it."""
+def _fail_at(monkeypatch, number, error, late=0.0):
+    """Let Zarr's write number ``number`` fail, having written the half of its file beside it.
+
+    :param late: seconds after which the writes after it, of Zarr's other threads, fail.
+    """
     put, count = zarr.storage._local._put, 0
 
     def failing(path, value, **options):
         nonlocal count
         count += 1
         if count >= number:
+            time.sleep(late if count > number else 0.0)
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             half = value.to_bytes()[: len(value) // 2]
             Path(path).with_suffix(".0.partial").write_bytes(half)
@@ -240,12 +244,18 @@ def test_what_began_and_never_stored_is_begun_again(tmp_path, monkeypatch):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("number", [2, 12])
+@pytest.mark.parametrize("number", range(2, 17, 2))
 def test_a_run_that_cannot_begin_leaves_nothing(tmp_path, monkeypatch, number):
-    _fail_at(monkeypatch, number, OSError(errno.ENOSPC, "No space left on device"))
-    with pytest.raises(StoreError, match="No space left"):
-        new_run(tmp_path / "a.run")
-    assert not any(tmp_path.iterdir())
+    """Not even what Zarr's other threads write after the error."""
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with monkeypatch.context() as patch:
+        _fail_at(patch, number, full, late=0.2)
+        with pytest.raises(StoreError, match="No space left"):
+            new_run(tmp_path / "a.run")
+        assert not any(tmp_path.iterdir())
+        time.sleep(0.3)  # in which they would, if nobody waited for them
+        assert not any(tmp_path.iterdir())
+    new_run(tmp_path / "a.run").close()
 
 
 def test_other_folders_are_left_alone(tmp_path):

@@ -4,6 +4,6 @@ import re
 import tomllib
 from pathlib import Path
 
-project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
+project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
 for requirement in project["dependencies"]:
     print(re.sub(r">=", "==", requirement))
