@@ -3,6 +3,7 @@
 import os
 import tempfile
 import zlib
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import jax
@@ -23,6 +24,26 @@ jax.config.update("jax_num_cpu_devices", 4)
 
 def pytest_addoption(parser):
     parser.addoption("--part", metavar="K/N", help="of the tests the Kth of N parts, such as 1/3")
+    parser.addoption("--seconds-of-files", action="store_true", help="how long each file took")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print one line for each file, the longest first."""
+    if not terminalreporter.config.getoption("--seconds-of-files"):
+        return
+    seconds, outcomes = Counter(), defaultdict(Counter)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if not isinstance(report, pytest.TestReport):
+                continue
+            file = report.nodeid.partition("::")[0]
+            seconds[file] += report.duration
+            if report.when == "call" or report.outcome != "passed":
+                outcomes[file][report.outcome] += 1
+    terminalreporter.section("seconds of each file")
+    for file, length in seconds.most_common():
+        found = ", ".join(f"{count} {outcome}" for outcome, count in outcomes[file].items())
+        terminalreporter.line(f"{length:8.1f} s  {file}: {found}")
 
 
 def pytest_collection_modifyitems(config, items):
