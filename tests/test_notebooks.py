@@ -78,6 +78,10 @@ def test_outputs_are_saved_and_free_of_errors(name):
     for output in outputs:
         assert output["output_type"] != "error"
         assert output.get("name") != "stderr", "".join(output["text"])
+        data = output.get("data", {})
+        shown = "".join([*output.get("text", []), *data.get("text/plain", [])])
+        # printed by the code of a cell, or by a program that it has started
+        assert not re.search(r"Traceback \(most recent|\w(Error|Warning): ", shown), shown
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,0 +1,174 @@
+"""What users install: the source distribution and the wheel, built from this folder.
+
+The build writes to a temporary folder only, and needs neither a network nor git.
+"""
+
+import email
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from numpyro_rankings._version import __version__
+
+ROOT = Path(__file__).parent.parent
+NAME = f"numpyro_rankings-{__version__}"
+
+
+def run(*command, **settings):
+    """The output of a command, which has to succeed."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        timeout=300,
+        **settings,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def run_module(*arguments, **settings):
+    return run(sys.executable, "-m", *arguments, **settings)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Folder with the source distribution, and the wheel made from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    run_module("build", "--no-isolation", "--outdir", folder, ROOT)
+    assert {path.name for path in folder.iterdir()} == {
+        f"{NAME}.tar.gz",
+        f"{NAME}-py3-none-any.whl",
+    }
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built):
+    return built / f"{NAME}-py3-none-any.whl"
+
+
+@pytest.fixture(scope="module")
+def in_wheel(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+@pytest.fixture(scope="module")
+def in_sdist(built):
+    with tarfile.open(built / f"{NAME}.tar.gz") as archive:
+        names = [member.name for member in archive.getmembers() if member.isfile()]
+    assert all(name.startswith(f"{NAME}/") for name in names)
+    return {name.removeprefix(f"{NAME}/") for name in names}
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        return email.message_from_string(archive.read(f"{NAME}.dist-info/METADATA").decode("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """A folder that holds the wheel and nothing else, and an environment that looks there first."""
+    folder = tmp_path_factory.mktemp("installed")
+    options = ["--isolated", "--no-deps", "--no-index", "--no-compile", "--quiet"]
+    run_module("pip", "install", *options, "--target", folder, wheel)
+    return folder, {**os.environ, "PYTHONPATH": str(folder), "PYTHONUTF8": "1"}
+
+
+def modules_in(folder):
+    """The Python files below a folder of this tree, named from its root."""
+    return {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.py")}
+
+
+def test_wheel_holds_the_package_and_nothing_else(in_wheel, in_sdist):
+    assert modules_in("numpyro_rankings") <= in_wheel
+    assert {
+        "numpyro_rankings/py.typed",
+        "numpyro_rankings/data/apa1980.csv",
+        "numpyro_rankings/report/style.css",
+        f"{NAME}.dist-info/licenses/LICENSE",
+        f"{NAME}.dist-info/entry_points.txt",
+    } <= in_wheel
+    # no tests, and no files of another origin
+    package = {name for name in in_wheel if name.startswith("numpyro_rankings/")}
+    assert all(name.startswith(f"{NAME}.dist-info/") for name in in_wheel - package)
+    assert package == {name for name in in_sdist if name.startswith("numpyro_rankings/")}
+
+
+def test_source_distribution_holds_what_the_tests_need(in_sdist):
+    assert modules_in("tests") | modules_in("benchmarks") <= in_sdist
+    assert {
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "LICENSE",
+        "README.md",
+        "docs/command_line.rst",
+        "notebooks/first_analysis.ipynb",
+        "pyproject.toml",
+    } <= in_sdist
+    # of any virtual environment or cache that is in the tree
+    folders = {name.split("/")[0] for name in in_sdist if "/" in name}
+    assert folders == {"benchmarks", "docs", "notebooks", "numpyro_rankings", "tests"}
+    assert not any("__pycache__" in name or name.endswith(".pyc") for name in in_sdist)
+
+
+def test_metadata(metadata):
+    assert metadata["Name"] == "numpyro-rankings"
+    assert metadata["Version"] == __version__
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["License-File"] == "LICENSE"
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata.get_payload() == (ROOT / "README.md").read_text(encoding="utf-8")
+    assert {"dev", "docs", "notebooks", "tables", "test"} <= set(metadata.get_all("Provides-Extra"))
+
+
+def test_an_index_would_accept_both(built):
+    run_module("twine", "check", "--strict", *sorted(built.iterdir()))
+
+
+def test_installed_package_works(installed, tmp_path):
+    folder, environment = installed
+    code = """
+import numpyro_rankings
+from importlib.metadata import version
+from numpyro_rankings.datasets import list_datasets, load_dataset
+print(numpyro_rankings.__file__)
+print(numpyro_rankings.__version__, version("numpyro-rankings"))
+print([len(load_dataset(name)) for name in list_datasets()])
+"""
+    shown = run(sys.executable, "-c", code, cwd=tmp_path, env=environment).splitlines()
+    assert Path(shown[0]).is_relative_to(folder)
+    assert shown[1:] == [f"{__version__} {__version__}", "[15449]"]
+
+
+def test_installed_command_works(installed, tmp_path):
+    folder, environment = installed
+    program = shutil.which("numpyro-rankings", path=folder / "bin")
+    assert program
+    shown = run(program, "--version", cwd=tmp_path, env=environment)
+    assert shown == f"numpyro-rankings {__version__}\n"
+    assert "numpyro-rankings fit ballots.soi" in run(
+        program, "fit", "--help", cwd=tmp_path, env=environment
+    )
+    assert "15,449" in run(program, "describe", cwd=tmp_path, env=environment)
+
+
+def test_the_newest_version_of_the_changelog_is_this_one():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    version, day = next(one for one in headings if one != "Unreleased").split(" - ")
+    assert version == __version__
+    date.fromisoformat(day)
