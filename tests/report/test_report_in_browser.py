@@ -20,7 +20,10 @@ from numpyro_rankings.report import answers, page
 from numpyro_rankings.report import figures as report_figures
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
+pytestmark = [
+    pytest.mark.slow,  # .ci/slow installs Chromium, which no registry of Python packages has
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
+]
 
 WIDTHS = [1280, 400]
 TEXT_OF_FIGURES = 10  # points, 96 / 72 px where a figure is not scaled
