@@ -100,6 +100,7 @@ def test_a_pipe_without_a_reader(arguments):
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "numpyro_rankings", *arguments]
-    done = subprocess.run(command, stdout=write, stderr=write)
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
+    done = subprocess.run(command, stdout=write, stderr=write, env=buffered)
     os.close(write)
     assert done.returncode == (0 if arguments == ["--help"] else 2)
