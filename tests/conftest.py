@@ -1,6 +1,7 @@
 """Shared settings: a persistent compilation cache, for compilation is most of a test's time."""
 
 import os
+import signal
 import tempfile
 import zlib
 from collections import Counter, defaultdict
@@ -82,6 +83,20 @@ def pytest_runtest_protocol(item, nextitem):
         jax.config.update("jax_disable_most_optimizations", is_off)
         item.config.stash[_IS_OFF] = is_off
     return (yield)
+
+
+@pytest.fixture
+def usual_signals():
+    """Signals, also of new processes, as a terminal has them, though pytest was started without.
+
+    A background job of a script ignores Ctrl-C, and ``nohup`` hang-ups.
+    """
+    usual = {signal.SIGINT: signal.default_int_handler}
+    usual |= {signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True)

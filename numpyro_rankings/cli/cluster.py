@@ -91,7 +91,8 @@ examples:
   numpyro-rankings cluster sites.csv --family gaussian --distances km.csv \\
       --decay "window:gamma(2,1)"
 
-Exit status: 0 if the results were written, 2 after an error, 130 if interrupted.
+Exit status: 0 if the results were written, 2 after an error, 130 after Ctrl-C, 143 after SIGTERM,
+129 after a hang-up.
 """
 
 

@@ -48,7 +48,8 @@ the columns of the table:
                  order, differ from what the model replicates; about 10% by chance
   time           seconds, compilation included
 
-Exit status: 0 if the results were written, 2 after an error, 130 if interrupted.
+Exit status: 0 if the results were written, 2 after an error, 130 after Ctrl-C, 143 after SIGTERM,
+129 after a hang-up.
 """
 
 

@@ -123,7 +123,8 @@ examples:
   numpyro-rankings fit lists.csv --model dp-plackett-luce --alpha flat
 
 {OWN_FORMAT}
-Exit status: 0 if the results were written, 2 after an error, 130 if interrupted.
+Exit status: 0 if the results were written, 2 after an error, 130 after Ctrl-C, 143 after SIGTERM,
+129 after a hang-up.
 """
 
 

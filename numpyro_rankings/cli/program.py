@@ -10,6 +10,8 @@ from typing import Any
 
 from numpyro_rankings.cli import check, cluster, compare, describe, fit
 from numpyro_rankings.cli.arguments import PROGRAM, Parser, UserError
+from numpyro_rankings.cli.streams import outlived_streams
+from numpyro_rankings.interrupts import ended_by_signals, exit_status
 
 _DESCRIPTION = """\
 Find groups in rankings, points or documents with Bayesian mixture models.
@@ -27,14 +29,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     :param argv: the arguments; by default those of the process.
-    :return: the exit status: 0 for success, 1 if a check fails, 2 after a user's error, 130 if
-        interrupted.
+    :return: the exit status: 0 for success, 1 if a check fails, 2 after a user's error, and if
+        interrupted 128 and the number of the signal: 130 after Ctrl-C, 143 after SIGTERM, 129 after
+        SIGHUP.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # XLA's remarks on slow compilation
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # the console may have no Greek letters
             stream.reconfigure(errors="replace")
+    with outlived_streams(), ended_by_signals():
+        return _do(argv)
+
+
+def _do(argv: list[str]) -> int:
     try:
         args, unknown = make_parser().parse_known_args(argv)
         if args.command is None and not unknown:
@@ -52,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as interrupt:
         what = str(interrupt) or "interrupted, nothing was written"
         print(f"\n{PROGRAM}: {what}", file=sys.stderr)
-        return 130
+        return exit_status(interrupt)
     except SystemExit as end:  # --help and --version
         return int(end.code or 0)
     return status or 0

@@ -21,6 +21,7 @@ from numpyro_rankings.cli.arguments import (
     fill_in_length,
     note,
 )
+from numpyro_rankings.interrupts import exit_status
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
@@ -170,7 +171,8 @@ class Sampled(NamedTuple):
     """The draws of a command.
 
     - **mcmc** - the draws that are summarised, as an :class:`numpyro.infer.MCMC` after its run.
-    - **ended** - why the run ended: its draws suffice, its time or its length was over, or Ctrl-C.
+    - **ended** - why the run ended: its draws suffice, its time or its length was over, or Ctrl-C
+      or another signal came.
     - **num_sweeps** - of each chain.
     """
 
@@ -291,6 +293,7 @@ class Kept:
         self._args, self._command = args, command
         self.run: Run | None = None
         self.minutes: float | None = None  # to go on with, if those of the command were too few
+        self.status = 0  # of the command, if there are draws enough for its results
 
     def __enter__(self) -> "Kept":
         return self
@@ -312,9 +315,7 @@ class Kept:
         if isinstance(error, UserError):
             raise UserError(f"{error}\n{PROGRAM}: {kept}. {self._how_to_go_on()}") from None
         if isinstance(error, KeyboardInterrupt):
-            raise KeyboardInterrupt(
-                f"interrupted, no results were written; {kept}. {self._how_to_go_on()}"
-            ) from None
+            error.args = (f"interrupted, no results were written; {kept}. {self._how_to_go_on()}",)
 
     def end(self, sampled: Sampled) -> int:
         """Say how the run ended, remove its store if that is all, and return the exit status."""
@@ -329,7 +330,7 @@ class Kept:
             f"{self._how_to_go_on()}",
             file=sys.stderr,
         )
-        return 130 if sampled.ended == "interrupted" else 0
+        return self.status
 
     def _how_to_go_on(self) -> str:
         return f"To go on:\n  {_resumed(self._command, self._args.out, self.minutes)}"
@@ -433,9 +434,10 @@ def _advance(
             return "length"
         left = max(args.minutes - progress.minutes(), _LEAST_MINUTES)
         is_good = run.until(args.rhat, args.ess * _MARGIN, left, after_chunk=after_chunk)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         if run.num_draws - run.first_draw < _LEAST_DRAWS:
             raise
+        kept.status = exit_status(interrupt)
         return "interrupted"
     if run.num_draws - run.first_draw < _LEAST_DRAWS:
         kept.minutes = max(2 * args.minutes, 1.0)

@@ -18,6 +18,7 @@ from numpyro.util import nested_attrgetter
 from numpyro_rankings.diagnostics import Verdict
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.not_finite import check_not_stopped
+from numpyro_rankings.interrupts import postponed_interrupts
 from numpyro_rankings.run.convert import (
     SITES,
     STATS,
@@ -28,7 +29,6 @@ from numpyro_rankings.run.convert import (
     as_state,
 )
 from numpyro_rankings.run.description import check_same, describe
-from numpyro_rankings.run.interrupts import postponed_interrupts
 from numpyro_rankings.run.loop import Chunk, SweepLoop
 from numpyro_rankings.run.memory import Memory
 from numpyro_rankings.run.monitor import Monitor, Quantities

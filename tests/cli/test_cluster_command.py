@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import os
+import signal
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -466,13 +467,16 @@ def test_two_points_of_one_name_have_numbers(small, capsys):
     _expect_error(capsys, [*GAUSSIAN, "--graph", "graph.txt"], fragments)
 
 
-def test_an_interruption_writes_nothing(small, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_an_interruption_writes_nothing(small, usual_signals, capsys, monkeypatch, number, status):
     def interrupt(*_, **__):
-        raise KeyboardInterrupt
+        signal.raise_signal(number)
 
     before = sorted(os.listdir())
     monkeypatch.setattr("numpyro_rankings.run.Run.extend", interrupt)
-    assert _run(*GAUSSIAN, *QUICK_CLUSTER) == 130
+    assert _run(*GAUSSIAN, *QUICK_CLUSTER) == status
     assert capsys.readouterr().err.strip() == "numpyro-rankings: interrupted, nothing was written"
     assert sorted(os.listdir()) == before
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,7 +24,10 @@ from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.arguments import HopelessError
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.infer.not_finite import NotFiniteError
+from numpyro_rankings.run import Run
 from numpyro_rankings.run.store import Store
+
+pytestmark = pytest.mark.usefixtures("usual_signals")
 
 MODEL = ["fit", "small.soi", "--model", "plackett-luce"]
 FIXED = ["--warmup", "8", "--draws", "60", "--chains", "2"]
@@ -54,15 +58,16 @@ def stored_draws():
         store.close()
 
 
-def interrupting_after(chunks, monkeypatch):
-    """Press Ctrl-C in the given chunk."""
-    count = 0
+def interrupting_after(chunks, monkeypatch, number=signal.SIGINT):
+    """Press Ctrl-C in the given chunk, or send another signal."""
+    count, original = 0, Progress.show
 
     def show(self, run):
         nonlocal count
         count += 1
+        original(self, run)
         if count == chunks:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
 
     monkeypatch.setattr(Progress, "show", show)
 
@@ -161,6 +166,93 @@ def test_ctrl_c_writes_what_there_is_and_resume_goes_on(capsys, monkeypatch):
     assert sorted(os.listdir()) == ["alone", "out", "small.soi"]
 
 
+# the exit status of the commands, and how they say that they stop
+SIGNALS = {
+    "Ctrl-C": (signal.SIGINT, 130, "Ctrl-C: stopping after this chunk; Ctrl-C again stops at once"),
+    "SIGTERM": (signal.SIGTERM, 143, "terminated: stopping after this chunk\n"),
+    "SIGHUP": (signal.SIGHUP, 129, "hung up: stopping after this chunk\n"),
+}
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_other_signals_end_a_run_like_ctrl_c(name, capfd, monkeypatch):
+    number, status, words = SIGNALS[name]
+    fixed = ["--warmup", "8", "--draws", "400", "--chains", "2"]
+    with monkeypatch.context() as patch:
+        interrupting_after(5, patch, number)
+        assert run(*MODEL, *fixed, "--out", "out") == status
+    message = capfd.readouterr().err
+    assert words in message
+    assert re.search(r"interrupted, after \d+ sweeps of each chain\. To go on:", message)
+    assert signal.getsignal(number) is signal.SIG_DFL
+    part = draws_of("out")
+    assert 4 <= part.shape[1] < 400
+    np.testing.assert_array_equal(part, stored_draws())
+    command = message.strip().splitlines()[-1].split()
+    assert run(*command[1:]) == 0
+    np.testing.assert_array_equal(draws_of("out")[:, : part.shape[1]], part)
+    assert sorted(os.listdir()) == ["out", "small.soi"]
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+def test_signals_that_are_ignored_stay_so(name, alone, capfd, monkeypatch):
+    number, _, words = SIGNALS[name]
+    signal.signal(number, signal.SIG_IGN)
+    monkeypatch.setattr(Progress, "show", lambda *_: signal.raise_signal(number))
+    assert run(*MODEL, *FIXED, "--out", "out") == 0
+    assert words not in capfd.readouterr().err
+    assert signal.getsignal(number) is signal.SIG_IGN
+    np.testing.assert_array_equal(draws_of("out"), alone)
+
+
+def test_a_signal_that_comes_twice_does_not_disturb_the_end(capsys, monkeypatch):
+    """As ``timeout`` sends it."""
+
+    def terminate(*_):
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(fit, "_summarise", terminate)
+    monkeypatch.setattr(Run, "close", after(terminate, Run.close))
+    assert run(*MODEL, *FIXED, "--out", "out") == 143
+    assert "out.run keeps 68 sweeps of each chain. To go on" in capsys.readouterr().err
+    assert stored_draws().shape[1] == 60
+
+
+class Gone:
+    """A terminal that hung up while the chains ran."""
+
+    def __init__(self, stream, error):
+        self.stream, self.error = stream, error
+
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
+
+    def write(self, text):
+        if os.path.exists("out.run"):
+            raise self.error
+        return self.stream.write(text)
+
+
+@pytest.mark.parametrize("name", ["goes on", "SIGHUP"])
+def test_a_run_outlives_its_terminal(name, monkeypatch):
+    gone = OSError(errno.EIO, "Input/output error")
+    monkeypatch.setattr("numpyro_rankings.cli.progress._SECONDS_BETWEEN_LINES", 0.0)
+    if name == "SIGHUP":
+        interrupting_after(5, monkeypatch, signal.SIGHUP)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", Gone(sys.stderr, gone))
+        patch.setattr(sys, "stdout", Gone(sys.stdout, gone))
+        assert run(*MODEL, *FIXED, "--out", "out") == (129 if name == "SIGHUP" else 0)
+    assert 4 <= draws_of("out").shape[1] <= 60
+    assert os.path.exists("out.run") == (name == "SIGHUP")
+
+
+def test_other_errors_of_the_screen_are_not_hidden(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Gone(sys.stdout, FULL))
+    with pytest.raises(OSError, match="No space left"):
+        run(*MODEL, *FIXED, "--out", "out")
+
+
 def failing(error, number=1):
     """A function that raises an error when it is called for the given time."""
     count = 0
@@ -199,9 +291,19 @@ FAILURES = {
         failing(KeyboardInterrupt()),
         "interrupted, no results were written",
     ),
+    "SIGTERM while summarising": (
+        (fit, "_summarise"),
+        lambda *_: signal.raise_signal(signal.SIGTERM),
+        "interrupted, no results were written",
+    ),
     "Ctrl-C in the warm-up": (
         (Progress, "show"),
         lambda *_: signal.raise_signal(signal.SIGINT),
+        "interrupted, no results were written; out.run keeps 1 sweep of each chain",
+    ),
+    "SIGHUP in the warm-up": (
+        (Progress, "show"),
+        lambda *_: signal.raise_signal(signal.SIGHUP),
         "interrupted, no results were written; out.run keeps 1 sweep of each chain",
     ),
 }
@@ -223,7 +325,8 @@ def test_what_is_drawn_outlives_errors(name, alone, capsys, monkeypatch):
     (place, attribute), fail, words = FAILURES[name]
     with monkeypatch.context() as patch:
         patch.setattr(place, attribute, after(fail, getattr(place, attribute)))
-        assert run(*MODEL, *FIXED, "--out", "out") == (130 if "Ctrl-C" in name else 2)
+        status = SIGNALS[name.split()[0]][1] if name.split()[0] in SIGNALS else 2
+        assert run(*MODEL, *FIXED, "--out", "out") == status
     message = capsys.readouterr().err
     assert words in message
     command = message.strip().splitlines()[-1].split()
@@ -356,18 +459,25 @@ def test_bad_options(capsys, options, fragment):
     assert sorted(os.listdir()) == ["small.soi"]
 
 
-@pytest.mark.slow
-def test_a_killed_command_is_resumed(small):
-    """Killed between two sweeps, or while it stores them."""
-    command = [sys.executable, "-m", "numpyro_rankings", *MODEL, "--chains", "2"]
-    command += ["--warmup", "100", "--draws", "60000", "--thin", "60"]
-    subprocess.run([*command, "--out", "alone"], check=True, capture_output=True)
-    process = subprocess.Popen([*command, "--out", "out"], stderr=subprocess.DEVNULL)
-    root, draws = small / "out.run" / "zarr.json", 0
-    while draws < 60:
+def wait_for_draws(process, number):
+    root, draws = Path("out.run/zarr.json"), 0
+    while draws < number:
         assert process.poll() is None
         found = re.findall(r'"num_draws": (\d+)', root.read_text() if root.exists() else "")
         draws = max(map(int, found), default=0)
+
+
+LONG = [sys.executable, "-m", "numpyro_rankings", *MODEL, "--chains", "2"]
+LONG += ["--warmup", "100", "--draws", "60000", "--thin", "60"]
+
+
+@pytest.mark.slow
+def test_a_killed_command_is_resumed():
+    """Killed between two sweeps, or while it stores them."""
+    command = LONG
+    subprocess.run([*command, "--out", "alone"], check=True, capture_output=True)
+    process = subprocess.Popen([*command, "--out", "out"], stderr=subprocess.DEVNULL)
+    wait_for_draws(process, 60)
     process.kill()
     assert process.wait() == -signal.SIGKILL
     assert 60 <= stored_draws().shape[1] < 1000
@@ -377,6 +487,28 @@ def test_a_killed_command_is_resumed(small):
     assert "note" not in shown.stderr
     np.testing.assert_array_equal(draws_of("out"), draws_of("alone"))
     assert draws_of("out").shape[1] == 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "is_ignored"), [("SIGTERM", False), ("SIGHUP", False), ("SIGHUP", True)]
+)
+def test_signals_to_a_process(name, is_ignored):
+    """Its terminal has gone, and writing to it is an error, before the signal comes."""
+    number, status, _ = SIGNALS[name]
+    if is_ignored:
+        signal.signal(number, signal.SIG_IGN)  # the new process inherits this, as from nohup
+    leader, follower = pty.openpty()
+    process = subprocess.Popen([*LONG, "--out", "out"], stdout=follower, stderr=follower)
+    os.close(follower)
+    wait_for_draws(process, 60)
+    os.close(leader)
+    process.send_signal(number)
+    assert process.wait() == (0 if is_ignored else status)
+    draws = draws_of("out").shape[1]
+    assert draws == 1000 if is_ignored else 60 <= draws < 1000
+    if not is_ignored:
+        np.testing.assert_array_equal(draws_of("out"), stored_draws())
 
 
 def on_terminal(command):

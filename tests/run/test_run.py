@@ -27,6 +27,8 @@ from numpyro_rankings.run.convert import SITES, STATS
 from numpyro_rankings.run.loop import SweepLoop, _Compiling
 from numpyro_rankings.run.monitor import Monitor
 
+pytestmark = pytest.mark.usefixtures("usual_signals")
+
 DATA = jnp.array([0.3, -1.0, 2.0])
 FULL = Rankings.from_orderings([[0, 1, 2], [2, 1, 0], [1, 0, 2], [2, 0, 1]], num_items=3)
 LISTS = Rankings.from_orderings([[0, 1, 2], [2, 1, -1], [1, 0, 2], [2, 0, -1]], num_items=4)
@@ -151,6 +153,24 @@ def test_a_second_ctrl_c_does_not_wait():
 
     with pytest.raises(KeyboardInterrupt):
         toy_run().extend(60, after_chunk=twice)
+
+
+def test_signals_of_the_user_are_left_alone(alone):
+    """Those that are ignored, those with a handler, and those that end a process."""
+    own = []
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, _: own.append(number))
+
+    def raise_both(_):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+
+    run = toy_run()
+    run.extend(60, after_chunk=raise_both)
+    assert_same(run.get_samples(group_by_chain=True), alone)
+    assert set(own) == {signal.SIGTERM}
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 # ---------------------------------------------------------------------------------------------

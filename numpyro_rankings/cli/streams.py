@@ -1,0 +1,54 @@
+"""The screen of a command, which may go away before the command ends."""
+
+import contextlib
+import errno
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+# of a terminal that hung up, and of a pipe whose reader has ended
+_GONE = (errno.EIO, errno.EPIPE)
+
+
+class _Outlived:
+    """A stream that drops what nobody can read any more, instead of an error."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with self._dropped():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._dropped():
+            self._stream.flush()
+
+    @contextlib.contextmanager
+    def _dropped(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in _GONE:
+                raise
+            # what is buffered would fail again when Python ends, whose exit status were then 120
+            with contextlib.suppress(OSError):  # there may be no file
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, self._stream.fileno())
+                os.close(nowhere)
+
+
+@contextlib.contextmanager
+def outlived_streams() -> Iterator[None]:
+    """Go on when the terminal hangs up, or the reader of a pipe ends: a run is worth more."""
+    out: Any = _Outlived(sys.stdout)
+    err: Any = _Outlived(sys.stderr)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        yield
+        out.flush()  # not only when Python ends
+        err.flush()

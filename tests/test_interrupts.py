@@ -1,0 +1,106 @@
+"""Signals: held back in chunks, raised elsewhere, and as they were afterwards."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from numpyro_rankings.cli import main
+from numpyro_rankings.cli.streams import outlived_streams
+from numpyro_rankings.interrupts import (
+    SignalInterrupt,
+    end_by_signal,
+    ended_by_signals,
+    exit_status,
+    postponed_interrupts,
+)
+
+pytestmark = pytest.mark.usefixtures("usual_signals")
+
+OTHERS = {signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+
+@pytest.mark.parametrize("number", OTHERS)
+def test_they_are_held_back(number, capfd):
+    """Also when they come twice, as timeout and shells send them."""
+    with ended_by_signals():
+        is_after = False
+        with pytest.raises(SignalInterrupt) as raised, postponed_interrupts() as check:
+            check()
+            signal.raise_signal(number)
+            signal.raise_signal(number)
+            is_after = True
+            check()
+        assert is_after and exit_status(raised.value) == OTHERS[number]
+        assert signal.getsignal(number) is end_by_signal
+    assert signal.getsignal(number) is signal.SIG_DFL
+    assert capfd.readouterr().err.count("stopping after this chunk") == 1
+
+
+@pytest.mark.parametrize("number", OTHERS)
+def test_elsewhere_they_are_raised_once(number):
+    with ended_by_signals():
+        with pytest.raises(SignalInterrupt):
+            signal.raise_signal(number)
+        signal.raise_signal(number)
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("number", OTHERS)
+def test_ctrl_c_after_them_does_not_wait(number):
+    with ended_by_signals(), pytest.raises(KeyboardInterrupt) as raised:
+        with postponed_interrupts():
+            signal.raise_signal(number)
+            signal.raise_signal(signal.SIGINT)
+            pytest.fail("it waited")
+    assert exit_status(raised.value) == 130
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, *OTHERS])
+def test_one_after_the_last_chunk_is_not_lost(number):
+    with ended_by_signals(), pytest.raises(KeyboardInterrupt):
+        with postponed_interrupts() as check:
+            check()
+            signal.raise_signal(number)
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None])
+def test_other_dispositions_stay(handler):
+    for number in (signal.SIGINT, *OTHERS):
+        signal.signal(number, handler)
+    with ended_by_signals(), postponed_interrupts() as check:
+        for number in (signal.SIGINT, *OTHERS):
+            assert signal.getsignal(number) is handler
+            signal.raise_signal(number)
+        check()
+
+
+def test_other_threads_have_no_handlers(capsys):
+    statuses = []
+    thread = threading.Thread(target=lambda: statuses.append(main(["--version"])))
+    thread.start()
+    thread.join()
+    assert statuses == [0]
+
+
+def test_streams_are_as_before():
+    before = sys.stdout, sys.stderr
+    with outlived_streams():
+        assert sys.stdout is not before[0]
+        assert sys.stderr.isatty() == before[1].isatty()
+    assert (sys.stdout, sys.stderr) == before
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["fit", "none.soi", "--alpha", "x"]])
+def test_a_pipe_without_a_reader(arguments):
+    """Python itself would complain, and end with status 120."""
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "numpyro_rankings", *arguments]
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
+    done = subprocess.run(command, stdout=write, stderr=write, env=buffered)
+    os.close(write)
+    assert done.returncode == (0 if arguments == ["--help"] else 2)
