@@ -63,6 +63,28 @@ def pytest_runtest_protocol(item, nextitem):
     return (yield)
 
 
+class Clock:
+    """Stands still, but where a test steps it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def step(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+@pytest.fixture(scope="session", autouse=True)
+def clock():
+    """Runs and commands do the same on each machine: no time goes by, but what a test says.
+
+    For the whole session, because fixtures of modules make runs too.
+    """
+    clock = Clock()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("numpyro_rankings.clock.now", lambda: clock.seconds)
+        yield clock
+
+
 @pytest.fixture(autouse=True)
 def _float32():
     """The library is written for JAX's default precision, and tested in it."""
