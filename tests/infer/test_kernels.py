@@ -239,7 +239,6 @@ def run_script(script):
         env={**os.environ, "PYTHONPATH": ":".join(p for p in sys.path if p)},
         capture_output=True,
         text=True,
-        timeout=600,
     )
     assert run.returncode == 0, run.stderr[-3000:]
     return run.stdout
