@@ -1,6 +1,5 @@
 """Which model predicts best, and how many groups there are."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -8,6 +7,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from numpyro_rankings import clock
 from numpyro_rankings.diagnostics import R_HAT_BAD
 from numpyro_rankings.infer import (
     BetaGibbs,
@@ -227,7 +227,7 @@ def _fit(
     max_draws: int,
     leaves_one_out: bool,
 ) -> _Fit:
-    start = time.monotonic()
+    start = clock.now()
     run = _run(kernel, rankings, key, num_chains, goals)
     table = run.diagnostics()
     data = run.to_inference_data(max_draws=max_draws, log_likelihood=leaves_one_out)
@@ -246,7 +246,7 @@ def _fit(
         bad_k,
         groups,
         float(table["r_hat"].max()),
-        time.monotonic() - start,
+        clock.now() - start,
         _outside(checks.top),
         _outside(checks.pairs),
     )

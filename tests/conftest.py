@@ -1,4 +1,4 @@
-"""Shared settings: a persistent compilation cache, for compilation is most of a test's time."""
+"""Shared settings: what tests do must not depend on the machine, and compiled programs are kept."""
 
 import os
 import signal
@@ -10,17 +10,32 @@ from pathlib import Path
 import jax
 import numpyro  # noqa: F401 - before ArviZ 1.x, which would leave a lazy one in its place
 import pytest
+from hypothesis import HealthCheck, settings
 
 import numpyro_rankings  # noqa: F401 - sets what XLA has to be told before it is used
 
 pytest.register_assert_rewrite("helpers")
 
-_cache = Path(os.environ.get("NUMPYRO_RANKINGS_TEST_CACHE", Path(tempfile.gettempdir())))
-jax.config.update("jax_compilation_cache_dir", str(_cache / "numpyro_rankings_test_cache"))
+_cache = Path(os.environ.get("NUMPYRO_RANKINGS_TEST_CACHE", tempfile.gettempdir()))
+_cache = _cache / "numpyro_rankings_test_cache"
+jax.config.update("jax_compilation_cache_dir", str(_cache))
+# the same for processes that tests start, which would else have the cache of the user
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(_cache)
 # small programs too: they are most of them, and other files and workers compile the same ones
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 # for chains and rows of data on several devices, as tests/compiled/ has them
 jax.config.update("jax_num_cpu_devices", 4)
+jax.devices()  # from now on their number is fixed; commands would else have one for each core
+
+# the same examples in each run, however long they take
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+settings.load_profile("repeatable")
 
 
 def pytest_addoption(parser):
@@ -97,6 +112,28 @@ def usual_signals():
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+class Clock:
+    """Stands still, but where a test steps it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def step(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+@pytest.fixture(scope="session", autouse=True)
+def clock():
+    """Runs and commands do the same on each machine: no time goes by, but what a test says.
+
+    For the whole session, because fixtures of modules make runs too.
+    """
+    clock = Clock()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("numpyro_rankings.clock.now", lambda: clock.seconds)
+        yield clock
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ from helpers.fabricated import (
     fabricated_weights_mcmc,
 )
 from helpers.lists import log_prob_twin
+from helpers.no_warnings import no_warnings
 from numpyro.infer import MCMC
 
 import numpyro_rankings
@@ -284,8 +285,7 @@ def test_nothing_is_drawn_from_the_prior(rankings, monkeypatch):
         raise AssertionError("drawn from the prior")
 
     monkeypatch.setattr(MallowsConcentrationPrior, "sample", refuse)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with no_warnings():
         data = to_inference_data(fabricated_mcmc(rankings, num_components=3), rankings)
     observed = np.asarray(data["observed_data"]["rankings"])
     assert observed.shape[0] == rankings.num_rankings

@@ -3,9 +3,9 @@
 import argparse
 import math
 import sys
-import time
 from typing import TYPE_CHECKING
 
+from numpyro_rankings import clock
 from numpyro_rankings.cli.arguments import PROGRAM
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Progress:
         self._args = args
         self._is_live = sys.stderr.isatty()
         self._is_shown = not args.no_progress
-        self._start = self._last = time.monotonic()
+        self._start = self._last = clock.now()
         self._width = 0
 
     def say(self, what: str) -> None:
@@ -40,14 +40,14 @@ class Progress:
 
     def minutes(self) -> float:
         """Return the time since the start of the run, that of its chains included."""
-        return (time.monotonic() - self._start) / 60
+        return (clock.now() - self._start) / 60
 
     def show(self, run: "Run") -> None:
         """Show how far the run is."""
         if not self._is_shown:
             return
         run.check_if_due()  # until() has just made one, but not extend()
-        now = time.monotonic()
+        now = clock.now()
         if self._is_live:
             self._replace(self._describe(run))
         elif now - self._last >= _SECONDS_BETWEEN_LINES:
@@ -79,10 +79,10 @@ class Progress:
 
     def _seconds_left(self, run: "Run") -> float | None:
         """Guess: ESS and the reciprocal of R-hat's distance from 1 grow with the draws."""
-        args, elapsed = self._args, time.monotonic() - self._start
+        args, elapsed = self._args, clock.now() - self._start
         if args.draws is not None:
-            rate = run.num_sweeps / run.seconds
-            return (args.warmup + args.draws - run.num_sweeps) / rate
+            left = args.warmup + args.draws - run.num_sweeps
+            return left * run.seconds / run.num_sweeps
         left, check = 60 * args.minutes - elapsed, run.last_check
         if check is None or not math.isfinite(check.ess):
             return None

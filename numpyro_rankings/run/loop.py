@@ -1,7 +1,6 @@
 """The compiled loop over sweeps of all chains."""
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from jax.sharding import PartitionSpec
 from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import nested_attrgetter
 
+from numpyro_rankings import clock
 from numpyro_rankings.infer.base import GibbsKernel, telling_of_state
 from numpyro_rankings.run.convert import is_key
 from numpyro_rankings.run.placement import Placement, agree
@@ -22,6 +22,7 @@ _BUFFER_BYTES = 2**26  # of the draws of one chunk
 _MOST_DRAWS = 2**16  # of one chunk
 _FIRST_DRAWS = 16  # at most, then as many as there are already
 _SECONDS = 2.0  # aim for the length of a chunk
+_LEAST_SECONDS = 1e-9  # of a draw, where the clock shows none
 
 
 class Chunk(NamedTuple):
@@ -140,11 +141,11 @@ class SweepLoop:
         state = put.put_state(state)
         program = self._compiled(state)
         num_draws = agree(min(self._num_draws(thinning), at_most))
-        start = time.perf_counter()
+        start = clock.now()
         numbers = put.put_number(num_draws), put.put_number(thinning)
         state, buffers = program(state, *numbers, self._arrays)
         jax.block_until_ready(state)
-        seconds = time.perf_counter() - start
+        seconds = clock.now() - start
         self._sweep_seconds = seconds / (num_draws * thinning)
         # copies, since views would keep the buffers in memory
         buffers = put.to_host(buffers, num_draws)
@@ -154,7 +155,8 @@ class SweepLoop:
     def _num_draws(self, thinning: int) -> int:
         if self._sweep_seconds is None:
             return 1  # to learn how long a sweep takes
-        return int(np.clip(_SECONDS / (self._sweep_seconds * thinning), 1, self._capacity))
+        seconds = max(self._sweep_seconds * thinning, _LEAST_SECONDS)
+        return int(np.clip(_SECONDS / seconds, 1, self._capacity))
 
     def _compiled(self, state: Any) -> Callable:
         if self._program is None:

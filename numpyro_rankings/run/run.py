@@ -3,7 +3,6 @@
 import math
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +14,7 @@ from numpyro.infer import MCMC
 from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import nested_attrgetter
 
+from numpyro_rankings import clock
 from numpyro_rankings.diagnostics import Verdict
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.not_finite import check_not_stopped
@@ -278,9 +278,9 @@ class Run:
             )
         import arviz  # noqa: F401 - takes a second, which is not the time of a check
 
-        start, in_a_row = time.monotonic(), 0
+        start, in_a_row = clock.now(), 0
         with postponed_interrupts() as check_interrupted:
-            while agree(time.monotonic() - start < 60 * minutes):
+            while agree(clock.now() - start < 60 * minutes):
                 self._make_chunk(math.inf)
                 if agree(self._is_check_due()):
                     self.check()
@@ -297,7 +297,7 @@ class Run:
 
         :raises ValueError: if there are too few draws.
         """
-        start = time.monotonic()
+        start = clock.now()
         table = self.diagnostics()
         moving = table[table["note"] != "constant"]
         check = Check(
@@ -305,7 +305,7 @@ class Run:
             float(moving[["ess_bulk", "ess_tail"]].min(axis=None, skipna=False)),
             len(moving),
         )
-        self._last_check, self._checked = check, time.monotonic()
+        self._last_check, self._checked = check, clock.now()
         self._check_took = self._checked - start
         return check
 
@@ -447,7 +447,7 @@ class Run:
         loop.prepare(settings.num_chains, settings.thinning, settings.extra_fields)
         self._num_sweeps, self._seconds = 0, 0.0
         self._last_check = None
-        self._checked, self._check_took = time.monotonic(), 0.0
+        self._checked, self._check_took = clock.now(), 0.0
 
     def _show(self, burn_in: float, quantities: Quantities | None) -> None:
         check_number("burn_in", burn_in)
@@ -572,7 +572,7 @@ class Run:
             )
 
     def _is_check_due(self) -> bool:
-        kept, since = self.num_draws - self.first_draw, time.monotonic() - self._checked
+        kept, since = self.num_draws - self.first_draw, clock.now() - self._checked
         return kept >= _LEAST_DRAWS and since >= self._check_took / _SHARE_OF_CHECKS
 
     def _suffices(self, rhat: float, ess: float) -> bool:

@@ -553,6 +553,7 @@ def test_the_compilation_cache_may_be_missing(tmp_path):
     (tmp_path / "file").write_text("")
     code = "from numpyro_rankings.cli.run import use_compilation_cache as f; f()"
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file")}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment
     )

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers.compiled import as_doubles, differences_between_forms, double_precision, functions_of
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import random
 
@@ -459,12 +459,7 @@ def test_functions_in_both_precisions(shape):
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=8,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-)
+@settings(max_examples=8)
 @given(
     chains=st.integers(1, 5),
     rows=st.integers(1, 5),

@@ -14,7 +14,7 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 from helpers.compiled import as_doubles, assert_agrees, double_precision
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import random
 
@@ -197,7 +197,7 @@ def test_sweeps_in_float64(name):
 
 
 @pytest.mark.slow
-@settings(max_examples=5, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5)
 @given(
     name=st.sampled_from(sorted(CHEAP)),
     chains=st.integers(1, 5),

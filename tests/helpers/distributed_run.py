@@ -31,7 +31,7 @@ def runs(make_mesh, store=None):
         else:
             with pytest.raises(ValueError, match="store of the first process alone"):
                 run.get_samples()
-        run.until(rhat=10.0, ess=8, minutes=1)
+        run.until(rhat=10.0, ess=8, minutes=100)
         run.close()
         found[f"{name} until"] = {"num_draws": run.num_draws}
     return found

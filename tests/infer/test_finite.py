@@ -75,7 +75,8 @@ def test_a_chain_that_breaks_stays_so(how, chains):
     first = stopped.argmax(1)
     assert stopped[:, -1].all() and (first > 0).any() and len(set(first)) == chains
     np.testing.assert_array_equal(stopped, np.arange(60) >= first[:, None])
-    np.testing.assert_array_equal(z["weights"][~stopped], whole["weights"][~stopped])
+    # two programs, which may round differently
+    np.testing.assert_allclose(z["weights"][~stopped], whole["weights"][~stopped], rtol=1e-3)
     mark = np.isposinf if how == "weights" else np.isnan
     assert mark(z["weights"][stopped]).all()
 

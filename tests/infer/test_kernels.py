@@ -6,7 +6,6 @@ import pickle
 import subprocess
 import sys
 import textwrap
-import warnings
 from functools import lru_cache
 from types import SimpleNamespace
 
@@ -17,6 +16,7 @@ import numpyro.distributions as dist
 import pytest
 from helpers.densities import log_density_at
 from helpers.enumeration import MallowsPosterior, discrepancies
+from helpers.no_warnings import no_warnings
 from helpers.ranking_kernels import (
     COUNTS,
     GAMMA,
@@ -239,7 +239,6 @@ def run_script(script):
         env={**os.environ, "PYTHONPATH": ":".join(p for p in sys.path if p)},
         capture_output=True,
         text=True,
-        timeout=600,
     )
     assert run.returncode == 0, run.stderr[-3000:]
     return run.stdout
@@ -333,8 +332,7 @@ def test_overflow_is_told():
 
 
 def test_no_overflow_no_warning():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
+    with no_warnings(UserWarning):
         overflow = fitted("slice-one-population").get_extra_fields()["overflow"]
     assert not np.any(overflow)
 

@@ -74,7 +74,7 @@ def measure(path, width):
     done = subprocess.run(
         [str(CHROMIUM), *options, f"--user-data-dir={path.parent / 'profile'}",
          f"--window-size={width + 100},1000", "--dump-dom", framed.as_uri()],
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True,
     )  # fmt: skip
     found = re.search(r'<pre id="found">(.+?)</pre>', done.stdout, re.DOTALL)
     assert found, done.stderr[-2000:]

@@ -30,7 +30,6 @@ def covered(replicate, kernel):
 def test_intervals_of_stopped_runs(monkeypatch):
     """500 runs that stop as early as they can, with the default goals and truths from the prior."""
     monkeypatch.setattr(loop, "_MOST_DRAWS", 100)  # a check after each
-    monkeypatch.setattr("numpyro_rankings.run.run._SHARE_OF_CHECKS", 1e9)
     kernel = Autoregressive(PERSISTENCE)
     found = np.array([covered(replicate, kernel) for replicate in range(REPLICATES)])
     coverage, errors, lengths = found.T

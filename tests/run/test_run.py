@@ -1,11 +1,11 @@
 """Runs: the draws of any kernel, in chunks, until they suffice, stopped and resumed."""
 
+import gc
 import json
 import signal
 import subprocess
 import sys
 import tracemalloc
-import warnings
 from pathlib import Path
 
 import jax
@@ -14,6 +14,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from helpers.no_warnings import no_warnings
 from helpers.toy_kernel import Autoregressive, posterior
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
@@ -58,7 +59,7 @@ def test_draws_are_those_of_mcmc(alone):
     mcmc.run(random.key(1), DATA)
     expected = mcmc.get_samples(group_by_chain=True)
     for name in ("mu", "pair"):
-        np.testing.assert_allclose(alone[name], expected[name], rtol=1e-5)
+        np.testing.assert_allclose(alone[name], expected[name], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("chunks", [(60,), (1, 29, 30), (7,) * 8 + (4,)])
@@ -89,7 +90,9 @@ def test_thinning_and_burn_in(alone):
 def test_chains_on_devices(alone, num_devices):
     run = toy_run(devices=jax.devices()[:num_devices])
     run.extend(60)
-    assert_same(run.get_samples(group_by_chain=True), alone)
+    found = run.get_samples(group_by_chain=True)
+    for name in alone:  # of another program, which may round otherwise
+        np.testing.assert_allclose(found[name], alone[name], rtol=1e-4, atol=1e-5)
     assert len(run._state.z["mu"].sharding.device_set) == num_devices
 
 
@@ -125,13 +128,53 @@ def test_it_stops_when_the_draws_suffice():
     assert abs(error) < 5 * sd / np.sqrt(table.loc["mu", "ess_bulk"])
 
 
-def test_it_stops_when_the_time_is_over():
+def test_it_stops_when_the_time_is_over(clock):
     run = toy_run()
-    assert not run.until(rhat=1 + 1e-9, minutes=0.002)
-    assert run.num_draws > 0
+    assert not run.until(rhat=1 + 1e-9, minutes=1, after_chunk=lambda _: clock.step(25))
     before = run.num_draws
+    assert before == 1 + 16 + 17
     assert not run.until(minutes=0)
     assert run.num_draws == before
+
+
+def test_chunks_take_two_seconds(clock, monkeypatch):
+    """A draw takes 1/16 of a second here; at first a chunk at most doubles the draws."""
+    compiled, lengths = SweepLoop._compiled, []
+
+    def slowly(loop, state):
+        def program(state, number, thinning, arrays):
+            lengths.append(int(number))
+            clock.step(int(number) * int(thinning) / 32)
+            return compiled(loop, state)(state, number, thinning, arrays)
+
+        return program
+
+    monkeypatch.setattr(SweepLoop, "_compiled", slowly)
+    run = toy_run(thinning=2)
+    run.extend(2 * 100)
+    assert lengths == [1, 16, 17, 32, 32, 2]
+    assert run.seconds == 100 / 16
+
+
+def test_checks_take_a_tenth_of_the_time(clock, monkeypatch):
+    """Chunks take four seconds here, and checks one."""
+    run, checked, real = toy_run(), [], Run.diagnostics
+
+    def diagnostics(run):
+        clock.step(1)
+        checked.append(run.num_draws)
+        return real(run)
+
+    monkeypatch.setattr(Run, "diagnostics", diagnostics)
+    lengths = []
+
+    def after_chunk(run):
+        lengths.append(run.num_draws)
+        clock.step(4)
+
+    run.until(rhat=1 + 1e-9, minutes=0.6, after_chunk=after_chunk)
+    assert len(lengths) == 9  # the first has too few draws for a check
+    assert checked == [lengths[1], lengths[4], lengths[7]]
 
 
 def test_ctrl_c_waits_for_the_end_of_a_chunk(alone, capfd):
@@ -336,11 +379,14 @@ def test_memory_stays_flat(tmp_path):
     own = {"quantities": lambda samples: {"mu": samples["mu"]}}
     run = toy_run(Wide(), num_chains=4, store=tmp_path / "a.run", **own)
     run.extend(100)
+    gc.collect()  # garbage counts, and when Python removes it depends on what else was done
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
         run.extend(2000)
-        after, peak = tracemalloc.get_traced_memory()
+        peak = tracemalloc.get_traced_memory()[1]
+        gc.collect()
+        after = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
     assert after - before < 3e6
@@ -539,7 +585,7 @@ def test_other_versions_are_told(tmp_path):
     path.write_text(json.dumps(root))
     with pytest.warns(UserWarning, match=r"jaxlib was 0\.1, is") as warned:
         run = Run.resume(tmp_path / "a.run", Autoregressive(), DATA)
-    assert run.num_draws == 3 and warned[0].filename == __file__
+    assert run.num_draws == 3 and __file__ in [warning.filename for warning in warned]
     run.close()
 
 
@@ -547,8 +593,7 @@ def test_other_devices_are_told(tmp_path):
     toy_run(store=tmp_path / "a.run", devices=jax.devices()[:2]).close()
     with pytest.warns(UserWarning, match=r"\(devices was 2 of chains, is 1\): further draws"):
         Run.resume(tmp_path / "a.run", Autoregressive(), DATA).close()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with no_warnings():
         Run.resume(tmp_path / "a.run", Autoregressive(), DATA, devices=jax.devices()[:2]).close()
 
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -368,49 +367,53 @@ READER = """
 import sys
 import numpy as np, xarray as xr
 path, expected, lengths = sys.argv[1], np.load(sys.argv[2]), []
-print("reading", flush=True)
 while not lengths or lengths[-1] < expected.shape[1]:
     with xr.open_datatree(path, engine="zarr") as tree:
         lengths.append(tree["posterior"].sizes.get("draw", 0))
         if lengths[-1]:
             np.testing.assert_array_equal(tree["posterior"]["mu"], expected[:, : lengths[-1]])
             assert tree["sample_stats"]["energy"].shape == (4, lengths[-1])
-assert lengths == sorted(lengths)
-print(len(set(lengths)))
+    assert lengths == sorted(lengths)
+    print(lengths[-1], flush=True)
 """
 
 
 def test_another_process_can_read_while_it_runs(alone, tmp_path):
-    """It reads again and again, also while chunks are written."""
+    """It reads again and again, also while chunks are written; some of them wait for it."""
     path = tmp_path / "a.run"
     run = new_run(path)
     run.extend(1)
     np.save(tmp_path / "mu.npy", alone["mu"])
     command = [sys.executable, "-c", READER, str(path), str(tmp_path / "mu.npy")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
-        assert reader.stdout.readline() == "reading\n"
-        while run.num_draws < FIRST + SECOND:
-            run.extend(1)
+        for length in (1, 20, FIRST, FIRST + SECOND):
+            while run.num_draws < length:
+                run.extend(1)
+            while int(reader.stdout.readline()) < length:  # it has no number if it failed
+                pass
         run.close()
-        assert int(reader.stdout.read()) > 3
     assert reader.returncode == 0
 
 
 KILLED = """
 import sys
 sys.path.insert(0, {tests!r})
-import os, threading, time
+import itertools, os, threading
 import numpyro_rankings.run.loop as loop
 loop._MOST_DRAWS, loop._FIRST_DRAWS = 7, 7
 from run.test_store import *
-path, draws, seconds = {path!r}, {draws}, float(sys.argv[1])
-run = resumed(path) if os.path.exists(path + "/zarr.json") else new_run(path)
-def kill():
-    time.sleep(seconds)
-    os.kill(os.getpid(), 9)
-threading.Thread(target=kill, daemon=True).start()
-run.extend(draws - run.num_draws)
-run.close()
+writes, seconds = int(sys.argv[1]), float(sys.argv[2])
+run = resumed({path!r})
+put, numbers = zarr.storage._local._put, itertools.count(1)
+def counted(*args, **options):
+    number = next(numbers)
+    if number == writes:
+        threading.Timer(seconds, os.kill, (os.getpid(), 9)).start()
+    if number == writes + 60:
+        os.kill(os.getpid(), 9)
+    return put(*args, **options)
+zarr.storage._local._put = counted
+run.extend({draws} - run.num_draws)
 """
 
 
@@ -418,17 +421,16 @@ run.close()
 def test_fifty_kills(tmp_path):
     """A process is killed at 50 random moments of its chunks, and resumed after each.
 
-    How far it comes in between depends on the machine.
+    It is killed some milliseconds after one of its writes, and 60 writes later on a fast machine.
     """
-    path, draws, rng = tmp_path / "a.run", 3000, np.random.default_rng(0)
+    path, draws, rng = tmp_path / "a.run", 6000, np.random.default_rng(0)
     code = KILLED.format(tests=str(Path(__file__).parent.parent), path=str(path), draws=draws)
     new_run(path).close()
     reached = []
     for _ in range(50):
-        seconds = str(rng.uniform(0.01, 0.8))
-        done = subprocess.run([sys.executable, "-c", code, seconds], capture_output=True, text=True)
+        moment = str(rng.integers(1, 100)), str(rng.uniform(0.0, 0.05))
+        done = subprocess.run([sys.executable, "-c", code, *moment], capture_output=True, text=True)
         assert done.returncode == -9, done.stderr
-        time.sleep(0.01)
         run = resumed(path)
         reached.append(run.num_draws)
         run.close()
