@@ -269,13 +269,12 @@ def test_starts():
         kernel = DDCRPLanguageGibbs(DIRICHLET, LOG_NORMAL, exponential_decay(0.8), init=init)
         return kernel.init(random.key(7), 0, given, (WORDS, ONE), {}), kernel
 
-    for init in ("singletons", "prior"):
-        state, kernel = start(init)
-        links = np.asarray(state.z["links"])
-        assert np.all(WORDS[links] == WORDS) and np.all(links <= np.arange(5))
-        assert float(state.z["base"].sum()) == pytest.approx(1.0, abs=1e-6)
-        assert np.isfinite(state.potential_energy)
-        assert " clusters, log joint -" in kernel.get_diagnostics_str(state)
+    state, kernel = start("prior")  # by default, as singletons: in fitted()
+    links = np.asarray(state.z["links"])
+    assert np.all(WORDS[links] == WORDS) and np.all(links <= np.arange(5))
+    assert np.asarray(state.z["base"]).sum() == pytest.approx(1.0, abs=1e-6)
+    assert np.isfinite(state.potential_energy)
+    assert " clusters, log joint -" in kernel.get_diagnostics_str(state)
     given = {"links": jnp.array([0, 1, 0, 2, 1]), "base": jnp.array([0.3, 0.7]), "alpha": 2.5}
     state, _ = start(given=given)
     for site, value in given.items():
@@ -410,8 +409,11 @@ def test_bad_data():
         neighbors = np.array([[-1, -1], [0, 4], [0, 1], [2, 0], [3, 1]])
         run(WORDS, NEAR._replace(neighbors=neighbors))
     # the distance to oneself is of no consequence, and what is ∞ may be listed
-    run(WORDS, np.where(np.eye(5) > 0, 0.0, ONE))
-    run(WORDS, SparseDistances(np.full((5, 1), 4), np.full((5, 1), np.inf)))
+    for distances in (
+        np.where(np.eye(5) > 0, 0.0, ONE),
+        SparseDistances(np.full((5, 1), 4), np.full((5, 1), np.inf)),
+    ):
+        kernel._check((WORDS, distances), {})
     bad_links = r"not forward: that of row 3"
     with pytest.raises(ValueError, match=bad_links):
         run(WORDS, ONE, given={"links": jnp.array([0, 1, 0, 1, 1])})

@@ -50,10 +50,16 @@ def each_kernel(names=None):
     return pytest.mark.parametrize("name", [pytest.param(n, marks=m) for n, m in marks.items()])
 
 
+# the start of the quick one is tested in test_starts, and takes as long to compile as a sweep
+STARTS = {"collapsed": [0, 0, 0, 1, 2]}
+
+
 @lru_cache
 def fitted(name):
     kernel, data = KERNELS[name]
     settings = {"num_warmup": 50, "num_samples": 250, "num_chains": 100}
+    if name in STARTS:
+        settings["init_params"] = {"assignments": np.tile(STARTS[name], (100, 1))}
     return sampled(kernel(), data, key=random.key(1), **settings)
 
 
@@ -398,6 +404,7 @@ def test_starts():
     assert max(sequential) > 0 and sequential[0] == 0
 
 
+@pytest.mark.slow  # quick: of partitions, in test_inference_data.py; by ArviZ, in test_kernels.py
 def test_to_arviz():
     import arviz as az
 
