@@ -8,8 +8,9 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from helpers.chains import sampled, sweeps_of
 from jax import random
-from numpyro.infer import HMC, MCMC, Gibbs
+from numpyro.infer import HMC, Gibbs
 
 from numpyro_rankings import Rankings, to_inference_data
 from numpyro_rankings.components import Family, GaussianMean
@@ -43,38 +44,34 @@ class Breaks(PlackettLuceGibbs):
         return state._replace(potential_energy=potential)
 
 
-def run(kernel, chains=1, rankings=RANKINGS, **settings):
-    mcmc = MCMC(
-        kernel,
-        num_warmup=0,
-        num_samples=60,
-        num_chains=chains,
-        chain_method="vectorized",
-        progress_bar=False,
-    )
-    mcmc.run(random.key(1), rankings, **settings)
-    return mcmc
+NUM_DRAWS = 60
+
+
+def run(kernel, data=RANKINGS, chains=1, seed=1, **settings):
+    settings |= {"num_samples": NUM_DRAWS, "num_chains": chains}
+    return sampled(kernel, data, key=random.key(seed), **settings)
 
 
 @lru_cache
-def draws_without_a_fault(chains):
-    return run(PlackettLuceGibbs(), chains).get_samples(group_by_chain=True)
+def draws_without_a_fault():
+    return run(PlackettLuceGibbs(), chains=3).get_samples(group_by_chain=True)
 
 
 @pytest.mark.parametrize(
-    "how, chains",
-    [("weights", 3), ("nan", 1), pytest.param("impossible", 3, marks=pytest.mark.slow)],
+    "how", ["weights", "nan", pytest.param("impossible", marks=pytest.mark.slow)]
 )
-def test_a_chain_that_breaks_stays_so(how, chains):
+def test_a_chain_that_breaks_stays_so(how):
     """Each chain by itself; before the fault, its draws are those of a kernel without faults."""
-    mcmc = run(Breaks(how), chains, extra_fields=("potential_energy",))
-    whole = draws_without_a_fault(chains)
+    kernel = Breaks(how)
+    sweeps = sweeps_of(kernel, RANKINGS, num_draws=NUM_DRAWS)
+    mcmc = run(kernel, chains=3, sweeps=sweeps)
+    whole = draws_without_a_fault()
     z = mcmc.get_samples(group_by_chain=True)
     stopped = np.isnan(z["log_joint"])
     np.testing.assert_array_equal(stopped, np.isnan(mcmc._states["potential_energy"]))
     first = stopped.argmax(1)
-    assert stopped[:, -1].all() and (first > 0).any() and len(set(first)) == chains
-    np.testing.assert_array_equal(stopped, np.arange(60) >= first[:, None])
+    assert stopped[:, -1].all() and (first > 0).any() and len(set(first)) == 3
+    np.testing.assert_array_equal(stopped, np.arange(NUM_DRAWS) >= first[:, None])
     # two programs, which may round differently
     np.testing.assert_allclose(z["weights"][~stopped], whole["weights"][~stopped], rtol=1e-3)
     mark = np.isposinf if how == "weights" else np.isnan
@@ -84,14 +81,12 @@ def test_a_chain_that_breaks_stays_so(how, chains):
     message = f"Breaks has stopped: {what} is not finite"
     with pytest.raises(NotFiniteError, match=message + r", in [\d.]+% of the draws"):
         to_inference_data(mcmc, RANKINGS)
-    last = jax.tree.map(lambda x: x[0] if chains > 1 else x, mcmc.last_state)
+    last = jax.tree.map(lambda x: x[0], mcmc.last_state)
     with pytest.raises(NotFiniteError, match=message + r"\."):
         mcmc.sampler.get_diagnostics_str(last)
     # to go on from there is no way out of it
-    mcmc.post_warmup_state = mcmc.last_state
-    mcmc.run(mcmc.last_state.rng_key, RANKINGS)
-    assert np.isnan(mcmc.get_samples()["log_joint"]).all()
-    assert mark(mcmc.get_samples()["weights"]).all()
+    z = sweeps(mcmc.last_state)[1]["z"]
+    assert np.isnan(z["log_joint"]).all() and mark(z["weights"]).all()
 
 
 class BreaksOfPoints(CollapsedGibbs):
@@ -103,7 +98,7 @@ class BreaksOfPoints(CollapsedGibbs):
 
 def test_labels_are_marked_too():
     """Whole numbers are -1."""
-    z = run(BreaksOfPoints(GaussianMean(1.0, 1.0), 1.0), rankings=np.arange(3.0)[:, None])
+    z = run(BreaksOfPoints(GaussianMean(1.0, 1.0), 1.0), np.arange(3.0)[:, None], seed=2)
     z = z.get_samples()
     stopped = np.isnan(z["log_joint"])
     assert stopped[-1] and not stopped[0]
@@ -163,10 +158,20 @@ def test_as_a_block():
 
     other = HMC(model, num_steps=1, adapt_step_size=False, adapt_mass_matrix=False)
     kernel = Gibbs([(Breaks("weights", model=model), ["weights"]), (other, None)])
-    mcmc = MCMC(kernel, num_warmup=0, num_samples=60, progress_bar=False)
-    mcmc.run(random.key(1), RANKINGS)
-    weights = mcmc.get_samples()["weights"]
+
+    @jax.jit
+    def chain(key):
+        state = kernel.init(key, 0, None, (RANKINGS,), {})
+
+        def sweep(state, _):
+            state = kernel.sample(state, (RANKINGS,), {})
+            return state, state.z["weights"]
+
+        return jax.lax.scan(sweep, state, length=60)
+
+    last, weights = chain(random.key(1))
+    weights = np.asarray(weights)
     stopped = ~np.isfinite(weights[:, 0])
     assert stopped[-1] and not stopped[0] and (np.diff(stopped.astype(int)) >= 0).all()
     assert np.isposinf(weights[stopped]).all()
-    assert np.isnan(mcmc.last_state.block_states[0].potential_energy)
+    assert np.isnan(last.block_states[0].potential_energy)

@@ -66,7 +66,7 @@ def test_largest_code_sum_is_a_bound_for_every_stage(monkeypatch):
     rankings = Rankings.from_orderings([[0, 1, 2], [1, 0], [3, 2]], num_items=4, counts=[2, 1, 4])
     monkeypatch.setattr(data, "_MOST_CODES", 20)
     orders = np.array(list(itertools.permutations(range(4))))
-    codes = stage_codes(rankings.orderings, orders[:, None])
+    codes = codes_of(rankings.orderings, orders)
     largest = int((np.asarray(codes) * np.asarray(rankings.counts)[:, None]).sum(1).max())
     assert largest_code_sum(rankings, 3) == largest == 17  # N (n - 1) is 21
 
@@ -146,6 +146,12 @@ def test_logarithms_as_pairs():
     assert np.abs(found - counts * exact).max() < 3e-9
 
 
+@jax.jit
+def codes_of(orderings, places):
+    """Of all rankings under each center, whose inverse is given."""
+    return jax.vmap(stage_codes, in_axes=(None, 0))(orderings, places)
+
+
 def changes(kernel, rankings, exact, starts=None):
     """Log joints less exact ones: their standard deviation, and that of the exact ones.
 
@@ -205,7 +211,7 @@ def test_log_joints_of_mallows(of_a_chain):
 
     def exact(z):
         theta, center = z["concentration"][:, 0], z["center"][:, 0].astype(int)
-        codes = np.array([stage_codes(orderings, jnp.argsort(one)) for one in center])
+        codes = np.asarray(codes_of(orderings, np.argsort(center)))
         log_psi = np.log(np.expm1(-(most + 1) * theta) / np.expm1(-theta))
         prior = -(theta + log_psi).sum(1)
         return prior - (theta[:, None] * codes + log_psi[:, None]).sum(-1) @ counts

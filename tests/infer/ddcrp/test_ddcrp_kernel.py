@@ -10,6 +10,7 @@ import numpyro
 import numpyro.distributions as dist
 import pandas as pd
 import pytest
+from helpers.chains import sampled
 from helpers.densities import log_density_at
 from helpers.enumeration import discrepancies, partitions
 from helpers.exact_partitions import components, grid, log_marginals, log_restaurant
@@ -62,16 +63,8 @@ def each_kernel(names=None):
 @lru_cache
 def fitted(name):
     kernel, data, distances = KERNELS[name]
-    mcmc = MCMC(
-        kernel(),
-        num_warmup=50,
-        num_samples=300,
-        num_chains=100,
-        chain_method="vectorized",
-        progress_bar=False,
-    )
-    mcmc.run(random.key(1), data, distances)
-    return mcmc
+    settings = {"num_warmup": 50, "num_samples": 300, "num_chains": 100}
+    return sampled(kernel(), data, distances, key=random.key(1), **settings)
 
 
 BACKWARD = SparseDistances(  # to earlier points, in the order of the points
@@ -82,36 +75,44 @@ TURNED = np.where(np.isin(np.arange(4), [0, 2])[:, None], np.inf, GENERAL)  # to
 TURNED[:, [1, 3]] = np.inf
 
 
+KEYS = random.split(random.key(0), 4000)
+links_go_back_compiled = jax.jit(links_go_back)
+labels_of = jax.jit(jax.vmap(links_to_partition))
+log_links_of = jax.jit(jax.vmap(lambda links, prior: log_links(links, prior).sum(), (0, None)))
+
+
+@jax.jit
+def terms_and_draws(links, labels, prior):
+    """Of a partition: the log likelihood of the scale, and 4,000 draws of the links."""
+
+    def draw(key):
+        return update_links_given_partition(key, True, links, labels, prior.weights)
+
+    return log_terms_of_scale(True, links, labels, prior).sum(), jax.vmap(draw)(KEYS)
+
+
 @pytest.mark.parametrize("distances", [SEQUENTIAL, SEQUENTIAL[::-1, ::-1], BACKWARD, TURNED])
 @pytest.mark.parametrize("decay, scale", [(window_decay, 1.4), (exponential_decay, 0.7)])
 def test_links_summed_over_given_the_partition(distances, decay, scale):
     """The sum over all links that make a partition is a product; they are drawn in proportion."""
     neighbors, values = as_neighbors(distances)
-    goes_back = links_go_back(neighbors, values)
-    assert goes_back
-    reach = as_link_weights(neighbors, decay(scale).log(values))
-    hyper = LinkPrior(jnp.asarray(0.6), jnp.asarray(scale), reach)
-    log_probs = np.array(jax.jit(jax.vmap(lambda c: log_links(c, hyper).sum()))(EVERY))
-    labels = np.array(jax.jit(jax.vmap(links_to_partition))(EVERY))
-    log_terms = jax.jit(lambda links, z: log_terms_of_scale(goes_back, links, z, hyper).sum())
-    draw = jax.jit(
-        jax.vmap(
-            lambda key, links, z: update_links_given_partition(key, True, links, z, reach),
-            (0, None, None),
-        )
-    )
+    assert links_go_back_compiled(neighbors, values)
+    # arrays of one type, so that both decays use one program
+    reach = jax.tree.map(np.asarray, as_link_weights(neighbors, decay(scale).log(values)))
+    hyper = LinkPrior(np.float32(0.6), np.float32(scale), reach)
+    log_probs = np.array(log_links_of(EVERY, hyper))
+    labels = np.array(labels_of(EVERY))
     code = labels @ 4 ** np.arange(4)
-    keys = random.split(random.key(0), 4000)
     for chosen in np.unique(code):
         mine = code == chosen
         total = np.logaddexp.reduce(log_probs[mine])
         example, given = EVERY[mine][np.argmax(log_probs[mine])], labels[mine][0]
-        found = float(log_terms(example, given))
+        found, draws = terms_and_draws(example, given, hyper)
         if total == -np.inf:
             assert found == -np.inf
             continue
-        assert found == pytest.approx(total, abs=1e-5)
-        places = np.asarray(draw(keys, example, given)) @ 4 ** np.arange(3, -1, -1)
+        assert float(found) == pytest.approx(total, abs=1e-5)
+        places = np.asarray(draws) @ 4 ** np.arange(3, -1, -1)
         counts = np.bincount(places, minlength=256)[mine]
         assert counts.sum() == 4000
         expected = 4000 * np.exp(log_probs[mine] - total)
@@ -127,27 +128,33 @@ def test_links_that_may_come_back():
         SPARSE_ASYMMETRIC,
         np.array([[0, 1, np.inf], [np.inf, 0, 1], [1, np.inf, 0]]),
     ):
-        assert not links_go_back(*as_neighbors(distances))
-    alone = LinkPrior(jnp.asarray(1.0), None, as_link_weights(None, jnp.zeros((4, 4))))
-    links = jnp.array([0, 0, 1, 1])
-    given_links = log_terms_of_scale(jnp.array(False), links, jnp.zeros(4, int), alone)
-    np.testing.assert_allclose(given_links, log_links(links, alone))
+        assert not links_go_back_compiled(*as_neighbors(distances))
+
+    @jax.jit
+    def both(links):
+        alone = LinkPrior(jnp.asarray(1.0), None, as_link_weights(None, jnp.zeros((4, 4))))
+        given_links = log_terms_of_scale(jnp.array(False), links, jnp.zeros(4, int), alone)
+        return given_links, log_links(links, alone)
+
+    np.testing.assert_allclose(*both(np.array([0, 0, 1, 1])))
 
 
 def test_chains_start_where_points_can_link():
     """A window that reaches nobody makes all links to oneself, which keep it so."""
-    times = jnp.arange(40.0)
-    distances = jnp.where(times[:, None] > times, times[:, None] - times, jnp.inf)
-    vague = dist.LogNormal(0.0, 2.0)
+    times = np.arange(40.0)
+    distances = np.where(times[:, None] > times, times[:, None] - times, np.inf)
     keys = random.split(random.key(0), 200)
 
     def reach_of(scale):
         return as_link_weights(None, window_decay(1.0).log(distances, scale))
 
-    starts = np.asarray(jax.vmap(lambda key: start_scale(key, vague, reach_of))(keys))
-    assert np.mean(np.asarray(vague.sample(random.key(1), (200,))) <= 1) > 0.3
+    def starts_of(prior):
+        draw = jax.jit(jax.vmap(lambda key: start_scale(key, prior, reach_of)))
+        return np.asarray(draw(keys))
+
+    starts = starts_of(dist.LogNormal(0.0, 2.0))  # of which half is below 1
     assert starts.min() > 1.0 and len(np.unique(starts)) > 150
-    never = jax.vmap(lambda key: start_scale(key, dist.Uniform(0.1, 0.2), reach_of))(keys)
+    never = starts_of(dist.Uniform(0.1, 0.2))
     assert np.all((never > 0.1) & (never < 0.2))
 
 
@@ -396,4 +403,6 @@ def test_bad_data():
     )
     assert state.z["assignments"].tolist() == [0, 1, 0, 1]
     with pytest.warns(UserWarning, match="the values of the last 1 are taken as not known"):
-        run(LINE[:3], GENERAL)
+        jax.eval_shape(
+            lambda key: kernel.init(key, 0, None, (LINE[:3], GENERAL), {}), random.key(0)
+        )

@@ -10,6 +10,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from helpers.chains import sampled
 from helpers.densities import log_density_at
 from helpers.enumeration import discrepancies
 from helpers.exact_partitions import components, grid, log_marginals
@@ -44,16 +45,8 @@ def each_kernel(names=None):
 
 
 def sample(kernel, *data, chains=100, draws=300, seed=1):
-    mcmc = MCMC(
-        kernel,
-        num_warmup=50,
-        num_samples=draws,
-        num_chains=chains,
-        chain_method="vectorized",
-        progress_bar=False,
-    )
-    mcmc.run(random.key(seed), *data)
-    return mcmc
+    settings = {"num_warmup": 50, "num_samples": draws, "num_chains": chains}
+    return sampled(kernel, *data, key=random.key(seed), **settings)
 
 
 @lru_cache
@@ -107,11 +100,14 @@ def posterior(name):
     kernel, symbols, distances = KERNELS[name]
     kernel, distances = kernel(), dense(distances)
     log_likelihood, means = log_likelihoods(symbols, kernel._base)
-    (alphas, log_alpha), (scales, log_scale) = grid(kernel._alpha), grid(kernel._decay.scale)
+    (alphas, log_alpha), (scales, log_scale) = grid(kernel._alpha, 100), grid(kernel._decay.scale)
+    decays = np.asarray(kernel._decay(distances, scales[:, None, None]), float)
     joint = np.stack(
         [
-            log_priors(alphas, kernel._decay(distances, scale)) + log_likelihood + log_weight
-            for scale, log_weight in zip(scales, log_scale, strict=True)
+            log_priors(alphas, decay) + log_likelihood + log_weight
+            for decay, log_weight in zip(
+                np.broadcast_to(decays, (len(scales), 5, 5)), log_scale, strict=True
+            )
         ],
         axis=1,
     )
@@ -243,6 +239,20 @@ def test_chain_methods_resume_and_pickling():
         np.testing.assert_array_equal(joined, value, err_msg=site)
 
 
+def test_symbols_are_a_dimension():
+    """For ArviZ, which reads the names of dimensions from the model."""
+    kernel, *data = KERNELS["dirichlet"]
+    model, sites = kernel().model, {}
+
+    def run(key):
+        sites.update(numpyro.handlers.trace(numpyro.handlers.seed(model, key)).get_trace(*data))
+        return key
+
+    jax.eval_shape(run, random.key(0))
+    assert sites["base"]["infer"]["event_dims"] == ["symbol"]
+
+
+@pytest.mark.slow  # quick: of links, in test_inference_data.py; by ArviZ, in infer/test_kernels.py
 def test_to_arviz():
     import arviz as az
 
@@ -256,16 +266,15 @@ def test_to_arviz():
 
 def test_starts():
     def start(init="singletons", given=None):
-        kernel = DDCRPLanguageGibbs(DIRICHLET, GAMMA, exponential_decay(LOG_NORMAL), init=init)
+        kernel = DDCRPLanguageGibbs(DIRICHLET, LOG_NORMAL, exponential_decay(0.8), init=init)
         return kernel.init(random.key(7), 0, given, (WORDS, ONE), {}), kernel
 
-    for init in ("singletons", "prior"):
-        state, kernel = start(init)
-        links = np.asarray(state.z["links"])
-        assert np.all(WORDS[links] == WORDS) and np.all(links <= np.arange(5))
-        assert float(state.z["base"].sum()) == pytest.approx(1.0, abs=1e-6)
-        assert np.isfinite(state.potential_energy)
-        assert " clusters, log joint -" in kernel.get_diagnostics_str(state)
+    state, kernel = start("prior")  # by default, as singletons: in fitted()
+    links = np.asarray(state.z["links"])
+    assert np.all(WORDS[links] == WORDS) and np.all(links <= np.arange(5))
+    assert np.asarray(state.z["base"]).sum() == pytest.approx(1.0, abs=1e-6)
+    assert np.isfinite(state.potential_energy)
+    assert " clusters, log joint -" in kernel.get_diagnostics_str(state)
     given = {"links": jnp.array([0, 1, 0, 2, 1]), "base": jnp.array([0.3, 0.7]), "alpha": 2.5}
     state, _ = start(given=given)
     for site, value in given.items():
@@ -332,7 +341,8 @@ def test_bad_blocks():
 
         kernel = DDCRPLanguageGibbs(DIRICHLET, model=model, **settings)
         whole = Gibbs([(kernel, ["links", "base"])])
-        whole.init(random.key(0), 0, None, (WORDS,), {})
+        # a trace: the model is refused for what it is
+        jax.eval_shape(lambda key: whole.init(key, 0, None, (WORDS,), {}), random.key(0))
 
     process = rd.DistanceDependentCRP(1.0, identity_decay()(ONE))
     with pytest.raises(ValueError, match="'links' must have one DistanceDependentCRP"):
@@ -399,8 +409,11 @@ def test_bad_data():
         neighbors = np.array([[-1, -1], [0, 4], [0, 1], [2, 0], [3, 1]])
         run(WORDS, NEAR._replace(neighbors=neighbors))
     # the distance to oneself is of no consequence, and what is ∞ may be listed
-    run(WORDS, np.where(np.eye(5) > 0, 0.0, ONE))
-    run(WORDS, SparseDistances(np.full((5, 1), 4), np.full((5, 1), np.inf)))
+    for distances in (
+        np.where(np.eye(5) > 0, 0.0, ONE),
+        SparseDistances(np.full((5, 1), 4), np.full((5, 1), np.inf)),
+    ):
+        kernel._check((WORDS, distances), {})
     bad_links = r"not forward: that of row 3"
     with pytest.raises(ValueError, match=bad_links):
         run(WORDS, ONE, given={"links": jnp.array([0, 1, 0, 1, 1])})
@@ -411,7 +424,7 @@ def test_bad_data():
 
 
 def test_bad_starts():
-    alpha, scale = dist.Gamma(2.0, 1.0), dist.Uniform(0.5, 2.0)
+    alpha, scale = LOG_NORMAL, dist.Uniform(0.5, 2.0)
     kernel = DDCRPLanguageGibbs(dist.Dirichlet(jnp.ones(2)), alpha, exponential_decay(scale))
 
     def start(keys=None, **given):
@@ -427,11 +440,13 @@ def test_bad_starts():
     two = random.split(random.key(0), 2)
     with pytest.raises(ValueError, match="one number for each of the 2 chains"):
         start(two, alpha=np.ones(3))
-    assert start(two, alpha=jnp.array([1.0, 2.0]))["alpha"].tolist() == [1.0, 2.0]
     for base in ([0.5, 0.3, 0.2], [0.5, 0.4], [1.0, 0.0], 0.5):
         with pytest.raises(ValueError, match=r"'base'.* must be 2 positive probabilities"):
             start(base=np.array(base))
-    assert start(base=jnp.array([0.3, 0.7]))["base"].tolist() == pytest.approx([0.3, 0.7])
+    given = {"alpha": np.array([1.0, 2.0]), "base": np.array([[0.3, 0.7], [0.6, 0.4]])}
+    z = start(two, **given)
+    for site, value in given.items():
+        np.testing.assert_allclose(z[site], value, rtol=1e-6)
 
 
 # -- the evidence ---------------------------------------------------------------------------------
@@ -458,14 +473,20 @@ def test_evidence_adds_up():
     """Over all symbols to 1, over documents to that of both."""
     every = np.array(list(itertools.product(range(2), repeat=5)))
     decay = exponential_decay(0.7)
-    score = jax.jit(jax.vmap(lambda w: log_language_evidence(w, ONE, PROBS, 0.8, decay)))
-    assert float(jnp.exp(score(every)).sum()) == pytest.approx(1.0, abs=1e-5)
-    both = log_language_evidence(WORDS, TWO, PROBS, 0.8, decay)
-    parts = [
-        log_language_evidence(WORDS[s], ONE[s, s], PROBS, 0.8, decay)
-        for s in (slice(0, 2), slice(2, 5))
-    ]
-    assert float(both) == pytest.approx(float(sum(parts)), abs=1e-6)
+
+    @jax.jit
+    def scores(alpha):
+        of_each = jax.vmap(lambda w: log_language_evidence(w, ONE, PROBS, alpha, decay))(every)
+        both = log_language_evidence(WORDS, TWO, PROBS, alpha, decay)
+        parts = [
+            log_language_evidence(WORDS[s], ONE[s, s], PROBS, alpha, decay)
+            for s in (slice(0, 2), slice(2, 5))
+        ]
+        return of_each, both, parts
+
+    of_each, both, parts = scores(0.8)
+    assert np.exp(np.asarray(of_each)).sum() == pytest.approx(1.0, abs=1e-5)
+    assert float(both) == pytest.approx(sum(map(float, parts)), abs=1e-6)
 
 
 def test_traditional_process_is_dirichlet_smoothing():
@@ -478,8 +499,10 @@ def test_traditional_process_is_dirichlet_smoothing():
         expected += np.log((alpha * probs[word] + counts[word]) / (alpha + i))
         counts[word] += 1
     distances = np.where(np.tri(1500, k=-1) > 0, 1.0, np.inf)
-    found = log_language_evidence(words, distances, probs, alpha, identity_decay())
-    assert float(found) == pytest.approx(expected, abs=5e-3, rel=1e-6)
+    score = jax.jit(
+        lambda alpha: log_language_evidence(words, distances, probs, alpha, identity_decay())
+    )
+    assert float(score(alpha)) == pytest.approx(expected, abs=5e-3, rel=1e-6)
 
 
 def test_slopes_of_the_evidence():
@@ -518,10 +541,17 @@ def test_bad_input_of_the_evidence():
 # -- Bayes factors --------------------------------------------------------------------------------
 
 
+def exact_evidence(symbols, distances, probs, alpha, decay):
+    """One symbol after the other: a copy of an earlier one, or a draw."""
+    weights = np.tril(np.asarray(decay(distances), float), -1)
+    same = np.equal.outer(symbols, symbols)
+    chosen = alpha * probs[symbols] + (weights * same).sum(1)
+    return np.log(chosen / (alpha + weights.sum(1))).sum()
+
+
 def exact_ratio(symbols, distances, probs, alpha, decay, drawn_alpha, drawn_decay):
-    above = log_language_evidence(symbols, distances, probs, alpha, decay)
-    below = log_language_evidence(symbols, distances, probs, drawn_alpha, drawn_decay)
-    return float(above - below)
+    above = exact_evidence(symbols, distances, probs, alpha, decay)
+    return above - exact_evidence(symbols, distances, probs, drawn_alpha, drawn_decay)
 
 
 def test_bayes_factor_by_the_closed_form():

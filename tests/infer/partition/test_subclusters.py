@@ -284,6 +284,10 @@ def block_model(data, discount=0.0):
     numpyro.factor("likelihood", GAUSS.log_marginal(clusters).sum())
 
 
+def start_of(kernel, key):
+    return kernel.init(key, 0, None, (LINE,), {})
+
+
 def test_discount_of_a_model_is_refused():
     model = partial(block_model, discount=0.2)
     settings = {"max_clusters": 6, "model": model, "sites": {"assignments": "z"}}
@@ -291,7 +295,8 @@ def test_discount_of_a_model_is_refused():
     for kernel in (one, Cycle([CollapsedGibbs(GAUSS, **settings), one])):
         whole = Gibbs([(kernel, ["z"]), (NUTS(model), None)])
         with pytest.raises(ValueError, match="must have no discount"):
-            whole.init(random.key(0), 0, None, (LINE,), {})
+            # a trace: the model is refused for what it is
+            jax.eval_shape(partial(start_of, whole), random.key(0))
 
 
 @pytest.mark.slow
