@@ -115,13 +115,14 @@ def paper_update(*args):
     return whole_update(*args, exact=False)
 
 
+# so often repeated that the start, known by matrices of transitions, is forgotten to 1e-5
 MOVES = {
-    "update": (whole_update, 12),
-    "swaps": (lambda key, center, costs, *_: swap_neighbors(key, center, costs, 2), 40),
-    "reinsertion": (lambda key, center, costs, *_: reinsert_items(key, center, costs, 1), 60),
+    "update": (whole_update, 4),
+    "swaps": (lambda key, center, costs, *_: swap_neighbors(key, center, costs, 2), 15),
+    "reinsertion": (lambda key, center, costs, *_: reinsert_items(key, center, costs, 1), 25),
     "stagewise": (
         lambda key, center, costs, *_: sample_center_stagewise(key, center, costs)[0],
-        40,
+        10,
     ),
 }
 
@@ -193,7 +194,9 @@ def test_sparse_lists_of_eight_items(swaps, monkeypatch, request):
     centers, p = exact_posterior(lists, theta, 8)
     places = np.argsort(centers, axis=1)
     expected = np.array([[p[places[:, i] == k].sum() for k in range(8)] for i in range(8)])
-    draws = np.argsort(run_chains(whole_update, lists, theta, 8, repeats=8), axis=1)
+    # enough that the start moves no z by as much as 0.05
+    repeats = 3 if swaps else 5
+    draws = np.argsort(run_chains(whole_update, lists, theta, 8, repeats), axis=1)
     found = np.array([[(draws[:, i] == k).mean() for k in range(8)] for i in range(8)])
     z = (found - expected) / np.sqrt(expected * (1 - expected) / CHAINS)
     assert np.abs(z).max() < 5.5  # 64 quantities: below 1e-5
