@@ -39,19 +39,25 @@ def test_stable_density():
             assert np.nansum(density * tilt) * step == pytest.approx(np.exp(-(s**sigma)), abs=2e-4)
 
 
-def test_tilted_stable_draws():
+@jax.jit
+def tilted_draws(key, sigma, log_tilt):
+    one = lambda key: sample_tilted_stable(key, sigma, log_tilt)  # noqa: E731
+    return jax.vmap(one)(random.split(key, 20_000))
+
+
+# with and without many attempts at each draw
+FEW = [(0.1, 0.01), (0.3, 0.01), (0.5, 0.5), (0.5, 50.0), (0.9, 1e3), (0.5, 1e5)]
+MANY = [(0.1, 3.0), (0.7, 3.0)]
+
+
+@pytest.mark.parametrize(
+    "cases", [FEW, pytest.param(MANY, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_tilted_stable_draws(cases):
     """Against the cumulated density; λ^σ is the mean of λx divided by σ."""
-
-    @jax.jit
-    def draw(key, sigma, log_tilt):
-        one = lambda key: sample_tilted_stable(key, sigma, log_tilt)  # noqa: E731
-        return jax.vmap(one)(random.split(key, 20_000))
-
-    for i, (sigma, power) in enumerate(
-        [(0.1, 3.0), (0.3, 0.01), (0.5, 0.5), (0.5, 50.0), (0.7, 3.0), (0.9, 1e3), (0.5, 1e5)]
-    ):
+    for i, (sigma, power) in enumerate(cases):
         log_tilt = np.log(power) / sigma
-        found = np.asarray(draw(random.key(i), sigma, log_tilt), float)
+        found = np.asarray(tilted_draws(random.key(i), sigma, log_tilt), float)
         margin = 6 * found.std()
         grid = np.linspace(found.min() - margin, found.max() + margin, 5000)
         height = np.asarray(stable_density(grid.astype(np.float32), sigma), float) + grid
