@@ -72,7 +72,11 @@ def log_predictive_of_points(
        >>> bool(new[0] > new[1] + 2)
        True
     """
-    by_draw = _by_draw(kernel, samples, data, new_data, distances)
+    return _mean_in_logs(_by_draw(kernel, samples, data, new_data, distances))
+
+
+@jax.jit
+def _mean_in_logs(by_draw: Array) -> Array:
     return jax.nn.logsumexp(by_draw, axis=0) - jnp.log(len(by_draw))
 
 
@@ -89,35 +93,41 @@ def _by_draw(
     family = kernel.family
     for part in (data, new_data):
         family.check(part)
-    points, new = as_points(family, data), family.statistics(new_data)
-    for part in (points.statistics, new):
-        _check_form(points.empty, part)
     labels = np.asarray(samples["assignments"])
     labels = labels.reshape(-1, labels.shape[-1])
     slots = int(labels.max()) + 1
-    sizes = _Sizes(labels.shape[-1], points.size, num_points(new))
-    of_draw = _density_under(kernel, sizes, distances, slots)
-    log_alone = family.log_predictive(points.empty, new)
     draws = {
-        "labels": jnp.asarray(labels, jnp.int32),
+        "labels": labels.astype(np.int32),
         "alpha": jnp.asarray(samples["alpha"], float).reshape(-1),
     }
     if distances is not None and "decay_scale" in samples:
         draws["scale"] = jnp.asarray(samples["decay_scale"], float).reshape(-1)
 
-    def log_given(draw: dict) -> Array:
-        """Log probability of each point given each cluster, (M, C)."""
-        known = draw["labels"][: points.size]
-        clusters = family.of_clusters(points.statistics, known, slots)
-        return family.log_predictive(
-            jax.tree.map(lambda x: x[None], clusters), jax.tree.map(lambda x: x[:, None], new)
-        )
-
     @jax.jit
-    def each(draws: dict) -> Array:
+    def each(draws: dict, data: Any, new_data: Any) -> Array:
+        points, new = as_points(family, data), family.statistics(new_data)
+        for part in (points.statistics, new):
+            _check_form(points.empty, part)
+        sizes = _Sizes(labels.shape[-1], points.size, num_points(new))
+        of_draw = _density_under(kernel, sizes, distances, slots)
+        log_alone = family.log_predictive(points.empty, new)
+
+        def log_given(draw: dict) -> Array:
+            """Log probability of each point given each cluster, (M, C)."""
+            known = draw["labels"][: points.size]
+            clusters = family.of_clusters(points.statistics, known, slots)
+            return family.log_predictive(
+                jax.tree.map(lambda x: x[None], clusters), jax.tree.map(lambda x: x[:, None], new)
+            )
+
         return jax.lax.map(lambda d: of_draw(d, log_given(d), log_alone), draws)
 
-    return each(draws)
+    return each(draws, _as_arrays(data), _as_arrays(new_data))
+
+
+def _as_arrays(data: Any) -> Any:
+    """Data as a tree of arrays, where a plain list would be one of numbers."""
+    return jax.tree.map(np.asarray, data, is_leaf=lambda x: type(x) in (list, tuple))
 
 
 class _Sizes(NamedTuple):

@@ -108,12 +108,12 @@ def test_parameters_follow_their_labels():
     """Labels are put in order of first use, and centers and θ of the clusters after them."""
     rankings = Rankings.from_orderings([[0, 1, 2], [2, 0, 1], [1, 2, 0], [2, 1, 0]], num_items=3)
     given = {
-        "assignments": jnp.array([2, 0, 2, 1]),
-        "center": jnp.array([[0, 1, 2], [2, 1, 0], [1, 0, 2]]),
-        "concentration": jnp.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]]),
+        "assignments": np.array([2, 0, 2, 1], np.int32),
+        "center": np.array([[0, 1, 2], [2, 1, 0], [1, 0, 2]], np.int32),
+        "concentration": np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]], np.float32),
     }
     kernel = SliceGibbs(max_clusters=3, init="given")
     z = kernel.init(jax.random.key(0), 0, given, (rankings,), {}).z
     np.testing.assert_array_equal(z["assignments"], [0, 1, 0, 2])
     for name in ("center", "concentration"):
-        np.testing.assert_array_equal(z[name], given[name][jnp.array([2, 0, 1])])
+        np.testing.assert_array_equal(z[name], given[name][[2, 0, 1]])

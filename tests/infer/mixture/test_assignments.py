@@ -46,15 +46,19 @@ def test_labels_have_their_probabilities():
 def test_table_up_to_a_bound_of_each_chain():
     """Chains share the loop, not what they leave out."""
     rankings = Rankings.from_orderings([[0, 1, 2], [3], [2, 0]], num_items=4)
-    data = as_mallows_data(rankings)
     rng = np.random.default_rng(0)
     centers = np.stack([rng.permutation(4) for _ in range(10)]).reshape(2, 5, 4)
-    places = inverse_ordering(jnp.asarray(centers))
-    theta = jnp.asarray(rng.gamma(1.0, size=(2, 5, 3)), jnp.float32)
-    active = jnp.array([2, 4])
-    both = jax.vmap(lambda p, t, a: log_likelihoods(data, p, t, a))(places, theta, active)
+    theta = rng.gamma(1.0, size=(2, 5, 3)).astype(np.float32)
+    active = np.array([2, 4])
+
+    def of_chain(center, theta, active):
+        places = inverse_ordering(center)
+        return log_likelihoods(as_mallows_data(rankings), places, theta, active)
+
+    both = jax.jit(jax.vmap(of_chain))(centers, theta, active)
+    one = jax.jit(of_chain)
     for chain in range(2):
-        alone = log_likelihoods(data, places[chain], theta[chain], active[chain])
+        alone = one(centers[chain], theta[chain], active[chain])
         np.testing.assert_allclose(both[chain], alone, rtol=1e-6)
         np.testing.assert_array_equal(
             np.isfinite(alone), np.arange(5)[:, None] < np.full(3, active[chain])

@@ -1,6 +1,7 @@
 """The steps with the labels integrated out, by themselves."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -148,9 +149,14 @@ def test_more_clusters_than_seats(monkeypatch):
     assert max(found.values()) < 6.0, found
 
 
+@jax.jit
+def family_draws(key, kinds):
+    return draw_steps(key, 20_000, (3, 1), kinds, False).family
+
+
 @pytest.mark.parametrize("kind", [0, 4], ids=["change", "split"])
 def test_rearrangements_have_the_density_that_is_used(kind):
-    draws = draw_steps(jax.random.key(0), 20_000, (3, 1), np.array([kind]), False).family
+    draws = family_draws(jax.random.key(0), np.array([kind]))
     orders = np.asarray(draws.rearrangement)
     np.testing.assert_array_equal(np.sort(orders, axis=1), np.tile(np.arange(3), (20_000, 1)))
     every = np.array([[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
@@ -181,12 +187,17 @@ def proposals_of(clusters, parent, draws):
 
 def test_new_mallows_clusters_have_the_density_that_is_used():
     """θ is log-normal around that of the parent, and the center a Mallows draw around it."""
-    data = as_mallows_data(Rankings.from_orderings([[0, 1, 2, 3]], num_items=4))
-    clusters = MallowsClusters(data, PerStage(GAMMA), jnp.zeros(()))
+    rankings = Rankings.from_orderings([[0, 1, 2, 3]], num_items=4)
     center, theta = np.array([2, 0, 3, 1]), np.array([0.5, 1.0, 2.0])
     parameters = MallowsParameters(jnp.asarray(center, jnp.int32), jnp.asarray(theta, jnp.float32))
-    draws = draw_steps(jax.random.key(1), 5000, (4, 3), np.array([4]), False)
-    proposals, mergers = proposals_of(clusters, parameters, draws)
+
+    @jax.jit
+    def propose(key):
+        clusters = MallowsClusters(as_mallows_data(rankings), PerStage(GAMMA), jnp.zeros(()))
+        draws = draw_steps(key, 5000, (4, 3), np.array([4]), False)
+        return draws, *proposals_of(clusters, parameters, draws)
+
+    draws, proposals, mergers = propose(jax.random.key(1))
     centers, thetas = (np.asarray(x, np.float64) for x in proposals.parameters)
     scale = np.asarray(draws.scale, np.float64)[:, None]
     z = np.log(thetas / theta) / scale
@@ -205,31 +216,41 @@ def test_new_mallows_clusters_have_the_density_that_is_used():
 def test_trajectories_of_mallows_clusters_have_the_likelihood_of_the_steps(tied):
     """Of lists of several lengths, and as the distribution of the rankings has it."""
     lists = [[0, 1, 2, 3], [3], [2, 0], [1, 3, 0]]
-    data = as_mallows_data(Rankings.from_orderings(lists, num_items=5))
+    rankings = Rankings.from_orderings(lists, num_items=5)
     prior = (Tied if tied else PerStage)(GAMMA)
-    clusters = MallowsClusters(data, prior, jnp.zeros(()))
-    centers = jnp.array([[0, 1, 2, 3, 4], [4, 2, 3, 0, 1], [1, 0, 4, 3, 2]], jnp.int32)
-    theta = jnp.array([[0.3, 1.0, 2.0, 0.1], [1.5, 0.7, 0.2, 3.0], [1.0, 1.0, 1.0, 1.0]])
-    theta = jnp.broadcast_to(theta[:, :1], theta.shape) if tied else theta
-    start = jnp.array([-3.0, -1.0, -2.0, 0.5])
-    parameters = MallowsParameters(centers, theta)
-    path = clusters.path(parameters, jnp.ones(3, bool), start)
-    found = np.log(path.rows(path.position)) + start
-    of_steps = jax.vmap(clusters.log_row)(parameters, jnp.arange(3))
+    centers = np.array([[0, 1, 2, 3, 4], [4, 2, 3, 0, 1], [1, 0, 4, 3, 2]], np.int32)
+    theta = np.array([[0.3, 1.0, 2.0, 0.1], [1.5, 0.7, 0.2, 3.0], [1.0, 1.0, 1.0, 1.0]], np.float32)
+    theta = np.broadcast_to(theta[:, :1], theta.shape) if tied else theta
+    start = np.array([-3.0, -1.0, -2.0, 0.5], np.float32)
+
+    @jax.jit
+    def three_forms(centers, theta):
+        data, parameters = as_mallows_data(rankings), MallowsParameters(centers, theta)
+        clusters = MallowsClusters(data, prior, jnp.zeros(()))
+        path = clusters.path(parameters, jnp.ones(3, bool), jnp.asarray(start))
+        of_steps = jax.vmap(clusters.log_row)(parameters, jnp.arange(3))
+        model = GeneralizedMallows(centers[:, None], theta[:, None], validate_args=False)
+        return path.rows(path.position), of_steps, model.log_prob(data.orderings)
+
+    of_path, of_steps, of_model = three_forms(centers, theta)
+    found = np.log(of_path) + start
     np.testing.assert_allclose(found, of_steps, rtol=1e-5, atol=1e-5)
-    model = GeneralizedMallows(centers[:, None], theta[:, None])
-    np.testing.assert_allclose(found, model.log_prob(data.orderings), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found, of_model, rtol=1e-5, atol=1e-5)
 
 
 def test_new_weights_have_the_density_that_is_used():
     """An atom stays and moves, or disappears; an item that is no atom may become one."""
     rate, size = TAU + float(SCALES.phi), 20_000
-    prior = PittWalkerWeights(jnp.asarray(ROOT), SCALES.phi, TAU)
-    clusters = WeightsClusters(jnp.ones(2), prior, 0.0, None, None, None)
-    parameters = jnp.array([0.4, -jnp.inf])
-    draws = draw_weight_steps(jax.random.key(2), size, 2, np.array([2]), prior)
-    assert bool(jnp.all(draws.kind.resizes))
-    proposals, mergers = proposals_of(clusters, parameters, draws)
+
+    @jax.jit
+    def propose(key):
+        prior = PittWalkerWeights(jnp.asarray(ROOT), SCALES.phi, TAU)
+        clusters = WeightsClusters(jnp.ones(2), prior, 0.0, None, None, None)
+        draws = draw_weight_steps(key, size, 2, np.array([2]), prior)
+        return draws, *proposals_of(clusters, jnp.array([0.4, -jnp.inf]), draws)
+
+    draws, proposals, mergers = propose(jax.random.key(2))
+    assert np.all(draws.kind.resizes)
     log_weights = np.asarray(proposals.parameters, np.float64)
     scale = np.asarray(draws.scale, np.float64)
     flip = np.asarray(draws.family.flip_chance, np.float64)
@@ -323,12 +344,8 @@ def test_partition_of_lists_given_the_root(monkeypatch):
 def test_forms_of_the_likelihood_agree_and_have_its_slope():
     lists = [[0, 1, 2], [0], [3, 1], [3, 2, 0, 1], [2, 4, 1, 0]]
     rankings = Rankings.from_orderings(lists, num_items=5)
-    choices = as_data(rankings, pool=True).choices
-    weights, pool = jnp.array([0.3, 0.1, 0.25, 0.1, 0.15]), jnp.array(0.1)
-    design = design_if_small(choices, 5, weights.dtype)
-    many = as_data(Rankings.from_orderings(lists * 8, num_items=5), pool=True).choices
-    cells = cells_if_tabled(many, 5)
-    assert design is not None and cells is not None
+    repeated = Rankings.from_orderings(lists * 8, num_items=5)
+    weights, pool = np.array([0.3, 0.1, 0.25, 0.1, 0.15], np.float32), jnp.array(0.1)
     probs = np.asarray(weights, float)
     expected = []
     for one in lists:
@@ -336,13 +353,24 @@ def test_forms_of_the_likelihood_agree_and_have_its_slope():
         expected.append(np.log(probs[one] / left).sum())
 
     def designed(w):
+        design = design_if_small(as_data(rankings, pool=True).choices, 5, w.dtype)
+        assert design is not None
         return log_designed_likelihoods(design, w, pool)
 
     def staged(w):
-        return log_choice_row_likelihoods(choices, w, pool, None)
+        return log_choice_row_likelihoods(as_data(rankings, pool=True).choices, w, pool, None)
 
     def tabled(w):
-        return log_choice_row_likelihoods(many, w, pool, cells)[: len(lists)]
+        choices = as_data(repeated, pool=True).choices
+        cells = cells_if_tabled(choices, 5)
+        assert cells is not None
+        return log_choice_row_likelihoods(choices, w, pool, cells)[: len(lists)]
+
+    @jax.jit
+    def values_and_slopes(w):
+        forms = designed, staged, tabled
+        without = w.at[1].set(0.0)
+        return [(form(w), jax.jacobian(form)(w), form(without)) for form in forms]
 
     plain = np.array([[w == i for w in range(5)] for i in range(5)], float)
     slopes = []  # of sums of logarithms, w_* as it is
@@ -353,13 +381,13 @@ def test_forms_of_the_likelihood_agree_and_have_its_slope():
             in_play = 1.0 - plain[one[:stage]].sum(0)
             slope += plain[item] / probs[item] - in_play / mass
         slopes.append(slope)
-    for form in (designed, staged, tabled):
-        np.testing.assert_allclose(form(weights), expected, rtol=1e-5)
-        np.testing.assert_allclose(jax.jacobian(form)(weights), slopes, rtol=1e-4, atol=1e-4)
-        without = form(weights.at[1].set(0.0))
+    for log_probs, found_slopes, without in values_and_slopes(weights):
+        np.testing.assert_allclose(log_probs, expected, rtol=1e-5)
+        np.testing.assert_allclose(found_slopes, slopes, rtol=1e-4, atol=1e-4)
         assert np.all((np.asarray(without) < -1e20) == [1 in one for one in lists])
 
 
+@partial(jax.jit, static_argnums=(1, 3))
 def a_block(log_shares, num_free, uniforms, num_components=None):
     """The block that is chosen where clusters have these shares, and as many slots are free."""
     labels = jnp.arange(len(log_shares), dtype=jnp.int32)
@@ -368,44 +396,49 @@ def a_block(log_shares, num_free, uniforms, num_components=None):
     key = jax.random.key(3)
     large = choose_large_clusters(0.5, key, labels, partition, None, len(labels), slots, 0)
     target = Target(large, partition, None, jnp.zeros(len(labels)))
-    log_shares = jnp.append(jnp.asarray(log_shares), jnp.full(num_free, -jnp.inf))
+    log_shares = jnp.append(log_shares, jnp.full(num_free, -jnp.inf))
     table = jnp.zeros((slots, len(labels)))
     now = Mixture(None, jnp.zeros(slots), log_shares, table, jnp.ones(len(labels)))
-    return choose_block(target, now, jnp.asarray(uniforms))
+    return choose_block(target, now, uniforms)
 
 
 def test_blocks_take_two_clusters_or_one_and_a_free_slot():
     log_shares = np.log([0.5, 0.3, 0.2])
-    assert a_block(log_shares, 2, [0.4, 0.9, 0.8]).slots.tolist() == [1, 2]
-    last = a_block(log_shares, 2, [0.4, 0.9, 0.2])  # 0.9 is in the upper half of two free slots
-    assert last.slots.tolist() == [1, 4] and last.usable and last.num_others == 2
-    assert a_block(log_shares, 2, [0.4, 0.1, 0.2]).slots.tolist() == [1, 3]
-    assert not a_block(log_shares, 0, [0.4, 0.9, 0.2]).usable
-    assert not a_block(log_shares[:1], 2, [0.4, 0.9, 0.8]).usable
+    first, last, third = np.array([[0.4, 0.9, 0.8], [0.4, 0.9, 0.2], [0.4, 0.1, 0.2]])
+    assert a_block(log_shares, 2, first).slots.tolist() == [1, 2]
+    block = a_block(log_shares, 2, last)  # 0.9 is in the upper half of two free slots
+    assert block.slots.tolist() == [1, 4] and block.usable and block.num_others == 2
+    assert a_block(log_shares, 2, third).slots.tolist() == [1, 3]
+    assert not a_block(log_shares, 0, last).usable
+    assert not a_block(log_shares[:1], 2, first).usable
     # a finite mixture has no free slots
-    assert a_block(log_shares, 0, [0.4, 0.9, 0.2], 3).slots.tolist() == [1, 2]
+    assert a_block(log_shares, 0, last, 3).slots.tolist() == [1, 2]
 
 
 def test_shares_of_a_pair():
     """What becomes of the shares, and by how much a volume of them changes."""
-    block = a_block(np.log([0.5, 0.3, 0.2]), 2, [0.4, 0.9, 0.8])
+    block = a_block(np.log([0.5, 0.3, 0.2]), 2, np.array([0.4, 0.9, 0.8]))
     shares = np.array([0.3, 0.2])
 
+    @jax.jit
+    def shares_after(log_shares, kind, second, log_odds, step):
+        draw = StepDraw(None, None, log_odds, None, 1.0, step[None], None)
+        return propose_shares(block, log_shares, kind, second, draw)
+
     def propose(name, step=0.0, log_odds=0.0, now=shares, second=True):
-        draw = StepDraw(
-            *(None, None, jnp.float32(log_odds), None, 1.0, jnp.array([step], jnp.float32), None)
-        )
-        return propose_shares(
-            block, jnp.log(jnp.asarray(now, jnp.float32)), kind_of(name), jnp.array(second), draw
-        )
+        kind = Kind(*(name == one for one in ("split", "merge", "trade")))
+        with np.errstate(divide="ignore"):
+            log_shares = np.log(now, dtype=np.float32)
+        return shares_after(log_shares, kind, second, np.float32(log_odds), jnp.float32(step))
 
     traded = propose("trade", 0.7)
     new = np.exp(traded.log_shares)
     assert traded.possible and new.sum() == pytest.approx(0.5, rel=1e-5)
     assert np.log(new[0] / new[1]) - np.log(1.5) == pytest.approx(0.7, rel=1e-4)
     # the step is uniform in the log odds: by how much more share there is to one of these
-    share = jax.grad(lambda step: jnp.exp(propose("trade", step).log_shares[0]))
-    assert traded.log_jacobian == pytest.approx(float(jnp.log(share(0.7) / share(0.0))), rel=1e-4)
+    share = jax.jit(jax.vmap(jax.grad(lambda step: jnp.exp(propose("trade", step).log_shares[0]))))
+    after, before = share(np.array([0.7, 0.0], np.float32))
+    assert traded.log_jacobian == pytest.approx(float(np.log(after / before)), rel=1e-4)
     split = propose("split", log_odds=np.log(0.7 / 0.3), now=[0.5, 0.0], second=False)
     np.testing.assert_allclose(np.exp(split.log_shares), [0.35, 0.15], rtol=1e-4)
     merged = propose("merge")
@@ -419,75 +452,93 @@ def test_shares_of_a_pair():
 
 def test_a_move_counts_only_if_it_can_be_undone():
     """A, the clusters of at least m, must be found again."""
-    labels, rows = jnp.array([0] * 6 + [1] * 5 + [2]), jnp.arange(12)
-    partition = PartitionPrior(jnp.float32(1.3), None)
+    labels, rows = jnp.array([0] * 6 + [1] * 5 + [2]), jnp.asarray(np.arange(12))
     key = jax.random.key(0)
-    large = choose_large_clusters(0.9, key, labels, partition, rows, 12, 4, 4)
+
+    @jax.jit
+    def choose():
+        partition = PartitionPrior(jnp.float32(1.3), None)
+        return choose_large_clusters(0.9, key, labels, partition, rows, 12, 4, 4)
+
+    large = choose()
     assert large.minimum > 1 and large.is_large.tolist() == [True, True, False, False]
+
+    @jax.jit
+    def draw_from(table):
+        return large.draw_labels(key, labels, rows, table, large.log_shares)
 
     def draw(of_first, of_second):
         """Where the rankings of A can be in slots 0 and 1."""
-        table = jnp.zeros((4, 12)).at[0].set(jnp.asarray(of_first, float))
-        table = table.at[1].set(jnp.asarray(of_second, float))
-        return large.draw_labels(key, labels, rows, table, large.log_shares)
+        return draw_from(np.stack([of_first, of_second, 0 * of_first, 0 * of_first], dtype="f4"))
 
-    first = jnp.arange(12) < 6
+    first = np.arange(12) < 6
     new, valid = draw(first, ~first)
     assert valid and new.tolist() == labels.tolist()
-    new, valid = draw(jnp.ones(12), jnp.zeros(12))  # the second one lost all it had
+    new, valid = draw(np.ones(12), np.zeros(12))  # the second one lost all it had
     assert not valid and new.tolist() == [0] * 11 + [2]
 
 
 def test_a_move_from_shares_out_of_bounds_is_refused(monkeypatch):
     """The way back would end where the density is 0."""
     rankings = Rankings.from_orderings([[0, 1, 2]] * 6 + [[2, 1, 0]] * 5, num_items=3)
-    data, labels = as_mallows_data(rankings.expand()), jnp.array([0] * 6 + [1] * 5, jnp.int32)
-    center = jnp.tile(jnp.array([[0, 1, 2], [2, 1, 0]], jnp.int32), (2, 1))
-    start = labels, MallowsParameters(center, jnp.ones((4, 2)))
-    prior, partition = PerStage(GAMMA), PartitionPrior(jnp.float32(1.3), None)
-    clusters = MallowsClusters(data, prior, jnp.zeros(()))
+    rankings, labels = rankings.expand(), np.array([0] * 6 + [1] * 5, np.int32)
+    center = np.tile(np.array([[0, 1, 2], [2, 1, 0]], np.int32), (2, 1))
+    start = labels, MallowsParameters(center, np.ones((4, 2), np.float32))
+    prior, partition = PerStage(GAMMA), PartitionPrior(np.float32(1.3), None)
+    real = label_free.choose_large_clusters
 
-    def moves(lowest):
+    @jax.jit
+    def moves(lowest, keys, start):
+        data = as_mallows_data(rankings)
+        clusters = MallowsClusters(data, prior, jnp.zeros(()))
+
         def change(key, target, mixture):  # parameters only, so that the labels stay valid
             parameters = mixture.parameters._replace(concentration=mixture.parameters[1] + 0.5)
             return mixture._replace(parameters=parameters)
 
-        real = label_free.choose_large_clusters
-
         def choose(*args):
-            return real(*args)._replace(lowest_log_share=jnp.asarray(lowest))
+            return real(*args)._replace(lowest_log_share=lowest)
 
         monkeypatch.setattr(label_free, "choose_large_clusters", choose)
-        keys = jax.random.split(jax.random.key(0), 20)
         move = jax.vmap(
             lambda key: label_free.move_without_labels(
                 key, start, [change], lambda _: clusters, partition, data, 1
             )
         )
-        return np.asarray(move(keys)[1].concentration[:, 0, 0] > 1.0)
+        return move(keys)[1].concentration[:, 0, 0] > 1.0
 
-    assert moves(-20.0).mean() > 0.9
-    assert not moves(-0.1).any()
+    keys = jax.random.split(jax.random.key(0), 20)
+    assert np.mean(moves(-20.0, keys, start)) > 0.9
+    assert not np.any(moves(-0.1, keys, start))
 
 
 def test_chance_of_enough_rankings():
     """It need not be exact, but near the Poisson probability, and 1 outside A or where m is 0."""
-    active = jnp.ones(3, bool)
-    log_shares = jnp.log(jnp.array([0.2, 0.01, 0.0]))
-    large = LargeClusters(
-        4, active, jnp.arange(3), active, ~active, log_shares, -9.0, active, jnp.array([30.0, 20.0])
-    )
-    chance = np.exp(large.log_chance(log_shares))
+    active, counts = np.ones(3, bool), np.array([30.0, 20.0], np.float32)
+    log_shares = np.append(np.log([0.2, 0.01]), -np.inf).astype(np.float32)
+
+    @jax.jit
+    def log_chance(minimum, log_shares, counts):
+        slots = np.arange(3)
+        of_clusters = active, slots, active, ~active, log_shares, -9.0, active, counts
+        return LargeClusters(minimum, *of_clusters).log_chance(log_shares)
+
+    chance = np.exp(log_chance(4, log_shares, counts))
     exact = stats.poisson(np.array([10.0, 0.5])).sf(3)
     np.testing.assert_allclose(chance, [*exact, 1.0], atol=0.05)
-    assert not large._replace(minimum=0).log_chance(log_shares).any()
+    assert not np.any(log_chance(0, log_shares, counts))
 
 
-def moved_along_trajectories(data, labels, parameters, clusters_of):
-    """Of 200 trajectories: whether A is the first cluster, and whether anything moved."""
-    partition, num_rows = PartitionPrior(jnp.float32(1.0), None), len(data.counts)
+def moved_along_trajectories(setup, found):
+    """Of 200 trajectories: whether A is the first cluster, whether anything moved, and what is
+    then the last in ``found``.
+
+    :param setup: returns the data, labels and parameters, and the clusters of some slots.
+    """
 
     def once(key):
+        data, labels, parameters, clusters_of = setup()
+        partition, num_rows = PartitionPrior(jnp.float32(1.0), None), len(data.counts)
         key_minimum, key_shares, key = jax.random.split(key, 3)
         large = choose_large_clusters(
             jax.random.uniform(key_minimum),
@@ -507,9 +558,9 @@ def moved_along_trajectories(data, labels, parameters, clusters_of):
         moved = move_along_trajectory(key, target, now)
         is_first = jnp.all(large.is_large == (jnp.arange(4) == 0))
         changed = jax.tree.map(lambda x, y: jnp.any(x != y), moved.parameters, now.parameters)
-        return is_first, jnp.any(jnp.stack(jax.tree.leaves(changed)))
+        return is_first, jnp.any(jnp.stack(jax.tree.leaves(changed))), found[-1]
 
-    return jax.jit(jax.vmap(once))(jax.random.split(jax.random.key(0), 200))
+    return map(np.asarray, jax.jit(jax.vmap(once))(jax.random.split(jax.random.key(0), 200)))
 
 
 class FlatClusters:
@@ -556,16 +607,14 @@ def trajectories_of_weights(num_items):
     """24 lists in A and one of an item that A lacks."""
     own = num_items - 1
     lists = [[0, 1, 2], [1, 0], [2, 0, 1], [0], [1, 2], [2]] * 4 + [[own, 0]]
-    data = as_data(Rankings.from_orderings(lists, num_items=num_items), pool=True)
-    labels = jnp.array([0] * 24 + [1], jnp.int32)
+    rankings = Rankings.from_orderings(lists, num_items=num_items)
+    data, labels = as_data(rankings, pool=True), jnp.array([0] * 24 + [1], jnp.int32)
     log_weights, unseen = jnp.zeros((4, num_items)).at[0, own].set(-jnp.inf), jnp.full(4, 0.3)
     prior = PittWalkerWeights(jnp.full(num_items, 0.5), jnp.array(1.3), TAU)
     cells = cells_if_tabled(data.choices, num_items)
     assert (cells is None) == (num_items > 4)
     clusters = WeightsClusters(unseen, prior, 0.0, data.choices, cells, None)
-    return moved_along_trajectories(
-        data, labels, log_weights, lambda slots: clusters._replace(unseen=unseen[slots])
-    )
+    return data, labels, log_weights, lambda slots: clusters._replace(unseen=unseen[slots])
 
 
 def trajectories_of_concentrations():
@@ -575,7 +624,7 @@ def trajectories_of_concentrations():
     center = jnp.tile(jnp.arange(6, dtype=jnp.int32), (4, 1))
     parameters = MallowsParameters(center, jnp.ones((4, 5)))
     clusters = MallowsClusters(data, PerStage(GAMMA), jnp.zeros(()))
-    return moved_along_trajectories(data, labels, parameters, lambda _: clusters)
+    return data, labels, parameters, lambda _: clusters
 
 
 TRAJECTORIES = {
@@ -594,55 +643,58 @@ TRAJECTORIES = {
 )
 def test_trajectories_beside_a_row_that_is_impossible_there(name, monkeypatch):
     """A row outside A says nothing, and its logarithm of 0 has no part in the slope."""
-    run = TRAJECTORIES[name]
-    is_first, moved = run()
+    real, found = trajectories.trajectory, []
+
+    def with_slopes(uniform, position, momentum, moving, log_density, steps):
+        """Find out too whether the slope is finite where the trajectory starts, and far away."""
+
+        def is_finite(step):
+            # concentrations far away: there the reverse is beyond float32
+            there = jax.tree.map(lambda x, m: jnp.where(m, x + step, x), position, moving)
+            slope = jax.grad(log_density, has_aux=True)(there)[0]
+            slope = jax.tree.map(lambda g, m: jnp.where(m, g, 0.0), slope, moving)
+            return jnp.all(jnp.array([jnp.isfinite(g).all() for g in jax.tree.leaves(slope)]))
+
+        found.append(jnp.all(jax.vmap(is_finite)(jnp.array([0.0, 3.0]))))
+        return real(uniform, position, momentum, moving, log_density, steps)
+
+    monkeypatch.setattr(trajectories, "trajectory", with_slopes)
+    is_first, moved, finite = moved_along_trajectories(TRAJECTORIES[name], found)
     assert is_first.sum() > 50
     assert np.mean(moved[is_first]) > 0.7, np.mean(moved[is_first])
-
-    def slope_only(key, position, momentum, moving, log_density, steps):
-        """Moves everything if the slope is finite where the trajectory starts, and far away."""
-        finite = True
-        for step in (0.0, 3.0):
-            # concentrations far away: there the reverse is beyond float32
-            there = jax.tree.map(
-                lambda x, m, step=step: jnp.where(m, x + step, x), position, moving
-            )
-            slope = jax.tree.map(
-                lambda g, m: jnp.where(m, g, 0.0),
-                jax.grad(log_density, has_aux=True)(there)[0],
-                moving,
-            )
-            finite &= jnp.all(jnp.array([jnp.isfinite(g).all() for g in jax.tree.leaves(slope)]))
-        return log_density(jax.tree.map(lambda x: x + 1.0, position))[1], finite
-
-    monkeypatch.setattr(trajectories, "trajectory", slope_only)
-    is_first, finite = run()
     assert np.all(finite[is_first])
 
 
 def test_weights_around_a_fit_have_the_density_that_is_used():
     center, variance = np.array([0.3, -1.0, 2.0]), np.array([0.5, 0.01, 0.2])
-    law = Around(*(jnp.asarray(x) for x in (center, variance, 0.7, np.array([0.8, 1.0, 0.4]))))
-    keys = jax.random.split(jax.random.key(0))
-    draws = jax.vmap(draw_around, (0, 0, None))(
-        jax.random.normal(keys[0], (20_000, 4)), jax.random.uniform(keys[1], (20_000, 3)), law
-    )
+    law = Around(center, variance, 0.7, np.array([0.8, 1.0, 0.4]))
+
+    @jax.jit
+    def draw(key, law):
+        keys = jax.random.split(key)
+        normals, uniforms = (
+            jax.random.normal(keys[0], (20_000, 4)),
+            jax.random.uniform(keys[1], (20_000, 3)),
+        )
+        draws = jax.vmap(draw_around, (0, 0, None))(normals, uniforms, law)
+        return draws, jax.vmap(log_density_around, (0, None))(draws[:50], law)
+
+    draws, found = draw(jax.random.key(0), law)
     is_atom = np.asarray(draws) > -np.inf
     np.testing.assert_allclose(is_atom.mean(0), law.is_atom, atol=0.02)
     full = np.asarray(draws)[is_atom.all(1)]
     covariance = np.diag(variance) + 0.7
     np.testing.assert_allclose(np.cov(full.T), covariance, atol=0.05)
-    found = jax.vmap(log_density_around, (0, None))(draws[:50], law)
     for log_density, one, atom in zip(found, np.asarray(draws), is_atom, strict=False):
         normal = stats.multivariate_normal(center[atom], covariance[np.ix_(atom, atom)])
         chances = np.where(atom, law.is_atom, 1.0 - law.is_atom)
         expected = normal.logpdf(one[atom]) + np.log(chances).sum()
         assert log_density == pytest.approx(expected, rel=1e-4, abs=1e-4)
     # the proportions of two have a density that adds up to 1
-    log_odds = jnp.linspace(-9.0, 9.0, 20_001)
-    two = Fit(jnp.zeros((2, 3)), jnp.zeros((2, 3)), jnp.ones(2), jnp.array([30.0, 4.0]))
-    density = np.exp(jax.vmap(log_density_of_proportion, (0, None))(log_odds, two))
-    proportion = jax.nn.sigmoid(log_odds)
+    log_odds = np.linspace(-9.0, 9.0, 20_001, dtype=np.float32)
+    two = Fit(np.zeros((2, 3)), np.zeros((2, 3)), np.ones(2), np.array([30.0, 4.0]))
+    density = np.exp(jax.jit(jax.vmap(log_density_of_proportion, (0, None)))(log_odds, two))
+    proportion = special.expit(log_odds)
     assert np.trapezoid(density, proportion) == pytest.approx(1.0, abs=1e-3)
 
 
@@ -653,17 +705,22 @@ def test_fit_climbs_to_the_maximum(form):
     # so many that the first steps see every fourth one, of which there are as many as before
     copies = 64 if form == "thinned" else 1
     rows = [one for one in lists for _ in range(copies)]
-    choices = as_data(Rankings.from_orderings(rows, num_items=4), pool=True).choices
+    rankings = Rankings.from_orderings(rows, num_items=4)
     shape, unseen = np.array([0.5, 1.0, 1.5, 2.0]), np.array([0.3, 0.2])
-    design = design_if_small(choices, 4, jnp.float32) if form == "design" else None
-    cells = cells_if_tabled(choices, 4) if form in ("cells", "thinned") else None
-    assert (design is None, cells is None) == (form != "design", form in ("design", None))
-    prior = GammaWeights(jnp.asarray(shape))
-    clusters = WeightsClusters(None, prior, 0.0, choices, cells, design)
-    start = jnp.array([[0.0, 0.5, -0.5, 0.2], [1.0, 1.0, 1.0, 1.0]])
-    log_shares = jnp.array([0.0, -jnp.inf])
-    chances = jnp.repeat(counts, copies) / copies
-    found = fit(clusters, start, log_shares, jnp.asarray(unseen), chances)
+    start = np.array([[0.0, 0.5, -0.5, 0.2], [1.0, 1.0, 1.0, 1.0]], np.float32)
+    chances = np.repeat(counts, copies) / copies
+
+    @jax.jit
+    def run(start, unseen, chances):
+        choices = as_data(rankings, pool=True).choices
+        design = design_if_small(choices, 4, jnp.float32) if form == "design" else None
+        cells = cells_if_tabled(choices, 4) if form in ("cells", "thinned") else None
+        assert (design is None, cells is None) == (form != "design", form in ("design", None))
+        prior = GammaWeights(jnp.asarray(shape))
+        clusters = WeightsClusters(None, prior, 0.0, choices, cells, design)
+        return fit(clusters, start, jnp.array([0.0, -jnp.inf]), unseen, chances)
+
+    found = run(start, unseen, chances)
     weights = np.exp(np.asarray(start[0], float))
     for _ in range(12):
         chosen, in_play = np.zeros(4), np.zeros(4)

@@ -1,6 +1,8 @@
 """The prior of a partition in two parameters, against float64 and against sums over partitions."""
 
-import jax.numpy as jnp
+from functools import partial
+
+import jax
 import numpy as np
 import pytest
 from helpers.enumeration import partitions
@@ -19,6 +21,20 @@ SIZES = {
     "small": [2, 0, 1, 1, 0],
     "one": [1, 0],
 }
+
+
+# compiled once for all values of one number of components and of slots
+
+
+@partial(jax.jit, static_argnums=2)
+def log_prob(sizes, alpha, num_components, discount):
+    return PartitionPrior(alpha, num_components, discount).log_prob(sizes)
+
+
+@partial(jax.jit, static_argnums=3)
+def log_weights_of(sizes, number, alpha, num_components, discount):
+    prior = PartitionPrior(alpha, num_components, discount)
+    return prior.log_join(sizes), prior.log_open(number)
 
 
 def log_prob_twin(sizes, alpha, num_components, discount):
@@ -42,11 +58,10 @@ def log_prob_twin(sizes, alpha, num_components, discount):
 @pytest.mark.parametrize("name", CASES)
 def test_log_prob_in_float32(name, alpha, sizes):
     num_components, discount = CASES[name]
-    sizes = SIZES[sizes]
+    sizes = np.array(SIZES[sizes])
     if num_components is not None:
         num_components = max(num_components, np.count_nonzero(sizes))
-    prior = PartitionPrior(jnp.float32(alpha), num_components, discount or 0.0)
-    found = float(prior.log_prob(jnp.asarray(sizes)))
+    found = float(log_prob(sizes, alpha, num_components, discount or 0.0))
     alpha = float(np.float32(alpha))
     expected = log_prob_twin(sizes, alpha, num_components, discount)
     assert found == pytest.approx(expected, rel=3e-6, abs=2e-5)
@@ -55,9 +70,9 @@ def test_log_prob_in_float32(name, alpha, sizes):
 @pytest.mark.parametrize("name", CASES)
 def test_partitions_of_five_sum_to_one(name):
     num_components, discount = CASES[name]
-    prior = PartitionPrior(jnp.float32(1.3), num_components, discount or 0.0)
     logs = [
-        float(prior.log_prob(jnp.asarray(np.bincount(one, minlength=6)))) for one in partitions(5)
+        float(log_prob(np.bincount(one, minlength=6), 1.3, num_components, discount or 0.0))
+        for one in partitions(5)
     ]
     assert logsumexp(logs) == pytest.approx(0.0, abs=1e-5)
 
@@ -66,23 +81,21 @@ def test_partitions_of_five_sum_to_one(name):
 def test_weights_are_those_of_the_probability(name):
     """Seating one point more multiplies the probability by its weight over all weights."""
     num_components, discount = CASES[name]
-    prior = PartitionPrior(jnp.float32(1.3), num_components, discount or 0.0)
+    parameters = 1.3, num_components, discount or 0.0
     sizes = np.array([4, 1, 2, 0, 0, 0])
     occupied = np.flatnonzero(sizes)
-    log_weights = np.append(
-        np.asarray(prior.log_join(jnp.asarray(sizes)))[occupied],
-        float(prior.log_open(jnp.asarray(len(occupied)))),
-    )
+    log_join, log_open = log_weights_of(sizes, len(occupied), *parameters)
+    log_weights = np.append(np.asarray(log_join)[occupied], log_open)
     log_weights -= logsumexp(log_weights)
-    before = float(prior.log_prob(jnp.asarray(sizes)))
+    before = float(log_prob(sizes, *parameters))
     for log_weight, slot in zip(log_weights, [*occupied, len(occupied)], strict=True):
         after = sizes + (np.arange(6) == slot)
-        change = float(prior.log_prob(jnp.asarray(after))) - before
+        change = float(log_prob(after, *parameters)) - before
         assert change == pytest.approx(float(log_weight), abs=1e-5)
-    assert np.isneginf(prior.log_join(jnp.asarray(sizes))[3])
+    assert np.isneginf(log_join[3])
 
 
 def test_a_finite_mixture_has_no_more_clusters_than_components():
-    prior = PartitionPrior(jnp.float32(1.3), 3)
-    assert np.isneginf(prior.log_open(jnp.asarray(3)))
-    assert np.isneginf(prior.log_prob(jnp.asarray([1, 1, 1, 1, 0])))
+    sizes = np.array([1, 1, 1, 1, 0])
+    assert np.isneginf(log_weights_of(sizes, 3, 1.3, 3, 0.0)[1])
+    assert np.isneginf(log_prob(sizes, 1.3, 3, 0.0))
