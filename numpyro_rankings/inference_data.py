@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpyro.handlers import substitute
 from numpyro.infer import MCMC
@@ -217,7 +218,8 @@ def _from_numpyro(mcmc: MCMC, coords: dict[str, Any], dims: dict[str, Any]) -> A
 
     kernel: Any = mcmc.sampler
     if isinstance(kernel, GibbsKernel):
-        last = jax.tree.map(lambda x: x[-1, -1], mcmc.get_samples(group_by_chain=True))
+        samples = mcmc.get_samples(group_by_chain=True)
+        last = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[-1, -1]), samples)
         mcmc, kernel = copy.copy(mcmc), copy.copy(kernel)
         kernel._model = substitute(kernel.model, data=last)
         mcmc.sampler = kernel

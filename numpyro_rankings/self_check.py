@@ -122,7 +122,7 @@ def compiled_forms(kernel: MCMCKernel, args: tuple, num_chains: int) -> dict[str
 
     def one_by_one(states: Any) -> Any:
         done = [one(_chain(states, c)) for c in range(num_chains)]
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *done)
+        return _stacked(done)
 
     def sharded(states: Any) -> Any:
         mesh = jax.sharding.Mesh(np.array(devices[:num_shards]), ("rows",))
@@ -150,8 +150,22 @@ def _over_rows(x: Any, mesh: jax.sharding.Mesh) -> Any:
     return jax.device_put(x, jax.sharding.NamedSharding(mesh, spec))
 
 
+# Batches are taken apart and put together by NumPy: JAX would compile a program for each array.
+
+
 def _chain(states: Any, c: int) -> Any:
-    return jax.tree.map(lambda x: x[c], states)
+    return jax.tree.map(lambda x: x[c] if _is_key(x) else jnp.asarray(np.asarray(x)[c]), states)
+
+
+def _stacked(states: Sequence[Any]) -> Any:
+    def stack(*leaves: Array) -> Array:
+        return jnp.stack(leaves) if _is_key(leaves[0]) else jnp.asarray(np.stack(leaves))
+
+    return jax.tree.map(stack, *states)
+
+
+def _is_key(x: Any) -> bool:
+    return isinstance(x, Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 def compare_sweeps(
@@ -186,15 +200,15 @@ def compare_sweeps(
         raise ValueError("args must be a tuple, such as (rankings,)")
     if isinstance(forms, str) or set(forms or ()) - set(_FORMS):
         raise ValueError(f"forms must be some of {_FORMS}, got {forms!r}")
-    keys = random.split(random.key(0) if key is None else key, num_chains)
-    # one warm-up sweep, because some kernels have orderings that only the warm-up uses
-    states = kernel.init(keys, 1, None, args, {})
     compiled = compiled_forms(kernel, args, num_chains)
     needed = {"one chain"} if num_plain < num_chains else set()
     wanted = set(compiled if forms is None else forms)
     compiled = {name: sweep for name, sweep in compiled.items() if name in wanted | needed}
     if not compiled:
         raise ValueError(f"there are too few devices for any of the forms {forms!r}")
+    keys = random.split(random.key(0) if key is None else key, num_chains)
+    # one warm-up sweep, because some kernels have orderings that only the warm-up uses
+    states = kernel.init(keys, 1, None, args, {})
     differences: list[Difference] = []
     compared, nudged, largest = 0, 0, 0.0
     for _ in range(num_sweeps):
@@ -219,7 +233,7 @@ def compare_sweeps(
                     differences.append(Difference(form, c, difference.site, *values))
         if differences:
             break
-        states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *expected)
+        states = _stacked(expected)
     return Comparison(differences, compared, nudged, largest)
 
 
@@ -282,7 +296,7 @@ def _with_whole_log_joint(state: Any) -> Any:
 
 
 def _numbers(x: Any) -> np.ndarray:
-    if isinstance(x, Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+    if _is_key(x):
         x = random.key_data(x)
     x = np.asarray(x)
     return x.astype(np.float64) if x.dtype.kind == "f" else x

@@ -12,8 +12,10 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 from helpers.fabricated import (
+    fabricated_links_mcmc,
     fabricated_mcmc,
     fabricated_partition_mcmc,
+    fabricated_pool_mcmc,
     fabricated_weights_mcmc,
 )
 from helpers.lists import log_prob_twin
@@ -206,18 +208,24 @@ def test_pointwise_log_likelihood_of_the_gamma_process_mixture():
 @pytest.mark.parametrize("is_subset", (False, True))
 def test_likelihoods_of_draws_are_those_of_the_distribution(has_pool, is_subset):
     rng = np.random.default_rng(5)
-    offered = jnp.array([[True, True, True, True], [True, False, True, True]])
+    offered = np.array([[True, True, True, True], [True, False, True, True]])
     offered = offered if is_subset else None
-    orderings = jnp.array([[2, 0, -1], [3, 0, 2]])
+    orderings = np.array([[2, 0, -1], [3, 0, 2]], np.int32)
     weights = rng.dirichlet(np.ones(5), 3).astype(np.float32)
     if not has_pool:
         weights[:, :4] /= weights[:, :4].sum(1, keepdims=True)
     draw = {"weights": weights[:, :4]} | ({"unseen_weight": weights[:, 4]} if has_pool else {})
-    found = log_plackett_luce_likelihood(draw, orderings, offered)
-    for row, w in zip(found, weights, strict=True):
-        unseen = np.log(w[4]) if has_pool else None
-        model = TopTPlackettLuce(np.log(w[:4]), 3, unseen, offered, validate_args=False)
-        np.testing.assert_allclose(row, model.log_prob(orderings), rtol=1e-5)
+
+    @jax.vmap
+    def log_prob(w):
+        unseen = jnp.log(w[4]) if has_pool else None
+        model = TopTPlackettLuce(jnp.log(w[:4]), 3, unseen, offered, validate_args=False)
+        return model.log_prob(orderings)
+
+    found, expected = jax.jit(
+        lambda draw, w: (log_plackett_luce_likelihood(draw, orderings, offered), log_prob(w))
+    )(draw, weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_new_clusters_know_what_was_offered():
@@ -230,7 +238,8 @@ def test_new_clusters_know_what_was_offered():
     }
     offered = jnp.array([[True, False], [True, True]])
     orderings = jnp.array([[0], [0]])
-    first, other = log_in_new_cluster(jax.random.key(0), draw, orderings, offered, 100)
+    in_new = jax.jit(log_in_new_cluster, static_argnums=4)
+    first, other = np.asarray(in_new(jax.random.key(0), draw, orderings, offered, 100))
     assert abs(first) < 1e-5 and other < -0.3
 
 
@@ -359,25 +368,36 @@ def test_importing_the_package_loads_neither_arviz_nor_matplotlib():
     assert out.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize(
-    "imports",
-    [
-        "import arviz; from numpyro.infer import MCMC; import numpyro_rankings.inference_data",
-        "import arviz; import numpyro.distributions; import numpyro_rankings",
-        "import arviz; from numpyro_rankings.distributions import GeneralizedMallows",
-        "import numpyro_rankings, arviz; from numpyro_rankings.infer import SliceGibbs",
-    ],
-)
-def test_numpyro_is_whole_whatever_was_imported_first(imports):
+IMPORTS = [
+    "import arviz; from numpyro.infer import MCMC; import numpyro_rankings.inference_data",
+    "import arviz; import numpyro.distributions; import numpyro_rankings",
+    "import arviz; from numpyro_rankings.distributions import GeneralizedMallows",
+    "import numpyro_rankings, arviz; from numpyro_rankings.infer import SliceGibbs",
+]
+# each as in a new process: what does not import NumPyro is loaded once
+AFRESH = """
+import sys, warnings
+import jax
+
+warnings.simplefilter("ignore")  # of what registers itself again
+for imports in sys.argv[1:]:
+    for name in list(sys.modules):
+        if name.startswith(("arviz", "numpyro")):
+            del sys.modules[name]
+    exec(imports)
+    import numpyro
+    assert "numpyro.infer" in sys.modules, imports
+    numpyro.infer.initialization, numpyro.distributions.distribution
+    print(imports)
+"""
+
+
+def test_numpyro_is_whole_whatever_was_imported_first():
     import subprocess
     import sys
 
-    code = (
-        f"{imports}\n"
-        "import numpyro; numpyro.infer.initialization; numpyro.distributions.distribution; print(1)"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "1"
+    done = subprocess.run([sys.executable, "-c", AFRESH, *IMPORTS], capture_output=True, text=True)
+    assert done.stdout.splitlines() == IMPORTS, done.stderr[-2000:]
 
 
 # -- Plackett–Luce -------------------------------------------------------------------------------
@@ -385,7 +405,11 @@ def test_numpyro_is_whole_whatever_was_imported_first(imports):
 
 @pytest.fixture(
     scope="module",
-    params=["fabricated", "gamma-process", pytest.param("mixture", marks=pytest.mark.slow)],
+    params=[
+        "fabricated",
+        "fabricated pool",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("gamma-process", "mixture")),
+    ],
 )
 def weighted(request):
     items = ["Ann", "Bob", "Cid", "Dee", "Eve"]
@@ -395,6 +419,9 @@ def weighted(request):
     kernel = PlackettLuceGibbs(num_components=4, alpha=dist.Gamma(1.0, 1.0), num_marginal_steps=0)
     if request.param == "fabricated":
         mcmc = fabricated_weights_mcmc(rankings, num_components=4, chains=CHAINS, draws=DRAWS)
+        return mcmc, rankings, to_inference_data(mcmc, rankings)
+    if request.param == "fabricated pool":
+        mcmc = fabricated_pool_mcmc(rankings, chains=CHAINS, draws=DRAWS)
         return mcmc, rankings, to_inference_data(mcmc, rankings)
     if request.param == "gamma-process":
         kernel = GammaProcessPlackettLuceGibbs(dist.Gamma(1.0, 1.0))
@@ -471,6 +498,7 @@ def test_log_likelihood_of_weights(weighted):
 # -- partitions ----------------------------------------------------------------------------------
 
 POINTS = np.array([[-2.0], [-2.2], [-1.8], [2.0], [2.1], [1.9]])
+APART = np.abs(np.arange(6.0)[:, None] - np.arange(6.0))
 GAUSS, GAMMA = GaussianMean(2.0, 0.5), dist.Gamma(1.0, 1.0)
 
 
@@ -489,16 +517,34 @@ def _run(kernel, *args):
 
 @pytest.fixture(
     scope="module",
-    params=["fabricated", "links", pytest.param("cycle", marks=pytest.mark.slow)],
+    params=[
+        "fabricated",
+        "fabricated links",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("links", "cycle")),
+    ],
 )
 def partitioned(request):
     if request.param == "fabricated":
         return fabricated_partition_mcmc([0, 0, 0, 1, 1, 1], chains=CHAINS, draws=DRAWS)
+    if request.param == "fabricated links":
+        return fabricated_links_mcmc(POINTS, APART, chains=CHAINS, draws=DRAWS)
     if request.param == "links":
-        apart = np.abs(np.arange(6.0)[:, None] - np.arange(6.0))
-        return _run(DDCRPGibbs(GAUSS, GAMMA, exponential_decay(GAMMA)), POINTS, apart)
+        return _run(DDCRPGibbs(GAUSS, GAMMA, exponential_decay(GAMMA)), POINTS, APART)
     parts = [kernel(GAUSS, GAMMA, max_clusters=6) for kernel in (CollapsedGibbs, SplitMerge)]
     return _run(Cycle(parts), POINTS)
+
+
+def test_fabricated_draws_have_the_sites_of_the_kernels():
+    lists = Rankings.from_orderings([[0, 1, 3], [3, 1], [4]], num_items=5)
+    for mcmc in (fabricated_links_mcmc(POINTS, APART), fabricated_pool_mcmc(lists)):
+        kernel = mcmc.sampler
+        args, kwargs = kernel._prepare(mcmc._args, {})
+        init = lambda key, k=kernel, a=args, kw=kwargs: k._init(key, None, a, kw)  # noqa: E731
+        sites = jax.eval_shape(init, jax.random.key(0)).z
+        made = mcmc.get_samples(group_by_chain=True)
+        assert set(made) == set(sites) - {"log_joint_rest"}
+        for name, x in made.items():
+            assert (x.shape[2:], x.dtype) == (sites[name].shape, sites[name].dtype), name
 
 
 def test_partitions_by_point_and_free_of_labels(partitioned, tmp_path):

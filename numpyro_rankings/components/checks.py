@@ -1,6 +1,8 @@
 """A check of component families, for the tests of those who write one."""
 
+import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -44,33 +46,51 @@ def check_family(
     number = min(num_points(points), _MOST_POINTS)
     if number < 4:
         raise ValueError(f"give at least 4 points, got {number}")
-    points = take(points, np.arange(number))
-    equal = _Equality(tolerance)
-    labels = jnp.arange(number, dtype=jnp.int32) % 2
-    clusters = family.of_clusters(points, labels, 3)
-    _check_clusters(family, clusters, equal)
-    _check_order(family, points, labels, clusters, equal)
-    _check_members(family, points, labels, clusters, equal)
-    _check_unions(family, clusters, equal)
-    _check_compiled(family, points, labels, equal)
+    # by NumPy: each of JAX's operations outside of a program is compiled by itself
+    points = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[:number]), points)
+    labels = np.arange(number, dtype=np.int32) % 2
+    make = jax.jit(partial(_make_clusters, family))
+    clusters, marginal = make(points, labels)
+    empty = np.asarray(marginal)[2]
+    _compare([("the log marginal of an empty cluster is 0", empty, 0.0)], tolerance)
+    of_points = partial(_of_points, family, labels)
+    _compare(_compiled(of_points, points, clusters, marginal), tolerance)
+    both = np.stack([labels, 1 - labels])
+    expected = np.stack([make(points, x)[1] for x in both])
+    found = jax.jit(jax.vmap(lambda x: make(points, x)[1]))(both)
+    _compare([("vmap changes nothing", found, expected)], tolerance)
     if family.has_parameters:
         _check_parameters(family, points, clusters)
     if support is not None:
-        _check_support(family, clusters, family.statistics(support), weights, equal)
+        values = family.statistics(support)
+        _compare(_of_support(family, clusters, values, weights), tolerance)
 
 
-class _Equality:
-    """Compares log probabilities that should be equal."""
+# what has to be equal: the promise, what is found and what is expected
+_Claims = list[tuple[str, Any, Any]]
 
-    def __init__(self, tolerance: float) -> None:
-        self._tolerance = tolerance
 
-    def __call__(self, found: Any, expected: Any, promise: str) -> None:
+def _compiled(claims: Callable[..., _Claims], *arguments: Any) -> _Claims:
+    """Claims of a function of arrays, computed by one program instead of op by op."""
+    promises: list[str] = []
+
+    def numbers(*arguments: Any) -> list[tuple[Any, Any]]:
+        made = claims(*arguments)
+        promises.extend(promise for promise, *_ in made)
+        return [(found, expected) for _, found, expected in made]
+
+    pairs = jax.jit(numbers)(*arguments)
+    return [(promise, *pair) for promise, pair in zip(promises, pairs, strict=True)]
+
+
+def _compare(claims: _Claims, tolerance: float) -> None:
+    """Raise ValueError for the first claim that does not hold."""
+    for promise, found, expected in claims:
         one, two = np.asarray(found, float), np.asarray(expected, float)
         if one.shape != two.shape:
             raise ValueError(f"{promise}: the shapes are {one.shape} and {two.shape}")
         # both may be impossible
-        same = (one == two) | (np.abs(one - two) <= self._tolerance * np.maximum(1.0, abs(two)))
+        same = (one == two) | (np.abs(one - two) <= tolerance * np.maximum(1.0, abs(two)))
         if not same.all():
             k = int(np.argmin(same.ravel()))
             raise ValueError(f"{promise}: {one.ravel()[k]:.6g} is not {two.ravel()[k]:.6g}")
@@ -88,7 +108,9 @@ def _check_points(points: Any, size: int) -> None:
             )
 
 
-def _check_clusters(family: Family, clusters: Any, equal: _Equality) -> None:
+def _make_clusters(family: Family, points: Any, labels: Array) -> tuple[Any, Array]:
+    """Clusters and their log marginals, after a look at the shapes."""
+    clusters = family.of_clusters(points, labels, 3)
     for leaf in jax.tree.leaves(clusters):
         if np.shape(leaf)[:1] != (3,):
             raise ValueError(
@@ -97,87 +119,107 @@ def _check_clusters(family: Family, clusters: Any, equal: _Equality) -> None:
     marginal = family.log_marginal(clusters)
     if np.shape(marginal) != (3,):
         raise ValueError(f"log_marginal of 3 clusters must be (3,): got {np.shape(marginal)}")
-    equal(marginal[2], 0.0, "the log marginal of an empty cluster is 0")
-    two = jax.tree.map(lambda x: jnp.stack([x, x]), clusters)
-    promise = "log_marginal takes any leading axes"
-    equal(family.log_marginal(two), jnp.stack([marginal, marginal]), promise)
+    return clusters, marginal
 
 
-def _check_order(
-    family: Family, points: Any, labels: Array, clusters: Any, equal: _Equality
-) -> None:
-    """The marginal is the product of predictive probabilities, first to last and last to first."""
+def _of_points(
+    family: Family, labels: np.ndarray, points: Any, clusters: Any, marginal: Array
+) -> _Claims:
+    """What can be computed at once: each method is evaluated on stacked clusters."""
     number = len(labels)
-    for c in (0, 1):
-        members = [i for i in range(number) if int(labels[i]) == c]
-        expected = family.log_marginal(take(clusters, c))
-        for order in (members, members[::-1]):
-            cluster, total = take(clusters, 2), jnp.zeros(())  # begins empty
-            for i in order:
-                total += family.log_predictive(cluster, take(points, i))
-                cluster = family.add(cluster, take(points, i))
-            equal(total, expected, "the marginal is the product of predictives in any order")
-            equal(family.log_marginal(cluster), expected, "add() gives what of_clusters() gives")
-
-
-def _check_members(
-    family: Family, points: Any, labels: Array, clusters: Any, equal: _Equality
-) -> None:
+    # a cluster and the point that joins it, from the first member to the last and back
+    steps: list[tuple[Any, Any]] = []
+    totals, built = [], []
+    for c, way in itertools.product((0, 1), (1, -1)):
+        cluster, members = take(clusters, 2), np.flatnonzero(labels == c)[::way]  # begins empty
+        totals.append(slice(len(steps), len(steps) + len(members)))
+        for i in members:
+            steps.append((cluster, take(points, i)))
+            cluster = family.add(cluster, take(points, i))
+        built.append(cluster)
     own = take(clusters, labels)
     rest = family.subtract(own, points)
-    expected = family.log_predictive(rest, points)
-    found = family.log_predictive_of_member(own, points)
-    equal(found, expected, "log_predictive_of_member is log_predictive without the member")
-    change = family.log_marginal(own) - family.log_marginal(rest)
-    equal(expected, change, "log_predictive is the change of log_marginal")
-    back = family.add(rest, points)
-    equal(family.log_marginal(back), family.log_marginal(own), "add() undoes subtract()")
+    one, two = take(clusters, 0), take(clusters, 1)
+
+    marginals = _on_all(
+        family.log_marginal,
+        clusters,
+        _stacked(built),
+        own,
+        rest,
+        family.add(rest, points),
+        _stacked([family.add(one, two)]),
+    )
+    first, of_built, of_own, of_rest, of_back, union = (x[0] for x in marginals)
+    cluster, point = (_joined([x, y]) for x, y in zip(_stacked(steps), (rest, points), strict=True))
+    predictive = family.log_predictive(cluster, point)
+    if np.shape(predictive) != (3 * number,):
+        raise ValueError(
+            f"log_predictive of {3 * number} clusters and points must be ({3 * number},): got "
+            f"{np.shape(predictive)}"
+        )
+    total = jnp.stack([predictive[part].sum() for part in totals])
+    joins = predictive[2 * number :]
     # all pairs of clusters and points by broadcasting
     by_cluster = jax.tree.map(lambda x: x[:, None], clusters)
-    table = family.log_predictive(by_cluster, jax.tree.map(lambda x: x[None], points))
-    if np.shape(table) != (3, len(labels)):
+    by_point = jax.tree.map(lambda x: x[None], points)
+    table = jax.eval_shape(family.log_predictive, by_cluster, by_point)
+    if table.shape != (3, number):
         raise ValueError(
-            f"the leading axes of log_predictive broadcast: (3, 1) and (1, {len(labels)}) gave "
-            f"{np.shape(table)}"
+            f"the leading axes of log_predictive broadcast: (3, 1) and (1, {number}) gave "
+            f"{table.shape}"
         )
+    expected = marginal[np.array([0, 0, 1, 1])]
+    without = family.log_predictive_of_member(own, points)
+    gain = family.log_union(one, family.for_union(two))
+    return [
+        ("log_marginal takes any leading axes", marginals[0], jnp.stack([marginal, marginal])),
+        ("the marginal is the product of predictives in any order", total, expected),
+        ("add() gives what of_clusters() gives", of_built, expected),
+        ("log_predictive_of_member is log_predictive without the member", without, joins),
+        ("log_predictive is the change of log_marginal", joins, of_own - of_rest),
+        ("add() undoes subtract()", of_back, of_own),
+        ("log_union is the change of the log marginals", gain, union[0] - first[0] - first[1]),
+    ]
 
 
-def _check_unions(family: Family, clusters: Any, equal: _Equality) -> None:
-    one, two = take(clusters, 0), take(clusters, 1)
-    marginal = family.log_marginal
-    expected = marginal(family.add(one, two)) - marginal(one) - marginal(two)
-    found = family.log_union(one, family.for_union(two))
-    equal(found, expected, "log_union is the change of the log marginals")
-
-
-def _check_compiled(family: Family, points: Any, labels: Array, equal: _Equality) -> None:
-    def marginals(labels: Array) -> Array:
-        return family.log_marginal(family.of_clusters(points, labels, 3))
-
-    both = jnp.stack([labels, 1 - labels])
-    expected = jnp.stack([marginals(x) for x in both])
-    equal(jax.jit(jax.vmap(marginals))(both), expected, "jit and vmap change nothing")
+def _on_all(function: Callable, *parts: Any) -> list[Array]:
+    """A function of clusters on several arrays of them; twice, with a second leading axis."""
+    every = _joined(list(parts))
+    values = function(jax.tree.map(lambda x: jnp.stack([x, x]), every))
+    size = num_points(every)
+    if np.shape(values) != (2, size):
+        raise ValueError(
+            f"log_marginal takes any leading axes: of clusters (2, {size}) it is {np.shape(values)}"
+        )
+    ends = np.cumsum([num_points(part) for part in parts])
+    return jnp.split(values, ends[:-1], axis=1)
 
 
 def _check_parameters(family: Family, points: Any, clusters: Any) -> None:
     """The mean likelihood over draws from the posterior is the predictive probability."""
+
+    @jax.jit
+    def likelihood_and_predictive(keys: Array, points: Any, clusters: Any) -> tuple[Array, Array]:
+        parameters = jax.vmap(lambda key: family.draw_parameters(key, clusters))(keys)
+        for leaf in jax.tree.leaves(parameters):
+            if np.shape(leaf)[:2] != (_DRAWS, 3):
+                raise ValueError(
+                    f"draw_parameters() of 3 clusters must have an axis of 3 first: got "
+                    f"{np.shape(leaf)[1:]}"
+                )
+        point = take(points, 0)
+        likelihood = jax.vmap(lambda p: family.log_likelihood(p, point))(parameters)
+        return likelihood, family.log_predictive(clusters, point)
+
     keys = jax.random.split(jax.random.key(0), _DRAWS)
-    draw: Callable = jax.vmap(lambda key: family.draw_parameters(key, clusters))
-    parameters = draw(keys)
-    for leaf in jax.tree.leaves(parameters):
-        if np.shape(leaf)[:2] != (_DRAWS, 3):
-            raise ValueError(
-                f"draw_parameters() of 3 clusters must have an axis of 3 first: got "
-                f"{np.shape(leaf)[1:]}"
-            )
-    point = take(points, 0)
-    likelihood = jax.vmap(lambda p: family.log_likelihood(p, point))(parameters)
+    likelihood, predictive = likelihood_and_predictive(keys, points, clusters)
     if np.shape(likelihood) != (_DRAWS, 3):
         raise ValueError(
             f"log_likelihood of 3 clusters and a point must be (3,): got {np.shape(likelihood)[1:]}"
         )
     values = np.exp(np.asarray(likelihood, float))
-    expected = np.exp(np.asarray(family.log_predictive(clusters, point), float))
+    expected = np.exp(np.asarray(predictive, float))
     error = values.std(0) / np.sqrt(_DRAWS) + 1e-6 * expected
     if (np.abs(values.mean(0) - expected) > _ERRORS * error).any():
         raise ValueError(
@@ -186,14 +228,24 @@ def _check_parameters(family: Family, points: Any, clusters: Any) -> None:
         )
 
 
-def _check_support(
-    family: Family, clusters: Any, values: Any, weights: Any, equal: _Equality
-) -> None:
+def _of_support(family: Family, clusters: Any, values: Any, weights: Any) -> _Claims:
     size = num_points(values)
     measure = np.ones(size) if weights is None else np.asarray(weights, float)
     if measure.shape != (size,):
         raise ValueError(f"weights must be ({size},), one for each value of the support")
+    predictive = jax.jit(lambda x, y, c: family.log_predictive(take(x, c), y))
+    claims = []
     for c in range(3):
-        log_p = np.asarray(family.log_predictive(take(clusters, c), values), float)
+        log_p = np.asarray(predictive(clusters, values, c), float)
         total = float(np.sum(np.exp(log_p) * measure))
-        equal(np.log(max(total, 1e-300)), 0.0, "predictive probabilities sum to 1; their log sum")
+        promise = "predictive probabilities sum to 1; their log sum"
+        claims.append((promise, np.log(max(total, 1e-300)), 0.0))
+    return claims
+
+
+def _stacked(trees: list) -> Any:
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+
+
+def _joined(trees: list) -> Any:
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *trees)

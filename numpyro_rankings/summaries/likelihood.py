@@ -40,10 +40,12 @@ def pointwise_log_likelihood(
     batch = batch_of_rows(clusters["center"].shape, num_stages, rankings.num_rows)
     orderings = stage_orderings(rankings.orderings, num_stages)
     log_one = log_one_ranking(rankings.lengths, rankings.num_items)
-    alpha = samples.get("alpha", jnp.ones((chains, draws)))  # has no effect in a single population
+    alpha = samples.get(
+        "alpha", np.ones((chains, draws), jnp.result_type(float))
+    )  # has no effect in a single population
     by_draw = {**clusters, "alpha": alpha, "assignments": samples["assignments"]}
     flat = {
-        name: jnp.asarray(x).reshape(chains * draws, *jnp.shape(x)[2:])
+        name: np.reshape(np.asarray(x), (chains * draws, *np.shape(x)[2:]))
         for name, x in by_draw.items()
     }
     values = _pointwise(flat, orderings, log_one, rankings.row_index, num_components, batch)
@@ -119,6 +121,7 @@ def log_cluster_likelihood(orderings: Array, center: Array, theta: Array) -> Arr
     return jnp.sum(jnp.where(orderings[:, None, :] >= 0, by_stage, 0.0), axis=-1)
 
 
+@partial(jax.jit, static_argnames="num_stages")
 def stage_orderings(orderings: ArrayLike, num_stages: int) -> Array:
     """Truncate or pad lists to ``num_stages`` places.
 
@@ -130,6 +133,7 @@ def stage_orderings(orderings: ArrayLike, num_stages: int) -> Array:
     return jnp.pad(orderings, ((0, 0), (0, missing)), constant_values=-1)
 
 
+@partial(jax.jit, static_argnames="num_items")
 def log_one_ranking(lengths: ArrayLike, num_items: int) -> Array:
     """Log marginal of one list under an empty cluster: ``log (n-t)!/n!`` for every prior of θ."""
     left = num_items - jnp.asarray(lengths)
@@ -160,7 +164,7 @@ def pointwise_plackett_luce(
     names = ("weights", "unseen_weight", "cluster_sizes", "assignments", "alpha", *NEW_CLUSTERS)
     chains, draws = np.shape(samples["log_joint"])
     flat = {
-        name: jnp.asarray(samples[name]).reshape(chains * draws, *np.shape(samples[name])[2:])
+        name: np.reshape(np.asarray(samples[name]), (chains * draws, *np.shape(samples[name])[2:]))
         for name in names
         if name in samples
     }

@@ -4,7 +4,7 @@ On shapes that coincide, where compilers and authors confuse axes: as many chain
 stages and clusters. ``test_compiled_kernels.py`` does the same with sweeps.
 """
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import jax
@@ -100,10 +100,9 @@ class Inputs:
         self.listed = self.of_chains >= 0
         offered = rng.random((rows, n)) < 0.5
         np.put_along_axis(offered, np.maximum(self.orderings, 0), True, axis=1)
-        self.data = choices.as_choices(jnp.asarray(self.orderings), None, n, False)
-        self.subsets = choices.as_choices(
-            jnp.asarray(self.orderings), jnp.asarray(offered), n, False
-        )
+        as_choices = jax.jit(choices.as_choices, static_argnums=(2, 3))
+        self.data = as_choices(self.orderings, None, n, False)
+        self.subsets = as_choices(self.orderings, offered, n, False)
         self.offered = offered
         self.rows = np.arange(rows, dtype=np.int32)
         self.labels = np.arange(rows, dtype=np.int32) % clusters
@@ -123,6 +122,11 @@ class Inputs:
         sizes = rng.integers(1, 9, self.theta.shape) * float(shape.count)
         self.b = (1.5 + sizes).astype(np.float32)
         self.a = (0.5 + sizes * rng.uniform(0.1, 0.9, sizes.shape) * self.limits).astype(np.float32)
+
+
+@lru_cache
+def inputs_of(shape):
+    return Inputs(SHAPES[shape])
 
 
 def cases(x):
@@ -414,7 +418,7 @@ def cases(x):
 
 
 def test_every_public_function_has_a_case():
-    named = {name for name, *_ in cases(Inputs(SHAPES["4"]))}
+    named = {name for name, *_ in cases(inputs_of(*QUICK))}
     assert named == set(functions_of(*MODULES)) - OF_THE_HOST
 
 
@@ -425,7 +429,7 @@ def each_shape(quick):
 
 @each_shape(QUICK)
 def test_functions_compiled_as_op_by_op(shape):
-    inputs, found = Inputs(SHAPES[shape]), {}
+    inputs, found = inputs_of(shape), {}
     names, forms = functions_of(*MODULES), None
     if shape in QUICK:  # sums over indices, which is where compilers have erred
         names, forms = functions_of(choices, codes, links, sums), ("vectorized",)
@@ -531,7 +535,7 @@ def distributions(x):
 
 
 def test_every_distribution_has_a_case():
-    named = {name for name, *_ in distributions(Inputs(SHAPES["4"]))}
+    named = {name for name, *_ in distributions(inputs_of(*QUICK))}
     classes = {name for name in rd.__all__ if isinstance(getattr(rd, name), type)}
     assert named == classes
 

@@ -68,7 +68,8 @@ right = abs(float(sums[0, 0]) - 4.8283137) < 1e-3
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     lists = Rankings.from_orderings([[0, 1]], num_items=2)
-    PlackettLuceGibbs().init(jax.random.key(0), 0, None, (lists,), {})
+    kernel = PlackettLuceGibbs()  # which warns while it is traced
+    jax.eval_shape(lambda key: kernel.init(key, 0, None, (lists,), {}), jax.random.key(0))
 told = any("wrong sums" in str(w.message) for w in caught)
 assert right != told, (right, told)
 print("right" if right else "told")
@@ -156,7 +157,14 @@ def expected_weights(of_pool):
     return (weights[:3] * density).reshape(3, -1).sum(1) / density.sum()
 
 
-@pytest.mark.parametrize("kernel", [PlackettLuceGibbs, GammaProcessPlackettLuceGibbs])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        # of which a quick test in test_compiled_kernels.py compares sweeps with 4 chains on 4 lists
+        pytest.param(PlackettLuceGibbs, marks=pytest.mark.slow),
+        GammaProcessPlackettLuceGibbs,
+    ],
+)
 def test_as_many_chains_as_rankings(kernel):
     """4 chains on 4 lists drew from another posterior, where 3 or 5 chains did not."""
     rankings = Rankings.from_orderings(LISTS, num_items=3)

@@ -175,7 +175,7 @@ def test_marginals_by_scipy(name):
     points = family.statistics(data)
     labels = np.array([0, 0, 1, 0, 3, 3, 1])
     clusters = compiled(family).of_clusters(points, labels, 8)
-    found = compiled(family).log_marginal(clusters)
+    found = np.asarray(compiled(family).log_marginal(clusters))
     plain = PLAIN.get(name, data)
     for c in range(8):
         members = plain[labels == c]
@@ -192,7 +192,7 @@ def test_points_join_and_leave(name):
     clusters = family.of_clusters(points, np.arange(7), 8)  # 7 is empty
     cluster, total = pick(clusters, 7), 0.0
     for i in members:
-        total += family.log_predictive(cluster, pick(points, i))
+        total += float(family.log_predictive(cluster, pick(points, i)))
         cluster = family.add(cluster, pick(points, i))
     fresh = pick(family.of_clusters(points, np.array([0, 0, 1, 0, 1, 1, 1]), 8), 0)
     assert jax.tree.structure(fresh) == jax.tree.structure(cluster)
@@ -205,7 +205,7 @@ def test_points_join_and_leave(name):
     none = family.subtract(family.subtract(fewer, pick(points, 0)), pick(points, 3))
     assert family.log_marginal(none) == pytest.approx(0.0, abs=1e-5)
     # all clusters at once, and each by itself
-    both = family.log_predictive(clusters, pick(points, 2))
+    both = np.asarray(family.log_predictive(clusters, pick(points, 2)))
     alone = [family.log_predictive(pick(clusters, c), pick(points, 2)) for c in range(8)]
     np.testing.assert_allclose(both, alone, rtol=1e-4)
 
@@ -218,7 +218,7 @@ def test_unions(name):
     labels = np.array([0, 0, 1, 0, 2, 2, 1])
     clusters = family.of_clusters(points, labels, 8)  # 3 is empty
     other = family.for_union(pick(clusters, [[0], [2]]))
-    found = family.log_union(pick(clusters, [[0, 1, 3]]), other)
+    found = np.asarray(family.log_union(pick(clusters, [[0, 1, 3]]), other))
     for row, second in enumerate((0, 2)):
         for column, first in enumerate((0, 1, 3)):
             both = family.add(pick(clusters, first), pick(clusters, second))
@@ -234,24 +234,28 @@ def test_draws_of_parameters(name):
     """Averaged over draws, the likelihood of two points is their predictive probability."""
     family, data, _ = CASES[name]
     points, number = family.statistics(data), 40_000
-    clusters = family.of_clusters(points, np.array([0, 0, 0, 1, 1, 1, 1]), 3)
-    for cluster in (0, 2):  # one with three points, and an empty one
-        many = jax.tree.map(
-            lambda x, c=cluster: jnp.broadcast_to(x[c], (number, *x.shape[1:])), clusters
-        )
-        parameters = jax.jit(family.draw_parameters)(jax.random.key(cluster), many)
-        one, other = (pick(points, i) for i in (4, 5))
+    clusters = compiled(family).of_clusters(points, np.array([0, 0, 0, 1, 1, 1, 1]), 3)
+    one, other = (pick(points, i) for i in (4, 5))
+
+    @jax.jit
+    def of_draws(key, before):
+        many = jax.tree.map(lambda x: jnp.broadcast_to(x, (number, *x.shape)), before)
+        parameters = family.draw_parameters(key, many)
         values = family.log_likelihood(parameters, one) + family.log_likelihood(parameters, other)
-        values = np.exp(np.asarray(values, float))
-        before = pick(clusters, cluster)
         expected = family.log_predictive(before, one)
         expected += family.log_predictive(family.add(before, one), other)
-        error = values.std(ddof=1) / np.sqrt(number)
-        assert abs(values.mean() - np.exp(float(expected))) < 5 * error
         # parameters of one cluster, all points
         one_cluster = jax.tree.map(lambda x: x[7], parameters)
         together = family.log_likelihood(one_cluster, points)
-        each = [family.log_likelihood(one_cluster, pick(points, i)) for i in range(7)]
+        each = jax.lax.map(lambda point: family.log_likelihood(one_cluster, point), points)
+        return values, expected, together, each
+
+    for cluster in (0, 2):  # one with three points, and an empty one
+        found = of_draws(jax.random.key(cluster), pick(clusters, cluster))
+        values, expected, together, each = (np.asarray(x, float) for x in found)
+        values = np.exp(values)
+        error = values.std(ddof=1) / np.sqrt(number)
+        assert abs(values.mean() - np.exp(expected)) < 5 * error
         np.testing.assert_allclose(together, each, rtol=1e-5)
 
 
@@ -260,11 +264,16 @@ def test_parameters_in_many_dimensions():
     d = 9
     family = NormalInverseWishart(np.zeros(d), 0.5, d + 2.0, np.eye(d))
     points = family.statistics(RNG.normal(size=(20, d)))
-    cluster = family.of_clusters(points, np.zeros(20, int), 2)
-    mean, root, log_density = family.draw_parameters(jax.random.key(0), cluster)
-    found = family.log_likelihood((mean[0], root[0], log_density[0]), points)
-    covariance = np.linalg.inv(np.asarray(root[0], float).T @ np.asarray(root[0], float))
-    expected = stats.multivariate_normal(np.asarray(mean[0], float), covariance)
+
+    @jax.jit
+    def drawn(key, points):
+        cluster = family.of_clusters(points, np.zeros(20, int), 2)
+        parameters = jax.tree.map(lambda x: x[0], family.draw_parameters(key, cluster))
+        return parameters, family.log_likelihood(parameters, points)
+
+    (mean, root, _), found = jax.device_get(drawn(jax.random.key(0), points))
+    covariance = np.linalg.inv(root.astype(float).T @ root.astype(float))
+    expected = stats.multivariate_normal(mean.astype(float), covariance)
     np.testing.assert_allclose(found, expected.logpdf(points.mean), rtol=1e-3)
 
 
@@ -309,8 +318,8 @@ def test_unions_of_large_clusters():
         parts = [x[labels == c].astype(float) for c in (0, 1)]
         expected = log_marginal(np.concatenate(parts)) - sum(map(log_marginal, parts))
         points = family.statistics(x)
-        clusters = jax.jit(family.of_clusters, static_argnums=2)(points, labels, 2)
-        found = family.log_union(pick(clusters, 0), pick(clusters, 1))
+        clusters = compiled(family).of_clusters(points, labels, 2)
+        found = compiled(family).log_union(pick(clusters, 0), pick(clusters, 1))
         assert float(found) == pytest.approx(expected, abs=0.2)
 
 
@@ -351,9 +360,10 @@ def test_a_predictive_that_is_not_given():
     """By default it is the difference of two marginals."""
     family, data, _ = CASES["gaussian mean"]
     points = family.statistics(data)
-    cluster = pick(family.of_clusters(points, jnp.array([0, 0, 0, 0, 1, 1, 1]), 2), 0)
-    by_difference = Family.log_predictive(family, cluster, pick(points, 5))
-    given = family.log_predictive(cluster, pick(points, 5))
+    cluster = pick(compiled(family).of_clusters(points, np.array([0, 0, 0, 0, 1, 1, 1]), 2), 0)
+    inherited = jax.jit(lambda cluster, point: Family.log_predictive(family, cluster, point))
+    by_difference = inherited(cluster, pick(points, 5))
+    given = compiled(family).log_predictive(cluster, pick(points, 5))
     assert by_difference == pytest.approx(float(given), rel=1e-4)
 
 

@@ -115,12 +115,16 @@ def test_bad_arguments():
 
 @pytest.fixture(scope="module")
 def fitted():
-    rankings = Rankings.from_orderings([[0], [2]], num_items=4, counts=[5, 1])
-    mcmc = MCMC(
-        GammaProcessPlackettLuceGibbs(2.0), num_warmup=50, num_samples=3000, progress_bar=False
-    )
-    mcmc.run(random.key(0), rankings)
-    return mcmc.get_samples()
+    """Of a gamma process with α = 2 after 5 lists of one item and 1 of another, in closed form."""
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet([5.0, 1.0, 2.0], 3000).astype(np.float32)
+    return {
+        "weights": shares[:, :2],
+        "unseen_weight": shares[:, 2],
+        "unseen_rate": rng.gamma(8.0, size=3000).astype(np.float32),  # of the total, before
+        "alpha": np.full(3000, 2.0, np.float32),
+        "log_joint": np.zeros(3000, np.float32),
+    }
 
 
 def test_predicted_items(fitted):

@@ -2,6 +2,7 @@
 
 import inspect
 from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
 from unittest import mock
 
@@ -26,8 +27,23 @@ def functions_of(*modules: ModuleType) -> dict[str, object]:
     }
 
 
+def is_key(x):
+    return isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+
+
+# by NumPy: JAX would compile each slice and each stack, and the quick tests are mostly compiled
+
+
+def entry(tree, c):
+    """Entry c of each array."""
+    return jax.tree.map(lambda x: x[c] if is_key(x) else jnp.asarray(np.asarray(x)[c]), tree)
+
+
 def stacked(parts):
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *parts)
+    def stack(*leaves):
+        return jnp.stack(leaves) if is_key(leaves[0]) else np.stack(jax.device_get(leaves))
+
+    return jax.tree.map(stack, *parts)
 
 
 def forms_of(function, batched, shared, num_chains):
@@ -39,8 +55,7 @@ def forms_of(function, batched, shared, num_chains):
     """
     batched, shared = jax.tree.map(jnp.asarray, (batched, shared))
 
-    def chain(c):
-        return jax.tree.map(lambda x: x[c], batched)
+    chain = partial(entry, batched)
 
     def plainly():
         with jax.disable_jit():

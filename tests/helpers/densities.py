@@ -1,7 +1,21 @@
 """Log densities of NumPyro models as compiled functions."""
 
+from functools import partial
+
 import jax
 from numpyro.infer.util import log_density
+
+
+@jax.jit
+def log_prob(distribution, value):
+    """Log probabilities by one program, which distributions of the same shape share."""
+    return distribution.log_prob(value)
+
+
+@partial(jax.jit, static_argnums=2)
+def draw(distribution, key, shape=()):
+    """A sample by one program, too."""
+    return distribution.sample(key, shape)
 
 
 def log_density_at(model, *data):

@@ -5,8 +5,16 @@ import numpy as np
 import numpyro.distributions as dist
 from numpyro.infer import MCMC
 
+from helpers.exact_partitions import components
 from numpyro_rankings.components import GaussianMean
-from numpyro_rankings.infer import CollapsedGibbs, PlackettLuceGibbs, SliceGibbs
+from numpyro_rankings.infer import (
+    CollapsedGibbs,
+    DDCRPGibbs,
+    GammaProcessPlackettLuceGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
+    exponential_decay,
+)
 from numpyro_rankings.partitions import canonical_labels
 
 
@@ -17,13 +25,18 @@ def as_run(kernel, z, data, accept_prob, overflow):
         kernel, num_warmup=0, num_samples=draws, num_chains=chains, chain_method="vectorized"
     )
     mcmc._states = {
-        "z": {name: jnp.asarray(x) for name, x in z.items()},
-        "potential_energy": jnp.asarray(-z["log_joint"]),
-        "accept_prob": jnp.asarray(accept_prob),
+        # as JAX has them: in single precision, by NumPy, for JAX would compile each conversion
+        "z": {name: jnp.asarray(_single(np.asarray(x))) for name, x in z.items()},
+        "potential_energy": jnp.asarray(_single(-z["log_joint"])),
+        "accept_prob": jnp.asarray(_single(accept_prob)),
         "overflow": jnp.asarray(overflow),
     }
-    mcmc._args, mcmc._kwargs = (data,), {}
+    mcmc._args, mcmc._kwargs = data if isinstance(data, tuple) else (data,), {}
     return mcmc
+
+
+def _single(x):
+    return x.astype({"f": np.float32, "i": np.int32}[x.dtype.kind]) if x.itemsize == 8 else x
 
 
 def labels_by_first_item(rng, rankings, slots, shape):
@@ -91,3 +104,39 @@ def fabricated_partition_mcmc(groups, chains=2, draws=30, seed=0, overflow=0.0):
     }
     kernel, points = CollapsedGibbs(GaussianMean(1.0, 1.0)), np.zeros((len(groups), 1))
     return as_run(kernel, z, points, np.ones(shape[:2]), rng.random(shape[:2]) < overflow)
+
+
+def fabricated_links_mcmc(points, distances, chains=2, draws=30, seed=0):
+    """A run of ``DDCRPGibbs`` that learns the decay: links among the points up to two away."""
+    rng, (size, shape) = np.random.default_rng(seed), (len(points), (chains, draws))
+    links = np.arange(size) + rng.integers(-2, 3, (*shape, size))
+    links = np.clip(links, 0, size - 1).astype(np.int32)
+    labels = np.array([components(row) for row in links.reshape(-1, size).tolist()])
+    labels = labels.reshape(links.shape)
+    z = {
+        "links": links,
+        "assignments": labels.astype(np.int8),
+        "num_clusters": labels.max(-1) + 1,
+        "alpha": rng.gamma(2.0, 1.0, shape).astype(np.float32),
+        "decay_scale": rng.gamma(2.0, 1.0, shape).astype(np.float32),
+        "log_joint": rng.normal(-100, 1, shape),
+    }
+    gamma = dist.Gamma(1.0, 1.0)
+    kernel = DDCRPGibbs(GaussianMean(2.0, 0.5), gamma, exponential_decay(gamma))
+    return as_run(kernel, z, (points, distances), np.ones(shape), np.zeros(shape, bool))
+
+
+def fabricated_pool_mcmc(rankings, chains=2, draws=30, seed=0):
+    """A run of ``GammaProcessPlackettLuceGibbs``."""
+    rng, shape = np.random.default_rng(seed), (chains, draws)
+    items = rankings.of_listed_items().num_items
+    weights = rng.dirichlet(1.0 + np.arange(items + 1), shape).astype(np.float32)
+    z = {
+        "weights": weights[..., :items],
+        "unseen_weight": weights[..., items],
+        "unseen_rate": rng.gamma(2.0, 1.0, shape).astype(np.float32),
+        "alpha": rng.gamma(2.0, 1.0, shape).astype(np.float32),
+        "log_joint": rng.normal(-100, 1, shape),
+    }
+    kernel = GammaProcessPlackettLuceGibbs(dist.Gamma(1.0, 1.0))
+    return as_run(kernel, z, rankings, np.ones(shape), np.zeros(shape, bool))
