@@ -78,13 +78,16 @@ def describe_kernel(kernel: MCMCKernel) -> dict[str, str]:
 
 def describe_versions() -> dict[str, str]:
     """Return the versions on which the draws depend, by name."""
-    versions = {name: version(name) for name in _PACKAGES}
+    versions = {name: _version_of(name) for name in _PACKAGES}
     return {
         "numpyro-rankings": __version__,
         **versions,
         "Python": platform.python_version(),
         "machine": f"{platform.machine()}, {jax.default_backend()}",
     }
+
+
+_version_of = functools.cache(version)  # it reads a file
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

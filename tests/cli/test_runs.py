@@ -16,27 +16,56 @@ import numpy as np
 import pytest
 import xarray as xr
 from helpers.command_line import SOI
+from helpers.shared_programs import shared_programs
 
 import numpyro_rankings.cli.run
+import numpyro_rankings.predictive_checks
+import numpyro_rankings.report
 import numpyro_rankings.run.run
 import numpyro_rankings.run.store
 from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.arguments import HopelessError
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.infer.not_finite import NotFiniteError
+from numpyro_rankings.report.page import details_of_run, write_page
 from numpyro_rankings.run import Run
 from numpyro_rankings.run.store import Store
 
 pytestmark = pytest.mark.usefixtures("usual_signals")
 
 MODEL = ["fit", "small.soi", "--model", "plackett-luce"]
-FIXED = ["--warmup", "8", "--draws", "60", "--chains", "2"]
+TWO = ["--chains", "2"]  # of all commands, so that they share one program
+FIXED = ["--warmup", "8", "--draws", "60", *TWO]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _shared_programs():
+    with shared_programs():
+        yield
+
+
+def without_page(patch):
+    """Write of the page how it was made, but neither figures nor the checks that they show."""
+
+    def write_report(path, *_, title, details, **__):
+        write_page(path, title, [details_of_run(details)])
+
+    patch.setattr(numpyro_rankings.report, "write_report", write_report)
+    checks = numpyro_rankings.predictive_checks
+    patch.setattr(checks, "posterior_predictive_checks", lambda *_: None)
+
+
+@pytest.fixture
+def whole_page():
+    """For the test that looks at it."""
 
 
 @pytest.fixture(autouse=True)
-def small(tmp_path, monkeypatch):
+def small(tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(fit, "use_compilation_cache", lambda: None)
+    if "whole_page" not in request.fixturenames:
+        without_page(monkeypatch)
     (tmp_path / "small.soi").write_text(SOI)
     return tmp_path
 
@@ -72,8 +101,8 @@ def interrupting_after(chunks, monkeypatch, number=signal.SIGINT):
     monkeypatch.setattr(Progress, "show", show)
 
 
-def test_it_ends_by_itself(capsys):
-    assert run(*MODEL, "--out", "out", "--ess", "60", "--rhat", "1.2") == 0
+def test_it_ends_by_itself(capsys, whole_page):
+    assert run(*MODEL, *TWO, "--out", "out", "--ess", "60", "--rhat", "1.2") == 0
     printed = capsys.readouterr()
     shown = printed.err.splitlines()
     assert shown[0] == "numpyro-rankings: compiling and starting the chains"
@@ -107,11 +136,11 @@ def time_over_after(draws):
 def test_it_ends_when_the_time_is_over_and_goes_on(capsys, monkeypatch):
     goals = ["--rhat", "1.0000001", "--minutes", "0.02"]
     monkeypatch.setattr(numpyro_rankings.run.Run, "until", time_over_after(0))
-    assert run(*MODEL, "--out", "out", *goals) == 2
+    assert run(*MODEL, *TWO, "--out", "out", *goals) == 2
     assert "too few draws in 0.02 minutes" in capsys.readouterr().err
     assert sorted(os.listdir()) == ["small.soi"]
     monkeypatch.setattr(numpyro_rankings.run.Run, "until", time_over_after(1))
-    assert run(*MODEL, "--out", "out", *goals) == 2
+    assert run(*MODEL, *TWO, "--out", "out", *goals) == 2
     message = capsys.readouterr().err
     assert "too few draws" in message and "out.run keeps 1 sweep of each chain. To go on" in message
     command = message.strip().splitlines()[-1].split()
@@ -140,7 +169,7 @@ def test_it_ends_when_the_time_is_over_and_goes_on(capsys, monkeypatch):
 def test_elsewhere_a_line_is_printed_every_ten_seconds(capsys, monkeypatch, clock, seconds, sweeps):
     """For chunks that take so many seconds each."""
     monkeypatch.setattr(Progress, "show", after(lambda: clock.step(seconds), Progress.show))
-    assert run(*MODEL, "--warmup", "4", "--draws", "40", "--out", "out") == 0
+    assert run(*MODEL, *TWO, "--warmup", "4", "--draws", "40", "--out", "out") == 0
     shown = capsys.readouterr().err
     line = r"^numpyro-rankings: (\d+) of 44 sweeps?, (R-hat .*, )?about 0 s left$"
     found = re.findall(line, shown, re.MULTILINE)
@@ -149,26 +178,24 @@ def test_elsewhere_a_line_is_printed_every_ten_seconds(capsys, monkeypatch, cloc
     assert "numpyro-rankings: summarising the draws\n" in shown and "\r" not in shown
 
 
-def test_ctrl_c_writes_what_there_is_and_resume_goes_on(capsys, monkeypatch):
-    fixed = ["--warmup", "8", "--draws", "400", "--chains", "2"]
-    assert run(*MODEL, *fixed, "--out", "alone") == 0
+def test_ctrl_c_writes_what_there_is_and_resume_goes_on(alone, capsys, monkeypatch):
     with monkeypatch.context() as patch:
-        interrupting_after(5, patch)
-        assert run(*MODEL, *fixed, "--out", "out") == 130
+        interrupting_after(4, patch)
+        assert run(*MODEL, *FIXED, "--out", "out") == 130
     message = capsys.readouterr().err
     assert re.search(r"interrupted, after \d+ sweeps of each chain\. To go on:", message)
     part = draws_of("out")
-    assert 4 <= part.shape[1] < 400
+    assert 4 <= part.shape[1] < 60
     assert run(*MODEL, "--out", "out") == 2
     assert "out.run has an unfinished run: go on with --resume out" in capsys.readouterr().err
     other = ["fit", "small.soi", "--model", "plackett-luce", "--shape", "2"]
-    assert run(*other, *fixed, "--resume", "out") == 2
+    assert run(*other, *FIXED, "--resume", "out") == 2
     assert "shape was 1.0, is 2.0" in capsys.readouterr().err
     assert os.path.isdir("out.run")
-    assert run(*MODEL, *fixed, "--resume", "out") == 0
-    np.testing.assert_array_equal(draws_of("out"), draws_of("alone"))
+    assert run(*MODEL, *FIXED, "--resume", "out") == 0
+    np.testing.assert_array_equal(draws_of("out"), alone)
     np.testing.assert_array_equal(draws_of("out")[:, : part.shape[1]], part)
-    assert sorted(os.listdir()) == ["alone", "out", "small.soi"]
+    assert sorted(os.listdir()) == ["out", "small.soi"]
 
 
 # the exit status of the commands, and how they say that they stop
@@ -182,16 +209,15 @@ SIGNALS = {
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_other_signals_end_a_run_like_ctrl_c(name, capfd, monkeypatch):
     number, status, words = SIGNALS[name]
-    fixed = ["--warmup", "8", "--draws", "400", "--chains", "2"]
     with monkeypatch.context() as patch:
-        interrupting_after(5, patch, number)
-        assert run(*MODEL, *fixed, "--out", "out") == status
+        interrupting_after(4, patch, number)
+        assert run(*MODEL, *FIXED, "--out", "out") == status
     message = capfd.readouterr().err
     assert words in message
     assert re.search(r"interrupted, after \d+ sweeps of each chain\. To go on:", message)
     assert signal.getsignal(number) is signal.SIG_DFL
     part = draws_of("out")
-    assert 4 <= part.shape[1] < 400
+    assert 4 <= part.shape[1] < 60
     np.testing.assert_array_equal(part, stored_draws())
     command = message.strip().splitlines()[-1].split()
     assert run(*command[1:]) == 0
@@ -243,7 +269,7 @@ def test_a_run_outlives_its_terminal(name, monkeypatch):
     gone = OSError(errno.EIO, "Input/output error")
     monkeypatch.setattr("numpyro_rankings.cli.progress._SECONDS_BETWEEN_LINES", 0.0)
     if name == "SIGHUP":
-        interrupting_after(5, monkeypatch, signal.SIGHUP)
+        interrupting_after(4, monkeypatch, signal.SIGHUP)
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", Gone(sys.stderr, gone))
         patch.setattr(sys, "stdout", Gone(sys.stdout, gone))
@@ -321,6 +347,7 @@ def alone(tmp_path_factory):
     (folder / "small.soi").write_text(SOI)
     with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
         patch.setattr(fit, "use_compilation_cache", lambda: None)
+        without_page(patch)
         assert run(*MODEL, *FIXED, "--out", "out") == 0
         return draws_of("out")
 
@@ -366,13 +393,14 @@ def test_errors_that_come_again_keep_the_draws(capsys, monkeypatch, place, attri
 
 def other_run():
     """Of another process, whose store is out.run."""
-    from jax import random
+    from jax import devices, random
 
     from numpyro_rankings import Run, read_rankings
     from numpyro_rankings.infer import PlackettLuceGibbs
 
     kernel, rankings = PlackettLuceGibbs(alpha=1.0), read_rankings("small.soi")
-    return Run(kernel, rankings, key=random.key(0), store="out.run")
+    settings = {"num_chains": 2, "devices": devices()[:2], "store": "out.run"}
+    return Run(kernel, rankings, key=random.key(0), **settings)
 
 
 @pytest.mark.parametrize("options", [["--out", "out"], ["--out", "out", "--force"]])
@@ -388,7 +416,7 @@ def test_the_run_of_another_process_is_left_alone(capsys, monkeypatch, options, 
         assert run(*MODEL, *options) == 2
     assert "out.run is in use by another process" in capsys.readouterr().err
     others[0].extend(5)
-    assert others[0].get_samples()["weights"].shape == (12, 4)
+    assert others[0].get_samples()["weights"].shape == (6, 4)
     others[0].close()
 
 
@@ -407,7 +435,7 @@ def test_a_run_that_was_killed_before_its_first_sweep_begins_again(alone, option
 
 
 def test_a_resumed_run_has_the_settings_of_its_store(capsys, monkeypatch):
-    own = ["--chains", "2", "--seed", "3", "--thin", "2", "--draws", "80", "--warmup", "8"]
+    own = [*TWO, "--seed", "3", "--thin", "2", "--draws", "80", "--warmup", "8"]
     assert run(*MODEL, *own, "--out", "alone") == 0
     with monkeypatch.context() as patch:
         interrupting_after(4, patch)
@@ -542,7 +570,7 @@ def on_terminal(command):
 def test_the_live_line(capsys, monkeypatch):
     """It is replaced after each chunk, and removed in the end."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert run(*MODEL, "--warmup", "4", "--draws", "40", "--out", "out") == 0
+    assert run(*MODEL, *TWO, "--warmup", "4", "--draws", "40", "--out", "out") == 0
     lines = capsys.readouterr().err.split("\r")
     assert lines[1].startswith("numpyro-rankings: compiling and starting the chains")
     assert any(re.match(r"44 of 44 sweeps, R-hat .*, about 0 s left", line) for line in lines)

@@ -43,7 +43,9 @@ def compile_sweep(kernel, num_rankings, num_devices, lists, num_items, num_chain
     mesh = Mesh(np.array(jax.devices()[:num_devices]), ("rankings",))
     few = Rankings.from_orderings(lists, num_items=num_items)
     keys = jax.random.split(jax.random.key(0), num_chains)
-    state = kernel.init(keys, 0, None, model_args=(few,), model_kwargs={})
+    state = jax.eval_shape(
+        lambda keys: kernel.init(keys, 0, None, model_args=(few,), model_kwargs={}), keys
+    )
 
     def like(x, spec, shape):
         return jax.ShapeDtypeStruct(shape, x.dtype, sharding=NamedSharding(mesh, spec))

@@ -1,0 +1,58 @@
+"""Runs of one process that share what they compile."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import jax
+import pytest
+
+from numpyro_rankings.infer.base import GibbsKernel
+from numpyro_rankings.run.description import describe
+from numpyro_rankings.run.loop import SweepLoop
+
+
+@contextmanager
+def shared_programs() -> Iterator[None]:
+    """Compile the sweeps of equal kernels, of the same data, once for all runs in this context.
+
+    What other runs do with their stores, and when they stop, then costs no compilation. That a run
+    compiles the right program when it is resumed is tested without it.
+    """
+    kernels, programs = {}, {}
+    set_up, jitted = SweepLoop.__init__, SweepLoop._jitted
+
+    def share_kernel(loop, kernel, args, kwargs, placement):
+        # with a kernel, the program of its init
+        described = str(describe(kernel, args, kwargs, None))
+        if isinstance(kernel, GibbsKernel):
+            kernel = kernels.setdefault(described, kernel)
+        set_up(loop, kernel, args, kwargs, placement)
+        loop.described = described
+
+    def share_program(loop, state):
+        return Program(loop, state)
+
+    class Program:
+        """Instead of a jitted function: lowered, and compiled, if there is none like it."""
+
+        def __init__(self, loop, state):
+            mesh = loop.placement.mesh
+            self.key = loop.described, str(mesh), loop._fields, loop._capacity
+            self.lower_anew = lambda *args: jitted(loop, state).lower(*args)
+
+        def lower(self, *args):
+            leaves, structure = jax.tree.flatten(args)
+            self.key += str(structure), str([(x.shape, x.dtype) for x in leaves])
+            if self.key not in programs:
+                self.lowered = self.lower_anew(*args)
+            return self
+
+        def compile(self):
+            if self.key not in programs:
+                programs[self.key] = self.lowered.compile()
+            return programs[self.key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SweepLoop, "__init__", share_kernel)
+        patch.setattr(SweepLoop, "_jitted", share_program)
+        yield
