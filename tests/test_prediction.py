@@ -134,18 +134,11 @@ def test_draws_are_averaged():
     kernel = DDCRPGibbs(TEXT, ALPHA, exponential_decay(dist.LogNormal(0.0, 1.0)))
     new, distances = np.array([[1, 0, 0], [0, 4, 1]]), np.array([[0.2, 1.0, 3.0], [0.1, 0.1, 5.0]])
     found = log_predictive_of_points(kernel, samples, COUNTS[:3], new, distances)
-    each = [
-        log_predictive_of_points(
-            kernel,
-            {name: x[i : i + 1, j] for name, x in samples.items()},
-            COUNTS[:3],
-            new,
-            distances,
-        )
-        for i in range(2)
-        for j in range(2)
-    ]
+    each = np.asarray(_by_draw(kernel, samples, COUNTS[:3], new, distances))
     np.testing.assert_allclose(found, np.logaddexp.reduce(each) - math.log(4), rtol=1e-5)
+    one = {name: x[1:, 0] for name, x in samples.items()}
+    alone = log_predictive_of_points(kernel, one, COUNTS[:3], new, distances)
+    np.testing.assert_allclose(alone, each[2], rtol=1e-5)
     words = np.broadcast_to(np.arange(3), (3, 3))
     sparse = DDCRPGibbs(DirichletMultinomial(0.7, vocabulary_size=3), ALPHA, exponential_decay(1.0))
     again = log_predictive_of_points(

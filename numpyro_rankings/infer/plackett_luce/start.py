@@ -47,11 +47,12 @@ def start_mixture(
     def keep_better(best: tuple[Array, Mixture], key: Array) -> tuple[tuple[Array, Mixture], None]:
         return _better(find(key), best), None
 
-    first, *others = random.split(key, number)
-    best = find(first)
-    if others:
-        best, _ = jax.lax.scan(keep_better, best, jnp.stack(others))
-    mixture = best[1]
+    keys = random.split(key, number)
+    if slots == 1:
+        return jnp.zeros(data.num_labels, jnp.int32), find(keys[0])[1][0]
+    # one that is worse than all, so that a search is traced and compiled once
+    worst = jnp.array(-jnp.inf), (jnp.zeros((slots, num_items)), jnp.zeros(slots))
+    (_, mixture), _ = jax.lax.scan(keep_better, worst, keys)
     return draw_labels(key_labels, _log_table(mixture, data), data.row_index), mixture[0]
 
 
@@ -62,7 +63,7 @@ def _search(key: Array, data: PlackettLuceData, slots: int, num_items: int) -> M
     if the likelihood has grown.
     """
     cells = _SEARCHES * _SHORT * _cells(data, slots)
-    swaps = max(1, min(_MOST_CELLS // cells, _MOST_SWAPS)) if slots > 1 else 0
+    swaps = max(1, min(_MOST_CELLS // cells, _MOST_SWAPS))
 
     def swap(best: tuple[Array, Mixture], key: Array) -> tuple[tuple[Array, Mixture], None]:
         key_which, key_seed = random.split(key)
@@ -74,7 +75,10 @@ def _search(key: Array, data: PlackettLuceData, slots: int, num_items: int) -> M
 
     key_seeds, key = random.split(key)
     seeds = normalise(_around_rankings(key_seeds, data, slots, num_items))
-    best = _climb((seeds, jnp.full(slots, -np.log(slots))), data, _SHORT)
+    start = seeds, jnp.full(slots, -np.log(slots))
+    if slots == 1:
+        return _climb(start, data, _SHORT + _LONG)[1]
+    best = _climb(start, data, _SHORT)
     best, _ = jax.lax.scan(swap, best, random.split(key, swaps))
     return _climb(best[1], data, _LONG)[1]
 
@@ -98,7 +102,8 @@ def _climb(mixture: Mixture, data: PlackettLuceData, iterations: int) -> tuple[A
     def step(mixture: Mixture, _: None) -> tuple[Mixture, None]:
         return _expectation_maximization(*mixture, data), None
 
-    mixture, _ = jax.lax.scan(step, mixture, None, length=iterations)
+    if iterations > 0:
+        mixture, _ = jax.lax.scan(step, mixture, None, length=iterations)
     return jnp.sum(data.counts * jax.nn.logsumexp(_log_table(mixture, data), axis=0)), mixture
 
 
