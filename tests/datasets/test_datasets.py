@@ -164,6 +164,11 @@ def test_read_rankings_goes_by_the_extension(tmp_path):
             read_rankings(tmp_path / name)
 
 
+# each compiled once for a shape instead of op by op
+codes_of = jax.jit(lambda orderings, centers: stage_codes(orderings, inverse_ordering(centers)))
+decode = jax.jit(ordering_from_codes)
+
+
 # -- simulators --------------------------------------------------------------------------------
 
 
@@ -185,12 +190,12 @@ def test_mallows_codes(theta):
     r = simulate_mallows(jax.random.key(0), 4000, center, theta)
     assert r.num_rows == len(r) == 4000 and r.num_items == 6
     assert np.asarray(r.lengths == len(theta)).all()
-    codes = np.asarray(stage_codes(r.orderings, inverse_ordering(jnp.asarray(center))))
+    codes = np.asarray(codes_of(r.orderings, center))
     assert_codes_are_truncated_geometric(codes, theta, 6)
     centred = (codes - codes.mean(0)) / np.maximum(codes.std(0), 1e-9)
     correlation = np.triu(centred.T @ centred / len(codes), k=1)
     assert np.abs(correlation).max() < 5 / np.sqrt(len(codes))
-    decoded = ordering_from_codes(jnp.asarray(codes), jnp.asarray(center))
+    decoded = decode(codes, center)
     np.testing.assert_array_equal(decoded, r.orderings)
 
 
@@ -219,15 +224,13 @@ def test_mixture():
     np.testing.assert_array_equal(sample.concentrations, theta)
     counts = np.bincount(sample.assignments)
     assert abs(counts[0] - 4500) < 4 * np.sqrt(6000 * 0.75 * 0.25)
-    places = inverse_ordering(jnp.asarray(sample.centers))[sample.assignments]
-    codes = np.asarray(stage_codes(sample.rankings.orderings, places))
+    centers = sample.centers[sample.assignments]
+    codes = np.asarray(codes_of(sample.rankings.orderings, centers))
     for cluster in range(2):
         assert_codes_are_truncated_geometric(
             codes[sample.assignments == cluster], theta[cluster], 6
         )
-    decoded = ordering_from_codes(
-        jnp.asarray(codes), jnp.asarray(sample.centers)[sample.assignments]
-    )
+    decoded = decode(codes, centers)
     np.testing.assert_array_equal(decoded, sample.rankings.orderings)
 
 
