@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import arviz as az
 import numpy as np
 import pytest
-from helpers.command_line import FEW, GAUSSIAN, PLANE, POINTS, QUICK_CLUSTER
+from helpers.command_line import FEW, GAUSSIAN, PLANE, POINTS, QUICK_CLUSTER, without_page
+from helpers.shared_programs import shared_programs
 
 from numpyro_rankings import distances
 from numpyro_rankings.cli import cluster as cluster_command
@@ -34,6 +35,12 @@ TEXTS = ["cluster", "texts.ldac", "--family", "multinomial"]
 def _own_cache(monkeypatch):
     """Neither use nor touch the user's compilation cache, nor switch one on for other tests."""
     monkeypatch.setattr(cluster_command, "use_compilation_cache", lambda: None)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _shared_programs():
+    with shared_programs():
+        yield
 
 
 def _write_files(folder):
@@ -124,7 +131,8 @@ def test_cluster_finds_the_groups_and_writes_its_four_files(clustered, monkeypat
         assert forbidden not in page
 
 
-def test_same_seed_same_results(clustered, small):
+def test_same_seed_same_results(clustered, small, monkeypatch):
+    without_page(monkeypatch)
     assert _run(*GAUSSIAN, *FEW, *QUICK_CLUSTER, "--seed", 3) == 0
     for name in ("clusters.csv", "assignments.csv"):
         assert (clustered[0] / "out" / name).read_text() == (small / "out" / name).read_text()
@@ -476,7 +484,7 @@ def test_an_interruption_writes_nothing(small, usual_signals, capsys, monkeypatc
 
     before = sorted(os.listdir())
     monkeypatch.setattr("numpyro_rankings.run.Run.extend", interrupt)
-    assert _run(*GAUSSIAN, *QUICK_CLUSTER) == status
+    assert _run(*GAUSSIAN, *FEW, *QUICK_CLUSTER) == status
     assert capsys.readouterr().err.strip() == "numpyro-rankings: interrupted, nothing was written"
     assert sorted(os.listdir()) == before
 

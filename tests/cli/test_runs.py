@@ -15,19 +15,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray as xr
-from helpers.command_line import SOI
+from helpers.command_line import SOI, without_page
 from helpers.shared_programs import shared_programs
 
 import numpyro_rankings.cli.run
-import numpyro_rankings.predictive_checks
-import numpyro_rankings.report
 import numpyro_rankings.run.run
 import numpyro_rankings.run.store
 from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.arguments import HopelessError
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.infer.not_finite import NotFiniteError
-from numpyro_rankings.report.page import details_of_run, write_page
 from numpyro_rankings.run import Run
 from numpyro_rankings.run.store import Store
 
@@ -42,17 +39,6 @@ FIXED = ["--warmup", "8", "--draws", "60", *TWO]
 def _shared_programs():
     with shared_programs():
         yield
-
-
-def without_page(patch):
-    """Write of the page how it was made, but neither figures nor the checks that they show."""
-
-    def write_report(path, *_, title, details, **__):
-        write_page(path, title, [details_of_run(details)])
-
-    patch.setattr(numpyro_rankings.report, "write_report", write_report)
-    checks = numpyro_rankings.predictive_checks
-    patch.setattr(checks, "posterior_predictive_checks", lambda *_: None)
 
 
 @pytest.fixture

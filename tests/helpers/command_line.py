@@ -2,6 +2,10 @@
 
 import numpy as np
 
+import numpyro_rankings.predictive_checks
+import numpyro_rankings.report
+from numpyro_rankings.report.page import details_of_run, write_page
+
 SOI = """\
 # FILE NAME: small.soi
 # TITLE: A small election
@@ -37,3 +41,15 @@ POINTS = "who,x,y\n" + "".join(
 QUICK_CLUSTER = [*FEW_DRAWS, "--no-progress", "--out", "out"]
 GAUSSIAN = ["cluster", "points.csv", "--family", "gaussian"]
 FEW = ["--alpha", "gamma(2,20)"]  # clusters
+
+
+def without_page(patch):
+    """Write of the page how it was made, but neither figures nor the checks that they show."""
+
+    def write_report(path, *_, title, details, **__):
+        write_page(path, title, [details_of_run(details)])
+
+    patch.setattr(numpyro_rankings.report, "write_report", write_report)
+    patch.setattr(numpyro_rankings.report, "write_partition_report", write_report)
+    checks = numpyro_rankings.predictive_checks
+    patch.setattr(checks, "posterior_predictive_checks", lambda *_: None)

@@ -10,7 +10,6 @@ import sys
 import tracemalloc
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -253,8 +252,11 @@ def composed_kernel():
     return Gibbs([(block, ["weights"]), (NUTS(composed), None)])
 
 
+# to search for a start takes long to compile
+START = {"init_params": {"weights": np.full((2, 4), 0.25)}}
+
 CASES = {
-    "own": (lambda: PlackettLuceGibbs(), (LISTS,), {}),
+    "own": (lambda: PlackettLuceGibbs(), (LISTS,), START),
     "partition": (lambda: CollapsedGibbs(_family(), alpha=1.0), (DATA[:, None],), {}),
     "composed": (composed_kernel, (FULL, 3), {"num_warmup": 10}),
     "nuts": (lambda: NUTS(eight_schools), (EFFECTS, ERRORS), {"num_warmup": 30}),
@@ -273,17 +275,9 @@ def _family():
     return GaussianMean(prior_scale=1.0, noise_scale=1.0)
 
 
-class LeftAlone(NamedTuple):
-    """A run of 24 draws, the path of a copy of its store from the middle of it, and its kernel."""
-
-    run: Any
-    part: Path
-    kernel: Any
-
-
 @pytest.fixture(scope="module")
 def left_alone(tmp_path_factory):
-    """Such a run by the name of its case."""
+    """By the name of a case: a run of 24 draws, and a copy of its store from the middle of it."""
 
     @functools.cache
     def make_run(name):
@@ -304,7 +298,7 @@ def left_alone(tmp_path_factory):
             part = Path(shutil.copytree(store, store.with_name("part.run")))
             run.extend(24 - run.num_draws)
             assert len(lowered) == 1
-        return LeftAlone(run, part, kernel)
+        return run, part
 
     return make_run
 
@@ -331,10 +325,11 @@ SLOW_CASES = [pytest.param(name, marks=pytest.mark.slow) for name in SLOW_CASES]
 def test_resumed_runs_are_the_same(name, left_alone, tmp_path):
     """And sweeps are compiled once, while the chains start."""
     make, data, settings = CASES[name]
-    alone, part, _ = left_alone(name)
+    alone, part = left_alone(name)
     path = Path(shutil.copytree(part, tmp_path / "a.run"))
     with lowered_sweeps() as lowered:
-        run = Run.resume(path, make(), *data, burn_in=0.0)
+        start = {"init_params": settings.get("init_params")}
+        run = Run.resume(path, make(), *data, burn_in=0.0, **start)
         assert run.num_draws == (0 if name in ("nuts", "hmc") else 10)
         assert lowered == []  # only to read, nothing is compiled
         run.extend(24 - run.num_draws)
@@ -383,7 +378,7 @@ def test_until_killed_and_resumed(name, tmp_path):
 
 
 def test_what_is_diagnosed_is_what_reports_diagnose(left_alone):
-    run = left_alone("own").run
+    run, _ = left_alone("own")
     data = to_inference_data(run.as_mcmc(), LISTS)
     expected = diagnostics_table(data)
     found = run.diagnostics().loc[expected.index]
