@@ -39,24 +39,36 @@ def _single(x):
     return x.astype({"f": np.float32, "i": np.int32}[x.dtype.kind]) if x.itemsize == 8 else x
 
 
-def labels_by_first_item(rng, rankings, slots, shape):
-    """Labels of three groups by the first item, a tenth of them random; and sizes of slots."""
+def labels_by_first_item(rng, rankings, slots, shape, merge_every=None):
+    """Labels of three groups by the first item, a tenth of them random; and sizes of slots.
+
+    :param merge_every: in every so many draws, the last group is in the first one.
+    """
     groups, num_rankings = min(3, slots), rankings.num_rankings
     first = np.asarray(rankings.orderings)[np.asarray(rankings.row_index), 0] % groups
     noise = rng.integers(0, groups, (*shape, num_rankings))
     labels = np.where(rng.random((*shape, num_rankings)) < 0.1, noise, first)
+    if merge_every is not None:
+        labels[:, ::merge_every] %= groups - 1
     labels = canonical_labels(labels)
     return labels, (labels[..., None] == np.arange(slots)).sum(2).astype(np.int32)
 
 
 def fabricated_mcmc(
-    rankings, num_components=None, num_slots=8, chains=2, draws=30, seed=0, overflow=0.0
+    rankings,
+    num_components=None,
+    num_slots=8,
+    chains=2,
+    draws=30,
+    seed=0,
+    overflow=0.0,
+    merge_every=None,
 ):
     """A run of ``SliceGibbs``: random states around three groups by first item."""
     rng, n = np.random.default_rng(seed), rankings.num_items
     num_stages = min(rankings.orderings.shape[1], n - 1)
     slots, shape = num_components or num_slots, (chains, draws)
-    labels, sizes = labels_by_first_item(rng, rankings, slots, shape)
+    labels, sizes = labels_by_first_item(rng, rankings, slots, shape, merge_every)
     jitter = rng.normal(size=(*shape, slots, n)) + np.arange(n)
     log_joint = rng.normal(-100, 1, shape)
     z = {

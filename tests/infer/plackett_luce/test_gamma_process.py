@@ -18,6 +18,7 @@ import numpyro_rankings.distributions as rd
 from numpyro_rankings import Rankings, predict_items
 from numpyro_rankings.infer import GammaProcessPlackettLuceGibbs
 from numpyro_rankings.models import gamma_process_plackett_luce
+from numpyro_rankings.ops.random_measures import log_gamma_process
 from numpyro_rankings.ops.stable import log_stable_density, sample_tilted_stable
 
 # -- stable variables ----------------------------------------------------------------------------
@@ -66,6 +67,34 @@ def test_tilted_stable_draws(cases):
         mass = integrate.cumulative_trapezoid(density, initial=0.0)
         p_value = stats.kstest(found, lambda x: np.interp(x, grid, mass / mass[-1])).pvalue  # noqa: B023
         assert p_value > 1e-5, (sigma, power)
+
+
+def test_density_of_the_process():
+    """With σ = 0 by a Dirichlet density; with σ = 1/2 the unseen mass is inverse Gaussian."""
+    weights, unseen, total, alpha, tau = np.array([0.2, 0.0, 0.5], np.float32), 0.3, 1.7, 1.4, 0.8
+
+    @jax.jit
+    def densities(weights, unseen, total, alpha):
+        return (
+            log_gamma_process(weights, unseen, None, alpha, tau, 0.0),
+            log_gamma_process(weights, unseen, total, alpha, tau, 0.5),
+        )
+
+    of_gamma, of_half = densities(weights, *np.array([unseen, total, alpha], np.float32))
+    # an item of weight 0 has no atom; times the powers 3 and 1 it is Dirichlet(3, 1, α)
+    atoms, powers = np.array([0.2, 0.5]), np.array([3.0, 1.0])
+    shape = np.append(powers, alpha)
+    dirichlet = stats.dirichlet(shape).logpdf([*atoms, unseen])
+    dirichlet += gammaln(shape).sum() - gammaln(shape.sum())
+    expected = 2 * np.log(alpha) + dirichlet - powers @ np.log(atoms)
+    assert of_gamma == pytest.approx(expected, abs=1e-5)  # float32
+
+    w, mean, scale = atoms * total, alpha / np.sqrt(tau), 2 * alpha**2
+    levy = np.log(alpha) - gammaln(0.5) - 1.5 * np.log(w) - tau * w
+    rest = stats.invgauss(mean / scale, scale=scale).logpdf(unseen * total)
+    # the Jacobian of three masses in two shares and the total; the stable density is to 2e-5
+    expected = levy.sum() + rest + 2 * np.log(total)
+    assert of_half == pytest.approx(expected, abs=1e-4)
 
 
 # -- the kernel ----------------------------------------------------------------------------------
