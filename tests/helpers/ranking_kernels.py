@@ -55,7 +55,9 @@ MALLOWS = {
         max_clusters=6,
         init="random",
     ),
-    "slice-one-population": lambda: SliceGibbs(num_components=1, concentration_prior=PER_STAGE),
+    "slice-one-population": lambda: SliceGibbs(
+        num_components=1, concentration_prior=PER_STAGE, num_reinsertions=2
+    ),
     "beta": lambda: BetaGibbs(GAMMA, **PRIOR, max_clusters=6),
     "beta-finite": lambda: BetaGibbs(1.5, **PRIOR, num_components=3, num_marginal_steps=0),
 }
