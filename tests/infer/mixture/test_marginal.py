@@ -27,12 +27,19 @@ from numpyro_rankings.infer.mixture import trajectory as trajectories
 from numpyro_rankings.infer.mixture.label_free import Effort, choose_large_clusters
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
-from numpyro_rankings.infer.mixture.steps import choose_block, propose_shares
+from numpyro_rankings.infer.mixture.steps import (
+    Block,
+    choose_block,
+    propose_shares,
+    step_in_block,
+)
 from numpyro_rankings.infer.mixture.target import (
+    DrawnKind,
     Kind,
     LargeClusters,
     Mixture,
     Path,
+    Proposal,
     StepDraw,
     Target,
 )
@@ -448,6 +455,80 @@ def test_shares_of_a_pair():
         assert one.possible and one.log_jacobian == 0.0
         assert one.log_split == pytest.approx(np.log(0.5 / 3), rel=1e-4)
     assert not propose("trade", now=[0.5, 0.0], second=False).possible
+
+
+class NormalClusters:
+    """Rows around a mean, which a step moves by ``draw.family``; the Jacobian is made up."""
+
+    rows = np.array([-1.0, 0.4, 1.5])
+
+    def log_row(self, mean, slot):
+        return -0.5 * (self.rows - mean) ** 2
+
+    def log_prior(self, mean):
+        return -0.2 * mean**2 - 1.1
+
+    def propose(self, parent, other, kind, draw):
+        step = jnp.where(kind.merges, other - parent, draw.family)
+        log_density = -0.5 * (step / draw.scale) ** 2 - jnp.log(draw.scale * math.sqrt(math.tau))
+        stays = kind.merges | kind.trades
+        jacobian = jnp.where(stays | kind.splits, 0.0, 0.25)
+        return Proposal(jnp.where(stays, parent, parent + step), log_density, jacobian)
+
+
+def test_steps_are_accepted_by_their_ratio():
+    """With a uniform just below the Metropolis-Hastings ratio, and not with one just above."""
+    clusters, others, counts = NormalClusters(), np.array([0.1, 0.2, 0.05]), np.array([3.0, 2, 4])
+    scale, discount = 1.3, 0.2
+    # with two more clusters outside of the block, and a step of 0.8 of the mean
+    split = np.log(0.6 / 4) - stats.norm(0.0, scale).logpdf(0.8)
+    trade = np.log(0.4 * 0.2 / 0.3**2)
+    # whether it resizes and trades, whether c is the second, shares and means before and after, and
+    # the log ratio of the proposals with the Jacobian; a slot of share 0 is free
+    cases = [
+        (1, 0, 0, [0.6, 0.0], [0.3, 0.0], [0.4, 0.2], [0.3, 1.1], split),
+        (1, 0, 0, [0.0, 0.6], [0.0, 0.3], [0.4, 0.2], [1.1, 0.3], split),
+        (1, 0, 0, [0.4, 0.2], [0.3, 1.1], [0.6, 0.0], [0.3, 1.1], -split),
+        (1, 0, 1, [0.4, 0.2], [1.1, 0.3], [0.0, 0.6], [1.1, 0.3], -split),
+        (0, 0, 1, [0.4, 0.2], [0.3, 0.1], [0.4, 0.2], [0.3, 0.9], 0.25),
+        (0, 1, 0, [0.3, 0.3], [0.3, 0.1], [0.4, 0.2], [0.3, 0.1], trade),
+    ]
+    resizes, trades, second, *states, proposals = map(np.array, zip(*cases, strict=True))
+
+    def log_target(shares, means):
+        shares, means = shares[shares > 0], means[shares > 0]
+        density = others + shares @ np.exp([clusters.log_row(mean, None) for mean in means])
+        prior = clusters.log_prior(means) - (discount + 1) * np.log(shares)
+        return counts @ np.log(density) + prior.sum()
+
+    before, after = (list(map(log_target, *states[i : i + 2])) for i in (0, 2))
+    log_accept = np.array(after) - before + proposals
+
+    @jax.jit
+    @jax.vmap
+    def step(resizes, trades, second, shares, means, log_uniform):
+        both, slots, log_shares = jnp.ones(2, bool), jnp.arange(2), jnp.log(shares)
+        of_rows = log_shares, -9.0, jnp.ones(9, bool), jnp.asarray(counts)
+        large = LargeClusters(0, both, slots, both, ~both, *of_rows)
+        partition = PartitionPrior(jnp.float32(1.7), discount=discount)
+        target = Target(large, partition, clusters, jnp.zeros(3))
+        block = Block(slots, jnp.array(True), jnp.asarray(others), jnp.array(2))
+        table = jnp.exp(jax.vmap(clusters.log_row)(means, slots))
+        density = others + shares @ table
+        now = Mixture(means, clusters.log_prior(means), log_shares, table, density)
+        # shares are divided by 2 : 1
+        odds, normals = jnp.log(2.0), jnp.log(2.0)[None] / scale
+        kind = DrawnKind(resizes, trades)
+        draw = StepDraw(kind, second, odds, log_uniform, scale, normals, 0.8)
+        new = step_in_block(target, block, now, draw)
+        return jnp.exp(new.log_shares), new.parameters
+
+    # 1e-3 from the ratio, of which float32 has 1e-5
+    for margin, expected in ((-1e-3, states[2:]), (1e-3, states[:2])):
+        inputs = (x.astype(np.float32) for x in (*states[:2], log_accept + margin))
+        found = step(resizes == 1, trades == 1, second == 1, *inputs)
+        for x, y in zip(found, expected, strict=True):
+            np.testing.assert_allclose(x, y, atol=1e-5)
 
 
 def test_a_move_counts_only_if_it_can_be_undone():

@@ -29,7 +29,7 @@ from helpers.partition_kernels import (
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
 from scipy.special import gammaln
-from scipy.stats import binom
+from scipy.stats import binom, multivariate_normal
 
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import log_predictive_of_points
@@ -38,9 +38,18 @@ from numpyro_rankings.components import (
     GaussianMean,
     NormalInverseWishart,
 )
+from numpyro_rankings.components.points import as_points
 from numpyro_rankings.infer import CollapsedGibbs, Cycle, PermutationGibbs, SplitMerge
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.infer.partition.base import Given
 from numpyro_rankings.infer.partition.batches import random_batches
+from numpyro_rankings.infer.partition.permutation import log_number
+from numpyro_rankings.infer.partition.segments import (
+    Ordering,
+    as_sequence,
+    draw_by_slope,
+    draw_exactly,
+)
 
 QUICK = ("collapsed",)
 
@@ -457,6 +466,50 @@ def test_probability_of_chains():
         log_prob += sum(of_order[e - 1, s] for s, e in pairwise(bounds))
         prob = np.exp(log_prob)
         assert abs(count / 20_000 - prob) < 5.5 * np.sqrt(prob * (1 - prob) / 20_000) + 1e-4
+
+
+def test_segments_of_an_ordering_have_their_probabilities():
+    """Exactly, eq. (4), and with a factor for each segment, eq. (5); in the search too."""
+    alpha, discount, factor = 1.7, 0.3, 1.4
+    order, labels, size = np.array([2, 0, 3, 1]), np.array([0, 1, 1, 0]), 10_000
+
+    @jax.jit
+    def draw(keys, searches, line, alpha, discount):
+        given = Given(as_points(GAUSS, line), PartitionPrior(alpha, discount=discount), GAUSS, 4)
+
+        def once(key, searches):
+            ordering = Ordering(jnp.asarray(order), None, searches)
+            sequence = as_sequence(ordering, jnp.asarray(labels), given)
+            log_counts = log_number(given.prior, 4, searches)
+            return (
+                draw_exactly(key, sequence, log_counts, 4, GAUSS)[0],
+                draw_by_slope(key, sequence, jnp.log(factor), 4, GAUSS)[0],
+            )
+
+        return jax.vmap(once)(keys, searches)
+
+    keys, searches = random.split(random.key(5), 2 * size), np.arange(2 * size) >= size
+    drawn = draw(keys, searches, LINE[:4], *np.array([alpha, discount], np.float32))
+    noise, spread = GAUSS.noise_scale**2, GAUSS.prior_scale**2
+    log_probs = np.zeros((2, 2, 8))  # exactly or by a factor, search or not, where segments start
+    for code in range(8):
+        bounds = [0, *(i for i in (1, 2, 3) if code >> (3 - i) & 1), 4]
+        sizes = np.diff(bounds)
+        for s, e in pairwise(bounds):
+            normal = multivariate_normal(cov=noise * np.eye(e - s) + spread)
+            log_probs[:, :, code] += normal.logpdf(LINE[order[s:e], 0])
+        log_probs[0, :, code] += log_restaurant(sizes, alpha, discount)
+        log_probs[0, 0, code] -= gammaln(len(sizes) + 1)  # 1/K!
+        log_probs[1, :, code] += len(sizes) * np.log(factor)
+        log_probs[1, :, code] += np.sum(gammaln(sizes - discount) - gammaln(1 - discount))
+        log_probs[:, 0, code] -= gammaln(sizes + 1).sum()  # 1/n! of the order of each
+    starts = np.stack(drawn)
+    assert np.all(starts[:, :, 0])
+    codes = (starts[:, :, 1:] @ [4, 2, 1]).reshape(2, 2, size)
+    found = (codes[..., None] == np.arange(8)).mean(2)
+    p = np.exp(log_probs - np.logaddexp.reduce(log_probs, axis=2, keepdims=True))
+    # of 32 frequencies one is off by 5.5 standard errors with probability 1e-6
+    assert np.all(np.abs(found - p) < 5.5 * np.sqrt(p * (1 - p) / size)), (found, p)
 
 
 def test_prior_of_partitions():
