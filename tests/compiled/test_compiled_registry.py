@@ -23,20 +23,7 @@ def test_sweeps_of_the_registry(name):
     assert_agrees(compare_sweeps(make(), tuple(args), size, forms=forms, most_plain=1))
 
 
-# they take longest to trace, and what they combine other kernels have one by one
-_COMBINED = (
-    "rankings, slice-per-stage",
-    "rankings, slice-finite-parallel",
-    "rankings, beta-finite",
-    "partitions, subclusters-full",
-    "partitions, batches-full",
-)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(k, marks=[pytest.mark.slow] if k in _COMBINED else []) for k in REGISTRY],
-)
+@pytest.mark.parametrize("name", REGISTRY)
 def test_sweeps_keep_the_types_of_the_state_in_float64(name):
     """Sums and indices are int64 there; a label that becomes one ends a loop with a TypeError."""
     make, *args = REGISTRY[name]
