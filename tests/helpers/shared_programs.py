@@ -37,7 +37,9 @@ def shared_programs() -> Iterator[None]:
 
         def __init__(self, loop, state):
             mesh = loop.placement.mesh
-            self.key = loop.described, str(mesh), loop._fields, loop._capacity
+            # slow tests are optimized, see conftest.py
+            is_plain = jax.config.read("jax_disable_most_optimizations")
+            self.key = loop.described, str(mesh), is_plain, loop._fields, loop._capacity
             self.lower_anew = lambda *args: jitted(loop, state).lower(*args)
 
         def lower(self, *args):
