@@ -98,7 +98,8 @@ def predictive_checks(checks: PredictiveChecks) -> str:
 def _worst_pair(checks: PredictiveChecks) -> str:
     low, high = checks.pairs.interval[..., 0], checks.pairs.interval[..., 1]
     seen = checks.pairs.observed
-    far = np.nan_to_num(np.maximum(seen - high, low - seen), nan=-1.0)
+    # a pair that is below its interval is above it the other way around
+    far = np.nan_to_num(seen - high, nan=-1.0)
     first, second = np.unravel_index(int(np.argmax(far)), far.shape)
     if far[first, second] <= 0:
         return ""
