@@ -486,19 +486,32 @@ def wait_for_draws(process, number):
         draws = max(map(int, found), default=0)
 
 
-LONG = [sys.executable, "-m", "numpyro_rankings", *MODEL, "--chains", "2"]
-LONG += ["--warmup", "100", "--draws", "60000", "--thin", "60"]
+LONG = [*MODEL, "--chains", "2", "--warmup", "100", "--thin", "60"]
+# a command that kills itself a moment after it has stored 60 draws
+KILLED = """
+import os, signal, sys, threading
+from numpyro_rankings import clock
+from numpyro_rankings.cli import main
+from numpyro_rankings.run.store import Store
+clock.now = lambda: 0.0
+append = Store.append
+def append_and_kill(self, *args):
+    append(self, *args)
+    if self.num_draws >= 60:
+        threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGKILL)).start()
+Store.append = append_and_kill
+main(sys.argv[1:])
+"""
 
 
 @pytest.mark.slow
 def test_a_killed_command_is_resumed():
     """Killed between two sweeps, or while it stores them."""
-    command = LONG
+    options = [*LONG, "--draws", "60000"]
+    command = [sys.executable, "-m", "numpyro_rankings", *options]
     subprocess.run([*command, "--out", "alone"], check=True, capture_output=True)
-    process = subprocess.Popen([*command, "--out", "out"], stderr=subprocess.DEVNULL)
-    wait_for_draws(process, 60)
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
+    killed = [sys.executable, "-c", KILLED, *options, "--out", "out"]
+    assert subprocess.run(killed, capture_output=True).returncode == -signal.SIGKILL
     assert 60 <= stored_draws().shape[1] < 1000
     shown = subprocess.run(
         [*command, "--resume", "out"], check=True, capture_output=True, text=True
@@ -518,14 +531,17 @@ def test_signals_to_a_process(name, is_ignored):
     if is_ignored:
         signal.signal(number, signal.SIG_IGN)  # the new process inherits this, as from nohup
     leader, follower = pty.openpty()
-    process = subprocess.Popen([*LONG, "--out", "out"], stdout=follower, stderr=follower)
+    # of which the one that is ended cannot come to its end before
+    command = [sys.executable, "-m", "numpyro_rankings", *LONG]
+    command += ["--draws", "60000" if is_ignored else "60000000"]
+    process = subprocess.Popen([*command, "--out", "out"], stdout=follower, stderr=follower)
     os.close(follower)
     wait_for_draws(process, 60)
     os.close(leader)
     process.send_signal(number)
     assert process.wait() == (0 if is_ignored else status)
     draws = draws_of("out").shape[1]
-    assert draws == 1000 if is_ignored else 60 <= draws < 1000
+    assert draws == 1000 if is_ignored else 60 <= draws < 1_000_000
     if not is_ignored:
         np.testing.assert_array_equal(draws_of("out"), stored_draws())
 
