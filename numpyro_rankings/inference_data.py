@@ -67,8 +67,7 @@ def to_inference_data(
     - quantities that do not depend on the labels: ``log_joint``, ``alpha``, ``unseen_weight``,
       ``population_weights`` (the mean of the weights of the components by their sizes),
       ``population_entropy``, ``top_weights`` (the largest five population weights), and for
-      mixtures ``num_clusters``, ``largest_sizes`` and ``partition_entropy``. For
-      ``DPPlackettLuceGibbs`` there is no log likelihood.
+      mixtures ``num_clusters``, ``largest_sizes`` and ``partition_entropy``.
 
     For the kernels of partitions (:class:`~numpyro_rankings.infer.CollapsedGibbs`, ``SplitMerge``,
     ``PermutationGibbs``, ``Cycle``, ``DDCRPGibbs``, ``DDCRPLanguageGibbs``):
