@@ -86,13 +86,19 @@ def pytest_collection_modifyitems(config, items):
 # same steps op by op are of what users run, and so are all slow tests.
 _OPTIMIZED = ("compiled",)
 
-_IS_OFF = pytest.StashKey[bool]()
+_IS_OFF, _NUM_SLOW = pytest.StashKey[bool](), pytest.StashKey[int]()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item, nextitem):
-    """Switch XLA's optimizations off and on."""
-    is_off = item.get_closest_marker("slow") is None and not _is_among(item, _OPTIMIZED)
+    """Switch XLA's optimizations off and on, and let go of programs that are not needed again."""
+    is_slow = item.get_closest_marker("slow") is not None
+    # those of a slow test take 100 MB in the mean, and all slow tests would fill the memory
+    num_slow = item.config.stash.get(_NUM_SLOW, 0) + is_slow
+    item.config.stash[_NUM_SLOW] = num_slow
+    if is_slow and num_slow % 8 == 0:
+        jax.clear_caches()
+    is_off = not is_slow and not _is_among(item, _OPTIMIZED)
     if item.config.stash.get(_IS_OFF, False) != is_off:
         jax.clear_caches()  # what other tests have compiled
         jax.config.update("jax_disable_most_optimizations", is_off)

@@ -257,7 +257,8 @@ class DirichletMultinomial(Family):
 
     def project(self, key: Array, points: WordCounts | SparsePoint) -> Array:
         if isinstance(points, WordCounts):
-            return points.counts @ random.normal(key, points.counts.shape[-1:])
+            direction = random.normal(key, points.counts.shape[-1:])
+            return jnp.dot(points.counts, direction, precision="highest")
         direction = random.normal(key, (self._vocabulary(),))
         return jnp.sum(points.counts * direction[jnp.maximum(points.words, 0)], axis=-1)
 

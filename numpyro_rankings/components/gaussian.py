@@ -122,7 +122,8 @@ class _Gaussian(Family):
         return Moments(total, mean + rest, scatter - self._times(total, self._squares(rest)))
 
     def project(self, key: Array, points: Moments) -> Array:
-        return points.mean @ random.normal(key, points.mean.shape[-1:])
+        direction = random.normal(key, points.mean.shape[-1:])
+        return jnp.dot(points.mean, direction, precision="highest")
 
     def _times(self, factor: Array, squares: Array) -> Array:
         """Multiply squares by a factor that has only their leading axes."""

@@ -99,7 +99,8 @@ class PlackettLuceWeights(AugmentedFamily):
     def start(self, key: Array, data: Rankings) -> Array:
         in_play, _, _ = self._in_play(data)
         weights = jnp.broadcast_to(jnp.asarray(self.shape, float), (data.num_items,))
-        return self._draw_times(key, data, in_play @ weights)
+        in_play = jnp.dot(in_play, weights, precision="highest")
+        return self._draw_times(key, data, in_play)
 
     def refresh(self, key: Array, data: Augmented, labels: Array, num_clusters: int) -> Array:
         key_weights, key_scale, key_times = random.split(key, 3)

@@ -108,7 +108,8 @@ def stage_masses(
         coarse, fine = (part.sum(1)[clusters] for part in _split(weights, _UNIT))
         rest = _rest(coarse, fine, chosen)
     else:
-        masses = at_rows(choices.unlisted.astype(weights.dtype) @ weights.T, rows)
+        unlisted = choices.unlisted.astype(weights.dtype)
+        masses = at_rows(jnp.dot(unlisted, weights.T, precision="highest"), rows)
         rest = jnp.take_along_axis(masses, clusters[:, None], axis=1, mode="clip")[:, 0]
     if pool is not None:
         rest = rest + pool[clusters]
@@ -173,7 +174,8 @@ def times_in_play(
         by_row = jnp.zeros((num_clusters, len(choices.orderings)), times.dtype)
         rows = jnp.arange(len(clusters)) if rows is None else rows
         by_row = scatter_add(by_row, (clusters, rows), of_entry)
-        return listed + by_row @ choices.unlisted.astype(times.dtype), totals
+        unlisted = choices.unlisted.astype(times.dtype)
+        return listed + jnp.dot(by_row, unlisted, precision="highest"), totals
     # all stages of the cluster except those after an item's own
     unit = jnp.maximum(jnp.sum(of_entry), jnp.finfo(times.dtype).tiny) * 2.0**-30
     after = suffix - times
@@ -237,7 +239,7 @@ def set_mass_pairs(weights: Array, pool: Array | None) -> Pair:
     """:func:`set_masses` with the part that float32 loses."""
     coarse, fine = _split(weights, _UNIT)
     sets = in_sets(weights.shape[1], fine.dtype).T
-    coarse = jnp.dot(coarse, sets.astype(coarse.dtype))
+    coarse = jnp.dot(coarse, sets.astype(coarse.dtype), precision="highest")
     fine = jnp.dot(fine, sets, precision="highest")
     if pool is not None:
         pool_coarse, pool_fine = _split(pool, _UNIT)
@@ -304,7 +306,8 @@ def log_choice_row_likelihoods(
     if choices.unlisted is None:
         rest = _unlisted_mass(of_column, columns, unroll)
     else:
-        rest = choices.unlisted.astype(weights.dtype) @ weights
+        unlisted = choices.unlisted.astype(weights.dtype)
+        rest = jnp.dot(unlisted, weights, precision="highest")
 
     def stage(now: tuple[Array, Array, Array], of_stage: tuple[Array, Array]) -> tuple:
         mass, product, exponent = now

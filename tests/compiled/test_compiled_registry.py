@@ -23,16 +23,35 @@ def test_sweeps_of_the_registry(name):
     assert_agrees(compare_sweeps(make(), tuple(args), size, forms=forms, most_plain=1))
 
 
+def products_of(jaxpr):
+    """Yield the matrix products, also those of loops and branches."""
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            yield equation
+        for value in jax.tree.leaves(list(equation.params.values())):
+            inner = getattr(value, "jaxpr", value)
+            if hasattr(inner, "eqns"):
+                yield from products_of(inner)
+
+
 @pytest.mark.parametrize("name", REGISTRY)
 def test_sweeps_keep_the_types_of_the_state_in_float64(name):
-    """Sums and indices are int64 there; a label that becomes one ends a loop with a TypeError."""
+    """Sums and indices are int64 there; a label that becomes one ends a loop with a TypeError.
+
+    Nor is a product left to the default precision, which GPUs and TPUs take to 3 digits.
+    """
     make, *args = REGISTRY[name]
     with jax.enable_x64(True):
         kernel = make()
         args, kwargs = kernel._prepare(tuple(args), {})
         state = jax.eval_shape(lambda key: kernel._init(key, None, args, kwargs), random.key(0))
-        after = jax.eval_shape(lambda state: kernel.sample(state, args, kwargs), state)
+        sweep, after = jax.make_jaxpr(
+            lambda state: kernel.sample(state, args, kwargs), return_shape=True
+        )(state)
     assert jax.tree.map(lambda x: (x.shape, x.dtype), after) == jax.tree.map(
         lambda x: (x.shape, x.dtype), state
     )
     assert state.z["log_joint"].dtype == "float64"
+    for product in products_of(sweep.jaxpr):
+        precision = product.params["precision"]
+        assert precision is not None and set(precision) == {jax.lax.Precision.HIGHEST}, product

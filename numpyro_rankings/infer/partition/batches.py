@@ -239,7 +239,7 @@ def _update_point(
     is_new = (jnp.arange(given.num_slots) == new) & ~is_full
     log_weights = jnp.where(is_new, log_new, log_weights)
     weights = jnp.exp(log_weights - log_weights.max())
-    sums = weights @ triangle
+    sums = jnp.dot(weights, triangle, precision="highest")
     target = (1.0 - draws.seat) * sums[-1]
     seat = jnp.argmax((sums >= target) & (weights > 0)).astype(labels.dtype)
     joined = family.add(take(clusters, seat), point)

@@ -244,7 +244,7 @@ def _draw_seats(
     log_weights, clusters = _log_weights(progress, index, given)
     weights = jnp.exp(log_weights - log_weights.max(1, keepdims=True))
     # partial sums as a product, which is faster on CPUs; their rounding is harmless
-    sums = jnp.dot(weights, fixed.triangle)
+    sums = jnp.dot(weights, fixed.triangle, precision="highest")
     is_full = jnp.all(sizes > 0) & ~alone
     # where no slot is free, the share of a new cluster goes to the others
     total = jnp.where(is_full, sums[:, -2], sums[:, -1])

@@ -105,7 +105,10 @@ def test_m_step_makes_the_best_moves():
 
 @pytest.mark.slow
 def test_search_leaves_local_optima():
-    """Six searches agree, no worse than the truth; EM alone does not get there."""
+    """Most searches agree, no worse than the truth, which EM alone reaches in one of four.
+
+    Of 72 searches none was stuck: four of twelve are with a probability of 2e-5.
+    """
     truth = simulate_mallows_mixture(random.key(3), 3000, 8, 5, 4, 0.5)
     rankings = truth.rankings.unique()
     data = as_mallows_data(rankings)
@@ -115,7 +118,7 @@ def test_search_leaves_local_optima():
         return jnp.sum(data.counts * jax.nn.logsumexp(log_table(components, data), axis=0))
 
     def found(iterations):
-        keys = random.split(random.key(0), 6)
+        keys = random.split(random.key(0), 12)
         run = jax.jit(jax.vmap(lambda key: search_mixture(key, data, 4, 8, iterations)))
         components = run(keys)
         shares = np.exp(components.log_share).sum(1)
@@ -124,8 +127,8 @@ def test_search_leaves_local_optima():
 
     known = Components(jnp.asarray(truth.centers), jnp.full((4, 5), 0.5), jnp.full(4, -np.log(4.0)))
     full, short = found(800), found(60)
-    assert full.min() > float(log_likelihood(known))
-    assert np.ptp(full) < 3.0
+    agree = full > full.max() - 3.0
+    assert agree.sum() >= 9 and full[agree].min() > float(log_likelihood(known))
     assert (short < full.max() - 10.0).sum() >= 3
 
 
