@@ -16,6 +16,10 @@ _HANG_UP: int | None = getattr(signal, "SIGHUP", None)
 if _HANG_UP is not None:
     _WORDS[_HANG_UP] = "hung up: stopping after this chunk"
 
+# The signal that has ended a command. Python drops what a handler raises in a callback, such as one
+# of the garbage collector, and a library that is being imported makes an ImportError of it.
+_ended_by: int | None = None
+
 
 class SignalInterrupt(KeyboardInterrupt):
     """What SIGTERM and SIGHUP raise in the command line.
@@ -35,10 +39,17 @@ def exit_status(interrupt: KeyboardInterrupt) -> int:
 
 def end_by_signal(number: int, frame: object) -> None:
     """Raise :class:`SignalInterrupt`: the handler of SIGTERM and SIGHUP in the command line."""
+    global _ended_by
+    _ended_by = number
     # ``timeout``, or a shell whose terminal closes, sends the same one twice, which must not
-    # disturb what is still to be written and said
+    # disturb what is said before the end
     signal.signal(number, signal.SIG_IGN)
     raise SignalInterrupt(number)
+
+
+def ended_by() -> int | None:
+    """Return the signal that has ended the command in :func:`ended_by_signals`."""
+    return _ended_by
 
 
 @contextlib.contextmanager
@@ -48,6 +59,8 @@ def ended_by_signals() -> Iterator[None]:
     A signal that is ignored stays so, as SIGHUP under ``nohup``; one that has a handler keeps it.
     Only the main thread can have handlers.
     """
+    global _ended_by
+    _ended_by = None
     taken: list[int] = []
     if threading.current_thread() is threading.main_thread():
         others = set(_WORDS) - {signal.SIGINT}  # of which Python makes a KeyboardInterrupt
@@ -57,6 +70,7 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, end_by_signal)
         yield
     finally:
+        _ended_by = None
         for number in taken:
             signal.signal(number, signal.SIG_DFL)
 
@@ -70,7 +84,7 @@ def postponed_interrupts() -> Iterator[Callable[[], None]]:
     are ignored, or have a handler of the user's, are left alone. In other threads than the main
     one, which get no signals, nothing changes.
     """
-    came: int | None = None
+    came = _ended_by
 
     def hold(number: int, frame: object) -> None:
         nonlocal came

@@ -1,10 +1,13 @@
 """Signals: held back in chunks, raised elsewhere, and as they were afterwards."""
 
+import argparse
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
+from unittest import mock
 
 import pytest
 
@@ -47,6 +50,42 @@ def test_elsewhere_they_are_raised_once(number):
             signal.raise_signal(number)
         signal.raise_signal(number)
     assert signal.getsignal(number) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("number", OTHERS)
+def test_one_that_python_drops_is_not_lost(number):
+    """As in a callback of the garbage collector, whose exceptions are told and dropped."""
+
+    def come(phase, about):
+        gc.callbacks.remove(come)
+        signal.raise_signal(number)
+
+    with ended_by_signals():
+        with mock.patch("sys.unraisablehook") as hook:
+            gc.callbacks.append(come)
+            gc.collect()
+        assert hook.called and signal.getsignal(number) is signal.SIG_IGN
+        with pytest.raises(SignalInterrupt) as raised, postponed_interrupts() as check:
+            check()
+            pytest.fail("it was lost")
+        assert exit_status(raised.value) == OTHERS[number]
+    with ended_by_signals(), postponed_interrupts() as check:  # another command
+        check()
+
+
+def test_one_that_an_import_makes_an_error_of(monkeypatch, capsys):
+    """As a compiled module does that is being loaded."""
+
+    def do(args, command):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except SignalInterrupt:
+            raise ImportError("initialization failed") from None
+
+    parser = argparse.Namespace(command="describe", do=do)
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_known_args", lambda *_: (parser, []))
+    assert main(["describe"]) == 143
+    assert "interrupted, nothing was written" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", OTHERS)

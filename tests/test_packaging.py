@@ -30,7 +30,6 @@ def run(*command, **settings):
         stderr=subprocess.STDOUT,
         text=True,
         encoding="utf-8",
-        timeout=300,
         **settings,
     )
     assert done.returncode == 0, done.stdout

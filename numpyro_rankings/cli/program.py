@@ -11,7 +11,12 @@ from typing import Any
 from numpyro_rankings.cli import check, cluster, compare, describe, fit
 from numpyro_rankings.cli.arguments import PROGRAM, Parser, UserError
 from numpyro_rankings.cli.streams import outlived_streams
-from numpyro_rankings.interrupts import ended_by_signals, exit_status
+from numpyro_rankings.interrupts import (
+    SignalInterrupt,
+    ended_by,
+    ended_by_signals,
+    exit_status,
+)
 
 _DESCRIPTION = """\
 Find groups in rankings, points or documents with Bayesian mixture models.
@@ -58,12 +63,21 @@ def _do(argv: list[str]) -> int:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt as interrupt:
-        what = str(interrupt) or "interrupted, nothing was written"
-        print(f"\n{PROGRAM}: {what}", file=sys.stderr)
-        return exit_status(interrupt)
+        return _interrupted(interrupt)
+    except Exception:
+        if (number := ended_by()) is None:
+            raise
+        return _interrupted(SignalInterrupt(number))
     except SystemExit as end:  # --help and --version
         return int(end.code or 0)
     return status or 0
+
+
+def _interrupted(interrupt: KeyboardInterrupt) -> int:
+    """Say that the command was interrupted, and return its exit status."""
+    what = str(interrupt) or "interrupted, nothing was written"
+    print(f"\n{PROGRAM}: {what}", file=sys.stderr)
+    return exit_status(interrupt)
 
 
 def make_parser() -> argparse.ArgumentParser:
