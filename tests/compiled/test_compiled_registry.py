@@ -38,7 +38,7 @@ def products_of(jaxpr):
 def test_sweeps_keep_the_types_of_the_state_in_float64(name):
     """Sums and indices are int64 there; a label that becomes one ends a loop with a TypeError.
 
-    Nor is a product left to the default precision, which GPUs and TPUs take to 3 digits.
+    Nor is a product left to JAX's default precision, which is less on some devices.
     """
     make, *args = REGISTRY[name]
     with jax.enable_x64(True):
