@@ -11,7 +11,6 @@ exact or rounded explicitly.
 
 import math
 from collections.abc import Sequence
-from functools import reduce
 
 import jax
 import jax.numpy as jnp
@@ -74,11 +73,8 @@ def sum_pairs(pairs: Pair) -> Pair:
 
 def sum_as_pair(terms: Sequence[Array]) -> Pair:
     """Sum of all entries of all arrays, as a pair."""
-    by_shape: dict[tuple[int, ...], Pair] = {}
-    for x in terms:
-        zeros = jnp.zeros_like(x)
-        by_shape[x.shape] = add_pairs(by_shape.get(x.shape, (zeros, zeros)), (x, zeros))
-    return reduce(add_pairs, map(sum_pairs, by_shape.values()))
+    flat = jnp.concatenate([x.ravel() for x in terms])
+    return sum_pairs((flat, jnp.zeros_like(flat)))
 
 
 def exact_products(counts: Array, x: Array, largest: int = 2**31 - 1) -> list[Array]:
@@ -156,9 +152,11 @@ def times_log_psi(counts: Array, theta: Array, m: Array, largest: int = 2**31 - 
     for product in products[::-1]:
         x, lost = two_sum(x, product)
         rest += lost
-    above = _log_one_less_exp(*two_sum(x, rest))
-    below = _log_one_less_exp(theta, jnp.zeros_like(theta))
-    terms = [rounded(counts * (above[2] - below[2]))]
-    for number in (*above[:2], -below[0], -below[1]):
-        terms += exact_products(counts, number, largest)
-    return terms
+    x, rest = two_sum(x, rest)
+    # (m + 1) θ, and θ
+    large, middle, small = _log_one_less_exp(
+        jnp.stack([x, theta]), jnp.stack([rest, jnp.zeros_like(rest)])
+    )
+    signs = jnp.array([1.0, -1.0], x.dtype).reshape((2,) + (1,) * x.ndim)
+    products = exact_products(counts, signs * jnp.stack([large, middle]), largest)
+    return [*products, rounded(counts * (small[0] - small[1]))]

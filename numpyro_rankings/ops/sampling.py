@@ -13,6 +13,7 @@ All samplers broadcast, work on whole arrays at once, and run under ``jit`` and 
 import math
 from collections.abc import Callable
 from itertools import accumulate
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from jax import Array, lax, random
 from jax.typing import ArrayLike
 
 from numpyro_rankings.ops.special import (
+    Fall,
     as_floats,
     log_density_difference,
     log_gamma_ratio,
@@ -88,20 +90,53 @@ def sample_concentration(key: Array, a: ArrayLike, b: ArrayLike, m: ArrayLike) -
     :return: draws of the broadcast shape of ``a``, ``b`` and ``m``.
     """
     a, b, m = jnp.broadcast_arrays(*as_floats(a, b, m))
-    shape, dtype = a.shape, a.dtype
     # Flat arrays compile and run faster than those with a short last axis.
-    a, b, m = a.ravel(), b.ravel(), m.ravel()
-    mode, variance = mode_and_variance(a, b, m)
+    flat = a.ravel(), b.ravel(), m.ravel()
+    mode, variance = mode_and_variance(*flat)
     # Any tangent lies above the log density, so the points need not be accurate.
-    point = points_of_fall(mode, variance, a, b, m, 1.0, num_steps=3)
-    scale = 1.0 / jnp.maximum(point.slope, 1e-30)
+    point = points_of_fall(mode, variance, *flat, DROP_OF_ENVELOPE, num_steps=3)
+    envelope = envelope_through(mode, point)
+    return draw_in_envelope(key, envelope, *flat).reshape(a.shape)
+
+
+DROP_OF_ENVELOPE = 1.0
+
+
+class Envelope(NamedTuple):
+    """Above a log-concave density: flat around its **mode**, and exponential on either side.
+
+    - **right**, **left** - how far the flat part reaches.
+    - **right_tail**, **left_tail** - mean lengths of the exponential parts.
+    """
+
+    mode: Array
+    right: Array
+    left: Array
+    right_tail: Array
+    left_tail: Array
+
+
+def envelope_through(mode: Array, point: Fall, numpy: Any = jnp) -> Envelope:
+    """Return the envelope whose tails are the tangents at two points, one on either side.
+
+    :param numpy: the module that computes, ``numpy`` or ``jax.numpy``.
+    """
+    scale = 1.0 / numpy.maximum(point.slope, 1e-30)
     # distances at which the tangents reach the height of the mode
-    right, left = jnp.clip(point.distance - point.drop * scale, 0.0, point.distance)
-    right_tail, left_tail = scale
+    right, left = numpy.clip(point.distance - point.drop * scale, 0.0, point.distance)
     # There is no left tail if the mode is at the edge, or the edge too near for such a drop.
-    no_tail = point.drop[1] < 0.5
-    left = jnp.where(no_tail, mode, left)
-    left_tail = jnp.where(no_tail, 0.0, left_tail)
+    no_tail = point.drop[1] < 0.5 * DROP_OF_ENVELOPE
+    left = numpy.where(no_tail, mode, left)
+    return Envelope(mode, right, left, scale[0], numpy.where(no_tail, 0.0, scale[1]))
+
+
+def draw_in_envelope(key: Array, envelope: Envelope, a: Array, b: Array, m: Array) -> Array:
+    """Draw concentrations as :func:`sample_concentration` by rejection from an envelope.
+
+    :param a: (k,), and so are **b**, **m** and the parts of the envelope.
+    """
+    dtype = a.dtype
+    mode, right, left, right_tail, left_tail = envelope
     total = left + right + left_tail + right_tail
 
     def propose(key):
@@ -115,11 +150,11 @@ def sample_concentration(key: Array, a: ArrayLike, b: ArrayLike, m: ArrayLike) -
             right + excess * right_tail,
             jnp.where(in_left, -left - excess * left_tail, flat),
         )
-        envelope = jnp.where(in_right | in_left, -excess, 0.0)
+        above = jnp.where(in_right | in_left, -excess, 0.0)
         inside = mode + step >= 0.0
         step = jnp.where(inside, step, 0.0)
         height = log_density_difference(mode, step, a, b, m)
-        return mode + step, inside & (level <= height - envelope)
+        return mode + step, inside & (level <= height - above)
 
     def more(state):
         tries, _, accepted = state
@@ -133,7 +168,7 @@ def sample_concentration(key: Array, a: ArrayLike, b: ArrayLike, m: ArrayLike) -
 
     start = (0, mode, jnp.zeros(a.shape, bool))
     theta = lax.while_loop(more, step, start)[1]
-    return jnp.maximum(theta, jnp.finfo(dtype).tiny).reshape(shape)
+    return jnp.maximum(theta, jnp.finfo(dtype).tiny)
 
 
 def sample_log_gamma(key: Array, a: ArrayLike) -> Array:

@@ -53,8 +53,8 @@ _TINY = 1e-25
 _QUADRATURE_DROP = 18.0
 _LEGENDRE_NODES, _LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(32)
 _V = 0.5 * (_LEGENDRE_NODES + 1.0)
-_QUADRATURE_NODES = _V * _V * (3.0 - 2.0 * _V)
-_QUADRATURE_WEIGHTS = 3.0 * _LEGENDRE_WEIGHTS * _V * (1.0 - _V)
+QUADRATURE_NODES = _V * _V * (3.0 - 2.0 * _V)
+QUADRATURE_WEIGHTS = 3.0 * _LEGENDRE_WEIGHTS * _V * (1.0 - _V)
 
 _LOG_FACTORIALS = np.cumsum(np.log(np.maximum(np.arange(60), 1)))
 
@@ -103,14 +103,14 @@ def _moments(theta: Array, m: Array) -> tuple[Array, Array]:
     small = size * theta < _SMALL
     # cumulants of uniform codes (θ = 0), less a series in θ
     x = 0.5 * jnp.where(small, theta, 0.0)
-    first, second = _h_derivatives(x)
-    first_scaled, second_scaled = _h_derivatives(size * x)
+    (first, first_scaled), (second, second_scaled) = _h_derivatives(jnp.stack([x, size * x]))
     near_mean = 0.5 * (m - size * first_scaled + first)
     near_var = 0.25 * (size * size * second_scaled - second)
     # cumulants of a geometric variable, less those of another on the multiples of m + 1
     t = jnp.where(small, 1.0, theta)
-    odds = jnp.exp(-t) / -jnp.expm1(-t)
-    odds_scaled = size * jnp.exp(-size * t) / -jnp.expm1(-size * t)
+    both = jnp.stack([t, size * t])
+    odds, odds_scaled = jnp.exp(-both) / -jnp.expm1(-both)
+    odds_scaled = size * odds_scaled
     far_mean = odds - odds_scaled
     far_var = odds * (1.0 + odds) - odds_scaled * (size + odds_scaled)
     # Fused operations may leave a rounding error where the result is exactly 0.
@@ -187,9 +187,9 @@ def _split_step(theta: Array, delta: Array, m: Array) -> tuple[Array, Array, Arr
 
 def _near_difference(theta: Array, delta: Array, m: Array) -> Array:
     """``ln psi(θ+δ) - ln psi(θ) + mδ/2`` for both ends below the cut."""
-    half = 0.5 * (m + 1.0)
-    change = _h_difference(half * theta, half * delta) - _h_difference(0.5 * theta, 0.5 * delta)
-    return jnp.where(m > 0.0, change, 0.0)
+    scale = 0.5 * jnp.stack([m + 1.0, jnp.ones_like(m)])
+    scaled, single = _h_difference(scale * theta[None], scale * delta[None])
+    return jnp.where(m > 0.0, scaled - single, 0.0)
 
 
 def _far_difference(low: Array, delta: Array, m: Array) -> Array:
@@ -200,14 +200,11 @@ def _far_difference(low: Array, delta: Array, m: Array) -> Array:
 
     # Unlike sign and abs, these have the right derivative at 0.
     sign = jnp.where(delta < 0.0, -1.0, 1.0)
-    length = sign * delta
-
-    def log_ratio(scale):
-        # log of (1 - e^(-scale (low + length))) / (1 - e^(-scale low))
-        x, d = scale * low, scale * length
-        return jnp.log1p(jnp.expm1(-d) * jnp.exp(-x) / jnp.expm1(-x))
-
-    return jnp.where(m > 0.0, sign * (log_ratio(m + 1.0) - log_ratio(1.0)), 0.0)
+    scale = jnp.stack([m + 1.0, jnp.ones_like(m)])
+    x, d = scale * low[None], scale * (sign * delta)[None]
+    # log of (1 - e^(-scale (low + length))) / (1 - e^(-scale low))
+    scaled, single = jnp.log1p(jnp.expm1(-d) * jnp.exp(-x) / jnp.expm1(-x))
+    return jnp.where(m > 0.0, sign * (scaled - single), 0.0)
 
 
 def log_density_difference(
@@ -326,8 +323,8 @@ def _mode_and_log_integral(a: Array, b: Array, m: Array) -> tuple[Array, Array]:
     mode, variance = mode_and_variance(fixed_a, fixed_b, m)
     ends = points_of_fall(mode, variance, fixed_a, fixed_b, m, _QUADRATURE_DROP, num_steps=5)
     right, left = ends.distance[:, :, None]
-    nodes = jnp.asarray(_QUADRATURE_NODES, mode.dtype)[None]
-    weights = jnp.asarray(_QUADRATURE_WEIGHTS, mode.dtype)[None]
+    nodes = jnp.asarray(QUADRATURE_NODES, mode.dtype)[None]
+    weights = jnp.asarray(QUADRATURE_WEIGHTS, mode.dtype)[None]
     steps = jnp.concatenate([right * nodes, -left * nodes], 1)
     masses = jnp.concatenate([right * weights, left * weights], 1)
     heights = log_density_difference(mode[:, None], steps, a[:, None], b[:, None], m[:, None])
@@ -388,8 +385,13 @@ def log_beta_tilde_ratio(a: ArrayLike, b: ArrayLike, m: ArrayLike, s: ArrayLike)
     """
     a, b, m, s = as_floats(a, b, m, s)
     a, b, m = jnp.broadcast_arrays(a, b, m)
-    mode, log_integral = _mode_and_log_integral(a, b, m)
-    tilted, tilted_log_integral = _mode_and_log_integral(*jnp.broadcast_arrays(a + s, b + 1.0, m))
+    further = jnp.broadcast_arrays(a + s, b + 1.0, m)
+    if further[0].shape == a.shape:  # in one evaluation, which is half as much to compile
+        both = (jnp.stack(pair) for pair in zip((a, b, m), further, strict=True))
+        (mode, tilted), (log_integral, tilted_log_integral) = _mode_and_log_integral(*both)
+    else:
+        mode, log_integral = _mode_and_log_integral(a, b, m)
+        tilted, tilted_log_integral = _mode_and_log_integral(*further)
     # Rounding moves the far end of a step, which has no effect to first order at the mode.
     change = -log_density_difference(tilted, mode - tilted, a, b, m)
     peak = change - s * tilted - _log_psi(tilted, m)
@@ -404,8 +406,10 @@ def log_beta_tilde_change(a: ArrayLike, b: ArrayLike, m: ArrayLike, s: ArrayLike
     from a difference of modes, not of large numbers.
     """
     a, b, m, s = jnp.broadcast_arrays(*as_floats(a, b, m, s))
-    mode, log_integral = _mode_and_log_integral(a, b, m)
-    new_mode, new_log_integral = _mode_and_log_integral(a + s, b, m)
+    both = jnp.stack([a, a + s])
+    (mode, new_mode), (log_integral, new_log_integral) = _mode_and_log_integral(
+        both, *(jnp.broadcast_to(x, both.shape) for x in (b, m))
+    )
     change = log_density_difference(mode, new_mode - mode, a, b, m) - s * new_mode
     return change + new_log_integral - log_integral
 

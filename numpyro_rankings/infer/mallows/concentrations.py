@@ -21,14 +21,23 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
-from jax import Array, lax, random
+from jax import Array, core, lax, random
 
-from numpyro_rankings.distributions import MallowsConcentrationPrior
 from numpyro_rankings.infer.priors import base_of, log_prior, log_prior_ratio
-from numpyro_rankings.ops.sampling import sample_concentration, slice_sample
+from numpyro_rankings.ops.codes import max_codes
+from numpyro_rankings.ops.known_prior import KnownPrior
+from numpyro_rankings.ops.sampling import (
+    Envelope,
+    draw_in_envelope,
+    sample_concentration,
+    slice_sample,
+)
 from numpyro_rankings.ops.special import (
+    as_floats,
     concentration_mode,
+    log_beta_tilde,
     log_density_difference,
     log_psi,
     var_code,
@@ -89,10 +98,12 @@ class Conjugate(NamedTuple):
     """The prior of eq. (7): density ∝ exp(-ν (r_j θ_j + ln ψ_{n-j}(θ_j))).
 
     - **nu**, **r** - (T,) or (C, T).
+    - **known** - what follows from them, if they are numbers and not computed in the program.
     """
 
     nu: Array
     r: Array
+    known: "KnownConjugate | None" = None
 
     @property
     def tied(self) -> bool:
@@ -103,8 +114,13 @@ class Conjugate(NamedTuple):
         return True
 
     def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
-        nu_r = jnp.broadcast_to(self.nu * self.r, (num_draws, limits.shape[0]))
-        return sample_concentration(key, nu_r, self.nu + 1.0, limits)
+        shape = num_draws, limits.shape[0]
+        a, b = jnp.broadcast_to(self.nu * self.r, shape), self.nu + 1.0
+        if self.known is None:
+            return sample_concentration(key, a, b, limits)
+        parts = as_floats(a, b, limits, *self.known.envelope)
+        a, b, m, *envelope = (jnp.broadcast_to(x, shape).ravel() for x in parts)
+        return draw_in_envelope(key, Envelope(*envelope), a, b, m).reshape(shape)
 
     def update(
         self, key: Array, concentration: Array, sums: Array, counts: Array, limits: Array
@@ -112,23 +128,51 @@ class Conjugate(NamedTuple):
         return sample_concentration(key, self.nu * self.r + sums, self.nu + counts + 1.0, limits)
 
     def log_prob(self, concentration: Array, num_items: int) -> Array:
-        prior = MallowsConcentrationPrior(self.nu, self.r, num_items, concentration.shape[1])
-        log_prob = prior.log_prob.__wrapped__(prior, concentration)
-        return jnp.broadcast_to(log_prob, concentration.shape[:1])
+        limits = max_codes(num_items, concentration.shape[1])
+        return self.log_kernel(concentration, limits) + self.log_constant(
+            len(concentration), num_items, limits
+        )
 
     def log_kernel(self, concentration: Array, limits: Array) -> Array:
         energy = self.r * concentration + log_psi(concentration, limits)
         return -jnp.sum(self.nu * energy, axis=1)
 
     def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
-        ones = jnp.ones((num_clusters, len(limits)))
-        return self.log_prob(ones, num_items) - self.log_kernel(ones, limits)
+        if self.known is None:
+            log_normaliser = log_beta_tilde(self.nu * self.r, self.nu + 1.0, limits)
+        else:
+            log_normaliser = jnp.asarray(self.known.log_normaliser, float)
+        return jnp.broadcast_to(-log_normaliser.sum(-1), (num_clusters,))
 
     def conjugate_part(self, limits: Array) -> tuple[Array, Array] | None:
         return self.nu * self.r, self.nu
 
     def log_rest(self, concentration: Array, limits: Array) -> Array:
         return jnp.zeros_like(concentration)
+
+
+class KnownConjugate(NamedTuple):
+    """Constants of a conjugate prior, from NumPy.
+
+    - **log_normaliser** - ln B̃(ν r_j, ν + 1, n-j), (T,), and the **envelope** of its draws, (T,).
+    """
+
+    log_normaliser: np.ndarray
+    envelope: Envelope
+
+
+def conjugate_prior(nu: Any, r: Any, num_items: int, num_stages: int, exact: bool) -> Conjugate:
+    """Return the conjugate prior with an entry for each stage."""
+    known = None
+    if not any(isinstance(x, core.Tracer) for x in (nu, r)):
+        nu, r = (np.asarray(x, np.float64) for x in (nu, r))
+        limits = num_items - 1 - np.arange(num_stages)
+        density = KnownPrior(nu * r, nu + 1.0, limits)
+        known = KnownConjugate(density.log_normaliser(), density.envelope())
+    nu, r = jnp.asarray(nu, float), jnp.asarray(r, float)
+    shape = jnp.broadcast_shapes(nu.shape, r.shape, (num_stages,))
+    kind = Conjugate if exact else InfiniteConjugate
+    return kind(jnp.broadcast_to(nu, shape), jnp.broadcast_to(r, shape), known)
 
 
 class InfiniteConjugate(Conjugate):

@@ -133,8 +133,9 @@ class MallowsGibbs(GibbsKernel):
 
         :param z: values of the kernel's sites; ``alpha`` if it has a prior.
         """
-        data, names = as_mallows_data(find_rankings(args, kwargs)), self._sites
-        settings, stages = self._settings, len(data.limits)
+        rankings, names, settings = find_rankings(args, kwargs), self._sites, self._settings
+        data = as_mallows_data(rankings)
+        stages = len(data.limits)
         if self._is_block:
             own = {name: z[name] for name in names.values()}
             trace = self._sites_of_model(own, args, kwargs)
@@ -148,7 +149,7 @@ class MallowsGibbs(GibbsKernel):
         else:
             alpha = jnp.asarray(z.get("alpha", self._alpha), float)
             partition = PartitionPrior(alpha, settings.num_components)
-            prior = concentration_prior_of(settings, stages)
+            prior = concentration_prior_of(settings, rankings.num_items, stages)
         labels = z[names["assignments"]].astype(jnp.int32)
         center, theta = z[names["center"]], z[names["concentration"]]
         now = MallowsMixture(labels, center, theta, partition)

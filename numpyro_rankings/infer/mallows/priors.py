@@ -17,10 +17,9 @@ from numpyro_rankings.distributions import (
 from numpyro_rankings.infer.blocks import check_prior_of_slots
 from numpyro_rankings.infer.mallows.concentrations import (
     ConcentrationPrior,
-    Conjugate,
-    InfiniteConjugate,
     PerStage,
     Tied,
+    conjugate_prior,
     per_stage_prior,
 )
 from numpyro_rankings.infer.mallows.settings import MallowsSettings
@@ -28,21 +27,15 @@ from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.priors import base_of
 
 
-def concentration_prior_of(settings: MallowsSettings, num_stages: int) -> ConcentrationPrior:
+def concentration_prior_of(
+    settings: MallowsSettings, num_items: int, num_stages: int
+) -> ConcentrationPrior:
     """Return the prior of θ that the settings describe."""
     if settings.tied:
         return Tied(settings.concentration_prior)
     if settings.concentration_prior is not None:
         return PerStage(per_stage_prior(settings.concentration_prior, num_stages))
-    return conjugate_prior(settings.nu, settings.r, num_stages, settings.exact)
-
-
-def conjugate_prior(nu: Any, r: Any, num_stages: int, exact: bool) -> Conjugate:
-    """Return the conjugate prior with an entry for each stage."""
-    nu, r = jnp.asarray(nu, float), jnp.asarray(r, float)
-    shape = jnp.broadcast_shapes(nu.shape, r.shape, (num_stages,))
-    kind = Conjugate if exact else InfiniteConjugate
-    return kind(jnp.broadcast_to(nu, shape), jnp.broadcast_to(r, shape))
+    return conjugate_prior(settings.nu, settings.r, num_items, num_stages, settings.exact)
 
 
 def partition_prior_of_model(
@@ -103,7 +96,7 @@ def concentration_prior_of_model(
             f"renumbers the clusters; its parameters have shape {prior.batch_shape}"
         )
     if isinstance(prior, MallowsConcentrationPrior):
-        return conjugate_prior(prior.nu, prior.r, num_stages, exact)
+        return conjugate_prior(prior.nu, prior.r, prior.num_items, num_stages, exact)
     return PerStage(per_stage_prior(prior, num_stages))
 
 
