@@ -29,7 +29,7 @@ class KnownPrior:
         self.mode = _least(lambda theta: self._slope(theta) <= 0.0, zeros, zeros + 50.0)
 
     def log_normaliser(self) -> np.ndarray:
-        """Return the log integral of the density, as :func:`~numpyro_rankings.ops.log_beta_tilde`."""
+        """Return the log integral of the density, like ``log_beta_tilde`` of ``special.py``."""
         right, left = self._points_of_fall(_DROP_OF_QUADRATURE).distance
         nodes = QUADRATURE_NODES.reshape((-1,) + (1,) * self.mode.ndim)
         weights = QUADRATURE_WEIGHTS.reshape(nodes.shape)

@@ -116,7 +116,7 @@ class Envelope(NamedTuple):
     left_tail: Array
 
 
-def envelope_through(mode: Array, point: Fall, numpy: Any = jnp) -> Envelope:
+def envelope_through(mode: Any, point: Fall, numpy: Any = jnp) -> Envelope:
     """Return the envelope whose tails are the tangents at two points, one on either side.
 
     :param numpy: the module that computes, ``numpy`` or ``jax.numpy``.

@@ -21,7 +21,7 @@ may be an integer array or traced; it is not differentiated.
 1. *Dirichlet Process Mixtures of Generalized Mallows Models*, M. Meilă, H. Chen (UAI 2010)
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -267,13 +267,13 @@ def mode_and_variance(a: Array, b: Array, m: Array) -> tuple[Array, Array]:
 
 
 class Fall(NamedTuple):
-    """Points right and left of a mode, along a leading axis of length 2."""
+    """Points right and left of a mode, along a leading axis of length 2; of JAX or of NumPy."""
 
-    distance: Array
+    distance: Any
     """distance from the mode; to the left at most the mode itself"""
-    drop: Array
+    drop: Any
     """how far the log density has fallen"""
-    slope: Array
+    slope: Any
     """how steeply it falls, away from the mode"""
 
 

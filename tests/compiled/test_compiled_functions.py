@@ -388,6 +388,19 @@ def cases(x):
     )
 
     yield "sample_concentration", sampling.sample_concentration, (x.keys, x.a, x.b), (m,)
+
+    def envelope(a, b):
+        distances, slopes = jnp.stack([b, jnp.minimum(a, b)]), jnp.stack([1.0 + a, b])
+        point = special.Fall(distances, jnp.ones_like(distances), slopes)
+        return tuple(sampling.envelope_through(a, point))
+
+    def of_exponential(key, a):
+        a, zeros, ones = a.ravel(), jnp.zeros(a.size), jnp.ones(a.size)
+        one = sampling.Envelope(zeros, zeros, zeros, 1.0 / a, zeros)
+        return sampling.draw_in_envelope(key, one, a, ones, zeros)
+
+    yield "envelope_through", envelope, (x.a, x.b), ()
+    yield "draw_in_envelope", of_exponential, (x.keys, x.a), ()
     yield "sample_log_gamma", sampling.sample_log_gamma, (x.keys, x.a), ()
     for sampler in (random.uniform, random.normal):
         draw = partial(sampling.draw_together, sampler)
