@@ -130,7 +130,9 @@ class MallowsClusters(NamedTuple):
         jacobian = jnp.where(of_family.moves_concentration, jacobian, 0.0)
         return Proposal(MallowsParameters(center, theta), log_density, jacobian)
 
-    def path(self, parameters: MallowsParameters, active: Array, start: Array) -> Path:
+    def path(
+        self, parameters: MallowsParameters, slots: Array, active: Array, start: Array
+    ) -> Path:
         """Vary the logarithms of all θ; the centers stay."""
         center, theta = parameters
         moving = active[:, None] & self.free_stages

@@ -29,9 +29,9 @@ class Proposal(NamedTuple):
 class Path(NamedTuple):
     """What a Hamiltonian trajectory varies.
 
-    - **position** - continuous parameters of all slots, where the trajectory starts.
+    - **position** - continuous parameters of the slots that it moves, where the trajectory starts.
     - **moving** - which of its entries move.
-    - **parameters** - maps a position to the parameters of all slots.
+    - **parameters** - maps a position to the parameters of the slots.
     - **rows** - maps a position to the probabilities of all rows in all slots, (W, rows), relative
       to the start.
     - **log_jacobian** - maps a position to the log Jacobian of the target's parameters.
@@ -62,8 +62,11 @@ class Clusters(Protocol):
         :param parent: parameters of c, and **other**, of d.
         """
 
-    def path(self, parameters: Any, active: Array, start: Array) -> Path:
-        """Return the continuous parameters of the slots, for a trajectory."""
+    def path(self, parameters: Any, slots: Array, active: Array, start: Array) -> Path:
+        """Return the continuous parameters of the clusters in some slots, for a trajectory.
+
+        :param parameters: of these clusters; **slots**, **active**, (B,).
+        """
 
 
 class LargeClusters(NamedTuple):

@@ -19,6 +19,7 @@ _MOST_LEAPFROGS = 32
 _LEAST_SIZE, _RANGE_OF_SIZES = 0.25, 3.0  # of a step, in posterior standard deviations
 _SPREAD_OF_SIZES = 1.0  # standard deviation of the log of a nominal size
 _MARGIN = 2.5  # in log shares, between the lowest share and those that vary
+_MOST_MOVING = 16  # clusters that a trajectory moves
 
 
 def move_along_trajectories(key: Array, target: Target, now: Mixture) -> Mixture:
@@ -30,31 +31,65 @@ def move_along_trajectories(key: Array, target: Target, now: Mixture) -> Mixture
     return jax.lax.scan(move, now, random.split(key, _NUM_TRAJECTORIES))[0]
 
 
-def move_along_trajectory(key: Array, target: Target, now: Mixture) -> Mixture:
-    """Move all continuous parameters and all shares by Hamiltonian Monte Carlo [3].
+class Moving(NamedTuple):
+    """The clusters that a trajectory moves, in at most 16 slots; all others stay.
 
-    Shares are masses divided by their total. The log of the total is an auxiliary standard normal
-    variable. Large clusters allow smaller steps than small ones. What sets the lengths of the steps
-    must not change along a trajectory, so these are auxiliary variables too: nominal shares of the
-    clusters, whose logarithms are normal around those of the shares.
+    - **slots** - (B,), and **active** - those of A, (B,) bool.
+    - **log_shares** - (B,), -inf outside A, and **log_total** - log of their sum, which stays, ().
+    - **others** - density of the rows under all other clusters, relative to the start, (rows,).
+    """
+
+    slots: Array
+    active: Array
+    log_shares: Array
+    log_total: Array
+    others: Array
+
+
+def choose_moving(uniforms: Array, now: Mixture) -> Moving:
+    """Choose clusters of A at random, or take all if they are few.
+
+    The cost of a trajectory is that of its slots, most of which are free in a process.
+
+    :param uniforms: (W,).
+    """
+    active = now.log_shares > -jnp.inf
+    slots = jnp.argsort(jnp.where(active, uniforms, 2.0))[:_MOST_MOVING]
+    log_shares = now.log_shares[slots]
+    shares = jnp.exp(now.log_shares).at[slots].set(0.0)
+    others = jnp.dot(shares, now.table, precision="highest")
+    return Moving(slots, active[slots], log_shares, jax.nn.logsumexp(log_shares), others)
+
+
+def move_along_trajectory(key: Array, target: Target, now: Mixture) -> Mixture:
+    """Move continuous parameters and shares by Hamiltonian Monte Carlo [3].
+
+    Shares are masses divided by their total, times the sum of the shares that move. The log of the
+    total is an auxiliary standard normal variable. Large clusters allow smaller steps than small
+    ones. What sets the lengths of the steps must not change along a trajectory, so these are
+    auxiliary variables too: nominal shares of the clusters, whose logarithms are normal around
+    those of the shares.
     """
     key_normals, key_uniforms = random.split(key)
-    active = now.log_shares > -jnp.inf
-    path = target.clusters.path(now.parameters, active, target.start)
+    number = len(now.log_shares)
+    of_slots, (for_size, uniform) = draw_together(random.uniform, key_uniforms, (number,), (2,))
+    moving = choose_moving(of_slots, now)
+    slots, active = moving.slots, moving.active
+    parameters_now = jax.tree.map(lambda x: x[slots], now.parameters)
+    path = target.clusters.path(parameters_now, slots, active, target.start)
     for_total, noise, for_parameters, for_shares = draw_together(
         random.normal, key_normals, (), active.shape, path.moving.shape, active.shape
     )
-    for_size, uniform = random.uniform(key_uniforms, (2,))
-    log_nominal = jnp.where(active, now.log_shares, 0.0) + _SPREAD_OF_SIZES * noise
+    log_nominal = jnp.where(active, moving.log_shares, 0.0) + _SPREAD_OF_SIZES * noise
     # smaller shares would soon leave the support
     varies = active & (log_nominal > target.large.lowest_log_share + _MARGIN)
 
     def mixture(position: tuple[Any, Array]) -> Mixture:
         of_clusters, log_masses = position
         log_shares = jax.nn.log_softmax(jnp.where(active, log_masses, -jnp.inf))
-        log_shares = jnp.where(active, log_shares, -jnp.inf)
+        log_shares = jnp.where(active, moving.log_total + log_shares, -jnp.inf)
         table = path.rows(of_clusters)
-        density = jnp.dot(jnp.exp(log_shares), table, precision="highest")
+        density = moving.others + jnp.dot(jnp.exp(log_shares), table, precision="highest")
         parameters = path.parameters(of_clusters)
         log_priors = target.clusters.log_prior(parameters)
         return Mixture(parameters, log_priors, log_shares, table, density)
@@ -71,7 +106,7 @@ def move_along_trajectory(key: Array, target: Target, now: Mixture) -> Mixture:
         log_prior = target.log_prior(proposal.log_priors, proposal.log_shares)
         return gain + log_prior + auxiliary + jacobian, proposal
 
-    log_masses = jnp.where(active, now.log_shares, 0.0) + for_total
+    log_masses = jnp.where(active, moving.log_shares - moving.log_total, 0.0) + for_total
     momentum = (
         jnp.where(path.moving, for_parameters, 0.0),
         jnp.where(varies, for_shares, 0.0),
@@ -90,7 +125,12 @@ def move_along_trajectory(key: Array, target: Target, now: Mixture) -> Mixture:
         log_density,
         leapfrog_steps(for_size, len(target.large.inside), scales),
     )
-    return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), proposal, now)
+
+    def put(old: Array, new: Array) -> Array:
+        return old.at[slots].set(jnp.where(accepted, new, old[slots]))
+
+    density = jnp.where(accepted, proposal.density, now.density)
+    return Mixture(*jax.tree.map(put, now[:-1], proposal[:-1]), density)
 
 
 class Leapfrog(NamedTuple):

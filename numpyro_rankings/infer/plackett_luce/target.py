@@ -149,9 +149,9 @@ class WeightsClusters(NamedTuple):
         # the target is a density of log weights, in which the steps are normal: no Jacobian
         return Proposal(log_weights, log_density, jnp.zeros(()))
 
-    def path(self, parameters: Array, active: Array, start: Array) -> Path:
+    def path(self, parameters: Array, slots: Array, active: Array, start: Array) -> Path:
         """Vary all log weights."""
-        is_atom = parameters > -jnp.inf
+        is_atom, unseen = parameters > -jnp.inf, self.unseen[slots]
 
         def log_weights(position: Array) -> Array:
             return jnp.where(is_atom, position, -jnp.inf)
@@ -163,7 +163,7 @@ class WeightsClusters(NamedTuple):
             position=jnp.where(is_atom, parameters, 0.0),
             moving=active[:, None] & is_atom,
             parameters=log_weights,
-            rows=lambda position: jax.vmap(row)(log_weights(position), self.unseen),
+            rows=lambda position: jax.vmap(row)(log_weights(position), unseen),
             log_jacobian=lambda position: jnp.zeros(()),
             information=self.choices.orderings.shape[1] / len(parameters[0]),
         )

@@ -234,7 +234,7 @@ def test_trajectories_of_mallows_clusters_have_the_likelihood_of_the_steps(tied)
     def three_forms(centers, theta):
         data, parameters = as_mallows_data(rankings), MallowsParameters(centers, theta)
         clusters = MallowsClusters(data, prior, jnp.zeros(()))
-        path = clusters.path(parameters, jnp.ones(3, bool), jnp.asarray(start))
+        path = clusters.path(parameters, jnp.arange(3), jnp.ones(3, bool), jnp.asarray(start))
         of_steps = jax.vmap(clusters.log_row)(parameters, jnp.arange(3))
         model = GeneralizedMallows(centers[:, None], theta[:, None], validate_args=False)
         return path.rows(path.position), of_steps, model.log_prob(data.orderings)
@@ -650,7 +650,7 @@ class FlatClusters:
     def log_prior(self, parameters):
         return jnp.zeros(len(parameters))
 
-    def path(self, parameters, active, start):
+    def path(self, parameters, slots, active, start):
         return Path(
             position=parameters,
             moving=jnp.zeros(parameters.shape, bool),
@@ -682,6 +682,43 @@ def test_shares_along_trajectories_keep_their_prior():
     last = np.asarray(jax.jit(jax.vmap(move))(jnp.asarray(first, jnp.float32), keys))
     assert np.mean(np.abs(last - first) > 0.01) > 0.3
     assert stats.kstest((law.cdf(last) - least) / range_of, "uniform").pvalue > 1e-5
+
+
+@pytest.mark.parametrize("most_moving", [1, 2, 3])
+def test_shares_of_some_of_the_clusters_keep_their_prior(most_moving, monkeypatch):
+    """Each trajectory moves random clusters, while the shares of the others stay."""
+    monkeypatch.setattr(trajectories, "_MOST_MOVING", most_moving)
+    lowest, rng, partition = 0.01, np.random.default_rng(0), PartitionPrior(jnp.float32(4.0), 4)
+    shares = rng.dirichlet(np.ones(4), 45_000)
+    first, others = np.split(shares[np.all(shares > lowest, axis=1)][:36_000], 2)
+
+    def move(shares, key):
+        everyone, counts = jnp.ones(4, bool), jnp.array([2000.0])
+        large = LargeClusters(
+            0,
+            everyone,
+            jnp.arange(4),
+            everyone,
+            ~everyone,
+            jnp.log(shares),
+            math.log(lowest),
+            jnp.ones(50, bool),
+            counts,
+        )
+        target = Target(large, partition, FlatClusters(), jnp.zeros(1))
+        table = jnp.ones((4, 1))
+        now = Mixture(jnp.zeros((4, 1)), jnp.zeros(4), jnp.log(shares), table, jnp.ones(1))
+        moved = move_along_trajectories(key, target, now)
+        return jnp.exp(moved.log_shares), moved.density
+
+    keys = jax.random.split(jax.random.key(0), len(first))
+    last, density = map(np.asarray, jax.jit(jax.vmap(move))(jnp.asarray(first, jnp.float32), keys))
+    np.testing.assert_allclose(last.sum(1), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(density, 1.0, rtol=1e-5)
+    moved = np.mean(np.abs(last - first) > 0.01)
+    assert moved == 0.0 if most_moving == 1 else moved > 0.2
+    for of_last, of_others in ((last.max(1), others.max(1)), (last[:, 0], others[:, 0])):
+        assert stats.ks_2samp(of_last, of_others).pvalue > 1e-5
 
 
 def trajectories_of_weights(num_items):
