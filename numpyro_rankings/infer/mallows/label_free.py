@@ -17,7 +17,7 @@ from numpyro_rankings.infer.mallows.data import (
     log_designed_rows,
     log_row_likelihoods,
 )
-from numpyro_rankings.infer.mixture.label_free import Effort, move_without_labels
+from numpyro_rankings.infer.mixture.label_free import Effort, between, move_without_labels
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.mixture.steps import (
     choose_kinds,
@@ -251,7 +251,7 @@ def move_mallows_without_labels(
         draws = draw_steps(key_draws, effort.num_steps, shape, kinds, prior.tied)
         return metropolis_steps(key_blocks, target, mixture, draws)
 
-    moves = [steps, move_along_trajectories] if effort.has_trajectories else [steps]
+    moves = [between(move_along_trajectories, steps) if effort.has_trajectories else steps]
     move = partial(move_without_labels, largest_minimum=largest_minimum)
     return move(key_moves, (labels, parameters), moves, lambda _: clusters, partition, data)
 

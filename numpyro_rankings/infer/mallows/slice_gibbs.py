@@ -71,9 +71,9 @@ class SliceGibbs(MallowsGibbs):
     :param num_reinsertions: reinsertions before and after each stagewise draw.
     :param num_marginal_steps: Metropolis-Hastings steps in a sweep with the labels integrated out:
         of parameters and shares, splits and merges of the larger clusters. Where rankings times
-        slots are few, Hamiltonian trajectories follow them. Without these moves chains agree only
-        where clusters are far apart. By default 4 N, at least 10 and at most 2000; fewer with many
-        distinct rankings, and none beyond 2^21 / slots.
+        slots are few, Hamiltonian trajectories come before and after them. Without these moves
+        chains agree only where clusters are far apart. By default 4 N, at least 10 and at most
+        2000; fewer with many distinct rankings, and none beyond 2^21 / slots.
     :param model: your own NumPyro model, in which the kernel is a block of
         :class:`numpyro.infer.Gibbs` (chain methods "sequential", "parallel" and ``jax.vmap``;
         NumPyro's Gibbs does not support "vectorized"). The model takes a

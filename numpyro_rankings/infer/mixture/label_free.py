@@ -25,8 +25,9 @@ without bias, so that the move is one of a pseudo-marginal sampler [4]: the curr
 further draws at the start count V' valid results, and the move is accepted with probability
 min(1, V h' / (V' h)), h' at the start. One of the valid results, chosen at random, gives the new
 labels. A has at most 32 clusters; if there are more, nothing moves. A trajectory is reversible, and
-so is a sequence of trajectories, or of steps or blocks whose kinds are drawn independently; hence
-the whole move is reversible and leaves the posterior invariant.
+so is a sequence of trajectories, or of steps or blocks whose kinds are drawn independently, and so
+are trajectories, steps and trajectories again (:func:`between`); hence the whole move is reversible
+and leaves the posterior invariant.
 
 A family of clusters supplies its likelihood, its prior and its proposals (``target.py``,
 ``Clusters``).
@@ -200,6 +201,20 @@ def move_without_labels(
     return jax.lax.scan(one, now, each)[0]
 
 
+def between(outer: Move, inner: Move) -> Move:
+    """Return a move that makes one move, another, and the first again: reversible if both are."""
+
+    def move(key: Array, target: Target, now: Mixture) -> Mixture:
+        def one(now: Mixture, part: tuple[Array, Array]) -> tuple[Mixture, None]:
+            key, is_inner = part
+            return jax.lax.cond(is_inner, inner, outer, key, target, now), None
+
+        parts = random.split(key, 3), jnp.array([False, True, False])
+        return jax.lax.scan(one, now, parts)[0]
+
+    return move
+
+
 def _draw_valid_labels(
     key: Array,
     for_choice: Array,
@@ -215,21 +230,21 @@ def _draw_valid_labels(
     :return: valid labels, if there are any, and log V h' / (V' h).
     """
     num_tries = len(for_choice)
-    ends = [end] if num_tries == 1 else [end, start]
-    tables = jnp.stack([mixture.table for mixture in ends])
-    log_shares = jnp.stack([mixture.log_shares for mixture in ends])
-    of_one = jax.vmap(
-        lambda key, table, shares: large.draw_labels(key, *of_labels, table, shares),
-        (0, None, None),
+    # M times at the end, then M - 1 times at the start
+    is_start = jnp.arange(2 * num_tries - 1) >= num_tries
+    tables, log_shares = (
+        jnp.stack(both) for both in ((end.table, start.table), (end.log_shares, start.log_shares))
     )
-    keys = random.split(key, (len(ends), num_tries))
-    labels, valid = jax.vmap(of_one)(keys, tables, log_shares)
+    which = is_start.astype(jnp.int32)
+    labels, valid = jax.vmap(
+        lambda key, k: large.draw_labels(key, *of_labels, tables[k], log_shares[k])
+    )(random.split(key, len(which)), which)
     # the labels before the move are one of the results at the start
-    before = 1 + valid[1, 1:].sum() if num_tries > 1 else 1
-    chosen = jnp.argmax(jnp.where(valid[0], for_choice, -1.0))
-    log_ratio = jnp.log(valid[0].sum() / before)
+    valid, before = valid[:num_tries], 1 + valid[num_tries:].sum()
+    chosen = jnp.argmax(jnp.where(valid, for_choice, -1.0))
+    log_ratio = jnp.log(valid.sum() / before)
     log_ratio += large.log_chance(start.log_shares).sum() - large.log_chance(end.log_shares).sum()
-    return labels[0, chosen], log_ratio
+    return labels[chosen], log_ratio
 
 
 def _mixture_of(
@@ -256,7 +271,7 @@ def _mixture_of(
 
 
 class Effort(NamedTuple):
-    """Number of Metropolis-Hastings steps in a sweep, and whether trajectories follow them."""
+    """Number of Metropolis-Hastings steps in a sweep, and whether there are trajectories too."""
 
     num_steps: int
     has_trajectories: bool

@@ -14,8 +14,9 @@ from jax import Array, random
 from numpyro_rankings.infer.mixture.target import Mixture, Target
 from numpyro_rankings.ops.sampling import draw_together
 
-_NUM_TRAJECTORIES = 8  # in a move, because the choice of A and the labels take time too
-_MOST_LEAPFROGS = 32
+# Where clusters overlap, the directions in which they trade shares are up to 20 times as wide as a
+# step: one long trajectory gets further than as many steps in short ones.
+_NUM_TRAJECTORIES, _MOST_LEAPFROGS = 2, 64
 _LEAST_SIZE, _RANGE_OF_SIZES = 0.25, 3.0  # of a step, in posterior standard deviations
 _SPREAD_OF_SIZES = 1.0  # standard deviation of the log of a nominal size
 _MARGIN = 2.5  # in log shares, between the lowest share and those that vary
@@ -23,7 +24,7 @@ _MOST_MOVING = 16  # clusters that a trajectory moves
 
 
 def move_along_trajectories(key: Array, target: Target, now: Mixture) -> Mixture:
-    """Make several moves along trajectories."""
+    """Make moves along trajectories, one after the other."""
 
     def move(now: Mixture, key: Array) -> tuple[Mixture, None]:
         return move_along_trajectory(key, target, now), None

@@ -14,7 +14,7 @@ from jax import Array, random
 
 from numpyro_rankings.infer.mixture.label_free import (
     Effort,
-    Move,
+    between,
     choose_effort,
     move_without_labels,
 )
@@ -144,11 +144,9 @@ def move_weights_without_labels(
             lambda m, draw: (fitted_split_or_merge(target, m, draw), None), mixture, draws
         )[0]
 
-    moves: list[Move] = [steps]
+    moves = [between(move_along_trajectories, steps) if effort.has_trajectories else steps]
     if is_process:
         moves.append(fitted_splits)
-    if effort.has_trajectories:
-        moves.append(move_along_trajectories)
     log_beta = jnp.log(partition.alpha) if is_process else 0.0
     cells = cells_if_tabled(choices, num_items)
     design = design_if_small(choices, num_items, now.log_weights.dtype)

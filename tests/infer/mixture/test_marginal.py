@@ -100,11 +100,12 @@ CASES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_tries", [1, 3, 32])
+@pytest.mark.parametrize("num_tries, most_moving", [(1, 16), (3, 2), (32, 16)])
 @pytest.mark.parametrize("name", CASES)
-def test_posterior_by_enumeration(name, num_tries, monkeypatch):
+def test_posterior_by_enumeration(name, num_tries, most_moving, monkeypatch):
     """No other update: splits, merges, shares and parameters alone, m = 1 or 2."""
     monkeypatch.setattr("numpyro_rankings.infer.mixture.label_free._MOST_TRIES", num_tries)
+    monkeypatch.setattr(trajectories, "_MOST_MOVING", most_moving)
     prior, log_prior, alpha, num_components, tied = CASES[name]
     rankings = Rankings.from_orderings(RANKINGS, num_items=4)
     data, effort = as_mallows_data(rankings), Effort(20, has_trajectories=True)

@@ -1,0 +1,50 @@
+"""How long the programs of the sweeps are: the time that they take to compile grows with it."""
+
+from contextlib import suppress
+
+import jax
+import pytest
+
+from numpyro_rankings import load_dataset
+from numpyro_rankings.infer import (
+    BetaGibbs,
+    DPPlackettLuceGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
+)
+from numpyro_rankings.infer.base import telling_of_state
+
+# Lines of StableHLO of a sweep of one chain on the bundled table, with the versions of
+# constraints/; others may differ by a few percent. Lower a number when a program gets shorter.
+LINES = {
+    "SliceGibbs, sequential": (SliceGibbs, {}, 0),
+    "SliceGibbs, parallel": (SliceGibbs, {"assignment": "parallel"}, 0),
+    "BetaGibbs": (BetaGibbs, {}, 0),
+    "PlackettLuceGibbs": (PlackettLuceGibbs, {"num_components": 26}, 0),
+    "DPPlackettLuceGibbs": (DPPlackettLuceGibbs, {}, 0),
+}
+
+
+class _Known(Exception):
+    """Ends ``init`` when the shapes of the state are known."""
+
+
+def shapes_of_state(kernel, rankings):
+    found = []
+
+    def told(state):
+        found.append(state)
+        raise _Known
+
+    with telling_of_state(told), suppress(_Known):
+        kernel.init(jax.random.key(0), 0, None, (rankings,), {})
+    return found[0]
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_sweep_is_a_short_program(name):
+    kind, settings, lines = LINES[name]
+    kernel, rankings = kind(**settings), load_dataset("apa1980")
+    sweep = jax.jit(lambda state: kernel.sample(state, (rankings,), {}))
+    program = sweep.lower(shapes_of_state(kernel, rankings)).as_text()
+    assert len(program.splitlines()) < 1.1 * lines
