@@ -93,7 +93,7 @@ class BetaGibbs(MallowsGibbs):
             shape = data.num_labels, now.center.shape[1]
             visits = visits._replace(codes=_sample_sigma_n1(key_codes, prior, shape))
         weights = beta_weights(prior, exact)
-        seats = seats_of(now, visits, data)
+        seats = seats_of(now, visits, data, with_sums=True)
         seats = seat_one_by_one(key_seats, seats, visits, weights, now.partition, data.limits)
         # draw θ, which was integrated out, because the centers are drawn given it
         theta = theta_prior.update(

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.infer.mixture.membership import Membership, membership_of, row_index_of
-from numpyro_rankings.ops.codes import codes_from_places, max_codes
+from numpyro_rankings.ops.codes import codes_from_places, inverse_ordering, max_codes
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.rows import at_rows
 from numpyro_rankings.ops.special import log_psi
@@ -100,6 +100,27 @@ def code_sums(membership: Membership, data: MallowsData, places: Array) -> Array
     listed_places = places[membership.clusters[:, None], jnp.maximum(orderings, 0)]
     codes = codes_from_places(listed_places, listed) * membership.weights[:, None]
     return sum_by_label(codes, membership.clusters, places.shape[0])
+
+
+class ClusterSums(NamedTuple):
+    """What the likelihood of the clusters depends on besides θ.
+
+    - **sizes** - rankings of each cluster, (C,) int32.
+    - **counts** - N_cj, and **codes** - S_cj, (C, T) int32.
+    """
+
+    sizes: Array
+    counts: Array
+    codes: Array
+
+
+def cluster_sums(data: MallowsData, labels: Array, center: Array) -> ClusterSums:
+    """Sum up the clusters.
+
+    :param center: (C, n).
+    """
+    membership, sizes, counts = occupancy_of(data, labels, len(center))
+    return ClusterSums(sizes, counts, code_sums(membership, data, inverse_ordering(center)))
 
 
 def largest_code_sum(rankings: Rankings, num_stages: int) -> int:

@@ -20,10 +20,10 @@ from numpyro_rankings.infer.blocks import check_judge_sites, log_judges_of
 from numpyro_rankings.infer.checks import check_only_rankings, leave_to_model, site_names
 from numpyro_rankings.infer.mallows.concentrations import per_stage_prior
 from numpyro_rankings.infer.mallows.data import (
+    ClusterSums,
     as_mallows_data,
     check_code_sums,
-    code_sums,
-    occupancy_of,
+    cluster_sums,
 )
 from numpyro_rankings.infer.mallows.label_free import (
     MallowsParameters,
@@ -45,7 +45,6 @@ from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.mixture.prior import PartitionPrior, update_alpha
 from numpyro_rankings.infer.priors import draw_start, log_prior
 from numpyro_rankings.models import mallows_mixture
-from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.pairs import Pair, add_number, exact_products, sum_as_pair, times_log_psi
 from numpyro_rankings.ops.sums import count_by_label
 from numpyro_rankings.rankings import Rankings, num_stages
@@ -195,7 +194,8 @@ class MallowsGibbs(GibbsKernel):
                 lambda _, fn: isinstance(fn, GeneralizedMallows),
             )
         report = LabelReport(jnp.array(False), jnp.ones(()))
-        return self._state(now, inputs, rng_key, report)
+        sums = cluster_sums(inputs.data, now.labels, now.center)
+        return self._state(now, inputs, sums, rng_key, report)
 
     def _sweep(self, state: GibbsState, args: tuple, kwargs: dict) -> GibbsState:
         rng_key, *keys = random.split(state.rng_key, 6)
@@ -207,10 +207,10 @@ class MallowsGibbs(GibbsKernel):
         now, report = self._update_labels(keys[1], now, inputs)
         now = self._move_without_labels(keys[2], now, inputs)
         # Figures 1 and 5, step 2
-        now, accept_center = update_parameters(keys[3], now, inputs, self._settings)
-        now = self._update_alpha(keys[4], now)
+        now, sums, accept_center = update_parameters(keys[3], now, inputs, self._settings)
+        now = self._update_alpha(keys[4], now, sums.sizes)
         accept_prob = jnp.minimum(report.accept_prob, accept_center)
-        return self._state(now, inputs, rng_key, report._replace(accept_prob=accept_prob))
+        return self._state(now, inputs, sums, rng_key, report._replace(accept_prob=accept_prob))
 
     @abstractmethod
     def _update_labels(
@@ -240,35 +240,42 @@ class MallowsGibbs(GibbsKernel):
         )
         return now._replace(labels=labels, **parameters._asdict())
 
-    def _update_alpha(self, key: Array, now: MallowsMixture) -> MallowsMixture:
-        """Draw α given the labels."""
+    def _update_alpha(self, key: Array, now: MallowsMixture, sizes: Array) -> MallowsMixture:
+        """Draw α given the sizes of the clusters, (C,)."""
         prior = self._learned_prior("alpha")
         if prior is None:
             return now
-        sizes = count_by_label(now.labels, self.num_slots)
         alpha = update_alpha(key, now.partition, prior, sizes)
         return now._replace(partition=now.partition._replace(alpha=alpha))
 
     def _state(
-        self, now: MallowsMixture, inputs: SweepInputs, rng_key: Array, report: LabelReport
+        self,
+        now: MallowsMixture,
+        inputs: SweepInputs,
+        sums: ClusterSums,
+        rng_key: Array,
+        report: LabelReport,
     ) -> GibbsState:
-        """Put the labels in order of first use, and the clusters after them."""
+        """Put the labels in order of first use, and the clusters after them.
+
+        :param sums: of the mixture.
+        """
         slots, names = self.num_slots, self._sites
         if inputs.log_judges is None:
             labels, order = canonical_order(now.labels, slots)
             center, theta = now.center[order], now.concentration[order]
             now = now._replace(labels=labels, center=center, concentration=theta)
-        log_joint, log_joint_rest = self._log_joint(now, inputs)
+            sums = ClusterSums(*(x[order] for x in sums))
+        log_joint, log_joint_rest = self._log_joint(now, inputs, sums)
         z = {
             names["assignments"]: now.labels.astype(label_dtype(slots)),
             names["center"]: now.center.astype(jnp.int32),
             names["concentration"]: now.concentration,
         }
         if not self._is_block:
-            sizes = count_by_label(now.labels, slots)
             z |= {
-                "cluster_sizes": sizes,
-                "num_clusters": jnp.sum(sizes > 0),
+                "cluster_sizes": sums.sizes,
+                "num_clusters": jnp.sum(sums.sizes > 0),
                 "alpha": now.partition.alpha,
                 "log_joint": log_joint,
                 "log_joint_rest": log_joint_rest,
@@ -277,18 +284,20 @@ class MallowsGibbs(GibbsKernel):
                 z["shared_concentration"] = now.concentration[:, 0]
         return GibbsState(z, -log_joint, report.accept_prob, report.overflow, rng_key)
 
-    def _log_joint(self, now: MallowsMixture, inputs: SweepInputs) -> Pair:
-        """Return log p(rankings, judges' sites, labels, centers, θ, α), of occupied clusters."""
-        data, (num_slots, num_items) = inputs.data, now.center.shape
-        membership, sizes, counts = occupancy_of(data, now.labels, num_slots)
-        sums = code_sums(membership, data, inverse_ordering(now.center))
+    def _log_joint(self, now: MallowsMixture, inputs: SweepInputs, sums: ClusterSums) -> Pair:
+        """Return log p(rankings, judges' sites, labels, centers, θ, α), of occupied clusters.
+
+        :param sums: of the mixture.
+        """
+        data, num_items = inputs.data, now.center.shape[1]
+        sizes, counts, codes = sums
         occupied = sizes > 0
         log_center = -jnp.sum(jnp.log(jnp.arange(1, num_items + 1, dtype=float)))
         per_cluster = inputs.prior.log_prob(now.concentration, num_items) + log_center
         log_joint = jnp.sum(jnp.where(occupied, per_cluster, 0.0))
         # values in empty slots do not count
         theta = jnp.where(occupied[:, None], now.concentration, 1.0)
-        terms = exact_products(sums, theta)
+        terms = exact_products(codes, theta)
         terms += times_log_psi(counts, theta, data.limits, data.num_labels)
         minus_likelihood, rest = sum_as_pair(terms)
         if now.partition.num_components != 1:
@@ -300,7 +309,9 @@ class MallowsGibbs(GibbsKernel):
         return add_number(pair, log_judges_of(now.labels, inputs.log_judges))
 
     def _potential(self, state: GibbsState, args: tuple, kwargs: dict) -> Array:
-        return -self._log_joint(*self._read(state.z, args, kwargs))[0]
+        now, inputs = self._read(state.z, args, kwargs)
+        sums = cluster_sums(inputs.data, now.labels, now.center)
+        return -self._log_joint(now, inputs, sums)[0]
 
 
 def _with_possible_concentrations(

@@ -11,7 +11,7 @@ geometric: a new cluster's parameters are drawn exactly without any special func
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,9 +20,8 @@ from jax import Array, random
 from numpyro_rankings.infer.mallows.concentrations import ConcentrationPrior
 from numpyro_rankings.infer.mallows.data import (
     MallowsData,
-    code_sums,
+    cluster_sums,
     log_likelihoods,
-    occupancy_of,
 )
 from numpyro_rankings.infer.mallows.state import MallowsMixture, SweepInputs
 from numpyro_rankings.infer.mixture.labels import update_labels_at_once
@@ -63,8 +62,8 @@ class Seats(NamedTuple):
     - **labels** - of the visited rankings, each at its first visit, (visits,) int32.
     - **sizes** - (C,) int32.
     - **places** - place of each item in each center, (C, n) int32.
-    - **concentration** - (C, T), and its **log_psis**; read by Slice-Gibbs.
-    - **sums**, **counts** - S_cj and N_cj, (C, T) int32; read by Beta-Gibbs.
+    - **concentration** - (C, T), and its **log_psis**, which Slice-Gibbs reads.
+    - **sums**, **counts** - S_cj and N_cj, (C, T) int32, which Beta-Gibbs reads; otherwise None.
     - **overflow** - whether a ranking needed a slot and found none.
     - **accept_prob** - sum of the acceptance probabilities of the Metropolis steps.
     """
@@ -74,24 +73,28 @@ class Seats(NamedTuple):
     places: Array
     concentration: Array
     log_psis: Array
-    sums: Array
-    counts: Array
+    sums: Any
+    counts: Any
     overflow: Array
     accept_prob: Array
 
 
-def seats_of(now: MallowsMixture, visits: "Visits", data: MallowsData) -> Seats:
-    """Return the seats before the visits."""
-    places = inverse_ordering(now.center)
-    occupancy = occupancy_of(data, now.labels, len(places))
+def seats_of(
+    now: MallowsMixture, visits: "Visits", data: MallowsData, with_sums: bool = False
+) -> Seats:
+    """Return the seats before the visits.
+
+    :param with_sums: whether the sums of the clusters are read.
+    """
+    sums = cluster_sums(data, now.labels, now.center) if with_sums else None
     return Seats(
         labels=at_rows(now.labels, visits.rankings),
-        sizes=occupancy.sizes,
-        places=places,
+        sizes=count_by_label(now.labels, len(now.center)) if sums is None else sums.sizes,
+        places=inverse_ordering(now.center),
         concentration=now.concentration,
         log_psis=log_psi(now.concentration, data.limits),
-        sums=code_sums(occupancy.membership, data, places),
-        counts=occupancy.counts,
+        sums=None if sums is None else sums.codes,
+        counts=None if sums is None else sums.counts,
         overflow=jnp.array(False),
         accept_prob=jnp.zeros(()),
     )
@@ -271,11 +274,16 @@ def _find(seats: Seats, visit: Visits) -> _Ranking:
 def _take_out(seats: Seats, ranking: _Ranking) -> Seats:
     """Take a ranking out of its cluster; its label stays until it is put in again."""
     old = ranking.old
-    return seats._replace(
-        sizes=seats.sizes.at[old].add(-1),
-        sums=seats.sums.at[old].add(-ranking.codes[old]),
-        counts=seats.counts.at[old].add(-ranking.listed.astype(jnp.int32)),
-    )
+    seats = seats._replace(sizes=seats.sizes.at[old].add(-1))
+    return _add_to_sums(seats, old, -ranking.codes[old], -ranking.listed.astype(jnp.int32))
+
+
+def _add_to_sums(seats: Seats, slot: Array, codes: Array, listed: Array) -> Seats:
+    """Add the codes and the listed stages of a ranking, (T,), if there are sums."""
+    if seats.sums is None:
+        return seats
+    sums, counts = seats.sums.at[slot].add(codes), seats.counts.at[slot].add(listed)
+    return seats._replace(sums=sums, counts=counts)
 
 
 def _draw_seat(
@@ -349,13 +357,12 @@ def _put_in(seats: Seats, ranking: _Ranking, choice: _Choice, new: Visits, limit
     slot = jnp.where(opens, target, num_slots)  # out of range, hence dropped, if none opens
     codes_there = jnp.where(opens, new.codes * ranking.listed, ranking.codes[target])
     log_psis = log_psi(new.concentration, limits)
+    seats = _add_to_sums(seats, target, codes_there, ranking.listed.astype(jnp.int32))
     return seats._replace(
         labels=seats.labels.at[ranking.visit].set(target.astype(jnp.int32)),
         sizes=seats.sizes.at[target].add(1),
         places=seats.places.at[slot].set(center, mode="drop"),
         concentration=seats.concentration.at[slot].set(new.concentration, mode="drop"),
         log_psis=seats.log_psis.at[slot].set(log_psis, mode="drop"),
-        sums=seats.sums.at[target].add(codes_there),
-        counts=seats.counts.at[target].add(ranking.listed.astype(jnp.int32)),
         overflow=seats.overflow | full,
     )

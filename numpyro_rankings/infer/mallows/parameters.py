@@ -10,7 +10,13 @@ from numpyro_rankings.infer.mallows.centers import (
     update_centers,
 )
 from numpyro_rankings.infer.mallows.concentrations import ConcentrationPrior
-from numpyro_rankings.infer.mallows.data import MallowsData, Occupancy, code_sums, occupancy_of
+from numpyro_rankings.infer.mallows.data import (
+    ClusterSums,
+    MallowsData,
+    Occupancy,
+    code_sums,
+    occupancy_of,
+)
 from numpyro_rankings.infer.mallows.settings import MallowsSettings
 from numpyro_rankings.infer.mallows.state import MallowsMixture, SweepInputs
 from numpyro_rankings.ops.codes import inverse_ordering
@@ -26,10 +32,11 @@ _MOST_REARRANGED = 16  # clusters
 
 def update_parameters(
     key: Array, now: MallowsMixture, inputs: SweepInputs, settings: MallowsSettings
-) -> tuple[MallowsMixture, Array]:
+) -> tuple[MallowsMixture, ClusterSums, Array]:
     """Draw centers and concentrations given the labels.
 
-    :return: the mixture, and the mean acceptance probability of the stagewise draws of the centers.
+    :return: the mixture, its sums, and the mean acceptance probability of the stagewise draws of
+        the centers.
     """
     data, num_slots, num_items = inputs.data, *now.center.shape
     occupancy = occupancy_of(data, now.labels, num_slots)
@@ -58,7 +65,8 @@ def update_parameters(
     keys = keys_of_loop(key, settings.num_center_updates)
     start = CenterSums(now.center, sums), now.concentration
     (centers, theta), accept = jax.lax.scan(update, start, keys)
-    return now._replace(center=centers.center, concentration=theta), accept.mean()
+    now = now._replace(center=centers.center, concentration=theta)
+    return now, ClusterSums(occupancy.sizes, occupancy.counts, centers.sums), accept.mean()
 
 
 def rearrange(

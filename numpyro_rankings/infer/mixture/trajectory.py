@@ -131,7 +131,8 @@ def move_along_trajectory(key: Array, target: Target, now: Mixture) -> Mixture:
         return old.at[slots].set(jnp.where(accepted, new, old[slots]))
 
     density = jnp.where(accepted, proposal.density, now.density)
-    return Mixture(*jax.tree.map(put, now[:-1], proposal[:-1]), density)
+    parameters, log_priors, log_shares, table = jax.tree.map(put, now[:-1], proposal[:-1])
+    return Mixture(parameters, log_priors, log_shares, table, density)
 
 
 class Leapfrog(NamedTuple):
