@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 MAX_COCLUSTERED = 5000  # rows of the largest co-clustering matrix that is returned whole
+_COUNTED_IN_BYTES = 255  # draws whose counts fit in a byte, which is added faster than an integer
 
 
 def as_draws(assignments: ArrayLike) -> np.ndarray:
@@ -83,7 +84,27 @@ def canonical_labels(labels: ArrayLike) -> np.ndarray:
     if labels.size == 0:
         raise ValueError(f"labels are needed, got shape {labels.shape}")
     flat = labels.reshape(-1, labels.shape[-1])
-    return np.stack([_in_order_of_use(row) for row in flat]).reshape(labels.shape)
+    found = np.empty(flat.shape, np.int32)
+    for row, of_row in zip(flat, found, strict=True):
+        of_row[:] = row if _is_canonical(row) else _in_order_of_use(row)
+    return found.reshape(labels.shape)
+
+
+def canonical_draws(draws: np.ndarray) -> np.ndarray:
+    """Return labels of draws, (D, N), made canonical; the same array if they are, as usual."""
+    return draws if all(map(_is_canonical, draws)) else canonical_labels(draws)
+
+
+def _is_canonical(labels: np.ndarray) -> bool:
+    """Whether labels of one byte are canonical, which is quickly seen; False of all others."""
+    if labels.dtype.kind not in "iu" or labels.itemsize > 1 or labels.min() < 0:
+        return False
+    text, place = labels.tobytes(), -1
+    for label in range(int(labels.max()) + 1):
+        before, place = place, text.find(label)
+        if place <= before:  # also if the label is missing
+            return False
+    return True
 
 
 def _in_order_of_use(labels: np.ndarray) -> np.ndarray:
@@ -251,8 +272,12 @@ def _places(judges: ArrayLike, size: int) -> np.ndarray:
 
 def _share_of_draws_together(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     together = np.zeros((rows.shape[1], columns.shape[1]), np.int32)
-    for row, column in zip(rows, columns, strict=True):  # avoids an array draws × rows × columns
-        together += row[:, None] == column
+    for start in range(0, len(rows), _COUNTED_IN_BYTES):
+        few = np.zeros(together.shape, np.uint8)
+        part = slice(start, start + _COUNTED_IN_BYTES)
+        for row, column in zip(rows[part], columns[part], strict=True):  # not all draws at once
+            few += (row[:, None] == column).view(np.uint8)
+        together += few
     return together / len(rows)
 
 
@@ -361,11 +386,10 @@ def match_clusters(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
         # positive overlaps only: with many small clusters the full table would be large
         both = labels.astype(np.int64) * num_names + reference
         if num_clusters * num_names <= 4 * len(both):
-            counts = np.bincount(both)
-            pairs = np.flatnonzero(counts)
-            overlap = counts[pairs]
-        else:
-            pairs, overlap = np.unique(both, return_counts=True)
+            table = np.bincount(both, minlength=num_clusters * num_names)
+            _match(table.reshape(num_clusters, num_names), matched[draw])
+            continue
+        pairs, overlap = np.unique(both, return_counts=True)
         rows, columns = np.divmod(pairs, num_names)
         # two clusters that overlap with no others are a pair, which leaves a smaller table
         alone = (np.bincount(rows)[rows] == 1) & (np.bincount(columns)[columns] == 1)
@@ -378,3 +402,19 @@ def match_clusters(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
         shared = table[rows, columns] > 0
         matched[draw, some_rows[rows[shared]]] = some_columns[columns[shared]]
     return matched
+
+
+def _match(table: np.ndarray, matched: np.ndarray) -> None:
+    """Match the clusters of one draw as above, from the whole table of overlaps, (C, K)."""
+    overlaps = table > 0
+    of_row, of_column = overlaps.sum(1), overlaps.sum(0)
+    single_rows, single_columns = of_row == 1, of_column == 1
+    if single_rows.any() and single_columns.any():
+        rows, columns = np.nonzero(overlaps & single_rows[:, None] & single_columns)
+        matched[rows] = columns
+        of_row[rows] = of_column[columns] = 0
+    some_rows, some_columns = np.flatnonzero(of_row), np.flatnonzero(of_column)
+    few = table[some_rows[:, None], some_columns]
+    rows, columns = linear_sum_assignment(few, maximize=True)
+    shared = few[rows, columns] > 0
+    matched[some_rows[rows[shared]]] = some_columns[columns[shared]]
