@@ -386,13 +386,19 @@ def save_inference_data(data: Any, path: str | Path) -> None:
     :param data: the result of :func:`~numpyro_rankings.to_inference_data`.
     :param path: the file to write.
     """
-    if not hasattr(data, "to_dataset"):
-        data.to_netcdf(str(path), engine="h5netcdf", compress=True)
+    import xarray as xr
+
+    if hasattr(data, "to_dataset"):
+        encoding = {node.path: _compression(node.data_vars) for node in data.subtree}
+        data.to_netcdf(path, engine="h5netcdf", encoding=encoding)
         return
-    encoding = {
-        node.path: {
-            name: {"zlib": True} for name, x in node.data_vars.items() if x.dtype.kind in "biuf"
-        }
-        for node in data.subtree
-    }
-    data.to_netcdf(path, engine="h5netcdf", encoding=encoding)
+    xr.Dataset(attrs=data.attrs).to_netcdf(path, engine="h5netcdf")
+    for name in data.groups():
+        group, encoding = data[name], _compression(data[name].variables)
+        group.to_netcdf(path, mode="a", group=name, engine="h5netcdf", encoding=encoding)
+
+
+def _compression(variables: Any) -> dict[str, dict[str, Any]]:
+    """Return how to compress variables: labels become hardly smaller at a higher level."""
+    how = {"zlib": True, "complevel": 1}
+    return {str(name): how for name, x in variables.items() if x.dtype.kind in "biuf"}

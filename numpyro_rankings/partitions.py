@@ -6,7 +6,7 @@ whole numbers from 0. Only equality of labels matters, unless stated otherwise.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -183,26 +183,20 @@ def variation_of_information(a: ArrayLike, b: ArrayLike) -> float:
        0.6931
     """
     table = _table(a, b)
-    return _vi(table.sum(1), table.sum(0), table.ravel())
+    return _vi(*map(partition_entropy, (table.sum(1), table.sum(0), table.ravel())))
 
 
-def _vi(sizes_a: np.ndarray, sizes_b: np.ndarray, joint: np.ndarray) -> float:
-    """Variation of information, from the sizes of the clusters and of their intersections."""
-    apart = partition_entropy(sizes_a) + partition_entropy(sizes_b)
-    return max(0.0, float(2 * partition_entropy(joint) - apart))  # rounding may leave -1e-16
+def _vi(of_a: Any, of_b: Any, of_both: Any) -> float:
+    """Variation of information, from the entropies of two partitions and of their intersections."""
+    return max(0.0, float(2 * of_both - (of_a + of_b)))  # rounding may leave -1e-16
 
 
-def _binder(sizes_a: np.ndarray, sizes_b: np.ndarray, joint: np.ndarray) -> float:
-    """Binder's loss: share of the pairs that one partition joins and the other separates."""
-    together = [_pairs(x) for x in (sizes_a, sizes_b, joint)]
-    return float((together[0] + together[1] - 2 * together[2]) / max(_pairs(sizes_a.sum()), 1))
-
-
-def _joint_sizes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _joint_sizes(a: np.ndarray, b: np.ndarray, num_a: int, num_b: int) -> np.ndarray:
     """Sizes of the intersections; for many small clusters, without a table of mostly zeros."""
-    if (int(a.max()) + 1) * (int(b.max()) + 1) <= 4 * len(a):
-        return contingency_table(a, b).ravel()
-    return np.unique(a * (int(b.max()) + 1) + b, return_counts=True)[1]
+    codes = a * num_b + b
+    if num_a * num_b <= 4 * len(a):
+        return np.bincount(codes, minlength=num_a * num_b)
+    return np.unique(codes, return_counts=True)[1]
 
 
 def _pairs(counts: np.ndarray) -> float:
@@ -347,19 +341,25 @@ def medoid_partition(
     1. Wade, S. and Ghahramani, Z. (2018), *Bayesian cluster analysis: point estimation and
        credible balls*, Bayesian Analysis.
     """
-    losses = {"vi": _vi, "binder": _binder}
-    if loss not in losses:
-        raise ValueError(f"loss must be one of {', '.join(losses)}, got {loss!r}")
+    measures = {"vi": partition_entropy, "binder": _pairs}
+    if loss not in measures:
+        raise ValueError(f"loss must be one of {', '.join(measures)}, got {loss!r}")
     check_whole("max_draws", max_draws)
-    draws = as_draws(assignments)
+    draws, measure = as_draws(assignments), measures[loss]
     num_draws = len(draws)
     kept = np.unique(np.linspace(0, num_draws - 1, min(max_draws, num_draws)).astype(int))
     labels = draws[kept].astype(np.int64)
-    sizes = [np.bincount(x) for x in labels]
+    numbers = (labels.max(axis=1) + 1).tolist()
+    of_each = [measure(np.bincount(x)) for x in labels]
+    most = max(_pairs(labels.shape[1]), 1)
     pairwise = np.zeros((len(kept), len(kept)))
     for i, j in zip(*np.triu_indices(len(kept), 1), strict=True):
-        joint = _joint_sizes(labels[i], labels[j])
-        pairwise[i, j] = pairwise[j, i] = losses[loss](sizes[i], sizes[j], joint)
+        of_both = measure(_joint_sizes(labels[i], labels[j], numbers[i], numbers[j]))
+        if loss == "vi":
+            pairwise[i, j] = _vi(of_each[i], of_each[j], of_both)
+        else:  # the share of the pairs that one partition joins and the other separates
+            pairwise[i, j] = (of_each[i] + of_each[j] - 2 * of_both) / most
+    pairwise += pairwise.T
     expected = pairwise.mean(1)
     best = int(expected.argmin())
     return MedoidPartition(canonical_labels(labels[best]), int(kept[best]), float(expected[best]))
