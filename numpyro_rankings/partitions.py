@@ -5,7 +5,7 @@ All functions work on NumPy arrays of labels: shape ``(N,)`` for one partition o
 whole numbers from 0. Only equality of labels matters, unless stated otherwise.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -341,7 +341,7 @@ def medoid_partition(
     1. Wade, S. and Ghahramani, Z. (2018), *Bayesian cluster analysis: point estimation and
        credible balls*, Bayesian Analysis.
     """
-    measures = {"vi": partition_entropy, "binder": _pairs}
+    measures: dict[str, Callable[[np.ndarray], Any]] = {"vi": partition_entropy, "binder": _pairs}
     if loss not in measures:
         raise ValueError(f"loss must be one of {', '.join(measures)}, got {loss!r}")
     check_whole("max_draws", max_draws)
@@ -351,7 +351,7 @@ def medoid_partition(
     labels = draws[kept].astype(np.int64)
     numbers = (labels.max(axis=1) + 1).tolist()
     of_each = [measure(np.bincount(x)) for x in labels]
-    most = max(_pairs(labels.shape[1]), 1)
+    most = max(_pairs(np.array(labels.shape[1])), 1)
     pairwise = np.zeros((len(kept), len(kept)))
     for i, j in zip(*np.triu_indices(len(kept), 1), strict=True):
         of_both = measure(_joint_sizes(labels[i], labels[j], numbers[i], numbers[j]))

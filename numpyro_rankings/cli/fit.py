@@ -485,7 +485,8 @@ def _summarise(mcmc: Any, rankings: "Rankings", seed: int) -> _Summary:
             some = np.linspace(0, len(labels) - 1, min(len(labels), _MEMBERSHIP_DRAWS)).astype(int)
             membership = membership_probability(labels[some], reference.labels)
         profiles = cluster_profiles(samples, rankings, reference)
-        return _Summary(data, profiles, reference, membership, checks and checks.result())
+        found = None if checks is None else checks.result()
+        return _Summary(data, profiles, reference, membership, found)
 
 
 def _weights_of_chains(data: Any, mcmc: Any, rankings: "Rankings") -> "np.ndarray | None":

@@ -94,17 +94,18 @@ def embedded_figure(ax: "Axes", caption: str = "") -> str:
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         if engine is not None:
-            # The first layout sets the ticks, the second one makes room for them, and the third one
-            # has the sizes of the texts in this format. To draw the figure each time, as savefig
-            # does for a figure with an engine, would take twice the time.
+            # The first layout sets the ticks, and the second one makes room for them.
             engine.execute(figure)
             engine.execute(figure)
-            canvas, dpi = FigureCanvasSVG(figure), figure.dpi
+        canvas, dpi = FigureCanvasSVG(figure), figure.dpi
+        if engine is not None:
+            # The third one has the sizes of the texts in this format. To draw the figure each time,
+            # as savefig does for a figure with an engine, would take twice the time.
             figure.dpi = canvas.fixed_dpi
             engine.execute(figure)
             figure.dpi = dpi
-        figure.set_layout_engine("none")
-        figure.savefig(stream, format="svg", metadata={"Date": None})
+            figure.set_layout_engine("none")
+        canvas.print_svg(stream, metadata={"Date": None})
     encoded = base64.b64encode(stream.getvalue().encode()).decode()
     alt = caption or ax.get_title(loc="left")
     note = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
