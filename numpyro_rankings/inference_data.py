@@ -7,13 +7,16 @@ posterior also has the quantities of ``quantities.py``, which do not depend on t
 import copy
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpyro.handlers import substitute
+import numpyro
+import numpyro.distributions as dist
+from numpyro.handlers import substitute, trace
 from numpyro.infer import MCMC
 
 from numpyro_rankings.diagnostics import NUM_COMPONENTS, as_dataset, diagnostics_table
@@ -210,21 +213,44 @@ def _wants_log_likelihood(
 def _from_numpyro(mcmc: MCMC, coords: dict[str, Any], dims: dict[str, Any]) -> Any:
     """Let ArviZ convert a run.
 
-    ArviZ runs the model to find what is observed. With the sites at the last draw, nothing is drawn
-    from the prior, which would take seconds to compile.
+    ArviZ runs the model, one operation after the other, to find what is observed. With the sites at
+    the last draw nothing is drawn from the prior, and a model of rankings is replaced by one that
+    has the observed values only: either would take a second to compile.
     """
     import arviz as az
 
     kernel: Any = mcmc.sampler
     if isinstance(kernel, GibbsKernel):
         samples = mcmc.get_samples(group_by_chain=True)
-        last = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[-1, -1]), samples)
+        last = jax.tree.map(lambda x: np.asarray(x)[-1, -1], samples)
         mcmc, kernel = copy.copy(mcmc), copy.copy(kernel)
-        kernel._model = substitute(kernel.model, data=last)
+        if isinstance(kernel, PartitionKernel | LinkGibbs):
+            kernel._model = substitute(kernel.model, data=jax.tree.map(jnp.asarray, last))
+        else:
+            observed = _observed(kernel.model, last, mcmc._args, mcmc._kwargs)
+            kernel._model = partial(_model_of_observed, observed)
         mcmc.sampler = kernel
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*skipping initialization of site")
         return az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
+
+
+def _observed(
+    model: Any, sites: dict[str, Any], args: tuple, kwargs: dict[str, Any]
+) -> dict[str, np.ndarray]:
+    """Return the observed values of a model of rankings, by site."""
+
+    def values(sites: dict[str, Any], args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+        found = trace(substitute(model, data=sites)).get_trace(*args, **kwargs)
+        return {name: site["value"] for name, site in found.items() if site.get("is_observed")}
+
+    return jax.device_get(jax.jit(values)(sites, args, kwargs))
+
+
+def _model_of_observed(observed: dict[str, np.ndarray], *_: Any, **__: Any) -> None:
+    for name, value in observed.items():
+        anything = dist.ImproperUniform(dist.constraints.real, (), value.shape)
+        numpyro.sample(name, anything, obs=value)
 
 
 def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) -> tuple[Any, Any]:
@@ -360,13 +386,19 @@ def save_inference_data(data: Any, path: str | Path) -> None:
     :param data: the result of :func:`~numpyro_rankings.to_inference_data`.
     :param path: the file to write.
     """
-    if not hasattr(data, "to_dataset"):
-        data.to_netcdf(str(path), engine="h5netcdf", compress=True)
+    import xarray as xr
+
+    if hasattr(data, "to_dataset"):
+        encoding = {node.path: _compression(node.data_vars) for node in data.subtree}
+        data.to_netcdf(path, engine="h5netcdf", encoding=encoding)
         return
-    encoding = {
-        node.path: {
-            name: {"zlib": True} for name, x in node.data_vars.items() if x.dtype.kind in "biuf"
-        }
-        for node in data.subtree
-    }
-    data.to_netcdf(path, engine="h5netcdf", encoding=encoding)
+    xr.Dataset(attrs=data.attrs).to_netcdf(path, engine="h5netcdf")
+    for name in data.groups():
+        group, encoding = data[name], _compression(data[name].variables)
+        group.to_netcdf(path, mode="a", group=name, engine="h5netcdf", encoding=encoding)
+
+
+def _compression(variables: Any) -> dict[str, dict[str, Any]]:
+    """Return how to compress variables: labels become hardly smaller at a higher level."""
+    how = {"zlib": True, "complevel": 1}
+    return {str(name): how for name, x in variables.items() if x.dtype.kind in "biuf"}

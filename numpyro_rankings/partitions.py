@@ -5,8 +5,8 @@ All functions work on NumPy arrays of labels: shape ``(N,)`` for one partition o
 whole numbers from 0. Only equality of labels matters, unless stated otherwise.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 MAX_COCLUSTERED = 5000  # rows of the largest co-clustering matrix that is returned whole
+_COUNTED_IN_BYTES = 255  # draws whose counts fit in a byte, which is added faster than an integer
 
 
 def as_draws(assignments: ArrayLike) -> np.ndarray:
@@ -83,7 +84,27 @@ def canonical_labels(labels: ArrayLike) -> np.ndarray:
     if labels.size == 0:
         raise ValueError(f"labels are needed, got shape {labels.shape}")
     flat = labels.reshape(-1, labels.shape[-1])
-    return np.stack([_in_order_of_use(row) for row in flat]).reshape(labels.shape)
+    found = np.empty(flat.shape, np.int32)
+    for row, of_row in zip(flat, found, strict=True):
+        of_row[:] = row if _is_canonical(row) else _in_order_of_use(row)
+    return found.reshape(labels.shape)
+
+
+def canonical_draws(draws: np.ndarray) -> np.ndarray:
+    """Return labels of draws, (D, N), made canonical; the same array if they are, as usual."""
+    return draws if all(map(_is_canonical, draws)) else canonical_labels(draws)
+
+
+def _is_canonical(labels: np.ndarray) -> bool:
+    """Whether labels of one byte are canonical, which is quickly seen; False of all others."""
+    if labels.dtype.kind not in "iu" or labels.itemsize > 1 or labels.min() < 0:
+        return False
+    text, place = labels.tobytes(), -1
+    for label in range(int(labels.max()) + 1):
+        before, place = place, text.find(label)
+        if place <= before:  # also if the label is missing
+            return False
+    return True
 
 
 def _in_order_of_use(labels: np.ndarray) -> np.ndarray:
@@ -162,26 +183,20 @@ def variation_of_information(a: ArrayLike, b: ArrayLike) -> float:
        0.6931
     """
     table = _table(a, b)
-    return _vi(table.sum(1), table.sum(0), table.ravel())
+    return _vi(*map(partition_entropy, (table.sum(1), table.sum(0), table.ravel())))
 
 
-def _vi(sizes_a: np.ndarray, sizes_b: np.ndarray, joint: np.ndarray) -> float:
-    """Variation of information, from the sizes of the clusters and of their intersections."""
-    apart = partition_entropy(sizes_a) + partition_entropy(sizes_b)
-    return max(0.0, float(2 * partition_entropy(joint) - apart))  # rounding may leave -1e-16
+def _vi(of_a: Any, of_b: Any, of_both: Any) -> float:
+    """Variation of information, from the entropies of two partitions and of their intersections."""
+    return max(0.0, float(2 * of_both - (of_a + of_b)))  # rounding may leave -1e-16
 
 
-def _binder(sizes_a: np.ndarray, sizes_b: np.ndarray, joint: np.ndarray) -> float:
-    """Binder's loss: share of the pairs that one partition joins and the other separates."""
-    together = [_pairs(x) for x in (sizes_a, sizes_b, joint)]
-    return float((together[0] + together[1] - 2 * together[2]) / max(_pairs(sizes_a.sum()), 1))
-
-
-def _joint_sizes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _joint_sizes(a: np.ndarray, b: np.ndarray, num_a: int, num_b: int) -> np.ndarray:
     """Sizes of the intersections; for many small clusters, without a table of mostly zeros."""
-    if (int(a.max()) + 1) * (int(b.max()) + 1) <= 4 * len(a):
-        return contingency_table(a, b).ravel()
-    return np.unique(a * (int(b.max()) + 1) + b, return_counts=True)[1]
+    codes = a * num_b + b
+    if num_a * num_b <= 4 * len(a):
+        return np.bincount(codes, minlength=num_a * num_b)
+    return np.unique(codes, return_counts=True)[1]
 
 
 def _pairs(counts: np.ndarray) -> float:
@@ -251,8 +266,12 @@ def _places(judges: ArrayLike, size: int) -> np.ndarray:
 
 def _share_of_draws_together(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     together = np.zeros((rows.shape[1], columns.shape[1]), np.int32)
-    for row, column in zip(rows, columns, strict=True):  # avoids an array draws × rows × columns
-        together += row[:, None] == column
+    for start in range(0, len(rows), _COUNTED_IN_BYTES):
+        few = np.zeros(together.shape, np.uint8)
+        part = slice(start, start + _COUNTED_IN_BYTES)
+        for row, column in zip(rows[part], columns[part], strict=True):  # not all draws at once
+            few += (row[:, None] == column).view(np.uint8)
+        together += few
     return together / len(rows)
 
 
@@ -322,19 +341,25 @@ def medoid_partition(
     1. Wade, S. and Ghahramani, Z. (2018), *Bayesian cluster analysis: point estimation and
        credible balls*, Bayesian Analysis.
     """
-    losses = {"vi": _vi, "binder": _binder}
-    if loss not in losses:
-        raise ValueError(f"loss must be one of {', '.join(losses)}, got {loss!r}")
+    measures: dict[str, Callable[[np.ndarray], Any]] = {"vi": partition_entropy, "binder": _pairs}
+    if loss not in measures:
+        raise ValueError(f"loss must be one of {', '.join(measures)}, got {loss!r}")
     check_whole("max_draws", max_draws)
-    draws = as_draws(assignments)
+    draws, measure = as_draws(assignments), measures[loss]
     num_draws = len(draws)
     kept = np.unique(np.linspace(0, num_draws - 1, min(max_draws, num_draws)).astype(int))
     labels = draws[kept].astype(np.int64)
-    sizes = [np.bincount(x) for x in labels]
+    numbers = (labels.max(axis=1) + 1).tolist()
+    of_each = [measure(np.bincount(x)) for x in labels]
+    most = max(_pairs(np.array(labels.shape[1])), 1)
     pairwise = np.zeros((len(kept), len(kept)))
     for i, j in zip(*np.triu_indices(len(kept), 1), strict=True):
-        joint = _joint_sizes(labels[i], labels[j])
-        pairwise[i, j] = pairwise[j, i] = losses[loss](sizes[i], sizes[j], joint)
+        of_both = measure(_joint_sizes(labels[i], labels[j], numbers[i], numbers[j]))
+        if loss == "vi":
+            pairwise[i, j] = _vi(of_each[i], of_each[j], of_both)
+        else:  # the share of the pairs that one partition joins and the other separates
+            pairwise[i, j] = (of_each[i] + of_each[j] - 2 * of_both) / most
+    pairwise += pairwise.T
     expected = pairwise.mean(1)
     best = int(expected.argmin())
     return MedoidPartition(canonical_labels(labels[best]), int(kept[best]), float(expected[best]))
@@ -361,11 +386,10 @@ def match_clusters(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
         # positive overlaps only: with many small clusters the full table would be large
         both = labels.astype(np.int64) * num_names + reference
         if num_clusters * num_names <= 4 * len(both):
-            counts = np.bincount(both)
-            pairs = np.flatnonzero(counts)
-            overlap = counts[pairs]
-        else:
-            pairs, overlap = np.unique(both, return_counts=True)
+            table = np.bincount(both, minlength=num_clusters * num_names)
+            _match(table.reshape(num_clusters, num_names), matched[draw])
+            continue
+        pairs, overlap = np.unique(both, return_counts=True)
         rows, columns = np.divmod(pairs, num_names)
         # two clusters that overlap with no others are a pair, which leaves a smaller table
         alone = (np.bincount(rows)[rows] == 1) & (np.bincount(columns)[columns] == 1)
@@ -378,3 +402,19 @@ def match_clusters(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
         shared = table[rows, columns] > 0
         matched[draw, some_rows[rows[shared]]] = some_columns[columns[shared]]
     return matched
+
+
+def _match(table: np.ndarray, matched: np.ndarray) -> None:
+    """Match the clusters of one draw as above, from the whole table of overlaps, (C, K)."""
+    overlaps = table > 0
+    of_row, of_column = overlaps.sum(1), overlaps.sum(0)
+    single_rows, single_columns = of_row == 1, of_column == 1
+    if single_rows.any() and single_columns.any():
+        rows, columns = np.nonzero(overlaps & single_rows[:, None] & single_columns)
+        matched[rows] = columns
+        of_row[rows] = of_column[columns] = 0
+    some_rows, some_columns = np.flatnonzero(of_row), np.flatnonzero(of_column)
+    few = table[some_rows[:, None], some_columns]
+    rows, columns = linear_sum_assignment(few, maximize=True)
+    shared = few[rows, columns] > 0
+    matched[some_rows[rows[shared]]] = some_columns[columns[shared]]

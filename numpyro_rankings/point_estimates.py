@@ -20,6 +20,7 @@ from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.partitions import (
     as_draws,
     as_partition,
+    canonical_draws,
     canonical_labels,
     match_clusters,
     medoid_partition,
@@ -242,7 +243,7 @@ def reference_partition(
     if isinstance(reference, ReferencePartition):
         as_partition(reference.labels, size)  # raises if it is of other points
         return reference
-    draws, f = canonical_labels(draws), _terms("vi", size)
+    draws, f = canonical_draws(draws), _terms("vi", size)
     if reference is not None:
         labels = as_partition(getattr(reference, "labels", reference), size).astype(np.int32)
         return ReferencePartition(labels, float(_losses(labels, draws, f).mean()), "given")
@@ -255,31 +256,35 @@ def reference_partition(
         found.append(point_estimate(draws[_evenly(len(draws), full)], seed=seed).labels)
         method = "search"
     elif short >= min(_FEWEST_DRAWS, len(draws)) and num_slots <= _SHORT_CLUSTERS:
-        kept = draws[_evenly(len(draws), short)]
+        kept = draws[_evenly(len(draws), short)].astype(np.int32)
         rng = np.random.default_rng(seed)
         starts = [medoid, np.zeros(size, np.int32)]
         found += [_descend(x, kept, f, num_slots, rng, _SHORT_SWEEPS) for x in starts]
         method = "short search"
     found[1:] = [_of_found_clusters(labels, draws, f) for labels in found[1:]]
-    best = _best(np.stack(found), draws, f)
-    is_medoid = np.array_equal(best.labels, canonical_labels(medoid))
-    lost = _entropy(best.labels) < _LEAST_ENTROPY * np.mean([_entropy(x) for x in draws])
-    if lost and not is_medoid:
-        one = _best(medoid[None], draws, f)
-        return ReferencePartition(one.labels, one.expected_loss, "medoid", best)
-    return ReferencePartition(best.labels, best.expected_loss, method)
-
-
-def _entropy(labels: np.ndarray) -> float:
-    return float(partition_entropy(np.bincount(labels)))
+    of_draws = _sums_of_draws(draws, f)
+    expected = _expected_losses(np.stack(found), draws, f, of_draws)
+    of_medoid, *others = (
+        PointEstimate(canonical_labels(labels), float(loss))
+        for labels, loss in zip(found, expected, strict=True)
+    )
+    best = min([of_medoid, *others], key=lambda one: one.expected_loss)
+    entropy = float(partition_entropy(np.bincount(best.labels)))
+    lost = entropy < _LEAST_ENTROPY * (np.log(size) - of_draws.mean())  # the mean of the draws
+    if lost and not np.array_equal(best.labels, of_medoid.labels):
+        return ReferencePartition(*of_medoid, "medoid", best)
+    return ReferencePartition(*best, method)
 
 
 def _of_found_clusters(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray:
     """Merge each cluster that no draw matches into the cluster where this costs least."""
     while True:
-        is_found = np.isin(np.arange(int(labels.max()) + 1), match_clusters(draws, labels))
-        if is_found.all():
-            return labels
+        is_found = np.zeros(int(labels.max()) + 1, bool)
+        for first in range(min(_FEWEST_DRAWS, len(draws))):  # until all are found, usually soon
+            matched = match_clusters(draws[first::_FEWEST_DRAWS], labels)
+            is_found[matched[matched >= 0]] = True
+            if is_found.all():
+                return labels
         gains = _merge_gains(labels, draws, f)
         gains = np.where(is_found, np.minimum(gains, gains.T), np.inf)
         into = np.where(is_found, np.arange(len(gains)), gains.argmin(axis=1))
@@ -330,7 +335,7 @@ def credible_ball(
     1. Wade, S., Ghahramani, Z. (2018), "Bayesian cluster analysis: point estimation and credible
        balls", Bayesian Analysis.
     """
-    draws = canonical_labels(as_draws(assignments))
+    draws = canonical_draws(as_draws(assignments))
     labels = canonical_labels(as_partition(getattr(center, "labels", center), draws.shape[1]))
     if not 0 < prob <= 1:
         raise ValueError(f"prob must be above 0 and at most 1, got {prob!r}")
@@ -338,7 +343,7 @@ def credible_ball(
     # rounding of prob times D must not add one more draw
     radius = float(np.sort(losses)[int(np.ceil(prob * len(draws) - 1e-9)) - 1])
     inside = np.flatnonzero(losses <= radius)
-    number = np.array([len(np.unique(draws[draw])) for draw in inside])
+    number = draws.max(axis=1)[inside]  # one less than that of the clusters
 
     def farthest(some: np.ndarray) -> np.ndarray:
         return canonical_labels(draws[some[np.argmax(losses[some])]])
@@ -361,23 +366,41 @@ def _terms(loss: str, size: int) -> np.ndarray:
     raise ValueError(f"loss must be one of vi, binder, got {loss!r}")
 
 
-def _losses(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """Loss of one partition against each draw, (D,)."""
-    own = f[np.bincount(labels)].sum()
+def _losses(
+    labels: np.ndarray, draws: np.ndarray, f: np.ndarray, of_draws: np.ndarray | None = None
+) -> np.ndarray:
+    """Loss of one partition against each draw, (D,).
+
+    :param of_draws: the :func:`_sums_of_draws`, if already computed.
+    """
+    of_draws = _sums_of_draws(draws, f) if of_draws is None else of_draws
     width = int(draws.max()) + 1
-    found = np.empty(len(draws))
+    first, found = labels.astype(np.int64) * width, np.empty(len(draws))
     for d, draw in enumerate(draws):
-        both = np.bincount(labels.astype(np.int64) * width + draw)
-        found[d] = own + f[np.bincount(draw)].sum() - 2.0 * f[both].sum()
+        found[d] = f[np.bincount(first + draw)].sum()
+    found = f[np.bincount(labels)].sum() + of_draws - 2.0 * found
     return np.maximum(found, 0.0)  # rounding may leave -1e-16
 
 
-def _expected_losses(candidates: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray:
-    """Mean loss of each candidate, equal ones counted once, (number of candidates,)."""
+def _sums_of_draws(draws: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Σ f(n_k) of each draw, (D,)."""
+    return np.array([f[np.bincount(draw)].sum() for draw in draws])
+
+
+def _expected_losses(
+    candidates: np.ndarray, draws: np.ndarray, f: np.ndarray, of_draws: np.ndarray | None = None
+) -> np.ndarray:
+    """Mean loss of each candidate, equal ones counted once, (number of candidates,).
+
+    :param of_draws: as for :func:`_losses`.
+    """
     different, index = np.unique(candidates, axis=0, return_inverse=True)
     first, counts = _different_rows(draws)
-    of_each, weights = draws[first], counts / len(draws)
-    found = [float(_losses(labels, of_each, f) @ weights) for labels in different]
+    weights = counts / len(draws)
+    if len(first) < len(draws):
+        draws, of_draws = draws[first], None if of_draws is None else of_draws[first]
+    of_draws = _sums_of_draws(draws, f) if of_draws is None else of_draws
+    found = [float(_losses(labels, draws, f, of_draws) @ weights) for labels in different]
     return np.array(found)[index.ravel()]
 
 
@@ -388,7 +411,9 @@ def _different_rows(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     number: dict[bytes, int] = {}
     first: dict[bytes, int] = {}
-    for i, row in enumerate(draws.astype(np.min_scalar_type(draws.max()), order="C")):
+    if draws.itemsize > 1:
+        draws = draws.astype(np.min_scalar_type(draws.max()))
+    for i, row in enumerate(np.ascontiguousarray(draws)):
         key = hashlib.blake2b(row).digest()
         first.setdefault(key, i)
         number[key] = number.get(key, 0) + 1

@@ -275,6 +275,10 @@ def test_netcdf_round_trip(data, tmp_path):
         np.testing.assert_array_equal(again["posterior"][name], data["posterior"][name])
     assert list(again["posterior"]["item"].values) == NAMES
     assert diagnostics_table(again).equals(diagnostics_table(data))
+    assert again["posterior"]["assignments"].encoding["complevel"] == 1
+    assert again.attrs["kernel"] == data.attrs["kernel"]
+    for name in ("sample_stats", "observed_data"):
+        assert set(again[name].data_vars) == set(data[name].data_vars)
 
 
 def test_diagnostics_of_a_moving_and_of_a_constant_quantity(data):
@@ -297,7 +301,22 @@ def test_nothing_is_drawn_from_the_prior(rankings, monkeypatch):
     with no_warnings():
         data = to_inference_data(fabricated_mcmc(rankings, num_components=3), rankings)
     observed = np.asarray(data["observed_data"]["rankings"])
-    assert observed.shape[0] == rankings.num_rankings
+    np.testing.assert_array_equal(observed, np.asarray(rankings.expand().orderings)[:, :3])
+
+
+def test_the_model_is_compiled_as_a_whole(fitted, rankings):
+    """One operation after the other would be some thirty programs."""
+    mcmc, kernel = copy.copy(fitted), copy.copy(fitted.sampler)
+    model, traced = kernel.model, []
+
+    def spy(data):
+        traced.append(isinstance(data.orderings, jax.core.Tracer))
+        return model(data)
+
+    kernel._model, mcmc.sampler = spy, kernel
+    data = to_inference_data(mcmc, rankings)
+    assert traced and all(traced)
+    assert list(data["observed_data"].data_vars) == ["rankings"]
 
 
 def test_single_population(rankings):

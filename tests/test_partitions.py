@@ -8,6 +8,7 @@ from scipy.optimize import linear_sum_assignment
 
 from numpyro_rankings.partitions import (
     adjusted_rand_index,
+    canonical_draws,
     canonical_labels,
     coclustering,
     coclustering_blocks,
@@ -221,11 +222,33 @@ def test_medoid_of_many_small_clusters_needs_no_table(loss):
     assert best.expected_loss == pytest.approx(expected.min())
 
 
-def test_matching_pairs_as_many_as_the_whole_table_would():
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32])
+def test_canonical_draws_are_not_copied_if_they_fit_in_bytes(dtype):
+    rng = np.random.default_rng(5)
+    draws = rng.integers(0, 6, (20, 30)).astype(dtype)
+    draws[:, 0] = 5  # not canonical, but for the draws that have no other label
+    expected = canonical_labels(draws.astype(float))
+    np.testing.assert_array_equal(canonical_draws(draws), expected)
+    np.testing.assert_array_equal(canonical_labels(draws), expected)
+    same = expected.astype(dtype)
+    assert (canonical_draws(same) is same) == (same.itemsize == 1)
+    np.testing.assert_array_equal(canonical_draws(same), expected)
+    same[3, -1] = 9  # a label before which others are missing
+    np.testing.assert_array_equal(canonical_draws(same), canonical_labels(same.astype(float)))
+
+
+def test_coclustering_of_more_draws_than_a_byte_counts():
+    draws = np.zeros((700, 3), int)
+    draws[100:, 2] = 1
+    assert coclustering(draws).tolist() == [[1, 1, 1 / 7], [1, 1, 1 / 7], [1 / 7, 1 / 7, 1]]
+
+
+@pytest.mark.parametrize("size", [4, 10])  # of a cluster: a table is too large, or it is not
+def test_matching_pairs_as_many_as_the_whole_table_would(size):
     rng = np.random.default_rng(3)
-    reference = canonical_labels(np.repeat(np.arange(12), 4))
-    noise = rng.random((30, 48)) < np.linspace(0, 0.6, 30)[:, None]
-    draws = canonical_labels(np.where(noise, rng.integers(0, 20, (30, 48)), reference))
+    reference = canonical_labels(np.repeat(np.arange(12), size))
+    noise = rng.random((30, 12 * size)) < np.linspace(0, 0.6, 30)[:, None]
+    draws = canonical_labels(np.where(noise, rng.integers(0, 20, noise.shape), reference))
     for labels, matched in zip(draws, match_clusters(draws, reference), strict=True):
         table = contingency_table(labels, reference)
         best = table[linear_sum_assignment(table, maximize=True)].sum()

@@ -1,5 +1,9 @@
 """What the figures show, read back from their axes."""
 
+import base64
+import io
+
+import matplotlib
 import numpy as np
 import numpyro.distributions as dist
 import pytest
@@ -22,6 +26,7 @@ from numpyro_rankings.plots import (
 )
 from numpyro_rankings.predictive_checks import PredictiveCheck
 from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.report.page import embedded_figure
 from numpyro_rankings.summaries import cluster_profiles
 
 NAMES = ("Phone $199 or $299", "<b>a_1^2</b>", r"$\nonsense$", "a name as long as this is cut off")
@@ -247,3 +252,25 @@ def test_nothing_is_cut_off(data, profiles, weights_profile, number):
     for _ in range(2):
         ax.figure.draw_without_rendering()
     assert_inside(ax.figure)
+
+
+def test_a_page_has_the_figure_that_savefig_would_save(data):
+    """Which draws it once for each layout; for a page it is drawn once."""
+    layouts, drawings = [], []
+
+    def count(ax):
+        engine, figure = ax.figure.get_layout_engine(), ax.figure
+        execute, draw = engine.execute, figure.draw
+        engine.execute = lambda fig: (layouts.append(1), execute(fig))
+        figure.draw = lambda renderer: (drawings.append(1), draw(renderer))
+        return ax
+
+    found = embedded_figure(count(plot_coclustering(data, LABELS[0])))
+    assert (len(layouts), len(drawings)) == (3, 1)
+    figure, stream = plot_coclustering(data, LABELS[0]).figure, io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": "numpyro_rankings", "svg.fonttype": "none"}):
+        figure.draw_without_rendering()
+        figure.draw_without_rendering()
+        figure.savefig(stream, format="svg", metadata={"Date": None})
+    encoded = found.partition("base64,")[2].partition('"')[0]
+    assert base64.b64decode(encoded).decode() == stream.getvalue()

@@ -6,6 +6,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -472,18 +473,20 @@ def _summarise(mcmc: Any, rankings: "Rankings", seed: int) -> _Summary:
     if weights is not None:
         data["posterior"].attrs[STACKING_WEIGHTS] = weights
         samples = draw_by_weight(by_chain, weights)
-    reference = membership = None
-    if "assignments" in samples:
-        labels = samples["assignments"]
-        reference = reference_partition(labels)
-        some = np.linspace(0, len(labels) - 1, min(len(labels), _MEMBERSHIP_DRAWS)).astype(int)
-        membership = membership_probability(labels[some], reference.labels)
-    profiles = cluster_profiles(samples, rankings, reference)
-    checks, num_draws = None, min(_CHECK_DRAWS, _CHECK_ENTRIES // rankings.num_items**2)
-    if num_draws >= _CHECK_DRAWS_LEAST:
-        key = jax.random.fold_in(jax.random.key(seed), 1)
-        checks = posterior_predictive_checks(key, samples, rankings, num_draws)
-    return _Summary(data, profiles, reference, membership, checks)
+    reference = membership = checks = None
+    num_draws = min(_CHECK_DRAWS, _CHECK_ENTRIES // rankings.num_items**2)
+    key = jax.random.fold_in(jax.random.key(seed), 1)
+    with ThreadPoolExecutor(1) as beside:  # the checks are mostly compilation, on another core
+        if num_draws >= _CHECK_DRAWS_LEAST:
+            checks = beside.submit(posterior_predictive_checks, key, samples, rankings, num_draws)
+        if "assignments" in samples:
+            labels = samples["assignments"]
+            reference = reference_partition(labels)
+            some = np.linspace(0, len(labels) - 1, min(len(labels), _MEMBERSHIP_DRAWS)).astype(int)
+            membership = membership_probability(labels[some], reference.labels)
+        profiles = cluster_profiles(samples, rankings, reference)
+        found = None if checks is None else checks.result()
+        return _Summary(data, profiles, reference, membership, found)
 
 
 def _weights_of_chains(data: Any, mcmc: Any, rankings: "Rankings") -> "np.ndarray | None":
@@ -536,26 +539,28 @@ def _write(
     from numpyro_rankings.report import write_report
 
     rankings = survey.rankings
-    save_inference_data(summary.data, folder / "posterior.nc")
-    write_clusters(
-        folder / "clusters.csv",
-        summary.profiles,
-        rankings.num_rankings,
-        functools.partial(columns_of_rankings, rankings=rankings),
-    )
-    _write_assignments(folder / "assignments.csv", summary, survey)
-    by_label = np.argsort(survey.place)  # the ranking of the file that each label is of
-    write_report(
-        folder / "report.html",
-        summary.data,
-        rankings,
-        summary.profiles,
-        summary.reference,
-        title=title,
-        checks=summary.checks,
-        details=details,
-        about={name: [x[i] for i in by_label] for name, x in survey.about.items()},
-    )
+    with ThreadPoolExecutor(1) as beside:  # to compress the draws takes about as long as the rest
+        saved = beside.submit(save_inference_data, summary.data, folder / "posterior.nc")
+        write_clusters(
+            folder / "clusters.csv",
+            summary.profiles,
+            rankings.num_rankings,
+            functools.partial(columns_of_rankings, rankings=rankings),
+        )
+        _write_assignments(folder / "assignments.csv", summary, survey)
+        by_label = np.argsort(survey.place)  # the ranking of the file that each label is of
+        write_report(
+            folder / "report.html",
+            summary.data,
+            rankings,
+            summary.profiles,
+            summary.reference,
+            title=title,
+            checks=summary.checks,
+            details=details,
+            about={name: [x[i] for i in by_label] for name, x in survey.about.items()},
+        )
+        saved.result()
 
 
 def _write_assignments(path: Path, summary: _Summary, survey: "Survey") -> None:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
@@ -173,6 +172,8 @@ def cluster_profiles(
         return [_weights_profile(0, draws, None, rankings, everyone)]
     labels = reference_partition(draws["assignments"], reference).labels
     matched = match_clusters(draws["assignments"], labels)
+    if not weighted:
+        draws = {**draws, "entropy": _entropies(draws, matched)}
     describe = _weights_profile if weighted else _profile
     profiles = []
     for k in np.unique(labels).tolist():
@@ -198,22 +199,20 @@ def _profile(
     members: np.ndarray,
 ) -> ClusterProfile:
     draw, slot = np.nonzero(matched == label)
-    sizes, center, theta = (
-        draws[name][draw, slot] for name in ("cluster_sizes", "center", "concentration")
-    )
+    names = ("cluster_sizes", "center", "concentration", "entropy")
+    sizes, center, theta, entropies = (draws[name][draw, slot] for name in names)
     ranks = np.argsort(center, axis=-1) + 1
     ordering, (likeliest, probability) = cp_consensus(center), map_consensus(center)
-    names = [str(name) for name in rankings.items]
-    entropy = np.asarray(_entropy(jnp.asarray(center), jnp.asarray(theta)), np.float64).mean()
+    items, entropy = [str(name) for name in rankings.items], entropies.mean()
     uniform = np.log(np.arange(rankings.num_items, 0, -1)[: theta.shape[-1]]).sum()
     return ClusterProfile(
         label=label,
         presence=len(draw) / len(matched),
         size=float(sizes.mean()),
         size_interval=_interval(sizes),
-        consensus=tuple(names[i] for i in ordering),
+        consensus=tuple(items[i] for i in ordering),
         consensus_ordering=ordering,
-        map_consensus=tuple(names[i] for i in likeliest),
+        map_consensus=tuple(items[i] for i in likeliest),
         map_probability=probability,
         rank_mean=ranks.mean(0),
         rank_interval=np.quantile(ranks, _INTERVAL, axis=0, method="nearest").T,
@@ -316,12 +315,14 @@ def membership_probability(assignments: ArrayLike, reference: ArrayLike) -> np.n
     assignments = as_draws(assignments)
     reference = as_partition(reference, assignments.shape[1]).astype(np.int64)
     others = np.bincount(reference)[reference] - 1
-    together = np.zeros(assignments.shape[1])
+    number, with_others = int(reference.max()) + 1, np.maximum(others, 1)
+    together, alone = np.zeros(assignments.shape[1]), np.flatnonzero(others == 0)
     for labels in assignments:  # one draw at a time, without an N × N array
-        pairs = labels.astype(np.int64) * (int(reference.max()) + 1) + reference
-        _, where, counts = np.unique(pairs, return_inverse=True, return_counts=True)
-        alone = np.bincount(labels)[labels] == 1
-        together += np.where(others > 0, (counts[where] - 1) / np.maximum(others, 1), alone)
+        pairs = labels.astype(np.int64) * number + reference
+        if pairs.max() > 4 * len(pairs):  # with many small clusters the table would be large
+            pairs = np.unique(pairs, return_inverse=True)[1].ravel()
+        together += (np.bincount(pairs)[pairs] - 1) / with_others
+        together[alone] += np.bincount(labels)[labels[alone]] == 1
     return together / len(assignments)
 
 
@@ -336,6 +337,14 @@ def normalised_entropy(weights: np.ndarray) -> np.ndarray:
     if shares.shape[-1] == 1:
         return np.ones(shares.shape[:-1])
     return np.sum(entr(shares), axis=-1) / np.log(shares.shape[-1])
+
+
+def _entropies(draws: Mapping[str, np.ndarray], matched: np.ndarray) -> np.ndarray:
+    """Entropy of a list from each cluster of each draw that is matched, (D, C); else NaN."""
+    draw, slot = np.nonzero(matched >= 0)
+    found = np.full(matched.shape, np.nan)
+    found[draw, slot] = _entropy(draws["center"][draw, slot], draws["concentration"][draw, slot])
+    return found
 
 
 @jax.jit

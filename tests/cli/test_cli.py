@@ -234,6 +234,19 @@ def test_force_replaces_the_four_files_only(small, no_sampling, monkeypatch):
     assert sorted(os.listdir("out")) == sorted([*results.FILES, "mine.txt"])
 
 
+def test_draws_that_cannot_be_written(small, no_sampling, monkeypatch, capsys):
+    """They are written beside the report, whose error would be told."""
+    without_page(monkeypatch)
+
+    def fails(data, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("numpyro_rankings.inference_data.save_inference_data", fails)
+    assert _run("fit", "small.soi", *QUICK_FIT, "--out", "out") == 2
+    assert "cannot write to out: No space left on device" in capsys.readouterr().err
+    assert not (small / "out").exists()
+
+
 @pytest.mark.slow
 def test_nested_output_folder_and_bundled_data(small, no_sampling):
     assert _run("fit", *QUICK_FIT, "--draws", "8", "--out", "a/b/c") == 0

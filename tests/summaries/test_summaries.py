@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from helpers.fabricated import fabricated_mcmc
 
+from numpyro_rankings.partitions import canonical_labels
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.relabeling import relabel_samples
 from numpyro_rankings.summaries import (
@@ -20,6 +21,7 @@ from numpyro_rankings.summaries import (
     partition_profiles,
     rank_probabilities,
 )
+from numpyro_rankings.summaries import profiles as profiles_module
 
 
 def test_kendall_distance_counts_inverted_pairs():
@@ -253,6 +255,35 @@ def test_profiles_of_a_partition_against_all_pairs():
     assert profiles[0].size == pytest.approx(sizes.mean())
     assert profiles[0].size_interval == tuple(np.quantile(sizes, [0.05, 0.95]))
     assert profiles[3].presence < 1
+
+
+def test_membership_in_many_small_clusters():
+    draws = np.random.default_rng(8).integers(0, 70, (5, 80))
+    reference = canonical_labels(draws[0])
+    assert draws.max() * reference.max() > 4 * 80
+    together = (draws[:, :, None] == draws[:, None, :]).mean(0)
+    same = (reference[:, None] == reference) & ~np.eye(80, dtype=bool)
+    with_others = same.any(1)
+    expected = (together * same).sum(1)[with_others] / same.sum(1)[with_others]
+    np.testing.assert_allclose(membership_probability(draws, reference)[with_others], expected)
+
+
+def test_the_entropies_of_all_clusters_are_one_program(monkeypatch):
+    """Each number of draws that have a cluster would be another one."""
+    calls, of_all = [], profiles_module._entropy
+
+    def spy(center, theta):
+        calls.append(len(center))
+        return of_all(center, theta)
+
+    monkeypatch.setattr(profiles_module, "_entropy", spy)
+    labels = np.array([[0, 0, 1], [0, 0, 0], [0, 0, 1]])
+    samples = _samples(np.random.default_rng(9), 3, 4, 2, labels)
+    rankings = Rankings.from_orderings([[2, 0, 1]] * 3, num_items=4)
+    found = cluster_profiles(samples, rankings, labels[0])
+    assert calls == [5] and [p.presence for p in found] == [1.0, pytest.approx(2 / 3)]
+    center, theta = samples["center"][[0, 2], 1], samples["concentration"][[0, 2], 1]
+    assert found[1].entropy == pytest.approx(float(np.mean(of_all(center, theta))), rel=1e-6)
 
 
 @pytest.mark.parametrize("samples", [{}, {"assignments": np.zeros((2, 3), int)}])
