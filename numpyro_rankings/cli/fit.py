@@ -114,8 +114,8 @@ are written to --out DIR:
                    They are those of the second half (with --draws: all after the warm-up), at most
                    4,000 of each chain, and fewer than that beyond 256 MB
 
-While the chains run, as soon as R-hat is below 1.1 or after a minute, the groups so far are printed,
-and report.html shows them; open in a browser it renews itself until it is final.
+While the chains run, as soon as R-hat is below 1.1 or after a minute, the groups so far are
+printed, and report.html shows them; in a browser it renews itself until it is final.
 """
 
 _EXAMPLES = f"""\
@@ -553,7 +553,7 @@ def _write(
     survey: "Survey",
     summary: _Summary,
     details: dict[str, str],
-    status: "Status | None" = None,
+    status: "Status | None",
 ) -> None:
     import numpy as np
 

@@ -175,6 +175,7 @@ def write_partition_report(
     title: str = "Groups of points",
     figures: Sequence[tuple["Axes", str]] = (),
     details: Mapping[str, str] | None = None,
+    status: Status | None = None,
 ) -> None:
     """Write a report on clusters of points of any kind: one HTML page that needs no other files.
 
@@ -188,6 +189,7 @@ def write_partition_report(
     :param title: the heading of the page.
     :param figures: further figures about the partition, each with its caption.
     :param details: how the run was made, as in :func:`write_report`.
+    :param status: as in :func:`write_report`.
     """
     reference = reference_of(data, reference)
     size = data["posterior"]["assignments"].shape[-1]
@@ -198,6 +200,7 @@ def write_partition_report(
     ]
     parts = [
         heading(title, what),
+        status_box(status),
         short_answers(findings, "What are they?", answers),
         verdict_box(findings.verdict),
         table_of_clusters(findings, columns),
