@@ -113,7 +113,9 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="if DIR exists, replace the result files in it, and remove an unfinished run of it",
     )
-    output.add_argument("--no-progress", action="store_true", help="show no progress bar")
+    output.add_argument(
+        "--no-progress", action="store_true", help="show nothing while the chains run"
+    )
 
 
 def count(option: str, least: int, most: int | None = None) -> Callable[[str], int]:

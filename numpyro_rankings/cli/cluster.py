@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from numpyro_rankings.cli.points import Description, Points
     from numpyro_rankings.point_estimates import ReferencePartition
+    from numpyro_rankings.report.page import Status
     from numpyro_rankings.summaries import PartitionProfile
 
 _CLUSTERS_SHOWN = 20  # on the screen, and in the figure of clusters in time
@@ -313,7 +314,10 @@ def _cluster(args: argparse.Namespace, command: str) -> int:
         details = _details(args, points, describe_run(args, thin, sampled.num_sweeps), command)
         say(args, "drawing the figures")
         summary.data.attrs.update(details)
-        write_at_once(args.out, lambda folder: _write(folder, args, points, summary, details))
+        status = kept.status_of(sampled)
+        write_at_once(
+            args.out, lambda folder: _write(folder, args, points, summary, details, status)
+        )
         _print_summary(args.out, points, summary)
         return kept.end(sampled)
 
@@ -442,6 +446,7 @@ def _write(
     points: "Points",
     summary: _Summary,
     details: dict[str, str],
+    status: "Status | None",
 ) -> None:
     from numpyro_rankings.cli.tables import columns_of_points, write_assignments, write_clusters
     from numpyro_rankings.inference_data import save_inference_data
@@ -473,6 +478,7 @@ def _write(
         title=f"Groups in {Path(args.file).name}",
         figures=_figures(args, points, summary),
         details=details,
+        status=status,
     )
 
 

@@ -21,6 +21,7 @@ from numpyro_rankings.cli.arguments import (
     positive,
     scale,
 )
+from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
 from numpyro_rankings.cli.progress import say
 from numpyro_rankings.cli.rankings_file import (
     FORMATS_IN_WORDS,
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     from numpyro_rankings.point_estimates import ReferencePartition
     from numpyro_rankings.predictive_checks import PredictiveChecks
     from numpyro_rankings.rankings import Rankings
+    from numpyro_rankings.report.page import Status
+    from numpyro_rankings.run import Run
 
 _MODELS = ("mallows", "plackett-luce", "gamma-process", "dp-plackett-luce")
 _POOL_MODELS = ("gamma-process", "dp-plackett-luce")
@@ -111,6 +114,9 @@ are written to --out DIR:
   posterior.nc     the draws behind the results, for ArviZ: arviz.from_netcdf("posterior.nc").
                    They are those of the second half (with --draws: all after the warm-up), at most
                    4,000 of each chain, and fewer than that beyond 256 MB
+
+While the chains run, as soon as R-hat is below 1.1 or after a minute, the groups so far are
+printed, and report.html shows them; in a browser it renews itself until it is final.
 """
 
 _EXAMPLES = f"""\
@@ -332,6 +338,8 @@ def _fit(args: argparse.Namespace, command: str) -> int:
             rankings = survey.rankings
             _check_rankings(args, rankings)
             thin = _choose_thinning(args, rankings)
+            title = f"Groups in {Path(args.file).name if args.file else 'APA 1980'}"
+            kept.interim = _interim_page(args, title, rankings, thin, command)
             with memory_errors():
                 sampled = _sample(args, rankings, thin, kept)
                 if args.components is None:
@@ -341,8 +349,10 @@ def _fit(args: argparse.Namespace, command: str) -> int:
         details = _details(args, rankings, describe_run(args, thin, sampled.num_sweeps), command)
         say(args, "drawing the figures")
         summary.data.attrs.update({name.replace(" ", "_"): text for name, text in details.items()})
-        title = f"Groups in {Path(args.file).name if args.file else 'APA 1980'}"
-        write_at_once(args.out, lambda folder: _write(folder, title, survey, summary, details))
+        status = kept.status_of(sampled)
+        write_at_once(
+            args.out, lambda folder: _write(folder, title, survey, summary, details, status)
+        )
         _print_summary(args.out, rankings, summary)
         return kept.end(sampled)
 
@@ -400,6 +410,17 @@ def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int, kept: Kep
     if shows and args.model == "mallows" and kernel.search_iterations(rankings) > 0:
         note("searching for starting points; this can take minutes")
     return sample(args, thin, kernel, (rankings,), kept)
+
+
+def _interim_page(
+    args: argparse.Namespace, title: str, rankings: "Rankings", thin: int, command: str
+) -> InterimPage:
+    """Return the page that is written while the run goes on."""
+
+    def details(run: "Run") -> dict[str, str]:
+        return _details(args, rankings, describe_run(args, thin, run.num_sweeps), command)
+
+    return InterimPage(args, title, finder_of_groups(rankings, title, args.chains, details))
 
 
 def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
@@ -530,7 +551,12 @@ def _details(
 
 
 def _write(
-    folder: Path, title: str, survey: "Survey", summary: _Summary, details: dict[str, str]
+    folder: Path,
+    title: str,
+    survey: "Survey",
+    summary: _Summary,
+    details: dict[str, str],
+    status: "Status | None",
 ) -> None:
     import numpy as np
 
@@ -559,6 +585,7 @@ def _write(
             checks=summary.checks,
             details=details,
             about={name: [x[i] for i in by_label] for name, x in survey.about.items()},
+            status=status,
         )
         saved.result()
 

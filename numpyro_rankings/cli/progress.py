@@ -3,6 +3,7 @@
 import argparse
 import math
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from numpyro_rankings import clock
@@ -38,6 +39,12 @@ class Progress:
         elif self._is_shown:
             print(f"{PROGRAM}: {what}", file=sys.stderr, flush=True)
 
+    def tell(self, lines: Iterable[str]) -> None:
+        """Print lines that stay."""
+        self.end()
+        if self._is_shown:
+            print(f"{PROGRAM}: " + "\n".join(lines), file=sys.stderr, flush=True)
+
     def minutes(self) -> float:
         """Return the time since the start of the run, that of its chains included."""
         return (clock.now() - self._start) / 60
@@ -53,6 +60,14 @@ class Progress:
         elif now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
             print(f"{PROGRAM}: {self._describe(run)}", file=sys.stderr, flush=True)
+
+    def state(self, run: "Run") -> str:
+        """Return R-hat, ESS and the time that is left in words, as far as they are known."""
+        parts = [] if run.last_check is None else [_of_check(run.last_check)]
+        seconds = self._seconds_left(run)
+        if seconds is not None:
+            parts.append(f"about {_in_words(seconds)} left")
+        return ", ".join(parts)
 
     def end(self) -> None:
         """Remove the live line."""
@@ -70,11 +85,7 @@ class Progress:
         parts = [f"{run.num_sweeps:,}{total} sweep{'' if run.num_sweeps == 1 else 's'}"]
         if run.num_clusters is not None:
             parts.append("clusters " + "/".join(str(k) for k in run.num_clusters))
-        if run.last_check is not None:
-            parts.append(_of_check(run.last_check))
-        seconds = self._seconds_left(run)
-        if seconds is not None:
-            parts.append(f"about {_in_words(seconds)} left")
+        parts += [state] if (state := self.state(run)) else []
         return ", ".join(parts)
 
     def _seconds_left(self, run: "Run") -> float | None:

@@ -25,7 +25,9 @@ from numpyro_rankings.interrupts import exit_status
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
+    from numpyro_rankings.cli.interim import InterimPage
     from numpyro_rankings.cli.progress import Progress
+    from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
 
 _BURN_IN = 0.5  # share of the draws of a run that ends by itself
@@ -293,6 +295,7 @@ class Kept:
         self._args, self._command = args, command
         self.run: Run | None = None
         self.minutes: float | None = None  # to go on with, if those of the command were too few
+        self.interim: InterimPage | None = None  # page of the run while it goes on
         self.status = 0  # of the command, if there are draws enough for its results
 
     def __enter__(self) -> "Kept":
@@ -309,6 +312,8 @@ class Kept:
         run.close()
         if is_useless:
             return
+        if self.interim is not None and error is not None:
+            self.interim.end(_in_words(error), run, None if is_hopeless else self._resumed())
         kept = f"{store} keeps {plural(run.num_sweeps, 'sweep')} of each chain"
         if is_hopeless:
             raise UserError(f"{error} ({kept}; --force starts again)") from None
@@ -322,18 +327,36 @@ class Kept:
         if sampled.ended in ("good", "length"):
             shutil.rmtree(store_of(self._args.out), ignore_errors=True)
             return 0
+        print(f"\n{PROGRAM}: {self._why(sampled)} {self._how_to_go_on()}", file=sys.stderr)
+        return self.status
+
+    def status_of(self, sampled: Sampled) -> "Status | None":
+        """Return what is to be said on top of the report of a run that did not end by itself."""
+        from numpyro_rankings.report.page import Status
+
+        if sampled.ended in ("good", "length"):
+            return None
+        text = "This is the report of the draws that there are."
+        return Status(self._why(sampled), text, self._resumed())
+
+    def _why(self, sampled: Sampled) -> str:
         why = "interrupted"
         if sampled.ended == "time":
             why = f"stopped after {self._args.minutes:g} minutes; the draws do not suffice yet"
-        print(
-            f"\n{PROGRAM}: {why}, after {sampled.num_sweeps:,} sweeps of each chain. "
-            f"{self._how_to_go_on()}",
-            file=sys.stderr,
-        )
-        return self.status
+        return f"{why}, after {sampled.num_sweeps:,} sweeps of each chain."
 
     def _how_to_go_on(self) -> str:
-        return f"To go on:\n  {_resumed(self._command, self._args.out, self.minutes)}"
+        return f"To go on:\n  {self._resumed()}"
+
+    def _resumed(self) -> str:
+        return _resumed(self._command, self._args.out, self.minutes)
+
+
+def _in_words(error: BaseException) -> str:
+    """Say in a few words why a run has ended."""
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted"
+    return str(error).partition("\n")[0] if isinstance(error, UserError) else "an error"
 
 
 def _resumed(command: str, out: Path, minutes: float | None) -> str:
@@ -360,6 +383,7 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple, kept: 
     """
     import jax
 
+    from numpyro_rankings.cli.compilation import is_cache_on, telling_of_compilation
     from numpyro_rankings.cli.progress import Progress
     from numpyro_rankings.infer.not_finite import NotFiniteError
     from numpyro_rankings.run import Run, StoreError
@@ -373,9 +397,12 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple, kept: 
     number = _largest_divisor(args.chains, len(jax.devices()))
     devices = jax.devices()[:number] if number > 1 else None
     store = store_of(args.out)
-    progress = Progress(args)
+    progress, stack = Progress(args), contextlib.ExitStack()
     try:
-        progress.say("compiling and starting the chains")
+        starting = "starting the chains"
+        progress.say(starting if is_cache_on() else f"compiling and {starting}")
+        compiling = "compiling the sampler, which is kept for the next run"
+        stack.enter_context(telling_of_compilation(lambda: progress.say(compiling)))
         if args.resume is not None:
             run = Run.resume(store, kernel, *data, devices=devices, burn_in=burn_in)
         else:
@@ -404,6 +431,7 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple, kept: 
     except StoreError as error:
         raise UserError(str(error)) from None
     finally:
+        stack.close()
         progress.end()
     return Sampled(mcmc, ended, run.num_sweeps)
 
@@ -427,6 +455,8 @@ def _advance(
         if run.num_draws >= _DRAWS_OF_OVERFLOW and (run.overflow or 0.0) > _HOPELESS_OVERFLOW:
             progress.end()
             _refuse_overflow(run.overflow or 0.0, args.max_clusters)
+        if kept.interim is not None:
+            kept.interim.show_if_due(run, progress)
 
     try:
         if args.draws is not None:

@@ -118,8 +118,11 @@ def _outside(check: PredictiveCheck) -> tuple[int, int]:
     return int(known.sum()), int(((seen < low) | (seen > high)).sum())
 
 
-def traces(findings: Findings) -> str:
-    """Return the section with the diagnostics, as a table and as traces."""
+def traces(findings: Findings, shown: int = _TRACES_SHOWN) -> str:
+    """Return the section with the diagnostics, as a table and as traces.
+
+    :param shown: number of traces at most.
+    """
     diagnostics = findings.table
     moving = list(diagnostics.index[diagnostics["note"] != "constant"])
     rows = (
@@ -134,16 +137,14 @@ def traces(findings: Findings) -> str:
         )
         for name, row in diagnostics.iterrows()
     )
+    lines = "The lines of different colours, one for each chain, should overlap. " if shown else ""
     text = (
-        "These quantities do not depend on how the clusters are numbered. The lines of different "
-        f"colours, one for each chain, should overlap. R-hat should be below {R_HAT_GOOD}, and ESS "
-        f"above {ESS_GOOD}."
+        f"These quantities do not depend on how the clusters are numbered. {lines}R-hat should be "
+        f"below {R_HAT_GOOD}, and ESS above {ESS_GOOD}."
     )
+    figures = [embedded_figure(plots.plot_trace(findings.data, name)) for name in moving[:shown]]
     return (
         section("Do the chains agree", text)
         + table(("quantity", "mean", "sd", "ESS bulk", "ESS tail", "R-hat", ""), rows)
-        + grid(
-            embedded_figure(plots.plot_trace(findings.data, name))
-            for name in moving[:_TRACES_SHOWN]
-        )
+        + (grid(figures) if figures else "")
     )

@@ -3,11 +3,12 @@
 import base64
 import html
 import io
+import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpyro_rankings.words import plural
 
@@ -15,21 +16,65 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+class Status(NamedTuple):
+    """Why a page is not the last word on its run.
+
+    - **headline** - in a few words.
+    - **text** - a sentence or two.
+    - **command** - that goes on with the run, None if there is none.
+    """
+
+    headline: str
+    text: str
+    command: str | None = None
+
+
 def write_page(path: str | Path, title: str, parts: Sequence[str]) -> None:
     """Write a page of the given parts, with the style sheet inside it."""
+    Path(path).write_text(page_of(title, parts), encoding="utf-8")
+
+
+def page_of(title: str, parts: Sequence[str], head: str = "") -> str:
+    """Return a page of the given parts, with the style sheet inside it.
+
+    :param head: further elements of the head, as HTML.
+    """
     style = resources.files(__package__).joinpath("style.css").read_text(encoding="utf-8")
-    page = (
+    return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"{head}"
         f"<title>{html.escape(title)}</title>\n<style>\n{style}</style>\n</head>\n"
         f"<body>\n<main>\n{''.join(parts)}</main>\n</body>\n</html>\n"
     )
-    Path(path).write_text(page, encoding="utf-8")
 
 
 def heading(title: str, what: str) -> str:
     """Return the title of the page, and what was clustered."""
     return f"<h1>{html.escape(title)}</h1>\n<p>In {html.escape(what)}.</p>\n"
+
+
+def status_box(status: Status | None) -> str:
+    """Return the box that says why the page is not the last word; nothing for None."""
+    if status is None:
+        return ""
+    go_on = ""
+    if status.command is not None:
+        go_on = f"<p>To go on: <code>{html.escape(status.command)}</code></p>"
+    return (
+        f'<section class="status"><strong>{html.escape(_sentence(status.headline))}</strong>'
+        f"<p>{html.escape(status.text)}</p>{go_on}</section>\n"
+    )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def with_status(page: str, status: Status) -> str:
+    """Return a page with another status."""
+    box = re.compile(r'<section class="status">.*?</section>\n', re.DOTALL)
+    return box.sub(lambda _: status_box(status), page, count=1)
 
 
 def details_of_run(details: Mapping[str, str]) -> str:

@@ -495,7 +495,7 @@ def _expect_error(capsys, arguments, fragments):
     before = sorted(os.listdir())
     assert _run(*arguments) == 2
     err = capsys.readouterr().err.strip().splitlines()
-    others = ("numpyro-rankings: note:", "numpyro-rankings: compiling")
+    others = tuple(f"numpyro-rankings: {word}" for word in ("note:", "starting", "compiling"))
     err = [line for line in err if not line.startswith(others)]
     assert len(err) == 1
     assert err[0].startswith("numpyro-rankings: error: ")

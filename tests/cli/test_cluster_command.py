@@ -13,6 +13,7 @@ import arviz as az
 import numpy as np
 import pytest
 from helpers.command_line import FEW, GAUSSIAN, PLANE, POINTS, QUICK_CLUSTER, without_page
+from helpers.fabricated import fabricated_partition_mcmc
 from helpers.shared_programs import shared_programs
 
 from numpyro_rankings import distances
@@ -510,3 +511,18 @@ def test_arguments_are_parsed_before_anything_heavy_is_loaded():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_the_report_of_an_interrupted_run_says_so(small, monkeypatch):
+    made = run.Sampled(fabricated_partition_mcmc(np.arange(20) % 2), "interrupted", 60)
+
+    def sample(args, points, distances, thin, kept):
+        kept.status = 130
+        return made
+
+    monkeypatch.setattr(cluster_command, "_sample", sample)
+    without_page(monkeypatch)
+    assert _run(*GAUSSIAN, *FEW, *QUICK_CLUSTER) == 130
+    page = open("out/report.html", encoding="utf-8").read()
+    assert "<strong>Interrupted, after 60 sweeps of each chain.</strong>" in page
+    assert "--resume out</code>" in page

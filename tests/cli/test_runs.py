@@ -91,7 +91,7 @@ def test_it_ends_by_itself(capsys, whole_page):
     assert run(*MODEL, *TWO, "--out", "out", "--ess", "60", "--rhat", "1.2") == 0
     printed = capsys.readouterr()
     shown = printed.err.splitlines()
-    assert shown[0] == "numpyro-rankings: compiling and starting the chains"
+    assert shown[0] == "numpyro-rankings: starting the chains"
     why = r"stopped after [\d,]+ sweeps of each chain because the chains agree: R-hat 1\.[\d]+, ESS"
     assert any(re.search(why, line) for line in shown)
     page = open("out/report.html", encoding="utf-8").read()
@@ -574,7 +574,7 @@ def test_the_live_line(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert run(*MODEL, *TWO, "--warmup", "4", "--draws", "40", "--out", "out") == 0
     lines = capsys.readouterr().err.split("\r")
-    assert lines[1].startswith("numpyro-rankings: compiling and starting the chains")
+    assert lines[1].startswith("numpyro-rankings: starting the chains")
     assert any(re.match(r"44 of 44 sweeps, R-hat .*, about 0 s left", line) for line in lines)
     assert lines[-2].strip() == "" and "summarising" in lines[-1]
 
@@ -585,7 +585,7 @@ def test_what_is_shown_on_a_terminal():
     shown, status = on_terminal([*command, "2", "--minutes", "100", "--out", "a"])
     assert status == 0
     for fragment in (
-        "compiling and starting the chains",
+        "starting the chains",
         "clusters 2/2/2/2, R-hat",
         "left",
         "summarising",
@@ -602,8 +602,9 @@ def test_a_run_that_lacks_slots_is_given_up(draws, share):
     fake.until = lambda *_, after_chunk: after_chunk(fake) or True
     progress = SimpleNamespace(show=lambda _: None, end=lambda: None, minutes=lambda: 0.0)
     args = SimpleNamespace(draws=None, minutes=1.0, rhat=1.01, ess=400.0, max_clusters=None)
+    kept = SimpleNamespace(interim=None)
     if draws < 1000 or (share or 0.0) < 0.05:
-        assert numpyro_rankings.cli.run._advance(fake, args, 1, progress, None) == "good"
+        assert numpyro_rankings.cli.run._advance(fake, args, 1, progress, kept) == "good"
         return
     with pytest.raises(HopelessError, match=r"20.0% of the draws .* than 64 .*--max-clusters 128"):
-        numpyro_rankings.cli.run._advance(fake, args, 1, progress, None)
+        numpyro_rankings.cli.run._advance(fake, args, 1, progress, kept)

@@ -4,7 +4,7 @@ import numpy as np
 
 import numpyro_rankings.predictive_checks
 import numpyro_rankings.report
-from numpyro_rankings.report.page import details_of_run, write_page
+from numpyro_rankings.report.page import details_of_run, status_box, write_page
 
 SOI = """\
 # FILE NAME: small.soi
@@ -44,10 +44,10 @@ FEW = ["--alpha", "gamma(2,20)"]  # clusters
 
 
 def without_page(patch):
-    """Write of the page how it was made, but neither figures nor the checks that they show."""
+    """Write of the page its status and how it was made, but no figures, nor their checks."""
 
-    def write_report(path, *_, title, details, **__):
-        write_page(path, title, [details_of_run(details)])
+    def write_report(path, *_, title, details, status=None, **__):
+        write_page(path, title, [status_box(status), details_of_run(details)])
 
     patch.setattr(numpyro_rankings.report, "write_report", write_report)
     patch.setattr(numpyro_rankings.report, "write_partition_report", write_report)

@@ -1,0 +1,208 @@
+"""The page of a run that has not ended yet: what is seen of it in the first minutes."""
+
+import argparse
+import contextlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from numpyro_rankings import clock
+from numpyro_rankings.cli.arguments import HopelessError, UserError, note
+from numpyro_rankings.cli.results import terminal_width, write_at_once
+from numpyro_rankings.words import plural, shorten
+
+if TYPE_CHECKING:
+    from numpyro_rankings.cli.progress import Progress
+    from numpyro_rankings.rankings import Rankings
+    from numpyro_rankings.report.page import Status
+    from numpyro_rankings.run import Run
+
+_PAGE = "report.html"
+_FIRST = 60.0  # seconds after the start: the first page at the latest; then 120, 240, …
+_RHAT = 1.1  # below which the first page comes earlier
+_SHARE = 0.1  # of the time, for all pages together
+_FIRST_TAKES = 2.0  # seconds, as a guess: no page comes before ten times as much
+_RELOAD = 15  # seconds after which a browser looks for a newer page
+_LEAST_DRAWS = 4  # of each chain
+_MOST_DRAWS, _LEAST_SHOWN = 200, 10  # of all chains together, and of each
+_COMPARED = 1e8  # labels in all pairs of draws that are compared to find the partition: a second
+_GROUPS_PRINTED = 4
+_MARK = '<meta name="numpyro-rankings" content="not final">\n'
+_REFRESH = f'<meta http-equiv="refresh" content="{_RELOAD}">\n'
+
+
+class Found(NamedTuple):
+    """What a run has found so far.
+
+    - **parts** - of its page.
+    - **lines** - a line for each group, the largest first.
+    """
+
+    parts: Sequence[str]
+    lines: Sequence[str]
+
+
+class InterimPage:
+    """Writes ``report.html`` while a run goes on: first when R-hat is low or a minute has passed.
+
+    It is renewed after 2, 4, 8, … minutes, and put off while more than a tenth of the time would go
+    into it. The results replace it. If there are none, because the run ends with an error, it says
+    so; if it has replaced the page of earlier results, that page is put back.
+
+    :param args: of the command.
+    :param title: of the page.
+    :param find: returns what a run has found so far, with a status for the top of the page.
+    """
+
+    def __init__(
+        self, args: argparse.Namespace, title: str, find: "Callable[[Run, Status], Found]"
+    ) -> None:
+        self._path, self._title, self._find = args.out / _PAGE, title, find
+        self._next, self._spent, self._takes = _FIRST, 0.0, _FIRST_TAKES
+        self._earlier: bytes | None = None
+        self._is_first = True
+
+    def show_if_due(self, run: "Run", progress: "Progress") -> None:
+        """Write the page if it is time for it, and the first time print the groups.
+
+        An error is said in one line, and the run goes on, unless it would meet the error again.
+        """
+        start = 60 * progress.minutes()
+        if not self._is_due(run, start):
+            return
+        try:
+            self._show(run, progress)
+        except HopelessError:
+            raise
+        except Exception as error:  # whatever it is, the run is worth more than the page
+            progress.end()
+            text = " ".join(str(error).split()) or type(error).__name__
+            note(f"the page of the run so far could not be written: {text}")
+        end = 60 * progress.minutes()
+        self._takes = end - start
+        self._spent += self._takes
+        self._next = 2 * _FIRST
+        while self._next <= end:
+            self._next *= 2
+
+    def end(self, why: str, run: "Run", command: str | None) -> None:
+        """Say on the page, if there is one, that the run has ended without results.
+
+        :param why: it has ended.
+        :param command: that goes on, None if nothing can.
+        """
+        from numpyro_rankings.report.page import Status, with_status
+
+        with contextlib.suppress(OSError, UserError):  # what ended the run is worth more
+            page = self._path.read_bytes()
+            if _MARK.encode() not in page:
+                return
+            text = f"The run made {plural(run.num_sweeps, 'sweep')} of each chain. There are no "
+            text += "results: these are the groups that it had found some time before its end."
+            status = Status(f"not finished: {why}", text, command)
+            ended = with_status(page.decode().replace(_REFRESH, ""), status)
+            self._write(self._earlier or ended.encode())
+
+    def _is_due(self, run: "Run", seconds: float) -> bool:
+        if self._spent + self._takes > _SHARE * seconds:
+            return False
+        if run.num_draws - run.first_draw < _LEAST_DRAWS:
+            return False
+        if seconds >= self._next or self._next > _FIRST:
+            return seconds >= self._next
+        run.check_if_due()
+        return run.last_check is not None and run.last_check.rhat < _RHAT
+
+    def _show(self, run: "Run", progress: "Progress") -> None:
+        from numpyro_rankings.report.page import Status, page_of
+
+        state = progress.state(run)
+        text = (
+            f"Written on {clock.date_and_time()}, after {plural(run.num_sweeps, 'sweep')} of each "
+            "chain. The groups may still change. This page renews itself, until the results "
+            "replace it, which have figures and more sections."
+        )
+        found = self._find(run, Status(f"still running{state and f': {state}'}", text))
+        page = page_of(self._title, found.parts, _MARK + _REFRESH)
+        if self._is_first:
+            self._keep_earlier()
+        self._write(page.encode())
+        if self._is_first:
+            about = f"{plural(len(found.lines), 'group')} so far{state and f' ({state})'}"
+            progress.tell([f"{about}, see {self._path}", *_shortened(found.lines)])
+        self._is_first = False
+
+    def _keep_earlier(self) -> None:
+        """Remember the page of results that are there, which stay if the run has none."""
+        if self._path.exists():
+            page = self._path.read_bytes()
+            self._earlier = None if _MARK.encode() in page else page
+
+    def _write(self, page: bytes) -> None:
+        """Replace the page at once, so that a browser never sees a part of it."""
+
+        def write(folder: Path) -> None:
+            (folder / _PAGE).write_bytes(page)
+
+        write_at_once(self._path.parent, write, (_PAGE,))
+
+
+def _shortened(lines: Sequence[str]) -> list[str]:
+    shown = list(lines if len(lines) <= _GROUPS_PRINTED else lines[: _GROUPS_PRINTED - 1])
+    if len(shown) < len(lines):
+        shown.append(f"and {plural(len(lines) - len(shown), 'smaller one')}")
+    width = max(40, terminal_width())
+    return [shorten(f"  {line}", width) for line in shown]
+
+
+def finder_of_groups(
+    rankings: "Rankings", title: str, chains: int, details: "Callable[[Run], dict[str, str]]"
+) -> "Callable[[Run, Status], Found]":
+    """Return what finds the groups of rankings in a run that goes on.
+
+    It takes few of the draws, and describes the draw that agrees best with the others, because to
+    search for a partition takes long.
+
+    :param title: of the page.
+    :param chains: number of chains.
+    :param details: returns how a run is made.
+    """
+
+    def find(run: "Run", status: "Status") -> Found:
+        import numpy as np
+
+        from numpyro_rankings.partitions import medoid_partition
+        from numpyro_rankings.point_estimates import ReferencePartition
+        from numpyro_rankings.report.write import interim_parts
+        from numpyro_rankings.summaries import cluster_profiles
+        from numpyro_rankings.summaries.samples import flatten_chains
+
+        some = max(_LEAST_SHOWN, _MOST_DRAWS // chains)
+        mcmc = run.as_mcmc(some)
+        samples = flatten_chains(mcmc.get_samples(group_by_chain=True))
+        reference = None
+        if "assignments" in samples:
+            pairs = _COMPARED / rankings.num_rankings
+            compared = int(np.clip(np.sqrt(2 * pairs), _LEAST_SHOWN, 100))
+            medoid = medoid_partition(samples["assignments"], compared)
+            reference = ReferencePartition(medoid.labels, medoid.expected_loss, "medoid")
+        profiles = cluster_profiles(samples, rankings, reference)
+        parts = interim_parts(
+            rankings,
+            profiles,
+            reference,
+            run.diagnostics(),
+            run.verdict,
+            samples.get("num_clusters"),
+            getattr(mcmc.sampler, "num_components", None),
+            title=title,
+            status=status,
+            details=details(run),
+        )
+        lines = [
+            f"cluster {k}: {p.mean_size / rankings.num_rankings:>4.0%}  " + " > ".join(p.consensus)
+            for k, p in enumerate(profiles, 1)
+        ]
+        return Found(parts, lines)
+
+    return find
