@@ -49,6 +49,7 @@ from numpyro_rankings.cli.run import (
     use_compilation_cache,
     use_devices,
 )
+from numpyro_rankings.cli.several import SEVERAL_IN_WORDS, Fitted, are_several, fit_each
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ Find groups of rankings: fit a model, or a mixture of models, to a file of ranki
 {FORMATS_IN_WORDS}
 'numpyro-rankings describe FILE' says what was read. Without FILE, the bundled data are fitted: the
 15,449 ballots of the American Psychological Association's presidential election of 1980. Four files
-are written to --out DIR:
+are written to --out DIR (of several files, to a folder of each in it):
 
   report.html      the groups, their orders, and whether the results can be trusted; open it in a
                    browser
@@ -117,7 +118,8 @@ are written to --out DIR:
 
 While the chains run, as soon as R-hat is below 1.1 or after a minute, the groups so far are
 printed, and report.html shows them; in a browser it renews itself until it is final.
-"""
+
+{SEVERAL_IN_WORDS}"""
 
 _EXAMPLES = f"""\
 examples:
@@ -128,10 +130,12 @@ examples:
   numpyro-rankings fit ballots.soi --draws 8000 --thin 4
   numpyro-rankings fit ballots.soi --model plackett-luce --components 3
   numpyro-rankings fit lists.csv --model dp-plackett-luce --alpha flat
+  numpyro-rankings fit wards/ --minutes 5 --out wards-results
+  numpyro-rankings fit wards/ --minutes 5 --resume wards-results
 
 {OWN_FORMAT}
-Exit status: 0 if the results were written, 2 after an error, 130 after Ctrl-C, 143 after SIGTERM,
-129 after a hang-up.
+Exit status: 0 if the results were written, 2 after an error (of several files: of any of them), 130
+after Ctrl-C, 143 after SIGTERM, 129 after a hang-up.
 """
 
 
@@ -149,11 +153,11 @@ def add_command(commands: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_file_options(parser)
+    add_file_options(parser, takes_several=True)
     _add_model_options(parser.add_argument_group("model"))
     _add_sampler_options(parser.add_argument_group("sampler"))
     add_run_options(parser)
-    parser.set_defaults(do=_fit)
+    parser.set_defaults(do=_fit, kernel=None)  # that of the file before
 
 
 def _add_model_options(model: Any) -> None:
@@ -329,14 +333,33 @@ def _check_arguments(args: argparse.Namespace) -> None:
 
 def _fit(args: argparse.Namespace, command: str) -> int:
     _check_arguments(args)
+    if are_several(args.file):
+        return fit_each(args, command, _read, _fit_one)
+    args.file = args.file[0] if args.file else None
+    return _fit_one(args, command)
+
+
+def _read(args: argparse.Namespace) -> "Survey":
+    """Read the file, and refuse one that the model cannot be fitted to."""
+    survey = read_file(args)
+    _check_rankings(args, survey.rankings)
+    return survey
+
+
+def _fit_one(
+    args: argparse.Namespace, command: str, tell: Callable[[Fitted], None] | None = None
+) -> int:
+    """Fit one file, or the bundled ballots.
+
+    :param tell: is called when the results of one of several files are written.
+    """
     begin(args)
-    with Kept(args, command) as kept:
+    with Kept(args, command if tell is None else None) as kept:
         with notes():
             use_compilation_cache()
             use_devices(args.chains)
-            survey = read_file(args)
+            survey = _read(args)
             rankings = survey.rankings
-            _check_rankings(args, rankings)
             thin = _choose_thinning(args, rankings)
             title = f"Groups in {Path(args.file).name if args.file else 'APA 1980'}"
             kept.interim = _interim_page(args, title, rankings, thin, command)
@@ -353,6 +376,8 @@ def _fit(args: argparse.Namespace, command: str) -> int:
         write_at_once(
             args.out, lambda folder: _write(folder, title, survey, summary, details, status)
         )
+        if tell is not None:
+            tell(_fitted(rankings, summary, sampled.ended))
         _print_summary(args.out, rankings, summary)
         return kept.end(sampled)
 
@@ -405,7 +430,9 @@ def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int, kept: Kep
     name, settings = _kernel_settings(args)
     if args.model in _POOL_MODELS:
         rankings = rankings.of_listed_items()
-    kernel = getattr(infer, name)(**settings)
+    if args.kernel is None:
+        args.kernel = getattr(infer, name)(**settings)
+    kernel = args.kernel
     shows = sys.stderr.isatty() and not args.no_progress
     if shows and args.model == "mallows" and kernel.search_iterations(rankings) > 0:
         note("searching for starting points; this can take minutes")
@@ -612,6 +639,18 @@ def _write_assignments(path: Path, summary: _Summary, survey: "Survey") -> None:
     for name, values in survey.about.items():
         columns[f"{name} (in the file)" if name in taken else name] = values
     write_assignments(path, columns, (numbers[int(label)] for label in labels), probability)
+
+
+def _fitted(rankings: "Rankings", summary: _Summary, ended: str) -> Fitted:
+    """Return what the table of several files says of one."""
+    from numpyro_rankings.diagnostics import diagnostics_table
+
+    table = diagnostics_table(summary.data)
+    moving = table[table["note"] != "constant"]
+    r_hat = float(moving["r_hat"].max())
+    ess = float(moving[["ess_bulk", "ess_tail"]].min(axis=None))
+    sizes = rankings.num_rankings, rankings.num_items, len(summary.profiles)
+    return Fitted(*sizes, r_hat, ess, ended)
 
 
 def _print_summary(out: Path, rankings: "Rankings", summary: _Summary) -> None:

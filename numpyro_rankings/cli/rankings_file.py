@@ -31,11 +31,18 @@ this project's own format of a table (.csv) names the items; orderings are best 
 """
 
 
-def add_file_options(parser: argparse.ArgumentParser) -> None:
-    """Add FILE and the options that say how a table is to be read."""
-    parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="rankings (default: the bundled APA 1980 ballots)"
-    )
+def add_file_options(parser: argparse.ArgumentParser, takes_several: bool = False) -> None:
+    """Add FILE and the options that say how a table is to be read.
+
+    :param takes_several: whether there may be several files, and folders of files.
+    """
+    what = "rankings (default: the bundled APA 1980 ballots)"
+    if takes_several:
+        what = (
+            "rankings; several files, or a folder of files, are fitted one after another (default: "
+            "the bundled APA 1980 ballots)"
+        )
+    parser.add_argument("file", nargs="*" if takes_several else "?", metavar="FILE", help=what)
     table = parser.add_argument_group("table")
     table.add_argument(
         "--layout",

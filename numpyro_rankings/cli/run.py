@@ -202,14 +202,19 @@ def store_of(out: Path) -> Path:
     return out.with_name(out.name + ".run")
 
 
+def output_folder(args: argparse.Namespace) -> Path:
+    """Return the folder of ``--resume`` or ``--out``, of which there is at most one."""
+    if args.resume is not None and args.out is not None:
+        raise UserError("--out goes without --resume, whose folder the results are written to")
+    return args.resume or args.out or Path("numpyro-rankings-results")
+
+
 def begin(args: argparse.Namespace) -> None:
     """Check where the run is to be kept and its results are to be written, and fill in its options.
 
     :raises UserError: if another process has the run, or the options do not go with a resumed one.
     """
-    if args.resume is not None and args.out is not None:
-        raise UserError("--out goes without --resume, whose folder the results are written to")
-    args.out = args.resume or args.out or Path("numpyro-rankings-results")
+    args.out = output_folder(args)
     store = store_of(args.out)
     if args.resume is not None and not store.is_dir():
         raise UserError(f"there is no run to resume: no folder {store}")
@@ -288,10 +293,10 @@ class Kept:
     If the command fails in it, the error is followed by the command that goes on with the run. A
     store from which nothing can go on is removed; that of another process is none of its business.
 
-    :param command: as it was given.
+    :param command: as it was given; None if its caller says how to go on.
     """
 
-    def __init__(self, args: argparse.Namespace, command: str) -> None:
+    def __init__(self, args: argparse.Namespace, command: str | None) -> None:
         self._args, self._command = args, command
         self.run: Run | None = None
         self.minutes: float | None = None  # to go on with, if those of the command were too few
@@ -318,16 +323,16 @@ class Kept:
         if is_hopeless:
             raise UserError(f"{error} ({kept}; --force starts again)") from None
         if isinstance(error, UserError):
-            raise UserError(f"{error}\n{PROGRAM}: {kept}. {self._how_to_go_on()}") from None
+            raise UserError(f"{error}\n{PROGRAM}: {kept}.{self._how_to_go_on()}") from None
         if isinstance(error, KeyboardInterrupt):
-            error.args = (f"interrupted, no results were written; {kept}. {self._how_to_go_on()}",)
+            error.args = (f"interrupted, no results were written; {kept}.{self._how_to_go_on()}",)
 
     def end(self, sampled: Sampled) -> int:
         """Say how the run ended, remove its store if that is all, and return the exit status."""
         if sampled.ended in ("good", "length"):
             shutil.rmtree(store_of(self._args.out), ignore_errors=True)
             return 0
-        print(f"\n{PROGRAM}: {self._why(sampled)} {self._how_to_go_on()}", file=sys.stderr)
+        print(f"\n{PROGRAM}: {self._why(sampled)}{self._how_to_go_on()}", file=sys.stderr)
         return self.status
 
     def status_of(self, sampled: Sampled) -> "Status | None":
@@ -346,10 +351,13 @@ class Kept:
         return f"{why}, after {sampled.num_sweeps:,} sweeps of each chain."
 
     def _how_to_go_on(self) -> str:
-        return f"To go on:\n  {self._resumed()}"
+        command = self._resumed()
+        return "" if command is None else f" To go on:\n  {command}"
 
-    def _resumed(self) -> str:
-        return _resumed(self._command, self._args.out, self.minutes)
+    def _resumed(self) -> str | None:
+        if self._command is None:
+            return None
+        return resumed(self._command, self._args.out, self.minutes)
 
 
 def _in_words(error: BaseException) -> str:
@@ -359,8 +367,11 @@ def _in_words(error: BaseException) -> str:
     return str(error).partition("\n")[0] if isinstance(error, UserError) else "an error"
 
 
-def _resumed(command: str, out: Path, minutes: float | None) -> str:
-    """Return the command that goes on with a run; ``minutes`` are instead of its own."""
+def resumed(command: str, out: Path, minutes: float | None = None, option: str = "--resume") -> str:
+    """Return the command that goes on with a run, or one that begins the same with ``--out``.
+
+    :param minutes: instead of its own.
+    """
     replaced = {"--out", "--resume"} | (set() if minutes is None else {"--minutes"})
     words, kept = iter(shlex.split(command)), []
     for word in words:
@@ -369,7 +380,16 @@ def _resumed(command: str, out: Path, minutes: float | None) -> str:
         elif word != "--force" and word.partition("=")[0] not in replaced:
             kept.append(word)
     kept += [] if minutes is None else ["--minutes", f"{minutes:g}"]
-    return shlex.join([*kept, "--resume", str(out)])
+    return shlex.join([*kept, option, str(out)])
+
+
+def check_ess(args: argparse.Namespace) -> None:
+    """Refuse a goal that no run can reach."""
+    from numpyro_rankings.run.monitor import Monitor
+
+    most = Monitor.LEAST_KEPT * args.chains * (1 - _BURN_IN) / _MARGIN
+    if args.ess is not None and args.ess > most:
+        raise UserError(f"--ess must be at most {most:,.0f} with {plural(args.chains, 'chain')}")
 
 
 def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple, kept: Kept) -> Sampled:
@@ -387,12 +407,9 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple, kept: 
     from numpyro_rankings.cli.progress import Progress
     from numpyro_rankings.infer.not_finite import NotFiniteError
     from numpyro_rankings.run import Run, StoreError
-    from numpyro_rankings.run.monitor import Monitor
     from numpyro_rankings.run.store import Store
 
-    most = Monitor.LEAST_KEPT * args.chains * (1 - _BURN_IN) / _MARGIN
-    if args.ess is not None and args.ess > most:
-        raise UserError(f"--ess must be at most {most:,.0f} with {plural(args.chains, 'chain')}")
+    check_ess(args)
     burn_in = _BURN_IN if args.draws is None else 0.0
     number = _largest_divisor(args.chains, len(jax.devices()))
     devices = jax.devices()[:number] if number > 1 else None

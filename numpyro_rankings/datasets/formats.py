@@ -35,6 +35,7 @@ class FileFormat(NamedTuple):
 
 FORMATS = (FileFormat("a PrefLib file", (".soc", ".soi"), read_preflib, refused=(".toc", ".toi")),)
 _TABLES = (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES)
+SUFFIXES = (*(suffix for one in FORMATS for suffix in one.extensions), *_TABLES)
 
 
 def read_survey(source: Any, layout: str | None = None, **options: Any) -> Survey:

@@ -1,8 +1,9 @@
 """The compiled loop over sweeps of all chains."""
 
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import jax
@@ -38,6 +39,46 @@ class Chunk(NamedTuple):
     state: Any
     num_sweeps: int
     seconds: float
+
+
+class LastProgram:
+    """The program of the last run, for a next one of the same kernel and of data of its shapes.
+
+    No more than one is kept, because each takes tens of megabytes.
+
+    - **num_compiled** - number of programs that were compiled.
+    """
+
+    def __init__(self) -> None:
+        self._key: Any = None
+        self._compiling: _Compiling | None = None
+        self.num_compiled = 0
+
+    def find(self, key: Any, compile_it: Callable[[], "_Compiling"]) -> "_Compiling":
+        """Return the program of this key; one that failed to compile is compiled again."""
+        if self._compiling is None or self._compiling.has_failed or key != self._key:
+            self._key = self._compiling = None  # before there are two
+            self._compiling, self._key = compile_it(), key
+            self.num_compiled += 1
+        return self._compiling
+
+
+_last_program: ContextVar[LastProgram | None] = ContextVar("last_program", default=None)
+
+
+@contextmanager
+def sharing_programs() -> Iterator[LastProgram]:
+    """Let a run use the program of the one before it, if kernel, shapes and devices are the same.
+
+    The kernel has to be the same object. What it learns of its data must be in the arguments of the
+    model, as it is for the kernels of this package.
+    """
+    last = LastProgram()
+    token = _last_program.set(last)
+    try:
+        yield last
+    finally:
+        _last_program.reset(token)
 
 
 class SweepLoop:
@@ -107,7 +148,7 @@ class SweepLoop:
         def compile_ahead(state: Any) -> None:
             if self._program is None and self._compiling is None:
                 state = self.placement.shapes_of(jax.eval_shape(repeat, state))
-                self._compiling = _Compiling(self._lower(state))
+                self._compiling = self._compile(state)
 
         # a kernel of another package may have kernels of this one as parts, which tell of theirs
         compiles = compiles and isinstance(self.kernel, GibbsKernel)
@@ -161,15 +202,36 @@ class SweepLoop:
     def _compiled(self, state: Any) -> Callable:
         if self._program is None:
             ahead, self._compiling = self._compiling, None
-            self._program = (ahead or _Compiling(self._lower(state))).result()
+            self._program = (ahead or self._compile(state)).result()
         return self._program
 
-    def _lower(self, state: Any) -> Any:
+    def _compile(self, state: Any) -> "_Compiling":
+        self._place(state)
+        last = _last_program.get()
+        if last is None:
+            return _Compiling(self._lower(state))
+        return last.find(self._key_of_program(state), lambda: _Compiling(self._lower(state)))
+
+    def _key_of_program(self, state: Any) -> tuple:
+        """Return all that the program depends on."""
+        leaves, structure = jax.tree.flatten((state, self._arrays))
+        shapes = [(x.shape, x.dtype, getattr(x, "weak_type", False)) for x in leaves]
+        static = [None if one is None else (type(one[0]), *one) for one in self._static]
+        put = self.placement
+        places = put.mesh, put.splits_rankings
+        own = self.kernel, self._structure, static, self._fields, self._capacity
+        return *own, *places, structure, shapes
+
+    def _place(self, state: Any) -> None:
+        """Put the data on the devices, and choose the size of the buffers."""
         example = self._shapes_of_draw(state)
         size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(example))
         self._capacity = int(np.clip(_BUFFER_BYTES // max(1, size), 1, _MOST_DRAWS))
         put = self.placement
         self._arrays = _arrays_of(jax.tree.leaves(put.put_data(self.args, self.kwargs)))
+
+    def _lower(self, state: Any) -> Any:
+        put = self.placement
         numbers = put.put_number(1), put.put_number(1)
         return self._jitted(state).lower(state, *numbers, self._arrays)
 
@@ -242,7 +304,7 @@ class _Compiling:
     """
 
     def __init__(self, lowered: Any) -> None:
-        self._lowered = lowered
+        self._lowered: Any = lowered
         self._program: Callable | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._compile)
@@ -253,6 +315,13 @@ class _Compiling:
             self._program = self._lowered.compile()
         except BaseException as error:  # for the caller, who awaits the result
             self._error = error
+        finally:
+            self._lowered = None  # and the data that it was traced with
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether there was an error."""
+        return self._error is not None
 
     def result(self) -> Callable:
         """Return the compiled program."""

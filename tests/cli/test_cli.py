@@ -416,7 +416,6 @@ def test_bad_files_end_in_one_line(small, capsys, name):
 
 BAD_ARGUMENTS = {
     "missing file": (["nothing.soi"], ["nothing.soi", "no such file"]),
-    "folder": (["."], [".: is a folder"]),
     "no name": ([""], ["the name of the file is empty"]),
     "alpha of one": (["--components", "1", "--alpha", "2"], ["--alpha has no effect"]),
     "alpha 0": (["--alpha", "0"], ["--alpha must be a positive number, got 0"]),

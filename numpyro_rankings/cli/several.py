@@ -1,0 +1,531 @@
+"""Several files that are fitted one after another: ``numpyro-rankings fit A B C``.
+
+The folder of ``--out`` has a folder of results for each file, ``fits.csv`` with a row for each, and
+``fits.json`` with the same rows and the options, by which ``--resume`` knows what is finished.
+"""
+
+import argparse
+import contextlib
+import csv
+import gc
+import hashlib
+import io
+import json
+import math
+import os
+import shlex
+import sys
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from numpyro_rankings import clock
+from numpyro_rankings.cli.arguments import (
+    PROGRAM,
+    UserError,
+    check_file,
+    check_output,
+    fill_in_length,
+    note,
+)
+from numpyro_rankings.cli.results import FILES
+from numpyro_rankings.cli.run import check_ess, output_folder, resumed, store_of
+from numpyro_rankings.interrupts import SignalInterrupt, ended_by
+from numpyro_rankings.words import number, plural, shorten
+
+SEVERAL_IN_WORDS = """\
+Several files, or a folder of them, are fitted one after another with the same options, of which
+--minutes is for each file. The folder of a file in DIR has the name of the file without its
+extension; where this is the name of two, with the extension, and then with the names of the folders
+that the file is in. One table is printed at the end and written to DIR/fits.csv. A file that cannot
+be read or fitted does not stop the others. --resume DIR with the same files skips those that are
+finished, goes on with those that were interrupted or ran out of time, and begins the others.
+"""
+
+_TABLE, _STATE = "fits.csv", "fits.json"
+_FORMAT = 1
+_WAITING, _INTERRUPTED, _FAILED = "waiting", "interrupted", "failed"
+_FINISHED = ("good", "length")
+_IN_WORDS = {
+    _WAITING: "not begun",
+    _INTERRUPTED: "interrupted",
+    "good": "the draws suffice",
+    "length": "full length",
+    "time": "out of time",
+}
+# Options with which a resumed run may differ from what it was, and those of the command alone.
+_LENGTHS = ("rhat", "ess", "minutes", "draws")
+_OF_COMMAND = ("command", "do", "kernel", "file", "out", "resume", "force", "no_progress")
+_OF_RUNS = ("seed", "chains", "thin", "warmup")  # need not be given again
+_NAMES_SHOWN = 5
+
+
+class Fitted(NamedTuple):
+    """What is known of a file when its results are written.
+
+    - **rankings**, **items**, **groups** - how many.
+    - **r_hat**, **ess** - the largest and the least of the quantities that are diagnosed.
+    - **ended** - as that of :class:`~numpyro_rankings.cli.run.Sampled`.
+    """
+
+    rankings: int
+    items: int
+    groups: int
+    r_hat: float
+    ess: float
+    ended: str
+
+
+@dataclass
+class _Fit:
+    """A file, and what became of it.
+
+    - **file** - as it was given, and **path**, absolute.
+    - **folder** - of its results, in the output folder.
+    - **digest** - of what it held when it was fitted.
+    - **reason** - why it failed.
+    """
+
+    file: str
+    path: str
+    folder: str
+    digest: str | None = None
+    rankings: int | None = None
+    items: int | None = None
+    groups: int | None = None
+    r_hat: float | None = None
+    ess: float | None = None
+    seconds: float = 0.0
+    ended: str = _WAITING
+    reason: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """How it ended."""
+        return f"failed: {self.reason}" if self.ended == _FAILED else _IN_WORDS[self.ended]
+
+
+def are_several(files: Sequence[str]) -> bool:
+    """Whether the files of a command are several, or in a folder."""
+    return len(files) > 1 or any(file and Path(file).is_dir() for file in files)
+
+
+def fit_each(
+    args: argparse.Namespace,
+    command: str,
+    read: Callable[[argparse.Namespace], Any],
+    fit_one: Callable[[argparse.Namespace, str, Callable[[Fitted], None]], int],
+) -> int:
+    """Fit several files.
+
+    :param args: options, of which those of the model are checked.
+    :param command: as it was given.
+    :param read: reads the file of its options, and refuses one that cannot be fitted.
+    :param fit_one: fits the file of its options, and returns the exit status.
+    :return: the exit status: 2 if a file failed, that of an interrupt, otherwise 0.
+    """
+    given = list(args.file)
+    files = _files_of(given)
+    out = output_folder(args)
+    for folder in given:
+        if Path(folder).is_dir() and out.exists() and Path(folder).samefile(out):
+            raise UserError(f"{folder} has the files, and cannot be the folder of the results too")
+    earlier = _earlier(args, out) if args.resume is not None else []
+    _check_options(args)
+    if args.resume is None and (out / _STATE).exists() and not args.force:
+        raise UserError(
+            f"{out} has the results of several files: go on with --resume {out}, or use --force to "
+            "replace them"
+        )
+    check_output(out, args.force or args.resume is not None)
+    fits, others = _fits_of(files, earlier)
+    todo = [fit for fit in fits if not _is_finished(fit, out)]
+    if len(todo) < len(fits):
+        note(f"finished already: {len(fits) - len(todo)} of {plural(len(fits), 'file')}")
+    for fit in todo:  # what is wrong with the last one is known before the first is fitted
+        _check_readable(fit, _options_of(fit, args, out), read)
+    table = _Table(out, [*others, *fits], _about(args))
+    table.save()
+    runner = _Runner(args, command, given, table, fit_one)
+    status = 0
+    try:
+        status = runner.fit_all([fit for fit in todo if fit.ended != _FAILED])
+    except KeyboardInterrupt as interrupt:
+        table.print()
+        what = str(interrupt) or "interrupted."
+        interrupt.args = (f"{what} To go on:\n  {resumed(command, out)}",)
+        raise
+    table.print()
+    if status or any(fit.ended not in _FINISHED for fit in fits):
+        print(f"\n{PROGRAM}: To go on:\n  {resumed(command, out)}", file=sys.stderr)
+    return status or (2 if any(fit.ended == _FAILED for fit in fits) else 0)
+
+
+# ---------------------------------------------------------------------------------------------
+# The files
+# ---------------------------------------------------------------------------------------------
+
+
+def _files_of(given: Iterable[str]) -> list[str]:
+    """Return the files, with those of folders in the order of their names.
+
+    :raises UserError: if a folder has none, or a file is given twice.
+    """
+    files: list[str] = []
+    for name in given:
+        files += _files_in(name) if name and Path(name).is_dir() else [name]
+    seen: set[str] = set()
+    for file in files:
+        path = os.path.realpath(file)
+        if path in seen:
+            raise UserError(f"{file} is given twice")
+        seen.add(path)
+    return files
+
+
+def _files_in(folder: str) -> list[str]:
+    """Return the files of a folder that can be read, and say which are left out."""
+    from numpyro_rankings.datasets.formats import SUFFIXES
+
+    try:
+        entries = sorted(Path(folder).iterdir())
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be read: {error.strerror or error}") from None
+    # those that begin with ~$ are of open spreadsheets
+    taken = [
+        x
+        for x in entries
+        if x.suffix.lower() in SUFFIXES and not x.name.startswith((".", "~$")) and x.is_file()
+    ]
+    left_out = [x.name for x in entries if x not in taken]
+    if not taken:
+        raise UserError(f"{folder}: has no files of rankings ({', '.join(SUFFIXES)})")
+    if left_out:
+        more = len(left_out) - _NAMES_SHOWN
+        names = ", ".join(left_out[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        note(f"{folder}: left out, because hidden or not a file of rankings: {names}")
+    return [str(x) for x in taken]
+
+
+def folder_names(paths: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
+    """Return a folder name for each file: its stem, or what tells it from the others.
+
+    Files that would have the same name, or one that is taken, get their name with its extension,
+    and then those of the folders above it before it, as many as are needed.
+
+    :param paths: absolute.
+    """
+    level = [0] * len(paths)
+    used = _occupied([*taken, _TABLE, _STATE])
+    while True:
+        names = [_name_at(path, k) for path, k in zip(paths, level, strict=True)]
+        count = Counter(x for name in names for x in _occupied([name]))
+        clash = [
+            not name.strip(".") or any(count[x] > 1 or x in used for x in _occupied([name]))
+            for name in names
+        ]
+        if not any(clash):
+            return names
+        level = [k + is_bad for k, is_bad in zip(level, clash, strict=True)]
+
+
+def _occupied(names: Iterable[str]) -> set[str]:
+    """Return the names and those of their stores, as file systems without case see them."""
+    return {x for name in names for x in (name.casefold(), f"{name}.run".casefold())}
+
+
+def _name_at(path: str, level: int) -> str:
+    parts = [part for part in Path(path).parts if part != Path(path).anchor]
+    if level == 0:
+        return Path(path).stem
+    if level <= len(parts):
+        return "-".join(parts[-level:])
+    return f"{'-'.join(parts)}-{level - len(parts) + 1}"
+
+
+def _digest(path: str) -> str | None:
+    try:
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _check_readable(
+    fit: _Fit, args: argparse.Namespace, read: Callable[[argparse.Namespace], Any]
+) -> None:
+    """Read a file, and let it fail if it cannot be; what there is to note is noted later."""
+    fit.ended, fit.reason = (_WAITING if fit.ended == _FAILED else fit.ended), ""
+    try:
+        check_file(fit.file)
+        with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            read(args)
+    except Exception as error:
+        _fail(fit, error)
+
+
+def _fail(fit: _Fit, error: Exception) -> None:
+    """Note that a file failed, and say so; what is no mistake of the user is told in full.
+
+    :raises SignalInterrupt: if the error is what a library has made of a signal.
+    """
+    if (signal := ended_by()) is not None:
+        raise SignalInterrupt(signal) from None
+    message = str(error)
+    if not isinstance(error, UserError):
+        traceback.print_exception(error)
+        message = " ".join(f"{type(error).__name__}: {error}".split())
+    fit.ended = _FAILED
+    fit.reason = message.partition("\n")[0].removeprefix(f"{fit.file}: ")
+    where = "" if message.startswith(fit.file) else f"{fit.file}: "
+    print(f"{PROGRAM}: error: {where}{message}", file=sys.stderr, flush=True)
+
+
+# ---------------------------------------------------------------------------------------------
+# The options
+# ---------------------------------------------------------------------------------------------
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Refuse options that no file can be fitted with."""
+    args.chains = 4 if args.chains is None else args.chains
+    args.seed = 0 if args.seed is None else args.seed
+    filled = argparse.Namespace(**vars(args))
+    fill_in_length(filled)
+    check_ess(filled)
+    if args.draws is not None or args.warmup is not None:
+        args.warmup, args.draws = filled.warmup, filled.draws
+
+
+def _about(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what must be the same when the fits are resumed."""
+    left_out = {*_LENGTHS, *_OF_COMMAND, *_OF_RUNS}
+    options = {name: value for name, value in vars(args).items() if name not in left_out}
+    runs = {name: getattr(args, name) for name in _OF_RUNS}
+    return json.loads(json.dumps({"options": options, "runs": runs}))
+
+
+def _earlier(args: argparse.Namespace, out: Path) -> list[_Fit]:
+    """Return the files of the command that is resumed, and fill in the options of its runs.
+
+    :raises UserError: if there is none, or other options are given.
+    """
+    state = out / _STATE
+    try:
+        found = json.loads(state.read_text(encoding="utf-8"))
+        if found["format"] != _FORMAT:
+            raise UserError(f"{state} is of another version of {PROGRAM}")
+        fits = [_Fit(**fit) for fit in found["files"]]
+        before, runs = found["options"], found["runs"]
+        is_damaged = not {*_OF_RUNS} <= {*runs} or any(
+            x.ended not in {*_IN_WORDS, _FAILED} for x in fits
+        )
+    except FileNotFoundError:
+        raise UserError(f"there are no fits to resume: no file {state}") from None
+    except OSError as error:
+        raise UserError(f"cannot read {state}: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{state} is damaged") from None
+    if is_damaged:
+        raise UserError(f"{state} is damaged")
+    now = _about(args)["options"]
+    for name in now:
+        if before.get(name) != now[name]:
+            option = "--" + name.replace("_", "-")
+            raise UserError(
+                f"{out} was begun with another {option}: those that were and those that will be "
+                "fitted must have the same model"
+            )
+    is_fixed = runs["warmup"] is not None
+    if is_fixed and args.draws is None and args.warmup is None:
+        raise UserError(f"{out} has runs of a fixed length: give their --draws again")
+    if not is_fixed and (args.draws is not None or args.warmup is not None):
+        raise UserError(f"{out} has runs that end by themselves: resume them without --draws")
+    for name in _OF_RUNS:
+        value, given = runs[name], getattr(args, name)
+        if given is not None and given != value:
+            was = f"without --{name}" if value is None else f"with --{name} {value}"
+            raise UserError(f"{out} was begun {was}, not --{name} {given}")
+        setattr(args, name, value)
+    return fits
+
+
+def _fits_of(files: Sequence[str], earlier: Sequence[_Fit]) -> tuple[list[_Fit], list[_Fit]]:
+    """Return the fits of the files, and the earlier ones of files that are not given now."""
+    by_path = {fit.path: fit for fit in earlier}
+    paths = [os.path.abspath(file) for file in files]
+    new = [path for path in paths if path not in by_path]
+    names = dict(zip(new, folder_names(new, (fit.folder for fit in earlier)), strict=True))
+    fits = []
+    for file, path in zip(files, paths, strict=True):
+        fit = by_path.pop(path, None) or _Fit(file, path, names[path])
+        fit.file = file
+        fits.append(fit)
+    return fits, list(by_path.values())
+
+
+def _is_finished(fit: _Fit, out: Path) -> bool:
+    """Whether a file was fitted, its results are there, and it has not changed.
+
+    :raises UserError: if it has.
+    """
+    if fit.ended not in _FINISHED or not all((out / fit.folder / x).exists() for x in FILES):
+        return False
+    now = _digest(fit.path)
+    if now is not None and now != fit.digest:
+        raise UserError(
+            f"{fit.file} has changed since it was fitted: remove {out / fit.folder} to fit it again"
+        )
+    return True
+
+
+def _options_of(fit: _Fit, args: argparse.Namespace, out: Path) -> argparse.Namespace:
+    """Return the options with which one file is fitted or gone on with."""
+    one = argparse.Namespace(**vars(args))
+    folder = out / fit.folder
+    one.file, one.out, one.resume = fit.file, folder, None
+    one.force = args.force or args.resume is not None
+    if args.resume is not None and store_of(folder).is_dir():
+        one.out, one.resume = None, folder
+    return one
+
+
+def command_of_one(command: str, given: Sequence[str], file: str, out: Path) -> str:
+    """Return the command that fits one file as it is fitted among the others."""
+    words, size = shlex.split(command), len(given)
+    starts = (k for k in range(len(words)) if words[k : k + size] == list(given))
+    start = next(starts, len(words))
+    one = [*words[:start], file, *words[start + size :]]
+    return resumed(shlex.join(one), out, option="--out")
+
+
+# ---------------------------------------------------------------------------------------------
+# The fits
+# ---------------------------------------------------------------------------------------------
+
+
+class _Runner:
+    """Fits files one after another, which share a kernel and, if shapes agree, its programs."""
+
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        command: str,
+        given: Sequence[str],
+        table: "_Table",
+        fit_one: Callable[[argparse.Namespace, str, Callable[[Fitted], None]], int],
+    ) -> None:
+        self._args, self._command, self._given = args, command, given
+        self._table, self._fit_one = table, fit_one
+        self._kernel: Any = None
+
+    def fit_all(self, fits: Sequence[_Fit]) -> int:
+        """Fit the files, and return the exit status of an interrupt, or 0."""
+        from numpyro_rankings.run.loop import sharing_programs
+
+        with sharing_programs() as programs:
+            for k, fit in enumerate(fits, 1):
+                print(f"\n{fit.file} ({k} of {len(fits)})", flush=True)
+                num_compiled = programs.num_compiled
+                status = self._fit(fit)
+                if status >= 128:
+                    return status
+                _release(k > 1 and programs.num_compiled > num_compiled)
+        return 0
+
+    def _fit(self, fit: _Fit) -> int:
+        out, before, start = self._table.out, fit.seconds, clock.now()
+        one = _options_of(fit, self._args, out)
+        one.kernel = self._kernel
+        command = command_of_one(self._command, self._given, fit.file, out / fit.folder)
+        # until something else is known, which is never if this process is killed
+        fit.ended, fit.digest = _INTERRUPTED, _digest(fit.path)
+        self._table.save()
+
+        def tell(fitted: Fitted) -> None:
+            for name, value in fitted._asdict().items():
+                is_known = not isinstance(value, float) or math.isfinite(value)
+                setattr(fit, name, value if is_known else None)
+            fit.seconds = before + clock.now() - start
+            self._table.save()
+
+        try:
+            return self._fit_one(one, command, tell)
+        except Exception as error:
+            _fail(fit, error)
+        finally:
+            self._kernel = one.kernel
+            fit.seconds = before + clock.now() - start
+            self._table.save()
+        return 2
+
+
+def _release(has_old_programs: bool) -> None:
+    """Give back the memory of a fit: its draws and, if shapes have changed, programs."""
+    import jax
+
+    if has_old_programs:
+        jax.clear_caches()
+    gc.collect()  # runs and figures have cycles
+
+
+class _Table:
+    """The table of all files.
+
+    :param out: the folder that it is kept in.
+    :param about: the options, as :func:`_about` returns them.
+    """
+
+    def __init__(self, out: Path, fits: Sequence[_Fit], about: dict[str, Any]) -> None:
+        self.out, self._fits, self._about = out, fits, about
+
+    def save(self) -> None:
+        """Write ``fits.csv`` and ``fits.json``, each at once."""
+        state = {"format": _FORMAT, **self._about, "files": [asdict(fit) for fit in self._fits]}
+        text = io.StringIO(newline="")
+        table = csv.writer(text)
+        table.writerow(
+            ["file", "folder", "rankings", "items", "groups", "r_hat", "ess", "ended", "seconds"]
+        )
+        for fit in self._fits:
+            sizes = ("" if x is None else x for x in (fit.rankings, fit.items, fit.groups))
+            r_hat = "" if fit.r_hat is None else f"{fit.r_hat:.4f}"
+            ess = "" if fit.ess is None else f"{fit.ess:.1f}"
+            judged = r_hat, ess, fit.in_words, f"{fit.seconds:.1f}"
+            table.writerow([fit.file, fit.folder, *sizes, *judged])
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+            _replace(self.out / _TABLE, text.getvalue())
+            _replace(self.out / _STATE, json.dumps(state, indent=1, ensure_ascii=False) + "\n")
+        except OSError as error:
+            raise UserError(f"cannot write to {self.out}: {error.strerror or error}") from None
+
+    def print(self) -> None:
+        """Print the table."""
+        width = min(40, max(len("file"), *(len(fit.file) for fit in self._fits)))
+        print(
+            f"\n{'file':<{width}}  rankings  items  groups   R-hat     ESS  seconds  how it ended"
+        )
+        for fit in self._fits:
+            rankings, items, groups = (
+                "–" if x is None else f"{x:,}" for x in (fit.rankings, fit.items, fit.groups)
+            )
+            r_hat = number(math.nan if fit.r_hat is None else fit.r_hat, ".3f")
+            ess = number(math.nan if fit.ess is None else fit.ess, ",.0f")
+            print(
+                f"{shorten(fit.file, width):<{width}}  {rankings:>8}  {items:>5}  {groups:>6}  "
+                f"{r_hat:>6}  {ess:>6}  {fit.seconds:>7,.0f}  {fit.in_words}"
+            )
+        print(f"\nResults: {self.out / _TABLE}, and a folder for each file beside it")
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file at once, so that a process that is killed leaves the old one."""
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(text, encoding="utf-8", newline="")
+    os.replace(new, path)

@@ -1,0 +1,389 @@
+"""Several files that are fitted one after another, and gone on with."""
+
+import csv
+import gc
+import json
+import os
+import re
+import shlex
+import signal
+import weakref
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+from helpers.command_line import SOI, without_page
+from helpers.shared_programs import shared_programs
+
+import numpyro_rankings.run
+from numpyro_rankings.cli import fit, main, run, several
+from numpyro_rankings.cli.progress import Progress
+from numpyro_rankings.cli.several import command_of_one, folder_names
+from numpyro_rankings.run import Run
+from numpyro_rankings.run.loop import SweepLoop
+
+pytestmark = pytest.mark.usefixtures("usual_signals")
+
+MODEL = ["--model", "plackett-luce"]
+FIXED = ["--warmup", "8", "--draws", "60", "--chains", "2"]
+# of the shapes of SOI, for which programs are compiled
+OTHER = SOI.replace("14: 1,2,3,4", "13: 4,3,1,2").replace("12: 4,3,2", "13: 4,1,2")
+
+
+@pytest.fixture
+def each_its_program():
+    """For tests of what is compiled."""
+
+
+@pytest.fixture(autouse=True)
+def _shared(request):
+    if "each_its_program" in request.fixturenames:
+        yield
+        return
+    with shared_programs():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(fit, "use_compilation_cache", lambda: None)
+    without_page(monkeypatch)
+    (tmp_path / "a.soi").write_text(SOI)
+    (tmp_path / "b.soi").write_text(OTHER)
+    (tmp_path / "c.soi").write_text(SOI)
+    return tmp_path
+
+
+def run_fit(*arguments):
+    return main(["fit", *map(str, arguments)])
+
+
+def draws_of(folder):
+    with xr.open_dataset(f"{folder}/posterior.nc", group="posterior", engine="h5netcdf") as data:
+        return np.asarray(data["weights"])
+
+
+def table(out="out"):
+    with open(f"{out}/fits.csv", newline="", encoding="utf-8") as stream:
+        return {row["file"]: row for row in csv.DictReader(stream)}
+
+
+def endings(out="out"):
+    return {file: row["ended"] for file, row in table(out).items()}
+
+
+def last_command(message):
+    return shlex.split(message.strip().splitlines()[-1])[2:]
+
+
+def interrupting_after(chunks, monkeypatch, number=signal.SIGINT):
+    """Send a signal in the given chunk, counted over all files."""
+    count, original = 0, Progress.show
+
+    def show(self, run):
+        nonlocal count
+        count += 1
+        original(self, run)
+        if count == chunks:
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(Progress, "show", show)
+
+
+@pytest.mark.parametrize(
+    ("paths", "taken", "names"),
+    [
+        (["/x/a.soi", "/x/b.csv"], [], ["a", "b"]),
+        (["/x/a.soi", "/x/a.csv", "/x/b.csv"], [], ["a.soi", "a.csv", "b"]),
+        (["/x/a.soi", "/y/A.soi"], [], ["x-a.soi", "y-A.soi"]),
+        (["/p/x/a.soi", "/q/x/a.soi"], [], ["p-x-a.soi", "q-x-a.soi"]),
+        (["/x-y/a.csv", "/x/y-a.csv", "/z/a.csv"], [], ["x-y-a.csv", "y-a", "z-a.csv"]),
+        (["/a.csv"], ["a"], ["a.csv"]),
+        (["/a.csv"], ["a", "a.csv"], ["a.csv-2"]),
+        (["/a.csv", "/a.run.csv"], [], ["a.csv", "a.run.csv"]),  # a.run is the store of a
+        (["/fits.csv.csv", "/..csv"], [], ["fits.csv.csv", "..csv"]),
+    ],
+)
+def test_names_of_folders(paths, taken, names):
+    assert folder_names(paths, taken) == names
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "expected"),
+    [
+        ("n fit a b --seed 1 --out o --force", "a b", "n fit b --seed 1 --out o/b"),
+        ("n fit --judge a a b --resume o", "a b", "n fit --judge a b --out o/b"),
+        ("n fit 'my data' --out=o", "'my data'", "n fit b --out o/b"),
+    ],
+)
+def test_the_command_of_one(command, given, expected):
+    assert command_of_one(command, shlex.split(given), "b", Path("o/b")) == expected
+
+
+def test_files_are_fitted_as_each_alone(folder, capsys):
+    """Those that cannot be read are told, and the others are fitted."""
+    (folder / "more").mkdir()
+    (folder / "more" / "a.soi").write_text(OTHER)
+    (folder / "bad.soi").write_text(SOI.replace("4: 2,1,3", "4: 2,2"))
+    files = ["a.soi", "none.soi", "more/a.soi", "bad.soi"]
+    assert run_fit(*files, *MODEL, *FIXED, "--seed", 3, "--out", "out") == 2
+    printed = capsys.readouterr()
+    folders = ["fits.csv", "fits.json", "more-a.soi", f"{folder.name}-a.soi"]
+    assert sorted(os.listdir("out")) == sorted(folders)
+    rows = table()
+    assert list(rows) == files
+    reasons = {"none.soi": "failed: no such file", "bad.soi": "failed: bad.soi:15: "}
+    for file, row in rows.items():
+        if file in reasons:
+            assert row["ended"].startswith(reasons[file])
+            assert (row["rankings"], row["r_hat"]) == ("", "")
+            errors = [x for x in printed.err.splitlines() if f"error: {file}" in x]
+            assert len(errors) == 1
+            continue
+        sizes = row["rankings"], row["items"], row["groups"], row["ended"], row["seconds"]
+        assert sizes == ("40", "4", "1", "full length", "0.0")
+        assert 0.9 < float(row["r_hat"]) < 2 and float(row["ess"]) > 4
+        assert run_fit(file, *MODEL, *FIXED, "--seed", 3, "--out", f"{file}-alone") == 0
+        np.testing.assert_array_equal(draws_of(f"out/{row['folder']}"), draws_of(f"{file}-alone"))
+        page = Path("out", row["folder"], "report.html").read_text(encoding="utf-8")
+        command = f"fit {file} --model plackett-luce --warmup 8 --draws 60 --chains 2 --seed 3"
+        assert f"{command} --out out/{row['folder']}" in page
+    # what is wrong is told before the first is fitted, and all are in the table at the end
+    assert printed.err.index("bad.soi:15") < printed.err.index("compiling and starting")
+    end = printed.out[printed.out.index("how it ended") :]
+    for file in files:
+        assert re.search(rf"^{file} .*{re.escape(rows[file]['ended'])}$", end, re.MULTILINE)
+    assert last_command(printed.err)[-2:] == ["--resume", "out"]
+
+
+SIGNALS = {"Ctrl-C": (signal.SIGINT, 130), "SIGTERM": (signal.SIGTERM, 143)}
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+def test_an_interrupt_stops_all_and_resume_goes_on(capsys, monkeypatch, name):
+    files, (number, status) = ["a.soi", "b.soi", "c.soi"], SIGNALS[name]
+    assert run_fit(*files, *MODEL, *FIXED, "--out", "alone") == 0
+    chunks = 0
+
+    def count(*_):
+        nonlocal chunks
+        chunks += 1
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "show", count)
+        assert run_fit("a.soi", *MODEL, *FIXED, "--out", "one") == 0
+    capsys.readouterr()
+    with monkeypatch.context() as patch:
+        interrupting_after(chunks + 4, patch, number)
+        assert run_fit(*files, *MODEL, *FIXED, "--out", "out") == status
+    printed = capsys.readouterr()
+    expected = {"a.soi": "full length", "b.soi": "interrupted", "c.soi": "not begun"}
+    assert endings() == expected
+    assert "how it ended" in printed.out
+    assert printed.err.count("To go on") == 1
+    part = draws_of("out/b")
+    assert 4 <= part.shape[1] < 60 and not os.path.exists("out/c")
+    first = os.stat("out/a/posterior.nc").st_mtime_ns
+
+    assert run_fit(*last_command(printed.err)) == 0
+    printed = capsys.readouterr()
+    assert "note: finished already: 1 of 3 files" in printed.err and "To go on" not in printed.err
+    assert set(endings().values()) == {"full length"}
+    assert os.stat("out/a/posterior.nc").st_mtime_ns == first
+    for one in "abc":
+        np.testing.assert_array_equal(draws_of(f"out/{one}"), draws_of(f"alone/{one}"))
+    np.testing.assert_array_equal(draws_of("out/b")[:, : part.shape[1]], part)
+    assert sorted(os.listdir("out")) == ["a", "b", "c", "fits.csv", "fits.json"]
+    assert run_fit(*files, *MODEL, *FIXED, "--resume", "out") == 0  # nothing is left to do
+
+
+def test_an_interrupt_in_the_warm_up(capsys, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupting_after(1, patch)
+        assert run_fit("a.soi", "b.soi", *MODEL, *FIXED, "--out", "out") == 130
+    message = capsys.readouterr().err
+    words = "interrupted, no results were written; out/a.run keeps 1 sweep of each chain. To go on:"
+    assert words in message
+    assert endings() == {"a.soi": "interrupted", "b.soi": "not begun"}
+    assert run_fit(*last_command(message)) == 0
+    assert set(endings().values()) == {"full length"}
+
+
+def test_a_process_that_was_killed_is_gone_on_with(monkeypatch, capsys):
+    """The table says what is known while the files are fitted, as of one that is killed."""
+    seen, choose = [], fit._choose_thinning
+
+    def look(*arguments):
+        seen.append(endings())
+        return choose(*arguments)
+
+    monkeypatch.setattr(fit, "_choose_thinning", look)
+    assert run_fit("a.soi", "b.soi", *MODEL, *FIXED, "--out", "out") == 0
+    assert seen == [
+        {"a.soi": "interrupted", "b.soi": "not begun"},
+        {"a.soi": "full length", "b.soi": "interrupted"},
+    ]
+
+
+def test_a_run_out_of_time_is_gone_on_with(capsys, monkeypatch):
+    goals = ["--rhat", "1.0000001", "--chains", "2"]
+    monkeypatch.setattr(numpyro_rankings.run.Run, "until", lambda run, *_, **__: run.extend(30))
+    assert run_fit("a.soi", "b.soi", *MODEL, *goals, "--minutes", 2, "--out", "out") == 0
+    message = capsys.readouterr().err
+    assert message.count("stopped after 2 minutes; the draws do not suffice yet") == 2
+    assert message.count("To go on") == 1
+    assert set(endings().values()) == {"out of time"}
+    assert run_fit(*last_command(message), "--minutes", 3) == 0
+    assert draws_of("out/a").shape[1] == draws_of("out/b").shape[1] == 30  # the second half of 60
+
+
+def test_a_fit_that_fails_stops_no_other(capsys, monkeypatch):
+    original, count = fit._summarise, 0
+
+    def fail(*arguments):
+        nonlocal count
+        count += 1
+        if count == 1:
+            raise ValueError("of\nno user")
+        if count == 2:
+            raise MemoryError
+        return original(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fit, "_summarise", fail)
+        assert run_fit("a.soi", "b.soi", "c.soi", *MODEL, *FIXED, "--out", "out") == 2
+    message = capsys.readouterr().err
+    ended = endings()
+    assert ended["a.soi"] == "failed: ValueError: of no user" and ended["c.soi"] == "full length"
+    assert ended["b.soi"].startswith("failed: out of memory")
+    assert "error: a.soi: ValueError: of no user\n" in message and "Traceback" in message
+    assert "error: b.soi: out of memory" in message and "out/b.run keeps 68 sweeps" in message
+    assert run_fit(*last_command(message)) == 0
+    assert set(endings().values()) == {"full length"}
+
+
+def test_a_folder_of_files(folder, capsys):
+    data = folder / "data"
+    (data / "sub").mkdir(parents=True)
+    for name in (".hidden.soi", "~$x.xlsx", "notes.md", "ties.toi"):
+        (data / name).write_text("")
+    (data / "one.SOI").write_text(SOI)
+    assert run_fit("data", *MODEL, *FIXED, "--out", "out") == 0
+    message = capsys.readouterr().err
+    left_out = ".hidden.soi, notes.md, sub, ties.toi, ~$x.xlsx"
+    assert f"data: left out, because hidden or not a file of rankings: {left_out}\n" in message
+    assert endings() == {"data/one.SOI": "full length"}
+    # a new file is fitted, and the one that is finished keeps its folder
+    (data / "one.soi").write_text(OTHER)
+    assert run_fit("data", *MODEL, *FIXED, "--resume", "out") == 0
+    assert {file: row["folder"] for file, row in table().items()} == {
+        "data/one.SOI": "one",
+        "data/one.soi": "one.soi",
+    } or len(table()) == 1  # file systems without case
+
+
+AT_ONCE = {
+    "empty folder": (["empty"], "empty: has no files of rankings (.soc, .soi, .csv"),
+    "twice": (["a.soi", "b.soi", "./a.soi"], "./a.soi is given twice"),
+    "out": (["a.soi", "b.soi", "--out", "empty"], "the folder empty exists: use --force"),
+    "out of files": ([".", "--out", ".", "--force"], ". has the files, and cannot be the folder"),
+    "no folder": (["a.soi", "b.soi", "--out", "a.soi"], "a.soi exists and is not a folder"),
+    "lengths": (["a.soi", "b.soi", "--draws", "9", "--minutes", "1"], "--minutes goes without"),
+    "model": (["a.soi", "b.soi", "--sigma", "0.5"], "--sigma goes with --model gamma-process"),
+    "ess": (["a.soi", "b.soi", "--ess", "1e6"], "--ess must be at most 15,604 with 4 chains"),
+    "resume": (["a.soi", "b.soi", "--resume", "x"], "there are no fits to resume: no file x/fits"),
+    "two": (["a.soi", "b.soi", "--resume", "x", "--out", "y"], "--out goes without --resume"),
+}
+
+
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_refused_at_once(folder, capsys, name):
+    (folder / "empty").mkdir()
+    before = sorted(os.listdir())
+    arguments, words = AT_ONCE[name]
+    assert run_fit(*arguments, *MODEL) == 2
+    message = capsys.readouterr().err
+    assert words in message and message.count("\n") == 1 + message.count("note: ")
+    assert sorted(os.listdir()) == before
+
+
+def test_what_is_resumed_has_the_same_model(folder, capsys):
+    files = ["a.soi", "b.soi"]
+    assert run_fit(*files, *MODEL, *FIXED, "--seed", 3, "--out", "out") == 0
+    capsys.readouterr()
+    before = Path("out/fits.json").read_text()
+    for options, words in (
+        ([*FIXED], "out was begun with another --model"),
+        ([*MODEL, "--shape", "2", *FIXED], "out was begun with another --shape"),
+        ([*MODEL, *FIXED, "--seed", "4"], "out was begun with --seed 3, not --seed 4"),
+        ([*MODEL, *FIXED, "--thin", "2"], "out was begun without --thin, not --thin 2"),
+        ([*MODEL, "--draws", "60", "--warmup", "9"], "begun with --warmup 8, not --warmup 9"),
+        ([*MODEL], "out has runs of a fixed length: give their --draws again"),
+    ):
+        assert run_fit(*files, *options, "--resume", "out") == 2
+        message = capsys.readouterr().err
+        assert words in message and message.count("\n") == 1
+    assert run_fit(*files, *MODEL, "--out", "out") == 2
+    assert "out has the results of several files: go on with --resume" in capsys.readouterr().err
+    (folder / "b.soi").write_text(SOI)
+    assert run_fit(*files, *MODEL, *FIXED, "--resume", "out") == 2
+    assert "b.soi has changed since it was fitted: remove out/b" in capsys.readouterr().err
+    (folder / "b.soi").unlink()  # of what is finished, no file is needed
+    assert run_fit(*files, *MODEL, "--draws", "60", "--resume", "out") == 0
+    assert Path("out/fits.json").read_text() == before
+    Path("out/fits.json").write_text(json.dumps({"format": 1}))
+    capsys.readouterr()
+    assert run_fit(*files, *MODEL, *FIXED, "--resume", "out") == 2
+    assert "out/fits.json is damaged" in capsys.readouterr().err
+    assert run_fit("a.soi", "c.soi", *MODEL, *FIXED, "--out", "out", "--force") == 0
+    assert set(endings()) == {"a.soi", "c.soi"}
+
+
+def test_programs_are_shared_and_memory_is_given_back(folder, monkeypatch, each_its_program):
+    """The third file has other shapes; the kernel has one program of the sweep at a time."""
+    (folder / "d.soi").write_text(SOI.replace("14: 1,2", "15: 1,2").replace("RS: 40", "RS: 41"))
+    runs, alive, lowered, cleared = [], [], [], []
+    choose, set_up, lower, clear = (
+        fit._choose_thinning,
+        Run.__init__,
+        SweepLoop._lower,
+        jax.clear_caches,
+    )
+
+    def look(*arguments):
+        alive.append(sum(run() is not None for run in runs))
+        return choose(*arguments)
+
+    def remember(self, *arguments, **options):
+        runs.append(weakref.ref(self))
+        set_up(self, *arguments, **options)
+
+    def count(self, state):
+        lowered.append(self.kernel)
+        return lower(self, state)
+
+    def forget():
+        cleared.append(len(lowered))
+        clear()
+
+    gc.collect()
+    monkeypatch.setattr(fit, "_choose_thinning", look)
+    monkeypatch.setattr(Run, "__init__", remember)
+    monkeypatch.setattr(SweepLoop, "_lower", count)
+    monkeypatch.setattr(jax, "clear_caches", forget)
+    files = ["a.soi", "b.soi", "d.soi"]
+    assert run_fit(*files, *MODEL, *FIXED, "--out", "out") == 0
+    assert alive == [0, 0, 0]
+    assert len(runs) == 3 and len(lowered) == 2 and lowered[0] is lowered[1]
+    assert cleared == [2]
+    assert run_fit("b.soi", *MODEL, *FIXED, "--out", "alone") == 0
+    np.testing.assert_array_equal(draws_of("out/b"), draws_of("alone"))
+
+
+def test_the_help_says_it(capsys):
+    assert run_fit("--help") == 0
+    assert several.SEVERAL_IN_WORDS in capsys.readouterr().out
+    assert run.resumed("n fit a --out b", Path("c")) == "n fit a --resume c"
