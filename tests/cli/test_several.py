@@ -152,7 +152,7 @@ def test_files_are_fitted_as_each_alone(folder, capsys):
         command = f"fit {file} --model plackett-luce --warmup 8 --draws 60 --chains 2 --seed 3"
         assert f"{command} --out out/{row['folder']}" in page
     # what is wrong is told before the first is fitted, and all are in the table at the end
-    assert printed.err.index("bad.soi:15") < printed.err.index("compiling and starting")
+    assert printed.err.index("bad.soi:15") < printed.err.index("starting the chains")
     end = printed.out[printed.out.index("how it ended") :]
     for file in files:
         assert re.search(rf"^{file} .*{re.escape(rows[file]['ended'])}$", end, re.MULTILINE)
