@@ -15,14 +15,15 @@ import time
 from pathlib import Path
 from statistics import median
 
+_SWEEPS = re.compile(r": ([\d,]+) sweeps?\b")
 _ENDED = re.compile(r"stopped after ([\d,]+) sweeps.*?(?:R-hat ([\d.]+), )?ESS ([\d,]+)")
 
 
 def fit(python, seed, arguments):
     """Run the command once, and return what is measured.
 
-    Seconds are from the start of the command: to the first sweeps, the first page, the last sweep
-    and the end.
+    Seconds are from the start of the command: to the first line that tells of sweeps, which is up
+    to ten seconds late, to the first page, the last sweep and the end.
     """
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder, "results", "report.html")
@@ -40,8 +41,8 @@ def fit(python, seed, arguments):
             seconds = time.perf_counter() - start
             if page.exists():
                 found.setdefault("first page", seconds)
-            if "sweep" in line:
-                found.setdefault("first sweep", seconds)
+            if (told := _SWEEPS.search(line)) and "first sweeps" not in found:
+                found["first sweeps"], before = seconds, int(told[1].replace(",", ""))
             if ended := _ENDED.search(line):
                 found["last sweep"] = seconds
                 found["sweeps"], found["ESS"] = (int(x.replace(",", "")) for x in ended.group(1, 3))
@@ -53,8 +54,8 @@ def fit(python, seed, arguments):
     found.setdefault("first page", seconds)
     found["memory, GB"] = usage.ru_maxrss / 2**20
     if "last sweep" in found:
-        sampling = found["last sweep"] - found["first sweep"]
-        found["ms a sweep"] = 1e3 * sampling / found["sweeps"]
+        sampling = found["last sweep"] - found["first sweeps"]
+        found["ms a sweep"] = 1e3 * sampling / (found["sweeps"] - before)
         found["ESS a second"] = found["ESS"] / sampling
         found["after the last sweep"] = seconds - found["last sweep"]
     return found

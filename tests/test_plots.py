@@ -267,7 +267,12 @@ def test_a_page_has_the_figure_that_savefig_would_save(data):
 
     found = embedded_figure(count(plot_coclustering(data, LABELS[0])))
     assert (len(layouts), len(drawings)) == (3, 1)
-    figure, stream = plot_coclustering(data, LABELS[0]).figure, io.StringIO()
+    ax = plot_coclustering(data, LABELS[0])
+    figure, stream = ax.figure, io.StringIO()
+    before = figure.canvas, figure.get_layout_engine(), figure.dpi
+    embedded_figure(ax)
+    assert (figure.canvas, figure.get_layout_engine(), figure.dpi) == before
+    figure = plot_coclustering(data, LABELS[0]).figure
     with matplotlib.rc_context({"svg.hashsalt": "numpyro_rankings", "svg.fonttype": "none"}):
         figure.draw_without_rendering()
         figure.draw_without_rendering()

@@ -116,7 +116,7 @@ are written to --out DIR (of several files, to a folder of each in it):
                    They are those of the second half (with --draws: all after the warm-up), at most
                    4,000 of each chain, and fewer than that beyond 256 MB
 
-While the chains run, as soon as R-hat is below 1.1 or after a minute, the groups so far are
+While the chains run, as soon as R-hat is below 1.1 or after about a minute, the groups so far are
 printed, and report.html shows them; in a browser it renews itself until it is final.
 
 {SEVERAL_IN_WORDS}"""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
 
+FITS = "fits.json"  # in the folder of the results of several files
 _BURN_IN = 0.5  # share of the draws of a run that ends by itself
 _MARGIN = 1.05  # of the ESS, because not all draws are summarised
 _LEAST_DRAWS, _LEAST_SHOWN, _MOST_SHOWN = 4, 200, 4000  # of each chain
@@ -217,7 +218,11 @@ def begin(args: argparse.Namespace) -> None:
     args.out = output_folder(args)
     store = store_of(args.out)
     if args.resume is not None and not store.is_dir():
+        if (args.out / FITS).exists():
+            raise UserError(f"{args.out} has the fits of several files: give all of them again")
         raise UserError(f"there is no run to resume: no folder {store}")
+    if (args.out / FITS).exists():
+        raise UserError(f"{args.out} has the fits of several files: choose another --out")
     has_sweeps, least_draws = _has_sweeps(store), 0
     if args.resume is not None and has_sweeps:
         least_draws = _fill_in_stored(args, store)
@@ -287,6 +292,10 @@ def _fill_in_stored(args: argparse.Namespace, path: Path) -> int:
     return num_draws * found.thinning
 
 
+class TooFewDrawsError(UserError):
+    """The time was over before there were enough draws for results."""
+
+
 class Kept:
     """The run of a command: a context whose store goes only when the results are written.
 
@@ -323,7 +332,8 @@ class Kept:
         if is_hopeless:
             raise UserError(f"{error} ({kept}; --force starts again)") from None
         if isinstance(error, UserError):
-            raise UserError(f"{error}\n{PROGRAM}: {kept}.{self._how_to_go_on()}") from None
+            message = f"{error}\n{PROGRAM}: {kept}.{self._how_to_go_on()}"
+            raise type(error)(message) from None
         if isinstance(error, KeyboardInterrupt):
             error.args = (f"interrupted, no results were written; {kept}.{self._how_to_go_on()}",)
 
@@ -488,7 +498,7 @@ def _advance(
         return "interrupted"
     if run.num_draws - run.first_draw < _LEAST_DRAWS:
         kept.minutes = max(2 * args.minutes, 1.0)
-        raise UserError(f"too few draws in {args.minutes:g} minutes: raise --minutes")
+        raise TooFewDrawsError(f"too few draws in {args.minutes:g} minutes: raise --minutes")
     return "good" if is_good else "time"
 
 

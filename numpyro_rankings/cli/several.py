@@ -33,7 +33,14 @@ from numpyro_rankings.cli.arguments import (
     note,
 )
 from numpyro_rankings.cli.results import FILES
-from numpyro_rankings.cli.run import check_ess, output_folder, resumed, store_of
+from numpyro_rankings.cli.run import (
+    FITS,
+    TooFewDrawsError,
+    check_ess,
+    output_folder,
+    resumed,
+    store_of,
+)
 from numpyro_rankings.interrupts import SignalInterrupt, ended_by
 from numpyro_rankings.words import number, plural, shorten
 
@@ -46,7 +53,7 @@ be read or fitted does not stop the others. --resume DIR with the same files ski
 finished, goes on with those that were interrupted or ran out of time, and begins the others.
 """
 
-_TABLE, _STATE = "fits.csv", "fits.json"
+_TABLE = "fits.csv"
 _FORMAT = 1
 _WAITING, _INTERRUPTED, _FAILED = "waiting", "interrupted", "failed"
 _FINISHED = ("good", "length")
@@ -126,7 +133,7 @@ def fit_each(
     :param command: as it was given.
     :param read: reads the file of its options, and refuses one that cannot be fitted.
     :param fit_one: fits the file of its options, and returns the exit status.
-    :return: the exit status: 2 if a file failed, that of an interrupt, otherwise 0.
+    :return: the exit status: 2 if a file has no results, that of an interrupt, otherwise 0.
     """
     given = list(args.file)
     files = _files_of(given)
@@ -136,7 +143,7 @@ def fit_each(
             raise UserError(f"{folder} has the files, and cannot be the folder of the results too")
     earlier = _earlier(args, out) if args.resume is not None else []
     _check_options(args)
-    if args.resume is None and (out / _STATE).exists() and not args.force:
+    if args.resume is None and (out / FITS).exists() and not args.force:
         raise UserError(
             f"{out} has the results of several files: go on with --resume {out}, or use --force to "
             "replace them"
@@ -161,8 +168,10 @@ def fit_each(
         raise
     table.print()
     if status or any(fit.ended not in _FINISHED for fit in fits):
-        print(f"\n{PROGRAM}: To go on:\n  {resumed(command, out)}", file=sys.stderr)
-    return status or (2 if any(fit.ended == _FAILED for fit in fits) else 0)
+        again = resumed(command, out, runner.minutes)
+        print(f"\n{PROGRAM}: To go on:\n  {again}", file=sys.stderr)
+    has_all = all(fit.ended != _FAILED and fit.groups is not None for fit in fits)
+    return status or (0 if has_all else 2)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -220,7 +229,7 @@ def folder_names(paths: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
     :param paths: absolute.
     """
     level = [0] * len(paths)
-    used = _occupied([*taken, _TABLE, _STATE])
+    used = _occupied([*taken, _TABLE, FITS])
     while True:
         names = [_name_at(path, k) for path, k in zip(paths, level, strict=True)]
         count = Counter(x for name in names for x in _occupied([name]))
@@ -315,7 +324,7 @@ def _earlier(args: argparse.Namespace, out: Path) -> list[_Fit]:
 
     :raises UserError: if there is none, or other options are given.
     """
-    state = out / _STATE
+    state = out / FITS
     try:
         found = json.loads(state.read_text(encoding="utf-8"))
         if found["format"] != _FORMAT:
@@ -423,6 +432,7 @@ class _Runner:
         self._args, self._command, self._given = args, command, given
         self._table, self._fit_one = table, fit_one
         self._kernel: Any = None
+        self.minutes: float | None = None  # to go on with, if those of the command were too few
 
     def fit_all(self, fits: Sequence[_Fit]) -> int:
         """Fit the files, and return the exit status of an interrupt, or 0."""
@@ -458,6 +468,8 @@ class _Runner:
             return self._fit_one(one, command, tell)
         except Exception as error:
             _fail(fit, error)
+            if isinstance(error, TooFewDrawsError):
+                fit.ended, self.minutes = "time", max(2 * one.minutes, 1.0)
         finally:
             self._kernel = one.kernel
             fit.seconds = before + clock.now() - start
@@ -501,7 +513,7 @@ class _Table:
         try:
             self.out.mkdir(parents=True, exist_ok=True)
             _replace(self.out / _TABLE, text.getvalue())
-            _replace(self.out / _STATE, json.dumps(state, indent=1, ensure_ascii=False) + "\n")
+            _replace(self.out / FITS, json.dumps(state, indent=1, ensure_ascii=False) + "\n")
         except OSError as error:
             raise UserError(f"cannot write to {self.out}: {error.strerror or error}") from None
 

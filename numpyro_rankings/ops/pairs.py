@@ -72,9 +72,14 @@ def sum_pairs(pairs: Pair) -> Pair:
 
 
 def sum_as_pair(terms: Sequence[Array]) -> Pair:
-    """Sum of all entries of all arrays, as a pair."""
-    flat = jnp.concatenate([x.ravel() for x in terms])
-    return sum_pairs((flat, jnp.zeros_like(flat)))
+    """Sum of all entries of all arrays, as a pair.
+
+    :param terms: of one shape, before which some may have further axes.
+    """
+    shape = min((x.shape for x in terms), key=len)
+    # flat arrays would have to be collected from all devices, where rows are split over several
+    every = jnp.concatenate([x.reshape(-1, *shape) for x in terms])
+    return sum_pairs((every, jnp.zeros_like(every)))
 
 
 def exact_products(counts: Array, x: Array, largest: int = 2**31 - 1) -> list[Array]:

@@ -132,25 +132,32 @@ def embedded_figure(ax: "Axes", caption: str = "") -> str:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     figure: Any = ax.figure
+    canvas, dpi = figure.canvas, figure.dpi
     engine, stream = figure.get_layout_engine(), io.StringIO()
     # With a fixed salt and no date, the same fit gives the same page. Text stays text, because the
     # browser has fonts for characters that matplotlib has not.
     settings: Any = {"svg.hashsalt": "numpyro_rankings", "svg.fonttype": "none"}
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        if engine is not None:
-            # The first layout sets the ticks, and the second one makes room for them.
-            engine.execute(figure)
-            engine.execute(figure)
-        canvas, dpi = FigureCanvasSVG(figure), figure.dpi
-        if engine is not None:
-            # The third one has the sizes of the texts in this format. To draw the figure each time,
-            # as savefig does for a figure with an engine, would take twice the time.
-            figure.dpi = canvas.fixed_dpi
-            engine.execute(figure)
+        try:
+            if engine is not None:
+                # The first layout sets the ticks, and the second one makes room for them.
+                engine.execute(figure)
+                engine.execute(figure)
+            of_page = FigureCanvasSVG(figure)
+            if engine is not None:
+                # The third one has the sizes of the texts in this format. To draw the figure each
+                # time, as savefig does for a figure with an engine, would take twice the time.
+                figure.dpi = of_page.fixed_dpi
+                engine.execute(figure)
+                figure.dpi = dpi
+                figure.set_layout_engine("none")
+            of_page.print_svg(stream, metadata={"Date": None})
+        finally:  # the figure may be the caller's
             figure.dpi = dpi
-            figure.set_layout_engine("none")
-        canvas.print_svg(stream, metadata={"Date": None})
+            figure.set_canvas(canvas)
+            if engine is not None:
+                figure.set_layout_engine(engine)
     encoded = base64.b64encode(stream.getvalue().encode()).decode()
     alt = caption or ax.get_title(loc="left")
     note = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""

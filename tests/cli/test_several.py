@@ -240,6 +240,27 @@ def test_a_run_out_of_time_is_gone_on_with(capsys, monkeypatch):
     assert draws_of("out/a").shape[1] == draws_of("out/b").shape[1] == 30  # the second half of 60
 
 
+def test_a_run_with_too_few_draws_is_out_of_time_too(capsys, monkeypatch):
+    """Its time is doubled in the command that goes on, as that of one file is."""
+    two = ["a.soi", "b.soi", *MODEL, "--chains", 2]
+    monkeypatch.setattr(Run, "until", lambda run, *_, **__: run.extend(1))
+    assert run_fit(*two, "--minutes", 0.02, "--out", "out") == 2
+    assert set(endings().values()) == {"out of time"}
+    command = last_command(capsys.readouterr().err)
+    assert command[command.index("--minutes") + 1] == "1"
+    monkeypatch.setattr(Run, "until", lambda run, *_, **__: run.extend(30) or True)
+    assert main(["fit", *command]) == 0
+    assert set(endings().values()) == {"the draws suffice"}
+
+
+def test_one_file_is_not_mixed_with_several(capsys):
+    assert run_fit("a.soi", "b.soi", *MODEL, *FIXED, "--out", "out") == 0
+    capsys.readouterr()
+    for option in (["--out", "out", "--force"], ["--resume", "out"]):
+        assert run_fit("a.soi", *MODEL, *FIXED, *option) == 2
+        assert "out has the fits of several files" in capsys.readouterr().err
+
+
 def test_a_fit_that_fails_stops_no_other(capsys, monkeypatch):
     original, count = fit._summarise, 0
 

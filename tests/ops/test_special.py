@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from mpmath import mpf
 
+from numpyro_rankings.ops.known_prior import KnownPrior
 from numpyro_rankings.ops.special import (
     concentration_mode,
     log_beta_ratio,
@@ -335,3 +336,30 @@ def test_how_far_beta_is_from_beta_tilde():
     a, b, m, s = [1.0 + sums] * 2, [102.0] * 2, [9.0] * 2, [0.0, 9.0]
     error = at_25(log_beta_ratio, a, b, s) - at_25(log_beta_tilde_ratio, a, b, m, s)
     np.testing.assert_allclose(error, [0.34, -0.92], atol=0.005)
+
+
+def test_constants_of_a_known_prior():
+    """By NumPy, before a program is compiled: normaliser, mode, and an envelope above all."""
+    nu, r, m = grid([1e-6, 0.5, 1.0, 100.0], [1e-3, 0.9, 40.0], [0, 1, 4, 99])
+    a, b = nu * r, nu + 1.0
+    prior = KnownPrior(a, b, m)
+    expected = exact(exact_log_beta_tilde, a, b, m)
+    np.testing.assert_allclose(prior.log_normaliser(), expected, rtol=1e-5, atol=1e-5)
+    a, b, m = (np.asarray(x, np.float64) for x in (a, b, m))
+
+    def log_density(theta):
+        theta = np.maximum(theta, 1e-12)
+        return -a * theta - (b - 1.0) * np.log(np.expm1(-(m + 1.0) * theta) / np.expm1(-theta))
+
+    envelope = prior.envelope()
+    right, left = envelope.mode + envelope.right, envelope.mode - envelope.left
+    assert np.all(left >= 0.0)
+    for quantile in np.linspace(0.01, 0.99, 50):
+        beyond = -np.log(quantile)
+        for theta, falls in (
+            (right + beyond * envelope.right_tail, beyond),
+            (left - beyond * envelope.left_tail, beyond * (envelope.left_tail > 0)),
+            (left + quantile * (right - left), 0.0),
+        ):
+            fallen = log_density(envelope.mode) - log_density(theta)
+            assert np.all((fallen >= falls - 1e-6) | (theta < 0.0))

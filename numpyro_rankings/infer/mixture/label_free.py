@@ -230,21 +230,21 @@ def _draw_valid_labels(
     :return: valid labels, if there are any, and log V h' / (V' h).
     """
     num_tries = len(for_choice)
-    # M times at the end, then M - 1 times at the start
-    is_start = jnp.arange(2 * num_tries - 1) >= num_tries
-    tables, log_shares = (
-        jnp.stack(both) for both in ((end.table, start.table), (end.log_shares, start.log_shares))
+    ends = [end] if num_tries == 1 else [end, start]
+    tables = jnp.stack([mixture.table for mixture in ends])
+    log_shares = jnp.stack([mixture.log_shares for mixture in ends])
+    of_one = jax.vmap(
+        lambda key, table, shares: large.draw_labels(key, *of_labels, table, shares),
+        (0, None, None),
     )
-    which = is_start.astype(jnp.int32)
-    labels, valid = jax.vmap(
-        lambda key, k: large.draw_labels(key, *of_labels, tables[k], log_shares[k])
-    )(random.split(key, len(which)), which)
+    keys = random.split(key, (len(ends), num_tries))
+    labels, valid = jax.vmap(of_one)(keys, tables, log_shares)
     # the labels before the move are one of the results at the start
-    valid, before = valid[:num_tries], 1 + valid[num_tries:].sum()
-    chosen = jnp.argmax(jnp.where(valid, for_choice, -1.0))
-    log_ratio = jnp.log(valid.sum() / before)
+    before = 1 + valid[1, 1:].sum() if num_tries > 1 else 1
+    chosen = jnp.argmax(jnp.where(valid[0], for_choice, -1.0))
+    log_ratio = jnp.log(valid[0].sum() / before)
     log_ratio += large.log_chance(start.log_shares).sum() - large.log_chance(end.log_shares).sum()
-    return labels[chosen], log_ratio
+    return labels[0, chosen], log_ratio
 
 
 def _mixture_of(

@@ -24,7 +24,7 @@ from numpyro_rankings.infer.mallows.label_free import (
 )
 from numpyro_rankings.infer.mixture import label_free
 from numpyro_rankings.infer.mixture import trajectory as trajectories
-from numpyro_rankings.infer.mixture.label_free import Effort, choose_large_clusters
+from numpyro_rankings.infer.mixture.label_free import Effort, between, choose_large_clusters
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.mixture.steps import (
@@ -609,6 +609,23 @@ def test_chance_of_enough_rankings():
     exact = stats.poisson(np.array([10.0, 0.5])).sf(3)
     np.testing.assert_allclose(chance, [*exact, 1.0], atol=0.05)
     assert not np.any(log_chance(0, log_shares, counts))
+
+
+def test_a_move_between_two_others_reads_the_same_backwards():
+    """With a key of its own for each part."""
+
+    def part(factor, key, target, now):
+        return now._replace(
+            log_priors=factor * now.log_priors + 1.0,
+            density=jnp.roll(now.density, 1).at[0].set(jax.random.uniform(key)),
+        )
+
+    zeros = jnp.zeros(1)
+    start = Mixture(zeros, zeros, zeros, zeros, jnp.zeros(3))
+    move = between(partial(part, 2.0), partial(part, 3.0))
+    end = move(jax.random.key(0), None, start)
+    assert end.log_priors.tolist() == [2 * (3 * (2 * 0 + 1) + 1) + 1]
+    assert len(set(end.density.tolist())) == 3
 
 
 def moved_along_trajectories(setup, found):
