@@ -34,6 +34,7 @@ def fit(python, seed, arguments):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
+            cwd=folder,  # Python looks there first
             env={**os.environ, "XDG_CACHE_HOME": folder, "PYTHONUNBUFFERED": "1"},
         )
         found = {}
