@@ -95,6 +95,11 @@ class GibbsKernel(ModelReader, MCMCKernel):
         return False
 
     @property
+    def can_pad_rankings(self) -> bool:
+        """Whether a sweep takes rankings with rows of count 0 at their end."""
+        return False
+
+    @property
     def label_site(self) -> str | None:
         """The name of the site of the labels, if the kernel has one."""
         return getattr(self, "_sites", {}).get("assignments")

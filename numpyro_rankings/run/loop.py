@@ -104,7 +104,7 @@ class SweepLoop:
         self.placement = placement
         # only kernels of this package and ensembles are sure to take a batch of chains
         self._takes_chains = isinstance(kernel, GibbsKernel) or kernel.is_ensemble_kernel
-        leaves, self._structure = jax.tree.flatten((args, kwargs))
+        leaves, self._structure = jax.tree.flatten(placement.round_data(args, kwargs))
         # numbers and words stay static, since a model may need their values
         self._static = [None if _is_array(x) else (x,) for x in leaves]
         self._arrays = _arrays_of(leaves)
@@ -153,7 +153,9 @@ class SweepLoop:
         # a kernel of another package may have kernels of this one as parts, which tell of theirs
         compiles = compiles and isinstance(self.kernel, GibbsKernel)
         with telling_of_state(compile_ahead) if compiles else nullcontext():
-            return repeat((init if self._takes_chains else jax.vmap(init))(keys, init_params))
+            params = self.placement.round_start(init_params)
+            state = repeat((init if self._takes_chains else jax.vmap(init))(keys, params))
+            return self.placement.to_host(state)
 
     def no_draws(self, state: Any) -> dict[str, Any]:
         """Return arrays like those of draws, with none in them.
@@ -228,7 +230,8 @@ class SweepLoop:
         size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(example))
         self._capacity = int(np.clip(_BUFFER_BYTES // max(1, size), 1, _MOST_DRAWS))
         put = self.placement
-        self._arrays = _arrays_of(jax.tree.leaves(put.put_data(self.args, self.kwargs)))
+        data = put.put_data(*put.round_data(self.args, self.kwargs))
+        self._arrays = _arrays_of(jax.tree.leaves(data))
 
     def _lower(self, state: Any) -> Any:
         put = self.placement

@@ -1,4 +1,4 @@
-"""Where a run is computed: on one device, or with chains and rankings split over several."""
+"""Where a run is computed, and in which shapes: on one device, or split over several."""
 
 from typing import Any
 
@@ -17,7 +17,10 @@ CHAINS, RANKINGS = "chains", "rankings"  # axes of a mesh
 
 
 class Placement:
-    """Splits chains, rankings, or both over the devices of a mesh.
+    """Rounds up the number of rankings, and splits chains, rankings, or both over devices.
+
+    Rows of count 0, which change nothing, round up the numbers of rows and labels (see
+    :func:`rounded_up`), so that data of about the same size share compiled programs.
 
     Chains alone need no communication: each device computes its own with the same data. Where the
     rankings are split, each device has as many rows of the data and as many labels, and JAX adds
@@ -38,7 +41,12 @@ class Placement:
         self.mesh = mesh
         self._sizes = {} if mesh is None else dict(mesh.shape)
         self._label_site = getattr(kernel, "label_site", None) or "assignments"
-        self._sample_field, self._num_labels = kernel.sample_field, 0
+        self._sample_field = kernel.sample_field
+        self._num_labels = self._num_padded = 0
+        self._rounds = not self.splits_rankings and getattr(kernel, "can_pad_rankings", False)
+        if self._rounds:
+            self._num_labels = find_rankings(args, kwargs).num_rankings
+            self._num_padded = rounded_up(self._num_labels)
         if mesh is None:
             return
         if not set(mesh.axis_names) <= {CHAINS, RANKINGS}:
@@ -54,6 +62,7 @@ class Placement:
             )
         if self.splits_rankings:
             self._num_labels = find_rankings(args, kwargs).num_rankings
+            self._num_padded = _rounded_for(self._num_labels, self._sizes[RANKINGS])
 
     @property
     def splits_rankings(self) -> bool:
@@ -74,6 +83,31 @@ class Placement:
                 "be a multiple"
             )
 
+    # -- rounded sizes -------------------------------------------------------------------------
+
+    def round_data(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """Return the arguments of the model, with rows of count 0 in their rankings."""
+        if not self._rounds:
+            return args, kwargs
+
+        def rounded(x: Any) -> Any:
+            return round_rows(x) if isinstance(x, Rankings) else x
+
+        return jax.tree.map(rounded, (args, kwargs), is_leaf=lambda x: isinstance(x, Rankings))
+
+    def round_start(self, params: Any) -> Any:
+        """Return starting values with labels for these rows, which the kernel replaces."""
+        if not self._rounds or self._label_site not in (params or {}):
+            return params
+        labels = np.asarray(params[self._label_site])
+        if labels.shape[-1:] != (self._num_labels,):
+            raise ValueError(
+                f"init_params[{self._label_site!r}] must have a label for each of the "
+                f"{self._num_labels} rankings: got shape {labels.shape}"
+            )
+        missing = (*((0, 0),) * (labels.ndim - 1), (0, self._num_padded - self._num_labels))
+        return {**params, self._label_site: np.pad(labels, missing)}
+
     # -- to the devices ------------------------------------------------------------------------
 
     def put_data(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
@@ -93,12 +127,12 @@ class Placement:
 
     def put_state(self, state: Any) -> Any:
         """Return the state of all chains on the devices, with labels for the rows of count 0."""
-        if self.mesh is None:
+        if self._num_padded == self._num_labels and self.mesh is None:
             return state
 
         def put(x: Any, spec: PartitionSpec, is_label: bool) -> Any:
-            missing = -self._num_labels % self._sizes[RANKINGS] if is_label else 0
-            if missing and x.shape[1] == self._num_labels:
+            missing = self._num_padded - x.shape[1] if is_label else 0
+            if missing:
                 slots = state.z["cluster_sizes"].shape[1]
                 x = np.pad(np.asarray(x), ((0, 0), (0, missing)), constant_values=slots)
             return self._put(x, spec)
@@ -111,8 +145,7 @@ class Placement:
             return state
 
         def shape(x: Any, sharding: NamedSharding, is_label: bool) -> Any:
-            missing = -self._num_labels % self._sizes[RANKINGS] if is_label else 0
-            rest = (x.shape[1] + missing, *x.shape[2:]) if is_label else x.shape[1:]
+            rest = (self._num_padded,) if is_label else x.shape[1:]
             return jax.ShapeDtypeStruct((x.shape[0], *rest), x.dtype, sharding=sharding)
 
         return jax.tree.map(shape, state, self.shardings_of(state), self._labels_in(state))
@@ -140,7 +173,7 @@ class Placement:
     def specs_of(self, state: Any, prefix: tuple = ()) -> Any:
         """Return how the arrays of a state are split, or of draws with a ``prefix`` of axes."""
         others = PartitionSpec(*prefix, *self.chains)
-        labels = PartitionSpec(*prefix, *self.chains, RANKINGS)
+        labels = PartitionSpec(*others, RANKINGS) if self.splits_rankings else others
         return jax.tree.map(lambda is_label: labels if is_label else others, self._labels_in(state))
 
     def shardings_of(self, state: Any, prefix: tuple = ()) -> Any:
@@ -154,11 +187,11 @@ class Placement:
         )
 
     def _labels_in(self, state: Any) -> Any:
-        """Return for each array of a state, or of draws, whether it is split labels."""
+        """Return for each array of a state, or of draws, whether it is labels, with padding."""
 
         def is_label(path: tuple, _: Any) -> bool:
             names = jax.tree_util.keystr(path, simple=True, separator=".")
-            return self.splits_rankings and names == f"{self._sample_field}.{self._label_site}"
+            return self._num_labels > 0 and names == f"{self._sample_field}.{self._label_site}"
 
         return jax.tree_util.tree_map_with_path(is_label, state)
 
@@ -169,10 +202,12 @@ class Placement:
 
         :param length: of the first axis, as far as it is needed; the result may be longer.
         """
-        if self.mesh is None:
+        if self._num_padded == self._num_labels and self.mesh is None:
             return state
 
         def get(x: Array, is_label: bool) -> Any:
+            if self.mesh is None:
+                return x[..., : self._num_labels] if is_label else x
             if is_key(x):
                 data = _whole(jax.random.key_data(x))
                 return jax.random.wrap_key_data(jnp.asarray(data), impl=jax.random.key_impl(x))
@@ -209,15 +244,49 @@ def agree(value: int) -> int:
 
 def split_rows(rankings: Rankings, num_parts: int) -> Rankings:
     """Give each ranking a row, and add rows of count 0 to a multiple of the number of parts."""
-    index, number = np.asarray(rankings.row_index), rankings.num_rankings
+    num_rows = _rounded_for(rankings.num_rankings, num_parts)
+    fields = _padded_rows(rankings, num_rows, is_expanded=True)
+    return jax.tree.unflatten(jax.tree.structure(rankings), fields)
+
+
+def rounded_up(number: int) -> int:
+    """Return the next of 16, 18, 20, … 32, 36, 40, … 64, 72, …: eight numbers in each doubling."""
+    step = 2 ** max((number - 1).bit_length() - 4, 1)
+    return max(-(-number // step) * step, 16)
+
+
+def _rounded_for(number: int, num_parts: int) -> int:
+    return -(-rounded_up(number) // num_parts) * num_parts
+
+
+def round_rows(rankings: Rankings) -> Rankings:
+    """Round up the numbers of rows and rankings by rows of count 0, and take the names away.
+
+    The labels from N on are of the last row. If there are about as many rows as rankings, each
+    ranking has a row. What is static no longer depends on the data but through rounded numbers.
+    """
+    number, num_rows = rounded_up(rankings.num_rankings), rounded_up(rankings.num_rows + 1)
+    is_expanded = num_rows >= number
+    fields = _padded_rows(rankings, number if is_expanded else num_rows, is_expanded)
+    names = tuple(f"item {i + 1}" for i in range(rankings.num_items))
+    if rankings.choice_sets is None:
+        fields.append(None)
+    return Rankings._make(fields, (rankings.num_items, names, number))
+
+
+def _padded_rows(rankings: Rankings, num_rows: int, is_expanded: bool) -> list[Any]:
+    """Return the arrays of rankings with rows of count 0 at their end.
+
+    :param is_expanded: whether each ranking gets a row.
+    """
 
     def rows(x: Any, fill: Any) -> np.ndarray:
-        x = np.asarray(x)[index]
-        missing = ((0, -number % num_parts), *((0, 0),) * (x.ndim - 1))
+        x = np.asarray(x)
+        if is_expanded:
+            x = np.repeat(x, np.asarray(rankings.counts), axis=0)
+        missing = ((0, num_rows - len(x)), *((0, 0),) * (x.ndim - 1))
         return np.pad(x, missing, constant_values=fill)
 
-    fields = [rows(rankings.orderings, -1), rows(rankings.lengths, 0)]
-    fields.append(rows(np.ones(rankings.num_rows, np.int32), 0))
-    if rankings.choice_sets is not None:
-        fields.append(rows(rankings.choice_sets, True))
-    return jax.tree.unflatten(jax.tree.structure(rankings), fields)
+    counts = np.ones_like(rankings.counts) if is_expanded else rankings.counts
+    fields = [rows(rankings.orderings, -1), rows(rankings.lengths, 0), rows(counts, 0)]
+    return fields if rankings.choice_sets is None else [*fields, rows(rankings.choice_sets, True)]

@@ -54,7 +54,7 @@ def draws_of(kernel, rankings, mesh=None, sweeps=6, **settings):
 
 
 def test_rankings_over_devices(tmp_path):
-    """Five rankings on two devices, with a row of count 0, and chains on two others."""
+    """Five rankings on two devices, with rows of count 0, and chains on two others."""
     kernel = PlackettLuceGibbs(num_components=2, alpha=1.0, num_marginal_steps=0)
     rng = np.random.default_rng(0)  # to search for a start takes long to compile
     labels, weights = rng.integers(0, 2, (2, 5)), rng.dirichlet(np.ones(4), (2, 2))
@@ -67,8 +67,8 @@ def test_rankings_over_devices(tmp_path):
 def check_rankings_over_devices(kernel, mesh, store, start):
     _, expected = draws_of(kernel, FIVE, sweeps=1, **start)
     run, found = draws_of(kernel, FIVE, mesh, sweeps=1, store=store, **start)
-    assert run._state.z["assignments"].shape == (2, 6)
-    assert {x.data.shape for x in run._state.z["assignments"].addressable_shards} == {(1, 3)}
+    assert run._state.z["assignments"].shape == (2, 16)
+    assert {x.data.shape for x in run._state.z["assignments"].addressable_shards} == {(1, 8)}
     np.testing.assert_array_equal(found["assignments"], expected["assignments"])
     np.testing.assert_array_equal(found["cluster_sizes"], expected["cluster_sizes"])
     run.close()
@@ -116,7 +116,7 @@ def conjugate(theta, left):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["births", "moves", "finite"])
 def test_posterior_with_rows_of_count_0(name):
-    """Five rankings on four devices, against enumeration."""
+    """Five rankings on four devices, with eleven rows of count 0, against enumeration."""
     settings = {
         "births": {"num_births": 2, "max_clusters": 24, "num_marginal_steps": 0},
         "moves": {"num_births": 1, "max_clusters": 40, "num_marginal_steps": 3},

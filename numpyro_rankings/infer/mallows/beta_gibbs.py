@@ -94,13 +94,13 @@ class BetaGibbs(MallowsGibbs):
             visits = visits._replace(codes=_sample_sigma_n1(key_codes, prior, shape))
         weights = beta_weights(prior, exact)
         seats = seats_of(now, visits, data, with_sums=True)
-        seats = seat_one_by_one(key_seats, seats, visits, weights, now.partition, data.limits)
+        seats = seat_one_by_one(key_seats, seats, visits, weights, now.partition, data)
         # draw θ, which was integrated out, because the centers are drawn given it
         theta = theta_prior.update(
             key_theta, seats.concentration, seats.sums, seats.counts, data.limits
         )
         now = after_seating(now, visits, seats)._replace(concentration=theta)
-        accept = seats.accept_prob / data.num_labels if exact else jnp.ones(())
+        accept = seats.accept_prob / data.num_rankings if exact else jnp.ones(())
         return now, LabelReport(seats.overflow, accept)
 
 

@@ -25,7 +25,8 @@ class MallowsData(NamedTuple):
 
     - **orderings** - distinct lists cut to the T stages that carry information, (rows, T).
     - **counts** - number of rankings of each row, (rows,).
-    - **row_index** - row of each of the N rankings, (N,); None if ranking i is row i.
+    - **row_index** - row of each label, (labels,), or None, see ``row_index_of``. Labels from N on
+      are padding.
     - **log_marginal** - log probability of a row under a uniform center, (n-t)!/n! (Lemma 1).
     - **limits** - largest code of each stage, n - j, (T,).
     """
@@ -42,16 +43,19 @@ class MallowsData(NamedTuple):
         return self.orderings >= 0
 
     @property
-    def num_rankings(self) -> int | Array:
-        """N, the number of rankings."""
-        if self.row_index is None:
-            return jnp.sum(self.counts, dtype=jnp.int32)
-        return len(self.row_index)
+    def num_rankings(self) -> Array:
+        """N, the number of rankings, without padding."""
+        return jnp.sum(self.counts, dtype=jnp.int32)
 
     @property
     def num_labels(self) -> int:
         """The number of labels: N, and those of rows that are padding."""
         return len(self.counts if self.row_index is None else self.row_index)
+
+    @property
+    def is_padding(self) -> Array:
+        """Whether a label is of a row that is padding, (labels,)."""
+        return jnp.arange(self.num_labels) >= self.num_rankings
 
 
 def as_mallows_data(rankings: Rankings) -> MallowsData:

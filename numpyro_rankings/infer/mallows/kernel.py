@@ -98,6 +98,11 @@ class MallowsGibbs(GibbsKernel):
         """C, the number of cluster slots."""
         return self._settings.num_slots
 
+    @property
+    def can_pad_rankings(self) -> bool:
+        """Whether a sweep takes rankings with rows of count 0 at their end."""
+        return not self._is_block
+
     def search_iterations(self, rankings: Rankings) -> int:
         """Return the number of iterations of the search for a start, 0 without a search."""
         return search_iterations(self._settings, rankings)
@@ -166,7 +171,8 @@ class MallowsGibbs(GibbsKernel):
         rankings = find_rankings(args, kwargs)
         key_init, key_alpha, rng_key = random.split(rng_key, 3)
         start_values, names = dict(init_params or {}), self._sites
-        start = draw_start_of_mixture(key_init, self._settings, rankings, as_mallows_data(rankings))
+        data = as_mallows_data(rankings)
+        start = draw_start_of_mixture(key_init, self._settings, rankings, data)
         # numpyro.infer.Gibbs always passes a draw from the prior. It is a poor start, used only
         # with init="given"
         takes_given = not self._is_block or self._settings.init == "given"
@@ -175,6 +181,8 @@ class MallowsGibbs(GibbsKernel):
                 *(start_values.get(names[k], x) for k, x in zip(_SITES, start, strict=True))
             )
         z = {names[name]: x for name, x in zip(_SITES, start, strict=True)}
+        labels = names["assignments"]
+        z[labels] = jnp.where(data.is_padding, self.num_slots, z[labels])
         z[names["concentration"]] = jnp.asarray(z[names["concentration"]], float)
         if "alpha" in start_values:
             z["alpha"] = start_values["alpha"]

@@ -30,7 +30,7 @@ from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.ops.codes import center_from_codes, codes_from_places, inverse_ordering
 from numpyro_rankings.ops.loops import computed_if
 from numpyro_rankings.ops.rows import at_rows
-from numpyro_rankings.ops.sampling import draw_together, sample_truncated_geometric
+from numpyro_rankings.ops.sampling import sample_truncated_geometric
 from numpyro_rankings.ops.special import log_beta_ratio, log_beta_tilde_ratio, log_psi
 from numpyro_rankings.ops.sums import count_by_label
 
@@ -218,24 +218,24 @@ def seat_one_by_one(
     visits: Visits,
     weights: LabelWeights,
     prior: PartitionPrior,
-    limits: Array,
+    data: MallowsData,
 ) -> Seats:
     """Seat the visited rankings again, one after another (step 1 of Figures 1 and 5)."""
+    uniforms = random.uniform(key, (len(visits.first), 2))
+    # padding comes last and is not seated
+    number = data.num_rankings if visits.rankings is None else len(visits.rankings)
 
-    def visit(seats: Seats, inputs: tuple[Visits, Array, Array]) -> tuple[Seats, None]:
-        new, uniform, uniform_accept = inputs
+    def visit(i: Array, seats: Seats) -> Seats:
+        new = jax.tree.map(lambda x: x[i], visits)
         ranking = _find(seats, new)
         seats = _take_out(seats, ranking)
-        choice = _draw_seat(seats, ranking, weights, prior, new.log_new, uniform)
+        choice = _draw_seat(seats, ranking, weights, prior, new.log_new, uniforms[i, 0])
         if weights.prior is not None:
-            choice, accept_prob = _correct(seats, ranking, choice, weights.prior, uniform_accept)
+            choice, accept_prob = _correct(seats, ranking, choice, weights.prior, uniforms[i, 1])
             seats = seats._replace(accept_prob=seats.accept_prob + accept_prob)
-        return _put_in(seats, ranking, choice, new, limits), None
+        return _put_in(seats, ranking, choice, new, data.limits)
 
-    shape = visits.first.shape
-    uniforms, uniforms_accept = draw_together(random.uniform, key, shape, shape)
-    seats, _ = jax.lax.scan(visit, seats, (visits, uniforms, uniforms_accept))
-    return seats
+    return jax.lax.fori_loop(0, number, visit, seats)
 
 
 class _Ranking(NamedTuple):

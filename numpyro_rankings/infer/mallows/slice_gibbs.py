@@ -192,11 +192,11 @@ class SliceGibbs(MallowsGibbs):
             num_births = self._births(now, inputs)
             if num_births == 0:
                 return now, LabelReport(overflow, one)
-            number = jnp.asarray(inputs.data.num_rankings, jnp.uint32)
+            number = inputs.data.num_rankings.astype(jnp.uint32)
             rankings = (random.bits(key_visits, (num_births,), jnp.uint32) % number).astype(
                 jnp.int32
             )
         visits = draw_visits((key_theta, key_new), rankings, inputs.prior, inputs.data)
-        seats, limits = seats_of(now, visits, inputs.data), inputs.data.limits
-        seats = seat_one_by_one(key_seats, seats, visits, SLICE_WEIGHTS, now.partition, limits)
+        seats, data = seats_of(now, visits, inputs.data), inputs.data
+        seats = seat_one_by_one(key_seats, seats, visits, SLICE_WEIGHTS, now.partition, data)
         return after_seating(now, visits, seats), LabelReport(overflow | seats.overflow, one)

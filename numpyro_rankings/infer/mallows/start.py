@@ -315,10 +315,11 @@ def start_nearest(
     key_seeds, key_ties = random.split(key)
     seeds = min(slots, _MOST_SEEDS, data.num_labels)
     theta = jnp.ones((slots, stages))
-    rows = rows_of(random.permutation(key_seeds, data.num_labels)[:seeds], data.row_index)
+    shuffled = jnp.where(data.is_padding, 2.0, random.uniform(key_seeds, (data.num_labels,)))
+    rows = rows_of(jnp.argsort(shuffled)[:seeds], data.row_index)
     jitter = random.uniform(key_ties, (slots, n)) * 1e-3
-    labels = jnp.zeros(data.num_labels, jnp.int32)
-    scores = _borda_scores(labels, data, slots, n)[:1] / data.num_labels
+    labels = jnp.where(data.is_padding, slots, 0)
+    scores = _borda_scores(labels, data, slots, n)[:1] / data.num_rankings
     # each seed is its list, then the other items in the Borda order of all rankings
     own = jnp.tile(scores, (slots, 1)) + jitter
     if slots > 1:
@@ -329,6 +330,7 @@ def start_nearest(
     for _ in range(rounds if slots > 1 else 0):
         table = log_likelihoods(data, inverse_ordering(centers), theta, jnp.array(seeds))
         labels = at_rows(jnp.argmax(table, axis=0).astype(jnp.int32), data.row_index)
+        labels = jnp.where(data.is_padding, slots, labels)
         sizes = count_by_label(labels, slots)
         scores = _borda_scores(labels, data, slots, n) / jnp.maximum(sizes, 1)[:, None]
         centers = jnp.argsort(scores + jitter, axis=1).astype(jnp.int32)

@@ -24,8 +24,8 @@ class Membership(NamedTuple):
 def row_index_of(rankings: Rankings) -> Array | None:
     """Return the row of each ranking, (N,), or None if ranking i is row i.
 
-    Rankings whose rows are split over devices may have rows of count 0 at their end, which are
-    padding. Their labels are the number of slots, which is no label: sums over labels drop them.
+    Rows of count 0 at the end are padding. Labels of them, which are of the last row here, are the
+    number of slots, which is no label: sums over labels drop them.
     """
     if rankings.num_rows >= rankings.num_rankings:
         return None

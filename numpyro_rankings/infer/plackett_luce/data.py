@@ -26,7 +26,8 @@ class PlackettLuceData(NamedTuple):
 
     - **choices** - the choices of the distinct rankings.
     - **counts** - number of rankings of each row, (rows,).
-    - **row_index** - row of each of the N rankings, (N,); None if ranking i is row i.
+    - **row_index** - row of each label, (labels,), or None, see ``row_index_of``. Labels from N on
+      are padding.
     """
 
     choices: Choices
@@ -34,16 +35,19 @@ class PlackettLuceData(NamedTuple):
     row_index: Array | None
 
     @property
-    def num_rankings(self) -> int | Array:
-        """N, the number of rankings."""
-        if self.row_index is None:
-            return jnp.sum(self.counts, dtype=jnp.int32)
-        return len(self.row_index)
+    def num_rankings(self) -> Array:
+        """N, the number of rankings, without padding."""
+        return jnp.sum(self.counts, dtype=jnp.int32)
 
     @property
     def num_labels(self) -> int:
         """The number of labels: N, and those of rows that are padding."""
         return len(self.counts if self.row_index is None else self.row_index)
+
+    @property
+    def is_padding(self) -> Array:
+        """Whether a label is of a row that is padding, (labels,)."""
+        return jnp.arange(self.num_labels) >= self.num_rankings
 
     def membership(self, labels: Array, num_slots: int) -> Membership:
         """Return which rows are in which cluster."""

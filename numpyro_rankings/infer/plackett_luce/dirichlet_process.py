@@ -203,6 +203,11 @@ class DPPlackettLuceGibbs(PoolKernel):
         """Whether a sweep takes rankings whose rows are split over several devices."""
         return not self._is_block
 
+    @property
+    def can_pad_rankings(self) -> bool:
+        """Whether a sweep takes rankings with rows of count 0 at their end."""
+        return not self._is_block
+
     # -- inputs of a sweep ---------------------------------------------------------------------
 
     def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[ProcessMixture, SweepInputs]:
@@ -245,6 +250,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         num_seeds = min(slots, _MOST_SEEDS, data.num_labels)
         labels, _ = start_mixture(key_labels, data, num_seeds, n)
         labels = jnp.asarray(start_values.get("assignments", labels), jnp.int32)
+        labels = jnp.where(data.is_padding, slots, labels)
         membership = data.membership(labels, slots)
         chosen = times_chosen(data.choices, *membership, slots, n).astype(float)
         of_all = chosen.sum(0)

@@ -195,6 +195,11 @@ class PlackettLuceGibbs(GibbsKernel):
         """Whether a sweep takes rankings whose rows are split over several devices."""
         return not self._is_block
 
+    @property
+    def can_pad_rankings(self) -> bool:
+        """Whether a sweep takes rankings with rows of count 0 at their end."""
+        return not self._is_block
+
     # -- inputs of a sweep ---------------------------------------------------------------------
 
     def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[PlackettLuceMixture, SweepInputs]:
@@ -269,7 +274,7 @@ class PlackettLuceGibbs(GibbsKernel):
             weights = jnp.asarray(start_values["weights"], float).reshape(slots, n)
         z = {self._sites["weights"]: weights if slots > 1 else weights[0]}
         if slots > 1:
-            z[self._sites["assignments"]] = labels
+            z[self._sites["assignments"]] = jnp.where(data.is_padding, slots, labels)
         own = dict(z)
         if "alpha" in start_values:
             z["alpha"] = start_values["alpha"]

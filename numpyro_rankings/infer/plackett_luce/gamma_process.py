@@ -150,6 +150,11 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         """Whether a sweep takes rankings whose rows are split over several devices."""
         return not self._is_block
 
+    @property
+    def can_pad_rankings(self) -> bool:
+        """Whether a sweep takes rankings with rows of count 0 at their end."""
+        return not self._is_block
+
     # -- inputs of a sweep ---------------------------------------------------------------------
 
     def _alpha_of(self, z: dict, args: tuple, kwargs: dict) -> Array:

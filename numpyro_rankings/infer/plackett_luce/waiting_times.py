@@ -58,7 +58,9 @@ def sum_times_in_play(
     masses = stage_masses(choices, membership.rows, membership.clusters, weights, pool)
     counts = at_rows(choices.informative.T, membership.rows, 1) * membership.weights
     if key is not None and alone:
-        times = counts * random.exponential(key, masses.shape, masses.dtype) / masses
+        # entries first, so that padding, which comes last, leaves the draws as they are
+        exponentials = random.exponential(key, masses.shape[::-1], masses.dtype).T
+        times = counts * exponentials / masses
     else:
         times = draw_times(key, counts, masses)
     return times_in_play(

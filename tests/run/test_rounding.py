@@ -1,0 +1,174 @@
+"""Rows of count 0, which round up the number of rankings, change no posterior and no program."""
+
+from functools import partial
+
+import jax
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from helpers.enumeration import MallowsPosterior, discrepancies
+from helpers.ranking_kernels import LISTS, NU, R
+
+from numpyro_rankings import Rankings, Run
+from numpyro_rankings.datasets import simulate_mallows_mixture
+from numpyro_rankings.infer import (
+    BetaGibbs,
+    DPPlackettLuceGibbs,
+    GammaProcessPlackettLuceGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
+)
+from numpyro_rankings.run.loop import SweepLoop
+from numpyro_rankings.run.placement import Placement, round_rows, rounded_up
+
+FIVE = Rankings.from_orderings([*LISTS, LISTS[0]], num_items=4)
+# draws of the conjugate prior for all rankings are made by rejection, in rounds of their number
+SLICE = {"max_clusters": 8, "num_marginal_steps": 3}
+EXPONENTIAL = {"concentration_prior": dist.Exponential(1.0)}
+KINDS = {
+    "parallel": partial(SliceGibbs, assignment="parallel", num_births=2, **SLICE),
+    "sequential": partial(SliceGibbs, **EXPONENTIAL, **SLICE),
+    "finite": partial(SliceGibbs, num_components=2, num_marginal_steps=0, init="nearest"),
+    "one population": partial(SliceGibbs, num_components=1),
+    "beta": partial(BetaGibbs, **SLICE),
+    "as printed": partial(BetaGibbs, exact=False, max_clusters=8),
+    "plackett-luce": PlackettLuceGibbs,
+    "plackett-luce-mixture": partial(PlackettLuceGibbs, num_components=2, num_marginal_steps=2),
+    "gamma-process": GammaProcessPlackettLuceGibbs,
+    "dp-plackett-luce": partial(DPPlackettLuceGibbs, max_clusters=6, num_marginal_steps=0),
+}
+SOME_ARE_SLOW = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("parallel", "gamma-process") else pytest.mark.slow)
+        for name in KINDS
+    ],
+)
+
+
+def simulated(number, seed=0):
+    """Few distinct lists of 2 of 4 items, so that there are fewer rows than rankings."""
+    key = jax.random.key(seed)
+    sample = simulate_mallows_mixture(key, number, 4, np.full(number, 2), 2, 0.8)
+    return sample.rankings.unique()
+
+
+def test_sizes():
+    sizes = sorted({rounded_up(number) for number in range(1, 130)})
+    assert sizes == [16, 18, *range(20, 33, 2), *range(36, 65, 4), *range(72, 129, 8), 144]
+    numbers = np.arange(17, 5000)
+    rounded = np.array([rounded_up(int(number)) for number in numbers])
+    assert np.all((rounded >= numbers) & (rounded <= 1.125 * numbers))
+
+
+def test_rows_of_count_0():
+    rankings = simulated(100)
+    rounded = round_rows(rankings)
+    assert (rankings.num_rows, rounded.num_rows, rounded.num_rankings) == (11, 16, 104)
+    assert np.sum(rounded.counts) == 100 and not np.any(rounded.counts[11:])
+    assert np.all(rounded.orderings[11:] == -1) and not np.any(rounded.lengths[11:])
+    index = np.asarray(jax.jit(lambda x: x.row_index)(rounded))
+    np.testing.assert_array_equal(index[:100], rankings.row_index)
+    assert np.all(index[100:] == 15)
+
+
+def test_as_many_rows_as_rankings():
+    """Then each ranking has a row, whatever its copies."""
+    offered = np.ones((4, 4), bool)
+    for rankings in (FIVE, Rankings.from_orderings(LISTS, 4, counts=[2, 1, 1, 1])):
+        rounded = round_rows(rankings)
+        assert rounded.num_rows == rounded.num_rankings == 16
+        assert rounded.counts.tolist() == [1] * 5 + [0] * 11
+    subset = Rankings.from_orderings(LISTS, 4, choice_sets=offered)
+    assert round_rows(subset).choice_sets.shape == (16, 4)
+
+
+def states_of(kernel, rankings, sweeps):
+    state = kernel.init(jax.random.key(1), 0, None, (rankings,), {})
+    leaves, structure = jax.tree.flatten(rankings)
+    sweep = jax.jit(lambda s, leaves: kernel.sample(s, (structure.unflatten(leaves),), {}))
+    states = [state]
+    for _ in range(sweeps):
+        states.append(sweep(states[-1], leaves))
+    return states
+
+
+@SOME_ARE_SLOW
+@pytest.mark.parametrize("size", [pytest.param(14, marks=pytest.mark.slow), 100])
+def test_a_sweep_is_that_without_them(name, size):
+    """Random numbers of padding come last, so the others are the same: so must the draws be.
+
+    In double precision, since the sums over rows are rounded otherwise.
+    """
+    kernel, rankings = KINDS[name](), simulated(size)
+    with jax.enable_x64(True):
+        one, other = (states_of(kernel, x, 4) for x in (rankings, round_rows(rankings)))
+        for expected, found in zip(one, other, strict=True):
+            assert set(expected.z) == set(found.z)
+            for site, value in expected.z.items():
+                of_padded = np.asarray(found.z[site])
+                if site == "assignments":
+                    slots = len(found.z["cluster_sizes"])
+                    assert len(of_padded) > size and np.all(of_padded[size:] == slots)
+                    of_padded = of_padded[:size]
+                np.testing.assert_allclose(of_padded, value, rtol=1e-6, err_msg=site)
+            np.testing.assert_allclose(found.accept_prob, expected.accept_prob, rtol=1e-6)
+
+
+def program_of(kernel, rankings):
+    loop = SweepLoop(kernel, (rankings,), {}, Placement(kernel, (rankings,), {}))
+    loop.prepare(2, 1, ())
+    state = loop.init(jax.random.split(jax.random.key(0), 2), 0, None, 1, False)
+    loop._place(loop.placement.put_state(state))
+    return loop._lower(loop.placement.put_state(state)).as_text()
+
+
+@SOME_ARE_SLOW
+def test_data_of_about_the_same_size_have_the_same_program(name):
+    """To the last character, so that the cache of compiled programs has it."""
+    one = simulated(100)
+    counts = np.asarray(one.counts)[1:].copy()
+    counts[0] += one.counts[0] - 1
+    other = Rankings.from_orderings(one.orderings[1:], items=list("abcd"), counts=counts)
+    assert (one.num_rows, len(one), other.num_rows, len(other)) == (11, 100, 10, 99)
+    kernel = KINDS[name]()
+    assert program_of(kernel, one) == program_of(kernel, other)
+
+
+def test_starting_values():
+    """Labels are those of the rankings, and others are refused."""
+    kernel, rankings = KINDS["one population"](), simulated(100)
+    start = {"assignments": np.zeros((2, 100), int)}
+    run = Run(kernel, rankings, num_chains=2, key=jax.random.key(0), init_params=start)
+    run.extend(2)
+    assert run.get_samples()["assignments"].shape == (2, 100)
+    assert run.as_mcmc().last_state.z["assignments"].shape == (2, 100)
+    start = {"assignments": np.zeros((2, 104), int)}
+    with pytest.raises(ValueError, match=r"each of the 100 rankings: got shape \(2, 104\)"):
+        Run(kernel, rankings, num_chains=2, key=jax.random.key(0), init_params=start)
+
+
+def conjugate(theta, left):
+    stage = 3 - left
+    log_psi = np.log(np.exp(-np.outer(range(left + 1), theta)).sum(0))
+    return -NU * (R[stage] * theta + log_psi)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["one by one", "all at once", "finite", "beta"])
+def test_posterior_of_a_run(name):
+    """Five rankings with eleven rows of count 0, against enumeration."""
+    settings = {"alpha": 1.5, "nu": NU, "r": list(R), "num_marginal_steps": 3}
+    components = 3 if name == "finite" else None
+    kernel = {
+        "one by one": partial(SliceGibbs, max_clusters=8),
+        "all at once": partial(SliceGibbs, assignment="parallel", max_clusters=40, num_births=1),
+        "finite": partial(SliceGibbs, num_components=3),
+        "beta": partial(BetaGibbs, max_clusters=8),
+    }[name](**settings)
+    run = Run(kernel, FIVE, num_chains=32, key=jax.random.key(5), burn_in=0.0)
+    run.extend(3000)
+    kept = {site: x[:, 200:] for site, x in run.get_samples(group_by_chain=True).items()}
+    exact = MallowsPosterior([*LISTS, LISTS[0]], 4, conjugate)
+    z = discrepancies(exact.indicators(kept), exact.expectations(1.5, components))
+    assert max(z.values()) < 6.0, z
