@@ -157,13 +157,13 @@ def test_a_chain_that_stands_still_is_told_whatever_is_diagnosed(clock):
 
 
 @pytest.mark.parametrize("start", [None, 2.0])
-def test_a_kernel_that_never_moves_is_given_up(start):
+def test_a_kernel_that_never_moves_is_given_up(start, clock):
     """Whether its chains start at one point or at several."""
     run = toy_run(Still(threshold=-math.inf, start=start))
     run.extend(20)
     assert run.verdict.level == "bad"
     with pytest.raises(RuntimeError, match="Still does not move: mu had the same value in all"):
-        run.until(rhat=100, ess=1, minutes=1)
+        run.until(rhat=100, ess=1, minutes=1, after_chunk=lambda _: clock.step(1))
     assert run.num_draws >= 1000  # they are kept
     assert run.get_samples()["mu"].shape == (4 * run.num_draws,)
 
