@@ -17,6 +17,9 @@ ESS_GOOD, ESS_BAD = 400, 100
 STACKING_WEIGHTS, NUM_COMPONENTS = "stacking_weights", "num_components"
 _LEAST_WEIGHT = 0.005  # that is shown
 OVERFLOW_BAD = 0.01  # share of the draws; a few draws that lack a slot do not change the results
+_DIVERGING_BAD, _MAX_DEPTH_CARE = 0.01, 0.01  # shares of the draws
+_ENERGY_FRACTION_CARE = 0.3  # Betancourt's
+_SITES_NAMED = 3
 
 
 def as_dataset(group: Any) -> Any:
@@ -164,40 +167,52 @@ class RunFacts(NamedTuple):
     :param overflow: share of the draws that needed more clusters than there were slots; None for a
         kernel without slots.
     :param stacking_weights: of the chains, if they were stacked because they disagree.
+    :param diverging: share of the draws that come from divergent transitions of HMC or NUTS.
+    :param max_depth: share of the draws that come from trees of NUTS that reached their largest
+        depth.
+    :param energy_fractions: of each chain, the energy Bayesian fraction of missing information.
+    :param still: for each continuous site that some chains never change, these chains, from 0.
     """
 
     num_chains: int
     overflow: float | None
     stacking_weights: Sequence[float] | None = None
+    diverging: float | None = None
+    max_depth: float | None = None
+    energy_fractions: Sequence[float] = ()
+    still: Mapping[str, Sequence[int]] = {}
 
 
 def verdict(data: Any, table: "pd.DataFrame | None" = None) -> Verdict:
-    """Judge a run by its R-hat, ESS and overflow.
+    """Judge a run by its R-hat, ESS, overflow and divergent transitions.
 
     :param data: the result of :func:`~numpyro_rankings.to_inference_data`.
     :param table: the :func:`~numpyro_rankings.diagnostics_table` of ``data``, if already computed.
     """
     table = diagnostics_table(data) if table is None else table
     posterior, stats = data["posterior"], data["sample_stats"]
-    facts = RunFacts(
-        posterior.sizes["chain"],
-        float(np.mean(stats["overflow"])) if "overflow" in stats else None,
-        as_dataset(posterior).attrs.get(STACKING_WEIGHTS),
-    )
+
+    def share(event: str) -> float | None:
+        return float(np.mean(stats[event])) if event in stats else None
+
+    weights = as_dataset(posterior).attrs.get(STACKING_WEIGHTS)
+    facts = RunFacts(posterior.sizes["chain"], share("overflow"), weights, share("diverging"))
     return judge(table, facts)
 
 
 def judge(table: "pd.DataFrame", facts: RunFacts) -> Verdict:
     """Judge a run by its table of diagnostics and its facts."""
     moving = table[table["note"] != "constant"]
-    reasons = _judge_overflow(facts.overflow or 0.0)
+    reasons = _judge_overflow(facts.overflow or 0.0) + _judge_still(facts)
+    reasons += _judge_transitions(facts)
     undefined = moving[moving["mean"].isna() | ((moving["note"] == "") & moving["r_hat"].isna())]
     if len(undefined):
         names = ", ".join(quantity_name(str(name)) for name in undefined.index)
         text = f"Some draws are NaN or infinite, or their R-hat is not defined: {names}."
         reasons.append(("bad", text))
         moving = moving.drop(undefined.index)
-    reasons += _judge_agreement(moving, facts.num_chains)
+    if len(moving) or not facts.still:
+        reasons += _judge_agreement(moving, facts.num_chains)
     if facts.stacking_weights is not None:
         reasons.append(("bad", _describe_stacking(facts.stacking_weights)))
     reasons += _judge_ess(moving)
@@ -220,10 +235,60 @@ def _judge_overflow(share: float) -> list[_Reason]:
     if share == 0:
         return []
     text = (
-        f"{share:.1%} of the draws needed more clusters than max_clusters allows: raise it and run "
-        "again."
+        f"{_percent(share)} of the draws needed more clusters than max_clusters allows: raise it "
+        "and run again."
     )
     return [("bad" if share > OVERFLOW_BAD else "care", text)]
+
+
+def _judge_still(facts: RunFacts) -> list[_Reason]:
+    if not facts.still:
+        return []
+    chains = sorted({chain + 1 for of_site in facts.still.values() for chain in of_site})
+    names = [quantity_name(name) for name in facts.still]
+    if len(names) > _SITES_NAMED:
+        names = [*names[:_SITES_NAMED], f"{len(names) - _SITES_NAMED} further sites"]
+    they = "Chain {} does" if len(chains) == 1 else "Chains {} do"
+    text = (
+        f"{they.format(_listed(list(map(str, chains))))} not move: all draws of {_listed(names)} "
+        "are equal within a chain. Start elsewhere, or use another kernel."
+    )
+    return [("bad", text)]
+
+
+def _judge_transitions(facts: RunFacts) -> list[_Reason]:
+    """Judge what HMC and NUTS tell of their transitions."""
+    reasons: list[_Reason] = []
+    if facts.diverging:
+        text = (
+            f"{_percent(facts.diverging)} of the draws come from divergent transitions, so a part "
+            "of the posterior may be missing: raise target_accept_prob, or reparametrize the model."
+        )
+        reasons.append(("bad" if facts.diverging > _DIVERGING_BAD else "care", text))
+    if facts.max_depth:
+        text = (
+            f"{_percent(facts.max_depth)} of the draws come from trajectories that ended at the "
+            "maximum tree depth: raise max_tree_depth, or reparametrize the model."
+        )
+        reasons.append(("care" if facts.max_depth > _MAX_DEPTH_CARE else "good", text))
+    low = {i: x for i, x in enumerate(facts.energy_fractions, 1) if x < _ENERGY_FRACTION_CARE}
+    if low:
+        chains = ("chain " if len(low) == 1 else "chains ") + _listed(list(map(str, low)))
+        text = (
+            f"The energy changes little from draw to draw in {chains} (E-BFMI "
+            f"{min(low.values()):.2f}, less than {_ENERGY_FRACTION_CARE:g}), so the tails may be "
+            "missing: reparametrize the model."
+        )
+        reasons.append(("care", text))
+    return reasons
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}" if share >= 0.001 else "Less than 0.1%"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _judge_agreement(moving: "pd.DataFrame", num_chains: int) -> list[_Reason]:
@@ -253,11 +318,10 @@ def _judge_agreement(moving: "pd.DataFrame", num_chains: int) -> list[_Reason]:
 def _describe_stacking(weights: Sequence[float]) -> str:
     """Say which chains are described."""
     held = [f"chain {k} ({w:.0%})" for k, w in enumerate(weights, 1) if w >= _LEAST_WEIGHT]
-    names = held[0] if len(held) == 1 else f"{', '.join(held[:-1])} and {held[-1]}"
     return (
-        f"The groups described here are those of {names}: with these weights (stacking) the chains "
-        "together predict best the rankings that they have not seen. The weights say how well "
-        "chains predict, not how probable their groups are."
+        f"The groups described here are those of {_listed(held)}: with these weights (stacking) "
+        "the chains together predict best the rankings that they have not seen. The weights say "
+        "how well chains predict, not how probable their groups are."
     )
 
 

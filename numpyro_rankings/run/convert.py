@@ -15,12 +15,21 @@ def as_groups(draws: dict[str, Any], sample_field: str) -> Groups:
     """Return the sites and the other fields of draws, as arrays by name."""
     groups: Groups = {SITES: {}, STATS: {}}
     for field, values in draws.items():
-        if field == sample_field:
-            named = values if isinstance(values, dict) else {field: values}
-            groups[SITES] = {_quote(name): np.asarray(x) for name, x in named.items()}
-        else:
-            groups[STATS][_quote(field)] = np.asarray(values)
+        named = by_name(values, field) if field == sample_field else {field: values}
+        arrays = {_quote(name): in_numpy_types(np.asarray(x)) for name, x in named.items()}
+        groups[SITES if field == sample_field else STATS] |= arrays
     return groups
+
+
+def by_name(sites: Any, sample_field: str) -> dict[str, Any]:
+    """Return the sites of a state or of draws by name, which a potential may have in any form.
+
+    Those of dictionaries have their keys, others the name of the field and their place in it.
+    """
+    named, _ = jax.tree_util.tree_flatten_with_path(sites)
+    if not isinstance(sites, dict):
+        named = [((jax.tree_util.GetAttrKey(sample_field), *path), x) for path, x in named]
+    return {_path_name(path): x for path, x in named}
 
 
 def as_sites(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -31,9 +40,8 @@ def as_sites(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def as_arrays(state: Any) -> dict[str, np.ndarray]:
     """Return the arrays of a state by name; keys as their numbers."""
     named, _ = jax.tree_util.tree_flatten_with_path(state)
-    return {
-        _name(path): np.asarray(jax.random.key_data(x) if is_key(x) else x) for path, x in named
-    }
+    arrays = {_name(path): jax.random.key_data(x) if is_key(x) else x for path, x in named}
+    return {name: in_numpy_types(np.asarray(x)) for name, x in arrays.items()}
 
 
 def as_state(arrays: dict[str, np.ndarray], like: Any) -> Any:
@@ -49,20 +57,37 @@ def as_state(arrays: dict[str, np.ndarray], like: Any) -> Any:
     leaves = []
     for name, (_, template) in zip(names, named, strict=True):
         found = arrays[name]
-        expected = jax.random.key_data(template) if is_key(template) else jnp.asarray(template)
+        like_it = jax.random.key_data(template) if is_key(template) else jnp.asarray(template)
+        expected = in_numpy_types(np.asarray(like_it))
         if (found.shape, found.dtype) != (expected.shape, expected.dtype):
             raise ValueError(
                 f"{name} is {found.dtype} {found.shape}, not {expected.dtype} {expected.shape}"
             )
-        array = jnp.asarray(found)
+        array = jnp.asarray(found, like_it.dtype)
         if is_key(template):
             array = jax.random.wrap_key_data(array, impl=jax.random.key_impl(template))
         leaves.append(array)
     return jax.tree.unflatten(structure, leaves)
 
 
+def in_numpy_types(x: np.ndarray) -> np.ndarray:
+    """Return an array in a type of NumPy's own, as files need it; bfloat16 is exact in float32."""
+    if x.dtype.kind != "V":
+        return x
+    return x.astype(np.float32 if is_real(x) else np.int32)
+
+
+def is_real(x: Any) -> bool:
+    """Whether an array is of floating-point numbers, those of JAX's further types included."""
+    return jnp.issubdtype(x.dtype, jnp.floating)
+
+
 def _name(path: tuple) -> str:
-    return _quote(jax.tree_util.keystr(path, simple=True, separator="."))
+    return _quote(_path_name(path))
+
+
+def _path_name(path: tuple) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
 def is_key(x: Any) -> bool:
@@ -72,4 +97,6 @@ def is_key(x: Any) -> bool:
 
 def _quote(name: str) -> str:
     """Return a name for the file system; ``numpyro.handlers.scope`` puts slashes into names."""
+    if not name.strip(".") or name == "zarr.json":  # names that have a meaning there
+        return name.replace(".", "%2E")
     return quote(name, safe=" ()[],:=+σαθφγ")

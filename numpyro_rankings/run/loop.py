@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.sharding import PartitionSpec
+from numpyro.infer import HMC, SA, BarkerMH, Gibbs
+from numpyro.infer.gibbs import latent_sample_sites, prototype_trace
 from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import nested_attrgetter
 
@@ -24,6 +26,7 @@ _MOST_DRAWS = 2**16  # of one chunk
 _FIRST_DRAWS = 16  # at most, then as many as there are already
 _SECONDS = 2.0  # aim for the length of a chunk
 _LEAST_SECONDS = 1e-9  # of a draw, where the clock shows none
+_ARRAYS = jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct
 
 
 class Chunk(NamedTuple):
@@ -103,7 +106,7 @@ class SweepLoop:
         self.kernel, self.args, self.kwargs = kernel, args, kwargs
         self.placement = placement
         # only kernels of this package and ensembles are sure to take a batch of chains
-        self._takes_chains = isinstance(kernel, GibbsKernel) or kernel.is_ensemble_kernel
+        self.takes_chains = isinstance(kernel, GibbsKernel) or kernel.is_ensemble_kernel
         leaves, self._structure = jax.tree.flatten(placement.round_data(args, kwargs))
         # numbers and words stay static, since a model may need their values
         self._static = [None if _is_array(x) else (x,) for x in leaves]
@@ -154,8 +157,38 @@ class SweepLoop:
         compiles = compiles and isinstance(self.kernel, GibbsKernel)
         with telling_of_state(compile_ahead) if compiles else nullcontext():
             params = self.placement.round_start(init_params)
-            state = repeat((init if self._takes_chains else jax.vmap(init))(keys, params))
+            state = repeat((init if self.takes_chains else jax.vmap(init))(keys, params))
             return self.placement.to_host(state)
+
+    def check_start(self, state: Any, keys: Array, num_warmup: int, init_params: Any) -> None:
+        """Refuse chains that start where the density or its gradient is not finite.
+
+        A kernel that is mapped over the chains cannot tell, so it starts once more, alone.
+
+        :param state: that :meth:`init` has returned for the other arguments.
+        :raises RuntimeError: as NumPyro's MCMC does, in its words.
+        """
+        found = [jnp.isfinite(x).reshape(len(x), -1).all(1) for x in _energies(self.kernel, state)]
+        chains = np.flatnonzero(~np.all(found, axis=0)) if found else np.zeros(0, int)
+        if not len(chains):
+            return
+        if init_params is None:
+            args, kwargs = self._arguments(self._arrays)
+            key = keys[chains[0] * len(keys) // len(found[0])]
+            self.kernel.init(key, num_warmup, None, model_args=args, model_kwargs=kwargs)
+        names = ", ".join(str(chain + 1) for chain in chains)
+        raise RuntimeError(
+            "Cannot find valid initial parameters. Please check your model again: the density or "
+            f"its gradient is not finite where chain {names} of {len(found[0])} starts"
+        )
+
+    def has_no_site(self) -> bool:
+        """Whether the kernel has a model that has nothing to sample."""
+        model = getattr(self.kernel, "model", None)
+        if model is None:
+            return False
+        trace = prototype_trace(model, jax.random.key(0), *self._arguments(self._arrays))
+        return not latent_sample_sites(trace)
 
     def no_draws(self, state: Any) -> dict[str, Any]:
         """Return arrays like those of draws, with none in them.
@@ -273,7 +306,7 @@ class SweepLoop:
 
     def _sweep(self, state: Any, arrays: list) -> Any:
         args, kwargs = self._arguments(arrays)
-        if self._takes_chains:
+        if self.takes_chains:
             return self.kernel.sample(state, args, kwargs)
         return jax.vmap(lambda one: self.kernel.sample(one, args, kwargs))(state)
 
@@ -288,9 +321,13 @@ class SweepLoop:
     def _shapes_of_draw(self, state: Any) -> dict[str, Any]:
         for field in self._fields:
             try:
-                nested_attrgetter(field)(state)
-            except (AttributeError, KeyError, TypeError):
-                raise ValueError(f"the state of the kernel has no field {field!r}") from None
+                found = nested_attrgetter(field)(state)
+            except (AttributeError, KeyError, TypeError, IndexError):
+                found = None
+            if field != self.kernel.sample_field:
+                _check_field(field, found, state)
+            elif found is None:
+                raise ValueError(f"the state of the kernel has no field {field!r}")
         return jax.eval_shape(self._collect, state, self._arrays)
 
     def _arguments(self, arrays: list) -> tuple[tuple, dict]:
@@ -334,12 +371,40 @@ class _Compiling:
         return self._program
 
 
+def _check_field(field: str, found: Any, state: Any) -> None:
+    """Raise ValueError unless a field of the state is an array of numbers."""
+    if isinstance(found, _ARRAYS):
+        if jnp.issubdtype(found.dtype, jax.dtypes.prng_key):
+            raise ValueError(f"{field!r} cannot be kept with the draws: it is a random key")
+        return
+    if any(isinstance(x, _ARRAYS) for x in jax.tree.leaves(found)):
+        parts = getattr(found, "_fields", None) or list(found)
+        raise ValueError(
+            f"field {field!r} has several arrays: name one of them, such as '{field}.{parts[0]}'"
+        )
+    names = getattr(state, "_fields", None)
+    has = f"; it has {', '.join(names)}" if names else ""
+    raise ValueError(f"the state of the kernel has no field {field!r}{has}")
+
+
 def _repeat(x: Array, copies: int) -> Array:
     """Repeat each chain; the copies of its keys differ."""
     x = jnp.repeat(x, copies, axis=0)
     if not is_key(x):
         return x
     return jax.vmap(jax.random.fold_in)(x, jnp.arange(len(x)) % copies)
+
+
+def _energies(kernel: MCMCKernel, state: Any) -> Iterator[Any]:
+    """Yield potential energies and their gradients, of kernels that need finite ones."""
+    if isinstance(kernel, Gibbs):
+        for (block, _), part in zip(kernel.blocks, state.block_states, strict=True):
+            yield from _energies(block, part)
+    elif isinstance(getattr(kernel, "inner_kernel", None), HMC):  # MixedHMC and HMCECS
+        yield from _energies(kernel.inner_kernel, state.hmc_state)
+    elif isinstance(kernel, HMC | SA | BarkerMH):
+        yield state.potential_energy
+        yield from jax.tree.leaves(getattr(state, "z_grad", None))
 
 
 def _arrays_of(leaves: list) -> list:

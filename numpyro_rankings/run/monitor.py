@@ -1,6 +1,7 @@
 """The quantities of a run that its diagnostics need, and nothing else of its draws."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,23 +13,48 @@ from numpyro_rankings.infer.ddcrp.base import LinkGibbs
 from numpyro_rankings.infer.partition.base import PartitionKernel
 from numpyro_rankings.quantities import as_shown, label_free_quantities
 from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.run.convert import in_numpy_types, is_real
+from numpyro_rankings.run.transitions import DIVERGING, MAX_DEPTH, energy_of, events
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Quantities = Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]
+Arrays = dict[str, np.ndarray]
+
+_NOTHING = (
+    "there is nothing to diagnose, because the model has no site of real numbers: give "
+    "quantities=, a function of the samples"
+)
+_OVERFLOW, _ENERGY, _ENERGY_STEPS = "overflow", "energy", "energy_steps"
+# sites of the kernels of this package that change in each sweep
+_CONTINUOUS = ("weights", "concentration")
 
 
 class Taken(NamedTuple):
-    """Of some draws of each chain, their number, and what is kept of them."""
+    """What is kept of some draws of each chain.
+
+    - **num_draws** - their number.
+    - **quantities** - of those draws among them that are kept.
+    - **sums** - at the same draws, the numbers of events and the like before them.
+    - **totals** - the same after the last draw.
+    - **last** - the last draw, of what is compared with the next one.
+    - **moved** - by site, the index of the last draw of each chain that differs from its
+      predecessor.
+    """
 
     num_draws: int
-    quantities: dict[str, np.ndarray] | None = None
-    stats: dict[str, np.ndarray] | None = None
+    quantities: Arrays
+    sums: Arrays
+    totals: Arrays
+    last: Arrays
+    moved: Arrays
 
 
 class Monitor:
     """Keeps the quantities of the draws: of all, or of every second, fourth, … of a long run.
+
+    Events, such as divergent transitions, are counted in all draws.
 
     :param kernel: of the run.
     :param args: arguments of its model.
@@ -58,30 +84,91 @@ class Monitor:
             raise ValueError(f"quantities must be a function of the samples, got {quantities!r}")
         self._of = quantities or (self._label_free if is_of_package else self._of_any_kernel)
         self._is_own = quantities is not None
-        self._quantities: list[dict[str, np.ndarray]] = []
-        self._stats: list[dict[str, np.ndarray]] = []
-        self._num_draws, self._stride = 0, 1
+        self._quantities: list[Arrays] = []
+        self._sums: list[Arrays] = []
+        self._totals: Arrays = {}
+        self._last_draw: Arrays = {}
+        self._moved: Arrays = {}
+        self._watched: tuple[str, ...] = ()
+        self._num_draws, self._stride, self._num_chains = 0, 1, 0
 
-    def take(self, samples: dict[str, np.ndarray], stats: dict[str, np.ndarray]) -> Taken:
-        """Return what is kept of draws, (chains, draws, …) by name.
+    @property
+    def num_draws(self) -> int:
+        """The number of draws of each chain that were added."""
+        return self._num_draws
+
+    def watch(self, sites: Mapping[str, Any]) -> None:
+        """Set which sites each chain must change: those of real numbers, which are not constant.
+
+        :param sites: of the state, by name.
+        """
+        if isinstance(self._kernel, GibbsKernel):  # its other sites may be discrete or fixed
+            self._watched = tuple(name for name in _CONTINUOUS if name in sites)
+        else:
+            self._watched = tuple(k for k, x in sites.items() if is_real(x) and x.size)
+
+    def check_any(self, samples: Arrays) -> None:
+        """Refuse to diagnose a model of integers, of which it cannot be told what they mean.
+
+        :param samples: (chains, 0, …) by name.
+        """
+        if self._of == self._of_any_kernel and not _num_scalars(self._of(samples)):
+            raise ValueError(_NOTHING)
+
+    def take(self, samples: Arrays, stats: Arrays) -> Taken:
+        """Return what is kept of draws, (chains, draws, …) by name. They are not changed.
 
         :raises ValueError: if the quantities have another form.
         """
         shape = next(iter(samples.values())).shape[:2]
         first = -self._num_draws % self._stride  # those whose index is a multiple of the stride
-        if first >= shape[1]:
-            return Taken(shape[1])
-        samples = {name: x[:, first :: self._stride] for name, x in samples.items()}
-        quantities = self._of(samples)
-        if self._is_own:
-            self._check(quantities, next(iter(samples.values())).shape[:2])
-        shown: dict[str, np.ndarray] = {
-            name: stats[name][:, first :: self._stride] for name in ("overflow",) if name in stats
-        }
-        return Taken(shape[1], quantities, shown)
+        counted = self._count(samples, stats, shape[1])
+        kept = {name: x[:, first :: self._stride] for name, x in samples.items()}
+        quantities: Arrays = {}
+        if first < shape[1]:
+            for x in kept.values():  # a function of the user's cannot change the draws
+                x.flags.writeable = False
+            quantities = self._of(kept)
+            if self._is_own:
+                self._check(quantities, next(iter(kept.values())).shape[:2])
+        sums = {name: x[:, first :: self._stride] for name, x in counted.sums.items()}
+        # copies, since views would keep all draws in memory
+        return counted._replace(quantities=_copied(quantities), sums=_copied(sums))
 
-    @staticmethod
-    def _check(quantities: Any, shape: tuple[int, ...]) -> None:
+    def _count(self, samples: Arrays, stats: Arrays, num_draws: int) -> Taken:
+        """Count events and moves, with the sums at each draw."""
+        sums: Arrays = {}
+        totals, last, moved = dict(self._totals), dict(self._last_draw), dict(self._moved)
+
+        def add(name: str, x: np.ndarray, includes_own: bool) -> None:
+            whole = self._totals.get(name, np.zeros(len(x)))[:, None] + np.cumsum(x, axis=1)
+            sums[name] = whole if includes_own else whole - x
+            totals[name] = whole[:, -1].copy()
+
+        own = {_OVERFLOW: stats[_OVERFLOW]} if _OVERFLOW in stats else {}
+        for name, happened in (own | events(self._kernel, stats)).items():
+            if happened.ndim == 2:
+                add(name, happened, False)
+        energy = energy_of(self._kernel, stats)
+        if energy is not None:
+            energy = energy.astype(np.float64)
+            before = self._last_draw.get(_ENERGY, energy[:, :1])
+            steps = np.diff(energy, axis=1, prepend=before)
+            add(_ENERGY_STEPS, steps**2, True)  # of the step to a draw
+            sums[_ENERGY], last[_ENERGY] = energy, energy[:, -1:].copy()
+        for name in self._watched:
+            x = samples[name].reshape(*samples[name].shape[:2], -1)
+            before = self._last_draw.get(name, x[:, :1])
+            changed = np.zeros(x.shape[:2], bool)
+            changed[:, 0] = (x[:, 0] != before[:, 0]).any(-1)
+            changed[:, 1:] = (x[:, 1:] != x[:, :-1]).any(-1)
+            latest = self._num_draws + num_draws - 1 - changed[:, ::-1].argmax(1)
+            previous = self._moved.get(name, np.zeros(len(x), np.int64))
+            moved[name] = np.where(changed.any(1), latest, previous)
+            last[name] = x[:, -1:].copy()
+        return Taken(num_draws, {}, sums, totals, last, moved)
+
+    def _check(self, quantities: Any, shape: tuple[int, ...]) -> None:
         """Refuse what a function of the user's returns unless it has the form of samples."""
         if not isinstance(quantities, dict) or not quantities:
             raise ValueError(f"quantities must return arrays by name, got {quantities!r}")
@@ -91,17 +178,30 @@ class Monitor:
                     f"quantities must return arrays (chains, draws, …), here {shape} and more; "
                     f"{name} has the shape {np.shape(x)}"
                 )
+            dtype = in_numpy_types(np.asarray(x)).dtype
+            if dtype.kind not in "biuf":
+                raise ValueError(
+                    f"quantities must return arrays of real numbers; {name} is of {dtype}"
+                )
+        before = self._quantities[0] if self._quantities else quantities
+        if _forms(quantities) != _forms(before):
+            raise ValueError(
+                "quantities must return the same arrays for all draws: they were "
+                f"{_forms(before)}, and are {_forms(quantities)} (the axes after chains and draws)"
+            )
 
     def add(self, taken: Taken) -> None:
         """Add what :meth:`take` has returned of the next draws."""
         self._num_draws += taken.num_draws
-        if taken.quantities is not None:
+        self._totals, self._last_draw, self._moved = taken.totals, taken.last, taken.moved
+        if taken.quantities:
+            self._num_chains = len(next(iter(taken.quantities.values())))
             self._quantities.append(taken.quantities)
-            self._stats.append(taken.stats or {})
+            self._sums.append(taken.sums)
         while self._num_draws > 2 * self.LEAST_KEPT * self._stride:
             self._stride *= 2
-            for parts in (self._quantities, self._stats):
-                parts[:] = [{k: x[:, ::2] for k, x in _joined(parts).items()}]
+            for parts in (self._quantities, self._sums):
+                parts[:] = [_copied({k: x[:, ::2] for k, x in _joined(parts).items()})]
 
     def table(self, burn_in: float) -> "pd.DataFrame":
         """Return the diagnostics.
@@ -117,9 +217,7 @@ class Monitor:
             values = np.asarray(values, np.float64)
             scalars |= scalars_of(name, values, labels if name == "top_weights" else None)
         if not scalars:
-            raise ValueError(
-                "there is nothing to diagnose: no site of real numbers. Give quantities="
-            )
+            raise ValueError(_NOTHING)
         return table_of_scalars(scalars, self._superchains)
 
     def verdict(self, burn_in: float, table: "pd.DataFrame") -> Verdict:
@@ -128,10 +226,13 @@ class Monitor:
         :param burn_in: share of the draws that is left out at their beginning.
         :param table: the diagnostics of these draws.
         """
-        overflow = self.overflow(burn_in)
         facts = RunFacts(
-            next(iter(self._quantities[0].values())).shape[0],
-            overflow,
+            self._num_chains,
+            self.overflow(burn_in),
+            diverging=self._share(DIVERGING, burn_in),
+            max_depth=self._share(MAX_DEPTH, burn_in),
+            energy_fractions=self._energy_fractions(burn_in),
+            still=self.still(burn_in),
         )
         return judge(table, facts)
 
@@ -140,10 +241,40 @@ class Monitor:
 
         :param burn_in: share of the draws that is left out at their beginning.
         """
-        if not self._stats:
+        return self._share(_OVERFLOW, burn_in)
+
+    def still(self, burn_in: float) -> dict[str, list[int]]:
+        """Return the chains of which all draws of a site are equal, though it is continuous.
+
+        :param burn_in: share of the draws that is left out at their beginning.
+        """
+        first = int(burn_in * self._num_draws)
+        if self._num_draws - first < 2:
+            return {}
+        found = {name: np.flatnonzero(last <= first) for name, last in self._moved.items()}
+        return {name: chains.tolist() for name, chains in found.items() if len(chains)}
+
+    def never_moved(self) -> list[str]:
+        """Return the sites that no chain has ever changed."""
+        return [name for name, last in self._moved.items() if not last.any()]
+
+    def _share(self, event: str, burn_in: float) -> float | None:
+        """Return the share of the draws after the burn-in with an event, None of an unknown one."""
+        if event not in self._totals:
             return None
-        overflow = self._last(self._stats, burn_in).get("overflow")
-        return None if overflow is None else float(overflow.mean())
+        before = self._last(self._sums, burn_in)[event]
+        num_draws = self._num_draws - self._first_kept(burn_in) * self._stride
+        return float((self._totals[event] - before[:, 0]).mean()) / num_draws
+
+    def _energy_fractions(self, burn_in: float) -> list[float]:
+        """Return the energy Bayesian fraction of missing information of each chain, (E-BFMI)."""
+        if _ENERGY_STEPS not in self._totals:
+            return []
+        after = self._last(self._sums, burn_in)
+        num_steps = self._num_draws - self._first_kept(burn_in) * self._stride - 1
+        steps = (self._totals[_ENERGY_STEPS] - after[_ENERGY_STEPS][:, 0]) / max(1, num_steps)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return (steps / after[_ENERGY].var(axis=1)).tolist()
 
     def latest(self, name: str) -> np.ndarray | None:
         """Return a quantity of the last draw of each chain, (chains, …), or None."""
@@ -167,7 +298,7 @@ class Monitor:
         blocks = [block for block, _ in getattr(self._kernel, "blocks", ())]
         names = {block.label_site for block in blocks if isinstance(block, GibbsKernel)}
         labels = [name for name in names if name in samples]
-        real = {name: x for name, x in samples.items() if np.issubdtype(x.dtype, np.floating)}
+        real = {name: x for name, x in samples.items() if is_real(x)}
         if not labels:
             return real
         found = {name: x for name, x in real.items() if x.ndim == 2}
@@ -180,14 +311,30 @@ class Monitor:
             )
         return found
 
-    def _last(self, parts: list[dict[str, np.ndarray]], burn_in: float) -> dict[str, np.ndarray]:
+    def _first_kept(self, burn_in: float) -> int:
+        """Return the index, among the draws that are kept, of the first after the burn-in."""
+        return -(-int(burn_in * self._num_draws) // self._stride)
+
+    def _last(self, parts: list[Arrays], burn_in: float) -> Arrays:
         """Return the draws after the burn-in."""
-        parts[:] = [_joined(parts)]
-        first = -(-int(burn_in * self._num_draws) // self._stride)
-        return {name: x[:, first:] for name, x in parts[0].items()}
+        parts[:] = [_joined(parts)] if parts else []
+        first = self._first_kept(burn_in)
+        return {name: x[:, first:] for part in parts for name, x in part.items()}
 
 
-def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def _joined(parts: list[Arrays]) -> Arrays:
     if len(parts) == 1:
         return parts[0]
     return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
+
+
+def _copied(arrays: Mapping[str, Any]) -> Arrays:
+    return {name: in_numpy_types(np.array(x)) for name, x in arrays.items()}
+
+
+def _forms(arrays: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    return {name: np.shape(x)[2:] for name, x in arrays.items()}
+
+
+def _num_scalars(arrays: Mapping[str, Any]) -> int:
+    return sum(math.prod(form) for form in _forms(arrays).values())

@@ -27,6 +27,7 @@ from numpyro_rankings.run.convert import (
     as_groups,
     as_sites,
     as_state,
+    by_name,
 )
 from numpyro_rankings.run.description import check_same, describe
 from numpyro_rankings.run.loop import Chunk, SweepLoop
@@ -36,6 +37,7 @@ from numpyro_rankings.run.placement import CHAINS, Placement, agree
 from numpyro_rankings.run.settings import (
     Settings,
     at_least,
+    check_ensemble,
     check_kernel,
     check_names,
     check_number,
@@ -44,6 +46,8 @@ from numpyro_rankings.run.settings import (
     settings_of,
 )
 from numpyro_rankings.run.store import Store, StoreError
+from numpyro_rankings.run.to_arviz import from_numpyro
+from numpyro_rankings.run.transitions import fields_of_transitions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +56,8 @@ _ADAPTATION = 1000  # sweeps, of kernels of other packages
 _READ_AT_ONCE = 500  # draws, when a run is resumed
 _SHARE_OF_CHECKS = 0.1  # of the time
 _LEAST_DRAWS = 4  # of each chain, for R-hat
+_NO_SITE = "the model has no site to sample"
+_DRAWS_TO_MOVE = 1000  # of each chain, after which a kernel that has not moved is given up
 
 
 class Check(NamedTuple):
@@ -112,9 +118,11 @@ class Run:
         only sites of one number are diagnosed, and the sizes of the clusters.
     :param init_params: starting values, as for :meth:`numpyro.infer.MCMC.run` of several chains:
         arrays whose first axis is that of the starting points, also if there is one.
-    :param extra_fields: further fields of the kernel's state to keep.
+    :param extra_fields: further fields of the kernel's state to keep. Those that the verdict needs
+        of HMC and NUTS (divergent transitions, number of steps, energy) are always kept.
     :param model_kwargs: keyword arguments of the model.
     :raises ValueError: if an argument is out of range, or the data do not fit the kernel.
+    :raises RuntimeError: if a chain of HMC, NUTS or the like finds no start of finite density.
     :raises StoreError: if the store exists, or cannot be written.
     """
 
@@ -147,10 +155,11 @@ class Run:
             check_superchains(superchains, num_chains),
             at_least("num_warmup", num_warmup, 0),
             at_least("thinning", thinning, 1),
-            check_names("extra_fields", extra_fields),
+            (*check_names("extra_fields", extra_fields), *fields_of_transitions(kernel)),
             np.asarray(jax.random.key_data(key)).tolist(),
             str(jax.random.key_impl(key)),
         )
+        check_ensemble(kernel, num_chains, superchains)
         kwargs = dict(model_kwargs or {})
         mesh = _mesh_of(devices, mesh)
         about = describe(kernel, data, kwargs, mesh)  # before init, in which some kernels change
@@ -161,6 +170,7 @@ class Run:
             Store.check_new(store)  # before the chains start, which may take long
         self._state = self._init(init_params)
         self._check_state()
+        self._loop.check_start(self._state, self._keys(), num_warmup, init_params)
         self._draws: Store | Memory = Memory(keeps=store is None)
         self._is_stored = store is not None
         if store is not None and jax.process_index() == 0:
@@ -256,15 +266,18 @@ class Run:
         """Make sweeps until the chains agree and their draws suffice, or the time is over.
 
         The run stops when in two successive checks R-hat (rank-normalised, split) of all quantities
-        is at most ``rhat``, and their bulk and tail ESS at least ``ess``. Draws that are made until
-        they look good enough are a little less good than they look; the documentation has figures.
+        is at most ``rhat``, and their bulk and tail ESS at least ``ess``. The second check comes
+        after the next chunk. A run whose draws suffice already is left as it is. Draws that are
+        made until they look good enough are a little less good than they look; the documentation
+        has figures.
 
         :param rhat: largest R-hat, of several chains.
         :param ess: least effective sample size of all chains together.
         :param minutes: time after which no further chunk begins.
         :param after_chunk: called with the run after each chunk.
-        :return: whether both hold; False if the time was over before.
+        :return: whether both hold when the run stops, and no chain stands still.
         :raises KeyboardInterrupt, StoreError, ValueError: as :meth:`extend`.
+        :raises RuntimeError: if no chain has moved in 1,000 draws. They are kept.
         """
         for name, value in (("rhat", rhat), ("ess", ess), ("minutes", minutes)):
             check_number(name, value)
@@ -276,21 +289,24 @@ class Run:
                 f"ess must be at most {most:.0f}, because diagnostics use some of the draws: use "
                 "more chains, or extend()"
             )
+        self._monitor.check_any(as_sites(self._empty_groups()[SITES]))
         import arviz  # noqa: F401 - takes a second, which is not the time of a check
 
         start, in_a_row = clock.now(), 0
         with postponed_interrupts() as check_interrupted:
+            if self._holds(rhat, ess):
+                return True
             while agree(clock.now() - start < 60 * minutes):
                 self._make_chunk(math.inf)
-                if agree(self._is_check_due()):
-                    self.check()
-                    in_a_row = in_a_row + 1 if agree(self._suffices(rhat, ess)) else 0
+                if agree(in_a_row == 1 or self._is_check_due()):
+                    in_a_row = in_a_row + 1 if self._holds(rhat, ess) else 0
                 if after_chunk is not None:
                     after_chunk(self)
                 check_interrupted()
                 if in_a_row == 2:
                     return True
-        return False
+                self._check_moves()
+            return self._holds(rhat, ess)
 
     def check(self) -> Check:
         """Compute the largest R-hat and the least ESS of the draws after the burn-in.
@@ -306,6 +322,7 @@ class Run:
             len(moving),
         )
         self._last_check, self._checked = check, clock.now()
+        self._checked_draws = self.num_draws
         self._check_took = self._checked - start
         return check
 
@@ -374,6 +391,7 @@ class Run:
         :raises ValueError: if there are too few draws.
         """
         self._check_draws()
+        self._catch_up()
         return self._monitor.table(self._burn_in)
 
     def get_samples(
@@ -402,19 +420,21 @@ class Run:
         sites = self.get_samples(group_by_chain=True, max_draws=max_draws)
         stats = as_sites(self._draws.read(STATS, self.first_draw, step=step))
         thinning = settings.thinning * step
+        # MCMC maps over chains those kernels that this run maps over them, as their states are
+        is_mapped = settings.num_chains > 1 and not self._loop.takes_chains
         mcmc = MCMC(
             kernel,
             num_warmup=0,
             num_samples=next(iter(sites.values())).shape[1] * thinning,
             num_chains=settings.num_chains,
             thinning=thinning,
-            chain_method="vectorized",
+            chain_method=jax.vmap if is_mapped else "vectorized",
             progress_bar=False,
         )
-        is_named = set(sites) != {kernel.sample_field}
-        mcmc._states = {kernel.sample_field: sites if is_named else sites[kernel.sample_field]}
-        mcmc._states |= stats
-        mcmc._last_state = self._loop.placement.to_host(self._state)
+        mcmc._states = {kernel.sample_field: self._in_form(sites), **stats}
+        state = self._loop.placement.to_host(self._state)
+        is_one = settings.num_chains == 1  # which MCMC has without an axis
+        mcmc._last_state = jax.tree.map(lambda x: x[0], state) if is_one else state
         mcmc._args, mcmc._kwargs = self._loop.args, self._loop.kwargs
         return mcmc
 
@@ -424,14 +444,13 @@ class Run:
         :param max_draws: as for :meth:`get_samples`.
         :param options: of :func:`~numpyro_rankings.to_inference_data` for the kernels of this
             package, where the rankings need not be given, and otherwise of
-            :func:`arviz.from_numpyro`.
+            :func:`arviz.from_numpyro`. xarray has no names with a slash: a site ``a/b`` of such a
+            kernel is ``a%2Fb``, with a warning.
         :raises ValueError: if there are no draws.
         """
         mcmc = self.as_mcmc(max_draws)
         if not isinstance(self._loop.kernel, GibbsKernel):
-            import arviz as az
-
-            return az.from_numpyro(mcmc, **options)
+            return from_numpyro(mcmc, **options)
         from numpyro_rankings.inference_data import to_inference_data
 
         if self._monitor.rankings is not None:
@@ -446,7 +465,7 @@ class Run:
         self._loop, self._settings = loop, settings
         loop.prepare(settings.num_chains, settings.thinning, settings.extra_fields)
         self._num_sweeps, self._seconds = 0, 0.0
-        self._last_check = None
+        self._last_check, self._checked_draws = None, 0
         self._checked, self._check_took = clock.now(), 0.0
 
     def _show(self, burn_in: float, quantities: Quantities | None) -> None:
@@ -468,8 +487,18 @@ class Run:
                     f"init_params must have an axis of {starts} starting points first: got an "
                     f"array of shape {np.shape(x)}"
                 )
-        keys = jax.random.split(settings.random_key(), starts)
-        return self._loop.init(keys, settings.num_warmup, init_params, copies, compiles)
+        try:
+            return self._loop.init(self._keys(), settings.num_warmup, init_params, copies, compiles)
+        except Exception:
+            if self._loop.has_no_site():  # some kernels then fail in words of JAX
+                raise ValueError(_NO_SITE) from None
+            raise
+
+    def _keys(self) -> Array:
+        """Return the keys of the starting points."""
+        settings = self._settings
+        starts = settings.superchains or settings.num_chains
+        return jax.random.split(settings.random_key(), starts)
 
     def _load(self, init_params: Any) -> None:
         """Take the newest state of the store, and the quantities of its draws."""
@@ -495,7 +524,13 @@ class Run:
                 raise StoreError(f"{draws.path}: the state of the chains is not finite ({name})")
         self._num_sweeps, self._seconds = counts["num_sweeps"], counts["seconds"]
         self._check_stored(draws, like)
-        for start in range(0, draws.num_draws, _READ_AT_ONCE):
+        self._monitor.watch(by_name(self._sites_of_state(), self._loop.kernel.sample_field))
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Give the monitor the draws that it does not have."""
+        draws = self._draws
+        for start in range(self._monitor.num_draws, draws.num_draws, _READ_AT_ONCE):
             stop = min(start + _READ_AT_ONCE, draws.num_draws)
             sites, stats = draws.read(SITES, start, stop), draws.read(STATS, start, stop)
             self._monitor.add(self._monitor.take(as_sites(sites), as_sites(stats)))
@@ -507,8 +542,13 @@ class Run:
         except AttributeError:
             has_sites = True  # it has no such field, which is told below
         if not has_sites:
-            raise ValueError("the model has no site to sample")
-        self._loop.no_draws(self._state)
+            raise ValueError(_NO_SITE)
+        self._empty_groups()
+        self._monitor.watch(by_name(self._sites_of_state(), self._loop.kernel.sample_field))
+
+    def _empty_groups(self) -> Groups:
+        """Return arrays like those of draws, with none in them."""
+        return as_groups(self._loop.no_draws(self._state), self._loop.kernel.sample_field)
 
     def _sites_of_state(self) -> Any:
         return nested_attrgetter(self._loop.kernel.sample_field)(self._state)
@@ -535,6 +575,7 @@ class Run:
             return
         chunk = self._loop.draw(self._state, self.num_draws, at_most)
         groups = as_groups(chunk.draws, self._loop.kernel.sample_field)
+        self._catch_up()  # if the user has interrupted the last chunk after it was stored
         check_not_stopped(self._loop.kernel, groups[SITES])
         # before the draws are stored, because a function of the user's may fail
         taken = self._monitor.take(as_sites(groups[SITES]), as_sites(groups[STATS]))
@@ -542,14 +583,15 @@ class Run:
         self._monitor.add(taken)
 
     def _take(self, chunk: Chunk, groups: Groups) -> None:
-        before = self._state, self._num_sweeps, self._seconds
+        before, num_draws = (self._state, self._num_sweeps, self._seconds), self.num_draws
         self._state = chunk.state
         self._num_sweeps += chunk.num_sweeps
         self._seconds += chunk.seconds
         try:
             self._commit(groups)
         except BaseException:
-            self._state, self._num_sweeps, self._seconds = before
+            if self.num_draws == num_draws:  # nothing was stored
+                self._state, self._num_sweeps, self._seconds = before
             raise
 
     def _commit(self, groups: Groups) -> None:
@@ -575,10 +617,38 @@ class Run:
         kept, since = self.num_draws - self.first_draw, clock.now() - self._checked
         return kept >= _LEAST_DRAWS and since >= self._check_took / _SHARE_OF_CHECKS
 
+    def _holds(self, rhat: float, ess: float) -> bool:
+        """Whether a check of the draws is good enough, in the first process."""
+        if self.num_draws - self.first_draw < _LEAST_DRAWS:
+            return False
+        if self._last_check is None or self._checked_draws != self.num_draws:
+            self.check()
+        return bool(agree(self._suffices(rhat, ess)))
+
+    def _check_moves(self) -> None:
+        """Give up if no chain has ever changed a site that is continuous."""
+        sites = self._monitor.never_moved()
+        if sites and self.num_draws >= _DRAWS_TO_MOVE:
+            raise RuntimeError(
+                f"{type(self._loop.kernel).__name__} does not move: {' and '.join(sites[:3])} had "
+                f"the same value in all {self.num_draws} draws of each chain. Start elsewhere, or "
+                "use another kernel"
+            )
+
+    def _in_form(self, sites: dict[str, np.ndarray]) -> Any:
+        """Return draws in the form that the sites have in the state, where they have no names."""
+        found = self._sites_of_state()
+        names = list(by_name(found, self._loop.kernel.sample_field))
+        if set(names) != set(sites):  # also deterministic ones, of a model
+            return sites
+        return jax.tree.unflatten(jax.tree.structure(found), [sites[name] for name in names])
+
     def _suffices(self, rhat: float, ess: float) -> bool:
         """Whether the latest check is good enough."""
         check, settings = self._last_check, self._settings
         assert check is not None
+        if self._monitor.still(self._burn_in):
+            return False
         if (self.num_draws - self.first_draw) * settings.num_chains < ess:
             return False
         if check.num_moving == 0:
@@ -594,10 +664,18 @@ def _mesh_of(devices: Sequence[jax.Device] | None, mesh: Mesh | None) -> Mesh | 
     if mesh is not None and not isinstance(mesh, Mesh):
         raise ValueError(f"mesh must be a jax.sharding.Mesh, got {mesh!r}")
     if devices is None:
-        return mesh
+        return mesh if mesh is None else _without_repeats("mesh", mesh)
     if mesh is not None:
         raise ValueError("devices and mesh cannot both be given")
     found = list(devices) if isinstance(devices, Iterable) else []
     if not found or not all(isinstance(x, jax.Device) for x in found):
         raise ValueError(f"devices must be a list of devices, as of jax.devices(), got {devices!r}")
-    return Mesh(np.array(found), (CHAINS,))
+    return _without_repeats("devices", Mesh(np.array(found), (CHAINS,)))
+
+
+def _without_repeats(name: str, mesh: Mesh) -> Mesh:
+    found = mesh.devices.ravel().tolist()
+    if repeated := {device for device in found if found.count(device) > 1}:
+        names = " and ".join(sorted(str(device) for device in repeated))
+        raise ValueError(f"{name} must not have a device twice: {names}")
+    return mesh

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpyro.infer.mcmc import MCMCKernel
+from numpyro.infer.ensemble import EnsembleSampler
+from numpyro.infer.mcmc import MCMC, MCMCKernel
 
 from numpyro_rankings.run.convert import is_key
 from numpyro_rankings.run.store import StoreError
@@ -64,6 +65,18 @@ def settings_of(path: Path, about: dict[str, Any]) -> Settings:
     return found._replace(extra_fields=tuple(fields))
 
 
+def check_ensemble(kernel: MCMCKernel, num_chains: int, superchains: int | None) -> None:
+    """Raise ValueError unless the chains can be those of the kernel, if it is an ensemble."""
+    name = type(kernel).__name__
+    if kernel.is_ensemble_kernel and superchains is not None:
+        raise ValueError(
+            f"superchains cannot be given with {name}: the chains of an ensemble depend on one "
+            "another, and each starts at a point of its own"
+        )
+    if isinstance(kernel, EnsembleSampler) and num_chains % 2:
+        raise ValueError(f"num_chains must be even with {name}, got {num_chains}")
+
+
 def check_superchains(superchains: int | None, num_chains: int) -> int | None:
     """Raise ValueError unless the chains can start at so many points."""
     if superchains is None:
@@ -77,8 +90,17 @@ def check_superchains(superchains: int | None, num_chains: int) -> int | None:
 
 def check_kernel(kernel: Any) -> None:
     """Raise ValueError unless it is a kernel."""
-    if not isinstance(kernel, MCMCKernel):
-        raise ValueError(f"a kernel is needed, such as SliceGibbs() or NUTS(model): got {kernel!r}")
+    if isinstance(kernel, MCMCKernel):
+        return
+    got = f"an object of {type(kernel).__name__}"
+    if isinstance(kernel, type):
+        got = f"the class {kernel.__name__}; write {kernel.__name__}(…)"
+    elif isinstance(kernel, MCMC):
+        got = "an MCMC, whose kernel is its attribute sampler"
+    elif callable(kernel):
+        name = getattr(kernel, "__name__", type(kernel).__name__)
+        got = f"the function {name}; if it is a model, write NUTS({name})"
+    raise ValueError(f"a kernel is needed, such as SliceGibbs() or NUTS(model): got {got}")
 
 
 def one_key(key: Any) -> Array:
@@ -88,7 +110,8 @@ def one_key(key: Any) -> Array:
     except (TypeError, ValueError):
         found = None
     if found is None or found.shape != ():
-        raise ValueError(f"key must be one random key, such as jax.random.key(0), got {key!r}")
+        got = " ".join(repr(key).split())
+        raise ValueError(f"key must be one random key, such as jax.random.key(0), got {got}")
     return found
 
 

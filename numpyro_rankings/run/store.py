@@ -23,6 +23,7 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote
 
 import numpy as np
 
@@ -304,6 +305,7 @@ def _new_array(
         dtype=like.dtype,
         compressors=[ZstdCodec(level=1), Crc32cCodec()],
         dimension_names=axes,
+        attributes={"long_name": unquote(name)} if "%" in name else {},
     )
 
 

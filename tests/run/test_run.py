@@ -179,7 +179,7 @@ def test_checks_take_a_tenth_of_the_time(clock, monkeypatch):
 
     run.until(rhat=1 + 1e-9, minutes=0.6, after_chunk=after_chunk)
     assert len(lengths) == 9  # the first has too few draws for a check
-    assert checked == [lengths[1], lengths[4], lengths[7]]
+    assert checked == [lengths[1], lengths[4], lengths[7], lengths[8]]  # the last when time is over
 
 
 def test_ctrl_c_waits_for_the_end_of_a_chunk(alone, capfd):
