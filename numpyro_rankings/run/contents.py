@@ -40,8 +40,13 @@ def digest_of_array(x: Any) -> str:
     """Return a hash of the content of an array."""
     array = np.asarray(jax.random.key_data(x) if is_key(x) else x)
     found = hashlib.sha256(f"{array.dtype} {array.shape}".encode())
-    found.update(np.ascontiguousarray(array).tobytes())
+    found.update(_bytes_of(array))
     return found.hexdigest()
+
+
+def _bytes_of(array: np.ndarray) -> memoryview:
+    """Return the bytes of an array, without a copy if they lie side by side."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def digest_of_tree(value: Any) -> str:
@@ -51,7 +56,7 @@ def digest_of_tree(value: Any) -> str:
     found = hashlib.sha256(str(structure).encode())
     for array in arrays:
         found.update(f"{array.dtype} {array.shape}".encode())
-        found.update(np.ascontiguousarray(array).data)
+        found.update(_bytes_of(array))
     name = type(value).__name__
     if isinstance(value, np.ndarray | jax.Array):  # kernels take those of NumPy and JAX alike
         name = f"Array of {arrays[0].dtype}"
@@ -210,14 +215,15 @@ class Words:
         return f"{name}({', '.join(parts)})"
 
     def _of_distribution(self, value: dist.Distribution) -> str:
-        names = {*type(value).gather_pytree_data_fields(), *type(value).gather_pytree_aux_fields()}
         settings = {name: getattr(value, name, None) for name in value.arg_constraints}
-        # of distributions made of others; what is computed on demand is no setting
-        rest = names - {"_validate_args", "_batch_shape", "_event_shape"} - settings.keys()
-        settings |= {name: x for name in rest if (x := vars(value).get(name)) is not None}
-        if len(settings) > len(value.arg_constraints):
+        of_class = type(value)
+        if not {*inspect.signature(of_class).parameters} - {"validate_args"} <= settings.keys():
+            # it is made of others, or has a size; what is computed on demand is no setting
+            names = {*of_class.gather_pytree_data_fields(), *of_class.gather_pytree_aux_fields()}
+            names -= {"_validate_args", "_batch_shape", "_event_shape"} | settings.keys()
+            settings |= {name: x for name in names if (x := vars(value).get(name)) is not None}
             settings["shape"] = value.batch_shape, value.event_shape
-        return self._of_entries(type(value).__name__, settings)
+        return self._of_entries(of_class.__name__, settings)
 
     def _of_table(self, value: Any) -> str | None:
         """Describe a data frame, series or index of pandas by its content; None for others."""

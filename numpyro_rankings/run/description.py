@@ -43,6 +43,7 @@ _PACKAGES = ("jax", "jaxlib", "numpy", "numpyro")
 _TRACED_BY = ("jax", "numpyro", "numpyro-rankings")  # on whose versions a trace may depend
 _MODEL, _CODE = "model", "code"
 _POTENTIALS = ("potential_fn", "_potential_fn")  # attributes of kernels
+_IS_OTHER = "is not the same"
 _MOST_LINES = 5
 _LONG = 100
 
@@ -94,7 +95,8 @@ def check_same(path: Path, before: Any, now: Description, check: bool = True) ->
     if found:
         text = f"{path} is a run of other data, another model or another kernel: {_join(found)}"
         if check:
-            raise StoreError(f"{text}; Run.resume(…, check=False) goes on" if now[_MODEL] else text)
+            can_go_on = is_old or now[_MODEL]
+            raise StoreError(f"{text}; Run.resume(…, check=False) goes on" if can_go_on else text)
         warnings.warn(f"{text}; it goes on, and its store notes it", UserWarning, stacklevel=3)
     elif changes := sentences_of(changes_of(path, before)):
         warnings.warn(f"{path}: {' '.join(changes)}", UserWarning, stacklevel=3)
@@ -160,7 +162,8 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         if one != other:
             one, other = _without_hashes(one), _without_hashes(other)
             was = f"was {one}, is {other}"
-            found.append(f"{name} {was if one != other and len(was) < _LONG else 'differs'}")
+            is_short = one != other and len(was) < _LONG
+            found.append(f"{name} {was if is_short else _IS_OTHER}")
     return found
 
 
@@ -278,18 +281,19 @@ def _model_differences(before: Sites, now: Sites) -> tuple[list[str], list[str]]
 
 def _data_differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     found = differences(before, now)
-    end = " differs"
+    end = f" {_IS_OTHER}"
     return [f"the data of {x.removesuffix(end)} differ" if x.endswith(end) else x for x in found]
 
 
 def _differences_to_old(before: Description, now: Description) -> list[str]:
     """Compare with a description of version 0.1.0, which had models by their code."""
     if now[_MODEL]:
-        return ["its version stored the code of its model, and not what it computes"]
+        return ["version 0.1.0 did not store what its model computes"]
     one, other = _without_code(before["kernel"]), _without_code(now["kernel"])
     both = one.keys() & other.keys()
     one, other = ({name: x[name] for name in both} for x in (one, other))
-    return _data_differences(before["data"], now["data"]) + differences(one, other)
+    found = _data_differences(before["data"], now["data"]) + differences(one, other)
+    return [*found, "version 0.1.0 had other words for some settings"] if found else []
 
 
 def _join(found: list[str]) -> str:

@@ -13,10 +13,15 @@ import types
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
 import pytest
+from helpers.no_warnings import no_warnings
+from helpers.toy_kernel import Autoregressive
 from jax import random
 
-from numpyro_rankings import StoreError
+from numpyro_rankings import Run, StoreError
 from numpyro_rankings.run.description import _differences, check_same, describe
 
 BEGIN = """
@@ -303,8 +308,8 @@ PARTS = [
         "= 2.0, 0.5",
         "the potential energy of the model differs",
     ),
-    ("own code", WALK, "state + self", "state - self", "code differs"),
-    ("own constant", WALK, "0.5, 1.0", "0.5, 2.0", "code differs"),
+    ("own code", WALK, "state + self", "state - self", "code is not the same"),
+    ("own constant", WALK, "0.5, 1.0", "0.5, 2.0", "code is not the same"),
     ("own docstring", WALK, "Stay.", "Go.", None),
     ("own local name", WALK, "moved", "gone", None),
     ("update", HMCGIBBS, "* RHO", "/ RHO", "the update of site y differs"),
@@ -453,7 +458,7 @@ def test_models_that_are_hard_to_trace():
     for before, after in {"A model.": "The model.", "loc": "place"}.items():
         assert not _differences(one, describe_program(change(text, before, after)))
     other = describe_program(change(text, "x / 2", "x / 3"))
-    assert _differences(one, other) == ["the model: code differs"]
+    assert _differences(one, other) == ["the model: code is not the same"]
 
 
 def test_other_versions_may_compute_otherwise(tmp_path):
@@ -478,3 +483,123 @@ def test_another_precision():
     with jax.enable_x64(True):
         other = describe_program(MODEL)
     assert _differences(one, other) == ["jax_enable_x64 was False, is True"]
+
+
+class OfModel(Autoregressive):
+    """A kernel that has a model, and compiles at once."""
+
+    def __init__(self, model):
+        super().__init__()
+        self._model = model
+
+    @property
+    def model(self):
+        return self._model
+
+
+DATA = jnp.array([0.3, -1.0, 2.0])
+
+
+def normal(data):
+    mu = numpyro.sample("mu", dist.Normal())
+    numpyro.sample("y", dist.Normal(mu, 1.0), obs=data)
+
+
+def student(data):
+    mu = numpyro.sample("mu", dist.StudentT(3.0))
+    numpyro.sample("y", dist.Normal(mu, 1.0), obs=data)
+
+
+@pytest.fixture
+def stored(tmp_path):
+    path = tmp_path / "a.run"
+    run = Run(OfModel(normal), DATA, key=random.key(1), num_warmup=0, burn_in=0.0, store=path)
+    run.extend(5)
+    run.close()
+    return path
+
+
+def resumed(path, model, **settings):
+    return Run.resume(path, OfModel(model), DATA, burn_in=0.0, **settings)
+
+
+def test_a_changed_model_is_refused_or_noted(stored):
+    refused = r"site mu differs; Run\.resume\(…, check=False\) goes on$"
+    with pytest.raises(StoreError, match=refused):
+        resumed(stored, student)
+    with pytest.warns(UserWarning, match="the log density of site mu differs; it goes on"):
+        resumed(stored, student, check=False).close()
+    with no_warnings():  # it has no further draws
+        resumed(stored, normal).close()
+    with pytest.warns(UserWarning, match="site mu differs") as warned:
+        run = resumed(stored, student, check=False)
+    assert __file__ in [warning.filename for warning in warned]
+    run.extend(20)
+    (change,) = run.changes
+    assert change.startswith("From draw 6 of each chain on, the run is one of other data, another")
+    assert change.endswith("the log density of site mu differs.")
+    assert change in run.verdict.reasons and run.verdict.level != "good"
+    assert run.to_inference_data().posterior.attrs["changes"] == [change]
+    run.close()
+    with pytest.raises(StoreError, match=refused):
+        resumed(stored, normal)
+    with pytest.warns(UserWarning, match="From draw 6 of each chain on"):
+        again = resumed(stored, student)
+    again.extend(5)
+    assert again.num_draws == 30 and again.changes == run.changes
+    again.close()
+
+
+def change_about(path, about):
+    root = json.loads((path / "zarr.json").read_text())
+    about(root["attributes"]["run"])
+    (path / "zarr.json").write_text(json.dumps(root))
+
+
+def test_damaged_changes(stored):
+    change_about(stored, lambda about: about.update(changes=[{"num_draws": "x"}]))
+    with pytest.raises(StoreError, match="the changes of the run are damaged"):
+        resumed(stored, normal)
+
+
+def test_a_run_whose_changes_cannot_be_stored(stored, monkeypatch):
+    """It goes on where it was, when it can."""
+    with pytest.warns(UserWarning, match="it goes on"):
+        run = resumed(stored, student, check=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space")))
+        with pytest.raises(StoreError, match=r"cannot write to .*: No space"):
+            run.extend(5)
+    assert run.num_draws == 5
+    run.extend(5)
+    run.close()
+    with pytest.warns(UserWarning, match="From draw 6"):
+        resumed(stored, student).close()
+
+
+def test_stores_of_the_first_version(stored, tmp_path):
+    """Which had the code of models: of kernels without one it is resumed."""
+
+    def as_before(about):
+        for name in ("model", "code", "precision"):
+            del about[name]
+        about["kernel"] |= {"init_jit": "None", "model": "normal, code 0123456789abcdef with () ()"}
+
+    change_about(stored, as_before)
+    match = r"version 0\.1\.0 did not store what its model computes; Run\.resume\(…, check=False\)"
+    with pytest.raises(StoreError, match=match):
+        resumed(stored, normal)
+    with pytest.warns(UserWarning, match="did not store what its model"):
+        run = resumed(stored, normal, check=False)
+    run.extend(1)
+    run.close()
+    with pytest.warns(UserWarning, match="From draw 6"):
+        resumed(stored, normal).close()
+    path = tmp_path / "own.run"
+    settings = dict(key=random.key(1), num_warmup=0, store=path)
+    Run(Autoregressive(), DATA, **settings).close()
+    change_about(path, as_before)
+    with no_warnings():
+        Run.resume(path, Autoregressive(), DATA).close()
+    with pytest.raises(StoreError, match=r"persistence was 0\.5, is 0\.4"):
+        Run.resume(path, Autoregressive(0.4), DATA)
