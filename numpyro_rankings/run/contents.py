@@ -28,6 +28,9 @@ _NO_SETTINGS = {"_model", "model", "_potential_fn", "potential_fn", "_init_jit"}
 _HAS_CONST, _HAS_NAME = frozenset(dis.hasconst), frozenset(dis.hasname)
 _MISSING = object()
 _PACKAGE = "numpyro_rankings"
+# also where they are not among the other packages
+_PACKAGES = {_PACKAGE, "jax", "jaxlib", "numpy", "numpyro", "pandas", "scipy"}
+_PACKAGES |= sys.stdlib_module_names
 _FOLDERS = {Path(sysconfig.get_paths()[name]) for name in ("purelib", "platlib")}
 
 
@@ -332,7 +335,7 @@ def _package_of(value: Any) -> str:
 def is_installed(value: Any) -> bool:
     """Whether a function or class is of Python, of this package or of another installed one."""
     package = _package_of(value)
-    if package == _PACKAGE or package in sys.stdlib_module_names:
+    if package in _PACKAGES:
         return True
     file = getattr(sys.modules.get(package), "__file__", None)
     return file is not None and not _FOLDERS.isdisjoint(Path(file).parents)

@@ -135,11 +135,6 @@ def sentences_of(changes: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def describe_kernel(kernel: MCMCKernel) -> dict[str, str]:
-    """Return the class of a kernel and its settings, each in words, by name."""
-    return Words().of_kernel(kernel)
-
-
 def describe_versions() -> dict[str, str]:
     """Return the versions on which the draws depend, by name."""
     versions = {name: _version_of(name) for name in _PACKAGES}

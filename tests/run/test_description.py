@@ -465,12 +465,12 @@ def test_other_versions_may_compute_otherwise(tmp_path):
     """Of a model whose code is the same that does not count, of another it is refused."""
     one = describe_program(MODEL)
     computed = json.loads(json.dumps(one))
-    computed["versions"]["jax"] = "0.8.2"
-    computed["model"]["mu"]["log density"] = "of JAX 0.8.2"
-    with pytest.warns(UserWarning, match=r"jax was 0\.8\.2"):
+    computed["versions"]["jax"] = "0.1"
+    computed["model"]["mu"]["log density"] = "of JAX 0.1"
+    with pytest.warns(UserWarning, match=r"jax was 0\.1"):
         assert check_same(tmp_path, computed, one) == []
     other = describe_program(change(MODEL, "SCALE = 2.0", "SCALE = 3.0"))
-    match = r"density of site mu differs; which may be due to other versions \(jax was 0\.8\.2, is"
+    match = r"density of site mu differs; which may be due to other versions \(jax was 0\.1, is"
     with pytest.raises(StoreError, match=match):
         check_same(tmp_path, computed, other)
     computed["model"]["mu"]["shape"] = "float32 (2,)"
