@@ -224,10 +224,20 @@ def judge(table: "pd.DataFrame", facts: RunFacts) -> Verdict:
     if by_level["bad"]:
         return Verdict("bad", "Do not rely on this run yet.", sentences)
     if by_level["care"]:
-        return Verdict("care", "Usable with care.", sentences)
+        return Verdict("care", _CARE, sentences)
     return Verdict("good", "The chains agree; the posterior can be used.", sentences)
 
 
+def with_care(found: Verdict, reasons: Sequence[str]) -> Verdict:
+    """Return a verdict with further reasons for care, if there are any."""
+    if not reasons:
+        return found
+    if found.level == "good":
+        return Verdict("care", _CARE, [*reasons, *found.reasons])
+    return found._replace(reasons=[*found.reasons, *reasons])
+
+
+_CARE = "Usable with care."
 _Reason = tuple[Literal["good", "care", "bad"], str]
 
 

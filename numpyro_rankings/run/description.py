@@ -1,79 +1,138 @@
-"""Describe a run, so that another process can tell whether it goes on with the same one."""
+"""Describe a run, so that another process can tell whether it goes on with the same one.
 
-import contextlib
+Of a model it counts what it computes: it is traced once, and the log density of each site, the
+data in it, and its shape and support are compared. Of a kernel the settings count. What cannot be
+traced, such as the class of a kernel, is compared by its code.
+"""
+
 import functools
-import hashlib
 import platform
 import re
-import types
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
-import numpyro.distributions as dist
 from jax.sharding import Mesh
+from numpyro.infer import CustomGibbs, Gibbs
 from numpyro.infer.mcmc import MCMCKernel
 
 from numpyro_rankings._version import __version__
-from numpyro_rankings.run.convert import is_key
+from numpyro_rankings.infer.base import GibbsKernel
+from numpyro_rankings.run.contents import (
+    Words,
+    content_of,
+    is_installed,
+    settings_of_kernel,
+)
+from numpyro_rankings.run.sites import (
+    COMPUTED,
+    DATA,
+    UPDATE,
+    Sites,
+    describe_potential,
+    describe_update,
+    trace_model,
+)
 from numpyro_rankings.run.store import StoreError
 
-_MODEL = "model"
+CHANGES = "changes"  # of a run that was resumed without a check
 _PACKAGES = ("jax", "jaxlib", "numpy", "numpyro")
+_TRACED_BY = ("jax", "numpyro", "numpyro-rankings")  # on whose versions a trace may depend
+_MODEL, _CODE = "model", "code"
+_POTENTIALS = ("potential_fn", "_potential_fn")  # attributes of kernels
+_IS_OTHER = "is not the same"
+_MOST_LINES = 5
+_LONG = 100
+
+Description = dict[str, dict[str, Any]]
 
 
 def describe(
-    kernel: MCMCKernel, args: tuple, kwargs: dict, mesh: Mesh | None
-) -> dict[str, dict[str, str]]:
-    """Describe the data, the kernel and the versions of a run, each in words, by name.
+    kernel: MCMCKernel, args: tuple, kwargs: dict, mesh: Mesh | None, init_params: Any = None
+) -> Description:
+    """Describe the data, the kernel, its model and the versions of a run, in words, by name.
 
     :param mesh: of devices, None for one. It is among the versions, since sums depend on it.
+    :param init_params: starting values, whose shapes a kernel with ``potential_fn=`` needs.
     """
     devices = (
         "1" if mesh is None else " × ".join(f"{k} of {name}" for name, k in mesh.shape.items())
     )
+    words = Words()
+    sites, code, is_traced = _describe_models(kernel, args, kwargs, init_params, words)
     named = {f"argument {i}": x for i, x in enumerate(args, 1)} | kwargs
+    of_argument = Words(only_data=is_traced)
     return {
-        "data": {name: _digest(value) for name, value in named.items()},
-        "kernel": describe_kernel(kernel),
+        "data": {name: _describe_argument(x, of_argument) for name, x in named.items()},
+        "kernel": words.of_kernel(kernel),
+        _MODEL: sites,
+        _CODE: code,
+        "precision": {"jax_enable_x64": str(jax.config.read("jax_enable_x64"))},
         "versions": {**describe_versions(), "devices": devices},
     }
 
 
-def check_same(path: Path, before: dict[str, Any], now: dict[str, dict[str, str]]) -> None:
-    """Refuse to resume a run with other data or another kernel; warn of other versions or devices.
+def check_same(path: Path, before: Any, now: Description, check: bool = True) -> list[str]:
+    """Refuse to resume a run with other data, another model or another kernel.
+
+    Warn of other versions or devices.
 
     :param path: of the store.
     :param before: what :func:`describe` returned for the run.
     :param now: what it returns now.
-    :raises StoreError: if data or kernel differ, or there is no such description.
+    :param check: whether to refuse; otherwise there is a warning.
+    :return: what differs, in words.
+    :raises StoreError: if data, model or kernel differ, or there is no such description.
     """
-    if not all(_are_words(before.get(name)) for name in now):
+    is_old = _MODEL not in before  # of version 0.1.0
+    needed = ("data", "kernel", "versions") if is_old else now
+    if not all(_is_described(before.get(name)) for name in needed):
         raise StoreError(f"{path}: the description of the run is damaged")
-    other_versions = differences(before["versions"], now["versions"])
-    found = differences(before["data"], now["data"])
-    kernels = before["kernel"], now["kernel"]
-    if before["versions"].get("Python") != now["versions"]["Python"]:
-        kernels = without_code(kernels[0]), without_code(kernels[1])
-    found += differences(*kernels)
+    found = _differences_to_old(before, now) if is_old else _differences(before, now)
     if found:
-        raise StoreError(f"{path} is a run of other data or another kernel: {'; '.join(found)}")
-    if other_versions:
+        text = f"{path} is a run of other data, another model or another kernel: {_join(found)}"
+        if check:
+            can_go_on = is_old or now[_MODEL]
+            raise StoreError(f"{text}; Run.resume(…, check=False) goes on" if can_go_on else text)
+        warnings.warn(f"{text}; it goes on, and its store notes it", UserWarning, stacklevel=3)
+    elif changes := sentences_of(changes_of(path, before)):
+        warnings.warn(f"{path}: {' '.join(changes)}", UserWarning, stacklevel=3)
+    if other := differences(before["versions"], now["versions"]):
         warnings.warn(
-            f"{path} was made by other versions or on other devices ({'; '.join(other_versions)}): "
+            f"{path} was made by other versions or on other devices ({'; '.join(other)}): "
             "further draws are not to the last bit those that it would have had",
             UserWarning,
             stacklevel=3,
         )
+    return found
 
 
-def describe_kernel(kernel: MCMCKernel) -> dict[str, str]:
-    """Return the class of a kernel and its settings, each in words, by name."""
-    return _Words().of_kernel(kernel)
+def changes_of(path: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the changes that a store has.
+
+    :param path: of the store.
+    :param about: what it was created with, and the changes.
+    :raises StoreError: if they are damaged.
+    """
+    found = about.get(CHANGES, [])
+    try:
+        return [
+            {"num_draws": int(x["num_draws"]), "differences": [*x["differences"]]} for x in found
+        ]
+    except (KeyError, TypeError, ValueError):
+        raise StoreError(f"{path}: the changes of the run are damaged") from None
+
+
+def sentences_of(changes: list[dict[str, Any]]) -> list[str]:
+    """Return a sentence for each change."""
+    return [
+        f"From draw {x['num_draws'] + 1} of each chain on, the run is one of other data, another "
+        f"model or another kernel: {_join(x['differences'])}."
+        for x in changes
+    ]
 
 
 def describe_versions() -> dict[str, str]:
@@ -92,134 +151,169 @@ _version_of = functools.cache(version)  # it reads a file
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return in words which entries differ."""
-    names = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
-    if len(names) > 1 and _MODEL in names:
-        names.remove(_MODEL)  # it repeats the settings of the kernel
-    return [f"{name} was {before.get(name)}, is {now.get(name)}" for name in names]
+    found = []
+    for name in sorted({*before, *now}):
+        one, other = before.get(name), now.get(name)
+        if one != other:
+            one, other = _without_hashes(one), _without_hashes(other)
+            was = f"was {one}, is {other}"
+            is_short = one != other and len(was) < _LONG
+            found.append(f"{name} {was if is_short else _IS_OTHER}")
+    return found
 
 
-def without_code(found: Mapping[str, str]) -> dict[str, str]:
-    """Drop the hashes of functions, which another version of Python compiles otherwise."""
-    return {name: re.sub(r"\bcode [0-9a-f]{16}", "code", text) for name, text in found.items()}
+# ---------------------------------------------------------------------------------------------
+# Description
+# ---------------------------------------------------------------------------------------------
 
 
-def _are_words(found: Any) -> bool:
-    return isinstance(found, dict) and all(isinstance(x, str) for x in found.values())
+def _describe_models(
+    kernel: MCMCKernel, args: tuple, kwargs: dict, init_params: Any, words: Words
+) -> tuple[Sites, dict[str, str], bool]:
+    """Describe what the models of a kernel compute, and their code, and whether all were traced.
 
-
-def _digest(value: Any) -> str:
-    """Return a hash of the leaves and the structure of a pytree."""
-    leaves, structure = jax.tree.flatten(value)
-    arrays = [np.asarray(jax.random.key_data(x) if is_key(x) else x) for x in leaves]
-    found = hashlib.sha256(str(structure).encode())
-    for array in arrays:
-        found.update(f"{array.dtype} {array.shape}".encode())
-        found.update(np.ascontiguousarray(array).tobytes())
-    name = type(value).__name__
-    if isinstance(value, np.ndarray | jax.Array):  # kernels take those of NumPy and JAX alike
-        name = f"Array of {arrays[0].dtype}"
-    shape = f" of shape {arrays[0].shape}" if len(arrays) == 1 else ""
-    return f"{name}{shape}, content {found.hexdigest()[:16]}"
-
-
-_PLAIN = (bool, int, float, str, bytes, tuple, np.ndarray, np.generic, jax.Array)
-
-
-def _names_of(code: types.CodeType) -> set[str]:
-    """Names that a function uses, those in its inner functions included."""
-    inner = (_names_of(x) for x in code.co_consts if isinstance(x, types.CodeType))
-    return set(code.co_names).union(*inner)
-
-
-class _Words:
-    """Describes settings in words that are the same in every process.
-
-    It keeps what it is describing, since a model often refers to its kernel.
+    A kernel of this package that has no user's model is described by its settings.
     """
-
-    def __init__(self) -> None:
-        self._within: list[int] = []
-
-    def of_kernel(self, kernel: MCMCKernel) -> dict[str, str]:
-        # what is compiled while a kernel runs is left out of its pickle, and of this
-        settings = dict(kernel.__getstate__())
-        for x in list(settings.values()):
-            settings |= x._asdict() if hasattr(x, "_asdict") else {}
-        found = {
-            name.lstrip("_"): self.of(x)
-            for name, x in settings.items()
-            if not hasattr(x, "_asdict")
-        }
-        of_class = f"{type(kernel).__module__}.{type(kernel).__qualname__}"
-        return {"class": of_class, **dict(sorted(found.items()))}
-
-    def of(self, value: Any) -> str:
-        if id(value) in self._within:
-            return "itself"
-        self._within.append(id(value))
+    sites: Sites = {}
+    code: dict[str, str] = {}
+    is_traced = True
+    for number, (model, has_sites) in enumerate(_models_of(kernel), 1):
+        mark = f" of model {number}" if number > 1 else ""
+        code[f"model{mark}"] = words.of(model)
+        latents: Mapping[str, Any] = {}
         try:
-            return self._of(value)
-        finally:
-            self._within.pop()
+            if has_sites:
+                found, latents = trace_model(model, args, kwargs)
+            else:
+                found = describe_potential(model, jax.tree.map(lambda x: x[0], init_params))
+        except Exception:  # it cannot be traced, or needs starting values
+            found, is_traced = {"": {_CODE: code[f"model{mark}"]}}, False
+        for update, own in _updates_of(kernel):
+            of_update = code[f"update of {', '.join(own)}"] = words.of(update)
+            try:
+                found[own[0]][UPDATE] = describe_update(update, own, latents)
+            except Exception:
+                found.setdefault("", {})[f"{_CODE} of the {UPDATE} of {own}"] = of_update
+        sites |= {f"{name}{mark}": aspects for name, aspects in found.items()}
+    return sites, code, is_traced and bool(sites)
 
-    def _of(self, value: Any) -> str:
-        if value is None or isinstance(value, bool | int | float | str | bytes):
-            return repr(value)
-        if isinstance(value, np.ndarray | jax.Array | np.generic):
-            is_short = np.size(value) <= 20 and not is_key(value)
-            return str(np.asarray(value).tolist()) if is_short else _digest(value)
-        if isinstance(value, MCMCKernel):
-            return self._of_entries(type(value).__name__, self.of_kernel(value))
-        if isinstance(value, dist.Distribution):
-            settings = {name: getattr(value, name) for name in value.arg_constraints}
-            return self._of_entries(type(value).__name__, settings)
-        if isinstance(value, Mapping):
-            return self._of_entries("", value)
-        if hasattr(value, "_asdict"):
-            return self._of_entries(type(value).__name__, value._asdict())
-        if isinstance(value, list | tuple):
-            return f"({', '.join(self.of(x) for x in value)})"
-        if isinstance(value, set | frozenset):
-            return f"({', '.join(sorted(self.of(x) for x in value))})"
-        if isinstance(value, type | types.ModuleType | types.BuiltinFunctionType):
-            return value.__name__
-        if isinstance(value, types.MethodType):
-            return f"{self.of(value.__func__)} of {self.of(value.__self__)}"
-        if isinstance(value, functools.partial):
-            return f"{self.of(value.func)} with {self.of(value.args)} {self.of(value.keywords)}"
-        if isinstance(value, types.FunctionType):
-            return self._of_function(value)
-        if hasattr(value, "__wrapped__"):  # such as jax.jit makes
-            return self.of(value.__wrapped__)
-        # private attributes may be what an object has learned of its data
-        public = {k: x for k, x in getattr(value, "__dict__", {}).items() if k[0] != "_"}
-        return self._of_entries(type(value).__qualname__, public)
 
-    def _of_entries(self, name: str, entries: Mapping[Any, Any]) -> str:
-        parts = sorted(f"{key}={self.of(x)}" for key, x in entries.items())
-        return f"{name}({', '.join(parts)})"
+def _models_of(kernel: MCMCKernel) -> Iterator[tuple[Callable, bool]]:
+    """Yield the model of a kernel, or of its parts, and True; a potential energy, and False."""
+    if isinstance(kernel, GibbsKernel) and is_installed(type(kernel)) and not kernel.is_block:
+        return
+    if callable(model := getattr(kernel, "model", None)):
+        yield model, True
+    elif potentials := [x for name in _POTENTIALS if callable(x := getattr(kernel, name, None))]:
+        yield potentials[0], False
+    else:
+        for x in settings_of_kernel(kernel).values():
+            for part in x if isinstance(x, list | tuple) else (x,):
+                if isinstance(part, MCMCKernel):
+                    yield from _models_of(part)
 
-    def _of_function(self, function: types.FunctionType) -> str:
-        """Return the name of a function, and a hash of its code and of what it refers to.
 
-        Of global names these are numbers, words, arrays, and functions of the same module.
-        """
-        found = hashlib.sha256(self._of_code(function.__code__).encode())
-        inside: list[Any] = [function.__defaults__, function.__kwdefaults__]
-        for name in sorted(_names_of(function.__code__) & function.__globals__.keys()):
-            x = function.__globals__[name]
-            is_near = getattr(x, "__module__", None) == function.__module__
-            if isinstance(x, _PLAIN) or (isinstance(x, types.FunctionType) and is_near):
-                inside.append((name, x))
-        for cell in function.__closure__ or ():
-            with contextlib.suppress(ValueError):  # a cell that is still empty
-                inside.append(cell.cell_contents)
-        found.update(self.of(inside).encode())
-        return f"{function.__qualname__}, code {found.hexdigest()[:16]}"
+def _updates_of(kernel: MCMCKernel) -> Iterator[tuple[Callable, Sequence[str]]]:
+    """Yield the functions by which a user draws sites, with the names of the sites."""
+    for block, names in kernel.blocks if isinstance(kernel, Gibbs) else ():
+        if isinstance(block, CustomGibbs):
+            yield block._gibbs_fn, () if callable(names) else names
+        yield from _updates_of(block)
 
-    def _of_code(self, code: types.CodeType) -> str:
-        constants = [
-            self._of_code(x) if isinstance(x, types.CodeType) else self.of(x)
-            for x in code.co_consts
-        ]
-        return f"{code.co_code.hex()} {code.co_names} {constants}"
+
+def _describe_argument(value: Any, words: Words) -> str:
+    text = words.of_argument(value)
+    return text if len(text) < _LONG else f"{type(value).__name__}, {content_of(text)}"
+
+
+# ---------------------------------------------------------------------------------------------
+# Comparison
+# ---------------------------------------------------------------------------------------------
+
+
+def _differences(before: Description, now: Description) -> list[str]:
+    """Return in words what differs between two descriptions."""
+    if found := differences(before["precision"], now["precision"]):
+        return found  # all else differs by it
+    versions = before["versions"], now["versions"]
+    kernels: tuple[Mapping, ...] = before["kernel"], now["kernel"]
+    is_python_same = versions[0].get("Python") == versions[1]["Python"]
+    if not is_python_same:  # which compiles functions otherwise
+        kernels = tuple(_without_code(x) for x in kernels)
+    found = _data_differences(before["data"], now["data"]) + differences(*kernels)
+    if found:
+        return found  # the model may differ by it
+    structural, computed = _model_differences(before[_MODEL], now[_MODEL])
+    other = differences(*({k: x.get(k) for k in _TRACED_BY} for x in versions))
+    if computed and other:  # which may compute the same otherwise
+        if is_python_same and before[_CODE] == now[_CODE]:
+            computed = []
+        else:
+            computed.append(f"which may be due to other versions ({'; '.join(other)})")
+    return structural + computed
+
+
+def _model_differences(before: Sites, now: Sites) -> tuple[list[str], list[str]]:
+    """Return in words in which sites two models differ, and in what they compute."""
+    structural, computed = [], []
+    for name in sorted({*before, *now}):
+        one, other = before.get(name), now.get(name)
+        site = f"site {name}" if name else "the model"
+        if one is None or other is None:
+            structural.append(f"{site} is {'missing' if other is None else 'new'}")
+            continue
+        differing = [k for k in {**one, **other} if one.get(k) != other.get(k)]
+        if "kind" in differing:
+            structural.append(f"{site} was {one['kind']}, is {other['kind']}")
+        elif words := sorted(k for k in differing if k not in COMPUTED):
+            entries = [{k: x.get(k) for k in words} for x in (one, other)]
+            structural += [f"{site}: {text}" for text in differences(*entries)]
+        elif differing:
+            aspect = min(differing, key=COMPUTED.index)
+            computed.append(f"the {aspect} of {site} {'differ' if aspect == DATA else 'differs'}")
+    return structural, [] if structural else computed
+
+
+def _data_differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    found = differences(before, now)
+    end = f" {_IS_OTHER}"
+    return [f"the data of {x.removesuffix(end)} differ" if x.endswith(end) else x for x in found]
+
+
+def _differences_to_old(before: Description, now: Description) -> list[str]:
+    """Compare with a description of version 0.1.0, which had models by their code."""
+    if now[_MODEL]:
+        return ["version 0.1.0 did not store what its model computes"]
+    one, other = _without_code(before["kernel"]), _without_code(now["kernel"])
+    both = one.keys() & other.keys()
+    one, other = ({name: x[name] for name in both} for x in (one, other))
+    found = _data_differences(before["data"], now["data"]) + differences(one, other)
+    return [*found, "version 0.1.0 had other words for some settings"] if found else []
+
+
+def _join(found: list[str]) -> str:
+    rest = len(found) - _MOST_LINES
+    return "; ".join(found[:_MOST_LINES]) + (f"; and {rest} more" if rest > 0 else "")
+
+
+def _without_hashes(text: Any) -> Any:
+    return re.sub(r",? ?\b(code|content) [0-9a-f]{16}", "", text) if text else text
+
+
+def _without_code(found: Mapping[str, str]) -> dict[str, str]:
+    """Drop the hashes of functions."""
+    return {
+        name: re.sub(r",? ?\bcode [0-9a-f]{16}( with \(\))?", "", text)
+        for name, text in found.items()
+        if name != _CODE
+    }
+
+
+def _is_described(found: Any) -> bool:
+    """Whether it has words, by name, or entries of words."""
+    if not isinstance(found, dict):
+        return False
+    return all(
+        isinstance(x, str) or (isinstance(x, dict) and all(isinstance(y, str) for y in x.values()))
+        for x in found.values()
+    )

@@ -15,7 +15,7 @@ from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import nested_attrgetter
 
 from numpyro_rankings import clock
-from numpyro_rankings.diagnostics import Verdict
+from numpyro_rankings.diagnostics import Verdict, with_care
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.not_finite import check_not_stopped
 from numpyro_rankings.interrupts import postponed_interrupts
@@ -29,7 +29,13 @@ from numpyro_rankings.run.convert import (
     as_state,
     by_name,
 )
-from numpyro_rankings.run.description import check_same, describe
+from numpyro_rankings.run.description import (
+    CHANGES,
+    changes_of,
+    check_same,
+    describe,
+    sentences_of,
+)
 from numpyro_rankings.run.loop import Chunk, SweepLoop
 from numpyro_rankings.run.memory import Memory
 from numpyro_rankings.run.monitor import Monitor, Quantities
@@ -162,7 +168,7 @@ class Run:
         check_ensemble(kernel, num_chains, superchains)
         kwargs = dict(model_kwargs or {})
         mesh = _mesh_of(devices, mesh)
-        about = describe(kernel, data, kwargs, mesh)  # before init, in which some kernels change
+        about = describe(kernel, data, kwargs, mesh, init_params)
         placement = Placement(kernel, data, kwargs, mesh)
         self._set_up(SweepLoop(kernel, data, kwargs, placement), settings)
         self._show(burn_in, quantities)
@@ -194,8 +200,13 @@ class Run:
         quantities: Quantities | None = None,
         init_params: Any = None,
         model_kwargs: Mapping[str, Any] | None = None,
+        check: bool = True,
     ) -> "Run":
         """Continue a run in its store, in this or another process.
+
+        What counts of a model is what it computes: its sites, their shapes and supports, the data
+        in them and their log densities. How it is written, and what else the kernel was used for,
+        does not matter.
 
         A note is given if the versions of the packages or the devices are not those of the run; its
         further draws are then right, but not to the last bit those that it would have had.
@@ -210,6 +221,9 @@ class Run:
         :param init_params: as in the constructor, for kernels that cannot start without; the
             chains go on where they were.
         :param model_kwargs: as in the constructor.
+        :param check: whether other data, another model and another kernel are refused. If not,
+            there is a warning, and the store keeps what differs from the next draw on, as
+            :attr:`changes` says.
         :raises StoreError: if the store is damaged or in use by another process, or if the data,
             the kernel or its settings are not those of the run; the message says which.
         """
@@ -220,13 +234,15 @@ class Run:
         draws = Store.open(store)
         try:
             mesh = _mesh_of(devices, mesh)
-            check_same(draws.path, draws.about, describe(kernel, data, kwargs, mesh))
+            about = describe(kernel, data, kwargs, mesh, init_params)
+            found = check_same(draws.path, draws.about, about, check)
             run._draws, run._is_stored = draws, True
             settings = settings_of(draws.path, draws.about)
             placement = Placement(kernel, data, kwargs, mesh)
             run._set_up(SweepLoop(kernel, data, kwargs, placement), settings)
             run._show(burn_in, quantities)
             run._load(init_params)
+            run._note(found, about)
         except BaseException:
             draws.close()
             raise
@@ -378,9 +394,18 @@ class Run:
         return self._monitor.overflow(self._burn_in)
 
     @property
+    def changes(self) -> list[str]:
+        """What was changed in a run that was resumed with ``check=False``, in sentences.
+
+        The draws before and after a change are of different models, or of different kernels.
+        """
+        return sentences_of(self._changes)
+
+    @property
     def verdict(self) -> Verdict:
         """Whether the draws after the burn-in can be relied on, as the reports say it."""
-        return self._monitor.verdict(self._burn_in, self.diagnostics())
+        found = self._monitor.verdict(self._burn_in, self.diagnostics())
+        return with_care(found, self.changes)
 
     def diagnostics(self) -> "pd.DataFrame":
         """Tabulate R-hat and ESS of the draws after the burn-in.
@@ -448,6 +473,12 @@ class Run:
             kernel is ``a%2Fb``, with a warning.
         :raises ValueError: if there are no draws.
         """
+        data = self._to_inference_data(max_draws, options)
+        if self.changes:
+            data["posterior"].attrs["changes"] = self.changes
+        return data
+
+    def _to_inference_data(self, max_draws: int | None, options: dict[str, Any]) -> Any:
         mcmc = self.as_mcmc(max_draws)
         if not isinstance(self._loop.kernel, GibbsKernel):
             return from_numpyro(mcmc, **options)
@@ -465,6 +496,8 @@ class Run:
         self._loop, self._settings = loop, settings
         loop.prepare(settings.num_chains, settings.thinning, settings.extra_fields)
         self._num_sweeps, self._seconds = 0, 0.0
+        self._changes: list[dict[str, Any]] = []
+        self._new_about: dict[str, Any] | None = None
         self._last_check, self._checked_draws = None, 0
         self._checked, self._check_took = clock.now(), 0.0
 
@@ -535,6 +568,15 @@ class Run:
             sites, stats = draws.read(SITES, start, stop), draws.read(STATS, start, stop)
             self._monitor.add(self._monitor.take(as_sites(sites), as_sites(stats)))
 
+    def _note(self, found: list[str], about: dict[str, Any]) -> None:
+        """Take the changes of the store, and keep those that are new for its next draws."""
+        draws = self._draws
+        assert isinstance(draws, Store)
+        self._changes = changes_of(draws.path, draws.about)
+        if found:
+            self._changes.append({"num_draws": self.num_draws, "differences": found})
+            self._new_about = {**draws.about, **about, CHANGES: self._changes}
+
     def _check_state(self) -> None:
         """Refuse a state without sites, or without fields that are asked for."""
         try:
@@ -597,6 +639,9 @@ class Run:
     def _commit(self, groups: Groups) -> None:
         # all processes take part, of which only the first one stores
         state = as_arrays(self._loop.placement.to_host(self._state)) if self._is_stored else {}
+        if self._new_about is not None and isinstance(self._draws, Store):
+            self._draws.set_about(self._new_about)
+            self._new_about = None
         counts = {"num_sweeps": self._num_sweeps, "seconds": self._seconds}
         self._draws.append(groups, state, counts)
 

@@ -54,6 +54,7 @@ class Store:
     def __init__(self, path: Path, root: "zarr.Group", lock: int | None) -> None:
         self.path, self._root = path, root
         self._num_draws, self._turn, self._is_closed = 0, 0, False
+        self._about: dict[str, Any] | None = None  # unless it is as it was opened
         # also when the store is no longer referred to, as in a notebook that runs a cell again
         self._give_back = weakref.finalize(self, _unlock, lock)
 
@@ -154,10 +155,25 @@ class Store:
     @property
     def about(self) -> dict[str, Any]:
         """What the run was created with."""
-        about = self._root.attrs.get("run")
+        about = self._about or self._root.attrs.get("run")
         if not isinstance(about, dict):
             raise StoreError(f"{self.path}: zarr.json has no description of the run")
         return about
+
+    def set_about(self, about: dict[str, Any]) -> None:
+        """Replace what :attr:`about` returns.
+
+        :param about: of the types of JSON.
+        :raises StoreError: if it cannot be written. The store is then as it was before.
+        """
+        self._check_open()
+        path, partial = self.path / "zarr.json", self.path / "zarr.json.partial"
+        with _errors(self.path):
+            root = json.loads(path.read_text())
+            root["attributes"]["run"] = about
+            partial.write_text(json.dumps(root))
+            partial.replace(path)
+        self._about = about
 
     @property
     def num_draws(self) -> int:
@@ -174,8 +190,7 @@ class Store:
         """
         import zarr
 
-        if self._is_closed:  # another run may have the store by now
-            raise StoreError(f"this run of {self.path} was closed: Run.resume goes on with it")
+        self._check_open()
         config = zarr.config.set({"array.write_empty_chunks": True})
         with _errors(self.path), _whole_writes(), config:
             stop = self._num_draws
@@ -225,6 +240,10 @@ class Store:
         """Let other processes write."""
         self._is_closed = True
         self._give_back()
+
+    def _check_open(self) -> None:
+        if self._is_closed:  # another run may have the store by now
+            raise StoreError(f"this run of {self.path} was closed: Run.resume goes on with it")
 
     def _check_chunks(self, where: str) -> None:
         """Refuse an array of which a part is missing, which Zarr would read as zeros."""

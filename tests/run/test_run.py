@@ -572,7 +572,7 @@ def test_bad_goals():
     ("kernel", "data", "message"),
     [
         (Autoregressive(0.4), DATA, r"persistence was 0\.5, is 0\.4$"),
-        (Autoregressive(), DATA + 1, "argument 1 was Array of .*, content [0-9a-f]*, is Array"),
+        (Autoregressive(), DATA + 1, "the data of argument 1 differ$"),
         (Autoregressive(), DATA[:2], r"of shape \(3,\).*of shape \(2,\)"),
         (CollapsedGibbs(_family(), alpha=1.0), DATA, "class was .*Autoregressive, is .*Collapsed"),
     ],
@@ -606,7 +606,7 @@ def test_kernels_that_need_starting_values(tmp_path, monkeypatch):
     run.close()
     with monkeypatch.context() as patch:
         patch.setitem(globals(), "_SCALE", 2.0)
-        with pytest.raises(StoreError, match=r"potential_fn was .*_potential, code"):
+        with pytest.raises(StoreError, match="the potential energy of the model differs"):
             Run.resume(tmp_path / "a.run", short_steps(), **like)
     again = Run.resume(tmp_path / "a.run", short_steps(), **like)
     for name, x in again.get_samples().items():
