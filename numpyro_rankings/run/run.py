@@ -2,7 +2,6 @@
 
 import math
 import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,21 +28,23 @@ from numpyro_rankings.run.convert import (
     as_state,
 )
 from numpyro_rankings.run.description import check_same, describe
-from numpyro_rankings.run.loop import Chunk, SweepLoop
+from numpyro_rankings.run.loop import SweepLoop
 from numpyro_rankings.run.memory import Memory
 from numpyro_rankings.run.monitor import Monitor, Quantities
-from numpyro_rankings.run.placement import CHAINS, Placement, agree
+from numpyro_rankings.run.placement import CHAINS, Placement, agree, together
 from numpyro_rankings.run.settings import (
     Settings,
     at_least,
     check_kernel,
     check_names,
     check_number,
+    check_precision,
     check_superchains,
+    has_x64,
     one_key,
     settings_of,
 )
-from numpyro_rankings.run.store import Store, StoreError
+from numpyro_rankings.run.store import Store, StoreError, folder_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,6 +121,7 @@ class Run:
 
     _last_check: Check | None
 
+    @together()
     def __init__(
         self,
         kernel: MCMCKernel,
@@ -139,6 +141,7 @@ class Run:
         model_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         check_kernel(kernel)
+        store = None if store is None else folder_of(store)
         if num_warmup is None:
             num_warmup = 0 if isinstance(kernel, GibbsKernel) else _ADAPTATION
         key = one_key(key)
@@ -150,6 +153,7 @@ class Run:
             check_names("extra_fields", extra_fields),
             np.asarray(jax.random.key_data(key)).tolist(),
             str(jax.random.key_impl(key)),
+            has_x64(),
         )
         kwargs = dict(model_kwargs or {})
         mesh = _mesh_of(devices, mesh)
@@ -166,10 +170,10 @@ class Run:
         if store is not None and jax.process_index() == 0:
             self._draws = Store.create(store, {**about, "settings": settings._asdict()})
             try:
-                self._commit({SITES: {}, STATS: {}})
+                counts = {"num_sweeps": 0, "seconds": 0.0}
+                self._draws.append({}, as_arrays(placement.to_host(self._state)), counts)
             except BaseException:  # nothing is lost with it
-                shutil.rmtree(store, ignore_errors=True)
-                self._draws.close()
+                self._draws.discard()
                 raise
 
     @classmethod
@@ -209,10 +213,11 @@ class Run:
         run, kwargs = cls.__new__(cls), dict(model_kwargs or {})
         draws = Store.open(store)
         try:
+            settings = settings_of(draws.path, draws.about)
+            check_precision(draws.path, settings)
             mesh = _mesh_of(devices, mesh)
             check_same(draws.path, draws.about, describe(kernel, data, kwargs, mesh))
             run._draws, run._is_stored = draws, True
-            settings = settings_of(draws.path, draws.about)
             placement = Placement(kernel, data, kwargs, mesh)
             run._set_up(SweepLoop(kernel, data, kwargs, placement), settings)
             run._show(burn_in, quantities)
@@ -226,6 +231,7 @@ class Run:
     # Sampling
     # -----------------------------------------------------------------------------------------
 
+    @together()
     def extend(self, sweeps: int, after_chunk: "Callable[[Run], None] | None" = None) -> None:
         """Make further sweeps of each chain, and first those of the warm-up that are missing.
 
@@ -236,16 +242,22 @@ class Run:
         :raises ValueError: if the state of a chain is not finite.
         """
         thinning = self._settings.thinning
-        if at_least("sweeps", sweeps, 0) % thinning:
-            raise ValueError(f"sweeps must be a multiple of the thinning, {thinning}: got {sweeps}")
+        with together():
+            self._draws.check_writable()
+            if at_least("sweeps", sweeps, 0) % thinning:
+                raise ValueError(
+                    f"sweeps must be a multiple of the thinning, {thinning}: got {sweeps}"
+                )
         stop = self.num_draws + sweeps // thinning
         with postponed_interrupts() as check_interrupted:
             while self.num_draws < stop:
                 self._make_chunk(stop - self.num_draws)
-                if after_chunk is not None:
-                    after_chunk(self)
-                check_interrupted()
+                with together():
+                    if after_chunk is not None:
+                        after_chunk(self)
+                    check_interrupted()
 
+    @together()
     def until(
         self,
         rhat: float = 1.01,
@@ -266,16 +278,9 @@ class Run:
         :return: whether both hold; False if the time was over before.
         :raises KeyboardInterrupt, StoreError, ValueError: as :meth:`extend`.
         """
-        for name, value in (("rhat", rhat), ("ess", ess), ("minutes", minutes)):
-            check_number(name, value)
-        if not rhat > 1 or not ess > 0 or not minutes >= 0:
-            raise ValueError("rhat must be greater than 1, ess positive and minutes not negative")
-        most = self._monitor.LEAST_KEPT * self._settings.num_chains * (1 - self._burn_in)
-        if ess > most:
-            raise ValueError(
-                f"ess must be at most {most:.0f}, because diagnostics use some of the draws: use "
-                "more chains, or extend()"
-            )
+        with together():
+            self._draws.check_writable()
+            self._check_goals(rhat, ess, minutes)
         import arviz  # noqa: F401 - takes a second, which is not the time of a check
 
         start, in_a_row = clock.now(), 0
@@ -283,11 +288,13 @@ class Run:
             while agree(clock.now() - start < 60 * minutes):
                 self._make_chunk(math.inf)
                 if agree(self._is_check_due()):
-                    self.check()
+                    with together():
+                        self.check()
                     in_a_row = in_a_row + 1 if agree(self._suffices(rhat, ess)) else 0
-                if after_chunk is not None:
-                    after_chunk(self)
-                check_interrupted()
+                with together():
+                    if after_chunk is not None:
+                        after_chunk(self)
+                    check_interrupted()
                 if in_a_row == 2:
                     return True
         return False
@@ -531,37 +538,49 @@ class Run:
         """Make a chunk: of the warm-up while it lasts, then of draws."""
         missing = self._settings.num_warmup - self._num_sweeps
         if missing > 0:
-            self._take(self._loop.warm_up(self._state, missing), {SITES: {}, STATS: {}})
-            return
-        chunk = self._loop.draw(self._state, self.num_draws, at_most)
-        groups = as_groups(chunk.draws, self._loop.kernel.sample_field)
-        check_not_stopped(self._loop.kernel, groups[SITES])
-        # before the draws are stored, because a function of the user's may fail
-        taken = self._monitor.take(as_sites(groups[SITES]), as_sites(groups[STATS]))
-        self._take(chunk, groups)
-        self._monitor.add(taken)
-
-    def _take(self, chunk: Chunk, groups: Groups) -> None:
-        before = self._state, self._num_sweeps, self._seconds
+            chunk = self._loop.warm_up(self._state, missing)
+        else:
+            chunk = self._loop.draw(self._state, self.num_draws, at_most)
+        # all processes take part, of which only the first one stores
+        state = self._loop.placement.to_host(chunk.state) if self._is_stored else None
+        counts = {
+            "num_sweeps": self._num_sweeps + chunk.num_sweeps,
+            "seconds": self._seconds + chunk.seconds,
+        }
+        groups: Groups = {SITES: {}, STATS: {}}
+        taken = None
+        with together():
+            if missing <= 0:
+                groups = as_groups(chunk.draws, self._loop.kernel.sample_field)
+                check_not_stopped(self._loop.kernel, groups[SITES])
+                # before the draws are stored, because a function of the user's may fail
+                taken = self._monitor.take(as_sites(groups[SITES]), as_sites(groups[STATS]))
+            if isinstance(self._draws, Store):
+                self._draws.append(groups, as_arrays(state), counts)
+        if isinstance(self._draws, Memory):
+            self._draws.append(groups)
         self._state = chunk.state
         self._num_sweeps += chunk.num_sweeps
         self._seconds += chunk.seconds
-        try:
-            self._commit(groups)
-        except BaseException:
-            self._state, self._num_sweeps, self._seconds = before
-            raise
-
-    def _commit(self, groups: Groups) -> None:
-        # all processes take part, of which only the first one stores
-        state = as_arrays(self._loop.placement.to_host(self._state)) if self._is_stored else {}
-        counts = {"num_sweeps": self._num_sweeps, "seconds": self._seconds}
-        self._draws.append(groups, state, counts)
+        if taken is not None:
+            self._monitor.add(taken)
 
     def _step(self, max_draws: int | None) -> int:
         """Return the distance of the draws that are returned."""
         kept = self.num_draws - self.first_draw
         return 1 if max_draws is None else max(1, -(-kept // at_least("max_draws", max_draws, 1)))
+
+    def _check_goals(self, rhat: float, ess: float, minutes: float) -> None:
+        for name, value in (("rhat", rhat), ("ess", ess), ("minutes", minutes)):
+            check_number(name, value)
+        if not rhat > 1 or not ess > 0 or not minutes >= 0:
+            raise ValueError("rhat must be greater than 1, ess positive and minutes not negative")
+        most = self._monitor.LEAST_KEPT * self._settings.num_chains * (1 - self._burn_in)
+        if ess > most:
+            raise ValueError(
+                f"ess must be at most {most:.0f}, because diagnostics use some of the draws: use "
+                "more chains, or extend()"
+            )
 
     def _check_draws(self, least: int = _LEAST_DRAWS) -> None:
         kept = self.num_draws - self.first_draw
