@@ -1,6 +1,6 @@
 """The quantities of a run that its diagnostics need, and nothing else of its draws."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpyro_rankings.infer.ddcrp.base import LinkGibbs
 from numpyro_rankings.infer.partition.base import PartitionKernel
 from numpyro_rankings.quantities import as_shown, label_free_quantities
 from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.summaries import borda_ordering
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +26,67 @@ class Taken(NamedTuple):
     num_draws: int
     quantities: dict[str, np.ndarray] | None = None
     stats: dict[str, np.ndarray] | None = None
+
+
+class Facts(NamedTuple):
+    """What diagnostics need to know of the kernel and the data of a run.
+
+    - **is_label_free** - whether the kernel is of this package, whose quantities are known.
+    - **num_components** - of the kernel.
+    - **label_sites** - of the blocks that draw labels, in a kernel of NumPyro.
+    - **rankings** - that were fitted, None for a kernel that has none.
+    """
+
+    is_label_free: bool
+    num_components: int | None = None
+    label_sites: tuple[str, ...] = ()
+    rankings: Rankings | None = None
+
+    @classmethod
+    def of(cls, kernel: MCMCKernel, args: tuple, kwargs: dict) -> "Facts":
+        """Return those of a kernel on its data."""
+        is_of_package = isinstance(kernel, GibbsKernel)
+        has_rankings = is_of_package and not isinstance(kernel, PartitionKernel | LinkGibbs)
+        blocks = [block for block, _ in getattr(kernel, "blocks", ())]
+        return cls(
+            is_of_package,
+            getattr(kernel, "num_components", None),
+            tuple(sorted({str(x.label_site) for x in blocks if isinstance(x, GibbsKernel)})),
+            find_rankings(args, kwargs) if has_rankings else None,
+        )
+
+    def as_json(self, sites: Collection[str]) -> dict[str, Any]:
+        """Return them for the store, where one ranking of all items stands for the data.
+
+        :param sites: names of the sites of the kernel.
+        """
+        if (rankings := self.rankings) is None:
+            return self._asdict()
+        listed = np.unique(rankings.orderings)
+        listed = listed[listed >= 0]
+        if "center" in sites:  # whose distance from the Borda order is diagnosed
+            listed = borda_ordering(rankings)[: len(listed)]
+        about = {
+            "items": [str(name) for name in rankings.items],
+            "ordering": listed.tolist(),
+            "count": rankings.num_rankings,
+        }
+        return {**self._asdict(), "rankings": about}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> "Facts":
+        """Return those that a store has, with rankings of the same items, Borda order and number.
+
+        :raises KeyError, TypeError, ValueError: if there are none.
+        """
+        rankings = None
+        if (about := found["rankings"]) is not None:
+            items, count = about["items"], [about["count"]]
+            rankings = Rankings.from_orderings(
+                [about["ordering"]], num_items=len(items), items=items, counts=count
+            )
+        label_sites = tuple(found["label_sites"])
+        return cls(found["is_label_free"], found["num_components"], label_sites, rankings)
 
 
 class Monitor:
@@ -49,14 +111,20 @@ class Monitor:
         quantities: Quantities | None,
         superchains: int | None,
     ) -> None:
-        self._kernel, self._superchains = kernel, superchains
-        self.rankings: Rankings | None = None
-        is_of_package = isinstance(kernel, GibbsKernel)
-        if is_of_package and not isinstance(kernel, PartitionKernel | LinkGibbs):
-            self.rankings = find_rankings(args, kwargs)
+        self._set_up(Facts.of(kernel, args, kwargs), quantities, superchains)
+
+    @classmethod
+    def of(cls, facts: Facts, quantities: Quantities | None, superchains: int | None) -> "Monitor":
+        """Return one of a kernel and data of which no more is known than these facts."""
+        monitor = cls.__new__(cls)
+        monitor._set_up(facts, quantities, superchains)
+        return monitor
+
+    def _set_up(self, facts: Facts, quantities: Quantities | None, superchains: int | None) -> None:
+        self.facts, self.rankings, self._superchains = facts, facts.rankings, superchains
         if quantities is not None and not callable(quantities):
             raise ValueError(f"quantities must be a function of the samples, got {quantities!r}")
-        self._of = quantities or (self._label_free if is_of_package else self._of_any_kernel)
+        self._of = quantities or (self._label_free if facts.is_label_free else self._of_any_kernel)
         self._is_own = quantities is not None
         self._quantities: list[dict[str, np.ndarray]] = []
         self._stats: list[dict[str, np.ndarray]] = []
@@ -98,10 +166,18 @@ class Monitor:
         if taken.quantities is not None:
             self._quantities.append(taken.quantities)
             self._stats.append(taken.stats or {})
-        while self._num_draws > 2 * self.LEAST_KEPT * self._stride:
+        while self._stride < self.stride_of(self._num_draws):
             self._stride *= 2
             for parts in (self._quantities, self._stats):
                 parts[:] = [{k: x[:, ::2] for k, x in _joined(parts).items()}]
+
+    @classmethod
+    def stride_of(cls, num_draws: int) -> int:
+        """Return the distance of the draws of a run that are kept."""
+        stride = 1
+        while num_draws > 2 * cls.LEAST_KEPT * stride:
+            stride *= 2
+        return stride
 
     def table(self, burn_in: float) -> "pd.DataFrame":
         """Return the diagnostics.
@@ -159,14 +235,11 @@ class Monitor:
         return list((rankings.of_listed_items() if listed else rankings).items)
 
     def _label_free(self, samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        num_components = getattr(self._kernel, "num_components", None)
-        return label_free_quantities(samples, self.rankings, num_components)
+        return label_free_quantities(samples, self.rankings, self.facts.num_components)
 
     def _of_any_kernel(self, samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the real sites; beside blocks that draw labels, those of one number alone."""
-        blocks = [block for block, _ in getattr(self._kernel, "blocks", ())]
-        names = {block.label_site for block in blocks if isinstance(block, GibbsKernel)}
-        labels = [name for name in names if name in samples]
+        labels = [name for name in self.facts.label_sites if name in samples]
         real = {name: x for name, x in samples.items() if np.issubdtype(x.dtype, np.floating)}
         if not labels:
             return real

@@ -39,6 +39,7 @@ from numpyro_rankings.run.settings import (
     check_names,
     check_number,
     check_precision,
+    check_share,
     check_superchains,
     has_x64,
     one_key,
@@ -157,7 +158,9 @@ class Run:
         )
         kwargs = dict(model_kwargs or {})
         mesh = _mesh_of(devices, mesh)
-        about = describe(kernel, data, kwargs, mesh)  # before init, in which some kernels change
+        about: dict[str, Any] = describe(
+            kernel, data, kwargs, mesh
+        )  # before init, in which some kernels change
         placement = Placement(kernel, data, kwargs, mesh)
         self._set_up(SweepLoop(kernel, data, kwargs, placement), settings)
         self._show(burn_in, quantities)
@@ -168,7 +171,9 @@ class Run:
         self._draws: Store | Memory = Memory(keeps=store is None)
         self._is_stored = store is not None
         if store is not None and jax.process_index() == 0:
-            self._draws = Store.create(store, {**about, "settings": settings._asdict()})
+            diagnosed = self._monitor.facts.as_json(self._names_of_sites())
+            about |= {"settings": settings._asdict(), "diagnosed": diagnosed}
+            self._draws = Store.create(store, about)
             try:
                 counts = {"num_sweeps": 0, "seconds": 0.0}
                 self._draws.append({}, as_arrays(placement.to_host(self._state)), counts)
@@ -457,10 +462,7 @@ class Run:
         self._checked, self._check_took = clock.now(), 0.0
 
     def _show(self, burn_in: float, quantities: Quantities | None) -> None:
-        check_number("burn_in", burn_in)
-        if not 0 <= burn_in < 1:
-            raise ValueError(f"burn_in must be a share from 0 to less than 1, got {burn_in!r}")
-        self._burn_in = burn_in
+        self._burn_in = check_share("burn_in", burn_in)
         loop = self._loop
         superchains = self._settings.superchains
         self._monitor = Monitor(loop.kernel, loop.args, loop.kwargs, quantities, superchains)
@@ -519,6 +521,10 @@ class Run:
 
     def _sites_of_state(self) -> Any:
         return nested_attrgetter(self._loop.kernel.sample_field)(self._state)
+
+    def _names_of_sites(self) -> list[str]:
+        sites = self._sites_of_state()
+        return list(sites) if isinstance(sites, dict) else []
 
     def _check_stored(self, draws: Store, state: Any) -> None:
         """Refuse draws that are not such as the kernel makes."""

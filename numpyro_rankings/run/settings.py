@@ -128,6 +128,14 @@ def check_number(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a number, got {value!r}")
 
 
+def check_share(name: str, value: Any) -> float:
+    """Return a share of less than 1, or raise ValueError."""
+    check_number(name, value)
+    if not 0 <= value < 1:
+        raise ValueError(f"{name} must be a share from 0 to less than 1, got {value!r}")
+    return float(value)
+
+
 def at_least(name: str, value: Any, least: int) -> int:
     """Return a whole number, or raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:

@@ -34,13 +34,17 @@ if TYPE_CHECKING:
 
 _FORMAT = 1
 _CHUNK_BYTES = 2**20
-_ROOT = "zarr.json"
+ROOT = "zarr.json"
 _CHECKSUM = "checksum"
 STATES = "states"
 
 
 class StoreError(Exception):
     """A store cannot be made, read or written. The message is one line."""
+
+
+class DamagedRootError(StoreError):
+    """The file of the root is not what was written."""
 
 
 class Store:
@@ -71,7 +75,7 @@ class Store:
         import zarr
 
         path = folder_of(path)
-        with _errors(path):
+        with errors_of(path):
             path.mkdir(parents=True, exist_ok=True)
             lock, is_ours = _Lock(path), False
             try:
@@ -80,7 +84,7 @@ class Store:
                 _clear(path)  # of a process that was killed when it began
                 attributes = {"format": _FORMAT, "run": about}
                 with _whole_writes():
-                    root = zarr.create_group(_local(path), attributes=attributes)
+                    root = zarr.create_group(local_store(path), attributes=attributes)
                     for name in (SITES, STATS, STATES):
                         root.create_group(name)
             except BaseException:
@@ -98,7 +102,7 @@ class Store:
         :raises StoreError: if there is something at the path.
         """
         path = folder_of(path)
-        with _errors(path):
+        with errors_of(path):
             if path.exists():
                 with contextlib.closing(_Lock(path)):
                     _refuse_sweeps(path)
@@ -110,7 +114,7 @@ class Store:
         :raises StoreError: if it is not a store, or in use by another process.
         """
         path = folder_of(path)
-        with _errors(path, _ROOT), contextlib.closing(_Lock(path)):
+        with errors_of(path, ROOT), contextlib.closing(_Lock(path)):
             return _has_sweeps(path)
 
     @staticmethod
@@ -120,7 +124,7 @@ class Store:
         :raises StoreError: as :meth:`has_sweeps`, or if it cannot be removed.
         """
         path = folder_of(path)
-        with _errors(path), contextlib.closing(_Lock(path)):
+        with errors_of(path), contextlib.closing(_Lock(path)):
             _has_sweeps(path)
             _remove(path)
 
@@ -136,17 +140,17 @@ class Store:
         check_is_store(path)
         lock = _Lock(path)
         try:
-            with _errors(path, _ROOT):
+            with errors_of(path, ROOT):
                 attributes, committed = read_root(path)
                 if not any(f"{STATES}/{turn}" in committed for turn in (0, 1)):
                     raise StoreError(
                         f"{path} has no state of the chains, so nothing to resume: "
                         "Run(…, store=…) begins there"
                     )
-            with _errors(path):
+            with errors_of(path):
                 _mend(path, committed)
-            with _errors(path, _ROOT):
-                root = zarr.open_group(_local(path), mode="r+", use_consolidated=False)
+            with errors_of(path, ROOT):
+                root = zarr.open_group(local_store(path), mode="r+", use_consolidated=False)
                 store = cls(path, root, attributes, lock)
                 store._find_newest(committed)
         except BaseException:
@@ -159,7 +163,7 @@ class Store:
         """What the run was created with."""
         about = self._attributes.get("run")
         if not isinstance(about, dict):
-            raise StoreError(f"{self.path}: {_ROOT} has no description of the run")
+            raise StoreError(f"{self.path}: {ROOT} has no description of the run")
         return about
 
     @property
@@ -179,7 +183,7 @@ class Store:
 
         self.check_writable()
         config = zarr.config.set({"array.write_empty_chunks": True})
-        with _errors(self.path), _whole_writes(), config:
+        with errors_of(self.path), _whole_writes(), config:
             stop = self._num_draws
             for group, arrays in draws.items():
                 for name, values in arrays.items():
@@ -202,9 +206,9 @@ class Store:
         :raises StoreError: if the store is damaged.
         """
         where = f"{STATES}/{self._turn}"
-        with _errors(self.path, where):
+        with errors_of(self.path, where):
             group = self._group(where)
-            names, counts = [name for name, _ in group.arrays()], _counts(dict(group.attrs))
+            names, counts = [name for name, _ in group.arrays()], counts_of(dict(group.attrs))
             for name in names:
                 self._check_chunks(f"{where}/{name}")
         return {name: self._read(f"{where}/{name}", ...) for name in names}, counts
@@ -218,7 +222,7 @@ class Store:
         """
         stop = self._num_draws if stop is None else stop
         self._check_place()
-        with _errors(self.path, group):
+        with errors_of(self.path, group):
             names = sorted(name for name, _ in self._group(group).arrays())
         part = (slice(None), slice(start, stop, step))
         return {name: self._read(f"{group}/{name}", part) for name in names}
@@ -274,7 +278,7 @@ class Store:
         root = json.loads(json.dumps(root))
         root["attributes"][_CHECKSUM] = _checksum(root)
         content = default_buffer_prototype().buffer.from_bytes(json.dumps(root).encode())
-        sync(_local(self.path).set(_ROOT, content))
+        sync(local_store(self.path).set(ROOT, content))
 
     def _check_chunks(self, where: str) -> None:
         """Refuse an array of which a part is missing, which Zarr would read as zeros."""
@@ -283,7 +287,7 @@ class Store:
             raise StoreError(f"{self.path}: {where} is damaged (a part of it is missing)")
 
     def _read(self, where: str, part: Any) -> np.ndarray:
-        with _errors(self.path, where):
+        with errors_of(self.path, where):
             return np.asarray(self._array(where)[part])
 
     def _group(self, where: str) -> "zarr.Group":
@@ -315,7 +319,7 @@ class Store:
             rest.unlink()
         for where, array in committed.items():
             if array["node_type"] == "array" and not where.startswith(STATES):
-                with _errors(self.path, where):
+                with errors_of(self.path, where):
                     self._forget_further(where)
                 self._check_chunks(where)
 
@@ -370,11 +374,11 @@ def check_is_store(path: Path) -> None:
     """Refuse what is no store at first sight."""
     if not path.is_dir():
         raise StoreError(f"{path} is not a folder, so not the store of a run")
-    if not (path / _ROOT).is_file():
-        raise StoreError(f"{path} is not the store of a run: it has no {_ROOT}")
+    if not (path / ROOT).is_file():
+        raise StoreError(f"{path} is not the store of a run: it has no {ROOT}")
 
 
-def _local(path: Path, read_only: bool = False) -> Any:
+def local_store(path: Path, read_only: bool = False) -> Any:
     """Return Zarr's view of a folder, whose name is no address of anything else."""
     from zarr.storage import LocalStore
 
@@ -386,7 +390,7 @@ def read_root(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
 
     :raises StoreError: if its file is not of this version, or was changed.
     """
-    root = json.loads((path / _ROOT).read_bytes())
+    root = json.loads((path / ROOT).read_bytes())
     attributes = root["attributes"]
     if attributes.get("format") != _FORMAT:
         raise StoreError(
@@ -395,7 +399,9 @@ def read_root(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         )
     found = attributes.pop(_CHECKSUM, None)  # stores of version 0.1.0 have none
     if found is not None and found != _checksum(root):
-        raise StoreError(f"{path}: {_ROOT} is damaged: its checksum is not that of its content")
+        raise DamagedRootError(
+            f"{path}: {ROOT} is damaged: its checksum is not that of its content"
+        )
     return attributes, (root.get("consolidated_metadata") or {}).get("metadata", {})
 
 
@@ -407,20 +413,28 @@ def _consolidated(metadata: dict[str, Any]) -> dict[str, Any]:
     return {"kind": "inline", "must_understand": False, "metadata": metadata}
 
 
-def nodes_of(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the metadata of all groups and arrays, as their own files have it."""
+def nodes_of(path: Path, damaged: list[str] | None = None) -> dict[str, dict[str, Any]]:
+    """Return the metadata of all groups and arrays, as their own files have it.
+
+    :param damaged: takes the places of files that cannot be read; None to raise the error.
+    """
     found = {}
     for group in (SITES, STATS, STATES, f"{STATES}/0", f"{STATES}/1"):
-        for file in sorted(path.glob(f"{group}/{_ROOT}")) + sorted(path.glob(f"{group}/*/{_ROOT}")):
+        for file in sorted(path.glob(f"{group}/{ROOT}")) + sorted(path.glob(f"{group}/*/{ROOT}")):
             where = file.parent.relative_to(path).as_posix()
-            found[where] = json.loads(file.read_bytes())
+            try:
+                found[where] = json.loads(file.read_bytes())
+            except (OSError, ValueError):
+                if damaged is None:
+                    raise
+                damaged.append(where)
     return found
 
 
 def newest_of(committed: dict[str, dict[str, Any]]) -> tuple[int, dict[str, Any]]:
     """Return which of the two states is the newest, and its counts."""
     found = [
-        (turn, _counts(committed[where]["attributes"]))
+        (turn, counts_of(committed[where]["attributes"]))
         for turn in (0, 1)
         if (where := f"{STATES}/{turn}") in committed
     ]
@@ -434,7 +448,7 @@ def _mend(path: Path, committed: dict[str, dict[str, Any]]) -> None:
     was killed before a chunk counted.
     """
     for where, node in committed.items():
-        file = path / where / _ROOT
+        file = path / where / ROOT
         node = {name: x for name, x in node.items() if name != "consolidated_metadata"}
         try:
             found = json.loads(file.read_bytes())
@@ -456,7 +470,7 @@ def _cut(shape: list[int], committed: list[int]) -> list[int]:
     return [shape[0], committed[1], *shape[2:]] if is_longer else shape
 
 
-def _counts(found: dict[str, Any]) -> dict[str, Any]:
+def counts_of(found: dict[str, Any]) -> dict[str, Any]:
     """Return the counts of a state, or raise an error."""
     for name in ("num_sweeps", "num_draws", "seconds"):
         kinds = (int, float) if name == "seconds" else int
@@ -470,12 +484,12 @@ def _has_sweeps(path: Path) -> bool:
 
     :raises StoreError: if there is something else than a store.
     """
-    if not (path / _ROOT).is_file():
+    if not (path / ROOT).is_file():
         if any(not file.name.endswith(".partial") for file in path.iterdir()):
-            raise StoreError(f"{path} is not the store of a run: it has no {_ROOT}")
+            raise StoreError(f"{path} is not the store of a run: it has no {ROOT}")
         return False
     try:
-        metadata = json.loads((path / _ROOT).read_text())
+        metadata = json.loads((path / ROOT).read_text())
         if "run" not in metadata["attributes"]:
             raise StoreError(f"{path} is not the store of a run")
         committed = (metadata.get("consolidated_metadata") or {}).get("metadata", {})
@@ -492,7 +506,7 @@ def _refuse_sweeps(path: Path) -> None:
 
 def _clear(path: Path) -> None:
     """Empty a store. A process that is killed meanwhile leaves one without a sweep."""
-    root = path / _ROOT
+    root = path / ROOT
     if root.is_file():
         nothing = {"zarr_format": 3, "node_type": "group"}
         partial = path / "zarr.partial"
@@ -607,7 +621,7 @@ async def _wait_for_others() -> None:
 
 
 @contextlib.contextmanager
-def _errors(path: Path, what: str | None = None) -> Iterator[None]:
+def errors_of(path: Path, what: str | None = None) -> Iterator[None]:
     """Turn the errors of the file system, and of Zarr on a damaged file, into one line.
 
     :param what: the part of the store that is read; None while it is written.

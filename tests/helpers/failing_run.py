@@ -42,7 +42,7 @@ def main():
     def after_chunk(run):
         if fails and case == "after" and run.num_draws > 1:
             raise OSError(28, "full")
-        if fails and case == "ctrl-c" or (case == "last" and fails and run.num_draws == 40):
+        if (fails and case == "ctrl-c") or (case == "last" and fails and run.num_draws == 40):
             signal.raise_signal(signal.SIGINT)
 
     def append(store, *_):
