@@ -48,9 +48,10 @@ class Facts(NamedTuple):
         is_of_package = isinstance(kernel, GibbsKernel)
         has_rankings = is_of_package and not isinstance(kernel, PartitionKernel | LinkGibbs)
         blocks = [block for block, _ in getattr(kernel, "blocks", ())]
+        num_components = getattr(kernel, "num_components", None)
         return cls(
             is_of_package,
-            getattr(kernel, "num_components", None),
+            None if num_components is None else int(num_components),
             tuple(sorted({str(x.label_site) for x in blocks if isinstance(x, GibbsKernel)})),
             find_rankings(args, kwargs) if has_rankings else None,
         )

@@ -96,7 +96,7 @@ class Run:
         then nested R-hat, which can tell that many short chains agree. By default every chain has a
         starting point of its own.
     :param store: a folder for the draws, in Zarr's format, which must not exist yet; ``None`` keeps
-        them in memory.
+        them in memory. :func:`~numpyro_rankings.open_run` reads it without kernel and data.
     :param devices: the chains are spread over these devices, whose number must divide theirs; by
         default all are on one. For several CPU devices, set ``jax_num_cpu_devices`` first.
     :param mesh: instead of ``devices``, a mesh of devices with an axis ``"chains"``, an axis
@@ -210,7 +210,8 @@ class Run:
             chains go on where they were.
         :param model_kwargs: as in the constructor.
         :raises StoreError: if the store is damaged or in use by another process, or if the data,
-            the kernel or its settings are not those of the run; the message says which.
+            the kernel, its settings or the precision of JAX are not those of the run; the message
+            says which.
         """
         if jax.process_count() > 1:
             raise StoreError("a run is resumed by one process, not by several together")
@@ -243,8 +244,10 @@ class Run:
         :param sweeps: a multiple of ``thinning``.
         :param after_chunk: called with the run after each chunk.
         :raises KeyboardInterrupt: after the chunk in which Ctrl-C was pressed; the run can go on.
-        :raises StoreError: if the draws cannot be stored. Those of earlier chunks are.
-        :raises ValueError: if the state of a chain is not finite.
+        :raises StoreError: if the draws cannot be stored, because the disk is full, or the folder
+            was moved or removed. Those of earlier chunks are. Or if the run was closed.
+        :raises ValueError: if the state of a chain is not finite, or a run in memory was closed.
+        :raises RuntimeError: if there was an error in another of several processes.
         """
         thinning = self._settings.thinning
         with together():
@@ -281,7 +284,7 @@ class Run:
         :param minutes: time after which no further chunk begins.
         :param after_chunk: called with the run after each chunk.
         :return: whether both hold; False if the time was over before.
-        :raises KeyboardInterrupt, StoreError, ValueError: as :meth:`extend`.
+        :raises KeyboardInterrupt, StoreError, ValueError, RuntimeError: as :meth:`extend`.
         """
         with together():
             self._draws.check_writable()
@@ -327,7 +330,10 @@ class Run:
             self.check()
 
     def close(self) -> None:
-        """Give the store back, so that another process can resume the run."""
+        """Give the store back, so that another process can resume the run.
+
+        The draws can still be read, but there are no further ones.
+        """
         self._draws.close()
 
     # -----------------------------------------------------------------------------------------

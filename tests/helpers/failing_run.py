@@ -19,8 +19,8 @@ CASES = {
 
 
 def main():
-    """Run with: case, number of this process, port, folder of the store."""
-    case, number, port, store = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+    """Run with: port, case, number of this process, folder of the store."""
+    port, case, number, store = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
     fails = number == CASES[case][0]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     jax.config.update("jax_num_cpu_devices", 1)
