@@ -50,7 +50,8 @@ def main():
     gather, lengths = multihost_utils.process_allgather, [0]
 
     def recorded(x, **options):
-        lengths.append(len(x))
+        if options.get("tiled"):  # draws and states, not what processes tell one another
+            lengths.append(len(x))
         return gather(x, **options)
 
     multihost_utils.process_allgather = recorded
