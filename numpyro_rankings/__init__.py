@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpyro_rankings.predictive_checks import posterior_predictive_checks
     from numpyro_rankings.rankings import Rankings, RankingsError
     from numpyro_rankings.relabeling import relabel_samples
-    from numpyro_rankings.run import Run, StoreError
+    from numpyro_rankings.run import Run, StoreError, open_run
     from numpyro_rankings.self_check import check
     from numpyro_rankings.stacking import stack_chains
     from numpyro_rankings.summaries import (
@@ -67,6 +67,7 @@ _HOMES = {
     "log_predictive_of_points": "prediction",
     "map_consensus": "summaries",
     "medoid_partition": "partitions",
+    "open_run": "run",
     "plackett_luce_map": "infer.plackett_luce_map",
     "point_estimate": "point_estimates",
     "posterior_predictive_checks": "predictive_checks",
@@ -101,6 +102,7 @@ __all__ = [
     "log_predictive_of_points",
     "map_consensus",
     "medoid_partition",
+    "open_run",
     "plackett_luce_map",
     "point_estimate",
     "posterior_predictive_checks",

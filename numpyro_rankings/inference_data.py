@@ -107,10 +107,6 @@ def to_inference_data(
         not finite.
     :raises TypeError: if ``mcmc`` is not an MCMC, or the rankings are needed and missing.
     """
-    import xarray as xr
-
-    from numpyro_rankings._version import __version__
-
     if not isinstance(mcmc, MCMC):
         raise TypeError(f"mcmc must be a numpyro.infer.MCMC, got {type(mcmc).__name__}")
     kernel: Any = mcmc.sampler
@@ -136,13 +132,43 @@ def to_inference_data(
                 values = pointwise_plackett_luce(samples, rankings)
             else:
                 values = pointwise_log_likelihood(samples, rankings, kernel.num_components)
-    posterior = posterior.drop_vars("log_joint_rest", errors="ignore")
     if not include_assignments:
         posterior = posterior.drop_vars(["assignments", "links"], errors="ignore")
+    data = _finished(data, posterior, name, getattr(kernel, "num_components", None), values)
+    _warn_of_overflow(mcmc)
+    return data
+
+
+def of_store(mcmc: MCMC, rankings: Rankings | None, name: str) -> Any:
+    """Convert draws of a store, whose kernel and data are not there, as :func:`to_inference_data`.
+
+    :param mcmc: of a kernel without a model, with the ``num_components`` of that of the run.
+    :param rankings: that have the items, the Borda order and the number of those of the run.
+    :param name: of the kernel.
+    """
+    samples = mcmc.get_samples(group_by_chain=True)
+    if rankings is None:
+        data, posterior = _partition_posterior(mcmc, samples, None)
+    else:
+        convert = _plackett_luce_posterior if "weights" in samples else _mallows_posterior
+        data, posterior = convert(mcmc, samples, rankings)
+    kernel: Any = mcmc.sampler
+    return _finished(data, posterior, name, kernel.num_components, None)
+
+
+def _finished(
+    data: Any, posterior: Any, name: str, num_components: int | None, values: np.ndarray | None
+) -> Any:
+    """Return the data with a posterior that tells of the kernel, and the log likelihood."""
+    import xarray as xr
+
+    from numpyro_rankings._version import __version__
+
+    posterior = posterior.drop_vars("log_joint_rest", errors="ignore")
     about = {"numpyro_rankings_version": __version__, "kernel": name}
     posterior.attrs.update(about)
-    if (number := getattr(kernel, "num_components", None)) is not None:
-        posterior.attrs[NUM_COMPONENTS] = number
+    if num_components is not None:
+        posterior.attrs[NUM_COMPONENTS] = num_components
     groups = {"posterior": posterior}
     if values is not None:
         coords = {name: posterior[name] for name in ("chain", "draw")}
@@ -150,7 +176,6 @@ def to_inference_data(
             {"rankings": (("chain", "draw", "ranking"), values)},
             {**coords, "ranking": np.arange(values.shape[-1])},
         )
-    _warn_of_overflow(mcmc)
     return _with_groups(data, groups, about)
 
 

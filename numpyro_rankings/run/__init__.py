@@ -2,3 +2,4 @@
 
 from numpyro_rankings.run.run import Run as Run
 from numpyro_rankings.run.store import StoreError as StoreError
+from numpyro_rankings.run.stored import open_run as open_run

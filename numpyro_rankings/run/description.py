@@ -181,6 +181,8 @@ def _describe_models(
         mark = f" of model {number}" if number > 1 else ""
         code[f"model{mark}"] = words.of(model)
         latents: Mapping[str, Any] = {}
+        if not has_sites and init_params is None:  # as NumPyro says it
+            raise ValueError("Valid value of `init_params` must be provided with `potential_fn`.")
         try:
             if has_sites:
                 found, latents = trace_model(model, args, kwargs)

@@ -1,14 +1,12 @@
 """The draws of a run that has no store."""
 
-from typing import Any
-
 import numpy as np
 
 from numpyro_rankings.run.convert import Groups
 
 
 class Memory:
-    """Keeps draws in memory, with the methods of :class:`~numpyro_rankings.run.store.Store`.
+    """Keeps draws in memory, with methods of :class:`~numpyro_rankings.run.store.Store`.
 
     :param keeps: False to count the draws only, which another process stores.
     """
@@ -16,14 +14,14 @@ class Memory:
     def __init__(self, keeps: bool = True) -> None:
         self._keeps = keeps
         self._chunks: dict[str, list[dict[str, np.ndarray]]] = {}
-        self._num_draws = 0
+        self._num_draws, self._is_closed = 0, False
 
     @property
     def num_draws(self) -> int:
         """The number of draws of each chain."""
         return self._num_draws
 
-    def append(self, draws: Groups, state: dict[str, np.ndarray], counts: dict[str, Any]) -> None:
+    def append(self, draws: Groups) -> None:
         """Append draws, for each group arrays (chains, draws, …) by name."""
         for group, arrays in draws.items():
             if arrays and self._keeps:  # there are none in the warm-up
@@ -45,5 +43,11 @@ class Memory:
             self._chunks[group] = chunks = [whole]
         return {k: x[:, start:stop:step] for k, x in chunks[0].items()} if chunks else {}
 
+    def check_writable(self) -> None:
+        """Raise ValueError if the run was closed."""
+        if self._is_closed:
+            raise ValueError("this run was closed: its draws can be read, but not extended")
+
     def close(self) -> None:
-        """Do nothing."""
+        """Take no further draws."""
+        self._is_closed = True

@@ -1,7 +1,8 @@
 """The quantities of a run that its diagnostics need, and nothing else of its draws."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,16 @@ from numpyro_rankings.infer.partition.base import PartitionKernel
 from numpyro_rankings.quantities import as_shown, label_free_quantities
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.run.convert import in_numpy_types, is_real
-from numpyro_rankings.run.transitions import DIVERGING, MAX_DEPTH, energy_of, events
+from numpyro_rankings.run.transitions import (
+    DIVERGING,
+    ENERGY,
+    MAX_DEPTH,
+    Transitions,
+    energy_of,
+    events,
+    transitions_of,
+)
+from numpyro_rankings.summaries import borda_ordering
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +36,7 @@ _NOTHING = (
     "there is nothing to diagnose, because the model has no site of real numbers: give "
     "quantities=, a function of the samples"
 )
-_OVERFLOW, _ENERGY, _ENERGY_STEPS = "overflow", "energy", "energy_steps"
+_OVERFLOW, _ENERGY_STEPS = "overflow", "energy_steps"
 # sites of the kernels of this package that change in each sweep
 _CONTINUOUS = ("weights", "concentration")
 
@@ -49,6 +59,73 @@ class Taken(NamedTuple):
     totals: Arrays
     last: Arrays
     moved: Arrays
+
+
+class Facts(NamedTuple):
+    """What diagnostics need to know of the kernel and the data of a run.
+
+    - **is_label_free** - whether the kernel is of this package, whose quantities are known.
+    - **num_components** - of the kernel.
+    - **label_sites** - of the blocks that draw labels, in a kernel of NumPyro.
+    - **rankings** - that were fitted, None for a kernel that has none.
+    - **transitions** - where the kernel has HMC.
+    """
+
+    is_label_free: bool
+    num_components: int | None = None
+    label_sites: tuple[str, ...] = ()
+    rankings: Rankings | None = None
+    transitions: Transitions = MappingProxyType({})
+
+    @classmethod
+    def of(cls, kernel: MCMCKernel, args: tuple, kwargs: dict) -> "Facts":
+        """Return those of a kernel on its data."""
+        is_of_package = isinstance(kernel, GibbsKernel)
+        has_rankings = is_of_package and not isinstance(kernel, PartitionKernel | LinkGibbs)
+        blocks = [block for block, _ in getattr(kernel, "blocks", ())]
+        num_components = getattr(kernel, "num_components", None)
+        return cls(
+            is_of_package,
+            None if num_components is None else int(num_components),
+            tuple(sorted({str(x.label_site) for x in blocks if isinstance(x, GibbsKernel)})),
+            find_rankings(args, kwargs) if has_rankings else None,
+            transitions_of(kernel),
+        )
+
+    def as_json(self, sites: Collection[str]) -> dict[str, Any]:
+        """Return them for the store, where one ranking of all items stands for the data.
+
+        :param sites: names of the sites of the kernel.
+        """
+        if (rankings := self.rankings) is None:
+            return self._asdict()
+        listed = np.unique(rankings.orderings)
+        listed = listed[listed >= 0]
+        if "center" in sites:  # whose distance from the Borda order is diagnosed
+            listed = borda_ordering(rankings)[: len(listed)]
+        about = {
+            "items": [str(name) for name in rankings.items],
+            "ordering": listed.tolist(),
+            "count": rankings.num_rankings,
+        }
+        return {**self._asdict(), "rankings": about}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> "Facts":
+        """Return those that a store has, with rankings of the same items, Borda order and number.
+
+        :raises KeyError, TypeError, ValueError: if there are none.
+        """
+        rankings = None
+        if (about := found["rankings"]) is not None:
+            items, count = about["items"], [about["count"]]
+            rankings = Rankings.from_orderings(
+                [about["ordering"]], num_items=len(items), items=items, counts=count
+            )
+        label_sites, transitions = tuple(found["label_sites"]), dict(found.get("transitions", {}))
+        return cls(
+            found["is_label_free"], found["num_components"], label_sites, rankings, transitions
+        )
 
 
 class Monitor:
@@ -75,14 +152,20 @@ class Monitor:
         quantities: Quantities | None,
         superchains: int | None,
     ) -> None:
-        self._kernel, self._superchains = kernel, superchains
-        self.rankings: Rankings | None = None
-        is_of_package = isinstance(kernel, GibbsKernel)
-        if is_of_package and not isinstance(kernel, PartitionKernel | LinkGibbs):
-            self.rankings = find_rankings(args, kwargs)
+        self._set_up(Facts.of(kernel, args, kwargs), quantities, superchains)
+
+    @classmethod
+    def of(cls, facts: Facts, quantities: Quantities | None, superchains: int | None) -> "Monitor":
+        """Return one of a kernel and data of which no more is known than these facts."""
+        monitor = cls.__new__(cls)
+        monitor._set_up(facts, quantities, superchains)
+        return monitor
+
+    def _set_up(self, facts: Facts, quantities: Quantities | None, superchains: int | None) -> None:
+        self.facts, self.rankings, self._superchains = facts, facts.rankings, superchains
         if quantities is not None and not callable(quantities):
             raise ValueError(f"quantities must be a function of the samples, got {quantities!r}")
-        self._of = quantities or (self._label_free if is_of_package else self._of_any_kernel)
+        self._of = quantities or (self._label_free if facts.is_label_free else self._of_any_kernel)
         self._is_own = quantities is not None
         self._quantities: list[Arrays] = []
         self._sums: list[Arrays] = []
@@ -102,7 +185,7 @@ class Monitor:
 
         :param sites: of the state, by name.
         """
-        if isinstance(self._kernel, GibbsKernel):  # its other sites may be discrete or fixed
+        if self.facts.is_label_free:  # its other sites may be discrete or fixed
             self._watched = tuple(name for name in _CONTINUOUS if name in sites)
         else:
             self._watched = tuple(k for k, x in sites.items() if is_real(x) and x.size)
@@ -146,16 +229,16 @@ class Monitor:
             totals[name] = whole[:, -1].copy()
 
         own = {_OVERFLOW: stats[_OVERFLOW]} if _OVERFLOW in stats else {}
-        for name, happened in (own | events(self._kernel, stats)).items():
+        for name, happened in (own | events(self.facts.transitions, stats)).items():
             if happened.ndim == 2:
                 add(name, happened, False)
-        energy = energy_of(self._kernel, stats)
+        energy = energy_of(self.facts.transitions, stats)
         if energy is not None:
             energy = energy.astype(np.float64)
-            before = self._last_draw.get(_ENERGY, energy[:, :1])
+            before = self._last_draw.get(ENERGY, energy[:, :1])
             steps = np.diff(energy, axis=1, prepend=before)
             add(_ENERGY_STEPS, steps**2, True)  # of the step to a draw
-            sums[_ENERGY], last[_ENERGY] = energy, energy[:, -1:].copy()
+            sums[ENERGY], last[ENERGY] = energy, energy[:, -1:].copy()
         for name in self._watched:
             x = samples[name].reshape(*samples[name].shape[:2], -1)
             before = self._last_draw.get(name, x[:, :1])
@@ -198,10 +281,18 @@ class Monitor:
             self._num_chains = len(next(iter(taken.quantities.values())))
             self._quantities.append(taken.quantities)
             self._sums.append(taken.sums)
-        while self._num_draws > 2 * self.LEAST_KEPT * self._stride:
+        while self._stride < self.stride_of(self._num_draws):
             self._stride *= 2
             for parts in (self._quantities, self._sums):
                 parts[:] = [_copied({k: x[:, ::2] for k, x in _joined(parts).items()})]
+
+    @classmethod
+    def stride_of(cls, num_draws: int) -> int:
+        """Return the distance of the draws of a run that are kept."""
+        stride = 1
+        while num_draws > 2 * cls.LEAST_KEPT * stride:
+            stride *= 2
+        return stride
 
     def table(self, burn_in: float) -> "pd.DataFrame":
         """Return the diagnostics.
@@ -274,7 +365,7 @@ class Monitor:
         num_steps = self._num_draws - self._first_kept(burn_in) * self._stride - 1
         steps = (self._totals[_ENERGY_STEPS] - after[_ENERGY_STEPS][:, 0]) / max(1, num_steps)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return (steps / after[_ENERGY].var(axis=1)).tolist()
+            return (steps / after[ENERGY].var(axis=1)).tolist()
 
     def latest(self, name: str) -> np.ndarray | None:
         """Return a quantity of the last draw of each chain, (chains, …), or None."""
@@ -290,14 +381,11 @@ class Monitor:
         return list((rankings.of_listed_items() if listed else rankings).items)
 
     def _label_free(self, samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        num_components = getattr(self._kernel, "num_components", None)
-        return label_free_quantities(samples, self.rankings, num_components)
+        return label_free_quantities(samples, self.rankings, self.facts.num_components)
 
     def _of_any_kernel(self, samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the real sites; beside blocks that draw labels, those of one number alone."""
-        blocks = [block for block, _ in getattr(self._kernel, "blocks", ())]
-        names = {block.label_site for block in blocks if isinstance(block, GibbsKernel)}
-        labels = [name for name in names if name in samples]
+        labels = [name for name in self.facts.label_sites if name in samples]
         real = {name: x for name, x in samples.items() if is_real(x)}
         if not labels:
             return real

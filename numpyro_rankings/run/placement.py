@@ -1,5 +1,7 @@
 """Where a run is computed, and in which shapes: on one device, or split over several."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -219,7 +221,7 @@ class Placement:
 
 def _whole(x: Array, length: int | None = None) -> np.ndarray:
     """Return an array that may be split over processes, or a part that has its first rows."""
-    if x.is_fully_addressable:
+    if isinstance(x, np.ndarray) or x.is_fully_addressable:
         return np.asarray(x)
     if x.is_fully_replicated:
         return np.asarray(x.addressable_data(0))
@@ -240,6 +242,53 @@ def agree(value: int) -> int:
     from jax.experimental import multihost_utils
 
     return int(multihost_utils.broadcast_one_to_all(np.int32(value)))
+
+
+_WORDS_BYTES = 512  # of an error, for the other processes
+
+
+@contextlib.contextmanager
+def together() -> Iterator[None]:
+    """Let what is raised in one process be raised in all, so that none waits for it for ever.
+
+    All processes must get here, and nothing within may need the others in one process alone.
+
+    :raises KeyboardInterrupt: if another process was interrupted.
+    :raises RuntimeError: if there was an error in another process; it has its words.
+    """
+    if jax.process_count() == 1:
+        yield
+        return
+    raised: BaseException | None = None
+    try:
+        yield
+    except BaseException as error:
+        raised = error
+    found = _raised_in(raised)
+    if raised is not None:
+        raise raised
+    if found:
+        process, words = next(iter(found.items()))
+        if words == KeyboardInterrupt.__name__:
+            raise KeyboardInterrupt(f"the run was interrupted in process {process}")
+        raise RuntimeError(f"the run stopped in process {process}: {words}")
+
+
+def _raised_in(error: BaseException | None) -> dict[int, str]:
+    """Return what was raised in which processes, in words."""
+    from jax.experimental import multihost_utils
+
+    words = ""
+    if error is not None:
+        name, text = type(error).__name__, " ".join(str(error).split())
+        is_interrupt = isinstance(error, KeyboardInterrupt)
+        words = KeyboardInterrupt.__name__ if is_interrupt else f"{name}: {text}".rstrip(": ")
+    mine = np.zeros(_WORDS_BYTES, np.uint8)
+    content = np.frombuffer(words.encode()[:_WORDS_BYTES], np.uint8)
+    mine[: len(content)] = content
+    gathered = np.asarray(multihost_utils.process_allgather(mine))
+    found = [row.tobytes().rstrip(b"\0").decode(errors="ignore") for row in gathered]
+    return {process: words for process, words in enumerate(found) if words}
 
 
 def split_rows(rankings: Rankings, num_parts: int) -> Rankings:

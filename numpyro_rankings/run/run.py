@@ -2,7 +2,6 @@
 
 import math
 import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,10 +35,10 @@ from numpyro_rankings.run.description import (
     describe,
     sentences_of,
 )
-from numpyro_rankings.run.loop import Chunk, SweepLoop
+from numpyro_rankings.run.loop import SweepLoop
 from numpyro_rankings.run.memory import Memory
-from numpyro_rankings.run.monitor import Monitor, Quantities
-from numpyro_rankings.run.placement import CHAINS, Placement, agree
+from numpyro_rankings.run.monitor import Monitor, Quantities, Taken
+from numpyro_rankings.run.placement import CHAINS, Placement, agree, together
 from numpyro_rankings.run.settings import (
     Settings,
     at_least,
@@ -47,11 +46,14 @@ from numpyro_rankings.run.settings import (
     check_kernel,
     check_names,
     check_number,
+    check_precision,
+    check_share,
     check_superchains,
+    has_x64,
     one_key,
     settings_of,
 )
-from numpyro_rankings.run.store import Store, StoreError
+from numpyro_rankings.run.store import Store, StoreError, folder_of
 from numpyro_rankings.run.to_arviz import from_numpyro
 from numpyro_rankings.run.transitions import fields_of_transitions
 
@@ -106,7 +108,7 @@ class Run:
         then nested R-hat, which can tell that many short chains agree. By default every chain has a
         starting point of its own.
     :param store: a folder for the draws, in Zarr's format, which must not exist yet; ``None`` keeps
-        them in memory.
+        them in memory. :func:`~numpyro_rankings.open_run` reads it without kernel and data.
     :param devices: the chains are spread over these devices, whose number must divide theirs; by
         default all are on one. For several CPU devices, set ``jax_num_cpu_devices`` first.
     :param mesh: instead of ``devices``, a mesh of devices with an axis ``"chains"``, an axis
@@ -134,6 +136,7 @@ class Run:
 
     _last_check: Check | None
 
+    @together()
     def __init__(
         self,
         kernel: MCMCKernel,
@@ -153,6 +156,7 @@ class Run:
         model_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         check_kernel(kernel)
+        store = None if store is None else folder_of(store)
         if num_warmup is None:
             num_warmup = 0 if isinstance(kernel, GibbsKernel) else _ADAPTATION
         key = one_key(key)
@@ -164,11 +168,12 @@ class Run:
             (*check_names("extra_fields", extra_fields), *fields_of_transitions(kernel)),
             np.asarray(jax.random.key_data(key)).tolist(),
             str(jax.random.key_impl(key)),
+            has_x64(),
         )
         check_ensemble(kernel, num_chains, superchains)
         kwargs = dict(model_kwargs or {})
         mesh = _mesh_of(devices, mesh)
-        about = describe(kernel, data, kwargs, mesh, init_params)
+        about: dict[str, Any] = describe(kernel, data, kwargs, mesh, init_params)
         placement = Placement(kernel, data, kwargs, mesh)
         self._set_up(SweepLoop(kernel, data, kwargs, placement), settings)
         self._show(burn_in, quantities)
@@ -180,12 +185,14 @@ class Run:
         self._draws: Store | Memory = Memory(keeps=store is None)
         self._is_stored = store is not None
         if store is not None and jax.process_index() == 0:
-            self._draws = Store.create(store, {**about, "settings": settings._asdict()})
+            diagnosed = self._monitor.facts.as_json(self._names_of_sites())
+            about |= {"settings": settings._asdict(), "diagnosed": diagnosed}
+            self._draws = Store.create(store, about)
             try:
-                self._commit({SITES: {}, STATS: {}})
+                counts = {"num_sweeps": 0, "seconds": 0.0}
+                self._draws.append({}, as_arrays(placement.to_host(self._state)), counts)
             except BaseException:  # nothing is lost with it
-                shutil.rmtree(store, ignore_errors=True)
-                self._draws.close()
+                self._draws.discard()
                 raise
 
     @classmethod
@@ -225,7 +232,8 @@ class Run:
             there is a warning, and the store keeps what differs from the next draw on, as
             :attr:`changes` says.
         :raises StoreError: if the store is damaged or in use by another process, or if the data,
-            the kernel or its settings are not those of the run; the message says which.
+            the kernel, its settings or the precision of JAX are not those of the run; the message
+            says which.
         """
         if jax.process_count() > 1:
             raise StoreError("a run is resumed by one process, not by several together")
@@ -233,11 +241,12 @@ class Run:
         run, kwargs = cls.__new__(cls), dict(model_kwargs or {})
         draws = Store.open(store)
         try:
+            settings = settings_of(draws.path, draws.about)
+            check_precision(draws.path, settings)
             mesh = _mesh_of(devices, mesh)
             about = describe(kernel, data, kwargs, mesh, init_params)
             found = check_same(draws.path, draws.about, about, check)
             run._draws, run._is_stored = draws, True
-            settings = settings_of(draws.path, draws.about)
             placement = Placement(kernel, data, kwargs, mesh)
             run._set_up(SweepLoop(kernel, data, kwargs, placement), settings)
             run._show(burn_in, quantities)
@@ -252,26 +261,35 @@ class Run:
     # Sampling
     # -----------------------------------------------------------------------------------------
 
+    @together()
     def extend(self, sweeps: int, after_chunk: "Callable[[Run], None] | None" = None) -> None:
         """Make further sweeps of each chain, and first those of the warm-up that are missing.
 
         :param sweeps: a multiple of ``thinning``.
         :param after_chunk: called with the run after each chunk.
         :raises KeyboardInterrupt: after the chunk in which Ctrl-C was pressed; the run can go on.
-        :raises StoreError: if the draws cannot be stored. Those of earlier chunks are.
-        :raises ValueError: if the state of a chain is not finite.
+        :raises StoreError: if the draws cannot be stored, because the disk is full, or the folder
+            was moved or removed. Those of earlier chunks are. Or if the run was closed.
+        :raises ValueError: if the state of a chain is not finite, or a run in memory was closed.
+        :raises RuntimeError: if there was an error in another of several processes.
         """
         thinning = self._settings.thinning
-        if at_least("sweeps", sweeps, 0) % thinning:
-            raise ValueError(f"sweeps must be a multiple of the thinning, {thinning}: got {sweeps}")
+        with together():
+            self._draws.check_writable()
+            if at_least("sweeps", sweeps, 0) % thinning:
+                raise ValueError(
+                    f"sweeps must be a multiple of the thinning, {thinning}: got {sweeps}"
+                )
         stop = self.num_draws + sweeps // thinning
         with postponed_interrupts() as check_interrupted:
             while self.num_draws < stop:
                 self._make_chunk(stop - self.num_draws)
-                if after_chunk is not None:
-                    after_chunk(self)
-                check_interrupted()
+                with together():
+                    if after_chunk is not None:
+                        after_chunk(self)
+                    check_interrupted()
 
+    @together()
     def until(
         self,
         rhat: float = 1.01,
@@ -293,19 +311,13 @@ class Run:
         :param after_chunk: called with the run after each chunk.
         :return: whether both hold when the run stops, and no chain stands still.
         :raises KeyboardInterrupt, StoreError, ValueError: as :meth:`extend`.
-        :raises RuntimeError: if no chain has moved in 1,000 draws. They are kept.
+        :raises RuntimeError: as :meth:`extend`, and if no chain has moved in 1,000 draws, which are
+            kept.
         """
-        for name, value in (("rhat", rhat), ("ess", ess), ("minutes", minutes)):
-            check_number(name, value)
-        if not rhat > 1 or not ess > 0 or not minutes >= 0:
-            raise ValueError("rhat must be greater than 1, ess positive and minutes not negative")
-        most = self._monitor.LEAST_KEPT * self._settings.num_chains * (1 - self._burn_in)
-        if ess > most:
-            raise ValueError(
-                f"ess must be at most {most:.0f}, because diagnostics use some of the draws: use "
-                "more chains, or extend()"
-            )
-        self._monitor.check_any(as_sites(self._empty_groups()[SITES]))
+        with together():
+            self._draws.check_writable()
+            self._check_goals(rhat, ess, minutes)
+            self._monitor.check_any(as_sites(self._empty_groups()[SITES]))
         import arviz  # noqa: F401 - takes a second, which is not the time of a check
 
         start, in_a_row = clock.now(), 0
@@ -316,9 +328,10 @@ class Run:
                 self._make_chunk(math.inf)
                 if agree(in_a_row == 1 or self._is_check_due()):
                     in_a_row = in_a_row + 1 if self._holds(rhat, ess) else 0
-                if after_chunk is not None:
-                    after_chunk(self)
-                check_interrupted()
+                with together():
+                    if after_chunk is not None:
+                        after_chunk(self)
+                    check_interrupted()
                 if in_a_row == 2:
                     return True
                 self._check_moves()
@@ -348,7 +361,10 @@ class Run:
             self.check()
 
     def close(self) -> None:
-        """Give the store back, so that another process can resume the run."""
+        """Give the store back, so that another process can resume the run.
+
+        The draws can still be read, but there are no further ones.
+        """
         self._draws.close()
 
     # -----------------------------------------------------------------------------------------
@@ -502,10 +518,7 @@ class Run:
         self._checked, self._check_took = clock.now(), 0.0
 
     def _show(self, burn_in: float, quantities: Quantities | None) -> None:
-        check_number("burn_in", burn_in)
-        if not 0 <= burn_in < 1:
-            raise ValueError(f"burn_in must be a share from 0 to less than 1, got {burn_in!r}")
-        self._burn_in = burn_in
+        self._burn_in = check_share("burn_in", burn_in)
         loop = self._loop
         superchains = self._settings.superchains
         self._monitor = Monitor(loop.kernel, loop.args, loop.kwargs, quantities, superchains)
@@ -595,6 +608,10 @@ class Run:
     def _sites_of_state(self) -> Any:
         return nested_attrgetter(self._loop.kernel.sample_field)(self._state)
 
+    def _names_of_sites(self) -> list[str]:
+        sites = self._sites_of_state()
+        return list(sites) if isinstance(sites, dict) else []
+
     def _check_stored(self, draws: Store, state: Any) -> None:
         """Refuse draws that are not such as the kernel makes."""
         path = draws.path
@@ -613,42 +630,60 @@ class Run:
         """Make a chunk: of the warm-up while it lasts, then of draws."""
         missing = self._settings.num_warmup - self._num_sweeps
         if missing > 0:
-            self._take(self._loop.warm_up(self._state, missing), {SITES: {}, STATS: {}})
-            return
-        chunk = self._loop.draw(self._state, self.num_draws, at_most)
-        groups = as_groups(chunk.draws, self._loop.kernel.sample_field)
-        self._catch_up()  # if the user has interrupted the last chunk after it was stored
-        check_not_stopped(self._loop.kernel, groups[SITES])
-        # before the draws are stored, because a function of the user's may fail
-        taken = self._monitor.take(as_sites(groups[SITES]), as_sites(groups[STATS]))
-        self._take(chunk, groups)
-        self._monitor.add(taken)
-
-    def _take(self, chunk: Chunk, groups: Groups) -> None:
-        before, num_draws = (self._state, self._num_sweeps, self._seconds), self.num_draws
-        self._state = chunk.state
-        self._num_sweeps += chunk.num_sweeps
-        self._seconds += chunk.seconds
-        try:
-            self._commit(groups)
-        except BaseException:
-            if self.num_draws == num_draws:  # nothing was stored
-                self._state, self._num_sweeps, self._seconds = before
-            raise
-
-    def _commit(self, groups: Groups) -> None:
+            chunk = self._loop.warm_up(self._state, missing)
+        else:
+            chunk = self._loop.draw(self._state, self.num_draws, at_most)
         # all processes take part, of which only the first one stores
-        state = as_arrays(self._loop.placement.to_host(self._state)) if self._is_stored else {}
-        if self._new_about is not None and isinstance(self._draws, Store):
+        state = self._loop.placement.to_host(chunk.state) if self._is_stored else None
+        before, num_draws = (self._state, self._num_sweeps, self._seconds), self.num_draws
+        with together():
+            taken: Taken | None = None
+            groups: Groups = {SITES: {}, STATS: {}}
+            if missing <= 0:
+                groups = as_groups(chunk.draws, self._loop.kernel.sample_field)
+                self._catch_up()  # if the user has interrupted the last chunk after it was stored
+                check_not_stopped(self._loop.kernel, groups[SITES])
+                # before the draws are stored, because a function of the user's may fail
+                taken = self._monitor.take(as_sites(groups[SITES]), as_sites(groups[STATS]))
+            self._state = chunk.state
+            self._num_sweeps += chunk.num_sweeps
+            self._seconds += chunk.seconds
+            try:
+                self._commit(groups, state)
+            except BaseException:
+                if self.num_draws == num_draws:  # nothing was stored
+                    self._state, self._num_sweeps, self._seconds = before
+                raise
+            if taken is not None:
+                self._monitor.add(taken)
+
+    def _commit(self, groups: Groups, state: Any) -> None:
+        """Keep draws, and in a store the state after them."""
+        if isinstance(self._draws, Memory):
+            self._draws.append(groups)
+            return
+        if self._new_about is not None:
             self._draws.set_about(self._new_about)
             self._new_about = None
         counts = {"num_sweeps": self._num_sweeps, "seconds": self._seconds}
-        self._draws.append(groups, state, counts)
+        self._draws.append(groups, as_arrays(state), counts)
 
     def _step(self, max_draws: int | None) -> int:
         """Return the distance of the draws that are returned."""
         kept = self.num_draws - self.first_draw
         return 1 if max_draws is None else max(1, -(-kept // at_least("max_draws", max_draws, 1)))
+
+    def _check_goals(self, rhat: float, ess: float, minutes: float) -> None:
+        for name, value in (("rhat", rhat), ("ess", ess), ("minutes", minutes)):
+            check_number(name, value)
+        if not rhat > 1 or not ess > 0 or not minutes >= 0:
+            raise ValueError("rhat must be greater than 1, ess positive and minutes not negative")
+        most = self._monitor.LEAST_KEPT * self._settings.num_chains * (1 - self._burn_in)
+        if ess > most:
+            raise ValueError(
+                f"ess must be at most {most:.0f}, because diagnostics use some of the draws: use "
+                "more chains, or extend()"
+            )
 
     def _check_draws(self, least: int = _LEAST_DRAWS) -> None:
         kept = self.num_draws - self.first_draw
@@ -667,7 +702,8 @@ class Run:
         if self.num_draws - self.first_draw < _LEAST_DRAWS:
             return False
         if self._last_check is None or self._checked_draws != self.num_draws:
-            self.check()
+            with together():
+                self.check()
         return bool(agree(self._suffices(rhat, ess)))
 
     def _check_moves(self) -> None:

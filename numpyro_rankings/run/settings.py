@@ -26,6 +26,7 @@ class Settings(NamedTuple):
     extra_fields: tuple[str, ...]
     key: list[int]
     key_type: str
+    x64: bool | None = None  # unknown of runs of version 0.1.0
 
     def random_key(self) -> Array:
         """Return the key of the run.
@@ -57,6 +58,8 @@ def settings_of(path: Path, about: dict[str, Any]) -> Settings:
             raise ValueError(f"extra_fields must be names, got {fields!r}")
         if not (isinstance(found.key, list) and found.key and isinstance(found.key_type, str)):
             raise ValueError(f"the key is {found.key!r} of type {found.key_type!r}")
+        if found.x64 is not None and not isinstance(found.x64, bool):
+            raise ValueError(f"x64 is {found.x64!r}")
         for number in found.key:
             at_least("each number of the key", number, 0)
     except (KeyError, TypeError, ValueError) as error:
@@ -75,6 +78,25 @@ def check_ensemble(kernel: MCMCKernel, num_chains: int, superchains: int | None)
         )
     if isinstance(kernel, EnsembleSampler) and num_chains % 2:
         raise ValueError(f"num_chains must be even with {name}, got {num_chains}")
+
+
+def check_precision(path: Path, settings: Settings) -> None:
+    """Refuse to go on with a run in the other precision.
+
+    :param path: of the store.
+    :raises StoreError: if it is not that of the run.
+    """
+    if settings.x64 not in (None, has_x64()):
+        bits, others = (64, 32) if settings.x64 else (32, 64)
+        raise StoreError(
+            f"{path} is a run with numbers of {bits} bits, but JAX is set to {others}: call "
+            f'jax.config.update("jax_enable_x64", {settings.x64}) before anything else'
+        )
+
+
+def has_x64() -> bool:
+    """Whether JAX computes with 64 bits."""
+    return jnp.result_type(float) == jnp.float64
 
 
 def check_superchains(superchains: int | None, num_chains: int) -> int | None:
@@ -127,6 +149,14 @@ def check_number(name: str, value: Any) -> None:
     """Raise ValueError unless it is a real number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ValueError(f"{name} must be a number, got {value!r}")
+
+
+def check_share(name: str, value: Any) -> float:
+    """Return a share of less than 1, or raise ValueError."""
+    check_number(name, value)
+    if not 0 <= value < 1:
+        raise ValueError(f"{name} must be a share from 0 to less than 1, got {value!r}")
+    return float(value)
 
 
 def at_least(name: str, value: Any, least: int) -> int:

@@ -4,22 +4,23 @@ The draws are appended to arrays (chain, draw, …) in the groups ``posterior`` 
 The states of the chains are in the group ``states``, one subgroup after each chunk, ``0`` and ``1``
 in turn, so that the newest complete one is never overwritten.
 
-A chunk counts once the metadata of all arrays, which Zarr keeps in one file of the root
+A chunk counts once the metadata of all arrays, which are together in one file of the root
 (``zarr.json``), is replaced: one rename, the last write of :meth:`Store.append`. Until then that
 file names the old lengths and the old state, and readers see those. So a process killed anywhere
 leaves what was there before its last chunk.
 
-The arrays have checksums, and nothing in the store is a pickle.
+The arrays and that file have checksums, and nothing in the store is a pickle.
 """
 
 import asyncio
 import contextlib
+import gc
 import json
 import math
 import os
 import shutil
-import warnings
 import weakref
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -34,11 +35,17 @@ if TYPE_CHECKING:
 
 _FORMAT = 1
 _CHUNK_BYTES = 2**20
-_STATES = "states"
+ROOT = "zarr.json"
+_CHECKSUM = "checksum"
+STATES = "states"
 
 
 class StoreError(Exception):
     """A store cannot be made, read or written. The message is one line."""
+
+
+class DamagedRootError(StoreError):
+    """The file of the root is not what was written."""
 
 
 class Store:
@@ -46,17 +53,17 @@ class Store:
 
     Use :meth:`create` or :meth:`open`, and :meth:`close` at the end.
 
-    :param path: of the folder.
+    :param path: of the folder, absolute.
     :param root: the group of the root.
-    :param lock: a descriptor whose lock keeps other processes from writing.
+    :param attributes: of the root.
+    :param lock: keeps other processes from writing.
     """
 
-    def __init__(self, path: Path, root: "zarr.Group", lock: int | None) -> None:
-        self.path, self._root = path, root
+    def __init__(
+        self, path: Path, root: "zarr.Group", attributes: dict[str, Any], lock: "_Lock"
+    ) -> None:
+        self.path, self._root, self._attributes, self._lock = path, root, attributes, lock
         self._num_draws, self._turn, self._is_closed = 0, 0, False
-        self._about: dict[str, Any] | None = None  # unless it is as it was opened
-        # also when the store is no longer referred to, as in a notebook that runs a cell again
-        self._give_back = weakref.finalize(self, _unlock, lock)
 
     @classmethod
     def create(cls, path: str | os.PathLike, about: dict[str, Any]) -> "Store":
@@ -68,26 +75,26 @@ class Store:
         """
         import zarr
 
-        path = Path(path)
-        with _errors(path):
+        path = folder_of(path)
+        with errors_of(path):
             path.mkdir(parents=True, exist_ok=True)
-            lock, is_ours = _locked(path), False
+            lock, is_ours = _Lock(path), False
             try:
                 _refuse_sweeps(path)
                 is_ours = True
-                for rest in path.iterdir():  # of a process that was killed when it began
-                    shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+                _clear(path)  # of a process that was killed when it began
                 attributes = {"format": _FORMAT, "run": about}
                 with _whole_writes():
-                    root = zarr.create_group(str(path), attributes=attributes)
-                    for name in (SITES, STATS, _STATES):
+                    root = zarr.create_group(local_store(path), attributes=attributes)
+                    for name in (SITES, STATS, STATES):
                         root.create_group(name)
             except BaseException:
                 if is_ours:
-                    shutil.rmtree(path, ignore_errors=True)
-                _unlock(lock)
+                    with contextlib.suppress(OSError):
+                        _remove(path)
+                lock.close()
                 raise
-        return cls(path, root, lock)
+        return cls(path, root, attributes, lock)
 
     @staticmethod
     def check_new(path: str | os.PathLike) -> None:
@@ -95,10 +102,10 @@ class Store:
 
         :raises StoreError: if there is something at the path.
         """
-        path = Path(path)
-        with _errors(path):
+        path = folder_of(path)
+        with errors_of(path):
             if path.exists():
-                with _lock_of(path):
+                with contextlib.closing(_Lock(path)):
                     _refuse_sweeps(path)
 
     @staticmethod
@@ -107,8 +114,8 @@ class Store:
 
         :raises StoreError: if it is not a store, or in use by another process.
         """
-        path = Path(path)
-        with _errors(path, "zarr.json"), _lock_of(path):
+        path = folder_of(path)
+        with errors_of(path, ROOT), contextlib.closing(_Lock(path)):
             return _has_sweeps(path)
 
     @staticmethod
@@ -117,10 +124,10 @@ class Store:
 
         :raises StoreError: as :meth:`has_sweeps`, or if it cannot be removed.
         """
-        path = Path(path)
-        with _errors(path), _lock_of(path):
+        path = folder_of(path)
+        with errors_of(path), contextlib.closing(_Lock(path)):
             _has_sweeps(path)
-            shutil.rmtree(path)
+            _remove(path)
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> "Store":
@@ -130,50 +137,42 @@ class Store:
         """
         import zarr
 
-        path = Path(path)
-        if not path.is_dir():
-            raise StoreError(f"{path} is not a folder, so not the store of a run")
-        if not (path / "zarr.json").is_file():
-            raise StoreError(f"{path} is not the store of a run: it has no zarr.json")
-        lock = _locked(path)
+        path = folder_of(path)
+        check_is_store(path)
+        lock = _Lock(path)
         try:
-            with _errors(path, "zarr.json"):
-                root = zarr.open_group(str(path), mode="r+", use_consolidated=False)
-                committed = _committed(path, root)
-        except BaseException:
-            _unlock(lock)
-            raise
-        store = cls(path, root, lock)
-        try:
-            with _errors(path, "zarr.json"):
+            with errors_of(path, ROOT):
+                attributes, committed = read_root(path)
+                if not any(f"{STATES}/{turn}" in committed for turn in (0, 1)):
+                    raise StoreError(
+                        f"{path} has no state of the chains, so nothing to resume: "
+                        "Run(…, store=…) begins there"
+                    )
+            with errors_of(path):
+                _mend(path, committed)
+            with errors_of(path, ROOT):
+                root = zarr.open_group(local_store(path), mode="r+", use_consolidated=False)
+                store = cls(path, root, attributes, lock)
                 store._find_newest(committed)
         except BaseException:
-            store.close()
+            lock.close()
             raise
         return store
 
     @property
     def about(self) -> dict[str, Any]:
         """What the run was created with."""
-        about = self._about or self._root.attrs.get("run")
+        about = self._attributes.get("run")
         if not isinstance(about, dict):
-            raise StoreError(f"{self.path}: zarr.json has no description of the run")
+            raise StoreError(f"{self.path}: {ROOT} has no description of the run")
         return about
 
     def set_about(self, about: dict[str, Any]) -> None:
-        """Replace what :attr:`about` returns.
+        """Replace what :attr:`about` returns; the next :meth:`append` stores it.
 
         :param about: of the types of JSON.
-        :raises StoreError: if it cannot be written. The store is then as it was before.
         """
-        self._check_open()
-        path, partial = self.path / "zarr.json", self.path / "zarr.json.partial"
-        with _errors(self.path):
-            root = json.loads(path.read_text())
-            root["attributes"]["run"] = about
-            partial.write_text(json.dumps(root))
-            partial.replace(path)
-        self._about = about
+        self._attributes["run"] = about
 
     @property
     def num_draws(self) -> int:
@@ -190,9 +189,9 @@ class Store:
         """
         import zarr
 
-        self._check_open()
+        self.check_writable()
         config = zarr.config.set({"array.write_empty_chunks": True})
-        with _errors(self.path), _whole_writes(), config:
+        with errors_of(self.path), _whole_writes(), config:
             stop = self._num_draws
             for group, arrays in draws.items():
                 for name, values in arrays.items():
@@ -200,14 +199,13 @@ class Store:
                     self._extend(group, name, values)
             turn = 1 - self._turn
             states = self._root.create_group(
-                f"{_STATES}/{turn}", overwrite=True, attributes={**counts, "num_draws": stop}
+                f"{STATES}/{turn}", overwrite=True, attributes={**counts, "num_draws": stop}
             )
             for name, array in state.items():
                 axes = tuple(f"{name}_dim_{k}" for k in range(array.ndim))
                 _new_array(states, name, array, array.shape, axes)[...] = array
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", ".*Consolidated metadata.*")
-                zarr.consolidate_metadata(str(self.path))
+            self._check_place()
+            self._write_root()
         self._num_draws, self._turn = stop, turn
 
     def read_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -215,10 +213,10 @@ class Store:
 
         :raises StoreError: if the store is damaged.
         """
-        where = f"{_STATES}/{self._turn}"
-        with _errors(self.path, where):
+        where = f"{STATES}/{self._turn}"
+        with errors_of(self.path, where):
             group = self._group(where)
-            names, counts = [name for name, _ in group.arrays()], _counts(dict(group.attrs))
+            names, counts = [name for name, _ in group.arrays()], counts_of(dict(group.attrs))
             for name in names:
                 self._check_chunks(f"{where}/{name}")
         return {name: self._read(f"{where}/{name}", ...) for name in names}, counts
@@ -231,7 +229,8 @@ class Store:
         :raises StoreError: if the store is damaged.
         """
         stop = self._num_draws if stop is None else stop
-        with _errors(self.path, group):
+        self._check_place()
+        with errors_of(self.path, group):
             names = sorted(name for name, _ in self._group(group).arrays())
         part = (slice(None), slice(start, stop, step))
         return {name: self._read(f"{group}/{name}", part) for name in names}
@@ -239,11 +238,55 @@ class Store:
     def close(self) -> None:
         """Let other processes write."""
         self._is_closed = True
-        self._give_back()
+        self._lock.close()
 
-    def _check_open(self) -> None:
-        if self._is_closed:  # another run may have the store by now
+    def discard(self) -> None:
+        """Remove a store that was just made, as far as possible, and close it."""
+        with contextlib.suppress(OSError):
+            if self._lock.is_in_place():
+                _remove(self.path)
+        self.close()
+
+    def check_writable(self) -> None:
+        """Refuse to write to a store that another run may have by now, or that is gone.
+
+        :raises StoreError: if it was closed, moved or removed, or if this process was forked.
+        """
+        if self._lock.is_inherited:
+            raise StoreError(
+                f"{self.path} belongs to the process that this one was forked from: only that one "
+                "writes to it"
+            )
+        if self._is_closed:
             raise StoreError(f"this run of {self.path} was closed: Run.resume goes on with it")
+        self._check_place()
+
+    def _check_place(self) -> None:
+        if not self._lock.is_in_place():
+            raise StoreError(
+                f"{self.path} was moved or removed while a run had it: move it back, or resume the "
+                "run where it is now"
+            )
+
+    def _write_root(self) -> None:
+        """Replace the file of the root, which has the metadata of all groups and arrays."""
+        from zarr.core.buffer import default_buffer_prototype
+        from zarr.core.sync import sync
+
+        metadata = nodes_of(self.path)
+        for node in metadata.values():
+            if node["node_type"] == "group":  # as Zarr has them
+                node["consolidated_metadata"] = _consolidated({})
+        root = {
+            "zarr_format": 3,
+            "node_type": "group",
+            "attributes": {name: x for name, x in self._attributes.items() if name != _CHECKSUM},
+            "consolidated_metadata": _consolidated(metadata),
+        }
+        root = json.loads(json.dumps(root))
+        root["attributes"][_CHECKSUM] = _checksum(root)
+        content = default_buffer_prototype().buffer.from_bytes(json.dumps(root).encode())
+        sync(local_store(self.path).set(ROOT, content))
 
     def _check_chunks(self, where: str) -> None:
         """Refuse an array of which a part is missing, which Zarr would read as zeros."""
@@ -252,7 +295,7 @@ class Store:
             raise StoreError(f"{self.path}: {where} is damaged (a part of it is missing)")
 
     def _read(self, where: str, part: Any) -> np.ndarray:
-        with _errors(self.path, where):
+        with errors_of(self.path, where):
             return np.asarray(self._array(where)[part])
 
     def _group(self, where: str) -> "zarr.Group":
@@ -278,19 +321,13 @@ class Store:
 
         :param committed: the metadata of all groups and arrays, as the root's file has them.
         """
-        turns = [
-            (_counts(state["attributes"])["num_sweeps"], turn, state["attributes"]["num_draws"])
-            for turn in (0, 1)
-            if (state := committed.get(f"{_STATES}/{turn}")) is not None
-        ]
-        if not turns:
-            raise StoreError(f"{self.path} has no state of the chains, so nothing to resume")
-        _, self._turn, self._num_draws = max(turns)
+        self._turn, counts = newest_of(committed)
+        self._num_draws = counts["num_draws"]
         for rest in self.path.rglob("*.partial"):  # of a write that was interrupted
             rest.unlink()
         for where, array in committed.items():
-            if array["node_type"] == "array" and not where.startswith(_STATES):
-                with _errors(self.path, where):
+            if array["node_type"] == "array" and not where.startswith(STATES):
+                with errors_of(self.path, where):
                     self._forget_further(where)
                 self._check_chunks(where)
 
@@ -328,19 +365,122 @@ def _new_array(
     )
 
 
-def _committed(path: Path, root: "zarr.Group") -> dict[str, dict[str, Any]]:
-    """Return the metadata of all groups and arrays that the root's file has."""
-    if root.attrs.get("format") != _FORMAT:
+def folder_of(path: str | os.PathLike) -> Path:
+    """Return the folder of a store, which stays the same when the process changes its folder.
+
+    :raises StoreError: if it cannot be a folder of this machine.
+    """
+    try:
+        text = os.fsdecode(path)
+    except TypeError:
+        raise StoreError(f"the store of a run is a folder, got {path!r}") from None
+    if "://" in text:
+        raise StoreError(f"{text} is not a folder of this machine, which the store of a run is")
+    return Path(os.path.abspath(text))
+
+
+def check_is_store(path: Path) -> None:
+    """Refuse what is no store at first sight."""
+    if not path.is_dir():
+        raise StoreError(f"{path} is not a folder, so not the store of a run")
+    if not (path / ROOT).is_file():
+        raise StoreError(f"{path} is not the store of a run: it has no {ROOT}")
+
+
+def local_store(path: Path, read_only: bool = False) -> Any:
+    """Return Zarr's view of a folder, whose name is no address of anything else."""
+    from zarr.storage import LocalStore
+
+    return LocalStore(path, read_only=read_only)
+
+
+def read_root(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the attributes of the root, and the metadata of all groups and arrays.
+
+    :raises StoreError: if its file is not of this version, or was changed.
+    """
+    root = json.loads((path / ROOT).read_bytes())
+    attributes = root["attributes"]
+    if attributes.get("format") != _FORMAT:
         raise StoreError(
             f"{path} is not a store that this version reads: its format is "
-            f"{root.attrs.get('format')!r}, not {_FORMAT}"
+            f"{attributes.get('format')!r}, not {_FORMAT}"
         )
-    metadata = json.loads((path / "zarr.json").read_text())
-    return (metadata.get("consolidated_metadata") or {}).get("metadata", {})
+    found = attributes.pop(_CHECKSUM, None)  # stores of version 0.1.0 have none
+    if found is not None and found != _checksum(root):
+        raise DamagedRootError(
+            f"{path}: {ROOT} is damaged: its checksum is not that of its content"
+        )
+    return attributes, (root.get("consolidated_metadata") or {}).get("metadata", {})
 
 
-def _counts(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the counts of a state, or raise ValueError."""
+def _checksum(root: dict[str, Any]) -> str:
+    return f"{zlib.crc32(json.dumps(root, sort_keys=True).encode()):08x}"
+
+
+def _consolidated(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "inline", "must_understand": False, "metadata": metadata}
+
+
+def nodes_of(path: Path, damaged: list[str] | None = None) -> dict[str, dict[str, Any]]:
+    """Return the metadata of all groups and arrays, as their own files have it.
+
+    :param damaged: takes the places of files that cannot be read; None to raise the error.
+    """
+    found = {}
+    for group in (SITES, STATS, STATES, f"{STATES}/0", f"{STATES}/1"):
+        for file in sorted(path.glob(f"{group}/{ROOT}")) + sorted(path.glob(f"{group}/*/{ROOT}")):
+            where = file.parent.relative_to(path).as_posix()
+            try:
+                found[where] = json.loads(file.read_bytes())
+            except (OSError, ValueError):
+                if damaged is None:
+                    raise
+                damaged.append(where)
+    return found
+
+
+def newest_of(committed: dict[str, dict[str, Any]]) -> tuple[int, dict[str, Any]]:
+    """Return which of the two states is the newest, and its counts."""
+    found = [
+        (turn, counts_of(committed[where]["attributes"]))
+        for turn in (0, 1)
+        if (where := f"{STATES}/{turn}") in committed
+    ]
+    return max(found, key=lambda x: (x[1]["num_sweeps"], x[0]))
+
+
+def _mend(path: Path, committed: dict[str, dict[str, Any]]) -> None:
+    """Write the files again in which the groups and arrays have their own metadata, where needed.
+
+    That of the root has it too, with a checksum. Where an array is longer than there, the process
+    was killed before a chunk counted.
+    """
+    for where, node in committed.items():
+        file = path / where / ROOT
+        node = {name: x for name, x in node.items() if name != "consolidated_metadata"}
+        try:
+            found = json.loads(file.read_bytes())
+            if node["node_type"] == "array":
+                found = {**found, "shape": _cut(found["shape"], node["shape"])}
+            is_whole = found == node
+        except (OSError, ValueError, LookupError, TypeError):
+            is_whole = False
+        if not is_whole:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            partial = file.with_suffix(".partial")
+            partial.write_text(json.dumps(node))
+            partial.replace(file)
+
+
+def _cut(shape: list[int], committed: list[int]) -> list[int]:
+    """Cut a shape in its second place, where it is longer than it was committed."""
+    is_longer = len(shape) == len(committed) > 1 and shape[1] > committed[1]
+    return [shape[0], committed[1], *shape[2:]] if is_longer else shape
+
+
+def counts_of(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the counts of a state, or raise an error."""
     for name in ("num_sweeps", "num_draws", "seconds"):
         kinds = (int, float) if name == "seconds" else int
         if isinstance(found[name], bool) or not isinstance(found[name], kinds) or found[name] < 0:
@@ -353,16 +493,16 @@ def _has_sweeps(path: Path) -> bool:
 
     :raises StoreError: if there is something else than a store.
     """
-    if not (path / "zarr.json").is_file():
+    if not (path / ROOT).is_file():
         if any(not file.name.endswith(".partial") for file in path.iterdir()):
-            raise StoreError(f"{path} is not the store of a run: it has no zarr.json")
+            raise StoreError(f"{path} is not the store of a run: it has no {ROOT}")
         return False
     try:
-        metadata = json.loads((path / "zarr.json").read_text())
+        metadata = json.loads((path / ROOT).read_text())
         if "run" not in metadata["attributes"]:
             raise StoreError(f"{path} is not the store of a run")
         committed = (metadata.get("consolidated_metadata") or {}).get("metadata", {})
-        states = [x for name, x in committed.items() if name in (f"{_STATES}/0", f"{_STATES}/1")]
+        states = [x for name, x in committed.items() if name in (f"{STATES}/0", f"{STATES}/1")]
         return any(x["attributes"]["num_sweeps"] != 0 for x in states)
     except (AttributeError, KeyError, TypeError, ValueError):
         return True  # as far as one can tell
@@ -373,36 +513,99 @@ def _refuse_sweeps(path: Path) -> None:
         raise StoreError(f"{path} exists: Run.resume continues the run in a store")
 
 
+def _clear(path: Path) -> None:
+    """Empty a store. A process that is killed meanwhile leaves one without a sweep."""
+    root = path / ROOT
+    if root.is_file():
+        nothing = {"zarr_format": 3, "node_type": "group"}
+        partial = path / "zarr.partial"
+        partial.write_text(json.dumps({**nothing, "attributes": {"format": _FORMAT, "run": {}}}))
+        partial.replace(root)
+    for rest in path.iterdir():
+        if rest != root:
+            shutil.rmtree(rest) if rest.is_dir() and not rest.is_symlink() else rest.unlink()
+    root.unlink(missing_ok=True)
+
+
+def _remove(path: Path) -> None:
+    """Remove a store, but not a link to it that the user has made."""
+    _clear(path)
+    if not path.is_symlink():
+        path.rmdir()
+
+
+class _Lock:
+    """Keeps a folder from all other runs, of this process and others.
+
+    It is given back by :meth:`close`, when it is no longer referred to, as in a notebook that
+    runs a cell again, and in a process that is forked, where the run is not its own.
+
+    :param path: of the folder.
+    :raises StoreError: if another one has it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.is_inherited = False
+        self._path = path
+        descriptor = _locked(path)
+        if descriptor is None:
+            gc.collect()  # a run that is no longer referred to, but part of a cycle
+            descriptor = _locked(path)
+        if descriptor is None:
+            raise StoreError(
+                f"{path} is in use by another process, or by another run of this process, which "
+                "gives it back by Run.close()"
+            )
+        self._folder = os.stat(path if descriptor < 0 else descriptor)
+        self._close = weakref.finalize(self, _close, descriptor)
+        _locks.add(self)
+
+    def close(self) -> None:
+        """Give the folder back."""
+        self._close()
+
+    def is_in_place(self) -> bool:
+        """Whether the folder is still where it was."""
+        try:
+            return os.path.samestat(self._folder, os.stat(self._path))
+        except OSError:
+            return False
+
+
+_locks: weakref.WeakSet[_Lock] = weakref.WeakSet()
+
+
+def _release_after_fork() -> None:
+    for lock in list(_locks):
+        lock.is_inherited = True
+        lock.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_release_after_fork)
+
+
+def _close(descriptor: int) -> None:
+    if descriptor >= 0:
+        os.close(descriptor)
+
+
 def _locked(path: Path) -> int | None:
-    """Return a descriptor of the folder that no other process has locked."""
+    """Return a descriptor of the folder with a lock, or None if another one has it.
+
+    It is -1 on Windows, which has no such locks.
+    """
     try:
         import fcntl
-    except ImportError:  # Windows has no such locks
-        return None
-    lock = os.open(path, os.O_RDONLY)
+    except ImportError:
+        return -1
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        os.close(lock)
-        raise StoreError(
-            f"{path} is in use by another process, or by another run of this process, which gives "
-            "it back by Run.close()"
-        ) from None
-    return lock
-
-
-@contextlib.contextmanager
-def _lock_of(path: Path) -> Iterator[None]:
-    lock = _locked(path)
-    try:
-        yield
-    finally:
-        _unlock(lock)
-
-
-def _unlock(lock: int | None) -> None:
-    if lock is not None:
-        os.close(lock)
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 @contextlib.contextmanager
@@ -427,7 +630,7 @@ async def _wait_for_others() -> None:
 
 
 @contextlib.contextmanager
-def _errors(path: Path, what: str | None = None) -> Iterator[None]:
+def errors_of(path: Path, what: str | None = None) -> Iterator[None]:
     """Turn the errors of the file system, and of Zarr on a damaged file, into one line.
 
     :param what: the part of the store that is read; None while it is written.
@@ -440,9 +643,9 @@ def _errors(path: Path, what: str | None = None) -> Iterator[None]:
         doing = "write to" if what is None else "read"
         raise StoreError(f"cannot {doing} {path}: {error.strerror or error}") from error
     except Exception as error:
+        text = f"{type(error).__name__}: {' '.join(str(error).split())}"
         if what is None:
-            if not (path / "zarr.json").is_file():
-                raise StoreError(f"cannot write to {path}: the store was removed") from error
-            raise
-        text = " ".join(str(error).split())
-        raise StoreError(f"{path}: {what} is damaged ({type(error).__name__}: {text})") from error
+            raise StoreError(
+                f"cannot write to {path}: a file in it is missing or damaged ({text})"
+            ) from error
+        raise StoreError(f"{path}: {what} is damaged ({text})") from error

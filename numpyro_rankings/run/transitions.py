@@ -7,20 +7,31 @@ from numpyro.infer import HMC, NUTS, Gibbs
 from numpyro.infer.mcmc import MCMCKernel
 
 DIVERGING, MAX_DEPTH = "diverging", "max_depth"
-_STEPS, _ENERGY = "num_steps", "energy"
+ENERGY, _STEPS = "energy", "num_steps"
+
+
+# By the place of the state of HMC in that of the kernel: the steps of a tree of maximum depth, or
+# None without trees.
+Transitions = Mapping[str, int | None]
+
+
+def transitions_of(kernel: MCMCKernel) -> Transitions:
+    """Return where a kernel has HMC, in types of JSON; empty of kernels without it."""
+    parts = _parts(kernel).items()
+    return {name: _most_steps(x) if isinstance(x, NUTS) else None for name, x in parts}
 
 
 def fields_of_transitions(kernel: MCMCKernel) -> tuple[str, ...]:
     """Return the fields of the state that the verdict needs, none of kernels without HMC."""
     found: list[str] = []
-    for prefix, part in _parts(kernel).items():
+    for prefix, most_steps in transitions_of(kernel).items():
         found.append(prefix + DIVERGING)
-        found += [prefix + _STEPS] if isinstance(part, NUTS) else []
-        found += [_ENERGY] if not prefix else []
+        found += [] if most_steps is None else [prefix + _STEPS]
+        found += [] if prefix else [ENERGY]
     return tuple(found)
 
 
-def events(kernel: MCMCKernel, stats: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def events(of: Transitions, stats: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return which draws come from divergent transitions, and which from trees of maximum depth.
 
     :param stats: fields of the state, (chains, draws, …) by name; those that are missing are not
@@ -31,17 +42,17 @@ def events(kernel: MCMCKernel, stats: Mapping[str, np.ndarray]) -> dict[str, np.
     def add(name: str, happened: np.ndarray) -> None:
         found[name] = found.get(name, False) | happened
 
-    for prefix, part in _parts(kernel).items():
+    for prefix, most_steps in of.items():
         if prefix + DIVERGING in stats:
             add(DIVERGING, stats[prefix + DIVERGING])
-        if isinstance(part, NUTS) and prefix + _STEPS in stats:
-            add(MAX_DEPTH, stats[prefix + _STEPS] >= _most_steps(part))
+        if most_steps is not None and prefix + _STEPS in stats:
+            add(MAX_DEPTH, stats[prefix + _STEPS] >= most_steps)
     return found
 
 
-def energy_of(kernel: MCMCKernel, stats: Mapping[str, np.ndarray]) -> np.ndarray | None:
+def energy_of(of: Transitions, stats: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """Return the Hamiltonian of each draw, (chains, draws); None of other kernels than HMC."""
-    return stats.get(_ENERGY) if isinstance(kernel, HMC) else None
+    return stats.get(ENERGY) if "" in of else None
 
 
 def _parts(kernel: MCMCKernel, prefix: str = "") -> dict[str, HMC]:

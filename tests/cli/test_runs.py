@@ -299,7 +299,7 @@ FAILURES = {
     "the disk, while sampling": (
         (numpyro_rankings.run.store, "_new_array"),
         failing(FULL, 25),
-        "cannot write to out.run: No space left on device",
+        "/out.run: No space left on device",
     ),
     "the disk, in the end": ((fit, "_write_assignments"), failing(FULL), "cannot write to out: No"),
     "memory, in the end": ((fit, "_summarise"), failing(MemoryError()), "out of memory"),

@@ -9,11 +9,12 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from helpers import distributed_run
+from helpers import distributed_run, failing_run
 from helpers.collectives import collectives_of, compile_sweep
 from helpers.enumeration import MallowsPosterior, discrepancies
 from helpers.ranking_kernels import KERNELS, LISTS, NU, R, assert_same_draws
 from helpers.shared_programs import shared_programs
+from helpers.toy_kernel import Autoregressive
 from jax.sharding import Mesh
 
 from numpyro_rankings import Rankings, Run
@@ -24,8 +25,10 @@ from numpyro_rankings.infer import (
     PlackettLuceGibbs,
     SliceGibbs,
 )
+from numpyro_rankings.run.placement import together
 
 AXES = ("chains", "rankings")
+DATA = np.array([0.3, -1.0, 2.0], np.float32)
 FIVE = Rankings.from_orderings([*LISTS, LISTS[0]], num_items=4)
 EIGHT = Rankings.from_orderings(LISTS * 2, num_items=4)
 SPLIT = [
@@ -201,24 +204,85 @@ def lengths_of(found):
     return tuple(int(found[f"{axis} until, num_draws"]) for axis in AXES)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("processes", [2, 4])
-def test_processes(processes, tmp_path):
-    """Four devices in several processes: all draw what one alone draws; the first one stores it."""
+def start_processes(module, arguments):
+    """Start a script of the helpers once for each of these lists of arguments, after a port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    script = Path(distributed_run.__file__)
+    script = Path(module.__file__)
     path = f"{script.parents[1]}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-    started = [
+    return [
         subprocess.Popen(
-            [sys.executable, str(script), str(i), str(processes), str(port), str(tmp_path)],
+            [sys.executable, str(script), str(port), *map(str, own)],
             env={**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"},
             stderr=subprocess.PIPE,
             text=True,
         )
-        for i in range(processes)
+        for own in arguments
     ]
+
+
+@pytest.mark.parametrize(
+    "mine, words, raised, message",
+    [
+        (None, "", None, ""),
+        (OSError(28, "full"), "", OSError, "full"),
+        (None, "OSError: [Errno 28] full", RuntimeError, "stopped in process 1: OSError: .*full$"),
+        (None, "KeyboardInterrupt", KeyboardInterrupt, "was interrupted in process 1$"),
+        (ValueError("mine"), "OSError: full", ValueError, "mine"),
+    ],
+)
+def test_what_one_process_raises(monkeypatch, mine, words, raised, message):
+    """All others raise it too, with its words; an error of their own is theirs."""
+    sent = []
+
+    def gather(row):
+        sent.append(row.tobytes().rstrip(b"\0").decode())
+        other = np.frombuffer(words.encode().ljust(len(row), b"\0"), np.uint8)
+        return np.stack([row, other])
+
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    monkeypatch.setattr("jax.experimental.multihost_utils.process_allgather", gather)
+
+    @together()
+    def work():
+        if mine is not None:
+            raise mine
+
+    if raised is None:
+        work()
+    else:
+        with pytest.raises(raised, match=message):
+            work()
+    name = type(mine).__name__
+    assert sent == ["" if mine is None else f"{name}: {mine}"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", failing_run.CASES)
+def test_one_process_fails(case, tmp_path):
+    """The other one ends too, and each says why."""
+    failing, mine, others = failing_run.CASES[case]
+    if case == "exists":
+        run = Run(Autoregressive(), DATA, key=jax.random.key(1), store=tmp_path / "a.run")
+        run.extend(1)
+        run.close()
+    started = start_processes(failing_run, [(case, i, tmp_path / "a.run") for i in (0, 1)])
+    try:
+        for i, process in enumerate(started):
+            _, errors = process.communicate()
+            assert process.returncode not in (0, None)
+            assert (mine if i == failing else others) in errors.strip().splitlines()[-1]
+    finally:
+        for process in started:
+            process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [2, 4])
+def test_processes(processes, tmp_path):
+    """Four devices in several processes: all draw what one alone draws; the first one stores it."""
+    started = start_processes(distributed_run, [(i, processes, tmp_path) for i in range(processes)])
     try:
         for process in started:
             _, errors = process.communicate()

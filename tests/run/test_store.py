@@ -10,9 +10,12 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -21,7 +24,7 @@ from helpers.shared_programs import shared_programs
 from helpers.toy_kernel import Autoregressive
 from jax import random
 
-from numpyro_rankings import Run, StoreError
+from numpyro_rankings import Run, StoreError, open_run
 from numpyro_rankings.run.store import Store
 
 DATA = jnp.array([0.3, -1.0, 2.0])
@@ -152,8 +155,11 @@ def _files(store):
 
 
 def test_damage_is_named_or_does_no_harm(alone, stored, tmp_path):
-    """Each file is cut at some bytes, or missing: refused in one line, or all draws are right."""
-    refused = 0
+    """Each file is cut at some bytes, or missing: refused in one line, or all draws are right.
+
+    All but the file of the root tells what that file has too, and is mended.
+    """
+    refused = dict.fromkeys(_files(stored), 0)
     for i, name in enumerate(_files(stored)):
         path = Path(shutil.copytree(stored, tmp_path / str(i)))
         whole = (path / name).read_bytes()
@@ -165,19 +171,32 @@ def test_damage_is_named_or_does_no_harm(alone, stored, tmp_path):
             try:
                 run = resumed(path)
                 draws = draws_of(run)
+                if cut == 0:
+                    run.extend(SECOND)
+                    assert_begins(draws_of(run), alone, FIRST + SECOND)
             except StoreError as error:
-                refused += 1
+                refused[name] += 1
                 assert "\n" not in str(error) and str(path) in str(error)
                 continue
             finally:
                 (path / name).write_bytes(whole)
             assert_begins(draws, alone, FIRST)
             run.close()
-    assert refused > 2 * len(_files(stored))
+            if cut == 0:  # it has further draws
+                path = Path(shutil.copytree(stored, path.with_name(f"{i}, {cut}")))
+    nodes = json.loads((stored / "zarr.json").read_text())["consolidated_metadata"]["metadata"]
+    newest = max("01", key=lambda turn: nodes[f"states/{turn}"]["attributes"]["num_sweeps"])
+    for name, times in refused.items():
+        is_mended = name.name == "zarr.json" and len(name.parts) > 1
+        is_old = name.parts[0] == "states" and name.parts[1] != newest
+        assert times == (0 if is_mended or is_old else 4), name
 
 
 def change(store, where, name, value):
-    """Change an attribute of a group, also in the metadata of the root; None removes it."""
+    """Change an attribute of a group, also in the metadata of the root; None removes it.
+
+    Without a checksum, as stores of version 0.1.0 are.
+    """
     files = {store / where / "zarr.json": "", store / "zarr.json": where}
     for path, inside in files.items():
         root = json.loads(path.read_text())
@@ -190,6 +209,7 @@ def change(store, where, name, value):
             del found[last]
         else:
             found[last] = value
+        root["attributes"].pop("checksum", None)
         path.write_text(json.dumps(root))
 
 
@@ -228,10 +248,170 @@ def test_malformed_attributes_are_named(store, name, value, words):
     assert str(store) in str(error.value) and "\n" not in str(error.value)
 
 
+def test_no_digit_of_the_metadata_can_be_edited(store):
+    """Settings, counts, shapes and chunks of all arrays are in the file of the root."""
+    root = store / "zarr.json"
+    text = root.read_text()
+    digits = [i for i, letter in enumerate(text) if letter.isdigit()]
+    assert len(digits) > 200
+    for i in digits:
+        root.write_text(f"{text[:i]}{(int(text[i]) + 2) % 10}{text[i + 1 :]}")
+        with pytest.raises(StoreError):
+            Store.open(store)
+    root.write_text(text.replace('"thinning": 1', '"thinning": 3'))
+    with pytest.raises(StoreError, match=r"zarr\.json is damaged: its checksum is not that of"):
+        resumed(store)
+    root.write_text(text)
+    resumed(store).close()
+
+
+def test_stores_of_version_0_1_0(alone, store):
+    """They have no checksum, and do not tell of the precision; the next chunk adds the checksum."""
+    change(store, "", "run.settings.x64", None)
+    run = resumed(store)
+    run.extend(SECOND)
+    assert_begins(draws_of(run), alone, FIRST + SECOND)
+    run.close()
+    assert "checksum" in json.loads((store / "zarr.json").read_text())["attributes"]
+
+
+def test_metadata_that_are_damaged_while_it_runs(store):
+    run = resumed(store)
+    (store / "states" / "zarr.json").write_text("{")
+    with pytest.raises(StoreError, match=r"cannot write to .*: a file in it is .* damaged \(JSON"):
+        run.extend(8)
+    run.close()
+    run = resumed(store)
+    run.extend(8)
+    run.close()
+
+
+@pytest.mark.parametrize("was_on", [False, True])
+def test_the_other_precision(was_on, tmp_path):
+    with jax.enable_x64(was_on):
+        new_run(tmp_path / "a.run").close()
+    message = r"numbers of (64|32) bits, but JAX is set to (64|32): call jax\.config\.update\(.*"
+    with jax.enable_x64(not was_on), pytest.raises(StoreError, match=message + str(was_on)):
+        resumed(tmp_path / "a.run")
+    with jax.enable_x64(was_on):
+        resumed(tmp_path / "a.run").close()
+
+
+# -- the moments of a creation -------------------------------------------------------------------
+
+_watched: list[Callable[[], None]] = []
+_EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree"}
+
+
+def _watch(event, args):
+    if _watched and event in _EVENTS:
+        _watched[-1]()
+
+
+@contextlib.contextmanager
+def kept_moments(path, folder):
+    """Keep what a kill would leave of a folder, before each of the calls that change it."""
+    if not hasattr(_watch, "is_hook"):  # which cannot be removed
+        sys.addaudithook(_watch)
+        _watch.is_hook = True
+    lock, moments, inside = threading.RLock(), {}, threading.local()
+
+    def keep():
+        if getattr(inside, "is_copying", False):
+            return
+        with lock:
+            inside.is_copying = True
+            try:
+                files = tuple(
+                    (str(x.relative_to(path)), x.read_bytes() if x.is_file() else None)
+                    for x in sorted(path.rglob("*"))
+                )
+                if path.exists() and files not in moments:
+                    moments[files] = Path(shutil.copytree(path, folder / f"{len(moments)}.run"))
+            finally:
+                inside.is_copying = False
+
+    one_by_one = {"async.concurrency": 1, "threading.max_workers": 1}
+    _watched.append(keep)
+    try:
+        with zarr.config.set(one_by_one):
+            yield moments
+    finally:
+        _watched.pop()
+
+
+def test_a_kill_at_the_creation_leaves_a_new_run(alone, tmp_path):
+    """Of one in an empty folder, and of one in what such a kill left."""
+    (tmp_path / "first").mkdir()
+    (tmp_path / "again").mkdir()
+    path = tmp_path / "a.run"
+    with kept_moments(path, tmp_path / "first") as first:
+        new_run(path).close()
+    part = max(first.values(), key=lambda x: len(_files(x)))
+    Store.has_sweeps(part)
+    with kept_moments(part, tmp_path / "again") as again:
+        new_run(part).close()
+    assert min(len(first), len(again)) > 20
+    for i, moment in enumerate([*first.values(), *again.values()]):
+        assert not Store.has_sweeps(moment)
+        if i % 20:
+            Store.create(moment, {}).close()
+        else:
+            run = new_run(moment)
+            run.extend(3)
+            assert_begins(draws_of(run), alone, 3)
+            run.close()
+
+
+def test_a_kill_at_the_removal_leaves_a_store_or_a_new_run(store, tmp_path):
+    (tmp_path / "moments").mkdir()
+    with kept_moments(store, tmp_path / "moments") as moments:
+        Store.remove(store)
+    assert not store.exists() and len(moments) > 20
+    left = [moment for moment in moments.values() if Store.has_sweeps(moment)]
+    for moment in left:  # before anything was removed
+        run = resumed(moment)
+        assert run.num_draws == FIRST
+        run.close()
+    assert 0 < len(left) < 5
+    for moment in set(moments.values()) - set(left):
+        Store.create(moment, {}).close()
+
+
+BEGINS = """
+import sys
+sys.path.insert(0, {tests!r})
+from run.test_store import *
+put, kill = zarr.storage._local._put, threading.Timer
+def counted(*args, **options):
+    if not started:
+        started.append(kill(float(sys.argv[1]), os.kill, (os.getpid(), 9)))
+        started[0].start()
+    return put(*args, **options)
+started = []
+zarr.storage._local._put = counted
+run = new_run({path!r})
+started[0].join()
+"""
+
+
+@pytest.mark.slow
+def test_kills_at_the_creation(alone, tmp_path):
+    for i, seconds in enumerate(np.linspace(0, 0.12, 10)):
+        path = tmp_path / f"{i}.run"
+        code = BEGINS.format(tests=str(Path(__file__).parent.parent), path=str(path))
+        done = subprocess.run([sys.executable, "-c", code, str(seconds)], capture_output=True)
+        assert done.returncode == -9, done.stderr
+        run = new_run(path)
+        run.extend(3)
+        assert_begins(draws_of(run), alone, 3)
+        run.close()
+
+
 def test_what_began_and_never_stored_is_begun_again(tmp_path, monkeypatch):
     path = tmp_path / "a.run"
     with monkeypatch.context() as patch:  # killed before the state of the chains was stored
-        patch.setattr(Run, "_commit", lambda *_: None)
+        patch.setattr(Store, "append", lambda *_: None)
         new_run(path).close()
     with pytest.raises(StoreError, match="nothing to resume"):
         resumed(path)
@@ -317,9 +497,122 @@ def test_two_writers(store):
 def test_a_store_that_is_removed(store):
     run = resumed(store)
     shutil.rmtree(store)
-    with pytest.raises(StoreError, match="the store was removed"):
-        run.extend(8)
+    for do in (lambda: run.extend(8), lambda: draws_of(run)):
+        with pytest.raises(StoreError, match="was moved or removed while a run had it"):
+            do()
+    assert not store.exists()
+    new_run(store).close()  # which is another one
+    for do in (lambda: run.extend(8), lambda: draws_of(run)):
+        with pytest.raises(StoreError, match="was moved or removed while a run had it"):
+            do()
     run.close()
+    resumed(store).close()
+
+
+def test_a_store_that_is_moved(alone, store):
+    run = resumed(store)
+    store.rename(store.with_name("b.run"))
+    with pytest.raises(StoreError, match="was moved or removed while a run had it: move it back"):
+        run.extend(8)
+    assert not store.exists()
+    store.with_name("b.run").rename(store)
+    run.extend(SECOND)
+    assert_begins(draws_of(run), alone, FIRST + SECOND)
+    run.close()
+
+
+def test_paths_are_made_absolute_at_once(alone, tmp_path, monkeypatch):
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    run = new_run("a.run")
+    run.extend(FIRST)
+    monkeypatch.chdir("other")
+    run.extend(SECOND)
+    assert_begins(draws_of(run), alone, FIRST + SECOND)
+    run.close()
+    assert not any((tmp_path / "other").iterdir())
+    again = resumed(Path("../a.run"))
+    monkeypatch.chdir(tmp_path)
+    again.extend(1)
+    assert again.num_draws == FIRST + SECOND + 1
+    again.close()
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["a.run", "other"]
+
+
+def test_names_that_are_addresses_elsewhere(alone, tmp_path):
+    run = new_run(tmp_path / "a::b.run")
+    run.extend(3)
+    run.close()
+    run = resumed(tmp_path / "a::b.run")
+    assert_begins(draws_of(run), alone, 3)
+    run.close()
+    assert open_run(tmp_path / "a::b.run").num_draws == 3
+    for address in ("memory://a.run", "s3://bucket/a.run"):
+        for do in (new_run, resumed, open_run):
+            with pytest.raises(StoreError, match=f"{address} is not a folder of this machine"):
+                do(address)
+    with pytest.raises(StoreError, match="the store of a run is a folder, got 5"):
+        new_run(5)
+
+
+@pytest.mark.parametrize("has_store", [True, False])
+def test_a_closed_run_says_so(alone, has_store, tmp_path):
+    run = new_run(tmp_path / "a.run" if has_store else None)
+    run.extend(FIRST)
+    run.close()
+    run.close()
+    for do in (lambda: run.extend(1), lambda: run.extend(0), lambda: run.until(minutes=1)):
+        with pytest.raises(StoreError if has_store else ValueError, match=r"this run .*was closed"):
+            do()
+    assert_begins(draws_of(run), alone, FIRST)
+
+
+def test_a_run_that_is_no_longer_referred_to(store):
+    """It gives its lock back, also where it is part of a cycle."""
+    run = resumed(store)
+    run.extend(3)
+    run.itself = run
+    gc.disable()
+    try:
+        del run
+        resumed(store).close()
+    finally:
+        gc.enable()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_forked_child_has_no_lock(store):
+    run = resumed(store)
+    (said, says), (waits, ends) = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            run._draws.check_writable()
+        except StoreError as error:
+            os.write(says, str(error).encode())
+        finally:
+            os.close(says)
+            os.close(ends)
+            os.read(waits, 1)
+            os._exit(0)
+    os.close(says)
+    try:
+        words = os.read(said, 1000).decode()
+        assert words == (
+            f"{store} belongs to the process that this one was forked from: only that one writes "
+            "to it"
+        )
+        run.extend(3)
+        with pytest.raises(StoreError, match="in use by"):
+            resumed(store)
+        run.close()
+        resumed(store).close()  # while the child still lives
+    finally:
+        os.close(ends)
+        os.waitpid(child, 0)
+        os.close(said)
+        os.close(waits)
 
 
 def test_a_run_is_not_written_over(store, tmp_path):

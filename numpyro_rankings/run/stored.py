@@ -1,0 +1,302 @@
+"""The draws of a store, without the kernel and the data of its run."""
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpyro.infer import MCMC
+from numpyro.infer.mcmc import MCMCKernel
+
+from numpyro_rankings.diagnostics import Verdict
+from numpyro_rankings.run.convert import SITES, STATS
+from numpyro_rankings.run.monitor import Facts, Monitor, Quantities
+from numpyro_rankings.run.read_only import ReadOnlyStore
+from numpyro_rankings.run.settings import Settings, at_least, check_share, settings_of
+from numpyro_rankings.run.store import StoreError, folder_of
+from numpyro_rankings.run.transitions import ENERGY
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_READ_AT_ONCE = 500  # draws, for the diagnostics
+_LEAST_DRAWS = 4  # of each chain, for R-hat
+
+
+def open_run(
+    store: str | os.PathLike, burn_in: float = 0.5, quantities: Quantities | None = None
+) -> "StoredRun":
+    """Read a store of a :class:`Run`, without its kernel and its data.
+
+    ::
+
+        run = open_run("ballots.run")
+        print(run.verdict.headline)
+        print(run.diagnostics())
+        data = run.to_inference_data()
+
+    The run may be finished or still going on, in this or another process; what is read is as it was
+    when the store was opened. Nothing is written, so that the folder may be on a medium that allows
+    reading alone. Of a store that is damaged in part, what is whole can be read.
+
+    :param store: the folder.
+    :param burn_in: share of the draws that is left out at their beginning, as for :class:`Run`.
+    :param quantities: as for :class:`Run`; by default those that the run diagnoses by itself.
+    :raises StoreError: if it is not a store, or nothing in it can be read.
+    :raises ValueError: if an argument is out of range.
+    """
+    return StoredRun(store, burn_in, quantities)
+
+
+class StoredRun:
+    """What :func:`open_run` returns: a run that can be read, but not continued.
+
+    A site of which a part is damaged is left out of the results, with a warning.
+    :meth:`find_damage` tells all that is damaged, and ``get_samples(sites=…)`` returns those draws
+    of a damaged site that are whole.
+    """
+
+    def __init__(
+        self, store: str | os.PathLike, burn_in: float, quantities: Quantities | None
+    ) -> None:
+        self._burn_in = check_share("burn_in", burn_in)
+        self._store = ReadOnlyStore(folder_of(store))
+        self._sites, self._stats = self._store.arrays_of(SITES), self._store.arrays_of(STATS)
+        about = self._store.about
+        self._settings: Settings | None = None
+        if "settings" in about:
+            self._settings = settings_of(self._store.path, about)
+        self._kernel = str(about.get("kernel", {}).get("class", "")).rpartition(".")[2]
+        self._facts = self._facts_of(about)
+        superchains = None if self._settings is None else self._settings.superchains
+        self._monitor = Monitor.of(self._facts, quantities, superchains)
+        self._has_monitored = False
+
+    # -- what the run was like -----------------------------------------------------------------
+
+    @property
+    def num_chains(self) -> int:
+        """Number of chains."""
+        if self._settings is not None:
+            return self._settings.num_chains
+        return next((self._store.shape_of(where)[0] for where in self._sites.values()), 0)
+
+    @property
+    def num_sweeps(self) -> int:
+        """Number of sweeps of each chain, those of the warm-up included."""
+        return self._store.num_sweeps
+
+    @property
+    def num_draws(self) -> int:
+        """Number of draws of each chain, those of the burn-in included."""
+        return self._store.num_draws
+
+    @property
+    def first_draw(self) -> int:
+        """Index of the first draw that is not in the burn-in."""
+        return int(self._burn_in * self.num_draws)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the sweeps took, without compilation."""
+        return self._store.seconds
+
+    def find_damage(self) -> list[str]:
+        """Read the whole store, and return what is damaged, one line each; none if it is whole."""
+        return [*self._store.damage, *self._store.find_damage()]
+
+    # -- results -------------------------------------------------------------------------------
+
+    def get_samples(
+        self,
+        group_by_chain: bool = False,
+        max_draws: int | None = None,
+        sites: Iterable[str] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Return the draws after the burn-in, by site.
+
+        :param group_by_chain: whether they are (chains, draws, …) or (chains · draws, …).
+        :param max_draws: of each chain: if there are more, only every second, third, … is returned.
+        :param sites: names of those to return, with the draws that are whole in all of them; by
+            default all sites all of whose draws are whole.
+        :raises ValueError: if there is no such site.
+        :raises StoreError: if no draw of them is whole.
+        """
+        draws = self._draws(max_draws)
+        if sites is None:
+            samples = self._read(self._sites, draws)
+        else:
+            samples = self._read_whole_draws(list(sites), draws)
+        if group_by_chain:
+            return samples
+        return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
+
+    def diagnostics(self) -> "pd.DataFrame":
+        """Tabulate R-hat and ESS of the draws after the burn-in, as :meth:`Run.diagnostics`.
+
+        :raises ValueError: if there are too few draws.
+        """
+        self._check_draws(_LEAST_DRAWS)
+        if not self._has_monitored:
+            self._let_monitor()
+            self._has_monitored = True
+        return self._monitor.table(0.0)  # which has no other draws
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the draws after the burn-in can be relied on, as the reports say it."""
+        table = self.diagnostics()
+        return self._monitor.verdict(0.0, table)
+
+    def to_inference_data(self, max_draws: int | None = None) -> Any:
+        """Convert the draws after the burn-in to ArviZ.
+
+        It has the groups ``posterior`` and ``sample_stats``, those of :meth:`Run.to_inference_data`
+        for the kernels of this package. What needs the data is not there: what was observed, and
+        the log likelihood.
+
+        :param max_draws: as for :meth:`get_samples`.
+        :raises ValueError: if there are no draws.
+        """
+        self._check_draws(1)
+        draws = self._draws(max_draws)
+        sites, stats = self._read(self._sites, draws), self._read(self._stats, draws)
+        kernel = _NoKernel(self._facts.num_components)
+        mcmc = MCMC(
+            kernel,
+            num_warmup=0,
+            num_samples=len(draws),
+            num_chains=self.num_chains,
+            chain_method="vectorized",
+            progress_bar=False,
+        )
+        rankings = self._facts.rankings
+        mcmc._states = {kernel.sample_field: sites, **stats}
+        mcmc._args, mcmc._kwargs = (rankings,), {}
+        needs_rankings = not sites.keys().isdisjoint(("center", "weights"))
+        is_whole = len(sites) == len(self._sites) and (rankings is not None or not needs_rankings)
+        if self._facts.is_label_free and is_whole:
+            from numpyro_rankings.inference_data import of_store
+
+            return of_store(mcmc, rankings, self._kernel)
+        import arviz as az
+
+        return az.from_numpyro(mcmc, coords={}, dims={}, log_likelihood=False)
+
+    # -- parts ---------------------------------------------------------------------------------
+
+    def _facts_of(self, about: Mapping[str, Any]) -> Facts:
+        """Return what the store knows of kernel and data, or as much as the sites show."""
+        try:
+            return Facts.from_json(about["diagnosed"])
+        except (LookupError, TypeError, ValueError):
+            return Facts(is_label_free="log_joint" in self._sites)
+
+    def _draws(self, max_draws: int | None) -> range:
+        kept, step = self.num_draws - self.first_draw, 1
+        if max_draws is not None:
+            step = max(1, -(-kept // at_least("max_draws", max_draws, 1)))
+        return range(self.first_draw, self.num_draws, step)
+
+    def _check_draws(self, least: int) -> None:
+        kept = self.num_draws - self.first_draw
+        if kept < least:
+            raise ValueError(
+                f"there are {kept} draws of each chain after the burn-in, but at least {least} are "
+                "needed"
+            )
+
+    def _read(self, arrays: Mapping[str, str], draws: range) -> dict[str, np.ndarray]:
+        """Return the arrays that are whole in these draws, and warn of the others."""
+        found, damaged = {}, []
+        for name, where in arrays.items():
+            values, is_whole = self._store.read(where, draws)
+            if is_whole.all():
+                found[name] = values
+            else:
+                damaged.append(name)
+        self._warn_of(damaged)
+        if arrays and not found:
+            raise StoreError(f"{self._store.path} is damaged: of no site all draws are whole")
+        return found
+
+    def _read_whole_draws(self, sites: list[str], draws: range) -> dict[str, np.ndarray]:
+        unknown = [name for name in sites if name not in self._sites]
+        if unknown or not sites:
+            known = ", ".join(self._sites)
+            raise ValueError(f"sites must be some of {known}, got {', '.join(unknown) or 'none'}")
+        read = {name: self._store.read(self._sites[name], draws) for name in sites}
+        is_whole = np.logical_and.reduce([whole for _, whole in read.values()])
+        if len(draws) and not is_whole.any():
+            raise StoreError(
+                f"{self._store.path} is damaged: no draw is whole in {', '.join(sites)}"
+            )
+        if not is_whole.all():
+            warnings.warn(
+                f"{self._store.path} is damaged: {(~is_whole).sum()} of {len(draws)} draws of "
+                f"{', '.join(sites)} are left out",
+                UserWarning,
+                stacklevel=3,
+            )
+        return {name: values[:, is_whole] for name, (values, _) in read.items()}
+
+    def _let_monitor(self) -> None:
+        """Give the monitor the draws that it would keep, of all arrays that are whole."""
+        stride = Monitor.stride_of(self.num_draws)
+        first = -(-self.first_draw // stride) * stride
+        draws = range(first, self.num_draws, stride)
+        damaged = [
+            {name for name, where in arrays.items() if not self._store.is_whole(where, draws)}
+            for arrays in (self._sites, self._stats)
+        ]
+        self._warn_of(sorted(damaged[0] | damaged[1]))
+        sites = self._diagnosable(self._sites.keys() - damaged[0])
+        stats = self._stats.keys() - damaged[1]
+        if stride > 1:  # what it is used for needs successive draws
+            stats -= {ENERGY}
+        if not sites:
+            raise StoreError(f"{self._store.path} is damaged: of no site all draws are whole")
+        one = draws[:1]
+        self._monitor.watch({name: self._store.read(self._sites[name], one)[0] for name in sites})
+        for start in range(0, len(draws), _READ_AT_ONCE):
+            part = draws[start : start + _READ_AT_ONCE]
+            samples = {name: self._store.read(self._sites[name], part)[0] for name in sites}
+            extra = {name: self._store.read(self._stats[name], part)[0] for name in stats}
+            self._monitor.add(self._monitor.take(samples, extra))
+
+    def _diagnosable(self, sites: set[str]) -> list[str]:
+        """Drop the sites that say nothing without others, or without rankings."""
+        if not self._facts.is_label_free:
+            return sorted(sites)
+        needed = {"center": {"cluster_sizes"}, "weights": set[str]()}
+        if "assignments" in self._sites:
+            needed["weights"] = {"assignments", "cluster_sizes"}
+        has_rankings = self._facts.rankings is not None
+        return sorted(
+            name for name in sites if name not in needed or (has_rankings and needed[name] <= sites)
+        )
+
+    def _warn_of(self, damaged: list[str]) -> None:
+        if damaged:
+            warnings.warn(
+                f"{self._store.path} is damaged: {', '.join(damaged)} left out; find_damage() "
+                "tells more",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+class _NoKernel(MCMCKernel):
+    """Stands for the kernel in what is handed to ArviZ."""
+
+    sample_field = "z"
+    model = None
+
+    def __init__(self, num_components: int | None) -> None:
+        self.num_components = num_components
+
+    def init(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError("the kernel of the run is not known")
+
+    sample = init
