@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from numpyro_rankings.cli import check, cluster, compare, describe, fit
 from numpyro_rankings.cli.arguments import PROGRAM, Parser, UserError
@@ -16,6 +16,7 @@ from numpyro_rankings.interrupts import (
     ended_by,
     ended_by_signals,
     exit_status,
+    ignore_signals,
 )
 
 _DESCRIPTION = """\
@@ -28,6 +29,15 @@ consensus order and how closely the members follow it.
 
 See '%(prog)s COMMAND --help' for the options of a command.
 """
+
+
+def run_program() -> NoReturn:
+    """Run the command line as this process, and end it with the exit status."""
+    status = main()
+    ignore_signals()  # nothing is left that they could end but Python itself, which would complain
+    if status > 128:  # at once: Python would wait for a program that is being compiled
+        os._exit(status)
+    sys.exit(status)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

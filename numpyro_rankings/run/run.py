@@ -2,7 +2,6 @@
 
 import math
 import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,7 +42,7 @@ from numpyro_rankings.run.settings import (
     one_key,
     settings_of,
 )
-from numpyro_rankings.run.store import Store, StoreError
+from numpyro_rankings.run.store import Store, StoreError, discard
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,6 +113,7 @@ class Run:
         arrays whose first axis is that of the starting points, also if there is one.
     :param extra_fields: further fields of the kernel's state to keep.
     :param model_kwargs: keyword arguments of the model.
+    :param overwrite: whether to replace a run that is in the store, once the chains have started.
     :raises ValueError: if an argument is out of range, or the data do not fit the kernel.
     :raises StoreError: if the store exists, or cannot be written.
     """
@@ -137,6 +137,7 @@ class Run:
         init_params: Any = None,
         extra_fields: tuple[str, ...] = (),
         model_kwargs: Mapping[str, Any] | None = None,
+        overwrite: bool = False,
     ) -> None:
         check_kernel(kernel)
         if num_warmup is None:
@@ -158,17 +159,18 @@ class Run:
         self._set_up(SweepLoop(kernel, data, kwargs, placement), settings)
         self._show(burn_in, quantities)
         if store is not None and jax.process_index() == 0:
-            Store.check_new(store)  # before the chains start, which may take long
+            Store.check_new(store, overwrite)  # before the chains start, which may take long
         self._state = self._init(init_params)
         self._check_state()
         self._draws: Store | Memory = Memory(keeps=store is None)
         self._is_stored = store is not None
         if store is not None and jax.process_index() == 0:
-            self._draws = Store.create(store, {**about, "settings": settings._asdict()})
+            about |= {"settings": settings._asdict()}
+            self._draws = Store.create(store, about, overwrite)
             try:
                 self._commit({SITES: {}, STATS: {}})
             except BaseException:  # nothing is lost with it
-                shutil.rmtree(store, ignore_errors=True)
+                discard(store)
                 self._draws.close()
                 raise
 

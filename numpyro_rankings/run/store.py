@@ -57,11 +57,14 @@ class Store:
         self._give_back = weakref.finalize(self, _unlock, lock)
 
     @classmethod
-    def create(cls, path: str | os.PathLike, about: dict[str, Any]) -> "Store":
+    def create(
+        cls, path: str | os.PathLike, about: dict[str, Any], overwrite: bool = False
+    ) -> "Store":
         """Make an empty store.
 
         :param path: a folder that does not exist, is empty, or is a store without a sweep.
         :param about: what :attr:`about` returns, of the types of JSON.
+        :param overwrite: whether to replace a store that has sweeps.
         :raises StoreError: if there is something at the path, or it cannot be written.
         """
         import zarr
@@ -71,10 +74,9 @@ class Store:
             path.mkdir(parents=True, exist_ok=True)
             lock, is_ours = _locked(path), False
             try:
-                _refuse_sweeps(path)
+                _refuse(path, overwrite)
                 is_ours = True
-                for rest in path.iterdir():  # of a process that was killed when it began
-                    shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+                _clear(path)
                 attributes = {"format": _FORMAT, "run": about}
                 with _whole_writes():
                     root = zarr.create_group(str(path), attributes=attributes)
@@ -82,22 +84,23 @@ class Store:
                         root.create_group(name)
             except BaseException:
                 if is_ours:
-                    shutil.rmtree(path, ignore_errors=True)
+                    discard(path)
                 _unlock(lock)
                 raise
         return cls(path, root, lock)
 
     @staticmethod
-    def check_new(path: str | os.PathLike) -> None:
+    def check_new(path: str | os.PathLike, overwrite: bool = False) -> None:
         """Refuse a path at which :meth:`create` would fail.
 
+        :param overwrite: as for :meth:`create`.
         :raises StoreError: if there is something at the path.
         """
         path = Path(path)
         with _errors(path):
             if path.exists():
-                with _lock_of(path):
-                    _refuse_sweeps(path)
+                with lock_of(path):
+                    _refuse(path, overwrite)
 
     @staticmethod
     def has_sweeps(path: str | os.PathLike) -> bool:
@@ -106,19 +109,20 @@ class Store:
         :raises StoreError: if it is not a store, or in use by another process.
         """
         path = Path(path)
-        with _errors(path, "zarr.json"), _lock_of(path):
+        with _errors(path, "zarr.json"), lock_of(path):
             return _has_sweeps(path)
 
     @staticmethod
-    def remove(path: str | os.PathLike) -> None:
-        """Remove a store with all its draws.
+    def about_new(path: str | os.PathLike) -> dict[str, Any] | None:
+        """Return what a run without a sweep was created with, None if that was not stored.
 
-        :raises StoreError: as :meth:`has_sweeps`, or if it cannot be removed.
+        :raises StoreError: as :meth:`has_sweeps`.
         """
         path = Path(path)
-        with _errors(path), _lock_of(path):
-            _has_sweeps(path)
-            shutil.rmtree(path)
+        with _errors(path, "zarr.json"), lock_of(path):
+            if _has_sweeps(path) or not (path / "zarr.json").is_file():
+                return None
+            return json.loads((path / "zarr.json").read_text())["attributes"]["run"]
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> "Store":
@@ -347,9 +351,48 @@ def _has_sweeps(path: Path) -> bool:
         return True  # as far as one can tell
 
 
-def _refuse_sweeps(path: Path) -> None:
-    if _has_sweeps(path):
+def _refuse(path: Path, overwrite: bool) -> None:
+    """Refuse a folder that is not a store, and one that has sweeps, unless it is overwritten."""
+    if not _has_sweeps(path):
+        return
+    if not overwrite:
         raise StoreError(f"{path} exists: Run.resume continues the run in a store")
+    try:
+        json.loads((path / "zarr.json").read_text())
+    except ValueError:
+        raise StoreError(
+            f"{path} cannot be recognised as the store of a run, because its zarr.json is damaged: "
+            "remove the folder yourself"
+        ) from None
+
+
+def _clear(path: Path) -> None:
+    """Remove a store, but neither its folder nor what else is in it.
+
+    A process that is killed meanwhile leaves a store, or what :meth:`Store.create` begins anew.
+    """
+    _remove_rests(path)
+    for name in (SITES, STATS, _STATES):
+        if (path / name).is_dir():
+            (path / name).rename(path / f"{name}.partial")
+    (path / "zarr.json").unlink(missing_ok=True)
+    _remove_rests(path)
+
+
+def _remove_rests(path: Path) -> None:
+    """Remove what is left of writes that were interrupted, and of a store that was removed."""
+    for rest in path.glob("*.partial"):
+        shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+
+
+def discard(path: str | os.PathLike) -> None:
+    """Remove the store of a run of this process with its draws, and its folder if it is empty.
+
+    Errors are ignored.
+    """
+    with contextlib.suppress(OSError):
+        _clear(Path(path))
+        Path(path).rmdir()
 
 
 def _locked(path: Path) -> int | None:
@@ -361,6 +404,8 @@ def _locked(path: Path) -> int | None:
     lock = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(lock), os.stat(path)):
+            raise OSError  # another process has just removed the folder
     except OSError:
         os.close(lock)
         raise StoreError(
@@ -371,7 +416,11 @@ def _locked(path: Path) -> int | None:
 
 
 @contextlib.contextmanager
-def _lock_of(path: Path) -> Iterator[None]:
+def lock_of(path: Path) -> Iterator[None]:
+    """Keep other processes from a folder.
+
+    :raises StoreError: if one of them has it.
+    """
     lock = _locked(path)
     try:
         yield

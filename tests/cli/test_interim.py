@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers.command_line import SOI, without_page
+from helpers.command_line import weights_of_store as draws_of_store
 from helpers.shared_programs import shared_programs
 from helpers.toy_kernel import Autoregressive
 from jax.experimental.compilation_cache import compilation_cache
@@ -22,7 +23,6 @@ from numpyro_rankings.cli.interim import InterimPage
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.run import Run
 from numpyro_rankings.run.loop import SweepLoop
-from numpyro_rankings.run.store import Store
 
 pytestmark = pytest.mark.usefixtures("usual_signals")
 
@@ -80,14 +80,6 @@ def written(monkeypatch, steps):
 
 def page_now():
     return Path("out/report.html").read_text(encoding="utf-8")
-
-
-def draws_of_store():
-    store = Store.open("out.run")
-    try:
-        return store.read("posterior")["weights"]
-    finally:
-        store.close()
 
 
 def failing(monkeypatch, place, name, error):

@@ -14,8 +14,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import xarray as xr
-from helpers.command_line import SOI, without_page
+from helpers.command_line import SOI, interrupting_after, without_page
+from helpers.command_line import weights_of_results as draws_of
+from helpers.command_line import weights_of_store as stored_draws
 from helpers.shared_programs import shared_programs
 
 import numpyro_rankings.cli.run
@@ -26,7 +27,6 @@ from numpyro_rankings.cli.arguments import HopelessError
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.infer.not_finite import NotFiniteError
 from numpyro_rankings.run import Run
-from numpyro_rankings.run.store import Store
 
 pytestmark = pytest.mark.usefixtures("usual_signals")
 
@@ -58,33 +58,6 @@ def small(tmp_path, monkeypatch, request):
 
 def run(*arguments):
     return main([str(argument) for argument in arguments])
-
-
-def draws_of(folder):
-    with xr.open_dataset(f"{folder}/posterior.nc", group="posterior", engine="h5netcdf") as data:
-        return np.asarray(data["weights"])
-
-
-def stored_draws():
-    store = Store.open("out.run")
-    try:
-        return store.read("posterior")["weights"]
-    finally:
-        store.close()
-
-
-def interrupting_after(chunks, monkeypatch, number=signal.SIGINT):
-    """Press Ctrl-C in the given chunk, or send another signal."""
-    count, original = 0, Progress.show
-
-    def show(self, run):
-        nonlocal count
-        count += 1
-        original(self, run)
-        if count == chunks:
-            signal.raise_signal(number)
-
-    monkeypatch.setattr(Progress, "show", show)
 
 
 def test_it_ends_by_itself(capsys, whole_page):
