@@ -1,6 +1,7 @@
 """The program ``numpyro-rankings``: its commands, and its exit status."""
 
 import argparse
+import contextlib
 import io
 import os
 import shlex
@@ -53,8 +54,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # the console may have no Greek letters
             stream.reconfigure(errors="replace")
-    with outlived_streams(), ended_by_signals():
-        return _do(argv)
+    try:
+        with outlived_streams(), ended_by_signals():
+            return _do(argv)
+    except UserError as error:  # of the screen, where the error is not read either, or of its end
+        with contextlib.suppress(OSError):
+            print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+        return 2
 
 
 def _do(argv: list[str]) -> int:
