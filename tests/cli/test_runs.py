@@ -195,17 +195,16 @@ def test_signals_that_are_ignored_stay_so(name, alone, capfd, monkeypatch):
     np.testing.assert_array_equal(draws_of("out"), alone)
 
 
-def test_a_signal_that_comes_twice_does_not_disturb_the_end(capsys, monkeypatch):
+def test_a_signal_that_comes_twice_does_not_disturb_the_end(alone, monkeypatch):
     """As ``timeout`` sends it."""
 
     def terminate(*_):
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(fit, "_summarise", terminate)
+    monkeypatch.setattr(fit, "_summarise", after(terminate, fit._summarise))
     monkeypatch.setattr(Run, "close", after(terminate, Run.close))
     assert run(*MODEL, *FIXED, "--out", "out") == 143
-    assert "out.run keeps 68 sweeps of each chain. To go on" in capsys.readouterr().err
-    assert stored_draws().shape[1] == 60
+    np.testing.assert_array_equal(draws_of("out"), alone)
 
 
 class Gone:
@@ -237,10 +236,15 @@ def test_a_run_outlives_its_terminal(name, monkeypatch):
     assert os.path.exists("out.run") == (name == "SIGHUP")
 
 
-def test_other_errors_of_the_screen_are_not_hidden(monkeypatch):
-    monkeypatch.setattr(sys, "stdout", Gone(sys.stdout, FULL))
-    with pytest.raises(OSError, match="No space left"):
-        run(*MODEL, *FIXED, "--out", "out")
+def test_other_errors_of_the_screen_are_told(capsys, monkeypatch):
+    """As of a log on a disk that is full; not if they are of the place where errors are told."""
+    for name in ("stdout", "stderr"):
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, name, Gone(getattr(sys, name), FULL))
+            assert run(*MODEL, *FIXED, "--out", "out", "--force") == 2
+        message = capsys.readouterr().err
+        words = "error: cannot write what is shown on the screen: No space left on device"
+        assert (words in message) == (name == "stdout")
 
 
 def failing(error, number=1):
@@ -279,11 +283,6 @@ FAILURES = {
     "Ctrl-C while summarising": (
         (fit, "_summarise"),
         failing(KeyboardInterrupt()),
-        "interrupted, no results were written",
-    ),
-    "SIGTERM while summarising": (
-        (fit, "_summarise"),
-        lambda *_: signal.raise_signal(signal.SIGTERM),
         "interrupted, no results were written",
     ),
     "Ctrl-C in the warm-up": (
