@@ -1,8 +1,6 @@
 """``python -m numpyro_rankings``."""
 
-import sys
-
-from numpyro_rankings.cli.program import main
+from numpyro_rankings.cli.program import run_program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_program()

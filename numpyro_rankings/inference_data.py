@@ -5,6 +5,7 @@ posterior also has the quantities of ``quantities.py``, which do not depend on t
 """
 
 import copy
+import io
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -413,14 +414,16 @@ def save_inference_data(data: Any, path: str | Path) -> None:
     """
     import xarray as xr
 
+    file = io.BytesIO()  # for HDF5 crashes on a full disk
     if hasattr(data, "to_dataset"):
         encoding = {node.path: _compression(node.data_vars) for node in data.subtree}
-        data.to_netcdf(path, engine="h5netcdf", encoding=encoding)
-        return
-    xr.Dataset(attrs=data.attrs).to_netcdf(path, engine="h5netcdf")
-    for name in data.groups():
-        group, encoding = data[name], _compression(data[name].variables)
-        group.to_netcdf(path, mode="a", group=name, engine="h5netcdf", encoding=encoding)
+        data.to_netcdf(file, engine="h5netcdf", encoding=encoding)
+    else:
+        xr.Dataset(attrs=data.attrs).to_netcdf(file, engine="h5netcdf")
+        for name in data.groups():
+            group, encoding = data[name], _compression(data[name].variables)
+            group.to_netcdf(file, mode="a", group=name, engine="h5netcdf", encoding=encoding)
+    Path(path).write_bytes(file.getbuffer())
 
 
 def _compression(variables: Any) -> dict[str, dict[str, Any]]:

@@ -3,26 +3,26 @@
 import contextlib
 import os
 import signal
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-# what is said of each; Windows has no SIGHUP
-_WORDS: dict[int, str] = {
-    signal.SIGINT: "Ctrl-C: stopping after this chunk; Ctrl-C again stops at once",
-    signal.SIGTERM: "terminated: stopping after this chunk",
-}
+# how the line begins that tells of each; Windows has no SIGHUP
+_WORDS: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "terminated"}
 _HANG_UP: int | None = getattr(signal, "SIGHUP", None)
 if _HANG_UP is not None:
-    _WORDS[_HANG_UP] = "hung up: stopping after this chunk"
+    _WORDS[_HANG_UP] = "hung up"
 
 # The signal that has ended a command. Python drops what a handler raises in a callback, such as one
 # of the garbage collector, and a library that is being imported makes an ImportError of it.
 _ended_by: int | None = None
+# what signals did before the command began, of those that end it
+_taken: dict[int, Any] = {}
 
 
 class SignalInterrupt(KeyboardInterrupt):
-    """What SIGTERM and SIGHUP raise in the command line.
+    """What a signal raises in the command line.
 
     :param number: of the signal.
     """
@@ -38,13 +38,21 @@ def exit_status(interrupt: KeyboardInterrupt) -> int:
 
 
 def end_by_signal(number: int, frame: object) -> None:
-    """Raise :class:`SignalInterrupt`: the handler of SIGTERM and SIGHUP in the command line."""
+    """Raise :class:`SignalInterrupt`: the handler of the signals that end a command.
+
+    It is the last one that is heeded: those that follow must not disturb what is said before the
+    end. ``timeout``, or a shell whose terminal closes, sends the same one twice.
+    """
     global _ended_by
     _ended_by = number
-    # ``timeout``, or a shell whose terminal closes, sends the same one twice, which must not
-    # disturb what is said before the end
-    signal.signal(number, signal.SIG_IGN)
+    ignore_signals(_taken)
     raise SignalInterrupt(number)
+
+
+def ignore_signals(numbers: Iterable[int] = tuple(_WORDS)) -> None:
+    """Ignore signals until the process ends, or the command has ended."""
+    for number in numbers:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def ended_by() -> int | None:
@@ -52,64 +60,117 @@ def ended_by() -> int | None:
     return _ended_by
 
 
+def check_not_ended() -> None:
+    """Raise :class:`SignalInterrupt` if a signal has ended the command, and Python dropped it."""
+    if _ended_by is not None:
+        raise SignalInterrupt(_ended_by)
+
+
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """End what is done here at SIGTERM and SIGHUP as at Ctrl-C.
+    """End what is done here at the first Ctrl-C, SIGTERM or SIGHUP, and ignore the others.
 
     A signal that is ignored stays so, as SIGHUP under ``nohup``; one that has a handler keeps it.
     Only the main thread can have handlers.
     """
     global _ended_by
-    _ended_by = None
-    taken: list[int] = []
-    if threading.current_thread() is threading.main_thread():
-        others = set(_WORDS) - {signal.SIGINT}  # of which Python makes a KeyboardInterrupt
-        taken += [number for number in others if signal.getsignal(number) is signal.SIG_DFL]
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    now: dict[int, Any] = {number: signal.getsignal(number) for number in _WORDS}
+    _taken.update((number, handler) for number, handler in now.items() if handler in usual)
+    _ended_by, show = None, sys.unraisablehook
+
+    def show_others(unraisable: Any) -> None:
+        """Say nothing of an interrupt that Python drops, which :func:`ended_by` knows."""
+        if unraisable.exc_type is not SignalInterrupt:
+            show(unraisable)
+
     try:
-        for number in taken:
+        sys.unraisablehook = show_others
+        for number in _taken:
             signal.signal(number, end_by_signal)
         yield
     finally:
-        _ended_by = None
-        for number in taken:
-            signal.signal(number, signal.SIG_DFL)
+        _ended_by, sys.unraisablehook = None, show
+        for number, handler in _taken.items():
+            signal.signal(number, handler)
+        _taken.clear()
+
+
+class HeldInterrupts:
+    """Interrupts that are held back.
+
+    - **came** - the signal that came first, None before.
+    - **doing** - what is done before it is heeded, for the line that tells of it.
+    - **is_over** - whether nothing is left that a second Ctrl-C could interrupt.
+    """
+
+    def __init__(self) -> None:
+        self.came = _ended_by
+        self.doing = "stopping after this chunk"
+        self.is_over = False
+
+    def check(self) -> None:
+        """Raise the interrupt that came."""
+        if self.came is not None:
+            raise KeyboardInterrupt if self.came == signal.SIGINT else SignalInterrupt(self.came)
+
+
+_held: HeldInterrupts | None = None  # of the main thread
+
+
+@contextlib.contextmanager
+def held_interrupts() -> Iterator[HeldInterrupts]:
+    """Hold interrupts back: Ctrl-C, and in the command line SIGTERM and SIGHUP.
+
+    A line tells of the first one, because what is done before it is heeded may take long. Ctrl-C
+    after that is raised at once, and in the command line is the last signal that is heeded. Signals
+    that are ignored, or have a handler of the user's, are left alone. In other threads than the
+    main one, which get no signals, nothing changes. Within another such context it is that one.
+    """
+    global _held
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and _held is not None:
+        yield _held
+        return
+    held = HeldInterrupts()
+    handlers: dict[int, Any] = {}
+
+    def hold(number: int, frame: object) -> None:
+        if held.came is None:
+            held.came = number
+            if not held.is_over:
+                again = "; Ctrl-C again stops at once" if number == signal.SIGINT else ""
+                with contextlib.suppress(OSError):  # print() may be interrupted by this function
+                    os.write(2, f"\n{_WORDS[number]}: {held.doing}{again}\n".encode())
+        elif number == signal.SIGINT and not held.is_over:
+            handlers[number](number, frame)  # which raises
+
+    if is_main:
+        now: dict[int, Any] = {number: signal.getsignal(number) for number in _WORDS}
+        ours = (signal.default_int_handler, end_by_signal)
+        handlers.update((number, handler) for number, handler in now.items() if handler in ours)
+        _held = held
+    try:
+        for number in handlers:
+            signal.signal(number, hold)
+        yield held
+    finally:
+        if is_main:
+            _held = None
+        for number, handler in handlers.items():
+            if signal.getsignal(number) is hold:  # it is ignored once it has ended the command
+                signal.signal(number, handler)
 
 
 @contextlib.contextmanager
 def postponed_interrupts() -> Iterator[Callable[[], None]]:
     """Hold interrupts back until the function that is yielded is called, which then raises them.
 
-    They are Ctrl-C, and in the command line SIGTERM and SIGHUP. A line tells of the first one,
-    because a chunk may have to be compiled first. Ctrl-C after that is raised at once. Signals that
-    are ignored, or have a handler of the user's, are left alone. In other threads than the main
-    one, which get no signals, nothing changes.
+    As :func:`held_interrupts`, but one that came after the last call is raised in the end.
     """
-    came = _ended_by
-
-    def hold(number: int, frame: object) -> None:
-        nonlocal came
-        if came is not None and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        if came is None:
-            came = number
-            with contextlib.suppress(OSError):  # print() may be interrupted by this very function
-                os.write(2, f"\n{_WORDS[number]}\n".encode())
-
-    def check() -> None:
-        if came is not None:
-            raise KeyboardInterrupt if came == signal.SIGINT else SignalInterrupt(came)
-
-    held: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in _WORDS:
-            handler = signal.getsignal(number)
-            if handler is signal.default_int_handler or handler is end_by_signal:
-                held[number] = handler
-    try:
-        for number in held:
-            signal.signal(number, hold)
-        yield check
-    finally:
-        for number, handler in held.items():
-            signal.signal(number, handler)
-    check()  # one that came after the last chunk
+    with held_interrupts() as held:
+        yield held.check
+    held.check()

@@ -16,8 +16,10 @@ from numpyro_rankings.cli.streams import outlived_streams
 from numpyro_rankings.interrupts import (
     SignalInterrupt,
     end_by_signal,
+    ended_by,
     ended_by_signals,
     exit_status,
+    held_interrupts,
     postponed_interrupts,
 )
 
@@ -96,6 +98,41 @@ def test_ctrl_c_after_them_does_not_wait(number):
             signal.raise_signal(signal.SIGINT)
             pytest.fail("it waited")
     assert exit_status(raised.value) == 130
+
+
+def test_only_ctrl_c_that_comes_second_is_raised_and_nothing_after_it():
+    with ended_by_signals(), held_interrupts() as held:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGTERM):
+            signal.raise_signal(number)
+        assert held.came == signal.SIGTERM and ended_by() is None
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert ended_by() == signal.SIGINT
+        for number in (signal.SIGINT, *OTHERS):
+            signal.raise_signal(number)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_once_it_is_over_they_are_noted(capfd):
+    with ended_by_signals(), held_interrupts() as held:
+        held.is_over = True
+        for _ in range(3):
+            signal.raise_signal(signal.SIGINT)
+        assert held.came == signal.SIGINT and ended_by() is None
+    assert capfd.readouterr().err == ""
+
+
+def test_they_are_held_back_by_the_outer_context(capfd):
+    """In which a run in a command is extended; what was done then is said."""
+    with held_interrupts() as held:
+        held.doing = "counting"
+        with pytest.raises(KeyboardInterrupt), postponed_interrupts() as check:
+            signal.raise_signal(signal.SIGINT)
+            check()
+        assert held.came == signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert capfd.readouterr().err == "\nCtrl-C: counting; Ctrl-C again stops at once\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, *OTHERS])

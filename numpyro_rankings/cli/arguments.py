@@ -111,7 +111,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--force",
         action="store_true",
-        help="if DIR exists, replace the result files in it, and remove an unfinished run of it",
+        help="if DIR exists, replace the result files of this program in it, and remove an "
+        "unfinished run of it, once the new one has started",
     )
     output.add_argument(
         "--no-progress", action="store_true", help="show nothing while the chains run"

@@ -21,7 +21,6 @@ from numpyro_rankings.cli.results import (
     print_clusters,
     print_diagnostics,
     print_reference,
-    write_at_once,
 )
 from numpyro_rankings.cli.run import (
     Kept,
@@ -315,9 +314,7 @@ def _cluster(args: argparse.Namespace, command: str) -> int:
         say(args, "drawing the figures")
         summary.data.attrs.update(details)
         status = kept.status_of(sampled)
-        write_at_once(
-            args.out, lambda folder: _write(folder, args, points, summary, details, status)
-        )
+        kept.write(lambda folder: _write(folder, args, points, summary, details, status))
         _print_summary(args.out, points, summary)
         return kept.end(sampled)
 

@@ -34,7 +34,6 @@ from numpyro_rankings.cli.results import (
     print_clusters,
     print_diagnostics,
     print_reference,
-    write_at_once,
 )
 from numpyro_rankings.cli.run import (
     Kept,
@@ -373,9 +372,7 @@ def _fit_one(
         say(args, "drawing the figures")
         summary.data.attrs.update({name.replace(" ", "_"): text for name, text in details.items()})
         status = kept.status_of(sampled)
-        write_at_once(
-            args.out, lambda folder: _write(folder, title, survey, summary, details, status)
-        )
+        kept.write(lambda folder: _write(folder, title, survey, summary, details, status))
         if tell is not None:
             tell(_fitted(rankings, summary, sampled.ended))
         _print_summary(args.out, rankings, summary)

@@ -1,12 +1,13 @@
 """The program ``numpyro-rankings``: its commands, and its exit status."""
 
 import argparse
+import contextlib
 import io
 import os
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from numpyro_rankings.cli import check, cluster, compare, describe, fit
 from numpyro_rankings.cli.arguments import PROGRAM, Parser, UserError
@@ -16,6 +17,7 @@ from numpyro_rankings.interrupts import (
     ended_by,
     ended_by_signals,
     exit_status,
+    ignore_signals,
 )
 
 _DESCRIPTION = """\
@@ -28,6 +30,15 @@ consensus order and how closely the members follow it.
 
 See '%(prog)s COMMAND --help' for the options of a command.
 """
+
+
+def run_program() -> NoReturn:
+    """Run the command line as this process, and end it with the exit status."""
+    status = main()
+    ignore_signals()  # nothing is left that they could end but Python itself, which would complain
+    if status > 128:  # at once: Python would wait for a program that is being compiled
+        os._exit(status)
+    sys.exit(status)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,8 +54,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # the console may have no Greek letters
             stream.reconfigure(errors="replace")
-    with outlived_streams(), ended_by_signals():
-        return _do(argv)
+    try:
+        with outlived_streams(), ended_by_signals():
+            return _do(argv)
+    except UserError as error:  # of the screen, where the error is not read either, or of its end
+        with contextlib.suppress(OSError):
+            print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+        return 2
 
 
 def _do(argv: list[str]) -> int:

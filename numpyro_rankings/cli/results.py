@@ -2,7 +2,9 @@
 
 import argparse
 import math
+import mmap
 import os
+import re
 import shutil
 import tempfile
 import textwrap
@@ -10,10 +12,17 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from numpyro_rankings.cli.arguments import UserError
+from numpyro_rankings.cli.arguments import PROGRAM, UserError
 from numpyro_rankings.words import number, plural, quantity_name, shorten, value
 
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
+# by what tables of this program are recognised; reports and draws have its name in them
+_BEGINNINGS = {
+    "clusters.csv": re.compile(b"cluster,"),
+    "assignments.csv": re.compile(b".*,cluster,probability", re.DOTALL),
+    "fits.csv": re.compile(b"file,folder,"),
+    "fits.json": re.compile(rb'\{\s*"format":'),
+}
 
 
 def describe_run(args: argparse.Namespace, thin: int, num_sweeps: int) -> dict[str, str]:
@@ -43,6 +52,34 @@ def describe_run(args: argparse.Namespace, thin: int, num_sweeps: int) -> dict[s
         f"jax {jax.__version__}, jaxlib {jaxlib.__version__}, arviz {arviz.__version__}, "
         f"numpy {np.__version__}, Python {platform.python_version()}",
     }
+
+
+def check_replaceable(out: Path, files: Iterable[str] = FILES) -> None:
+    """Refuse an output folder whose files another program, or a person, has written.
+
+    :param files: that are to be replaced.
+    """
+    try:
+        for name in files:
+            if os.path.lexists(out / name) and not _is_own(out / name):
+                raise UserError(
+                    f"{out / name} was not written by {PROGRAM}: move it, or choose another --out"
+                )
+        if (out / "zarr.json").exists():
+            raise UserError(f"{out} is the store of a run: choose another --out")
+    except OSError as error:
+        raise UserError(f"cannot read {out}: {error.strerror or error}") from None
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a file of results is one of this program."""
+    if not path.is_file() or path.stat().st_size == 0:
+        return False
+    with path.open("rb") as stream:
+        if path.name in _BEGINNINGS:
+            return _BEGINNINGS[path.name].match(stream.read(2**20)) is not None
+        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(PROGRAM.encode()) >= 0
 
 
 def write_at_once(out: Path, write: Callable[[Path], None], files: Iterable[str] = FILES) -> None:

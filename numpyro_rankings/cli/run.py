@@ -5,10 +5,9 @@ import contextlib
 import math
 import os
 import shlex
-import shutil
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -21,7 +20,14 @@ from numpyro_rankings.cli.arguments import (
     fill_in_length,
     note,
 )
-from numpyro_rankings.interrupts import exit_status
+from numpyro_rankings.cli.results import check_replaceable, write_at_once
+from numpyro_rankings.interrupts import (
+    HeldInterrupts,
+    SignalInterrupt,
+    check_not_ended,
+    ended_by,
+    held_interrupts,
+)
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     from numpyro_rankings.cli.progress import Progress
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
+    from numpyro_rankings.run.settings import Settings
 
 FITS = "fits.json"  # in the folder of the results of several files
 _BURN_IN = 0.5  # share of the draws of a run that ends by itself
@@ -228,6 +235,7 @@ def begin(args: argparse.Namespace) -> None:
         least_draws = _fill_in_stored(args, store)
     elif args.resume is not None:
         note(f"{store} has no sweep yet: the run begins again")
+        _fill_in_new(args, store)
     elif has_sweeps and not args.force:
         raise UserError(
             f"{store} has an unfinished run: go on with --resume {args.out}, or start again with "
@@ -241,7 +249,9 @@ def begin(args: argparse.Namespace) -> None:
             f"{store} already has {least_draws:,} sweeps of each chain after the warm-up: --draws "
             f"must be at least that, got {args.draws}"
         )
-    check_output(args.out, args.force or args.resume is not None)
+    args.replaces = args.force or args.resume is not None
+    check_output(args.out, args.replaces)
+    check_replaceable(args.out)
     args.resume = args.resume if has_sweeps else None
 
 
@@ -274,8 +284,7 @@ def _fill_in_stored(args: argparse.Namespace, path: Path) -> int:
             store.close()
     except StoreError as error:
         raise UserError(str(error)) from None
-    if args.draws is None and args.warmup is None and found.num_warmup:
-        raise UserError(f"{path} is a run of a fixed length: give its --draws again")
+    _refuse_without_length(args, path, found)
     if args.draws is not None and args.warmup is None and not found.num_warmup:
         raise UserError(
             f"{path} is a run without warm-up, of which the second half is used: resume it without "
@@ -292,6 +301,32 @@ def _fill_in_stored(args: argparse.Namespace, path: Path) -> int:
     return num_draws * found.thinning
 
 
+def _fill_in_new(args: argparse.Namespace, path: Path) -> None:
+    """Take what is not given from a run that has no sweep yet, if its settings were stored."""
+    from numpyro_rankings.run import StoreError
+    from numpyro_rankings.run.settings import settings_of
+    from numpyro_rankings.run.store import Store
+
+    try:
+        about = Store.about_new(path)
+        if about is None:
+            return
+        found = settings_of(path, about)
+    except StoreError as error:
+        raise UserError(str(error)) from None
+    _refuse_without_length(args, path, found)
+    stored = {"chains": found.num_chains, "thin": found.thinning, "seed": found.key[-1]}
+    if args.draws is not None and found.num_warmup:
+        stored["warmup"] = found.num_warmup
+    for name, value in stored.items():
+        setattr(args, name, value if getattr(args, name) is None else getattr(args, name))
+
+
+def _refuse_without_length(args: argparse.Namespace, path: Path, found: "Settings") -> None:
+    if args.draws is None and args.warmup is None and found.num_warmup:
+        raise UserError(f"{path} is a run of a fixed length: give its --draws again")
+
+
 class TooFewDrawsError(UserError):
     """The time was over before there were enough draws for results."""
 
@@ -299,34 +334,76 @@ class TooFewDrawsError(UserError):
 class Kept:
     """The run of a command: a context whose store goes only when the results are written.
 
-    If the command fails in it, the error is followed by the command that goes on with the run. A
-    store from which nothing can go on is removed; that of another process is none of its business.
+    If the command fails in it, the error is followed by the command that goes on with the run. Only
+    a store without draws is removed. That of another process is none of its business.
+
+    Once there is a run, the first interrupt ends it, and the report is written; Ctrl-C after that
+    leaves the report unwritten.
 
     :param command: as it was given; None if its caller says how to go on.
     """
 
     def __init__(self, args: argparse.Namespace, command: str | None) -> None:
         self._args, self._command = args, command
-        self.run: Run | None = None
+        self._run: Run | None = None
+        self._held: HeldInterrupts | None = None
+        self._stack = contextlib.ExitStack()
         self.minutes: float | None = None  # to go on with, if those of the command were too few
         self.interim: InterimPage | None = None  # page of the run while it goes on
-        self.status = 0  # of the command, if there are draws enough for its results
 
     def __enter__(self) -> "Kept":
         return self
 
+    def keep(self, run: "Run") -> None:
+        """Keep a run, and hold interrupts back from now on."""
+        self._run = run
+        self._held = self._stack.enter_context(held_interrupts())
+
+    def now(self, doing: str) -> None:
+        """Set what is done before an interrupt is heeded."""
+        if self._held is not None:
+            self._held.doing = doing
+
+    def write(self, write: Callable[[Path], None]) -> None:
+        """Write the results, as :func:`write_at_once` does, which nothing interrupts in the end."""
+
+        def write_and_hold(folder: Path) -> None:
+            write(folder)
+            check_not_ended()
+            if self._held is not None:
+                self._held.is_over = True
+
+        write_at_once(self._args.out, write_and_hold)
+
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        run, self.run = self.run, None
-        if run is None:
-            return
+        with self._stack:
+            if self._held is not None:
+                self._held.is_over = True
+            number = ended_by()
+            if number is not None and isinstance(error, Exception):  # made of it by a library
+                error = SignalInterrupt(number)
+                self._end(error)
+                raise error from None
+            self._end(error)
+
+    def _end(self, error: BaseException | None) -> None:
+        """Give the store back, and say in the error what it keeps."""
+        run, self._run = self._run, None
         store, is_hopeless = store_of(self._args.out), isinstance(error, HopelessError)
+        if run is None:
+            if self._args.resume is not None and isinstance(error, KeyboardInterrupt):
+                kept = f"{store} keeps its draws"
+                error.args = (f"interrupted, nothing was written; {kept}.{self._how_to_go_on()}",)
+            return
+        from numpyro_rankings.run.store import discard
+
         is_useless = run.num_sweeps == 0 or (is_hopeless and run.num_draws == 0)
         if is_useless and error is not None:
-            shutil.rmtree(store, ignore_errors=True)
+            discard(store)
         run.close()
-        if is_useless:
+        if is_useless or error is None:
             return
-        if self.interim is not None and error is not None:
+        if self.interim is not None:
             self.interim.end(_in_words(error), run, None if is_hopeless else self._resumed())
         kept = f"{store} keeps {plural(run.num_sweeps, 'sweep')} of each chain"
         if is_hopeless:
@@ -336,14 +413,25 @@ class Kept:
             raise type(error)(message) from None
         if isinstance(error, KeyboardInterrupt):
             error.args = (f"interrupted, no results were written; {kept}.{self._how_to_go_on()}",)
+        else:
+            error.add_note(f"{PROGRAM}: {kept}.{self._how_to_go_on()}")
 
     def end(self, sampled: Sampled) -> int:
         """Say how the run ended, remove its store if that is all, and return the exit status."""
+        from numpyro_rankings.run.store import discard
+
+        came = None if self._held is None else self._held.came
+        status = 0 if came is None else 128 + came
         if sampled.ended in ("good", "length"):
-            shutil.rmtree(store_of(self._args.out), ignore_errors=True)
-            return 0
+            discard(store_of(self._args.out))
+            if status:
+                print(
+                    f"\n{PROGRAM}: interrupted after the end of the run: the results are complete",
+                    file=sys.stderr,
+                )
+            return status
         print(f"\n{PROGRAM}: {self._why(sampled)}{self._how_to_go_on()}", file=sys.stderr)
-        return self.status
+        return status
 
     def status_of(self, sampled: Sampled) -> "Status | None":
         """Return what is to be said on top of the report of a run that did not end by itself."""
@@ -417,9 +505,9 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple, kept: 
     from numpyro_rankings.cli.progress import Progress
     from numpyro_rankings.infer.not_finite import NotFiniteError
     from numpyro_rankings.run import Run, StoreError
-    from numpyro_rankings.run.store import Store
 
     check_ess(args)
+    check_not_ended()
     burn_in = _BURN_IN if args.draws is None else 0.0
     number = _largest_divisor(args.chains, len(jax.devices()))
     devices = jax.devices()[:number] if number > 1 else None
@@ -433,8 +521,6 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple, kept: 
         if args.resume is not None:
             run = Run.resume(store, kernel, *data, devices=devices, burn_in=burn_in)
         else:
-            if args.force and store.exists():
-                Store.remove(store)
             run = Run(
                 kernel,
                 *data,
@@ -446,12 +532,16 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple, kept: 
                 store=store,
                 devices=devices,
                 extra_fields=("overflow",),
+                overwrite=args.force,
             )
-        kept.run = run
+        kept.keep(run)
+        # now that no other command can write them
+        check_output(args.out, args.replaces)
         ended = _advance(run, args, thin, progress, kept)
         progress.end()
         if ended == "good":
             print(f"{PROGRAM}: {_why_good(run)}", file=sys.stderr)
+        kept.now("the report is being written")
         mcmc = run.as_mcmc(_draws_shown(run))
     except NotFiniteError as error:
         raise HopelessError(str(error)) from None
@@ -491,10 +581,10 @@ def _advance(
             return "length"
         left = max(args.minutes - progress.minutes(), _LEAST_MINUTES)
         is_good = run.until(args.rhat, args.ess * _MARGIN, left, after_chunk=after_chunk)
-    except KeyboardInterrupt as interrupt:
-        if run.num_draws - run.first_draw < _LEAST_DRAWS:
+    except KeyboardInterrupt:
+        # a second Ctrl-C leaves the report unwritten
+        if ended_by() is not None or run.num_draws - run.first_draw < _LEAST_DRAWS:
             raise
-        kept.status = exit_status(interrupt)
         return "interrupted"
     if run.num_draws - run.first_draw < _LEAST_DRAWS:
         kept.minutes = max(2 * args.minutes, 1.0)

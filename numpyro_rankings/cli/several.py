@@ -18,7 +18,7 @@ import sys
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ from numpyro_rankings.cli.arguments import (
     fill_in_length,
     note,
 )
-from numpyro_rankings.cli.results import FILES
+from numpyro_rankings.cli.results import FILES, check_replaceable
 from numpyro_rankings.cli.run import (
     FITS,
     TooFewDrawsError,
@@ -135,12 +135,30 @@ def fit_each(
     :param fit_one: fits the file of its options, and returns the exit status.
     :return: the exit status: 2 if a file has no results, that of an interrupt, otherwise 0.
     """
-    given = list(args.file)
-    files = _files_of(given)
-    out = output_folder(args)
-    for folder in given:
+    files, out = _files_of(args.file), output_folder(args)
+    for folder in args.file:
         if Path(folder).is_dir() and out.exists() and Path(folder).samefile(out):
             raise UserError(f"{folder} has the files, and cannot be the folder of the results too")
+    with contextlib.ExitStack() as stack:
+        if is_there := out.is_dir():
+            stack.enter_context(_sole_use_of(out))
+        fits, others = _begin(args, files, out, read)
+        if not is_there:
+            try:
+                out.mkdir(parents=True)
+            except OSError as error:
+                raise UserError(f"cannot write to {out}: {error.strerror or error}") from None
+            stack.enter_context(_sole_use_of(out))
+        return _fit_all(args, command, fits, _Table(out, [*others, *fits], _about(args)), fit_one)
+
+
+def _begin(
+    args: argparse.Namespace,
+    files: Sequence[str],
+    out: Path,
+    read: Callable[[argparse.Namespace], Any],
+) -> tuple[list[_Fit], list[_Fit]]:
+    """Check the options and read the files, and return as :func:`_fits_of`."""
     earlier = _earlier(args, out) if args.resume is not None else []
     _check_options(args)
     if args.resume is None and (out / FITS).exists() and not args.force:
@@ -149,29 +167,59 @@ def fit_each(
             "replace them"
         )
     check_output(out, args.force or args.resume is not None)
+    check_replaceable(out, (_TABLE, FITS))
     fits, others = _fits_of(files, earlier)
     todo = [fit for fit in fits if not _is_finished(fit, out)]
     if len(todo) < len(fits):
         note(f"finished already: {len(fits) - len(todo)} of {plural(len(fits), 'file')}")
     for fit in todo:  # what is wrong with the last one is known before the first is fitted
         _check_readable(fit, _options_of(fit, args, out), read)
-    table = _Table(out, [*others, *fits], _about(args))
+    failed = sum(fit.ended == _FAILED for fit in fits)
+    if failed and args.resume is None and (out / FITS).exists():
+        raise UserError(f"{plural(failed, 'file')} cannot be fitted: nothing in {out} was replaced")
+    return fits, others
+
+
+def _fit_all(
+    args: argparse.Namespace,
+    command: str,
+    fits: Sequence[_Fit],
+    table: "_Table",
+    fit_one: Callable[[argparse.Namespace, str, Callable[[Fitted], None]], int],
+) -> int:
+    """Fit the files that are not finished, and return the exit status of the command."""
+    out, status = table.out, 0
     table.save()
-    runner = _Runner(args, command, given, table, fit_one)
-    status = 0
+    runner = _Runner(args, command, table, fit_one)
     try:
-        status = runner.fit_all([fit for fit in todo if fit.ended != _FAILED])
+        todo = [fit for fit in fits if fit.ended != _FAILED and not _is_finished(fit, out)]
+        status = runner.fit_all(todo)
     except KeyboardInterrupt as interrupt:
         table.print()
         what = str(interrupt) or "interrupted."
         interrupt.args = (f"{what} To go on:\n  {resumed(command, out)}",)
         raise
     table.print()
-    if status or any(fit.ended not in _FINISHED for fit in fits):
+    if any(fit.ended not in _FINISHED for fit in fits):
         again = resumed(command, out, runner.minutes)
         print(f"\n{PROGRAM}: To go on:\n  {again}", file=sys.stderr)
     has_all = all(fit.ended != _FAILED and fit.groups is not None for fit in fits)
     return status or (0 if has_all else 2)
+
+
+@contextlib.contextmanager
+def _sole_use_of(out: Path) -> Iterator[None]:
+    """Keep other commands from the folder of the results."""
+    from numpyro_rankings.run.store import StoreError, lock_of
+
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(lock_of(out))
+        except StoreError:
+            raise UserError(f"{out} is in use by another command") from None
+        except OSError as error:
+            raise UserError(f"cannot read {out}: {error.strerror or error}") from None
+        yield
 
 
 # ---------------------------------------------------------------------------------------------
@@ -199,6 +247,7 @@ def _files_of(given: Iterable[str]) -> list[str]:
 def _files_in(folder: str) -> list[str]:
     """Return the files of a folder that can be read, and say which are left out."""
     from numpyro_rankings.datasets.formats import SUFFIXES
+    from numpyro_rankings.datasets.grids import looks_like_table
 
     try:
         entries = sorted(Path(folder).iterdir())
@@ -208,7 +257,11 @@ def _files_in(folder: str) -> list[str]:
     taken = [
         x
         for x in entries
-        if x.suffix.lower() in SUFFIXES and not x.name.startswith((".", "~$")) and x.is_file()
+        if x.suffix.lower() in SUFFIXES
+        and not x.name.startswith((".", "~$"))
+        and x.is_file()
+        # such as a README
+        and (x.suffix.lower() != ".txt" or looks_like_table(x))
     ]
     left_out = [x.name for x in entries if x not in taken]
     if not taken:
@@ -425,11 +478,10 @@ class _Runner:
         self,
         args: argparse.Namespace,
         command: str,
-        given: Sequence[str],
         table: "_Table",
         fit_one: Callable[[argparse.Namespace, str, Callable[[Fitted], None]], int],
     ) -> None:
-        self._args, self._command, self._given = args, command, given
+        self._args, self._command, self._given = args, command, list(args.file)
         self._table, self._fit_one = table, fit_one
         self._kernel: Any = None
         self.minutes: float | None = None  # to go on with, if those of the command were too few

@@ -7,12 +7,17 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from numpyro_rankings.cli.arguments import UserError
+
 # of a terminal that hung up, and of a pipe whose reader has ended
 _GONE = (errno.EIO, errno.EPIPE)
 
 
 class _Outlived:
-    """A stream that drops what nobody can read any more, instead of an error."""
+    """A stream that drops what nobody can read any more, instead of an error.
+
+    Other errors, as of a log on a full disk, are the user's.
+    """
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -34,13 +39,14 @@ class _Outlived:
         try:
             yield
         except OSError as error:
-            if error.errno not in _GONE:
-                raise
             # what is buffered would fail again when Python ends, whose exit status were then 120
             with contextlib.suppress(OSError):  # there may be no file
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, self._stream.fileno())
                 os.close(nowhere)
+            if error.errno not in _GONE:
+                text = error.strerror or error
+                raise UserError(f"cannot write what is shown on the screen: {text}") from None
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ _BLANK = {"", "NA", "NaN", "nan", "<NA>", "#N/A"}  # as spreadsheets, R and pand
 _ERRORS = {"#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!"}  # of spreadsheets
 # not "1,000", which may be a thousand
 _WHOLE = re.compile(r"[+-]?\d{1,15}(?:[.,]0{0,2})?")
+_BYTES_OF_HEAD, _LINES_OF_HEAD = 2**16, 20
 _SEPARATOR_LINE = re.compile(r"sep=([,;\t])", re.IGNORECASE)
 
 
@@ -79,6 +80,30 @@ def read_grid(source: Any, names: Sequence[str] = ()) -> Grid:
         raise
     except Exception as error:  # these packages raise many kinds
         raise RankingsError(f"{name}: cannot be read as a {suffix} file: {error}") from None
+
+
+def looks_like_table(path: str | os.PathLike) -> bool:
+    """Return whether the beginning of a text file is that of a table, right or wrong.
+
+    It is if half of the first lines, or more, have as many cells as the first one, which has two or
+    more. Files that are not text, or cannot be read, count too: the reader says what is wrong.
+    """
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(_BYTES_OF_HEAD)
+    except OSError:
+        return True
+    if b"\0" in head:
+        return True
+    text = head.decode("utf-8-sig", errors="replace")
+    lines = [line for line in text.splitlines() if line.strip()][:_LINES_OF_HEAD]
+    if lines and _SEPARATOR_LINE.fullmatch(lines[0].strip()):
+        return True
+    for mark in "\t;,":
+        sizes = [len(row) for row in csv.reader(lines, delimiter=mark)]
+        if len(sizes) > 1 and sizes[0] > 1 and 2 * sizes.count(sizes[0]) >= len(sizes):
+            return True
+    return False
 
 
 def whole_number(text: str) -> int | None:

@@ -75,6 +75,12 @@ def describe(
     }
 
 
+def check_has_start(kernel: MCMCKernel, init_params: Any) -> None:
+    """Refuse a kernel with ``potential_fn=`` without starting values, in NumPyro's words."""
+    if init_params is None and not all(has_sites for _, has_sites in _models_of(kernel)):
+        raise ValueError("Valid value of `init_params` must be provided with `potential_fn`.")
+
+
 def check_same(path: Path, before: Any, now: Description, check: bool = True) -> list[str]:
     """Refuse to resume a run with other data, another model or another kernel.
 
@@ -181,8 +187,6 @@ def _describe_models(
         mark = f" of model {number}" if number > 1 else ""
         code[f"model{mark}"] = words.of(model)
         latents: Mapping[str, Any] = {}
-        if not has_sites and init_params is None:  # as NumPyro says it
-            raise ValueError("Valid value of `init_params` must be provided with `potential_fn`.")
         try:
             if has_sites:
                 found, latents = trace_model(model, args, kwargs)

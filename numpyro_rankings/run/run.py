@@ -31,6 +31,7 @@ from numpyro_rankings.run.convert import (
 from numpyro_rankings.run.description import (
     CHANGES,
     changes_of,
+    check_has_start,
     check_same,
     describe,
     sentences_of,
@@ -129,6 +130,7 @@ class Run:
     :param extra_fields: further fields of the kernel's state to keep. Those that the verdict needs
         of HMC and NUTS (divergent transitions, number of steps, energy) are always kept.
     :param model_kwargs: keyword arguments of the model.
+    :param overwrite: whether to replace a run that is in the store, once the chains have started.
     :raises ValueError: if an argument is out of range, or the data do not fit the kernel.
     :raises RuntimeError: if a chain of HMC, NUTS or the like finds no start of finite density.
     :raises StoreError: if the store exists, or cannot be written.
@@ -154,6 +156,7 @@ class Run:
         init_params: Any = None,
         extra_fields: tuple[str, ...] = (),
         model_kwargs: Mapping[str, Any] | None = None,
+        overwrite: bool = False,
     ) -> None:
         check_kernel(kernel)
         store = None if store is None else folder_of(store)
@@ -178,7 +181,7 @@ class Run:
         self._set_up(SweepLoop(kernel, data, kwargs, placement), settings)
         self._show(burn_in, quantities)
         if store is not None and jax.process_index() == 0:
-            Store.check_new(store)  # before the chains start, which may take long
+            Store.check_new(store, overwrite)  # before the chains start, which may take long
         self._state = self._init(init_params)
         self._check_state()
         self._loop.check_start(self._state, self._keys(), num_warmup, init_params)
@@ -187,7 +190,7 @@ class Run:
         if store is not None and jax.process_index() == 0:
             diagnosed = self._monitor.facts.as_json(self._names_of_sites())
             about |= {"settings": settings._asdict(), "diagnosed": diagnosed}
-            self._draws = Store.create(store, about)
+            self._draws = Store.create(store, about, overwrite)
             try:
                 counts = {"num_sweeps": 0, "seconds": 0.0}
                 self._draws.append({}, as_arrays(placement.to_host(self._state)), counts)
@@ -238,6 +241,7 @@ class Run:
         if jax.process_count() > 1:
             raise StoreError("a run is resumed by one process, not by several together")
         check_kernel(kernel)
+        check_has_start(kernel, init_params)
         run, kwargs = cls.__new__(cls), dict(model_kwargs or {})
         draws = Store.open(store)
         try:

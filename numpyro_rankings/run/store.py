@@ -66,11 +66,14 @@ class Store:
         self._num_draws, self._turn, self._is_closed = 0, 0, False
 
     @classmethod
-    def create(cls, path: str | os.PathLike, about: dict[str, Any]) -> "Store":
+    def create(
+        cls, path: str | os.PathLike, about: dict[str, Any], overwrite: bool = False
+    ) -> "Store":
         """Make an empty store.
 
         :param path: a folder that does not exist, is empty, or is a store without a sweep.
         :param about: what :attr:`about` returns, of the types of JSON.
+        :param overwrite: whether to replace a store that has sweeps.
         :raises StoreError: if there is something at the path, or it cannot be written.
         """
         import zarr
@@ -80,7 +83,7 @@ class Store:
             path.mkdir(parents=True, exist_ok=True)
             lock, is_ours = _Lock(path), False
             try:
-                _refuse_sweeps(path)
+                _refuse(path, overwrite)
                 is_ours = True
                 _clear(path)  # of a process that was killed when it began
                 attributes = {"format": _FORMAT, "run": about}
@@ -90,23 +93,23 @@ class Store:
                         root.create_group(name)
             except BaseException:
                 if is_ours:
-                    with contextlib.suppress(OSError):
-                        _remove(path)
+                    discard(path)
                 lock.close()
                 raise
         return cls(path, root, attributes, lock)
 
     @staticmethod
-    def check_new(path: str | os.PathLike) -> None:
+    def check_new(path: str | os.PathLike, overwrite: bool = False) -> None:
         """Refuse a path at which :meth:`create` would fail.
 
+        :param overwrite: as for :meth:`create`.
         :raises StoreError: if there is something at the path.
         """
         path = folder_of(path)
         with errors_of(path):
             if path.exists():
-                with contextlib.closing(_Lock(path)):
-                    _refuse_sweeps(path)
+                with lock_of(path):
+                    _refuse(path, overwrite)
 
     @staticmethod
     def has_sweeps(path: str | os.PathLike) -> bool:
@@ -115,19 +118,20 @@ class Store:
         :raises StoreError: if it is not a store, or in use by another process.
         """
         path = folder_of(path)
-        with errors_of(path, ROOT), contextlib.closing(_Lock(path)):
+        with errors_of(path, ROOT), lock_of(path):
             return _has_sweeps(path)
 
     @staticmethod
-    def remove(path: str | os.PathLike) -> None:
-        """Remove a store with all its draws.
+    def about_new(path: str | os.PathLike) -> dict[str, Any] | None:
+        """Return what a run without a sweep was created with, None if that was not stored.
 
-        :raises StoreError: as :meth:`has_sweeps`, or if it cannot be removed.
+        :raises StoreError: as :meth:`has_sweeps`.
         """
         path = folder_of(path)
-        with errors_of(path), contextlib.closing(_Lock(path)):
-            _has_sweeps(path)
-            _remove(path)
+        with errors_of(path, ROOT), lock_of(path):
+            if _has_sweeps(path) or not (path / ROOT).is_file():
+                return None
+            return json.loads((path / ROOT).read_text())["attributes"]["run"]
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> "Store":
@@ -242,9 +246,8 @@ class Store:
 
     def discard(self) -> None:
         """Remove a store that was just made, as far as possible, and close it."""
-        with contextlib.suppress(OSError):
-            if self._lock.is_in_place():
-                _remove(self.path)
+        if self._lock.is_in_place():
+            discard(self.path)
         self.close()
 
     def check_writable(self) -> None:
@@ -508,30 +511,50 @@ def _has_sweeps(path: Path) -> bool:
         return True  # as far as one can tell
 
 
-def _refuse_sweeps(path: Path) -> None:
-    if _has_sweeps(path):
+def _refuse(path: Path, overwrite: bool) -> None:
+    """Refuse a folder that is not a store, and one that has sweeps, unless it is overwritten."""
+    if not _has_sweeps(path):
+        return
+    if not overwrite:
         raise StoreError(f"{path} exists: Run.resume continues the run in a store")
+    try:
+        json.loads((path / ROOT).read_text())
+    except ValueError:
+        raise StoreError(
+            f"{path} cannot be recognised as the store of a run, because its {ROOT} is damaged: "
+            "remove the folder yourself"
+        ) from None
 
 
 def _clear(path: Path) -> None:
-    """Empty a store. A process that is killed meanwhile leaves one without a sweep."""
+    """Remove a store, but neither its folder nor what else is in it.
+
+    A process that is killed meanwhile leaves a store without a sweep.
+    """
     root = path / ROOT
     if root.is_file():
         nothing = {"zarr_format": 3, "node_type": "group"}
         partial = path / "zarr.partial"
         partial.write_text(json.dumps({**nothing, "attributes": {"format": _FORMAT, "run": {}}}))
         partial.replace(root)
-    for rest in path.iterdir():
-        if rest != root:
-            shutil.rmtree(rest) if rest.is_dir() and not rest.is_symlink() else rest.unlink()
+    for rest in (*(path / name for name in (SITES, STATS, STATES)), *path.glob("*.partial")):
+        if rest.is_dir() and not rest.is_symlink():
+            shutil.rmtree(rest)
+        else:
+            rest.unlink(missing_ok=True)
     root.unlink(missing_ok=True)
 
 
-def _remove(path: Path) -> None:
-    """Remove a store, but not a link to it that the user has made."""
-    _clear(path)
-    if not path.is_symlink():
-        path.rmdir()
+def discard(path: str | os.PathLike) -> None:
+    """Remove the store of a run of this process with its draws, and its folder if it is empty.
+
+    A link to the folder that the user has made stays. Errors are ignored.
+    """
+    path = folder_of(path)
+    with contextlib.suppress(OSError):
+        _clear(path)
+        if not path.is_symlink():
+            path.rmdir()
 
 
 class _Lock:
@@ -599,13 +622,28 @@ def _locked(path: Path) -> int | None:
         import fcntl
     except ImportError:
         return -1
-    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:  # as below
+        return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(descriptor), os.stat(path)):
+            raise OSError  # another process has just removed the folder
     except OSError:
         os.close(descriptor)
         return None
     return descriptor
+
+
+@contextlib.contextmanager
+def lock_of(path: Path) -> Iterator[None]:
+    """Keep other processes from a folder.
+
+    :raises StoreError: if one of them has it.
+    """
+    with contextlib.closing(_Lock(path)):
+        yield
 
 
 @contextlib.contextmanager

@@ -225,9 +225,9 @@ def test_force_replaces_the_four_files_only(small, no_sampling, monkeypatch):
     without_page(monkeypatch)
     os.mkdir("out")
     (small / "out" / "mine.txt").write_text("mine")
-    (small / "out" / "report.html").write_text("old")
+    (small / "out" / "report.html").write_text("old, of numpyro-rankings")
     assert _run("fit", "small.soi", *QUICK_FIT, "--out", "out") == 2
-    assert (small / "out" / "report.html").read_text() == "old"
+    assert (small / "out" / "report.html").read_text().startswith("old")
     assert _run("fit", "small.soi", *QUICK_FIT, "--out", "out", "--force") == 0
     assert (small / "out" / "mine.txt").read_text() == "mine"
     assert "How this was made" in (small / "out" / "report.html").read_text()

@@ -21,6 +21,7 @@ from numpyro_rankings.cli import cluster as cluster_command
 from numpyro_rankings.cli import files as cluster_data
 from numpyro_rankings.cli import main, results, run
 from numpyro_rankings.infer import CollapsedGibbs, DDCRPGibbs, window_decay
+from numpyro_rankings.interrupts import HeldInterrupts
 
 # documents of the words 0 to 2 and of 3 to 5, by turns; the last one is empty
 LDAC = (
@@ -484,7 +485,7 @@ def test_an_interruption_writes_nothing(small, usual_signals, capsys, monkeypatc
         signal.raise_signal(number)
 
     before = sorted(os.listdir())
-    monkeypatch.setattr("numpyro_rankings.run.Run.extend", interrupt)
+    monkeypatch.setattr("numpyro_rankings.run.Run._init", interrupt)
     assert _run(*GAUSSIAN, *FEW, *QUICK_CLUSTER) == status
     assert capsys.readouterr().err.strip() == "numpyro-rankings: interrupted, nothing was written"
     assert sorted(os.listdir()) == before
@@ -517,7 +518,8 @@ def test_the_report_of_an_interrupted_run_says_so(small, monkeypatch):
     made = run.Sampled(fabricated_partition_mcmc(np.arange(20) % 2), "interrupted", 60)
 
     def sample(args, points, distances, thin, kept):
-        kept.status = 130
+        kept._held = HeldInterrupts()
+        kept._held.came = signal.SIGINT
         return made
 
     monkeypatch.setattr(cluster_command, "_sample", sample)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from helpers.command_line import SOI, without_page
+from helpers.command_line import weights_of_store as draws_of_store
 from helpers.shared_programs import shared_programs
 from helpers.toy_kernel import Autoregressive
 from jax.experimental.compilation_cache import compilation_cache
@@ -22,7 +23,6 @@ from numpyro_rankings.cli.interim import InterimPage
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.run import Run
 from numpyro_rankings.run.loop import SweepLoop
-from numpyro_rankings.run.store import Store
 
 pytestmark = pytest.mark.usefixtures("usual_signals")
 
@@ -80,14 +80,6 @@ def written(monkeypatch, steps):
 
 def page_now():
     return Path("out/report.html").read_text(encoding="utf-8")
-
-
-def draws_of_store():
-    store = Store.open("out.run")
-    try:
-        return store.read("posterior")["weights"]
-    finally:
-        store.close()
 
 
 def failing(monkeypatch, place, name, error):
@@ -255,7 +247,7 @@ def test_errors_that_come_again_end_the_run(capsys, monkeypatch, steps, late):
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_ctrl_c_while_it_is_written(capfd, monkeypatch, written, late, times):
-    """The page is finished after one Ctrl-C, but not after two; the report says it in the end."""
+    """The page is finished after one Ctrl-C, and the report says it; neither after two."""
     write = InterimPage._write
 
     def press(self, page):
@@ -266,7 +258,12 @@ def test_ctrl_c_while_it_is_written(capfd, monkeypatch, written, late, times):
     monkeypatch.setattr(InterimPage, "_write", press)
     assert main([*FIXED, "60", "--out", "out"]) == 130
     assert len(written) == (times == 1)
-    message, page = capfd.readouterr().err, page_now()
+    message = capfd.readouterr().err
+    if times == 2:
+        assert "no results were written; out.run keeps 20 sweeps of each chain. To go on" in message
+        assert sorted(os.listdir()) == ["out.run", "small.soi"]
+        return
+    page = page_now()
     assert "interrupted, after 20 sweeps of each chain. To go on:" in message
     assert "Interrupted, after 20 sweeps of each chain." in page
     command = message.strip().splitlines()[-1].strip()

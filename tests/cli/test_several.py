@@ -13,8 +13,8 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-import xarray as xr
-from helpers.command_line import SOI, without_page
+from helpers.command_line import SOI, interrupting_after, without_page
+from helpers.command_line import weights_of_results as draws_of
 from helpers.shared_programs import shared_programs
 
 import numpyro_rankings.run
@@ -61,11 +61,6 @@ def run_fit(*arguments):
     return main(["fit", *map(str, arguments)])
 
 
-def draws_of(folder):
-    with xr.open_dataset(f"{folder}/posterior.nc", group="posterior", engine="h5netcdf") as data:
-        return np.asarray(data["weights"])
-
-
 def table(out="out"):
     with open(f"{out}/fits.csv", newline="", encoding="utf-8") as stream:
         return {row["file"]: row for row in csv.DictReader(stream)}
@@ -77,20 +72,6 @@ def endings(out="out"):
 
 def last_command(message):
     return shlex.split(message.strip().splitlines()[-1])[2:]
-
-
-def interrupting_after(chunks, monkeypatch, number=signal.SIGINT):
-    """Send a signal in the given chunk, counted over all files."""
-    count, original = 0, Progress.show
-
-    def show(self, run):
-        nonlocal count
-        count += 1
-        original(self, run)
-        if count == chunks:
-            signal.raise_signal(number)
-
-    monkeypatch.setattr(Progress, "show", show)
 
 
 @pytest.mark.parametrize(
@@ -291,10 +272,11 @@ def test_a_folder_of_files(folder, capsys):
     (data / "sub").mkdir(parents=True)
     for name in (".hidden.soi", "~$x.xlsx", "notes.md", "ties.toi"):
         (data / name).write_text("")
+    (data / "README.txt").write_text("The ballots, of 1980.\n\nSee the paper.\nOr the page.\n")
     (data / "one.SOI").write_text(SOI)
     assert run_fit("data", *MODEL, *FIXED, "--out", "out") == 0
     message = capsys.readouterr().err
-    left_out = ".hidden.soi, notes.md, sub, ties.toi, ~$x.xlsx"
+    left_out = ".hidden.soi, README.txt, notes.md, sub, ties.toi and 1 more"
     assert f"data: left out, because hidden or not a file of rankings: {left_out}\n" in message
     assert endings() == {"data/one.SOI": "full length"}
     # a new file is fitted, and the one that is finished keeps its folder

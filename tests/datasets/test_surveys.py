@@ -7,6 +7,7 @@ import pytest
 
 from numpyro_rankings import Rankings, RankingsError
 from numpyro_rankings.datasets import Survey, read_rankings, read_survey, write_survey
+from numpyro_rankings.datasets.grids import looks_like_table
 from numpyro_rankings.datasets.surveys import survey_of
 
 ITEMS = ("tea", "coffee", "cocoa", "maté")
@@ -368,3 +369,27 @@ def test_fields_of_a_survey():
         Rankings.from_orderings([[0, 1], [1, 0]], num_items=2, counts=[2, 1]), "test"
     )
     assert isinstance(survey, Survey) and survey.place.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("tea,milk\n1,2\n2,1\n", True),
+        ("tea;milk\n1,5;2\n", True),
+        ("sep=;\ntea;milk\n1;2\n", True),
+        ("\ntea\tmilk\n1\t2\n", True),
+        ("tea,milk\n1,2,3\n2,1\n1\n2,1\n", True),  # with mistakes, which its reader tells
+        ("tea,milk\n1,2\n".encode("utf-16"), True),
+        ('"tea, with milk",water\n1,2\n', True),
+        ("", False),
+        ("Ballots of 1980\n", False),
+        ("The ballots, of 1980.\n\nSee the paper.\nOr the page.\n", False),
+        ("# Ballots\n\n- a.csv, b.csv\n- c.csv, d.csv\n", False),
+        ("names\nann\nbob\n", False),
+    ],
+)
+def test_texts_that_look_like_tables(tmp_path, text, expected):
+    path = tmp_path / "a.txt"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert looks_like_table(path) == expected
+    assert looks_like_table(tmp_path / "none.txt")

@@ -1,10 +1,15 @@
 """Small files and short runs for the commands."""
 
+import signal
+
 import numpy as np
+import xarray as xr
 
 import numpyro_rankings.predictive_checks
 import numpyro_rankings.report
+from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.report.page import details_of_run, status_box, write_page
+from numpyro_rankings.run.store import Store
 
 SOI = """\
 # FILE NAME: small.soi
@@ -53,3 +58,32 @@ def without_page(patch):
     patch.setattr(numpyro_rankings.report, "write_partition_report", write_report)
     checks = numpyro_rankings.predictive_checks
     patch.setattr(checks, "posterior_predictive_checks", lambda *_: None)
+
+
+def interrupting_after(chunks, patch, number=signal.SIGINT):
+    """Press Ctrl-C in the given chunk, counted over all runs, or send another signal."""
+    count, original = 0, Progress.show
+
+    def show(self, run):
+        nonlocal count
+        count += 1
+        original(self, run)
+        if count == chunks:
+            signal.raise_signal(number)
+
+    patch.setattr(Progress, "show", show)
+
+
+def weights_of_results(folder):
+    """Return the draws of the weights in the results of a command."""
+    with xr.open_dataset(f"{folder}/posterior.nc", group="posterior", engine="h5netcdf") as data:
+        return np.asarray(data["weights"])
+
+
+def weights_of_store(path="out.run"):
+    """Return the draws of the weights in the store of a command."""
+    store = Store.open(path)
+    try:
+        return store.read("posterior")["weights"]
+    finally:
+        store.close()

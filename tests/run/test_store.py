@@ -13,6 +13,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -25,15 +26,16 @@ from helpers.toy_kernel import Autoregressive
 from jax import random
 
 from numpyro_rankings import Run, StoreError, open_run
-from numpyro_rankings.run.store import Store
+from numpyro_rankings.run.store import Store, discard
 
 DATA = jnp.array([0.3, -1.0, 2.0])
 FIRST, SECOND = 40, 25
 _NOBODY = 65534  # the user without rights, by custom
 
 
-def new_run(path=None):
-    return Run(Autoregressive(), DATA, key=random.key(1), num_warmup=0, burn_in=0.0, store=path)
+def new_run(path=None, **options):
+    settings = {"key": random.key(1), "num_warmup": 0, "burn_in": 0.0, **options}
+    return Run(Autoregressive(), DATA, store=path, **settings)
 
 
 def resumed(path):
@@ -366,7 +368,7 @@ def test_a_kill_at_the_creation_leaves_a_new_run(alone, tmp_path):
 def test_a_kill_at_the_removal_leaves_a_store_or_a_new_run(store, tmp_path):
     (tmp_path / "moments").mkdir()
     with kept_moments(store, tmp_path / "moments") as moments:
-        Store.remove(store)
+        discard(store)
     assert not store.exists() and len(moments) > 20
     left = [moment for moment in moments.values() if Store.has_sweeps(moment)]
     for moment in left:  # before anything was removed
@@ -421,14 +423,14 @@ def test_what_began_and_never_stored_is_begun_again(tmp_path, monkeypatch):
     with pytest.raises(StoreError, match="in use by"):
         Store.has_sweeps(path)
     with pytest.raises(StoreError, match="in use by"):
-        Store.remove(path)
+        new_run(path, overwrite=True)
     run.extend(3)
     run.close()
     assert Store.has_sweeps(path)
     with pytest.raises(StoreError, match="exists: Run"):
         new_run(path)
-    Store.remove(path)
-    assert not path.exists()
+    new_run(path, overwrite=True).close()
+    assert not Store.has_sweeps(path)
 
 
 @pytest.mark.parametrize("number", range(2, 17, 2))
@@ -450,10 +452,65 @@ def test_other_folders_are_left_alone(tmp_path):
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "thesis.tex").write_text("")
     for name in ("zarr", "files"):
-        for do in (new_run, Store.remove, Store.has_sweeps):
+        for do in (new_run, partial(new_run, overwrite=True), Store.has_sweeps):
             with pytest.raises(StoreError, match="is not the store of a run"):
                 do(tmp_path / name)
         assert any((tmp_path / name).iterdir())
+
+
+def test_only_the_parts_of_a_store_are_removed(store):
+    (store / "notes.txt").write_text("mine")
+    (store / "more").mkdir()
+    new_run(store, overwrite=True).close()
+    discard(store)
+    assert sorted(os.listdir(store)) == ["more", "notes.txt"]
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_a_store_that_is_removed_in_part_can_be_overwritten(store, monkeypatch, number):
+    """Killed before each of the steps, or in the last."""
+    (store / "old.partial").mkdir()
+    steps = 0
+
+    def counted(function):
+        def step(*arguments, **options):
+            nonlocal steps
+            steps += 1
+            if steps == number:
+                raise _Killed
+            return function(*arguments, **options)
+
+        return step
+
+    with monkeypatch.context() as patch:
+        for place, name in ((Path, "replace"), (Path, "unlink"), (shutil, "rmtree")):
+            patch.setattr(place, name, counted(getattr(place, name)))
+        with pytest.raises(_Killed):
+            discard(store)
+    new_run(store, overwrite=True).close()
+    assert not any("partial" in str(name) for name in _files(store))
+
+
+def test_a_store_that_is_not_recognised_is_not_overwritten(store):
+    (store / "zarr.json").write_text('{"attributes": ')
+    before = _files(store)
+    with pytest.raises(StoreError, match=r"cannot be recognised .* remove the folder yourself"):
+        new_run(store, overwrite=True)
+    assert _files(store) == before
+
+
+def test_a_folder_that_was_removed_while_it_was_locked(store, monkeypatch):
+    """A lock of what another process has just removed would keep nobody out."""
+    fcntl = pytest.importorskip("fcntl")
+    flock = fcntl.flock
+
+    def flock_late(*arguments):
+        flock(*arguments)
+        store.rename(store.with_name("b.run"))
+
+    monkeypatch.setattr(fcntl, "flock", flock_late)
+    with pytest.raises(StoreError, match="in use by"):
+        resumed(store)
 
 
 def test_a_changed_byte_is_noticed(store):
