@@ -346,8 +346,10 @@ def test_what_is_resumed_has_the_same_model(folder, capsys):
 
 
 def test_programs_are_shared_and_memory_is_given_back(folder, monkeypatch, each_its_program):
-    """The third file has other shapes; the kernel has one program of the sweep at a time."""
-    (folder / "d.soi").write_text(SOI.replace("14: 1,2", "15: 1,2").replace("RS: 40", "RS: 41"))
+    """Of 40, 40, 39 and 60 rankings; the kernel has one program of the sweep at a time."""
+    for name, first in (("d", 13), ("e", 34)):
+        lines = SOI.replace("14: 1,2", f"{first}: 1,2").replace("RS: 40", f"RS: {26 + first}")
+        (folder / f"{name}.soi").write_text(lines)
     runs, alive, lowered, cleared = [], [], [], []
     choose, set_up, lower, clear = (
         fit._choose_thinning,
@@ -377,10 +379,10 @@ def test_programs_are_shared_and_memory_is_given_back(folder, monkeypatch, each_
     monkeypatch.setattr(Run, "__init__", remember)
     monkeypatch.setattr(SweepLoop, "_lower", count)
     monkeypatch.setattr(jax, "clear_caches", forget)
-    files = ["a.soi", "b.soi", "d.soi"]
+    files = ["a.soi", "b.soi", "d.soi", "e.soi"]
     assert run_fit(*files, *MODEL, *FIXED, "--out", "out") == 0
-    assert alive == [0, 0, 0]
-    assert len(runs) == 3 and len(lowered) == 2 and lowered[0] is lowered[1]
+    assert alive == [0, 0, 0, 0]
+    assert len(runs) == 4 and len(lowered) == 2 and lowered[0] is lowered[1]
     assert cleared == [2]
     assert run_fit("b.soi", *MODEL, *FIXED, "--out", "alone") == 0
     np.testing.assert_array_equal(draws_of("out/b"), draws_of("alone"))
