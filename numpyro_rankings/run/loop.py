@@ -19,7 +19,8 @@ from numpyro.util import nested_attrgetter
 from numpyro_rankings import clock
 from numpyro_rankings.infer.base import GibbsKernel, telling_of_state
 from numpyro_rankings.run.convert import is_key
-from numpyro_rankings.run.placement import Placement, agree
+from numpyro_rankings.run.placement import Placement
+from numpyro_rankings.run.processes import agree
 
 _BUFFER_BYTES = 2**26  # of the draws of one chunk
 _MOST_DRAWS = 2**16  # of one chunk

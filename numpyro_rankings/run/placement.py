@@ -1,7 +1,5 @@
 """Where a run is computed, and in which shapes: on one device, or split over several."""
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -14,6 +12,7 @@ from numpyro.infer.mcmc import MCMCKernel
 from numpyro_rankings.infer.base import find_rankings
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.run.convert import is_key
+from numpyro_rankings.run.rounding import round_rows, rounded_for, rounded_up, split_rows
 
 CHAINS, RANKINGS = "chains", "rankings"  # axes of a mesh
 
@@ -22,7 +21,7 @@ class Placement:
     """Rounds up the number of rankings, and splits chains, rankings, or both over devices.
 
     Rows of count 0, which change nothing, round up the numbers of rows and labels (see
-    :func:`rounded_up`), so that data of about the same size share compiled programs.
+    ``rounding.py``), so that data of about the same size share compiled programs.
 
     Chains alone need no communication: each device computes its own with the same data. Where the
     rankings are split, each device has as many rows of the data and as many labels, and JAX adds
@@ -64,7 +63,7 @@ class Placement:
             )
         if self.splits_rankings:
             self._num_labels = find_rankings(args, kwargs).num_rankings
-            self._num_padded = _rounded_for(self._num_labels, self._sizes[RANKINGS])
+            self._num_padded = rounded_for(self._num_labels, self._sizes[RANKINGS])
 
     @property
     def splits_rankings(self) -> bool:
@@ -233,109 +232,3 @@ def _whole(x: Array, length: int | None = None) -> np.ndarray:
 
 
 _first = jax.jit(lambda x, size: x[:size], static_argnums=1)
-
-
-def agree(value: int) -> int:
-    """Return the value of the first process, so that all of them go on alike."""
-    if jax.process_count() == 1:
-        return value
-    from jax.experimental import multihost_utils
-
-    return int(multihost_utils.broadcast_one_to_all(np.int32(value)))
-
-
-_WORDS_BYTES = 512  # of an error, for the other processes
-
-
-@contextlib.contextmanager
-def together() -> Iterator[None]:
-    """Let what is raised in one process be raised in all, so that none waits for it for ever.
-
-    All processes must get here, and nothing within may need the others in one process alone.
-
-    :raises KeyboardInterrupt: if another process was interrupted.
-    :raises RuntimeError: if there was an error in another process; it has its words.
-    """
-    if jax.process_count() == 1:
-        yield
-        return
-    raised: BaseException | None = None
-    try:
-        yield
-    except BaseException as error:
-        raised = error
-    found = _raised_in(raised)
-    if raised is not None:
-        raise raised
-    if found:
-        process, words = next(iter(found.items()))
-        if words == KeyboardInterrupt.__name__:
-            raise KeyboardInterrupt(f"the run was interrupted in process {process}")
-        raise RuntimeError(f"the run stopped in process {process}: {words}")
-
-
-def _raised_in(error: BaseException | None) -> dict[int, str]:
-    """Return what was raised in which processes, in words."""
-    from jax.experimental import multihost_utils
-
-    words = ""
-    if error is not None:
-        name, text = type(error).__name__, " ".join(str(error).split())
-        is_interrupt = isinstance(error, KeyboardInterrupt)
-        words = KeyboardInterrupt.__name__ if is_interrupt else f"{name}: {text}".rstrip(": ")
-    mine = np.zeros(_WORDS_BYTES, np.uint8)
-    content = np.frombuffer(words.encode()[:_WORDS_BYTES], np.uint8)
-    mine[: len(content)] = content
-    gathered = np.asarray(multihost_utils.process_allgather(mine))
-    found = [row.tobytes().rstrip(b"\0").decode(errors="ignore") for row in gathered]
-    return {process: words for process, words in enumerate(found) if words}
-
-
-def split_rows(rankings: Rankings, num_parts: int) -> Rankings:
-    """Give each ranking a row, and add rows of count 0 to a multiple of the number of parts."""
-    num_rows = _rounded_for(rankings.num_rankings, num_parts)
-    fields = _padded_rows(rankings, num_rows, is_expanded=True)
-    return jax.tree.unflatten(jax.tree.structure(rankings), fields)
-
-
-def rounded_up(number: int) -> int:
-    """Return the next of 16, 18, 20, … 32, 36, 40, … 64, 72, …: eight numbers in each doubling."""
-    step = 2 ** max((number - 1).bit_length() - 4, 1)
-    return max(-(-number // step) * step, 16)
-
-
-def _rounded_for(number: int, num_parts: int) -> int:
-    return -(-rounded_up(number) // num_parts) * num_parts
-
-
-def round_rows(rankings: Rankings) -> Rankings:
-    """Round up the numbers of rows and rankings by rows of count 0, and take the names away.
-
-    The labels from N on are of the last row. If there are about as many rows as rankings, each
-    ranking has a row. What is static no longer depends on the data but through rounded numbers.
-    """
-    number, num_rows = rounded_up(rankings.num_rankings), rounded_up(rankings.num_rows + 1)
-    is_expanded = num_rows >= number
-    fields = _padded_rows(rankings, number if is_expanded else num_rows, is_expanded)
-    names = tuple(f"item {i + 1}" for i in range(rankings.num_items))
-    if rankings.choice_sets is None:
-        fields.append(None)
-    return Rankings._make(fields, (rankings.num_items, names, number))
-
-
-def _padded_rows(rankings: Rankings, num_rows: int, is_expanded: bool) -> list[Any]:
-    """Return the arrays of rankings with rows of count 0 at their end.
-
-    :param is_expanded: whether each ranking gets a row.
-    """
-
-    def rows(x: Any, fill: Any) -> np.ndarray:
-        x = np.asarray(x)
-        if is_expanded:
-            x = np.repeat(x, np.asarray(rankings.counts), axis=0)
-        missing = ((0, num_rows - len(x)), *((0, 0),) * (x.ndim - 1))
-        return np.pad(x, missing, constant_values=fill)
-
-    counts = np.ones_like(rankings.counts) if is_expanded else rankings.counts
-    fields = [rows(rankings.orderings, -1), rows(rankings.lengths, 0), rows(counts, 0)]
-    return fields if rankings.choice_sets is None else [*fields, rows(rankings.choice_sets, True)]

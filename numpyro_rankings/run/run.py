@@ -39,7 +39,8 @@ from numpyro_rankings.run.description import (
 from numpyro_rankings.run.loop import SweepLoop
 from numpyro_rankings.run.memory import Memory
 from numpyro_rankings.run.monitor import Monitor, Quantities, Taken
-from numpyro_rankings.run.placement import CHAINS, Placement, agree, together
+from numpyro_rankings.run.placement import CHAINS, Placement
+from numpyro_rankings.run.processes import agree, together
 from numpyro_rankings.run.settings import (
     Settings,
     at_least,
@@ -233,7 +234,7 @@ class Run:
         :param model_kwargs: as in the constructor.
         :param check: whether other data, another model and another kernel are refused. If not,
             there is a warning, and the store keeps what differs from the next draw on, as
-            :attr:`changes` says.
+            ``changes`` says.
         :raises StoreError: if the store is damaged or in use by another process, or if the data,
             the kernel, its settings or the precision of JAX are not those of the run; the message
             says which.

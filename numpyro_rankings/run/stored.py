@@ -50,7 +50,7 @@ def open_run(
 
 
 class StoredRun:
-    """What :func:`open_run` returns: a run that can be read, but not continued.
+    """What :func:`~numpyro_rankings.open_run` returns: a run that can be read, but not continued.
 
     A site of which a part is damaged is left out of the results, with a warning.
     :meth:`find_damage` tells all that is damaged, and ``get_samples(sites=…)`` returns those draws
@@ -133,7 +133,7 @@ class StoredRun:
         return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
 
     def diagnostics(self) -> "pd.DataFrame":
-        """Tabulate R-hat and ESS of the draws after the burn-in, as :meth:`Run.diagnostics`.
+        """Tabulate R-hat and ESS of the draws after the burn-in, as :meth:`~numpyro_rankings.Run.diagnostics`.
 
         :raises ValueError: if there are too few draws.
         """
@@ -152,7 +152,7 @@ class StoredRun:
     def to_inference_data(self, max_draws: int | None = None) -> Any:
         """Convert the draws after the burn-in to ArviZ.
 
-        It has the groups ``posterior`` and ``sample_stats``, those of :meth:`Run.to_inference_data`
+        It has the groups ``posterior`` and ``sample_stats``, those of :meth:`~numpyro_rankings.Run.to_inference_data`
         for the kernels of this package. What needs the data is not there: what was observed, and
         the log likelihood.
 

@@ -25,7 +25,7 @@ from numpyro_rankings.infer import (
     PlackettLuceGibbs,
     SliceGibbs,
 )
-from numpyro_rankings.run.placement import together
+from numpyro_rankings.run.processes import together
 
 AXES = ("chains", "rankings")
 DATA = np.array([0.3, -1.0, 2.0], np.float32)

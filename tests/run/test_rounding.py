@@ -19,7 +19,8 @@ from numpyro_rankings.infer import (
     SliceGibbs,
 )
 from numpyro_rankings.run.loop import SweepLoop
-from numpyro_rankings.run.placement import Placement, round_rows, rounded_up
+from numpyro_rankings.run.placement import Placement
+from numpyro_rankings.run.rounding import round_rows, rounded_up
 
 FIVE = Rankings.from_orderings([*LISTS, LISTS[0]], num_items=4)
 # numbers for all rankings from the conjugate prior are drawn by rejection, in rounds of as many

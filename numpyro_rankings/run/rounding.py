@@ -1,0 +1,59 @@
+"""Rows of count 0, which change nothing but the shapes: data of about one size have the same."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from numpyro_rankings.rankings import Rankings
+
+
+def split_rows(rankings: Rankings, num_parts: int) -> Rankings:
+    """Give each ranking a row, and add rows of count 0 to a multiple of the number of parts."""
+    num_rows = rounded_for(rankings.num_rankings, num_parts)
+    fields = _padded_rows(rankings, num_rows, is_expanded=True)
+    return jax.tree.unflatten(jax.tree.structure(rankings), fields)
+
+
+def rounded_up(number: int) -> int:
+    """Return the next of 16, 18, 20, … 32, 36, 40, … 64, 72, …: eight numbers in each doubling."""
+    step = 2 ** max((number - 1).bit_length() - 4, 1)
+    return max(-(-number // step) * step, 16)
+
+
+def rounded_for(number: int, num_parts: int) -> int:
+    """Round up a number, and then to a multiple of the number of parts."""
+    return -(-rounded_up(number) // num_parts) * num_parts
+
+
+def round_rows(rankings: Rankings) -> Rankings:
+    """Round up the numbers of rows and rankings by rows of count 0, and take the names away.
+
+    The labels from N on are of the last row. If there are about as many rows as rankings, each
+    ranking has a row. What is static no longer depends on the data but through rounded numbers.
+    """
+    number, num_rows = rounded_up(rankings.num_rankings), rounded_up(rankings.num_rows + 1)
+    is_expanded = num_rows >= number
+    fields = _padded_rows(rankings, number if is_expanded else num_rows, is_expanded)
+    names = tuple(f"item {i + 1}" for i in range(rankings.num_items))
+    if rankings.choice_sets is None:
+        fields.append(None)
+    return Rankings._make(fields, (rankings.num_items, names, number))
+
+
+def _padded_rows(rankings: Rankings, num_rows: int, is_expanded: bool) -> list[Any]:
+    """Return the arrays of rankings with rows of count 0 at their end.
+
+    :param is_expanded: whether each ranking gets a row.
+    """
+
+    def rows(x: Any, fill: Any) -> np.ndarray:
+        x = np.asarray(x)
+        if is_expanded:
+            x = np.repeat(x, np.asarray(rankings.counts), axis=0)
+        missing = ((0, num_rows - len(x)), *((0, 0),) * (x.ndim - 1))
+        return np.pad(x, missing, constant_values=fill)
+
+    counts = np.ones_like(rankings.counts) if is_expanded else rankings.counts
+    fields = [rows(rankings.orderings, -1), rows(rankings.lengths, 0), rows(counts, 0)]
+    return fields if rankings.choice_sets is None else [*fields, rows(rankings.choice_sets, True)]
