@@ -133,7 +133,9 @@ class StoredRun:
         return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
 
     def diagnostics(self) -> "pd.DataFrame":
-        """Tabulate R-hat and ESS of the draws after the burn-in, as :meth:`~numpyro_rankings.Run.diagnostics`.
+        """Tabulate R-hat and ESS of the draws after the burn-in, as a run does.
+
+        See :meth:`~numpyro_rankings.Run.diagnostics`.
 
         :raises ValueError: if there are too few draws.
         """
@@ -152,9 +154,9 @@ class StoredRun:
     def to_inference_data(self, max_draws: int | None = None) -> Any:
         """Convert the draws after the burn-in to ArviZ.
 
-        It has the groups ``posterior`` and ``sample_stats``, those of :meth:`~numpyro_rankings.Run.to_inference_data`
-        for the kernels of this package. What needs the data is not there: what was observed, and
-        the log likelihood.
+        It has the groups ``posterior`` and ``sample_stats``, for the kernels of this package those
+        of :meth:`~numpyro_rankings.Run.to_inference_data`. What needs the data is not there: what
+        was observed, and the log likelihood.
 
         :param max_draws: as for :meth:`get_samples`.
         :raises ValueError: if there are no draws.
