@@ -77,7 +77,7 @@ def chains_of(move, repeats):
 
     @jax.jit
     def run(keys, data, theta, start, sizes):
-        occupancy = occupancy_of(data, jnp.zeros(data.num_rankings, jnp.int32), 1)
+        occupancy = occupancy_of(data, jnp.zeros(data.num_labels, jnp.int32), 1)
         occupancy = occupancy._replace(sizes=sizes)  # empty rows are no rankings
         rows = occupancy.membership
         costs = pair_costs(rows, data, theta, sizes, start.shape[1])
