@@ -207,6 +207,8 @@ def _largest_divisor(number: int, at_most: int) -> int:
 def store_of(out: Path) -> Path:
     """Return the folder in which a run is kept until it has ended by itself."""
     out = out if out.name not in ("", "..") else out.resolve()
+    if not out.name:
+        raise UserError(f"{out} has no room for a run beside it: choose another folder")
     return out.with_name(out.name + ".run")
 
 
@@ -403,8 +405,12 @@ class Kept:
         run.close()
         if is_useless or error is None:
             return
+        is_there = store.is_dir()  # otherwise the error says that it was moved or removed
         if self.interim is not None:
-            self.interim.end(_in_words(error), run, None if is_hopeless else self._resumed())
+            command = self._resumed() if is_there and not is_hopeless else None
+            self.interim.end(_in_words(error), run, command)
+        if not is_there:
+            return
         kept = f"{store} keeps {plural(run.num_sweeps, 'sweep')} of each chain"
         if is_hopeless:
             raise UserError(f"{error} ({kept}; --force starts again)") from None

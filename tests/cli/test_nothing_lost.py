@@ -546,3 +546,43 @@ def stepping(function, clock):
         clock.step(60)
 
     return step
+
+
+# ---------------------------------------------------------------------------------------------
+# Folders and streams that are not there
+# ---------------------------------------------------------------------------------------------
+
+
+def test_a_store_that_was_moved_meanwhile(alone, capsys, monkeypatch):
+    """It is not said to be where it was; moved back, the run goes on."""
+    append = Store.append
+
+    def append_and_move(store, *arguments):
+        append(store, *arguments)
+        if store.num_draws:
+            os.rename("out.run", "moved.run")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "append", append_and_move)
+        assert main([*FIT, "--out", "out"]) == 2
+    told = capsys.readouterr().err
+    assert "was moved or removed while a run had it" in told
+    assert "keeps" not in told and "To go on" not in told
+    os.rename("moved.run", "out.run")
+    assert main([*FIT, "--resume", "out"]) == 0
+    np.testing.assert_array_equal(weights_of_results("out"), alone)
+
+
+def test_no_folder_beside_the_results(capsys):
+    assert main([*FIT, "--out", "/"]) == 2
+    assert "error: / has no room for a run beside it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_stream_that_was_closed_before(monkeypatch, name):
+    """As by >&- of a shell, or by a program without a console."""
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, name, None)
+        assert main([*FIT, "--out", "out"]) == 0
+        assert getattr(sys, name) is None
+    assert outputs() == ["out"]
