@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -184,11 +184,20 @@ class Sampled(NamedTuple):
     - **ended** - why the run ended: its draws suffice, its time or its length was over, or Ctrl-C
       or another signal came.
     - **num_sweeps** - of each chain.
+    - **changes** - of the run that Python code resumed with ``check=False``, in sentences.
     """
 
     mcmc: Any
     ended: Literal["good", "time", "length", "interrupted"]
     num_sweeps: int
+    changes: Sequence[str] = ()
+
+    def note_changes(self, data: Any) -> None:
+        """Note in the draws for ArviZ what was changed, so that the verdict says so."""
+        if self.changes:
+            from numpyro_rankings.diagnostics import CHANGES
+
+            data["posterior"].attrs[CHANGES] = [*self.changes]
 
 
 def use_devices(chains: int) -> None:
@@ -556,7 +565,7 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple, kept: 
     finally:
         stack.close()
         progress.end()
-    return Sampled(mcmc, ended, run.num_sweeps)
+    return Sampled(mcmc, ended, run.num_sweeps, run.changes)
 
 
 def _why_good(run: "Run") -> str:

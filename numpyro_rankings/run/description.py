@@ -20,6 +20,7 @@ from numpyro.infer import CustomGibbs, Gibbs
 from numpyro.infer.mcmc import MCMCKernel
 
 from numpyro_rankings._version import __version__
+from numpyro_rankings.diagnostics import CHANGES
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.run.contents import (
     Words,
@@ -38,7 +39,6 @@ from numpyro_rankings.run.sites import (
 )
 from numpyro_rankings.run.store import StoreError
 
-CHANGES = "changes"  # of a run that was resumed without a check
 _PACKAGES = ("jax", "jaxlib", "numpy", "numpyro")
 _TRACED_BY = ("jax", "numpyro", "numpyro-rankings")  # on whose versions a trace may depend
 _MODEL, _CODE = "model", "code"

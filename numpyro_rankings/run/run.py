@@ -16,7 +16,7 @@ from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import nested_attrgetter
 
 from numpyro_rankings import clock
-from numpyro_rankings.diagnostics import Verdict, with_care
+from numpyro_rankings.diagnostics import CHANGES, Verdict, with_care
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.not_finite import NotFiniteError, check_not_stopped
 from numpyro_rankings.interrupts import postponed_interrupts
@@ -32,7 +32,6 @@ from numpyro_rankings.run.convert import (
     is_real,
 )
 from numpyro_rankings.run.description import (
-    CHANGES,
     changes_of,
     check_has_start,
     check_same,
@@ -499,7 +498,7 @@ class Run:
         """
         data = self._to_inference_data(max_draws, options)
         if self.changes:
-            data["posterior"].attrs["changes"] = self.changes
+            data["posterior"].attrs[CHANGES] = self.changes
         return data
 
     def _to_inference_data(self, max_draws: int | None, options: dict[str, Any]) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from numpyro.infer import MCMC
 from numpyro.infer.mcmc import MCMCKernel
 
-from numpyro_rankings.diagnostics import Verdict, with_care
+from numpyro_rankings.diagnostics import CHANGES, Verdict, with_care
 from numpyro_rankings.run.convert import SITES, STATS
 from numpyro_rankings.run.description import changes_of, sentences_of
 from numpyro_rankings.run.monitor import Facts, Monitor, Quantities
@@ -170,7 +170,7 @@ class StoredRun:
         """
         data = self._to_inference_data(max_draws)
         if self.changes:
-            data["posterior"].attrs["changes"] = self.changes
+            data["posterior"].attrs[CHANGES] = self.changes
         return data
 
     def _to_inference_data(self, max_draws: int | None) -> Any:

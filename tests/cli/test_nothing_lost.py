@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 from helpers.command_line import (
     GAUSSIAN,
     POINTS,
@@ -25,8 +26,10 @@ from helpers.command_line import (
 from helpers.shared_programs import shared_programs
 
 import numpyro_rankings.cli.run
+from numpyro_rankings import Rankings
 from numpyro_rankings.cli import cluster, fit, interim, main, program, results, run_program
 from numpyro_rankings.cli.progress import Progress
+from numpyro_rankings.infer import PlackettLuceGibbs
 from numpyro_rankings.run import Run
 from numpyro_rankings.run.loop import SweepLoop
 from numpyro_rankings.run.store import Store, StoreError, lock_of
@@ -571,6 +574,22 @@ def test_a_store_that_was_moved_meanwhile(alone, capsys, monkeypatch):
     os.rename("moved.run", "out.run")
     assert main([*FIT, "--resume", "out"]) == 0
     np.testing.assert_array_equal(weights_of_results("out"), alone)
+
+
+def test_a_run_that_python_code_changed(stored, capsys):
+    """The verdict of its results says so, as that of the run does."""
+    rankings = Rankings.from_preflib("small.soi").unique()
+    with pytest.warns(UserWarning, match="it goes on"):
+        run = Run.resume("out.run", PlackettLuceGibbs(shape=2.0), rankings, check=False)
+    run.extend(4)
+    (change,) = run.changes
+    run.close()
+    assert main([*FIT, "--shape", "2", "--resume", "out"]) == 0
+    shown = capsys.readouterr()
+    assert change in " ".join(shown.out.split()) and change in shown.err
+    assert "the posterior can be used" not in shown.out
+    with xr.open_dataset("out/posterior.nc", group="posterior", engine="h5netcdf") as posterior:
+        assert posterior.attrs["changes"] == change
 
 
 def test_no_folder_beside_the_results(capsys):
