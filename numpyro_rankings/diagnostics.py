@@ -15,6 +15,7 @@ R_HAT_GOOD, R_HAT_BAD = 1.01, 1.05
 ESS_GOOD, ESS_BAD = 400, 100
 # attributes of the posterior
 STACKING_WEIGHTS, NUM_COMPONENTS = "stacking_weights", "num_components"
+CHANGES = "changes"  # of a run that was resumed without a check
 _LEAST_WEIGHT = 0.005  # that is shown
 OVERFLOW_BAD = 0.01  # share of the draws; a few draws that lack a slot do not change the results
 _DIVERGING_BAD, _MAX_DEPTH_CARE = 0.01, 0.01  # shares of the draws
@@ -195,9 +196,11 @@ def verdict(data: Any, table: "pd.DataFrame | None" = None) -> Verdict:
     def share(event: str) -> float | None:
         return float(np.mean(stats[event])) if event in stats else None
 
-    weights = as_dataset(posterior).attrs.get(STACKING_WEIGHTS)
+    attributes = as_dataset(posterior).attrs
+    weights = attributes.get(STACKING_WEIGHTS)
     facts = RunFacts(posterior.sizes["chain"], share("overflow"), weights, share("diverging"))
-    return judge(table, facts)
+    changes = attributes.get(CHANGES, ())  # of which a file has a single one without a list
+    return with_care(judge(table, facts), [changes] if isinstance(changes, str) else [*changes])
 
 
 def judge(table: "pd.DataFrame", facts: RunFacts) -> Verdict:

@@ -310,6 +310,7 @@ def _cluster(args: argparse.Namespace, command: str) -> int:
                 check_overflow(sampled.mcmc, args.max_clusters or MAX_CLUSTERS)
                 say(args, "summarising the draws")
                 summary = _summarise(sampled.mcmc, points)
+                sampled.note_changes(summary.data)
         details = _details(args, points, describe_run(args, thin, sampled.num_sweeps), command)
         say(args, "drawing the figures")
         summary.data.attrs.update(details)

@@ -368,6 +368,7 @@ def _fit_one(
                     check_overflow(sampled.mcmc, args.max_clusters)
                 say(args, "summarising the draws")
                 summary = _summarise(sampled.mcmc, rankings, args.seed)
+                sampled.note_changes(summary.data)
         details = _details(args, rankings, describe_run(args, thin, sampled.num_sweeps), command)
         say(args, "drawing the figures")
         summary.data.attrs.update({name.replace(" ", "_"): text for name, text in details.items()})

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -184,11 +184,20 @@ class Sampled(NamedTuple):
     - **ended** - why the run ended: its draws suffice, its time or its length was over, or Ctrl-C
       or another signal came.
     - **num_sweeps** - of each chain.
+    - **changes** - of the run that Python code resumed with ``check=False``, in sentences.
     """
 
     mcmc: Any
     ended: Literal["good", "time", "length", "interrupted"]
     num_sweeps: int
+    changes: Sequence[str] = ()
+
+    def note_changes(self, data: Any) -> None:
+        """Note in the draws for ArviZ what was changed, so that the verdict says so."""
+        if self.changes:
+            from numpyro_rankings.diagnostics import CHANGES
+
+            data["posterior"].attrs[CHANGES] = [*self.changes]
 
 
 def use_devices(chains: int) -> None:
@@ -207,6 +216,8 @@ def _largest_divisor(number: int, at_most: int) -> int:
 def store_of(out: Path) -> Path:
     """Return the folder in which a run is kept until it has ended by itself."""
     out = out if out.name not in ("", "..") else out.resolve()
+    if not out.name:
+        raise UserError(f"{out} has no room for a run beside it: choose another folder")
     return out.with_name(out.name + ".run")
 
 
@@ -403,8 +414,12 @@ class Kept:
         run.close()
         if is_useless or error is None:
             return
+        is_there = store.is_dir()  # otherwise the error says that it was moved or removed
         if self.interim is not None:
-            self.interim.end(_in_words(error), run, None if is_hopeless else self._resumed())
+            command = self._resumed() if is_there and not is_hopeless else None
+            self.interim.end(_in_words(error), run, command)
+        if not is_there:
+            return
         kept = f"{store} keeps {plural(run.num_sweeps, 'sweep')} of each chain"
         if is_hopeless:
             raise UserError(f"{error} ({kept}; --force starts again)") from None
@@ -550,7 +565,7 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple, kept: 
     finally:
         stack.close()
         progress.end()
-    return Sampled(mcmc, ended, run.num_sweeps)
+    return Sampled(mcmc, ended, run.num_sweeps, run.changes)
 
 
 def _why_good(run: "Run") -> str:

@@ -52,9 +52,15 @@ class _Outlived:
 @contextlib.contextmanager
 def outlived_streams() -> Iterator[None]:
     """Go on when the terminal hangs up, or the reader of a pipe ends: a run is worth more."""
-    out: Any = _Outlived(sys.stdout)
-    err: Any = _Outlived(sys.stderr)
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        yield
-        out.flush()  # not only when Python ends
-        err.flush()
+    with contextlib.ExitStack() as stack:
+
+        def outlived(stream: Any) -> Any:
+            if stream is None:  # it was closed before the command began, as by >&- of a shell
+                stream = stack.enter_context(open(os.devnull, "w"))
+            return _Outlived(stream)
+
+        out, err = outlived(sys.stdout), outlived(sys.stderr)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            yield
+            out.flush()  # not only when Python ends
+            err.flush()

@@ -20,6 +20,7 @@ from numpyro.infer import CustomGibbs, Gibbs
 from numpyro.infer.mcmc import MCMCKernel
 
 from numpyro_rankings._version import __version__
+from numpyro_rankings.diagnostics import CHANGES
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.run.contents import (
     Words,
@@ -38,7 +39,6 @@ from numpyro_rankings.run.sites import (
 )
 from numpyro_rankings.run.store import StoreError
 
-CHANGES = "changes"  # of a run that was resumed without a check
 _PACKAGES = ("jax", "jaxlib", "numpy", "numpyro")
 _TRACED_BY = ("jax", "numpyro", "numpyro-rankings")  # on whose versions a trace may depend
 _MODEL, _CODE = "model", "code"
@@ -246,7 +246,7 @@ def _differences(before: Description, now: Description) -> list[str]:
     is_python_same = versions[0].get("Python") == versions[1]["Python"]
     if not is_python_same:  # which compiles functions otherwise
         kernels = tuple(_without_code(x) for x in kernels)
-    found = _data_differences(before["data"], now["data"]) + differences(*kernels)
+    found = _data_differences(before["data"], now["data"]) + _kernel_differences(*kernels)
     if found:
         return found  # the model may differ by it
     structural, computed = _model_differences(before[_MODEL], now[_MODEL])
@@ -257,6 +257,13 @@ def _differences(before: Description, now: Description) -> list[str]:
         else:
             computed.append(f"which may be due to other versions ({'; '.join(other)})")
     return structural + computed
+
+
+def _kernel_differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    one, other = (_without_hashes(x.get("class")) for x in (before, now))
+    if one != other:  # which have other arguments
+        return [f"class was {one}, is {other}"]
+    return differences(before, now)
 
 
 def _model_differences(before: Sites, now: Sites) -> tuple[list[str], list[str]]:

@@ -2,7 +2,9 @@
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -14,9 +16,9 @@ from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import nested_attrgetter
 
 from numpyro_rankings import clock
-from numpyro_rankings.diagnostics import Verdict, with_care
+from numpyro_rankings.diagnostics import CHANGES, Verdict, with_care
 from numpyro_rankings.infer.base import GibbsKernel
-from numpyro_rankings.infer.not_finite import check_not_stopped
+from numpyro_rankings.infer.not_finite import NotFiniteError, check_not_stopped
 from numpyro_rankings.interrupts import postponed_interrupts
 from numpyro_rankings.run.convert import (
     SITES,
@@ -27,9 +29,9 @@ from numpyro_rankings.run.convert import (
     as_sites,
     as_state,
     by_name,
+    is_real,
 )
 from numpyro_rankings.run.description import (
-    CHANGES,
     changes_of,
     check_has_start,
     check_same,
@@ -276,7 +278,8 @@ class Run:
         :raises StoreError: if the draws cannot be stored, because the disk is full, or the folder
             was moved or removed. Those of earlier chunks are. Or if the run was closed.
         :raises ValueError: if the state of a chain is not finite, or a run in memory was closed.
-        :raises RuntimeError: if there was an error in another of several processes.
+        :raises RuntimeError: if there was an error in another of several processes, or another
+            thread makes sweeps of this run.
         """
         thinning = self._settings.thinning
         with together():
@@ -285,8 +288,8 @@ class Run:
                 raise ValueError(
                     f"sweeps must be a multiple of the thinning, {thinning}: got {sweeps}"
                 )
-        stop = self.num_draws + sweeps // thinning
-        with postponed_interrupts() as check_interrupted:
+        with postponed_interrupts() as check_interrupted, self._in_turn():
+            stop = self.num_draws + sweeps // thinning
             while self.num_draws < stop:
                 self._make_chunk(stop - self.num_draws)
                 with together():
@@ -326,7 +329,7 @@ class Run:
         import arviz  # noqa: F401 - takes a second, which is not the time of a check
 
         start, in_a_row = clock.now(), 0
-        with postponed_interrupts() as check_interrupted:
+        with postponed_interrupts() as check_interrupted, self._in_turn():
             if self._holds(rhat, ess):
                 return True
             while agree(clock.now() - start < 60 * minutes):
@@ -496,7 +499,7 @@ class Run:
         """
         data = self._to_inference_data(max_draws, options)
         if self.changes:
-            data["posterior"].attrs["changes"] = self.changes
+            data["posterior"].attrs[CHANGES] = self.changes
         return data
 
     def _to_inference_data(self, max_draws: int | None, options: dict[str, Any]) -> Any:
@@ -517,6 +520,7 @@ class Run:
         self._loop, self._settings = loop, settings
         loop.prepare(settings.num_chains, settings.thinning, settings.extra_fields)
         self._num_sweeps, self._seconds = 0, 0.0
+        self._turn = threading.RLock()
         self._changes: list[dict[str, Any]] = []
         self._new_about: dict[str, Any] | None = None
         self._last_check, self._checked_draws = None, 0
@@ -569,10 +573,8 @@ class Run:
             self._state = as_state(arrays, like)
         except ValueError as error:
             raise StoreError(f"{draws.path}: the state of the chains is damaged: {error}") from None
-        sites = self._sites_of_state()
-        for name, x in (as_arrays(sites) if jax.tree.leaves(sites) else {}).items():
-            if np.issubdtype(x.dtype, np.floating) and np.isnan(x).any():
-                raise StoreError(f"{draws.path}: the state of the chains is not finite ({name})")
+        if name := self._site_with_nan(self._state):
+            raise StoreError(f"{draws.path}: the state of the chains is not finite ({name})")
         self._num_sweeps, self._seconds = counts["num_sweeps"], counts["seconds"]
         self._check_stored(draws, like)
         self._monitor.watch(by_name(self._sites_of_state(), self._loop.kernel.sample_field))
@@ -613,6 +615,18 @@ class Run:
     def _sites_of_state(self) -> Any:
         return nested_attrgetter(self._loop.kernel.sample_field)(self._state)
 
+    def _site_with_nan(self, state: Any) -> str | None:
+        """Return the name of a site of a state that has a NaN, which kernels do not recover from.
+
+        Sites that are split over processes are not looked at: those of this package mark them.
+        """
+        field = self._loop.kernel.sample_field
+        sites = by_name(nested_attrgetter(field)(state), field)
+        for name, x in sites.items():
+            if getattr(x, "is_fully_addressable", True) and is_real(x) and np.isnan(x).any():
+                return name
+        return None
+
     def _names_of_sites(self) -> list[str]:
         sites = self._sites_of_state()
         return list(sites) if isinstance(sites, dict) else []
@@ -631,6 +645,16 @@ class Run:
                     f"{path}: {group} is damaged: it has {_shapes(found)}, not {_shapes(arrays)}"
                 )
 
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """Refuse to make sweeps while another thread does, whose draws would come twice."""
+        if not self._turn.acquire(blocking=False):
+            raise RuntimeError("another thread makes sweeps of this run: wait for it")
+        try:
+            yield
+        finally:
+            self._turn.release()
+
     def _make_chunk(self, at_most: float) -> None:
         """Make a chunk: of the warm-up while it lasts, then of draws."""
         missing = self._settings.num_warmup - self._num_sweeps
@@ -648,6 +672,9 @@ class Run:
                 groups = as_groups(chunk.draws, self._loop.kernel.sample_field)
                 self._catch_up()  # if the user has interrupted the last chunk after it was stored
                 check_not_stopped(self._loop.kernel, groups[SITES])
+                if name := self._site_with_nan(chunk.state if state is None else state):
+                    kernel = type(self._loop.kernel).__name__
+                    raise NotFiniteError(f"{kernel} has stopped: site {name!r} is not finite")
                 # before the draws are stored, because a function of the user's may fail
                 taken = self._monitor.take(as_sites(groups[SITES]), as_sites(groups[STATS]))
             self._state = chunk.state

@@ -14,6 +14,7 @@ The arrays and that file have checksums, and nothing in the store is a pickle.
 
 import asyncio
 import contextlib
+import errno
 import gc
 import json
 import math
@@ -37,6 +38,7 @@ _FORMAT = 1
 _CHUNK_BYTES = 2**20
 ROOT = "zarr.json"
 _CHECKSUM = "checksum"
+_ERRORS_OF_WRITING = (errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 STATES = "states"
 
 
@@ -678,7 +680,8 @@ def errors_of(path: Path, what: str | None = None) -> Iterator[None]:
     except StoreError:
         raise
     except OSError as error:
-        doing = "write to" if what is None else "read"
+        # a store that is opened to go on with it is read and written
+        doing = "write to" if what is None or error.errno in _ERRORS_OF_WRITING else "read"
         raise StoreError(f"cannot {doing} {path}: {error.strerror or error}") from error
     except Exception as error:
         text = f"{type(error).__name__}: {' '.join(str(error).split())}"

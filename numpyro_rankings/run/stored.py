@@ -9,8 +9,9 @@ import numpy as np
 from numpyro.infer import MCMC
 from numpyro.infer.mcmc import MCMCKernel
 
-from numpyro_rankings.diagnostics import Verdict
+from numpyro_rankings.diagnostics import CHANGES, Verdict, with_care
 from numpyro_rankings.run.convert import SITES, STATS
+from numpyro_rankings.run.description import changes_of, sentences_of
 from numpyro_rankings.run.monitor import Facts, Monitor, Quantities
 from numpyro_rankings.run.read_only import ReadOnlyStore
 from numpyro_rankings.run.settings import Settings, at_least, check_share, settings_of
@@ -102,6 +103,14 @@ class StoredRun:
         """Seconds that the sweeps took, without compilation."""
         return self._store.seconds
 
+    @property
+    def changes(self) -> list[str]:
+        """What was changed in the run by ``Run.resume(…, check=False)``, as :attr:`Run.changes`.
+
+        :raises StoreError: if that is damaged.
+        """
+        return sentences_of(changes_of(self._store.path, self._store.about))
+
     def find_damage(self) -> list[str]:
         """Read the whole store, and return what is damaged, one line each; none if it is whole."""
         return [*self._store.damage, *self._store.find_damage()]
@@ -149,7 +158,7 @@ class StoredRun:
     def verdict(self) -> Verdict:
         """Whether the draws after the burn-in can be relied on, as the reports say it."""
         table = self.diagnostics()
-        return self._monitor.verdict(0.0, table)
+        return with_care(self._monitor.verdict(0.0, table), self.changes)
 
     def to_inference_data(self, max_draws: int | None = None) -> Any:
         """Convert the draws after the burn-in to ArviZ.
@@ -161,6 +170,12 @@ class StoredRun:
         :param max_draws: as for :meth:`get_samples`.
         :raises ValueError: if there are no draws.
         """
+        data = self._to_inference_data(max_draws)
+        if self.changes:
+            data["posterior"].attrs[CHANGES] = self.changes
+        return data
+
+    def _to_inference_data(self, max_draws: int | None) -> Any:
         self._check_draws(1)
         draws = self._draws(max_draws)
         sites, stats = self._read(self._sites, draws), self._read(self._stats, draws)

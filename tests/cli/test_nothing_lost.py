@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 from helpers.command_line import (
     GAUSSIAN,
     POINTS,
@@ -25,8 +26,10 @@ from helpers.command_line import (
 from helpers.shared_programs import shared_programs
 
 import numpyro_rankings.cli.run
+from numpyro_rankings import Rankings
 from numpyro_rankings.cli import cluster, fit, interim, main, program, results, run_program
 from numpyro_rankings.cli.progress import Progress
+from numpyro_rankings.infer import PlackettLuceGibbs
 from numpyro_rankings.run import Run
 from numpyro_rankings.run.loop import SweepLoop
 from numpyro_rankings.run.store import Store, StoreError, lock_of
@@ -546,3 +549,59 @@ def stepping(function, clock):
         clock.step(60)
 
     return step
+
+
+# ---------------------------------------------------------------------------------------------
+# Folders and streams that are not there
+# ---------------------------------------------------------------------------------------------
+
+
+def test_a_store_that_was_moved_meanwhile(alone, capsys, monkeypatch):
+    """It is not said to be where it was; moved back, the run goes on."""
+    append = Store.append
+
+    def append_and_move(store, *arguments):
+        append(store, *arguments)
+        if store.num_draws:
+            os.rename("out.run", "moved.run")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "append", append_and_move)
+        assert main([*FIT, "--out", "out"]) == 2
+    told = capsys.readouterr().err
+    assert "was moved or removed while a run had it" in told
+    assert "keeps" not in told and "To go on" not in told
+    os.rename("moved.run", "out.run")
+    assert main([*FIT, "--resume", "out"]) == 0
+    np.testing.assert_array_equal(weights_of_results("out"), alone)
+
+
+def test_a_run_that_python_code_changed(stored, capsys):
+    """The verdict of its results says so, as that of the run does."""
+    rankings = Rankings.from_preflib("small.soi").unique()
+    with pytest.warns(UserWarning, match="it goes on"):
+        run = Run.resume("out.run", PlackettLuceGibbs(shape=2.0), rankings, check=False)
+    run.extend(4)
+    (change,) = run.changes
+    run.close()
+    assert main([*FIT, "--shape", "2", "--resume", "out"]) == 0
+    shown = capsys.readouterr()
+    assert change in " ".join(shown.out.split()) and change in shown.err
+    assert "the posterior can be used" not in shown.out
+    with xr.open_dataset("out/posterior.nc", group="posterior", engine="h5netcdf") as posterior:
+        assert posterior.attrs["changes"] == change
+
+
+def test_no_folder_beside_the_results(capsys):
+    assert main([*FIT, "--out", "/"]) == 2
+    assert "error: / has no room for a run beside it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_stream_that_was_closed_before(monkeypatch, name):
+    """As by >&- of a shell, or by a program without a console."""
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, name, None)
+        assert main([*FIT, "--out", "out"]) == 0
+        assert getattr(sys, name) is None
+    assert outputs() == ["out"]

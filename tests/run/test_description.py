@@ -21,7 +21,7 @@ from helpers.no_warnings import no_warnings
 from helpers.toy_kernel import Autoregressive
 from jax import random
 
-from numpyro_rankings import Run, StoreError
+from numpyro_rankings import Run, StoreError, open_run
 from numpyro_rankings.run.description import _differences, check_same, describe
 
 BEGIN = """
@@ -541,6 +541,9 @@ def test_a_changed_model_is_refused_or_noted(stored):
     assert change in run.verdict.reasons and run.verdict.level != "good"
     assert run.to_inference_data().posterior.attrs["changes"] == [change]
     run.close()
+    opened = open_run(stored, burn_in=0.0)
+    assert opened.changes == [change] and opened.verdict == run.verdict
+    assert opened.to_inference_data().posterior.attrs["changes"] == [change]
     with pytest.raises(StoreError, match=refused):
         resumed(stored, normal)
     with pytest.warns(UserWarning, match="From draw 6 of each chain on"):

@@ -26,7 +26,7 @@ from helpers.toy_kernel import Autoregressive
 from jax import random
 
 from numpyro_rankings import Run, StoreError, open_run
-from numpyro_rankings.run.store import Store, discard
+from numpyro_rankings.run.store import ROOT, Store, discard, errors_of
 
 DATA = jnp.array([0.3, -1.0, 2.0])
 FIRST, SECOND = 40, 25
@@ -800,3 +800,11 @@ def test_fifty_kills(tmp_path):
     run.extend(draws - run.num_draws)
     assert_begins(draws_of(run), draws_of(whole), draws)
     run.close()
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC])
+def test_a_store_that_cannot_be_written_when_it_is_opened(tmp_path, number):
+    with pytest.raises(StoreError, match="cannot write to"), errors_of(tmp_path, ROOT):
+        raise OSError(number, os.strerror(number))
+    with pytest.raises(StoreError, match="cannot read"), errors_of(tmp_path, ROOT):
+        raise OSError(errno.EACCES, "Permission denied")
