@@ -112,7 +112,11 @@ class StoredRun:
         return sentences_of(changes_of(self._store.path, self._store.about))
 
     def find_damage(self) -> list[str]:
-        """Read the whole store, and return what is damaged, one line each; none if it is whole."""
+        """Read all draws, and return what is damaged of them, one line each; none if all are whole.
+
+        Files of metadata that ``Run.resume`` mends by others, and states of the chains that are
+        not the newest, are not looked at.
+        """
         return [*self._store.damage, *self._store.find_damage()]
 
     # -- results -------------------------------------------------------------------------------
