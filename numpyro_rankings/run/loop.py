@@ -264,7 +264,7 @@ class SweepLoop:
         size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(example))
         self._capacity = int(np.clip(_BUFFER_BYTES // max(1, size), 1, _MOST_DRAWS))
         put = self.placement
-        data = put.put_data(*put.round_data(self.args, self.kwargs))
+        data = put.put_data(self.args, self.kwargs)
         self._arrays = _arrays_of(jax.tree.leaves(data))
 
     def _lower(self, state: Any) -> Any:

@@ -44,7 +44,7 @@ class Placement:
         self._label_site = getattr(kernel, "label_site", None) or "assignments"
         self._sample_field = kernel.sample_field
         self._num_labels = self._num_padded = 0
-        self._rounds = not self.splits_rankings and getattr(kernel, "can_pad_rankings", False)
+        self._rounds = getattr(kernel, "can_pad_rankings", False)
         if self._rounds:
             self._num_labels = find_rankings(args, kwargs).num_rankings
             self._num_padded = rounded_up(self._num_labels)
@@ -62,7 +62,6 @@ class Placement:
                 'SliceGibbs(assignment="parallel") and the Plackett–Luce kernels can'
             )
         if self.splits_rankings:
-            self._num_labels = find_rankings(args, kwargs).num_rankings
             self._num_padded = rounded_for(self._num_labels, self._sizes[RANKINGS])
 
     @property
@@ -106,13 +105,16 @@ class Placement:
                 f"init_params[{self._label_site!r}] must have a label for each of the "
                 f"{self._num_labels} rankings: got shape {labels.shape}"
             )
-        missing = (*((0, 0),) * (labels.ndim - 1), (0, self._num_padded - self._num_labels))
+        number = rounded_up(self._num_labels) - self._num_labels
+        missing = (*((0, 0),) * (labels.ndim - 1), (0, number))
         return {**params, self._label_site: np.pad(labels, missing)}
 
     # -- to the devices ------------------------------------------------------------------------
 
     def put_data(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """Return the arguments of the model with their arrays on the devices."""
+        """Return the arguments of the model, rounded, with their arrays on the devices."""
+        if not self.splits_rankings:
+            args, kwargs = self.round_data(args, kwargs)
         if self.mesh is None:
             return args, kwargs
         if not self.splits_rankings:
