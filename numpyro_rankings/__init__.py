@@ -9,7 +9,7 @@ from numpyro_rankings._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from numpyro_rankings.comparison import compare
-    from numpyro_rankings.datasets import list_datasets, load_dataset, read_rankings
+    from numpyro_rankings.datasets import list_datasets, load_dataset
     from numpyro_rankings.diagnostics import diagnostics_table
     from numpyro_rankings.evidence import log_bayes_factor, log_language_evidence
     from numpyro_rankings.infer.plackett_luce_map import plackett_luce_map
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpyro_rankings.prediction import log_predictive_of_points
     from numpyro_rankings.predictive_checks import posterior_predictive_checks
     from numpyro_rankings.rankings import Rankings, RankingsError
+    from numpyro_rankings.readers import Survey, read_rankings, read_survey
     from numpyro_rankings.relabeling import relabel_samples
     from numpyro_rankings.run import Run, StoreError, open_run
     from numpyro_rankings.self_check import check
@@ -50,6 +51,7 @@ _HOMES = {
     "RankingsError": "rankings",
     "Run": "run",
     "StoreError": "run",
+    "Survey": "readers",
     "adjusted_rand_index": "partitions",
     "check": "self_check",
     "cluster_profiles": "summaries",
@@ -72,7 +74,8 @@ _HOMES = {
     "point_estimate": "point_estimates",
     "posterior_predictive_checks": "predictive_checks",
     "predict_items": "summaries",
-    "read_rankings": "datasets",
+    "read_rankings": "readers",
+    "read_survey": "readers",
     "reference_partition": "point_estimates",
     "relabel_samples": "relabeling",
     "stack_chains": "stacking",
@@ -85,6 +88,7 @@ __all__ = [
     "RankingsError",
     "Run",
     "StoreError",
+    "Survey",
     "adjusted_rand_index",
     "check",
     "cluster_profiles",
@@ -108,6 +112,7 @@ __all__ = [
     "posterior_predictive_checks",
     "predict_items",
     "read_rankings",
+    "read_survey",
     "reference_partition",
     "relabel_samples",
     "stack_chains",

@@ -267,11 +267,11 @@ class Rankings:
     def from_preflib(cls, path: Any) -> "Rankings":
         """Read rankings from a PrefLib file of strict orders, ``.soc`` or ``.soi``.
 
-        :param path: the file; see :func:`numpyro_rankings.preflib.read_preflib`.
+        :param path: the file; see :func:`numpyro_rankings.readers.read_preflib`.
         :return: the rankings, one row for each distinct order.
         :raises RankingsError: naming the file and the line.
         """
-        from numpyro_rankings.preflib import read_preflib
+        from numpyro_rankings.readers.preflib import read_preflib
 
         return read_preflib(path)
 

@@ -11,8 +11,8 @@ from numpyro_rankings.words import plural, shorten
 if TYPE_CHECKING:
     import numpy as np
 
-    from numpyro_rankings.datasets import Survey
     from numpyro_rankings.rankings import Rankings
+    from numpyro_rankings.readers import Survey
 
 _ITEMS_SHOWN, _PAIRS_SHOWN = 40, 12
 _NAME, _VALUES_SHOWN = 24, 8

@@ -2,7 +2,7 @@
 
 To add a file format of points or documents, add its suffixes and a reader like :func:`read_ldac`,
 which returns a :class:`PointsTable` or :class:`Documents`, and call it in ``read_points`` of
-``points.py``. Formats of rankings are in ``numpyro_rankings/datasets/formats.py``.
+``points.py``. Formats of rankings are in ``numpyro_rankings/readers/formats.py``.
 """
 
 import csv
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings import preflib
 from numpyro_rankings.cli.arguments import UserError
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.readers.text import read_lines as read_lines_of_text
 
 if TYPE_CHECKING:
     from numpyro_rankings.distances import SparseDistances
@@ -65,7 +65,7 @@ class Documents(NamedTuple):
 def read_lines(path: str) -> list[str]:
     """Return the lines of a text file, without line ends and without blank lines at its end."""
     try:
-        lines = preflib.read_lines(path)
+        lines = read_lines_of_text(path)
     except RankingsError as error:
         raise UserError(str(error)) from None
     while not lines[-1].strip():

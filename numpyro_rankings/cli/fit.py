@@ -54,10 +54,10 @@ from numpyro_rankings.words import plural
 if TYPE_CHECKING:
     import numpy as np
 
-    from numpyro_rankings.datasets import Survey
     from numpyro_rankings.point_estimates import ReferencePartition
     from numpyro_rankings.predictive_checks import PredictiveChecks
     from numpyro_rankings.rankings import Rankings
+    from numpyro_rankings.readers import Survey
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from numpyro_rankings.cli.arguments import UserError, check_file, note
 
 if TYPE_CHECKING:
-    from numpyro_rankings.datasets import Survey
+    from numpyro_rankings.readers import Survey
 
 FORMATS_IN_WORDS = """\
 FILE is a PrefLib file of strict orders (.soc, .soi), or a table (.csv, .tsv, .xlsx, .parquet) whose
@@ -99,9 +99,10 @@ def read_file(args: argparse.Namespace) -> "Survey":
     """
     if args.file is not None:
         check_file(args.file)
-    from numpyro_rankings.datasets import load_dataset, read_survey
-    from numpyro_rankings.datasets.surveys import survey_of
+    from numpyro_rankings.datasets import load_dataset
     from numpyro_rankings.rankings import RankingsError
+    from numpyro_rankings.readers import read_survey
+    from numpyro_rankings.readers.surveys import survey_of
 
     options: dict[str, Any] = {}
     for name in ("judge", "about", "count", "items", "item", "rank", "unranked", "gaps"):

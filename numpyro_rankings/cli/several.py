@@ -246,8 +246,8 @@ def _files_of(given: Iterable[str]) -> list[str]:
 
 def _files_in(folder: str) -> list[str]:
     """Return the files of a folder that can be read, and say which are left out."""
-    from numpyro_rankings.datasets.formats import SUFFIXES
-    from numpyro_rankings.datasets.grids import looks_like_table
+    from numpyro_rankings.readers.formats import SUFFIXES
+    from numpyro_rankings.readers.grids import looks_like_table
 
     try:
         entries = sorted(Path(folder).iterdir())

@@ -1,6 +1,5 @@
-"""Files of rankings, the bundled table, and simulators of all models."""
+"""The bundled table, and simulators of all models."""
 
-from numpyro_rankings.datasets.formats import read_rankings, read_survey
 from numpyro_rankings.datasets.pools import (
     DPPlackettLuceSample,
     GammaProcessSample,
@@ -15,12 +14,9 @@ from numpyro_rankings.datasets.simulate import (
     simulate_plackett_luce,
     simulate_plackett_luce_mixture,
 )
-from numpyro_rankings.datasets.surveys import Survey, write_survey
 from numpyro_rankings.datasets.tables import (
     list_datasets,
     load_dataset,
-    read_table,
-    write_table,
 )
 
 __all__ = [
@@ -28,18 +24,12 @@ __all__ = [
     "GammaProcessSample",
     "MallowsMixtureSample",
     "PlackettLuceMixtureSample",
-    "Survey",
     "list_datasets",
     "load_dataset",
-    "read_rankings",
-    "read_survey",
-    "read_table",
     "simulate_dp_plackett_luce",
     "simulate_gamma_process",
     "simulate_mallows",
     "simulate_mallows_mixture",
     "simulate_plackett_luce",
     "simulate_plackett_luce_mixture",
-    "write_survey",
-    "write_table",
 ]

@@ -504,13 +504,13 @@ def _expect_error(capsys, arguments, fragments):
 
 
 def test_choice_sets_are_refused(small, capsys, monkeypatch):
-    from numpyro_rankings import datasets
-    from numpyro_rankings.datasets.surveys import survey_of
+    from numpyro_rankings import readers
     from numpyro_rankings.rankings import Rankings
+    from numpyro_rankings.readers.surveys import survey_of
 
     offered = np.array([[True, True, False], [True, True, True]])
     rankings = Rankings.from_orderings([[0, 1], [2, 0]], num_items=3, choice_sets=offered)
-    monkeypatch.setattr(datasets, "read_survey", lambda *_: survey_of(rankings, "test"))
+    monkeypatch.setattr(readers, "read_survey", lambda *_: survey_of(rankings, "test"))
     _expect_error(
         capsys, ["fit", "small.soi"], ["small.soi", "choice sets", "was not offered in row 1"]
     )

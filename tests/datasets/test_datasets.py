@@ -8,15 +8,12 @@ import pytest
 from numpyro_rankings.datasets import (
     list_datasets,
     load_dataset,
-    read_rankings,
-    read_table,
     simulate_mallows,
     simulate_mallows_mixture,
-    write_table,
 )
 from numpyro_rankings.ops.codes import inverse_ordering, ordering_from_codes, stage_codes
-from numpyro_rankings.preflib import write_preflib
 from numpyro_rankings.rankings import Rankings, RankingsError
+from numpyro_rankings.readers import read_rankings, read_table, write_preflib, write_table
 
 TABLE = """\
 # title: A small election

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from numpyro_rankings.preflib import read_lines
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.readers.text import read_lines
 
 if TYPE_CHECKING:
     import pandas as pd

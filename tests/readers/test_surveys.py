@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 from numpyro_rankings import Rankings, RankingsError
-from numpyro_rankings.datasets import Survey, read_rankings, read_survey, write_survey
-from numpyro_rankings.datasets.grids import looks_like_table
-from numpyro_rankings.datasets.surveys import survey_of
+from numpyro_rankings.readers import Survey, read_rankings, read_survey, write_survey
+from numpyro_rankings.readers.grids import looks_like_table
+from numpyro_rankings.readers.surveys import survey_of
 
 ITEMS = ("tea", "coffee", "cocoa", "maté")
 LISTS = [[1, 0], [0, 1, 2, 3], [1, 0], [3], [0, 1, 2, 3]]

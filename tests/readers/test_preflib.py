@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from preflibtools.instances import OrdinalInstance
 
-from numpyro_rankings import preflib
-from numpyro_rankings.preflib import read_preflib, write_preflib
 from numpyro_rankings.rankings import Rankings, RankingsError
+from numpyro_rankings.readers import text as text_files
+from numpyro_rankings.readers.preflib import read_preflib, write_preflib
 
 SOI = """\
 # FILE NAME: small.soi
@@ -252,6 +252,6 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     def refuse(path):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(preflib.Path, "read_bytes", refuse)
+    monkeypatch.setattr(text_files.Path, "read_bytes", refuse)
     with pytest.raises(RankingsError, match=r"x.soi: cannot be read: Permission denied"):
         read_preflib("x.soi")

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.datasets.grids import (
+from numpyro_rankings.rankings import Rankings, RankingsError, _item_names, build_rankings
+from numpyro_rankings.readers.grids import (
     EXCEL_SUFFIXES,
     PARQUET_SUFFIXES,
     TEXT_SUFFIXES,
@@ -21,7 +22,6 @@ from numpyro_rankings.datasets.grids import (
     read_grid,
     whole_number,
 )
-from numpyro_rankings.rankings import Rankings, RankingsError, _item_names, build_rankings
 from numpyro_rankings.words import plural
 
 _UNRANKED, _GAPS = ("below", "not-offered"), ("refuse", "close")
@@ -103,7 +103,7 @@ def read_layout(
     unranked: str = "below",
     gaps: str = "refuse",
 ) -> Survey:
-    """Read a table of rankings; see :func:`~numpyro_rankings.datasets.read_survey`."""
+    """Read a table of rankings; see :func:`~numpyro_rankings.read_survey`."""
     if layout is not None and layout not in LAYOUTS:
         raise RankingsError(f"layout is one of {', '.join(LAYOUTS)}, not {layout!r}")
     for name, value, known in (("unranked", unranked, _UNRANKED), ("gaps", gaps, _GAPS)):
@@ -451,7 +451,7 @@ def _judges(grid: Grid, column: str, rows: list[int]) -> np.ndarray:
 
 
 def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str = "ranks") -> None:
-    """Write a table that :func:`~numpyro_rankings.datasets.read_survey` reads.
+    """Write a table that :func:`~numpyro_rankings.read_survey` reads.
 
     The columns of judges and what is known about them come first. A layout of orders or a long one
     does not name the items that nobody lists: give ``items`` when it is read.

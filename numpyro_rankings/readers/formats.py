@@ -1,7 +1,7 @@
 """The formats in which files of rankings can be read.
 
 To add a format whose files say what they hold, write a reader like
-:func:`~numpyro_rankings.preflib.read_preflib`, and add a line to :data:`FORMATS`. Layouts of tables
+:func:`~numpyro_rankings.readers.read_preflib`, and add a line to :data:`FORMATS`. Layouts of tables
 are in ``surveys.py``. The command line then reads such files too; name the format in the help text
 in ``cli/fit.py``.
 """
@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from numpyro_rankings.datasets.grids import EXCEL_SUFFIXES, PARQUET_SUFFIXES, TEXT_SUFFIXES
-from numpyro_rankings.datasets.surveys import Survey, read_layout, survey_of
-from numpyro_rankings.datasets.tables import is_own_table, read_table
-from numpyro_rankings.preflib import read_preflib
 from numpyro_rankings.rankings import Rankings, RankingsError
+from numpyro_rankings.readers.grids import EXCEL_SUFFIXES, PARQUET_SUFFIXES, TEXT_SUFFIXES
+from numpyro_rankings.readers.own_table import is_own_table, read_table
+from numpyro_rankings.readers.preflib import read_preflib
+from numpyro_rankings.readers.surveys import Survey, read_layout, survey_of
 
 
 class FileFormat(NamedTuple):
@@ -55,7 +55,7 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     :param source: a file ``.csv``, ``.tsv`` or ``.txt`` in UTF-8 with commas, semicolons or tabs
         between the columns, a spreadsheet ``.xlsx`` (its first sheet), a ``.parquet`` file, a data
         frame, a PrefLib file ``.soc`` or ``.soi``, or a table of
-        :func:`~numpyro_rankings.datasets.write_table`.
+        :func:`~numpyro_rankings.readers.write_table`.
     :param layout: ``"ranks"``, ``"orders"`` or ``"long"``.
     :param judge: the column with the names of the judges; two rows cannot have the same.
     :param about: columns with what else is known about the judges, such as a region or an age.
@@ -72,7 +72,7 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     .. doctest::
 
        >>> import pandas as pd
-       >>> from numpyro_rankings.datasets import read_survey
+       >>> from numpyro_rankings.readers import read_survey
        >>> table = pd.DataFrame({"who": ["x", "y"], "tea": [1, 2], "coffee": [2, 1]})
        >>> survey = read_survey(table, "ranks", judge="who")
        >>> survey.judges, survey.rankings.orderings.tolist()
@@ -104,10 +104,10 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
 def read_rankings(source: Any, layout: str | None = None, **options: Any) -> Rankings:
     """Read rankings from a file, one row for each distinct ranking.
 
-    :param source: as in :func:`~numpyro_rankings.datasets.read_survey`, which also returns the
+    :param source: as in :func:`~numpyro_rankings.read_survey`, which also returns the
         judges.
-    :param layout: as in :func:`~numpyro_rankings.datasets.read_survey`.
-    :param options: as in :func:`~numpyro_rankings.datasets.read_survey`.
+    :param layout: as in :func:`~numpyro_rankings.read_survey`.
+    :param options: as in :func:`~numpyro_rankings.read_survey`.
     :raises RankingsError: naming the file and the row.
     """
     return read_survey(source, layout, **options).rankings
