@@ -87,9 +87,10 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
             return survey_of(one.read(source), one.name)
     if extension in _TABLES and not Path(name).exists():
         raise RankingsError(f"{name}: no such file")
-    if extension == ".csv" and is_own_table(source):
+    if extension in TEXT_SUFFIXES and is_own_table(source, options.get("encoding")):
+        encoding = options.pop("encoding", None)
         _check_no_options(name, "a table that names its items", layout, options)
-        return survey_of(read_table(source), "a table of this project's own format")
+        return survey_of(read_table(source, encoding), "a table of this project's own format")
     if extension in _TABLES:
         return read_layout(source, layout, **options)
     if not Path(name).exists():
