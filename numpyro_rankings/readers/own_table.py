@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
-from numpyro_rankings.readers.text import check_writable_names, read_lines
+from numpyro_rankings.readers.text import check_writable_names, read_lines, read_text
 
 _ITEM = re.compile(r"#\s*item\s+([^\s,>:={}]+)\s*:(.*)")
 _COLUMNS = ("count,ordering", "count,ordering,offered")
@@ -80,7 +80,7 @@ def read_table(path: str | os.PathLike) -> Rankings:
 
 def is_own_table(path: str | os.PathLike) -> bool:
     """Whether a file means to be in the format of :func:`read_table`."""
-    for line in read_lines(path):
+    for line in read_text(path).lines():
         line = line.strip()
         if re.match(r"#\s*item\b", line) or line.replace(" ", "") in _COLUMNS:
             return True

@@ -1,31 +1,55 @@
 """Text files: their lines, and the names that can be written to them."""
 
+import codecs
+import io
+import itertools
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from numpyro_rankings.rankings import RankingsError
 
 
+class TextFile(NamedTuple):
+    """A text file that was read.
+
+    - **name** - of the file, for messages.
+    - **content** - its bytes.
+    - **encoding** - of the text.
+    """
+
+    name: str
+    content: bytes
+    encoding: str
+
+    def lines(self, first: int = 0) -> Iterator[str]:
+        """Yield the lines from one on, each with ``\\n`` at its end, whatever the file has."""
+        # not splitlines(), which also splits names at rare separators
+        stream = io.TextIOWrapper(io.BytesIO(self.content), self.encoding)
+        return itertools.islice(stream, first, None)
+
+
 def read_lines(path: str | os.PathLike) -> list[str]:
-    """Return the lines of a text file, without line ends.
+    """Return the lines of a text file, without line ends; see :func:`read_text`."""
+    lines = [line.removesuffix("\n") for line in read_text(path).lines()]
+    while not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def read_text(path: str | os.PathLike) -> TextFile:
+    """Read a text file, at least one of whose lines is not blank.
 
     :param path: the file.
-    :return: the lines, at least one of which is not blank.
     :raises RankingsError: if the file is missing, empty, or not text in UTF-8.
     """
     name = os.fspath(path)
-    try:
-        content = Path(name).read_bytes()
-    except FileNotFoundError:
-        raise RankingsError(f"{name}: no such file") from None
-    except IsADirectoryError:
-        raise RankingsError(f"{name}: is a folder, not a file of rankings") from None
-    except OSError as error:
-        raise RankingsError(f"{name}: cannot be read: {error.strerror or error}") from None
-    if not content.strip():
+    content = _read_bytes(name)
+    if not content.removeprefix(codecs.BOM_UTF8).strip():
         raise RankingsError(f"{name}:1: the file is empty")
     try:
-        text = content.decode("utf-8-sig")
+        content.decode("utf-8-sig")
         bad = content.find(b"\0")
     except UnicodeDecodeError as error:
         bad = error.start
@@ -35,8 +59,18 @@ def read_lines(path: str | os.PathLike) -> list[str]:
             f"{name}:{line}: this is not a text file in UTF-8, which spreadsheets save "
             "as 'CSV UTF-8'"
         )
-    # not splitlines(), which also splits names at rare separators
-    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
+    return TextFile(name, content, "utf-8-sig")
+
+
+def _read_bytes(name: str) -> bytes:
+    try:
+        return Path(name).read_bytes()
+    except FileNotFoundError:
+        raise RankingsError(f"{name}: no such file") from None
+    except IsADirectoryError:
+        raise RankingsError(f"{name}: is a folder, not a file of rankings") from None
+    except OSError as error:
+        raise RankingsError(f"{name}: cannot be read: {error.strerror or error}") from None
 
 
 def check_writable_names(name: str, items: tuple[str, ...]) -> None:
