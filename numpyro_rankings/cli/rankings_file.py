@@ -17,8 +17,11 @@ first row names the columns, in one of three layouts:
   orders  a column for each place, 1st, 2nd, …, with the names of the items
   long    a row for each judge and item, in the columns judge, item, and rank or position
 
-Text files are in UTF-8, with commas, semicolons or tabs between the columns.
+Text files have commas, semicolons or tabs between the columns, and are in UTF-8 or UTF-16; for
+others there is --encoding.
 """
+
+_OPTIONS = ("judge", "about", "count", "items", "item", "rank", "unranked", "gaps", "encoding")
 
 OWN_FORMAT = """\
 this project's own format of a table (.csv) names the items; orderings are best first:
@@ -79,6 +82,12 @@ def add_file_options(parser: argparse.ArgumentParser, takes_several: bool = Fals
         help="whether to keep the order of the items where a rank or place is left out (default: "
         "refuse)",
     )
+    table.add_argument(
+        "--encoding",
+        metavar="NAME",
+        help="encoding of a text file, such as windows-1252 or mac-roman (default: UTF-8, or "
+        "UTF-16 if FILE begins with its mark)",
+    )
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -105,7 +114,7 @@ def read_file(args: argparse.Namespace) -> "Survey":
     from numpyro_rankings.readers.surveys import survey_of
 
     options: dict[str, Any] = {}
-    for name in ("judge", "about", "count", "items", "item", "rank", "unranked", "gaps"):
+    for name in _OPTIONS:
         value = getattr(args, name)
         if value not in (None, ()):
             options[name] = value

@@ -52,7 +52,7 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     Names of the columns such as these, or ``1st``, ``2nd``, … for orders, say which it is; other
     tables need ``layout``. Ties are refused.
 
-    :param source: a file ``.csv``, ``.tsv`` or ``.txt`` in UTF-8 with commas, semicolons or tabs
+    :param source: a text file ``.csv``, ``.tsv`` or ``.txt`` with commas, semicolons or tabs
         between the columns, a spreadsheet ``.xlsx`` (its first sheet), a ``.parquet`` file, a data
         frame, a PrefLib file ``.soc`` or ``.soi``, or a table of
         :func:`~numpyro_rankings.readers.write_table`.
@@ -67,6 +67,8 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         others; or ``"not-offered"``, the judge did not choose among it.
     :param gaps: ``"refuse"``, or ``"close"`` to keep the order of the items where a rank or place
         is left out.
+    :param encoding: of a text file, such as ``"windows-1252"``; by default UTF-8, or UTF-16 if the
+        file begins with its mark. Others are never guessed.
     :raises RankingsError: naming the file, the row and the column.
 
     .. doctest::

@@ -5,15 +5,17 @@ A grid holds what the file says, as text. What the columns mean is the subject o
 
 import contextlib
 import csv
-import io
+import itertools
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.readers.text import read_lines
+from numpyro_rankings.readers.text import TextFile, first_lines, read_lines, read_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,44 +29,107 @@ _BLANK = {"", "NA", "NaN", "nan", "<NA>", "#N/A"}  # as spreadsheets, R and pand
 _ERRORS = {"#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!"}  # of spreadsheets
 # not "1,000", which may be a thousand
 _WHOLE = re.compile(r"[+-]?\d{1,15}(?:[.,]0{0,2})?")
-_BYTES_OF_HEAD, _LINES_OF_HEAD = 2**16, 20
+_LINES_OF_HEAD = 20
+_ROWS_AT_ONCE = 2**16
 _SEPARATOR_LINE = re.compile(r"sep=([,;\t])", re.IGNORECASE)
+
+
+class Column(NamedTuple):
+    """A column of a table, whose texts are few and whose rows are many.
+
+    - **name** - of the column.
+    - **values** - the distinct texts, in order of first appearance; ``""`` is a missing one.
+    - **codes** - (rows,) int32, the text of each row, as an index of ``values``.
+    """
+
+    name: str
+    values: list[str]
+    codes: np.ndarray
+
+    def text(self, row: int) -> str:
+        """Return the text of a row."""
+        return self.values[self.codes[row]]
+
+    def texts(self) -> list[str]:
+        """Return the texts of all rows."""
+        return [self.values[code] for code in self.codes.tolist()]
+
+    def is_blank(self) -> np.ndarray:
+        """Return which rows have no text, (rows,) bool."""
+        return np.array([not text for text in self.values], bool)[self.codes]
+
+    def first_rows(self) -> np.ndarray:
+        """Return the row in which each of the values comes first, (values,) int."""
+        first = np.full(len(self.values), len(self.codes))
+        first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]
+        return first
+
+    def keep(self, rows: np.ndarray) -> "Column":
+        """Return the column of some rows, and only the values that they have."""
+        column = self._replace(codes=self.codes[rows])
+        first = column.first_rows()
+        used = np.argsort(first, kind="stable")[: np.sum(first < len(column.codes))]
+        codes = np.zeros(len(self.values), np.int32)
+        codes[used] = np.arange(len(used))
+        return Column(self.name, [self.values[k] for k in used], codes[column.codes])
 
 
 class Grid(NamedTuple):
     """A table of cells.
 
     - **name** - of the file, for messages.
-    - **columns** - names of the columns.
-    - **rows** - the cells of each row as text, without blanks around them; ``""`` if missing.
-    - **places** - where each row is, such as ``FILE:5`` or ``FILE: row 5``.
+    - **cells** - the columns.
+    - **numbers** - (rows,) int, the number of each row in the file.
+    - **place** - how messages call a row, such as ``FILE:{}`` or ``FILE: row {}``.
+    - **header_place** - how they call the row with the names of the columns.
     """
 
     name: str
-    columns: list[str]
-    rows: list[list[str]]
-    places: list[str]
+    cells: list[Column]
+    numbers: np.ndarray
+    place: str
+    header_place: str
 
-    def column(self, name: str) -> list[str]:
-        """Return the cells of a column."""
-        k = self.columns.index(name)
-        return [row[k] for row in self.rows]
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return [column.name for column in self.cells]
+
+    def column(self, name: str) -> Column:
+        """Return the column of this name."""
+        return self.cells[self.columns.index(name)]
+
+    def where(self, row: int) -> str:
+        """Return where a row is, for messages."""
+        return self.place.format(self.numbers[row])
+
+    def keep(self, rows: np.ndarray) -> "Grid":
+        """Return the table of some rows."""
+        cells = [column.keep(rows) for column in self.cells]
+        return self._replace(cells=cells, numbers=self.numbers[rows])
 
 
-def read_grid(source: Any, names: Sequence[str] = ()) -> Grid:
+def read_grid(source: Any, names: Sequence[str] = (), encoding: str | None = None) -> Grid:
     """Read a table whose first row names the columns.
 
-    :param source: a file ``.csv``, ``.tsv`` or ``.txt`` in UTF-8, whose columns are separated by
+    :param source: a text file ``.csv``, ``.tsv`` or ``.txt``, whose columns are separated by
         commas, semicolons or tabs; a spreadsheet ``.xlsx``, of which the first sheet is read; a
         ``.parquet`` file; or a data frame.
     :param names: texts that are names and not blanks, such as an item "NA".
+    :param encoding: of a text file; by default UTF-8, or what its first bytes say.
     :raises RankingsError: naming the row and the column.
     """
     if hasattr(source, "columns") and hasattr(source, "iloc"):
-        return _grid_of_frame("the table", source, names, lambda row: f"row {row + 1}")
+        if encoding is not None:
+            raise RankingsError("encoding is that of a text file, and does not go with a table")
+        return _grid_of_frame("the table", source, names, "row {}")
     name, suffix = os.fspath(source), Path(source).suffix.lower()
     if suffix in TEXT_SUFFIXES:
-        return _read_text(name, names)
+        return _read_text(name, names, encoding)
+    if encoding is not None:
+        raise RankingsError(
+            f"{name}: --encoding is that of a text file, and {suffix} files say theirs"
+        )
     if not Path(name).is_file():
         read_lines(name)  # refuses what is no file
     read = _read_excel if suffix in EXCEL_SUFFIXES else _read_parquet
@@ -88,15 +153,10 @@ def looks_like_table(path: str | os.PathLike) -> bool:
     It is if half of the first lines, or more, have as many cells as the first one, which has two or
     more. Files that are not text, or cannot be read, count too: the reader says what is wrong.
     """
-    try:
-        with open(path, "rb") as stream:
-            head = stream.read(_BYTES_OF_HEAD)
-    except OSError:
+    found = first_lines(path)
+    if found is None:
         return True
-    if b"\0" in head:
-        return True
-    text = head.decode("utf-8-sig", errors="replace")
-    lines = [line for line in text.splitlines() if line.strip()][:_LINES_OF_HEAD]
+    lines = [line for line in found if line.strip()][:_LINES_OF_HEAD]
     if lines and _SEPARATOR_LINE.fullmatch(lines[0].strip()):
         return True
     for mark in "\t;,":
@@ -116,47 +176,53 @@ def whole_number(text: str) -> int | None:
 # ---------------------------------------------------------------------------------------------
 
 
-def _read_text(name: str, names: Sequence[str]) -> Grid:
-    lines = read_lines(name)
-    first = next((k for k, line in enumerate(lines) if line.strip()), None)
-    if first is None:
-        raise RankingsError(f"{name}:1: the file is empty")
-    if said := _SEPARATOR_LINE.fullmatch(lines[first].strip(" \r")):
-        mark, lines[first] = said[1], ""
+def _read_text(name: str, names: Sequence[str], encoding: str | None) -> Grid:
+    text = read_text(name, encoding, hint=True)
+    first, line = next((k, line) for k, line in enumerate(text.lines()) if line.strip())
+    if said := _SEPARATOR_LINE.fullmatch(line.strip()):
+        mark, first = said[1], first + 1
     else:
-        mark = _separator(name, first + 1, lines[first:])
-    rows, places = [], []
-    text = io.StringIO("\n".join(lines), newline="")
-    reader = csv.reader(text, delimiter=mark, strict=True)
-    before = 0
+        mark = _separator(text, first)
+    return _grid(name, _place_of(name, ":{}"), _rows_of_text(text, mark, first), names)
+
+
+def _rows_of_text(text: TextFile, mark: str, first: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the line, and the cells, of each row."""
+    reader = csv.reader(text.lines(first), delimiter=mark, strict=True)
+    number = first + 1
     try:
         for row in reader:
-            if any(cell.strip() for cell in row):
-                rows.append(row)
-                places.append(f"{name}:{before + 1}")
-            before = reader.line_num
+            yield number, row
+            number = first + 1 + reader.line_num
     except csv.Error as error:
-        raise RankingsError(f"{name}:{before + 1}: {error}") from None
-    return _grid(name, rows, places, names)
+        raise RankingsError(f"{text.name}:{number}: {error}") from None
 
 
-def _separator(name: str, number: int, lines: Sequence[str]) -> str:
-    """Return what separates the columns: the only one of comma, semicolon and tab in the header."""
-    marks, header = [], lines[0]
+def _place_of(name: str, form: str) -> str:
+    """Return the form of the places of a file, whose name may have braces."""
+    return name.replace("{", "{{").replace("}", "}}") + form
+
+
+def _separator(text: TextFile, first: int) -> str:
+    """Return what separates the columns: the only one of comma, semicolon and tab in the header.
+
+    :param first: the first line of the header; a quoted name may have several.
+    """
+    marks, header = [], next(text.lines(first)).rstrip("\n")
     for mark in "\t;,":
         with contextlib.suppress(csv.Error):
-            header_lines = (f"{line}\n" for line in lines)
-            if len(next(csv.reader(header_lines, delimiter=mark, strict=True))) > 1:
+            if len(next(csv.reader(text.lines(first), delimiter=mark, strict=True))) > 1:
                 marks.append(mark)
+    where = f"{text.name}:{first + 1}"
     if not marks:
         raise RankingsError(
-            f"{name}:{number}: expected the names of the columns, separated by commas, semicolons "
-            f"or tabs, got {header[:40]!r}"
+            f"{where}: expected the names of the columns, separated by commas, semicolons or tabs, "
+            f"got {header[:40]!r}"
         )
     if len(marks) > 1 and marks[0] != "\t":
         raise RankingsError(
-            f"{name}:{number}: the names of the columns contain commas and semicolons; put names "
-            "that contain them into quotes"
+            f"{where}: the names of the columns contain commas and semicolons; put names that "
+            "contain them into quotes"
         )
     return marks[0]
 
@@ -180,24 +246,31 @@ def _read_excel(name: str, names: Sequence[str]) -> Grid:
                     f"{name}: row {k}, column {column}: the formula {formula[:40]!r} has no stored "
                     "value; open the file in a spreadsheet and save it"
                 )
-    used = [k for k, row in enumerate(cells) if any(row)]
-    return _grid(name, [cells[k] for k in used], [f"{name}: row {k + 1}" for k in used], names)
+    return _grid(name, _place_of(name, ": row {}"), enumerate(cells, 1), names)
 
 
 def _read_parquet(name: str, names: Sequence[str]) -> Grid:
     import pandas as pd
 
-    frame = pd.read_parquet(name)
-    return _grid_of_frame(name, frame, names, lambda row: f"{name}: row {row + 1}")
+    return _grid_of_frame(name, pd.read_parquet(name), names, _place_of(name, ": row {}"))
 
 
-def _grid_of_frame(
-    name: str, frame: "pd.DataFrame", names: Sequence[str], where: Callable[[int], str]
-) -> Grid:
-    columns = [frame.iloc[:, k] for k in range(frame.shape[1])]
-    cells = zip(*([_text(cell) for cell in column] for column in columns), strict=True)
-    rows = [[_text(column) for column in frame.columns], *map(list, cells)]
-    return _grid(name, rows, [name, *(where(k) for k in range(len(frame)))], names)
+def _grid_of_frame(name: str, frame: "pd.DataFrame", names: Sequence[str], place: str) -> Grid:
+    cells = [
+        _column_of_series(_text(column).strip(), frame.iloc[:, k])
+        for k, column in enumerate(frame.columns)
+    ]
+    return _checked(Grid(name, cells, np.arange(1, len(frame) + 1), place, name), names)
+
+
+def _column_of_series(name: str, series: "pd.Series") -> Column:
+    if series.dtype == object:  # 1, True and "1" are one value to pandas
+        index: dict[str, int] = {}
+        codes = [index.setdefault(_text(cell), len(index)) for cell in series]
+        return Column(name, list(index), np.array(codes, np.int32))
+    codes, values = series.factorize(use_na_sentinel=True)
+    texts = [*map(_text, values), ""]
+    return Column(name, texts, np.where(codes < 0, len(values), codes).astype(np.int32))
 
 
 def _text(cell: Any) -> str:
@@ -215,39 +288,90 @@ def _text(cell: Any) -> str:
 
 
 def _grid(
-    name: str, rows: Sequence[Sequence[str]], places: Sequence[str], names: Sequence[str]
+    name: str, place: str, rows: Iterable[tuple[int, Sequence[str]]], names: Sequence[str]
 ) -> Grid:
-    """Check the names of the columns, and that all rows have as many cells."""
-    if not rows:
-        raise RankingsError(f"{name}: the table is empty")
-    header = [cell.strip() for cell in rows[0]]
+    """Put rows of cells together; the first that is not blank names the columns.
+
+    :param rows: the number of each row in the file, and its cells.
+    """
+    remaining = iter(rows)
+    number, first = next((x for x in remaining if any(map(str.strip, x[1]))), (0, []))
+    header, header_place = [cell.strip() for cell in first], place.format(number)
+    width = len(header)
+    indices: list[dict[str, int]] = [{} for _ in header]
+    codes: list[list[np.ndarray]] = [[] for _ in header]
+    numbers: list[int] = []
+    while some := list(_of_width(itertools.islice(remaining, _ROWS_AT_ONCE), width, place)):
+        numbers += [number for number, _ in some]
+        for index, of_column, texts in zip(
+            indices, codes, zip(*(row for _, row in some), strict=True), strict=True
+        ):
+            for text in dict.fromkeys(texts):
+                index.setdefault(text, len(index))
+            of_column.append(np.fromiter(map(index.__getitem__, texts), np.int32, len(texts)))
+    empty = [np.zeros(0, np.int32)]
+    cells = [
+        Column(column, list(index), np.concatenate([*empty, *of_column]))
+        for column, index, of_column in zip(header, indices, codes, strict=True)
+    ]
+    return _checked(Grid(name, cells, np.array(numbers, int), place, header_place), names)
+
+
+def _of_width(
+    rows: Iterable[tuple[int, Sequence[str]]], width: int, place: str
+) -> Iterator[tuple[int, Sequence[str]]]:
+    """Yield the rows that are not blank, which have as many cells as the header."""
+    for number, row in rows:
+        if len(row) == width:
+            yield number, row
+        elif any(map(str.strip, row)):
+            if len(row) < width or any(map(str.strip, row[width:])):
+                raise RankingsError(
+                    f"{place.format(number)}: has {len(row)} cells, expected {width}, one for each "
+                    "column named in the first row"
+                )
+            yield number, row[:width]
+
+
+def _checked(grid: Grid, names: Sequence[str]) -> Grid:
+    """Take blanks off the texts, and check the names of the columns and the cells."""
+    if not grid.cells:
+        raise RankingsError(f"{grid.name}: the table is empty")
     blank = _BLANK - set(names)
-    table = [["" if (text := cell.strip()) in blank else text for cell in row] for row in rows[1:]]
+    cells = [_stripped(column, blank) for column in grid.cells]
     # a spreadsheet may save empty columns at the end
-    while (
-        header
-        and not header[-1]
-        and all(len(row) < len(header) or not row[len(header) - 1] for row in table)
-    ):
-        header.pop()
-    for k, column in enumerate(header):
-        if not column:
-            raise RankingsError(f"{places[0]}: column {k + 1} has no name")
-        if column in header[:k]:
-            raise RankingsError(f"{places[0]}: two columns have the name {column!r}")
-    kept, where = [], []
-    for row, place in zip(table, places[1:], strict=True):
-        if len(row) < len(header) or any(row[len(header) :]):
-            raise RankingsError(
-                f"{place}: has {len(row)} cells, expected {len(header)}, one for each column named "
-                "in the first row"
-            )
-        wrong = next((k for k, cell in enumerate(row) if cell in _ERRORS), None)
-        if wrong is not None:
-            raise RankingsError(f"{place}: column {header[wrong]!r}: the error {row[wrong]}")
-        if any(row):
-            kept.append(row[: len(header)])
-            where.append(place)
-    if not kept:
-        raise RankingsError(f"{places[0]}: there are no rows below the names of the columns")
-    return Grid(name, header, kept, where)
+    while len(cells) > 1 and not cells[-1].name and cells[-1].is_blank().all():
+        cells.pop()
+    seen = set()
+    for k, column in enumerate(cells, 1):
+        if not column.name:
+            raise RankingsError(f"{grid.header_place}: column {k} has no name")
+        if column.name in seen:
+            raise RankingsError(f"{grid.header_place}: two columns have the name {column.name!r}")
+        seen.add(column.name)
+    wrong = [
+        (row, k)
+        for k, column in enumerate(cells)
+        for text, row in zip(column.values, column.first_rows(), strict=True)
+        if text in _ERRORS
+    ]
+    if wrong:
+        row, k = min(wrong)
+        raise RankingsError(
+            f"{grid.where(row)}: column {cells[k].name!r}: the error {cells[k].text(row)}"
+        )
+    is_blank = np.logical_and.reduce([column.is_blank() for column in cells])
+    if is_blank.all():
+        raise RankingsError(
+            f"{grid.header_place}: there are no rows below the names of the columns"
+        )
+    grid = grid._replace(cells=cells)
+    return grid.keep(~is_blank) if is_blank.any() else grid
+
+
+def _stripped(column: Column, blank: set[str]) -> Column:
+    """Take blanks off the texts of a column, and join those that become equal."""
+    index: dict[str, int] = {}
+    texts = (text.strip() for text in column.values)
+    codes = [index.setdefault("" if x in blank else x, len(index)) for x in texts]
+    return Column(column.name, list(index), np.array(codes, np.int32)[column.codes])

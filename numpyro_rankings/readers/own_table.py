@@ -81,7 +81,7 @@ def read_table(path: str | os.PathLike, encoding: str | None = None) -> Rankings
         is_padded = header is not None and all(
             len(_item_cells(line, mark)) == header.width for _, line in named
         )
-        for number, line in named:
+        for number, line in named:  # noqa: B007 - an error below names it
             _add_item(*_parse_item(line, mark, is_padded), codes, names)
         number = header_at + 1
         if header is not None and len(codes) < 2:

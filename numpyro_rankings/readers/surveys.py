@@ -7,9 +7,9 @@ import csv
 import itertools
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from numpyro_rankings.readers.grids import (
     EXCEL_SUFFIXES,
     PARQUET_SUFFIXES,
     TEXT_SUFFIXES,
+    Column,
     Grid,
     read_grid,
     whole_number,
@@ -72,16 +73,16 @@ class _Lists(NamedTuple):
     """The lists of a table.
 
     - **items** - names of all items.
-    - **lists** - items of each judge, best first; empty if the judge ranks none.
-    - **rows** - a row of the grid that each is in, for its id, count and further columns.
+    - **orderings** - (lists, T) items, best first, padded with -1; all -1 if a judge ranks none.
+    - **rows** - (lists,) a row of the grid that each is in, for its id, count and further columns.
     - **where** - what messages call each.
     - **num_closed** - lists of which gaps were closed.
     """
 
     items: tuple[str, ...]
-    lists: list[list[int]]
-    rows: list[int]
-    where: list[str]
+    orderings: np.ndarray
+    rows: np.ndarray
+    where: Callable[[int], str]
     num_closed: int
 
 
@@ -102,6 +103,7 @@ def read_layout(
     count: str | None = None,
     unranked: str = "below",
     gaps: str = "refuse",
+    encoding: str | None = None,
 ) -> Survey:
     """Read a table of rankings; see :func:`~numpyro_rankings.read_survey`."""
     if layout is not None and layout not in LAYOUTS:
@@ -110,7 +112,7 @@ def read_layout(
         if value not in known:
             raise RankingsError(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
     names = None if items is None else _item_names(items)
-    grid = read_grid(source, names or ())
+    grid = read_grid(source, names or (), encoding)
     judge, item, rank, count = (None if x is None else str(x) for x in (judge, item, rank, count))
     notes = []
     if layout is None:
@@ -142,12 +144,12 @@ def _layout_by_names(grid: Grid) -> str:
         return "long"
     if _places_by_names(grid.columns):
         return "orders"
-    cells = list(zip(grid.columns, grid.rows[0], strict=True))[:_SHOWN]
+    cells = [(column.name, column.text(0)) for column in grid.cells[:_SHOWN]]
     more = ", …" if len(grid.columns) > _SHOWN else ""
     ranks = ", ".join(f"{name!r} has rank {cell or 'none'}" for name, cell in cells)
     orders = ", ".join(f"{cell or 'nothing'!r} is at place {name!r}" for name, cell in cells)
     raise RankingsError(
-        f"{grid.places[0]}: the layout is needed. As ranks (one column for each item), this row "
+        f"{grid.where(0)}: the layout is needed. As ranks (one column for each item), this row "
         f"says: {ranks}{more}. As orders (one column for each place): {orders}{more}. Add --layout "
         "ranks or --layout orders, or --layout long if each row is one judge and one item"
     )
@@ -217,18 +219,36 @@ def _of_ranks(grid: Grid, columns: _Columns) -> _Lists:
             f"{grid.name}: the column {rest[0]!r} is no item; if it is about the judges, add it to "
             "--about"
         )
-    lists, num_closed = [], 0
-    cells = [grid.column(name) for name in names]
-    for row, where in enumerate(grid.places):
-        ranks = {
-            k: _rank(f"{where}: column {name!r}", column[row], len(names))
-            for k, (name, column) in enumerate(zip(names, cells, strict=True))
-            if column[row]
-        }
-        listed, is_closed = _list_of_ranks(where, ranks, names, columns.closes_gaps)
-        lists.append(listed)
-        num_closed += is_closed
-    return _Lists(names, lists, list(range(len(lists))), grid.places, num_closed)
+    ranks = np.stack([_ranks_of(grid.column(name), len(names)) for name in names], axis=1)
+    if (ranks < 0).any():
+        row, k = np.argwhere(ranks < 0)[0]
+        column = grid.column(names[k])
+        _rank(f"{grid.where(row)}: column {column.name!r}", column.text(row), len(names))
+    order = np.argsort(np.where(ranks > 0, ranks, len(names) + 1), axis=1, kind="stable")
+    ranks = np.take_along_axis(ranks, order, axis=1)
+    is_listed = ranks > 0
+    is_tied = is_listed[:, 1:] & (ranks[:, 1:] == ranks[:, :-1])
+    has_gap = (is_listed & (ranks != np.arange(1, len(names) + 1))).any(1)
+    wrong = is_tied.any(1) | (has_gap & (not columns.closes_gaps))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        listed = [(int(ranks[row, k]), names[order[row, k]]) for k in range(is_listed[row].sum())]
+        _refuse_ranks(grid.where(row), listed)
+    orderings = np.where(is_listed, order, -1)
+    return _Lists(names, orderings, np.arange(len(orderings)), grid.where, int(has_gap.sum()))
+
+
+def _ranks_of(column: Column, num_items: int | None) -> np.ndarray:
+    """Return the ranks of a column, (rows,) int32: 0 if there is none, and -1 if it is no rank."""
+    most = np.iinfo(np.int32).max if num_items is None else num_items
+
+    def rank(text: str) -> int:
+        if not text:
+            return 0
+        number = whole_number(text)
+        return -1 if number is None or not 1 <= number <= most else number
+
+    return np.array([rank(text) for text in column.values], np.int32)[column.codes]
 
 
 def _rank(where: str, text: str, num_items: int | None) -> int:
@@ -249,104 +269,153 @@ def _rank(where: str, text: str, num_items: int | None) -> int:
     return number
 
 
-def _list_of_ranks(
-    where: str, ranks: Mapping[int, int], names: Sequence[str], closes_gaps: bool
-) -> tuple[list[int], bool]:
-    """Return the items by rank, and whether gaps between the ranks were closed; 0 is no rank."""
-    listed = sorted((rank, k) for k, rank in ranks.items() if rank > 0)
-    for (rank, k), (next_rank, other) in itertools.pairwise(listed):
+def _refuse_ranks(where: str, listed: Sequence[tuple[int, str]]) -> NoReturn:
+    """Say why the ranks of a list are not 1, 2, …, t.
+
+    :param listed: the ranks and their items, by rank.
+    """
+    for (rank, name), (next_rank, other) in itertools.pairwise(listed):
         if rank == next_rank:
             raise RankingsError(
-                f"{where}: {names[k]!r} and {names[other]!r} both have rank {rank}; ties are not "
-                "supported"
+                f"{where}: {name!r} and {other!r} both have rank {rank}; ties are not supported"
             )
-    has_gap = any(rank != k for k, (rank, _) in enumerate(listed, 1))
-    if has_gap and not closes_gaps:
-        place, (rank, k) = next((n, x) for n, x in enumerate(listed, 1) if x[0] != n)
-        raise RankingsError(
-            f"{where}: {names[k]!r} has rank {rank}, but no item has rank {place}; --gaps close "
-            "keeps the order of the items that are ranked"
-        )
-    return [k for _, k in listed], has_gap
+    place, (rank, name) = next((n, x) for n, x in enumerate(listed, 1) if x[0] != n)
+    raise RankingsError(
+        f"{where}: {name!r} has rank {rank}, but no item has rank {place}; --gaps close keeps the "
+        "order of the items that are ranked"
+    )
 
 
 def _of_orders(grid: Grid, columns: _Columns) -> _Lists:
     """A column for each place, the best first, with the name of the item there."""
     others = [name for name in grid.columns if name not in columns.special]
-    places = _places_by_names(others) or others
-    if all(name.isdecimal() for name in places):
-        places = sorted(places, key=int)
-    if rest := [name for name in others if name not in places]:
+    names = _places_by_names(others) or others
+    if all(name.isdecimal() for name in names):
+        names = sorted(names, key=int)
+    if rest := [name for name in others if name not in names]:
         raise RankingsError(
             f"{grid.name}: the column {rest[0]!r} is no place; if it is about the judges, add it "
             "to --about, or to --judge if it names them"
         )
-    index = {name: k for k, name in enumerate(columns.items or ())}
-    is_closed_set, lists, num_closed = columns.items is not None, [], 0
-    cells = [grid.column(name) for name in places]
-    for row, where in enumerate(grid.places):
-        listed: list[int] = []
-        gap = None
-        for name, column in zip(places, cells, strict=True):
-            text = column[row]
-            if not text:
-                gap = gap or name
-                continue
-            if is_closed_set and text not in index:
-                known = ", ".join(list(index)[:_SHOWN]) + (", …" if len(index) > _SHOWN else "")
-                raise RankingsError(
-                    f"{where}: column {name!r}: there is no item {text[:40]!r}; expected {known}"
-                )
-            item = index.setdefault(text, len(index))
-            if item in listed:
-                raise RankingsError(f"{where}: column {name!r}: {text!r} is listed twice")
-            if gap is not None and not columns.closes_gaps:
-                raise RankingsError(
-                    f"{where}: column {gap!r} is empty, but {name!r} is {text!r}; --gaps close "
-                    "keeps the order of the items that are listed"
-                )
-            num_closed += gap is not None
-            gap = None
-            listed.append(item)
-        lists.append(listed)
-    return _Lists(tuple(index), lists, list(range(len(lists))), grid.places, num_closed)
+    places = [grid.column(name) for name in names]
+    index = _items_of_places(grid, places, columns.items)
+    orderings = np.stack(
+        [np.array([index[x] for x in column.values], np.int32)[column.codes] for column in places],
+        axis=1,
+    )
+    ordered = np.sort(orderings, axis=1)
+    is_twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(1)
+    if is_twice.any():
+        row = int(np.argmax(is_twice))
+        listed = [(column.name, text) for column in places if (text := column.text(row))]
+        name, text = next(x for k, x in enumerate(listed) if x[1] in [y for _, y in listed[:k]])
+        raise RankingsError(f"{grid.where(row)}: column {name!r}: {text!r} is listed twice")
+    is_hole = (orderings[:, :-1] < 0) & (orderings[:, 1:] >= 0)
+    has_gap = is_hole.any(1)
+    if has_gap.any():
+        row = int(np.argmax(has_gap))
+        k = int(np.argmax(is_hole[row]))
+        gap = names[int(np.argmax(orderings[row] < 0))]
+        if not columns.closes_gaps:
+            raise RankingsError(
+                f"{grid.where(row)}: column {gap!r} is empty, but {names[k + 1]!r} is "
+                f"{places[k + 1].text(row)!r}; --gaps close keeps the order of the items that are "
+                "listed"
+            )
+        closed = np.argsort(orderings < 0, axis=1, kind="stable")
+        orderings = np.take_along_axis(orderings, closed, axis=1)
+    items = tuple(text for text in index if text)
+    return _Lists(items, orderings, np.arange(len(orderings)), grid.where, int(has_gap.sum()))
+
+
+def _items_of_places(
+    grid: Grid, places: Sequence[Column], items: tuple[str, ...] | None
+) -> dict[str, int]:
+    """Return the index of each item; the text of an empty cell has -1.
+
+    Without **items**, they are the texts of the cells, in order of first appearance.
+    """
+    first: dict[str, tuple[int, int]] = {}
+    for k, column in enumerate(places):
+        for text, row in zip(column.values, column.first_rows().tolist(), strict=True):
+            first[text] = min(first.get(text, (row, k)), (row, k))
+    first.pop("", None)
+    found = sorted(first, key=lambda text: first[text])
+    known = found if items is None else items
+    if unknown := [text for text in found if text not in set(known)]:
+        row, k = first[unknown[0]]
+        shown = ", ".join(known[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
+        raise RankingsError(
+            f"{grid.where(row)}: column {places[k].name!r}: there is no item {unknown[0][:40]!r}; "
+            f"expected {shown}"
+        )
+    return {"": -1} | {text: k for k, text in enumerate(known)}
 
 
 def _of_long(grid: Grid, columns: _Columns) -> _Lists:
     """A row for each judge and item, with its rank."""
     assert columns.judge and columns.item and columns.rank
-    used = (columns.judge, columns.item, columns.rank)
-    constant = [name for name in (*columns.about, columns.counts) if name is not None]
-    of_judges = [(name, grid.column(name)) for name in constant]
-    index = {name: k for k, name in enumerate(columns.items or ())}
-    first: dict[str, int] = {}
-    ranks: dict[str, dict[int, int]] = {}
-    for row, (judge, item, rank) in enumerate(zip(*map(grid.column, used), strict=True)):
-        where = grid.places[row]
-        for name, cell in zip(used, (judge, item), strict=False):
-            if not cell:
-                raise RankingsError(f"{where}: column {name!r} is empty")
-        if columns.items is not None and item not in index:
-            raise RankingsError(f"{where}: there is no item {item!r} in --items")
-        of_judge, k = ranks.setdefault(judge, {}), index.setdefault(item, len(index))
-        if k in of_judge:
-            raise RankingsError(f"{where}: judge {judge!r} ranks {item!r} twice")
-        of_judge[k] = _rank(f"{where}: column {columns.rank!r}", rank, None) if rank else 0
-        start = first.setdefault(judge, row)
-        for name, cells in of_judges:
-            if cells[start] != cells[row]:
-                raise RankingsError(
-                    f"{where}: column {name!r} is {cells[row]!r}, but {cells[start]!r} in an "
-                    f"earlier row of judge {judge!r}"
-                )
-    names, lists, num_closed = tuple(index), [], 0
-    for judge, of_judge in ranks.items():
-        where = f"{grid.name}: judge {judge!r}"
-        listed, is_closed = _list_of_ranks(where, of_judge, names, columns.closes_gaps)
-        lists.append(listed)
-        num_closed += is_closed
-    where_judges = [f"{grid.name}: judge {judge!r}" for judge in ranks]
-    return _Lists(names, lists, list(first.values()), where_judges, num_closed)
+    judge, item, rank = (grid.column(x) for x in (columns.judge, columns.item, columns.rank))
+    for column in (judge, item):
+        if (blank := column.is_blank()).any():
+            raise RankingsError(
+                f"{grid.where(int(np.argmax(blank)))}: column {column.name!r} is empty"
+            )
+    names = columns.items or tuple(item.values)
+    index = {name: k for k, name in enumerate(names)}
+    items = np.array([index.get(name, -1) for name in item.values], np.int64)[item.codes]
+    if (unknown := items < 0).any():
+        row = int(np.argmax(unknown))
+        raise RankingsError(f"{grid.where(row)}: there is no item {item.text(row)!r} in --items")
+    if (again := _is_repeated(judge.codes * np.int64(len(names)) + items)).any():
+        row = int(np.argmax(again))
+        raise RankingsError(
+            f"{grid.where(row)}: judge {judge.text(row)!r} ranks {item.text(row)!r} twice"
+        )
+    ranks = _ranks_of(rank, None)
+    if (wrong := ranks < 0).any():
+        row = int(np.argmax(wrong))
+        _rank(f"{grid.where(row)}: column {rank.name!r}", rank.text(row), None)
+    first = judge.first_rows()
+    for name in (*columns.about, columns.counts):
+        if name is None:
+            continue
+        column = grid.column(name)
+        if (differs := column.codes != column.codes[first[judge.codes]]).any():
+            row = int(np.argmax(differs))
+            raise RankingsError(
+                f"{grid.where(row)}: column {name!r} is {column.text(row)!r}, but "
+                f"{column.text(first[judge.codes[row]])!r} in an earlier row of judge "
+                f"{judge.text(row)!r}"
+            )
+
+    def where(k: int) -> str:
+        return f"{grid.name}: judge {judge.values[k]!r}"
+
+    order = np.lexsort((items, ranks, judge.codes))
+    order = order[ranks[order] > 0]
+    of, sorted_ranks, num_lists = judge.codes[order], ranks[order], len(judge.values)
+    lengths = np.bincount(of, minlength=num_lists)
+    place = np.arange(len(of)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    is_tied = np.zeros(num_lists, bool)
+    is_tied[of[1:][(of[1:] == of[:-1]) & (sorted_ranks[1:] == sorted_ranks[:-1])]] = True
+    has_gap = np.zeros(num_lists, bool)
+    has_gap[of[sorted_ranks != place + 1]] = True
+    if (wrong := is_tied | (has_gap & (not columns.closes_gaps))).any():
+        k = int(np.argmax(wrong))
+        rows = order[of == k].tolist()
+        _refuse_ranks(where(k), [(int(ranks[row]), item.text(row)) for row in rows])
+    orderings = np.full((num_lists, max(1, lengths.max())), -1)
+    orderings[of, place] = items[order]
+    return _Lists(names, orderings, first, where, int(has_gap.sum()))
+
+
+def _is_repeated(keys: np.ndarray) -> np.ndarray:
+    """Return which of the keys is equal to an earlier one."""
+    order = np.argsort(keys, kind="stable")
+    found = np.zeros(len(keys), bool)
+    found[order[1:][keys[order[1:]] == keys[order[:-1]]]] = True
+    return found
 
 
 _READERS: dict[str, Callable[[Grid, _Columns], _Lists]] = {
@@ -370,31 +439,23 @@ def _survey(
         raise RankingsError(
             f"{grid.name}: a ranking needs at least 2 items, got {len(found.items)}"
         )
-    kept = [k for k, listed in enumerate(found.lists) if listed]
-    if not kept:
+    is_listed = found.orderings >= 0
+    is_kept = is_listed.any(1)
+    kept = np.flatnonzero(is_kept)
+    if not len(kept):
         raise RankingsError(f"{grid.name}: no row ranks any item")
-    if len(kept) < len(found.lists):
-        empty = [found.where[k] for k, listed in enumerate(found.lists) if not listed]
-        shown = ", ".join(empty[:_SHOWN]) + (", …" if len(empty) > _SHOWN else "")
+    if empty := np.flatnonzero(~is_kept).tolist():
+        shown = ", ".join(map(found.where, empty[:_SHOWN])) + (", …" if len(empty) > _SHOWN else "")
         verb = "ranks nothing and is" if len(empty) == 1 else "rank nothing and are"
         notes.append(f"{plural(len(empty), 'judge')} {verb} left out: {shown}")
     if found.num_closed:
         notes.append(f"gaps were closed in {plural(found.num_closed, 'list')}")
-    rows, num_items = [found.rows[k] for k in kept], len(found.items)
-    lists = [found.lists[k] for k in kept]
-    counts = np.ones(len(kept), int)
-    if columns.counts is not None:
-        cells = grid.column(columns.counts)
-        counts = np.array([_count(grid.places[r], columns.counts, cells[r]) for r in rows])
-        if counts.sum() > _MOST_RANKINGS:
-            where = grid.places[rows[int(np.argmax(counts))]]
-            raise RankingsError(
-                f"{where}: column {columns.counts!r}: with count {counts.max():,} there are "
-                f"{counts.sum():,} rankings; at most {_MOST_RANKINGS:,} can be read"
-            )
+    rows, num_items = found.rows[kept], len(found.items)
+    lengths = is_listed[kept].sum(1)
+    orderings = found.orderings[kept, : lengths.max()]
+    counts = _counts(grid, columns.counts, rows)
     # a list of all items but one says the same as the full one, if all were offered
-    least = num_items if not_offered else num_items - 1
-    is_partial = any(len(listed) < least for listed in lists)
+    is_partial = (lengths < (num_items if not_offered else num_items - 1)).any()
     if is_partial:
         meaning, other = "ranked below the others", "not-offered if they were not offered"
         if not_offered:
@@ -404,45 +465,58 @@ def _survey(
         )
     choice_sets = None
     if not_offered and is_partial:
-        choice_sets = np.zeros((len(lists), num_items), bool)
-        for k, listed in enumerate(lists):
-            choice_sets[k, listed] = True
+        choice_sets = np.zeros((len(orderings), num_items), bool)
+        of, place = np.nonzero(orderings >= 0)
+        choice_sets[of, orderings[of, place]] = True
     of_each = build_rankings(
-        lists, found.items, counts, choice_sets, where=lambda k: found.where[kept[k]]
+        orderings, found.items, counts, choice_sets, where=lambda k: found.where(int(kept[k]))
     )
     judges = None
     if columns.judge is not None:
         judges = np.repeat(_judges(grid, columns.judge, rows), counts).tolist()
     about = {}
     for name in columns.about:
-        cells = grid.column(name)
-        about[name] = np.repeat(np.array([cells[r] for r in rows], object), counts).tolist()
+        column = grid.column(name)
+        texts = np.array(column.values, object)[column.codes[rows]]
+        about[name] = np.repeat(texts, counts).tolist()
     merged, row_of_each = of_each.merged()
     place = np.empty(of_each.num_rankings, int)
     place[np.argsort(np.repeat(row_of_each, counts), kind="stable")] = np.arange(len(place))
     return Survey(merged, place, judges, about, layout, notes)
 
 
-def _count(where: str, column: str, text: str) -> int:
-    number = whole_number(text)
-    if number is None or not 1 <= number < 2**31:
+def _counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
+    """Return the number of rankings that each of the rows stands for."""
+    if name is None:
+        return np.ones(len(rows), int)
+    column = grid.column(name)
+    numbers = _ranks_of(column, None)[rows].astype(int)
+    if (numbers < 1).any():
+        row = rows[int(np.argmax(numbers < 1))]
         raise RankingsError(
-            f"{where}: column {column!r}: expected a positive whole number, got {text[:40]!r}"
+            f"{grid.where(row)}: column {name!r}: expected a positive whole number, got "
+            f"{column.text(row)[:40]!r}"
         )
-    return number
+    if numbers.sum() > _MOST_RANKINGS:
+        raise RankingsError(
+            f"{grid.where(rows[int(np.argmax(numbers))])}: column {name!r}: with count "
+            f"{numbers.max():,} there are {numbers.sum():,} rankings; at most {_MOST_RANKINGS:,} "
+            "can be read"
+        )
+    return numbers
 
 
-def _judges(grid: Grid, column: str, rows: list[int]) -> np.ndarray:
+def _judges(grid: Grid, name: str, rows: np.ndarray) -> np.ndarray:
     """Return the names of the judges in these rows: each has one, and no two have the same."""
-    cells, seen = grid.column(column), set()
-    names = [cells[row] for row in rows]
-    for row, name in zip(rows, names, strict=True):
-        if not name:
-            raise RankingsError(f"{grid.places[row]}: column {column!r} is empty: who is it?")
-        if name in seen:
-            raise RankingsError(f"{grid.places[row]}: judge {name!r} has a row already")
-        seen.add(name)
-    return np.array(names, object)
+    column = grid.column(name)
+    if (blank := column.is_blank()[rows]).any():
+        raise RankingsError(
+            f"{grid.where(rows[int(np.argmax(blank))])}: column {name!r} is empty: who is it?"
+        )
+    if (again := _is_repeated(column.codes[rows])).any():
+        row = rows[int(np.argmax(again))]
+        raise RankingsError(f"{grid.where(row)}: judge {column.text(row)!r} has a row already")
+    return np.array(column.values, object)[column.codes[rows]]
 
 
 # ---------------------------------------------------------------------------------------------

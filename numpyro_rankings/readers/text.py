@@ -1,9 +1,13 @@
 """Text files: their encoding and lines, and the names that can be written to them."""
 
 import codecs
+import io
+import itertools
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from numpyro_rankings.rankings import RankingsError
 
@@ -13,32 +17,48 @@ _MARKS = (
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
-    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
 )
 _LIKELY = ("windows-1252", "mac-roman")  # what spreadsheets write that do not write UTF-8
-_CONTROL = re.compile("[\x80-\x84\x86-\x9f]")  # of Latin-1, in the place of ’, € and the like
+_NUL = re.compile("\0")
+_CONTROL = re.compile("[\0\x80-\x84\x86-\x9f]")  # of Latin-1, in the place of ’, € and the like
 _NOT_UTF_8 = "this is not a text file in UTF-8, which spreadsheets save as 'CSV UTF-8'"
+_LINE_END = re.compile(rb"\r\n?|\n")
 _CELL_END = re.compile(rb"[,;\t\"\r\n]")
 _BYTES_OF_HEAD, _TEXT_SHOWN = 2**16, 40
+
+
+class TextFile(NamedTuple):
+    """A text file that was read.
+
+    - **name** - of the file, for messages.
+    - **content** - its bytes.
+    - **encoding** - of the text.
+    """
+
+    name: str
+    content: bytes
+    encoding: str
+
+    def lines(self, first: int = 0) -> Iterator[str]:
+        """Yield the lines from one on, each with ``\\n`` at its end, whatever the file has."""
+        # not splitlines(), which also splits names at rare separators
+        stream = io.TextIOWrapper(io.BytesIO(self.content), self.encoding)
+        return itertools.islice(stream, first, None)
 
 
 def read_lines(
     path: str | os.PathLike, encoding: str | None = None, hint: bool = False
 ) -> list[str]:
-    """Return the lines of a text file, without line ends.
-
-    :param path: the file.
-    :param encoding: see :func:`read_text`.
-    :param hint: see :func:`read_text`.
-    :return: the lines, at least one of which is not blank.
-    :raises RankingsError: see :func:`read_text`.
-    """
-    # not splitlines(), which also splits names at rare separators
-    return read_text(path, encoding, hint).rstrip("\n").split("\n")
+    """Return the lines of a text file, without line ends; see :func:`read_text`."""
+    lines = [line.removesuffix("\n") for line in read_text(path, encoding, hint).lines()]
+    while not lines[-1]:
+        lines.pop()
+    return lines
 
 
-def read_text(path: str | os.PathLike, encoding: str | None = None, hint: bool = False) -> str:
-    r"""Return the text of a file, whose lines end with ``\n``.
+def read_text(path: str | os.PathLike, encoding: str | None = None, hint: bool = False) -> TextFile:
+    """Read a text file, at least one of whose lines is not blank.
 
     :param path: the file.
     :param encoding: how it is encoded; by default what its first bytes say, or else UTF-8. Others
@@ -47,41 +67,38 @@ def read_text(path: str | os.PathLike, encoding: str | None = None, hint: bool =
     :raises RankingsError: if the file is missing, empty, or not text in this encoding.
     """
     name = os.fspath(path)
+    content = _read_bytes(name)
+    file = TextFile(name, content, _checked_encoding(name, content, encoding, hint))
+    if all(not line or line.isspace() for line in file.lines()):
+        raise RankingsError(f"{name}:1: the file is empty")
+    return file
+
+
+def _read_bytes(name: str) -> bytes:
     try:
-        content = Path(name).read_bytes()
+        return Path(name).read_bytes()
     except FileNotFoundError:
         raise RankingsError(f"{name}: no such file") from None
     except IsADirectoryError:
         raise RankingsError(f"{name}: is a folder, not a file of rankings") from None
     except OSError as error:
         raise RankingsError(f"{name}: cannot be read: {error.strerror or error}") from None
-    text = _decode(name, content, encoding, hint)
-    if not text or text.isspace():
-        raise RankingsError(f"{name}:1: the file is empty")
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text
 
 
 def first_lines(path: str | os.PathLike, encoding: str | None = None) -> list[str] | None:
-    """Return the lines at the beginning of a file, or None if it is not text.
+    """Return the lines at the beginning of a file, or None if it cannot be read or is not text.
 
     What cannot be decoded is replaced: the reader of the file refuses it.
     """
     try:
         with open(path, "rb") as stream:
             head = stream.read(_BYTES_OF_HEAD)
-    except OSError:
+        text = head.decode(_by_mark(head) or encoding or "utf-8", errors="replace")
+    except (OSError, LookupError):
         return None
-    chosen = _by_mark(head) or encoding or "utf-8"
-    try:
-        text = head.decode(chosen, errors="replace")
-    except LookupError:
-        return None
-    text = text.lstrip("\ufeff")
     if "\0" in text:
         return None
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return re.split(r"\r\n?|\n", text.removeprefix("\ufeff"))
 
 
 def _by_mark(content: bytes) -> str | None:
@@ -89,47 +106,53 @@ def _by_mark(content: bytes) -> str | None:
     return next((encoding for mark, encoding in _MARKS if content.startswith(mark)), None)
 
 
-def _decode(name: str, content: bytes, given: str | None, hint: bool) -> str:
+def _checked_encoding(name: str, content: bytes, given: str | None, hint: bool) -> str:
+    """Return the encoding of a file, in which all of it is text."""
     marked = _by_mark(content)
+    encoding = marked or "utf-8-sig"
     if given is not None:
-        try:
-            encoding = codecs.lookup(given).name
-            b"".decode(encoding)
-        except LookupError:
+        known = _known_encoding(name, given)
+        if marked is not None and not known.startswith(marked.removesuffix("-sig")):
             raise RankingsError(
-                f"{name}: there is no encoding {given!r}; --encoding takes names such as "
-                "windows-1252, iso8859-2 or utf-16"
-            ) from None
-        if marked is not None and not encoding.startswith(marked):
-            raise RankingsError(
-                f"{name}: begins with the mark of {marked.upper()}; leave out --encoding {given}"
+                f"{name}: begins with the mark of {marked[:6].rstrip('-').upper()}; leave out "
+                f"--encoding {given}"
             )
-        if not encoding.startswith("utf"):
+        if not known.startswith("utf"):
             _check_is_not_utf_8(name, content, given)
-    else:
-        encoding = "utf-8"
-    encoding = marked or encoding
+        encoding = marked or known.replace("utf-8", "utf-8-sig")
     try:
-        text = content.decode(encoding).lstrip("\ufeff")
+        text = content.decode(encoding)
     except UnicodeDecodeError as error:
-        line = _line(content, error.start)
-        if encoding != "utf-8":
-            raise RankingsError(
-                f"{name}:{line}: this is not text in {encoding.upper()}: {error.reason}"
-            ) from None
+        line = len(_LINE_END.findall(content, 0, error.start)) + 1
+        where = f"{name}:{line}"
+        if encoding != "utf-8-sig":
+            what = (given or encoding).upper()
+            raise RankingsError(f"{where}: this is not text in {what}: {error.reason}") from None
+        readings = _readings(content, error.start) if hint else ""
+        raise RankingsError(f"{where}: {_NOT_UTF_8}{readings}") from None
+    unfit = _CONTROL if given is not None else _NUL
+    if found := unfit.search(text):
+        line = len(re.findall(r"\r\n?|\n", text[: found.start()])) + 1
+        where = f"{name}:{line}"
+        if found[0] == "\0":
+            raise RankingsError(f"{where}: {_NOT_UTF_8}")
         raise RankingsError(
-            f"{name}:{line}: {_NOT_UTF_8}{_readings(content, error.start) if hint else ''}"
-        ) from None
-    if "\0" in text:
-        raise RankingsError(f"{name}:{text[: text.find(chr(0))].count(chr(10)) + 1}: {_NOT_UTF_8}")
-    if given is not None and (found := _CONTROL.search(text)):
-        line = text[: found.start()].count("\n") + 1
-        raise RankingsError(
-            f"{name}:{line}: has the control character {found[0]!a} in {given}, which is "
-            "hardly meant; use the encoding of the program that saved the file, such as "
-            "windows-1252"
+            f"{where}: has the control character {found[0]!a} in {given}, which is hardly meant; "
+            "use the encoding of the program that saved the file, such as windows-1252"
         )
-    return text
+    return encoding
+
+
+def _known_encoding(name: str, given: str) -> str:
+    try:
+        encoding = codecs.lookup(given).name
+        b"    ".decode(encoding, errors="replace")  # refuses codecs that are not of text
+    except LookupError:
+        raise RankingsError(
+            f"{name}: there is no encoding {given!r}; --encoding takes names such as windows-1252, "
+            "iso8859-2 or utf-16"
+        ) from None
+    return encoding.removesuffix("-sig")
 
 
 def _check_is_not_utf_8(name: str, content: bytes, given: str) -> None:
@@ -147,28 +170,22 @@ def _check_is_not_utf_8(name: str, content: bytes, given: str) -> None:
     )
 
 
-def _line(content: bytes, place: int) -> int:
-    return content[:place].count(b"\n") + 1
-
-
 def _readings(content: bytes, place: int) -> str:
     """Return what the text at this place is in likely encodings, each with its option."""
-    before, after = (
-        content[max(place - _BYTES_OF_HEAD, 0) : place],
-        content[place : place + _BYTES_OF_HEAD],
-    )
+    before = content[max(place - _BYTES_OF_HEAD, 0) : place]
+    after = content[place : place + _BYTES_OF_HEAD]
     cell = _CELL_END.split(before)[-1] + _CELL_END.split(after, maxsplit=1)[0]
-    found = {}
+    found: dict[str, str] = {}
     for encoding in _LIKELY:
         text = cell.decode(encoding, errors="replace").strip()
         if text.isprintable() and "\ufffd" not in text:
             found.setdefault(text, encoding)
     if not found:
         return ""
-    said = ", ".join(
+    readings = " or ".join(
         f"{text[:_TEXT_SHOWN]!r} with --encoding {encoding}" for text, encoding in found.items()
     )
-    return f"; a name in this line is {said}: use the encoding that is right"
+    return f"; a text in this line is {readings}: use the encoding that is right"
 
 
 def check_writable_names(name: str, items: tuple[str, ...]) -> None:

@@ -79,7 +79,7 @@ def test_table_round_trip(tmp_path, choice_sets):
     path = tmp_path / "r.csv"
     write_table(r, path, title="Two\nlines")
     assert read_table(path) == r.unique()
-    assert path.read_text().startswith("# title: Two lines\n# item 1: 0, >")
+    assert path.read_text().startswith('# title: Two lines\n"# item 1: 0, >')
     with pytest.raises(RankingsError, match="item name"):
         write_table(Rankings.from_orderings([[0]], items=["a\nb", "c"]), tmp_path / "bad.csv")
     assert [p.name for p in tmp_path.iterdir()] == ["r.csv"]
