@@ -1,10 +1,14 @@
 """The command ``numpyro-rankings describe``: what a file of rankings holds."""
 
 import argparse
+import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpyro_rankings.cli.arguments import PROGRAM, UserError
 from numpyro_rankings.cli.rankings_file import FORMATS_IN_WORDS, add_file_options, read_file
 from numpyro_rankings.words import plural, shorten
 
@@ -35,14 +39,53 @@ def add_command(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_file_options(parser)
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        metavar="PAGE.html",
+        help="also write a page with pictures, which needs no other files",
+    )
     parser.set_defaults(do=_describe)
 
 
 def _describe(args: argparse.Namespace, command: str) -> int:
+    if args.plot is not None:
+        _check_page(args.plot)
     survey = read_file(args)
-    for line in description(survey):
+    lines = list(description(survey))
+    for line in lines:
         print(line)
+    if args.plot is not None:
+        _write_page(args, survey, lines, command)
     return 0
+
+
+def _check_page(path: Path) -> None:
+    """Refuse a page that would replace something else, such as the file of rankings."""
+    from numpyro_rankings.cli.results import check_replaceable
+
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UserError(f"--plot is the name of a page, such as {path.stem or 'survey'}.html")
+    check_replaceable(path.parent, [path.name], "--plot")
+
+
+def _write_page(args: argparse.Namespace, survey: "Survey", lines: list[str], command: str) -> None:
+    from numpyro_rankings._version import __version__
+    from numpyro_rankings.cli.results import write_at_once
+    from numpyro_rankings.report.description import Pairs, write_description
+
+    some = _often_first(survey.rankings)
+    pairs = Pairs(some, pairwise_shares(survey.rankings, some))
+    details = {"command": command, "version": f"{PROGRAM} {__version__}"}
+    title = "APA 1980" if args.file is None else Path(args.file).name
+    path: Path = args.plot
+
+    def write(folder: Path) -> None:
+        page = folder / path.name
+        write_description(page, survey.rankings, pairs, list(_odd(survey)), lines, details, title)
+
+    write_at_once(path.parent, write, [path.name])
+    print(f"\nPage: {path} (open it in a browser)")
 
 
 def description(survey: "Survey") -> Iterator[str]:
@@ -83,13 +126,10 @@ def _lengths(rankings: "Rankings") -> Iterator[str]:
 
 
 def _items(rankings: "Rankings") -> Iterator[str]:
-    import numpy as np
+    from numpyro_rankings.summaries.description import item_counts
 
-    ranks, counts = rankings.to_ranks(), np.asarray(rankings.counts, int)
-    is_ranked, total = ~np.isnan(ranks), rankings.num_rankings
-    ranked, first = counts @ is_ranked, counts @ (ranks == 1)
-    mean = counts @ np.nan_to_num(ranks) / np.maximum(ranked, 1)
-    order = np.lexsort((-ranked, -first))
+    ranked, first, mean, order = item_counts(rankings)
+    total = rankings.num_rankings
     head = f"{'ranked by':>9}  {'':>5}  {'first':>7}  {'':>5}  mean rank if ranked"
     yield f"{'item':<{_NAME}}  {head}"
     for k in order[:_ITEMS_SHOWN]:
@@ -112,21 +152,36 @@ def pairwise_shares(rankings: "Rankings", items: "np.ndarray") -> "np.ndarray":
     """
     import numpy as np
 
-    counts = np.asarray(rankings.counts, float)
-    ranks = rankings.to_ranks()[:, items]
-    last = np.where(np.isnan(ranks), np.inf, ranks)
+    from numpyro_rankings.summaries.description import ranks_of_items
+
+    counts, ranks = np.asarray(rankings.counts, float), ranks_of_items(rankings, items)
+    offered = np.ones((len(items), 1), bool)
     if rankings.choice_sets is not None:
-        last = np.where(np.asarray(rankings.choice_sets)[:, items], last, np.nan)
-    above = np.array([counts @ (last[:, [k]] < last) for k in range(len(items))])
+        offered = np.ascontiguousarray(np.asarray(rankings.choice_sets)[:, items].T)
+    above = np.zeros((len(items), len(items)))
+    for k, i in itertools.permutations(range(len(items)), 2):
+        above[k, i] = counts @ ((ranks[k] < ranks[i]) & offered[i])
     orders = above + above.T
     return np.where(orders > 0, above / np.maximum(orders, 1), np.nan)
 
 
-def _pairs(rankings: "Rankings") -> Iterator[str]:
+def _often_first(rankings: "Rankings") -> "np.ndarray":
+    """Return the items that are most often first, those that are compared in pairs."""
     import numpy as np
 
-    first = np.asarray(rankings.counts, int) @ (rankings.to_ranks() == 1)
-    some = np.argsort(-first, kind="stable")[:_PAIRS_SHOWN]
+    from numpyro_rankings.rankings import Rankings
+
+    counts = np.asarray(rankings.counts, float)
+    if isinstance(rankings, Rankings):
+        best = np.asarray(rankings.orderings)[:, 0]
+        first = np.bincount(best, counts, minlength=rankings.num_items)
+    else:
+        first = counts @ (rankings.to_ranks() == 1)
+    return np.argsort(-first, kind="stable")[:_PAIRS_SHOWN]
+
+
+def _pairs(rankings: "Rankings") -> Iterator[str]:
+    some = _often_first(rankings)
     shares = pairwise_shares(rankings, some)
     which = "" if len(some) == rankings.num_items else f" of the {len(some)} most often first"
     yield f"share of the judges who put the item of the row above that of the column, in %{which}"
@@ -148,12 +203,13 @@ def _percent(share: float) -> str:
 def _column(name: str, values: list[str]) -> Iterator[str]:
     from numpyro_rankings.summaries.judges import as_numbers, most_frequent
 
-    numbers = as_numbers(values)
+    counted = Counter(values)
+    missing = counted.pop("", 0)
+    numbers = as_numbers(list(counted))
     if numbers is not None:
         import numpy as np
 
-        low, middle, high = np.nanquantile(numbers, (0, 0.5, 1))
-        missing = int(np.isnan(numbers).sum())
+        low, middle, high = np.quantile(np.repeat(numbers, list(counted.values())), (0, 0.5, 1))
         tail = f", {missing:,} without" if missing else ""
         yield f"{name}: {low:g} to {high:g}, median {middle:g}{tail}"
         return

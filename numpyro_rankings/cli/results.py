@@ -54,19 +54,21 @@ def describe_run(args: argparse.Namespace, thin: int, num_sweeps: int) -> dict[s
     }
 
 
-def check_replaceable(out: Path, files: Iterable[str] = FILES) -> None:
+def check_replaceable(out: Path, files: Iterable[str] = FILES, option: str = "--out") -> None:
     """Refuse an output folder whose files another program, or a person, has written.
 
     :param files: that are to be replaced.
+    :param option: that names them.
     """
     try:
         for name in files:
             if os.path.lexists(out / name) and not _is_own(out / name):
                 raise UserError(
-                    f"{out / name} was not written by {PROGRAM}: move it, or choose another --out"
+                    f"{out / name} was not written by {PROGRAM}: move it, or choose another "
+                    f"{option}"
                 )
         if (out / "zarr.json").exists():
-            raise UserError(f"{out} is the store of a run: choose another --out")
+            raise UserError(f"{out} is the store of a run: choose another {option}")
     except OSError as error:
         raise UserError(f"cannot read {out}: {error.strerror or error}") from None
 
