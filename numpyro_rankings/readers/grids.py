@@ -30,7 +30,7 @@ _ERRORS = {"#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!"}  # of spr
 # not "1,000", which may be a thousand
 _WHOLE = re.compile(r"[+-]?\d{1,15}(?:[.,]0{0,2})?")
 _LINES_OF_HEAD = 20
-_ROWS_AT_ONCE = 2**16
+_ROWS_AT_ONCE = 2**8  # more would not stay in the cache of the processor
 _SEPARATOR_LINE = re.compile(r"sep=([,;\t])", re.IGNORECASE)
 
 
@@ -188,6 +188,10 @@ def _read_text(name: str, names: Sequence[str], encoding: str | None) -> Grid:
 
 def _rows_of_text(text: TextFile, mark: str, first: int) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the line, and the cells, of each row."""
+    if b'"' not in text.content:  # in half the time
+        for number, line in enumerate(text.lines(first), first + 1):
+            yield number, line.rstrip("\n").split(mark)
+        return
     reader = csv.reader(text.lines(first), delimiter=mark, strict=True)
     number = first + 1
     try:
