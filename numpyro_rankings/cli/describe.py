@@ -126,7 +126,7 @@ def _lengths(rankings: "Rankings") -> Iterator[str]:
 
 
 def _items(rankings: "Rankings") -> Iterator[str]:
-    from numpyro_rankings.summaries.description import item_counts
+    from numpyro_rankings.list_counts import item_counts
 
     ranked, first, mean, order = item_counts(rankings)
     total = rankings.num_rankings
@@ -152,7 +152,7 @@ def pairwise_shares(rankings: "Rankings", items: "np.ndarray") -> "np.ndarray":
     """
     import numpy as np
 
-    from numpyro_rankings.summaries.description import ranks_of_items
+    from numpyro_rankings.list_counts import ranks_of_items
 
     counts, ranks = np.asarray(rankings.counts, float), ranks_of_items(rankings, items)
     offered = np.ones((len(items), 1), bool)

@@ -1,4 +1,4 @@
-"""What rankings hold, before any model is fitted: how often items are listed, and where."""
+"""How often the items of rankings are listed, and where."""
 
 from typing import Any, NamedTuple
 
