@@ -103,6 +103,11 @@ def read_layout(
     count: str | None = None,
     unranked: str = "below",
     gaps: str = "refuse",
+    columns: str | Sequence[str] = (),
+    header_rows: int | None = None,
+    separator: str | None = None,
+    missing: str | Sequence[Any] = (),
+    highest_first: bool | None = None,
 ) -> Survey:
     """Read a table of rankings; see :func:`~numpyro_rankings.read_survey`."""
     if layout is not None and layout not in LAYOUTS:
@@ -111,21 +116,33 @@ def read_layout(
         if value not in known:
             raise RankingsError(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
     names = None if items is None else _item_names(items)
-    grid = read_grid(source, names or ())
-    judge, item, rank, count = (None if x is None else str(x) for x in (judge, item, rank, count))
-    notes = []
-    if layout is None:
-        layout = _layout_by_names(grid)
-        notes.append(f"read as --layout {layout}, because of the names of the columns")
+    table = fold_header(read_grid(source, names or ()), header_rows)
+    judge, item, rank, count = (
+        None if x is None else table.name_of(x) for x in (judge, item, rank, count)
+    )
+    about = (about,) if isinstance(about, str) else about
+    named = _Columns(
+        judge, item, rank, count, tuple(map(table.name_of, about)), names, gaps == "close"
+    )
+    _check_columns(table.grid, named)
+    patterns = (columns,) if isinstance(columns, str) else tuple(map(str, columns))
+    words = missing.split(",") if isinstance(missing, str) else map(str, missing)
+    reading = Reading(
+        layout,
+        patterns,
+        separator,
+        tuple(word.strip() for word in words),
+        highest_first,
+        names,
+        named.closes_gaps,
+    )
+    grid, layout, notes = _question(table, named, reading)
     if layout == "long":
         judge, item, rank = _columns_of_long(grid, judge, item, rank)
-    elif item is not None or rank is not None:
-        raise RankingsError(f"item and rank name columns of the layout long, not of {layout}")
-    about = (about,) if isinstance(about, str) else tuple(map(str, about))
-    columns = _Columns(judge, item, rank, count, about, names, gaps == "close")
-    _check_columns(grid, columns)
-    found = _READERS[layout](grid, columns)
-    return _survey(grid, columns, found, layout, unranked == "not-offered", notes)
+        named = named._replace(judge=judge, item=item, rank=rank)
+        _check_columns(grid, named)
+    found = _READERS[layout](grid, named)
+    return _survey(grid, named, found, layout, unranked == "not-offered", notes)
 
 
 # ---------------------------------------------------------------------------------------------
