@@ -8,7 +8,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -29,33 +29,40 @@ _AFTER = r"(?:rank|choice|place|pref(?:erence)?|priority|pick|wahl|rang|platz|ch
 _RANK = re.compile(
     rf"(?:{_BEFORE}[ _:.-]*)?(?:(?P<number>\d{{1,4}})(?:[.,]0+)?"
     rf"(?:\s*(?:st|nd|rd|th|ère|ème|er|re|e|[.)º°]))?|(?P<word>{'|'.join(_WORDS)}))"
-    rf"(?:[ _-]*{_AFTER})?\s*(?:[(\[](?P<inside>\D*)[)\]]|\s[-–—=:]\s*(?P<after>\D+)|"  # noqa: RUF001
+    rf"(?:[ _-]*{_AFTER})?\s*(?:[(\[](?P<inside>\D*)[)\]]|\s[-–—=:]\s*(?P<after>\D+)|"
     r"=\s*(?P<equal>\D+))?",
     re.IGNORECASE,
 )
 _GOOD = r"(?:best|most|highest|top|favou?rite|greatest|first choice)"
 _BAD = r"(?:worst|least|lowest|bottom|last)"
-_HIGH_IS = re.compile(
-    rf"(?<!\d)(?:[2-9]|\d\d+)\W*(?:is|being|as|means)?\W*(?:the |your )*{_GOOD}|"
-    rf"(?<!\d)1\W*(?:is|being|as|means)?\W*(?:the |your )*{_BAD}",
-    re.IGNORECASE,
-)
-_ONE_IS = re.compile(
-    rf"(?<!\d)1(?:st)?\W*(?:is|being|as|means)?\W*(?:the |your )*{_GOOD}|"
-    rf"{_GOOD}[^\d,;]{{0,20}}\b1\b|{_BAD}[^\d,;]{{0,20}}\b(?:[2-9]|\d\d+)\b",
-    re.IGNORECASE,
-)
+_MORE = r"(?:[2-9]|\d\d+)"
+_IS = r"\s*(?:=|:|\(|[-–—]|is|being|as|means)\s*(?:the |your )*"
+
+
+def _says(one: str, more: str) -> re.Pattern:
+    """Return a pattern of texts such as "1 = best" and "best (1)"."""
+    ways = [
+        rf"(?<!\d){number}{_IS}{word}|{word}[^\d,;]{{0,20}}?{_IS}{number}(?!\d)"
+        for number, word in (("1", one), (_MORE, more))
+    ]
+    return re.compile("|".join(ways), re.IGNORECASE)
+
+
+_ONE_IS_BEST, _MORE_IS_BEST = _says(_GOOD, _BAD), _says(_BAD, _GOOD)
 _POINTS = re.compile(
     r"\b(?:scores?|points?|pts|ratings?|highest(?! (?:priority|to))|punkte|bewertung)\b",
     re.IGNORECASE,
 )
 # texts that mean no rank, unless the user says that they are items
 _NO_RANK = set(
-    "n/a|n.a.|n / a|not applicable|not ranked|unranked|no rank|none|no answer|no opinion|don't know|"
-    "do not know|dk|no preference|refused|skipped|not selected|null|nil|-|–|—|--|.|?".split("|")  # noqa: RUF001
+    "n/a|n.a.|n / a|not applicable|not ranked|unranked|no rank|none|no answer|no opinion|dk|"
+    "don't know|do not know|no preference|refused|skipped|not selected|null|nil|-|–|—|--|.|?"
+    "".split("|")
 )
 _NO_RANK_CODES = {0, -1, -9, -99, -999, 88, 98, 99, 888, 999, 9999}
-_TICKS = set("x|✓|✔|yes|true|checked|ticked|selected|y|on|no|false|unchecked|not selected".split("|"))
+_TICKS = set(
+    "x|✓|✔|yes|true|checked|ticked|selected|y|on|no|false|unchecked|not selected".split("|")
+)
 _MARKS = ("->", ";", ">", "|", "\n", ",", "→", "≻")
 _MARK_WORDS = {"newline": "\n", "space": " ", "tab": "\t", "comma": ",", "semicolon": ";"}
 _NUMBERED = re.compile(r"[(#]?(\d{1,3})\s*[.):]\s*(.+)", re.DOTALL)
@@ -122,8 +129,9 @@ def without_missing(
         of_value = np.bincount(column.codes, minlength=len(column.values)).tolist()
         texts = list(column.values)
         for k, text in enumerate(texts):
-            if text and (word := keys.get(_key(text))) is not None:
-                counts[word] += of_value[k]
+            key = _key(text)
+            if text and key in keys:
+                counts[keys[key]] += of_value[k]
                 texts[k] = ""
         found.append(with_values(column, texts))
     shown = ", ".join(f"{word!r} in {plural(k, 'cell')}" for word, k in counts.items())
@@ -135,22 +143,19 @@ def _key(text: str) -> str:
     return text.casefold() if number is None else str(number)
 
 
-def with_numbers(grid: Grid, columns: Sequence[Column], num_items: int | None) -> Ranks:
-    """Turn ranks in words into numbers; texts that are no ranks are kept.
-
-    :param num_items: the number of items, or None if it is not known.
-    :raises RankingsError: at a text that may mean that an item is not ranked.
-    """
-    found, comments, said = [], [], {}
+def with_numbers(columns: Sequence[Column]) -> Ranks:
+    """Turn ranks in words into numbers; texts that are no ranks are kept."""
+    found: list[Column] = []
+    comments: list[tuple[int, str]] = []
+    said: dict[str, int] = {}
     for column in columns:
         texts = []
-        for k, text in enumerate(column.values):
+        for text in column.values:
             rank = rank_in_words(text) if whole_number(text) is None else None
             if rank is not None:
                 said.setdefault(text, rank[0])
                 comments.append(rank)
             texts.append(text if rank is None else str(rank[0]))
-            _refuse_words(grid, column, k, num_items)
         found.append(with_values(column, texts))
     notes = []
     if said:
@@ -161,17 +166,25 @@ def with_numbers(grid: Grid, columns: Sequence[Column], num_items: int | None) -
     return Ranks(found, comments, notes)
 
 
-def _refuse_words(grid: Grid, column: Column, k: int, num_items: int | None) -> None:
-    """Refuse the text of a cell that may mean that an item is not ranked, and say how to say so."""
-    text = column.values[k]
-    number = whole_number(text)
-    if number is None:
-        if text.casefold() not in _NO_RANK:
-            return
-    elif number not in _NO_RANK_CODES or (num_items is not None and 1 <= number <= num_items):
-        return
-    elif num_items is None and number > 0:
-        return
+def refuse_missing_ranks(grid: Grid, columns: Sequence[Column], num_items: int | None) -> None:
+    """Refuse texts that may mean that an item is not ranked, and say how to say so.
+
+    :param num_items: the number of items, or None if it is not known.
+    """
+    for column in columns:
+        for text in column.values:
+            number = whole_number(text)
+            if number is None:
+                is_meant = text.casefold() in _NO_RANK
+            else:
+                is_meant = number in _NO_RANK_CODES and (
+                    number < 1 or (num_items is not None and number > num_items)
+                )
+            if text and is_meant:
+                _refuse_missing_rank(grid, column, text)
+
+
+def _refuse_missing_rank(grid: Grid, column: Column, text: str) -> NoReturn:
     raise RankingsError(
         f"{_where(grid, column, text)}: expected a rank, a whole number from 1, or nothing, got "
         f"{text!r}; if it means that the item is not ranked, add --missing "
@@ -179,7 +192,9 @@ def _refuse_words(grid: Grid, column: Column, k: int, num_items: int | None) -> 
     )
 
 
-def refuse_missing_items(grid: Grid, columns: Iterable[Column], items: Sequence[str] | None) -> None:
+def refuse_missing_items(
+    grid: Grid, columns: Iterable[Column], items: Sequence[str] | None
+) -> None:
     """Refuse names of items that may mean that nothing is ranked, unless they are said to be."""
     for column in columns:
         for text in column.values:
@@ -199,7 +214,10 @@ def numbers_of(columns: Sequence[Column]) -> np.ndarray:
         return value if value is not None and 0 <= value < 2**31 else -1
 
     return np.stack(
-        [np.array([number(x) for x in column.values], np.int32)[column.codes] for column in columns],
+        [
+            np.array([number(x) for x in column.values], np.int32)[column.codes]
+            for column in columns
+        ],
         axis=1,
     )
 
@@ -230,11 +248,10 @@ def best_first(
         most = int(numbers.max())
         turned = []
         for column in columns:
-            known = [whole_number(x) if x else None for x in column.values]
-            texts = [
-                x if k is None or k < 1 else str(most + 1 - k)
-                for x, k in zip(column.values, known, strict=True)
-            ]
+            texts = []
+            for text in column.values:
+                rank = whole_number(text) or 0
+                texts.append(text if rank < 1 else str(most + 1 - rank))
             turned.append(with_values(column, texts))
         return turned, [f"the highest number, {most}, is read as the first choice"]
     if highest_first is None:
@@ -248,12 +265,12 @@ def best_first(
                 f"has {pointer!r}. With the highest number first, this row is {down}: add "
                 f"--highest-first. With 1 first, it is {up}: add --no-highest-first"
             )
-        row = _first_from_the_end(numbers)
-        if row is not None:
-            up, down = _both_ways(names, numbers[row])
+        partial = _first_from_the_end(numbers)
+        if partial is not None:
+            up, down = _both_ways(names, numbers[partial])
             how = "add --no-highest-first" if closes_gaps else "add --gaps close"
             raise RankingsError(
-                f"{grid.where(row)}: the ranks end with {numbers.shape[1]}, the number of items, "
+                f"{grid.where(partial)}: the ranks end with {numbers.shape[1]}, the number of items, "
                 f"and do not begin with 1. If the highest number is the first choice, this row is "
                 f"{down}: add --highest-first. If 1 is, it is {up}, with gaps: {how}"
             )
@@ -264,8 +281,8 @@ def _pointer(question: str, comments: Sequence[tuple[int, str]]) -> str:
     """Return what says that the highest number may be the first choice."""
     question = question.replace("_", " ")
     said = [f"{number} ({comment})" for number, comment in comments if comment]
-    high = next((m[0] for x in (question, *said) if (m := _HIGH_IS.search(x))), "")
-    low = next((m[0] for x in (question, *said) if (m := _ONE_IS.search(x))), "")
+    high = next((m[0] for x in (question, *said) if (m := _MORE_IS_BEST.search(x))), "")
+    low = next((m[0] for x in (question, *said) if (m := _ONE_IS_BEST.search(x))), "")
     if high or low:
         return high if not low else ""
     points = _POINTS.search(question)
@@ -280,7 +297,7 @@ def _both_ways(names: Sequence[str], numbers: np.ndarray) -> tuple[str, str]:
 
 
 def _first_from_the_end(numbers: np.ndarray) -> int | None:
-    """Return the first row with the ranks n−t+1, …, n, if no incomplete row has 1, …, t."""  # noqa: RUF002
+    """Return the first row with the ranks n−t+1, …, n, if no incomplete row has 1, …, t."""
     n = numbers.shape[1]
     listed = (numbers > 0).sum(1)
     is_partial = (listed > 0) & (listed < n) & (numbers >= 0).all(1)
@@ -306,12 +323,8 @@ def refuse_other_questions(grid: Grid, columns: Sequence[Column]) -> None:
     listed = (numbers > 0).sum(1)
     if ticked or (numbers.max() == 1 and numbers.min() >= 0 and (listed > 1).any()):
         is_ticked = np.stack([~column.is_blank() for column in columns], axis=1)
-        row = int(np.argmax(listed > 1)) if not ticked else int(np.argmax(is_ticked.sum(1) > 1))
-        said = [f"{x.name!r} is {x.text(row) or 'empty'!r}" for x in columns[:_SHOWN]]
-        raise RankingsError(
-            f"{grid.where(row)}: {', '.join(said)}: the columns say which items were chosen, not "
-            "in which order; pick the columns of a ranking with --columns"
-        )
+        _refuse_ticks(grid, columns, is_ticked.sum(1) > 1 if ticked else listed > 1)
+    _refuse_ranks_from_0(grid, columns, numbers)
     ordered = np.sort(numbers, axis=1)
     is_tied = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] > 0)).any(1)
     if is_tied.sum() > 1 and 2 * is_tied.sum() >= (listed > 1).sum():
@@ -328,6 +341,38 @@ def refuse_other_questions(grid: Grid, columns: Sequence[Column]) -> None:
             "twice, as in ratings; ranks are needed: ties are not supported"
         )
     _refuse_sums(grid, columns, numbers)
+
+
+def _refuse_ranks_from_0(grid: Grid, columns: Sequence[Column], numbers: np.ndarray) -> None:
+    """Refuse ranks 0, 1, …, where 0 may mean the first choice, or that an item is not ranked."""
+    is_zero = (numbers == 0) & ~np.stack([column.is_blank() for column in columns], axis=1)
+    is_listed = (numbers > 0).any(1) | is_zero.any(1)
+    if is_listed.any() and (is_zero.sum(1) == is_listed).all():
+        row = int(np.argmax(is_listed))
+        name = columns[int(np.argmax(is_zero[row]))].name
+        raise RankingsError(
+            f"{grid.where(row)}: column {name!r}: expected a rank, a whole number from 1, or "
+            "nothing, got '0', as once in every row: add 1 to the ranks if they start at 0; add "
+            "--missing 0 if 0 means that the item is not ranked"
+        )
+
+
+def refuse_ticks(grid: Grid, columns: Sequence[Column]) -> None:
+    """Refuse columns of places of which each has one item only, with holes between them."""
+    texts = [[x for x in column.values if x] for column in columns]
+    is_blank = np.stack([column.is_blank() for column in columns], axis=1)
+    has_hole = (is_blank[:, :-1] & ~is_blank[:, 1:]).any(1)
+    if all(len(x) == 1 for x in texts) and len({x[0] for x in texts}) > 1 and has_hole.any():
+        _refuse_ticks(grid, columns, has_hole)
+
+
+def _refuse_ticks(grid: Grid, columns: Sequence[Column], rows: np.ndarray) -> NoReturn:
+    row = int(np.argmax(rows))
+    said = [f"{x.name!r} is {x.text(row) or 'empty'!r}" for x in columns[:_SHOWN]]
+    raise RankingsError(
+        f"{grid.where(row)}: {', '.join(said)}: the columns say which items were chosen, not in "
+        "which order; pick the columns of a ranking with --columns"
+    )
 
 
 def _is_of_ticks(texts: set[str], name: str) -> bool:
@@ -383,7 +428,9 @@ def places_of_cells(
         lists, how = {text: [x.strip() for x in text.split(mark)] for text in texts}, repr(mark)
         if mark in (">", "≻"):
             _refuse_ties(grid, column, lists)
-    notes = [f"{where}: the items are separated by {how}" if how != "JSON lists" else f"{where}: {how}"]
+    notes = [
+        f"{where}: the items are separated by {how}" if how != "JSON lists" else f"{where}: {how}"
+    ]
     lists, numbered = _without_numbers(grid, column, lists)
     notes += numbered
     words = {_key(word) for word in missing}
@@ -395,8 +442,9 @@ def places_of_cells(
         while parts and not parts[-1]:
             parts = parts[:-1]
         if "" in parts and not closes_gaps:
+            here = _where(grid, column, text)
             raise RankingsError(
-                f"{_where(grid, column, text)}: place {parts.index('') + 1} is empty in {shorten(text, _LENGTH)!r}; "
+                f"{here}: place {parts.index('') + 1} is empty in {shorten(text, _LENGTH)!r}; "
                 "--gaps close keeps the order of the items that are listed"
             )
         parts = [x for x in parts if x]
@@ -438,9 +486,7 @@ def _from_json(texts: Sequence[str]) -> dict[str, list[str]] | None:
     return found
 
 
-def _mark_of(
-    grid: Grid, column: Column, texts: Sequence[str], items: Sequence[str] | None
-) -> str:
+def _mark_of(grid: Grid, column: Column, texts: Sequence[str], items: Sequence[str] | None) -> str:
     """Return what separates the items in cells.
 
     :raises RankingsError: if nothing does, or several marks may, showing a cell in both ways.
@@ -466,13 +512,13 @@ def _mark_of(
     text = max(texts, key=lambda text: sum(mark in text for mark in found))
     words = {mark: word for word, mark in _MARK_WORDS.items()}
     ways = [
-        f"with --separator {words.get(mark, repr(mark))} it is "
+        f"With --separator {words.get(mark, repr(mark))} it is "
         f"{[x.strip() for x in text.split(mark) if x.strip()]}"
         for mark in found
         if mark in text
     ]
     raise RankingsError(
-        f"{_where(grid, column, text)}: what separates the items? {'; '.join(ways).capitalize()}"
+        f"{_where(grid, column, text)}: what separates the items? {'; '.join(ways)}"
     )
 
 

@@ -24,8 +24,18 @@ from typing import NamedTuple
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.readers.answers import rank_in_words
-from numpyro_rankings.readers.grids import Column, Grid, whole_number
+from numpyro_rankings.readers.answers import (
+    best_first,
+    places_of_cells,
+    rank_in_words,
+    refuse_missing_items,
+    refuse_missing_ranks,
+    refuse_other_questions,
+    refuse_ticks,
+    with_numbers,
+    without_missing,
+)
+from numpyro_rankings.readers.grids import Column, Grid, check_cells, whole_number
 from numpyro_rankings.words import shorten
 
 _SHOWN, _LENGTH = 5, 60  # names in a message, and letters of each
@@ -46,8 +56,8 @@ _NO_ITEM = {"", "Response", "Open-Ended Response"}  # as SurveyMonkey writes bel
 # in which order Qualtrics showed the items, and what was typed into them
 _NO_ANSWER = re.compile(r".*(?:_DO(?:_\w+)?|_TEXT|_Order)")
 # where the common beginning of headers may end, and the common end begin
-_BEFORE_ITEM = re.compile(r"(?:\[|\(|\(choice=|->|: *|\s[-–—|/>]\s*|\n+|\?\s+|\.\s+|___)$")  # noqa: RUF001
-_AFTER_ITEM = re.compile(r"^(?:\]|\)|: *\S|\s[-–—|/>]\s|\s*[\[(]|\n)")  # noqa: RUF001
+_BEFORE_ITEM = re.compile(r"(?:\[|\(choice=|->|: *|\s[-–—|/>]\s*|\n+|\?\s+|\.\s+|___)$")
+_AFTER_ITEM = re.compile(r"^(?:\]|\)|: *\S|\s[-–—|/>]\s|\s*[\[(]|\n)")
 _TOTALS = re.compile(
     r"(?:grand )?(?:totals?|sums?|averages?|means?|median|count|summe|gesamt|mittelwert|"
     r"durchschnitt|moyenne|total général)\W*",
@@ -83,6 +93,109 @@ class Table(NamedTuple):
                 "of them by the whole text above it"
             )
         return columns[found[0]] if found else text
+
+
+class Reading(NamedTuple):
+    """How the columns of a question are to be read.
+
+    - **layout** - ranks, orders, cell, or long.
+    - **patterns** - which columns are of the question; all but the special ones if there are none.
+    - **special** - names of the columns with another meaning.
+    - **separator** - between the items in a cell, or None.
+    - **missing** - texts that mean that nothing is ranked.
+    - **highest_first** - whether the highest number is the first choice, or None if it is not said.
+    - **items** - names of the items, or None.
+    - **closes_gaps** - whether ranks may be left out.
+    """
+
+    layout: str
+    patterns: tuple[str, ...]
+    special: frozenset[str]
+    separator: str | None
+    missing: tuple[str, ...]
+    highest_first: bool | None
+    items: tuple[str, ...] | None
+    closes_gaps: bool
+
+
+def read_question(
+    table: Table, question: Sequence[int], reading: Reading
+) -> tuple[Grid, list[str]]:
+    """Return the columns of a question, as the layouts read them, with the special ones; and notes.
+
+    Layout ``cell`` becomes one of orders.
+
+    :param question: the columns, as indices.
+    """
+    layout, items, missing = reading.layout, reading.items, reading.missing
+    _check(table.grid, question, reading)
+    grid, notes = drop_totals(table.grid, question, layout)
+    special = [column for column in grid.cells if column.name in reading.special]
+    columns = [grid.cells[k] for k in question]
+    used = {*question, *(k for k, x in enumerate(grid.cells) if x.name in reading.special)}
+    check_cells(grid._replace(cells=[grid.cells[k] for k in sorted(used)]))
+    if layout != "long":
+        refuse_slid_rows(grid, question, layout)
+    is_export = bool(reading.patterns or table.notes)
+    names = [column.name for column in columns]
+    labels = [table.labels[k] for k in question]
+    if is_export and layout != "long":
+        short = name_columns(labels, reading.patterns, reading.special)
+        if layout == "ranks" and not (items and set(items) <= set(names)):
+            names = names if all(x.isdecimal() for x in short) else short
+        elif layout == "orders" and (order := in_order_of_ranks(short)) is not None:
+            columns, names = [columns[k] for k in order], [names[k] for k in order]
+        left_out = len(grid.cells) - len(special) - len(columns)
+        notes.append(say_which([x.name for x in columns], names, left_out, layout))
+    columns = renamed(columns, names)
+    num_items = len(columns) if layout == "ranks" else None
+    columns, said = without_missing(grid, columns, missing, num_items)
+    notes += said
+    if layout in ("ranks", "long"):
+        columns, comments, said = with_numbers(columns)
+        notes += said
+        if layout == "ranks":
+            refuse_other_questions(grid, columns)
+        refuse_missing_ranks(grid, columns, num_items)
+        text, first = common_text(labels), reading.highest_first
+        columns, said = best_first(grid, columns, text, comments, first, reading.closes_gaps)
+        notes += said
+    elif layout == "orders":
+        refuse_ticks(grid, columns)
+        refuse_missing_items(grid, columns, items)
+    else:
+        columns, said = places_of_cells(
+            grid, columns[0], reading.separator, missing, items, reading.closes_gaps
+        )
+        notes += said
+        refuse_missing_items(grid, columns, items)
+    if layout == "long":
+        cells = [columns[0] if x.name == columns[0].name else x for x in special]
+        return grid._replace(cells=cells), notes
+    return grid._replace(cells=[*special, *columns]), notes
+
+
+def _check(grid: Grid, question: Sequence[int], reading: Reading) -> None:
+    """Refuse options that the layout does not have."""
+    layout = reading.layout
+    if not question:
+        raise RankingsError(f"{grid.name}: no column is left for the rankings")
+    if reading.patterns and layout == "long":
+        raise RankingsError("columns picks those of a question; the layout long names them by rank")
+    if reading.separator is not None and layout != "cell":
+        raise RankingsError(f"separator goes with the layout cell, not with {layout}")
+    if reading.separator == "":
+        raise RankingsError("separator is empty")
+    if reading.highest_first is not None and layout not in ("ranks", "long"):
+        raise RankingsError(f"highest_first goes with ranks, not with the layout {layout}")
+    if not all(reading.missing):
+        raise RankingsError("missing has an empty text; empty cells mean it in any case")
+    if layout == "cell" and len(question) != 1:
+        names = [repr(shorten(grid.columns[k], _LENGTH)) for k in question]
+        raise RankingsError(
+            f"{grid.name}: the layout cell has one column, not {len(names)}; pick it with "
+            f"--columns; the columns are {_list(names, 12)}"
+        )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -142,7 +255,10 @@ def _further_header_rows(grid: Grid) -> int:
         for k, (name, text) in enumerate(zip(names, first, strict=True))
         if not name or name in names[:k]
     ]
-    return int(bool(unnamed) and all(unnamed) and not all(map(rank_in_words, unnamed)))
+    if not unnamed or not all(unnamed) or all(map(rank_in_words, unnamed)):
+        return 0
+    # nothing is below the column of the ids, nor a number anywhere
+    return int(first[0] in _NO_ITEM or not any(whole_number(text) is not None for text in first))
 
 
 def drop_totals(grid: Grid, question: Sequence[int], layout: str) -> tuple[Grid, list[str]]:
@@ -173,11 +289,14 @@ def choose(
 ) -> tuple[list[int], list[str]]:
     """Return the columns that names or patterns pick, and notes.
 
-    :param patterns: in a pattern ``*`` stands for any text, and ``?`` for one character.
+    :param patterns: in which ``*`` stands for any text, and ``?`` for one character; if there are
+        none, all columns are picked that are not special.
     :param special: names of columns that have another meaning.
     """
     grid, taken = table.grid, set(special)
     columns = grid.columns
+    if not patterns:
+        return [k for k, name in enumerate(columns) if name not in taken], []
     chosen: list[int] = []
     notes = []
     for pattern in patterns:
@@ -211,34 +330,22 @@ def _glob(pattern: str) -> re.Pattern:
     return re.compile("".join(parts), re.DOTALL)
 
 
-def name_columns(
-    table: Table, question: Sequence[int], patterns: Sequence[str], taken: Iterable[str]
-) -> list[str]:
-    """Return what is left of the headers of a question after their common beginning and end."""
-    labels = [table.labels[k] for k in question]
-    starts = {len(x.partition("*")[0]) for x in patterns if "*" in x}
-    names = _without_common(labels, starts, set(taken))
-    columns = [table.grid.columns[k] for k in question]
-    return columns if names == labels or all(x.isdecimal() for x in names) else names
+def name_columns(labels: Sequence[str], patterns: Sequence[str], taken: Iterable[str]) -> list[str]:
+    """Return what is left of headers without their common beginning and end.
 
+    They are cut where an item may begin and end, or where a pattern has a ``*``.
 
-def _without_common(labels: Sequence[str], starts: set[int], taken: set[str]) -> list[str]:
-    """Return labels without their common beginning and end, which are cut where an item begins.
-
-    :param starts: lengths of beginnings that may be cut in any case.
-    :param taken: names that no label may get.
+    :param taken: names that no column may get.
     """
     if len(labels) < 2:
         return list(labels)
-    first, last = min(labels), max(labels)
-    same = next((k for k, (x, y) in enumerate(zip(first, last, strict=False)) if x != y), len(first))
+    starts, others = {len(x.partition("*")[0]) for x in patterns if "*" in x}, set(taken)
+    first, same = min(labels), _num_common(labels)
     cuts = [k for k in range(same, 0, -1) if k in starts or _BEFORE_ITEM.search(first[:k])]
     for cut in [*cuts, 0]:
         rest = [label[cut:] for label in labels]
         turned = [x[::-1] for x in rest]
-        low, high = min(turned), max(turned)
-        tail = next((k for k, (x, y) in enumerate(zip(low, high, strict=False)) if x != y), len(low))
-        end = low[:tail][::-1]
+        end = turned[0][: _num_common(turned)][::-1]
         for k in range(len(end) + 1):
             if k < len(end) and not _AFTER_ITEM.match(end[k:]):
                 continue
@@ -246,11 +353,25 @@ def _without_common(labels: Sequence[str], starts: set[int], taken: set[str]) ->
             if (
                 all(names)
                 and len(set(names)) == len(names)
-                and not taken & set(names)
+                and not others & set(names)
                 and all(map(_has_pairs, names))
             ):
                 return names
     return list(labels)
+
+
+def common_text(labels: Sequence[str]) -> str:
+    """Return what all headers begin and end with."""
+    turned = [x[::-1] for x in labels]
+    begin, end = _num_common(labels), _num_common(turned)
+    return f"{labels[0][:begin]} {labels[0][len(labels[0]) - end :]}"
+
+
+def _num_common(texts: Sequence[str]) -> int:
+    """Return how many letters at their beginning all texts have in common."""
+    low, high = min(texts), max(texts)
+    differs = (k for k, (x, y) in enumerate(zip(low, high, strict=False)) if x != y)
+    return next(differs, len(low))
 
 
 def _has_pairs(text: str) -> bool:
