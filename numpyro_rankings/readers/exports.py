@@ -214,7 +214,9 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
     names = grid.columns
     more = _further_header_rows(grid) if header_rows is None else header_rows - 1
     if not more:
-        return Table(grid, names, [(name,) for name in names], [])
+        words = [column.label or name for column, name in zip(grid.cells, names, strict=True)]
+        pairs = zip(names, words, strict=True)
+        return Table(grid, words, [(x,) if x == y else (x, y) for x, y in pairs], [])
     if more >= len(grid.numbers):
         raise RankingsError(f"{grid.where(len(grid.numbers) - 1)}: there are no rows below this")
     below = [[column.text(row) for column in grid.cells] for row in range(more)]

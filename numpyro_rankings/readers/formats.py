@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpyro_rankings.rankings import Rankings, RankingsError
-from numpyro_rankings.readers.grids import EXCEL_SUFFIXES, PARQUET_SUFFIXES, TEXT_SUFFIXES
+from numpyro_rankings.readers.grids import (
+    EXCEL_SUFFIXES,
+    PARQUET_SUFFIXES,
+    SPSS_SUFFIXES,
+    TEXT_SUFFIXES,
+)
 from numpyro_rankings.readers.own_table import is_own_table, read_table
 from numpyro_rankings.readers.preflib import read_preflib
 from numpyro_rankings.readers.surveys import Survey, read_layout, survey_of
@@ -34,7 +39,7 @@ class FileFormat(NamedTuple):
 
 
 FORMATS = (FileFormat("a PrefLib file", (".soc", ".soi"), read_preflib, refused=(".toc", ".toi")),)
-_TABLES = (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES)
+_TABLES = (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES, *SPSS_SUFFIXES)
 SUFFIXES = (*(suffix for one in FORMATS for suffix in one.extensions), *_TABLES)
 
 
@@ -61,8 +66,8 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     to a side, are refused.
 
     :param source: a text file ``.csv``, ``.tsv`` or ``.txt`` with commas, semicolons or tabs
-        between the columns, a spreadsheet ``.xlsx`` (its first sheet), a ``.parquet`` file, a data
-        frame, a PrefLib file ``.soc`` or ``.soi``, or a table of
+        between the columns, a spreadsheet ``.xlsx`` (its first sheet), a ``.parquet`` file, a
+        ``.sav`` file of SPSS, a data frame, a PrefLib file ``.soc`` or ``.soi``, or a table of
         :func:`~numpyro_rankings.readers.write_table`.
     :param layout: ``"ranks"``, ``"orders"``, ``"long"`` or ``"cell"``.
     :param judge: the column with the names of the judges; two rows cannot have the same.

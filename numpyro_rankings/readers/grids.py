@@ -8,7 +8,7 @@ import csv
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,16 +20,17 @@ from numpyro_rankings.readers.text import TextFile, first_lines, read_lines, rea
 if TYPE_CHECKING:
     import pandas as pd
 
-TEXT_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES = (
+TEXT_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, SPSS_SUFFIXES = (
     (".csv", ".tsv", ".txt"),
     (".xlsx",),
     (".parquet",),
+    (".sav", ".zsav"),
 )
 _BLANK = {"", "NA", "NaN", "nan", "<NA>", "#N/A"}  # as spreadsheets, R and pandas write it
 _ERRORS = {"#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!"}  # of spreadsheets
 # not "1,000", which may be a thousand
 _WHOLE = re.compile(r"[+-]?\d{1,15}(?:[.,]0{0,2})?")
-_LINES_OF_HEAD = 20
+_LINES_OF_HEAD, _LABELS_SHOWN = 20, 3
 _ROWS_AT_ONCE = 2**8  # more would not stay in the cache of the processor
 _SEPARATOR_LINE = re.compile(r"sep=([,;\t])", re.IGNORECASE)
 
@@ -40,11 +41,13 @@ class Column(NamedTuple):
     - **name** - of the column.
     - **values** - the distinct texts, in order of first appearance; ``""`` is a missing one.
     - **codes** - (rows,) int32, the text of each row, as an index of ``values``.
+    - **label** - what the column is called in words, where the file says it; else ``""``.
     """
 
     name: str
     values: list[str]
     codes: np.ndarray
+    label: str = ""
 
     def text(self, row: int) -> str:
         """Return the text of a row."""
@@ -71,7 +74,7 @@ class Column(NamedTuple):
         used = np.argsort(first, kind="stable")[: np.sum(first < len(column.codes))]
         codes = np.zeros(len(self.values), np.int32)
         codes[used] = np.arange(len(used))
-        return Column(self.name, [self.values[k] for k in used], codes[column.codes])
+        return self._replace(values=[self.values[k] for k in used], codes=codes[column.codes])
 
 
 class Grid(NamedTuple):
@@ -82,6 +85,7 @@ class Grid(NamedTuple):
     - **numbers** - (rows,) int, the number of each row in the file.
     - **place** - how messages call a row, such as ``FILE:{}`` or ``FILE: row {}``.
     - **header_place** - how they call the row with the names of the columns.
+    - **notes** - how cells were read, a sentence each.
     """
 
     name: str
@@ -89,6 +93,7 @@ class Grid(NamedTuple):
     numbers: np.ndarray
     place: str
     header_place: str
+    notes: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -114,7 +119,7 @@ def read_grid(source: Any, names: Sequence[str] = (), encoding: str | None = Non
 
     :param source: a text file ``.csv``, ``.tsv`` or ``.txt``, whose columns are separated by
         commas, semicolons or tabs; a spreadsheet ``.xlsx``, of which the first sheet is read; a
-        ``.parquet`` file; or a data frame.
+        ``.parquet`` file; a ``.sav`` file of SPSS; or a data frame.
     :param names: texts that are names and not blanks, such as an item "NA".
     :param encoding: of a text file; by default UTF-8, or what its first bytes say.
     :raises RankingsError: naming the row and the column.
@@ -132,11 +137,10 @@ def read_grid(source: Any, names: Sequence[str] = (), encoding: str | None = Non
         )
     if not Path(name).is_file():
         read_lines(name)  # refuses what is no file
-    read = _read_excel if suffix in EXCEL_SUFFIXES else _read_parquet
+    read, package = _PACKAGES[suffix]
     try:
         return read(name, names)
     except ImportError as error:
-        package = "openpyxl" if suffix in EXCEL_SUFFIXES else "pyarrow"
         raise RankingsError(
             f"{name}: {suffix} files need the package {package}: pip install "
             f"'numpyro-rankings[tables]' ({error})"
@@ -285,6 +289,51 @@ def _read_parquet(name: str, names: Sequence[str]) -> Grid:
     return _grid_of_frame(name, pd.read_parquet(name), names, _place_of(name, ": row {}"))
 
 
+def _read_spss(name: str, names: Sequence[str]) -> Grid:
+    import pyreadstat
+
+    # values that the file says are missing are missing here too
+    frame, meta = pyreadstat.read_sav(name, user_missing=False)
+    grid = _grid_of_frame(name, frame, names, _place_of(name, ": row {}"))
+    labels = dict(zip(meta.column_names, meta.column_labels, strict=True))
+    cells = [x._replace(label=(labels.get(x.name) or "").strip()) for x in grid.cells]
+    cells, notes = _with_value_labels(cells, meta.variable_value_labels)
+    return grid._replace(cells=cells, notes=tuple(notes))
+
+
+def _with_value_labels(
+    cells: Sequence[Column], labels: Mapping[str, Mapping[Any, str]]
+) -> tuple[list[Column], list[str]]:
+    """Put the labels of values in their place.
+
+    Columns with the same labels are of one question. If some of their values have no label, such as
+    those between the ends of a scale, all are read as numbers: labels and numbers are not mixed.
+    """
+    texts = {
+        name: {_text(value): str(label).strip() for value, label in of_values.items()}
+        for name, of_values in labels.items()
+        if of_values
+    }
+    same: dict[tuple, list[Column]] = {}
+    for column in cells:
+        same.setdefault(tuple(texts.get(column.name, {}).items()), []).append(column)
+    found: dict[str, Column] = {}
+    notes = []
+    for of_values, columns in same.items():
+        words = dict(of_values)
+        used = {text for column in columns for text in column.values if text}
+        if used <= words.keys() and len({words[text] for text in used}) == len(used):
+            columns = [x._replace(values=[words.get(y, y) for y in x.values]) for x in columns]
+        elif words:
+            shown = ", ".join(f"{value} = {word}" for value, word in of_values[:_LABELS_SHOWN])
+            notes.append(
+                f"{', '.join(x.name for x in columns)}: read as numbers, because only some values "
+                f"have labels of their own: {shown}"
+            )
+        found.update((x.name, x) for x in columns)
+    return [found[x.name] for x in cells], notes
+
+
 def _grid_of_frame(name: str, frame: "pd.DataFrame", names: Sequence[str], place: str) -> Grid:
     cells = [
         _column_of_series(_text(column).strip(), frame.iloc[:, k])
@@ -301,6 +350,13 @@ def _column_of_series(name: str, series: "pd.Series") -> Column:
     codes, values = series.factorize(use_na_sentinel=True)
     texts = [*map(_text, values), ""]
     return Column(name, texts, np.where(codes < 0, len(values), codes).astype(np.int32))
+
+
+_PACKAGES: dict[str, tuple[Callable[[str, Sequence[str]], Grid], str]] = {
+    **dict.fromkeys(EXCEL_SUFFIXES, (_read_excel, "openpyxl")),
+    **dict.fromkeys(PARQUET_SUFFIXES, (_read_parquet, "pyarrow")),
+    **dict.fromkeys(SPSS_SUFFIXES, (_read_spss, "pyreadstat")),
+}
 
 
 def _text(cell: Any) -> str:
@@ -386,4 +442,4 @@ def _stripped(column: Column, blank: set[str]) -> Column:
     index: dict[str, int] = {}
     texts = (text.strip() for text in column.values)
     codes = [index.setdefault("" if x in blank else x, len(index)) for x in texts]
-    return Column(column.name, list(index), np.array(codes, np.int32)[column.codes])
+    return column._replace(values=list(index), codes=np.array(codes, np.int32)[column.codes])

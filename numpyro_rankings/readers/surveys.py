@@ -162,7 +162,7 @@ def read_layout(
     )
     grid, said = read_question(table, question, reading)
     found = _READERS[layout](grid, named)
-    notes = [*table.notes, *notes, *said]
+    notes = [*table.grid.notes, *table.notes, *notes, *said]
     return _survey(grid, named, found, layout, unranked == "not-offered", notes)
 
 
