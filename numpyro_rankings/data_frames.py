@@ -14,6 +14,7 @@ from numpyro_rankings.rankings import (
     build_rankings,
     name_of,
     orderings_of_ranks,
+    shown,
 )
 
 # ---------------------------------------------------------------------------------------------
@@ -36,6 +37,9 @@ def read_long(
     """
     _check_unranked(unranked)
     judge, item, rank = (_column(df, name) for name in columns)
+    if not len(judge) == len(item) == len(rank):
+        sizes = f"{len(judge)}, {len(item)} and {len(rank)}"
+        raise RankingsError(f"the columns of the table must be of one length, got {sizes}")
     if not len(judge):
         raise RankingsError("there are no rankings")
     rows, judges = _codes(judge, columns[0], lambda who: who.strip() if _is_text(who) else who)
@@ -91,17 +95,17 @@ def _column(df: Any, name: str) -> pd.Series:
         raise RankingsError(f"the table has several columns {name!r}")
     if isinstance(values, pd.Series):
         return values
-    is_array = hasattr(values, "dtype")
-    return pd.Series(values if is_array else list(values), dtype=None if is_array else object)
+    if hasattr(values, "dtype"):
+        return pd.Series(values)
+    entries = [None if value is np.ma.masked else value for value in values]
+    return pd.Series(entries, dtype=object)
 
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _codes(
-    column: pd.Series, name: str, key: Callable[[Any], Any]
-) -> tuple[np.ndarray, list[Any]]:
+def _codes(column: pd.Series, name: str, key: Callable[[Any], Any]) -> tuple[np.ndarray, list[Any]]:
     """Return numbers of the values of a column, in order of first appearance, and the values.
 
     :param key: values with the same key are the same; the keys are returned.
@@ -134,7 +138,7 @@ def _numbers(column: pd.Series, where: Callable[[int], str]) -> np.ndarray:
     if wrong.any():
         line = int(np.argmax(wrong))
         raise RankingsError(
-            f"{where(line)} has rank {column.iloc[line]!r}, which is not a number; expected a "
+            f"{where(line)} has rank {shown(column.iloc[line])}, which is not a number; expected a "
             "whole number from 1"
         )
     return numbers

@@ -8,6 +8,7 @@
 import os
 import re
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,7 +88,7 @@ def write_preflib(rankings: Rankings, path: str | os.PathLike, title: str = "") 
         raise RankingsError(f"{name}: strict orders are written to a .soc or .soi file")
     if rankings.choice_sets is not None:
         raise RankingsError(f"{name}: PrefLib files cannot represent choice sets")
-    check_writable_names(name, rankings.items)
+    check_writable_names(name, rankings.items, title)
     merged = rankings.unique()
     orderings, lengths = np.asarray(merged.orderings), np.asarray(merged.lengths)
     incomplete = lengths < merged.num_items
@@ -152,14 +153,33 @@ def read_lines(path: str | os.PathLike) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n")
 
 
-def check_writable_names(name: str, items: tuple[str, ...]) -> None:
-    """Refuse item names that could not be read back unchanged."""
+def check_writable_names(name: str, items: tuple[str, ...], *notes: str) -> None:
+    """Refuse item names that could not be read back unchanged, and notes that spoil the file."""
     for item in items:
         if item != item.strip() or "\n" in item or "\r" in item:
             raise RankingsError(
                 f"{name}: the item name {item!r} contains a line break, or begins or ends with "
                 "white space, which the file cannot represent"
             )
+    check_writable_texts(name, (*items, *notes))
+
+
+def check_writable_texts(name: str, texts: Iterable[object]) -> None:
+    """Refuse texts that no file in UTF-8 can contain: those with NUL, and halves of characters."""
+    for text in texts:
+        if isinstance(text, str) and ("\0" in text or not _is_unicode(text)):
+            raise RankingsError(
+                f"{name}: {text!r} has a character that no text file can contain, such as NUL; "
+                "write it without"
+            )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class _Parsed(NamedTuple):

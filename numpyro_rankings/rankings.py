@@ -118,12 +118,9 @@ class Rankings:
         counts: Any = None,
         choice_sets: Any = None,
         unranked: str = "below",
+        entries: str | None = None,
     ) -> "Rankings":
         """Make rankings from lists of items, best first.
-
-        Names are text, and numbers are 0-based indices. If ``items`` are numbers, the numbers are
-        names too. If ``items`` are texts such as "1" and "2", and the numbers could be names as
-        well as other indices, they are refused.
 
         :param orderings: a sequence or series of lists of indices (or of names, if ``items`` is
             given), or a 2-d array or data frame, whose rows end with -1 or missing entries where
@@ -136,13 +133,17 @@ class Rankings:
             items were offered. The columns of a data frame are matched to the items by name.
         :param unranked: what it means that an item is not listed: ``"below"``, it ranks below those
             that are; or ``"not-offered"``, the choice set is the items that are listed.
+        :param entries: what numbers in the lists are: ``"indices"``, or ``"names"`` if items have
+            names such as 1, 2 or "1", "2". By default they are names if ``items`` are numbers, and
+            if they can be nothing else; numbers that could be names or indices of other items are
+            refused.
         :return: the rankings, with the rows as given.
         :raises RankingsError: naming the row (counted from 1) and the item.
         """
         if items is not None:
             items = _list_of_names(items)
         names = _item_names(items, num_items)
-        numbers = None if items is None else _number_names(items, names)
+        numbers = None if items is None else _number_names(items, names, entries)
         table = _padded_table(orderings, names, _row, numbers)
         _check_unranked(unranked, choice_sets)
         if unranked == "not-offered":
@@ -476,13 +477,14 @@ def _as_array(values: Any, dtype: Any = None) -> np.ndarray:
 
     NumPy takes what is below the mask of a masked array instead.
     """
-    if isinstance(values, list | tuple) and any(isinstance(x, np.ma.MaskedArray) for x in values):
-        values = np.ma.array(values)
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        numbers = values.dtype.kind in "iuf"
-        values = values.astype(float).filled(np.nan) if numbers else values.tolist()
+    is_list = isinstance(values, list | tuple)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Warning: converting a masked element")
+        if is_list and any(isinstance(x, np.ma.MaskedArray) for x in values):
+            values = np.ma.array(values)
+        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+            has_numbers = values.dtype.kind in "iuf"
+            values = np.ma.filled(values.astype(float), np.nan) if has_numbers else values.tolist()
         return np.asarray(values, dtype)
 
 
@@ -495,7 +497,7 @@ def _as_floats(ranks: Any, columns: Sequence[Any] | None) -> np.ndarray:
         dtypes = list(getattr(ranks, "dtypes", ()))
     else:
         dtypes = [getattr(ranks, "dtype", None)]
-        if getattr(ranks, "ndim", 2) == 1 and dtypes[0] == object:
+        if getattr(ranks, "ndim", 2) == 1 and getattr(dtypes[0], "kind", "") == "O":
             ranks = list(ranks)  # a series of lists
     for k, dtype in enumerate(dtypes):
         if getattr(dtype, "kind", "O") in "bcmM":
@@ -523,15 +525,15 @@ def _no_numbers(ranks: Any, columns: Sequence[Any] | None) -> str:
         except (TypeError, ValueError):
             column = k + 1 if columns is None else repr(columns[k])
             return (
-                f"{_row(row)}: column {column} has {_shown(x)}, which is not a number; {problem}, "
+                f"{_row(row)}: column {column} has {shown(x)}, which is not a number; {problem}, "
                 "and all columns are items"
             )
     return problem
 
 
-def _shown(value: Any) -> str:
-    """Return the text of a value in a message."""
-    return repr(str(value)) if isinstance(value, str) else repr(getattr(value, "item", value))
+def shown(value: Any) -> str:
+    """Return the text of a value in a message, without NumPy's types."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def _check_same_order(columns: Sequence[Any], names: tuple[str, ...]) -> None:
@@ -661,23 +663,33 @@ def _item_names(items: Sequence[Any] | None, num_items: int | None = None) -> tu
         if not name:
             raise RankingsError(f"the name of item {i} is empty")
         if name in seen:
-            also = "" if item == seen[name] else f", written {_shown(seen[name])} and {_shown(item)}"
+            also = "" if item == seen[name] else f", written {shown(seen[name])} and {shown(item)}"
             raise RankingsError(f"two items have the name {name!r}{also}")
         seen[name] = item
     return tuple(seen)
 
 
 class _Numbers(NamedTuple):
-    """The numbers that name items: **index** of the item of each, and whether the user gave them
-    as numbers, so that **all_are_names**.
+    """The numbers that name items.
+
+    - **item_of** - index of the item that a number names.
+    - **all_are_names** - whether numbers in orderings are names for sure.
+    - **is_said** - whether the user said so, so that -1 is no padding if it is a name.
     """
 
-    index: dict[float, int]
+    item_of: dict[float, int]
     all_are_names: bool
+    is_said: bool
 
 
-def _number_names(items: Sequence[Any], names: tuple[str, ...]) -> _Numbers | None:
-    """Return which names of items are numbers, None if none is."""
+def _number_names(
+    items: Sequence[Any], names: tuple[str, ...], entries: str | None
+) -> _Numbers | None:
+    """Return which names of items are numbers, None if numbers cannot be names."""
+    if entries not in (None, "names", "indices"):
+        raise RankingsError(f"entries is 'names' or 'indices', not {entries!r}")
+    if entries == "indices":
+        return None
     index: dict[float, int] = {}
     given_as_number = False
     for k, (item, name) in enumerate(zip(items, names, strict=True)):
@@ -686,7 +698,8 @@ def _number_names(items: Sequence[Any], names: tuple[str, ...]) -> _Numbers | No
             index[item] = k
         elif re.fullmatch(r"0|-?[1-9][0-9]{0,14}", name, re.ASCII):
             index[int(name)] = k
-    return _Numbers(index, given_as_number) if index else None
+    is_sure = given_as_number or entries == "names"
+    return _Numbers(index, is_sure, entries == "names") if index or is_sure else None
 
 
 def _is_number(value: Any) -> bool:
@@ -726,7 +739,13 @@ def _padded_table(
         is_end = np.logical_and.accumulate(np.isnan(table)[:, ::-1], axis=1)[:, ::-1]
         table = np.where(is_end, -1.0, table)  # missing at the end of a row
     if numbers is not None:
-        is_number = ~is_end & ((table != -1) | (-1 in numbers.index))
+        if -1 in numbers.item_of and not numbers.is_said and (table[~is_end] == -1).any():
+            row, place = np.argwhere((table == -1) & ~is_end)[0]
+            raise RankingsError(
+                f"{where(row)}: -1 at place {place + 1} is an item or the end of the row; say "
+                "entries='names' and end rows with NaN, or leave out items"
+            )
+        is_number = ~is_end & ((table != -1) | (-1 in numbers.item_of))
         if is_text is not None:
             is_number &= ~is_text
         table = _read_numbers(table, is_number, names, numbers, where)
@@ -734,6 +753,11 @@ def _padded_table(
         broken = ~np.isfinite(table) | (table != np.floor(table))
         if broken.any():
             row, place = np.argwhere(broken)[0]
+            if np.isnan(table[row, place]):
+                raise RankingsError(
+                    f"{where(row)}: nan at place {place + 1}, which is missing; only the end of a "
+                    "row can be"
+                )
             raise RankingsError(
                 f"{where(row)}: {table[row, place]} at place {place + 1} is not an item; expected "
                 f"a whole number 0..{len(names) - 1}"
@@ -750,7 +774,7 @@ def _read_numbers(
 ) -> np.ndarray:
     """Replace numbers that are names of items by indices, where they can be nothing else."""
     values, inverse = np.unique(table[is_number], return_inverse=True)
-    as_names = np.array([numbers.index.get(value, -1) for value in values.tolist()], np.int64)
+    as_names = np.array([numbers.item_of.get(value, -1) for value in values.tolist()], np.int64)
     unknown = as_names < 0
     if unknown.any():
         if not numbers.all_are_names:
@@ -758,8 +782,8 @@ def _read_numbers(
         k = int(np.argmax(unknown[inverse]))
         row, place = np.argwhere(is_number)[k]
         raise RankingsError(
-            f"{where(row)}: {table[row, place]:g} at place {place + 1} is not an item; the items "
-            f"are named by numbers, so expected one of {_some(names)}"
+            f"{where(row)}: {table[row, place]:g} at place {place + 1} is not an item; expected "
+            f"one of the names {_some(names)}, or say entries='indices'"
         )
     if not numbers.all_are_names:
         can_be_indices = ((values >= 0) & (values < len(names))).all()
@@ -769,9 +793,8 @@ def _read_numbers(
             value = int(table[row, place])
             raise RankingsError(
                 f"{where(row)}: {value} at place {place + 1} is item {str(value)!r} if it is a "
-                f"name, and item {names[value]!r} if it is a 0-based index: write names as text, "
-                "or give items as numbers, whose entries are names; instead of an index k, write "
-                "items[k]"
+                f"name, and item {names[value]!r} if it is a 0-based index; say which by "
+                "entries='names' or entries='indices'"
             )
     table = table.copy()
     table[is_number] = as_names[inverse]
@@ -832,7 +855,9 @@ def _table_of_lists(
         texts = [isinstance(entry, str) for entry in entries]
         is_text[is_place] = texts
         index = {name: i for i, name in enumerate(names)}
-        found = {entry: index.get(entry.strip()) for entry in set(entries) if isinstance(entry, str)}
+        found = {
+            entry: index.get(entry.strip()) for entry in set(entries) if isinstance(entry, str)
+        }
         if None in found.values():
             refuse(
                 lambda entry: isinstance(entry, str) and found[entry] is None,

@@ -21,6 +21,7 @@ from numpyro_rankings.datasets.grids import (
     read_grid,
     whole_number,
 )
+from numpyro_rankings.preflib import check_writable_texts
 from numpyro_rankings.rankings import Rankings, RankingsError, _item_names, build_rankings
 from numpyro_rankings.words import plural
 
@@ -493,6 +494,7 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
         for about, of_judge in zip(zip(*before.values(), strict=True), cells, strict=True)
         for row in of_judge
     ]
+    check_writable_texts(name, (cell for row in [header, *table] for cell in row))
     if suffix in EXCEL_SUFFIXES and any(
         isinstance(cell, str) and cell.startswith("=") for row in [header, *table] for cell in row
     ):
