@@ -321,11 +321,10 @@ class Rankings:
 
            >>> from numpyro_rankings import Rankings
            >>> r = Rankings.from_orderings([[1, 0], [2]], items=["tea", "milk", "water"])
-           >>> r.to_dataframe("ranks")
-                   tea  milk  water
-           judge
-           1         2     1   <NA>
-           2      <NA>  <NA>      1
+           >>> r.to_dataframe("ranks").reset_index()
+              judge   tea  milk  water
+           0      1     2     1   <NA>
+           1      2  <NA>  <NA>      1
            >>> Rankings.from_ranks(r.to_dataframe("ranks")) == r
            True
         """
