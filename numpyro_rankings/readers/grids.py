@@ -30,7 +30,7 @@ _ERRORS = {"#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!"}  # of spr
 # not "1,000", which may be a thousand
 _WHOLE = re.compile(r"[+-]?\d{1,15}(?:[.,]0{0,2})?")
 _BYTES_OF_HEAD, _LINES_OF_HEAD = 2**16, 20
-_ROWS_AT_ONCE = 2**16
+_ROWS_AT_ONCE = 2**8  # more would not stay in the cache of the processor
 _SEPARATOR_LINE = re.compile(r"sep=([,;\t])", re.IGNORECASE)
 
 
