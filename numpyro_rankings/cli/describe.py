@@ -251,15 +251,17 @@ def _odd(survey: "Survey") -> Iterator[str]:
     if one:
         yield (
             f"{plural(int(one), 'judge')} of {total:,} rank one item only, from which little can "
-            "be learned about groups"
+            f"be learned about groups{_who(survey, lengths == 1)}"
         )
     if survey.layout == "ranks":
         straight = (orderings == np.arange(orderings.shape[1])) | (orderings < 0)
         is_complete = lengths == rankings.num_items
-        number = counts[straight.all(1) & is_complete].sum()
+        is_straight = straight.all(1) & is_complete
+        number = counts[is_straight].sum()
         by_chance = counts[is_complete].sum() / math.factorial(min(rankings.num_items, 20))
         if number > max(1, 3 * by_chance):
-            yield f"{number:,} judges rank the items in the order of the columns"
+            who = _who(survey, is_straight)
+            yield f"{number:,} judges rank the items in the order of the columns{who}"
     most = int(np.argmax(counts))
     if counts[most] > 0.1 * total and total > 20 and rankings.num_items > 3:
         order = " > ".join(rankings.items[k] for k in orderings[most] if k >= 0)
@@ -279,6 +281,16 @@ def _odd_names(items: Sequence[str]) -> Iterator[str]:
     missing = [repr(x) for x in items if x.casefold() in _MISSING]
     if missing:
         yield f"these items may mean that nothing was ranked: {_list(missing)}"
+
+
+def _who(survey: "Survey", is_odd: "np.ndarray") -> str:
+    """Return the first judges of odd rows of the rankings, or nothing if they have no names."""
+    import numpy as np
+
+    if survey.judges is None:
+        return ""
+    of_judges = is_odd[np.asarray(survey.rankings.row_index)[survey.place]]
+    return f": {_list([survey.judges[k] for k in np.flatnonzero(of_judges)])}"
 
 
 def _list(names: list[str], most: int = 5) -> str:

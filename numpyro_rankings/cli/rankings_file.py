@@ -59,7 +59,11 @@ def add_file_options(parser: argparse.ArgumentParser, takes_several: bool = Fals
         help="columns with what else is known about the judges, such as region,age; the results "
         "show who is in the groups by each of them",
     )
-    table.add_argument("--count", metavar="COLUMN", help="the column with the count of each row")
+    table.add_argument(
+        "--count",
+        metavar="COLUMN",
+        help="the column with the count of each row; survey weights are not counts",
+    )
     table.add_argument(
         "--items",
         type=_names,

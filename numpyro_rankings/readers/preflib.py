@@ -262,7 +262,7 @@ def split_groups(where: str, line: str, allows_empty: bool) -> tuple[int, list[l
     if match is None or (not allows_empty and re.search(r"\{\s*\}", line)):
         raise RankingsError(f"{where}: {_line_problem(line, allows_empty)}")
     texts = re.findall(r"\{[^}]*\}|[0-9]+", match[2])
-    groups = [[int(item) - 1 for item in re.findall("[0-9]+", text)] for text in texts]
+    groups = [[int(x) - 1 for x in text.strip("{}").split(",") if x.strip()] for text in texts]
     return int(match[1]), groups
 
 

@@ -8,6 +8,7 @@ import math
 import os
 import re
 from collections.abc import Hashable, Iterable
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -71,10 +72,14 @@ class TiedOrders(NamedTuple):
 
     def to_ranks(self) -> np.ndarray:
         """Return the group of each item, (rows, n), 1 for the best; NaN if it is not listed."""
+        lengths = self.lengths
+        sizes = [
+            (place, len(group)) for order in self.orders for place, group in enumerate(order, 1)
+        ]
+        places = np.repeat(*np.array(sizes).T)
+        items = np.fromiter(chain.from_iterable(chain.from_iterable(self.orders)), int, len(places))
         ranks = np.full((self.num_rows, self.num_items), np.nan)
-        for row, order in zip(ranks, self.orders, strict=True):
-            for place, group in enumerate(order, start=1):
-                row[list(group)] = place
+        ranks[np.repeat(np.arange(self.num_rows), lengths), items] = places
         return ranks
 
 

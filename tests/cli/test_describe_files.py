@@ -197,6 +197,15 @@ def test_which_model(capsys, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_odd_judges_are_named(capsys, tmp_path):
+    rows = ["a,1,,", "b,1,2,3", "c,3,2,1", "d,,,1", "e,2,1,3"]
+    (tmp_path / "some.csv").write_text("id,x,y,z\n" + "\n".join(rows) + "\n")
+    odd = "2 judges of 5 rank one item only, from which little can be learned about groups"
+    read = ["some.csv", "--layout", "ranks"]
+    assert f"{odd}: a, d" in described(capsys, *read, "--judge", "id")
+    assert odd in described(capsys, *read, "--about", "id")
+
+
 def test_duplicates(capsys, tmp_path):
     lists = ["1,2,3,4", "2,1,3,4", "4,3,2,1", "3,1,2,4", "1,3,2,4", "4,1,2,3"] * 2
     twice = "the second half of the judges repeats the lists of the first half, in its order"

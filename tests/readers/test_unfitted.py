@@ -172,7 +172,7 @@ def test_graphs_agree_with_preflibtools(tmp_path):
         lambda text: text.replace(NAMES, NAMES + "\n \n") + " \n\n",
         lambda text: text.replace(NAMES, NAMES + "# A remark\n# Edited: yes\n"),
         lambda text: "".join(line for line in text.splitlines(True) if "DATA TYPE" not in line),
-        lambda text: text.replace("{4}", "4").replace(",", " , ").rstrip(),
+        lambda text: text.replace("{4}", "4").replace(",", " ,\t").replace("{}", "{\t }").rstrip(),
     ],
     ids=["windows", "old mac", "mark", "blanks", "remarks", "no type", "spaces"],
 )
