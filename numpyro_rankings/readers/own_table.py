@@ -11,7 +11,12 @@ import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
 from numpyro_rankings.readers.grids import whole_number
-from numpyro_rankings.readers.text import check_writable_names, first_lines, read_lines
+from numpyro_rankings.readers.text import (
+    check_writable_names,
+    first_lines,
+    read_lines,
+    weight_hint,
+)
 
 _ITEM = re.compile(r"#\s*item\s+([^\s,>:={}]+)\s*:(.*)", re.IGNORECASE)
 _COMMENT = re.compile(r'"?#')
@@ -140,7 +145,7 @@ def write_table(
     :param citation: the source of the data.
     :raises RankingsError: if the name of an item does not fit the format; then nothing is written.
     """
-    check_writable_names(os.fspath(path), rankings.items)
+    check_writable_names(os.fspath(path), rankings.items, title, citation)
     merged = rankings.unique()
     notes = {"title": title, "citation": citation}
     lines = [f"# {key}: {' '.join(note.split())}" for key, note in notes.items() if note]
@@ -261,7 +266,9 @@ def _item_cells(line: str, mark: str) -> list[str]:
 def _parse_count(text: str) -> int:
     number = whole_number(text)
     if number is None or number < 1:
-        raise RankingsError(f"count {text[:40]!r} is not a positive whole number")
+        raise RankingsError(
+            f"count {text[:40]!r} is not a positive whole number{weight_hint(text)}"
+        )
     return number
 
 

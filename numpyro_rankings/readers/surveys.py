@@ -31,6 +31,7 @@ from numpyro_rankings.readers.grids import (
     read_grid,
     whole_number,
 )
+from numpyro_rankings.readers.text import check_writable_texts, weight_hint
 from numpyro_rankings.words import plural
 
 _UNRANKED, _GAPS = ("below", "not-offered"), ("refuse", "close")
@@ -539,9 +540,12 @@ def _counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
     numbers = _ranks_of(column, None)[rows].astype(int)
     if (numbers < 1).any():
         row = rows[int(np.argmax(numbers < 1))]
+        text = column.text(row)
+        if hint := weight_hint(text):
+            hint += ": leave out --count, or name the column in --about instead"
         raise RankingsError(
             f"{grid.where(row)}: column {name!r}: expected a positive whole number, got "
-            f"{column.text(row)[:40]!r}"
+            f"{text[:40]!r}{hint}"
         )
     if numbers.sum() > _MOST_RANKINGS:
         raise RankingsError(
@@ -613,6 +617,7 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
         for about, of_judge in zip(zip(*before.values(), strict=True), cells, strict=True)
         for row in of_judge
     ]
+    check_writable_texts(name, (cell for row in [header, *table] for cell in row))
     if suffix in EXCEL_SUFFIXES and any(
         isinstance(cell, str) and cell.startswith("=") for row in [header, *table] for cell in row
     ):

@@ -5,7 +5,7 @@ import io
 import itertools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -188,11 +188,39 @@ def _readings(content: bytes, place: int) -> str:
     return f"; a text in this line is {readings}: use the encoding that is right"
 
 
-def check_writable_names(name: str, items: tuple[str, ...]) -> None:
-    """Refuse item names that could not be read back unchanged."""
+def check_writable_names(name: str, items: tuple[str, ...], *notes: str) -> None:
+    """Refuse item names that could not be read back unchanged, and notes that spoil the file."""
     for item in items:
-        if item != item.strip() or any(mark in item for mark in "\n\r\0"):
+        if item != item.strip() or "\n" in item or "\r" in item:
             raise RankingsError(
-                f"{name}: the item name {item!r} contains a line break or a NUL, or begins or ends "
-                "with white space, which the file cannot represent"
+                f"{name}: the item name {item!r} contains a line break, or begins or ends with "
+                "white space, which the file cannot represent"
             )
+    check_writable_texts(name, (*items, *notes))
+
+
+def check_writable_texts(name: str, texts: Iterable[object]) -> None:
+    """Refuse texts that no file in UTF-8 can contain: those with NUL, and halves of characters."""
+    for text in texts:
+        if isinstance(text, str) and ("\0" in text or not _is_unicode(text)):
+            raise RankingsError(
+                f"{name}: {text!r} has a character that no text file can contain, such as NUL; "
+                "write it without"
+            )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def weight_hint(text: str) -> str:
+    """Return what to say of a count that looks like a survey weight; nothing for others."""
+    # not "1,000", which may be a thousand
+    is_thousands = re.fullmatch("[1-9][0-9]{0,2},[0-9]{3}", text)
+    if re.fullmatch(r"[0-9]*[.,][0-9]+(?:e[-+]?[0-9]+)?", text) and not is_thousands:
+        return "; survey weights are not counts, and cannot be used yet"
+    return ""

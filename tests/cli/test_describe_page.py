@@ -7,7 +7,13 @@ import pytest
 
 from numpyro_rankings import Rankings
 from numpyro_rankings.cli import main
-from numpyro_rankings.cli.describe import _column, _often_first, description, pairwise_shares
+from numpyro_rankings.cli.describe import (
+    _alike,
+    _column,
+    _often_first,
+    description,
+    pairwise_shares,
+)
 from numpyro_rankings.datasets import load_dataset
 from numpyro_rankings.list_counts import item_counts, judges_by_length
 from numpyro_rankings.readers.surveys import survey_of
@@ -33,7 +39,7 @@ def test_page(folder, capsys):
     for part in (
         "<h1>survey.csv</h1>",
         "20 rankings (3 distinct) of 3 items",
-        "<li>10 judges rank the items in the order of the columns</li>",
+        "<li>10 judges rank the items in the order of the columns: r0, r3, r4,",
         "&lt;b&gt;Tea&lt;/b&gt;",
         "Cream &amp; coffee",
         "numpyro-rankings describe survey.csv",
@@ -109,6 +115,12 @@ def test_columns_about_the_judges():
     assert list(_column("age", ["20"] * 3 + ["30", ""])) == ["age: 20 3, 30 1, (no answer) 1"]
     (line,) = _column("x", [*map(str, range(100, 120)), "many"])
     assert line.startswith("x: 100 1, 101 1")
+
+
+def test_names_that_are_nearly_the_same():
+    assert _alike(["ann", "bob", "ann", "cid\nb", "b c"]) == []
+    assert _alike(["ann", "Ann", "bob", "b  c", "b c"]) == [["Ann", "ann"], ["b  c", "b c"]]
+    assert _alike(["b\nc", "b c", "x"]) == [["b\nc", "b c"]]
 
 
 def test_no_dense_table_is_made(monkeypatch):

@@ -135,7 +135,7 @@ def test_names_that_can_be_read_in_two_ways(tmp_path, monkeypatch, name):
 
 
 def test_names_that_no_line_can_hold(tmp_path):
-    for name in ("a\0b", "a\nb", " a"):
-        with pytest.raises(RankingsError, match="the item name"):
+    for name in ("a\0b", "a\nb"):
+        with pytest.raises(RankingsError, match=r"the item name|no text file can contain"):
             write_table(Rankings.from_orderings([[0]], items=[name, "c"]), tmp_path / "x.csv")
     assert not list(tmp_path.iterdir())
