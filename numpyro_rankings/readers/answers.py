@@ -51,7 +51,7 @@ def _says(one: str, more: str) -> re.Pattern:
 
 _ONE_IS_BEST, _MORE_IS_BEST = _says(_GOOD, _BAD), _says(_BAD, _GOOD)
 _POINTS = re.compile(
-    r"\b(?:scores?|points?|pts|ratings?|highest(?! (?:priority|to))|punkte|bewertung)\b",
+    r"\b(?:scores?|points?|pts|rat(?:e|ed|ings?)|highest(?! (?:priority|to))|punkte|bewertung)\b",
     re.IGNORECASE,
 )
 # texts that mean no rank, unless the user says that they are items
@@ -205,6 +205,21 @@ def refuse_missing_items(
                     f"that nothing is ranked, add --missing {text!r}; if it is one, name all items "
                     "with --items"
                 )
+
+
+def layout_of_cells(columns: Sequence[Column], missing: Sequence[str]) -> str | None:
+    """Return the layout that cells can only have: texts are items, and ranks in words are ranks.
+
+    None if all of them are numbers, which may be ranks or codes of items, or if they are mixed.
+    """
+    keys = {_key(word) for word in missing}
+    texts = {x for column in columns for x in column.values if x and _key(x) not in keys}
+    texts = {x for x in texts if x.casefold() not in _NO_RANK}
+    are_ranks = {rank_in_words(x) is not None for x in texts}
+    if are_ranks == {False}:
+        return "orders"
+    in_words = any(whole_number(x) is None for x in texts)
+    return "ranks" if are_ranks == {True} and in_words else None
 
 
 def numbers_of(columns: Sequence[Column]) -> np.ndarray:

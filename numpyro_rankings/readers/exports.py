@@ -316,6 +316,7 @@ def choose(
                     f"left out: {_list([columns[k] for k in beside])}, which a survey tool writes "
                     "beside the answers"
                 )
+            _refuse_two_questions(grid, pattern, [columns[k] for k in found])
         if not found:
             hint = "; put a name that contains a comma into quotes" if len(patterns) > 1 else ""
             raise RankingsError(
@@ -324,6 +325,21 @@ def choose(
             )
         chosen += [k for k in found if k not in chosen]
     return chosen, notes
+
+
+def _refuse_two_questions(grid: Grid, pattern: str, found: Sequence[str]) -> None:
+    """Refuse a pattern such as ``Q1*`` that takes ``Q1_1`` and ``Q10_1``."""
+    start = pattern.partition("*")[0]
+    if not start[-1:].isdecimal():
+        return
+    here = [name for name in found if name.startswith(start)]
+    longer = [name for name in here if name[len(start) :][:1].isdecimal()]
+    others = [name for name in here if name not in longer]
+    if longer and others:
+        raise RankingsError(
+            f"{grid.name}: {pattern!r} takes {others[0]!r} and {longer[0]!r}, which seem to be of "
+            f"two questions; write a longer beginning, such as '{others[0][: len(start) + 1]}*'"
+        )
 
 
 def _glob(pattern: str) -> re.Pattern:
@@ -352,6 +368,8 @@ def name_columns(labels: Sequence[str], patterns: Sequence[str], taken: Iterable
             if k < len(end) and not _AFTER_ITEM.match(end[k:]):
                 continue
             names = [x[: len(x) - (len(end) - k)].strip() for x in rest]
+            if cut:
+                names = [x.lstrip("_:. ") for x in names]
             if (
                 all(names)
                 and len(set(names)) == len(names)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, _item_names, build_rankings
+from numpyro_rankings.readers.answers import layout_of_cells
 from numpyro_rankings.readers.exports import (
     Reading,
     Table,
@@ -138,9 +139,10 @@ def read_layout(
     _check_columns(table.grid, named)
     patterns = (columns,) if isinstance(columns, str) else tuple(map(str, columns))
     words = missing.split(",") if isinstance(missing, str) else map(str, missing)
+    words = tuple(word.strip() for word in words)
     question, notes = choose(table, patterns, named.special)
     if layout is None:
-        layout, why = _layout_by_names(table, question, bool(patterns))
+        layout, why = _layout_by_names(table, question, bool(patterns), words)
         notes.append(f"read as --layout {layout}, because of the {why}")
     if layout == "long":
         judge, item, rank = _columns_of_long(table.grid, judge, item, rank)
@@ -154,7 +156,7 @@ def read_layout(
         patterns,
         frozenset(named.special),
         separator,
-        tuple(word.strip() for word in words),
+        words,
         highest_first,
         names,
         named.closes_gaps,
@@ -170,11 +172,14 @@ def read_layout(
 # ---------------------------------------------------------------------------------------------
 
 
-def _layout_by_names(table: Table, question: Sequence[int], is_picked: bool) -> tuple[str, str]:
+def _layout_by_names(
+    table: Table, question: Sequence[int], is_picked: bool, missing: Sequence[str]
+) -> tuple[str, str]:
     """Return the layout that the columns say, and what says it.
 
     :param question: the columns that have no other meaning.
-    :param is_picked: whether they were picked.
+    :param is_picked: whether they were picked, so that their cells are answers.
+    :param missing: texts that mean that nothing is ranked.
     :raises RankingsError: if they do not, showing the first row read in both ways.
     """
     grid = table.grid
@@ -186,6 +191,9 @@ def _layout_by_names(table: Table, question: Sequence[int], is_picked: bool) -> 
     columns = name_columns([table.labels[k] for k in question], (), ()) if is_picked else []
     if _places_by_names(columns or [grid.columns[k] for k in question]):
         return "orders", "names of the columns"
+    found = layout_of_cells([grid.cells[k] for k in question], missing) if is_picked else None
+    if found is not None:
+        return found, "texts of the cells"
     cells = [(grid.cells[k].name, grid.cells[k].text(0)) for k in question[:_SHOWN]]
     more = ", …" if len(question) > _SHOWN else ""
     ranks = ", ".join(f"{name!r} has rank {cell or 'none'}" for name, cell in cells)

@@ -215,6 +215,26 @@ GOOD = {
         "Mercury Venus Earth",
         ["Mercury Venus Earth", "Venus Mercury Earth"],
     ),
+    "LimeSurvey, codes and texts above": (
+        '"G1[1]. Rank. [Rank 1]","G1[2]. Rank. [Rank 2]",x\nA2,A1,1\nA1,,2\n',
+        {"columns": "G1*"},
+        "A2 A1",
+        ["A2 A1", "A1"],
+    ),
+    "Qualtrics, pick and rank": (
+        "ResponseId,Q5_0_GROUP,Q5_0_1_RANK,Q5_0_2_RANK\nResponse ID,Sort - Ranks - Best,"
+        'Sort - Ranks - Best - Ann - Rank,Sort - Ranks - Best - Bob - Rank\nR1,"Ann,Bob",1,2\n'
+        "R2,Bob,,1\n",
+        {"columns": "Q5_0_*_RANK", "layout": "ranks"},
+        "Ann Bob",
+        ["Ann Bob", "Bob"],
+    ),
+    "ranks in words need no layout": (
+        GOOGLE,
+        {"columns": "Rank the sites*", "gaps": "close"},
+        "North Hill South Bay West",
+        ["North Hill South Bay West", "West North Hill", "South Bay North Hill"],
+    ),
     "a row of totals": (
         "id,Q1: Ann,Q1: Bob,n\na,1,2,1\nb,2,1,1\nTotal,3,3,2\nMean,1.5,1.5,1\n",
         {"layout": "ranks", "columns": ["Q1: Ann", "Q1: Bob"], "judge": "id"},
@@ -435,6 +455,7 @@ def test_rows_of_the_file_are_kept_without_names_of_judges():
         (["Rank?\nA", "Rank?\nB"], (), "A|B"),
         (["Q. id", "Q. name"], (), "Q. id|Q. name"),  # "id" is the judge
         (["Only one"], (), "Only one"),
+        (["Q5_ann", "Q5_bob"], ("Q5*",), "ann|bob"),
     ],
 )
 def test_names_of_items_are_what_is_left_of_the_headers(labels, patterns, expected):
@@ -618,6 +639,11 @@ BAD = {
         '"Rank, please A","Rank, please B"\n1,2\n',
         {**RANKS, "columns": ["Rank", "please *"]},
         ["no column is called 'Rank'", "quotes"],
+    ),
+    "columns of two questions": (
+        "Q1_1,Q1_2,Q10_1,Q10_2\n1,2,2,1\n",
+        {**RANKS, "columns": "Q1*"},
+        ["'Q1*' takes 'Q1_1' and 'Q10_1'", "'Q1_*'"],
     ),
     "the judge among the columns": (
         "id,A,B\na,1,2\n",
