@@ -26,9 +26,9 @@ from numpyro_rankings.datasets import (
     simulate_mallows,
     simulate_mallows_mixture,
     simulate_plackett_luce_mixture,
-    write_table,
 )
 from numpyro_rankings.diagnostics import diagnostics_table
+from numpyro_rankings.readers import write_table
 
 MALLOWS_DP = ()
 PLACKETT_LUCE_DP = ("--model", "dp-plackett-luce")
