@@ -469,11 +469,12 @@ def places_of_cells(
         notes = [f"{where}: the items are separated by {mark!r}"]
         if mark in (">", "≻"):
             _refuse_ties(grid, column, texts, split)
-    if all(_NUMBERED.fullmatch(x) for text in texts for x in split(text) if x):
+    known = None if items is None else set(items)
+    is_known = known is not None and known.issuperset(x for x in split(texts[0]) if x)
+    if not is_known and all(_NUMBERED.fullmatch(x) for t in texts for x in split(t) if x):
         split = _without_numbers(grid, column, split)
         notes.append("the numbers of the items in the cells were taken off")
     words = {_key(word) for word in missing}
-    known = None if items is None else set(items)
     index: dict[str, int] = {"": 0}
     lengths = np.zeros(len(column.values), np.int32)
     flat = array("i")

@@ -139,8 +139,8 @@ def read_layout(
     )
     _check_columns(table.grid, named)
     patterns = (columns,) if isinstance(columns, str) else tuple(map(str, columns))
-    words = missing.split(",") if isinstance(missing, str) else map(str, missing)
-    words = tuple(word.strip() for word in words)
+    said = missing.split(",") if isinstance(missing, str) else missing
+    words = tuple(str(word).strip() for word in said)
     question, notes = choose(table, patterns, named.special)
     if layout is None:
         layout, why = _layout_by_names(table, question, bool(patterns), words)
@@ -162,9 +162,9 @@ def read_layout(
         names,
         named.closes_gaps,
     )
-    grid, said = read_question(table, question, reading)
+    grid, more = read_question(table, question, reading)
     found = _READERS[layout](grid, named)
-    notes = [*table.notes, *notes, *said]
+    notes = [*table.notes, *notes, *more]
     return _survey(grid, named, found, layout, unranked == "not-offered", notes)
 
 
@@ -586,7 +586,8 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
 
     :param survey: the survey, or rankings, whose judges are then numbered from 1.
     :param path: the file to write: ``.csv``, ``.tsv``, ``.xlsx`` or ``.parquet``.
-    :param layout: ``"ranks"``, ``"orders"`` or ``"long"``.
+    :param layout: ``"ranks"``, ``"orders"``, ``"long"`` or ``"cell"``, with semicolons between the
+        items.
     :raises RankingsError: if there are choice sets that the table cannot represent.
     """
     if isinstance(survey, Rankings):
@@ -594,8 +595,8 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
     name, suffix = os.fspath(path), Path(path).suffix.lower()
     if suffix not in (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES):
         raise RankingsError(f"{name}: the extension {suffix!r} is not known")
-    if layout not in _CELLS:
-        raise RankingsError(f"layout is one of {', '.join(_CELLS)}, not {layout!r}")
+    if layout not in LAYOUTS:
+        raise RankingsError(f"layout is one of {', '.join(LAYOUTS)}, not {layout!r}")
     rankings = survey.rankings
     orderings = np.asarray(rankings.orderings)
     if rankings.choice_sets is not None:
@@ -666,8 +667,15 @@ def _cells_of_long(rows: np.ndarray, items: Sequence[str]) -> _Cells:
     return ["item", "rank"], cells
 
 
+def _cells_of_cell(rows: np.ndarray, items: Sequence[str]) -> _Cells:
+    if wrong := [item for item in items if ";" in item]:
+        raise RankingsError(f"the item name {wrong[0]!r} contains a semicolon; use another layout")
+    return ["order"], [[["".join(f"{items[k]};" for k in row[row >= 0])]] for row in rows]
+
+
 _CELLS: dict[str, Callable[[np.ndarray, Sequence[str]], _Cells]] = {
     "ranks": _cells_of_ranks,
     "orders": _cells_of_orders,
     "long": _cells_of_long,
+    "cell": _cells_of_cell,
 }
