@@ -412,7 +412,8 @@ def say_which(columns: Sequence[str], names: Sequence[str], left_out: int, layou
     """Return the note that says which columns were taken, and for what."""
     what = {"ranks": "the items", "orders": "the places", "cell": "the list"}[layout]
     shown = _list([shorten(x, _LENGTH) for x in columns], 3)
-    told = f" {_list([shorten(x, _LENGTH) for x in names], 12)}" if layout != "cell" else ""
+    is_new = layout != "cell" and list(names) != list(columns)
+    told = f" {_list([shorten(x, _LENGTH) for x in names], 12)}" if is_new else ""
     rest = f"; {left_out} other column{'s are' if left_out > 1 else ' is'} left out"
     verb = "are" if len(columns) > 1 else "has"
     return f"{shown} {verb} {what}{told}{rest if left_out else ''}"

@@ -235,6 +235,24 @@ GOOD = {
         "North Hill South Bay West",
         ["North Hill South Bay West", "West North Hill", "South Bay North Hill"],
     ),
+    "items in another order": (
+        "Q [A],Q [B]\n1,2\n2,1\n",
+        {"columns": "Q*", "layout": "ranks", "items": ["B", "A"]},
+        "B A",
+        ["A B", "B A"],
+    ),
+    "items by their headers": (
+        "Q [A],Q [B]\n1,2\n2,1\n",
+        {"columns": "Q*", "layout": "ranks", "items": ["Q [B]", "Q [A]"]},
+        "Q [B] Q [A]",
+        ["Q [A] Q [B]", "Q [B] Q [A]"],
+    ),
+    "numbers that are parts of names": (
+        "id,order\n1,1. A;2. B\n2,2. B;1. A\n",
+        {"columns": "order", "items": ["1. A", "2. B"]},
+        "1. A 2. B",
+        ["1. A 2. B", "2. B 1. A"],
+    ),
     "a row of totals": (
         "id,Q1: Ann,Q1: Bob,n\na,1,2,1\nb,2,1,1\nTotal,3,3,2\nMean,1.5,1.5,1\n",
         {"layout": "ranks", "columns": ["Q1: Ann", "Q1: Bob"], "judge": "id"},
