@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpyro_rankings.rankings import Rankings, RankingsError
+from numpyro_rankings.readers import unfitted
 from numpyro_rankings.readers.grids import EXCEL_SUFFIXES, PARQUET_SUFFIXES, TEXT_SUFFIXES
 from numpyro_rankings.readers.own_table import is_own_table, read_table
 from numpyro_rankings.readers.preflib import read_preflib
@@ -24,16 +25,17 @@ class FileFormat(NamedTuple):
     - **name** - for messages.
     - **extensions** - of its files.
     - **read** - reads a file.
-    - **refused** - extensions of similar files, which the reader refuses in its own words.
+    - **similar** - extensions of similar files: the reader reads those that hold rankings all the
+      same, and refuses the others in its own words.
     """
 
     name: str
     extensions: tuple[str, ...]
     read: Callable[[str | os.PathLike], Rankings]
-    refused: tuple[str, ...] = ()
+    similar: tuple[str, ...] = ()
 
 
-FORMATS = (FileFormat("a PrefLib file", (".soc", ".soi"), read_preflib, refused=(".toc", ".toi")),)
+FORMATS = (FileFormat("a PrefLib file", (".soc", ".soi"), read_preflib, similar=unfitted.SUFFIXES),)
 _TABLES = (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES)
 SUFFIXES = (*(suffix for one in FORMATS for suffix in one.extensions), *_TABLES)
 
@@ -62,7 +64,8 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
 
     :param source: a file ``.csv``, ``.tsv`` or ``.txt`` in UTF-8 with commas, semicolons or tabs
         between the columns, a spreadsheet ``.xlsx`` (its first sheet), a ``.parquet`` file, a data
-        frame, a PrefLib file ``.soc`` or ``.soi``, or a table of
+        frame, a PrefLib file ``.soc`` or ``.soi`` (or one of orders without ties, ``.toc`` or
+        ``.toi``), or a table of
         :func:`~numpyro_rankings.readers.write_table`.
     :param layout: ``"ranks"``, ``"orders"``, ``"long"`` or ``"cell"``.
     :param judge: the column with the names of the judges; two rows cannot have the same.
@@ -105,13 +108,18 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         return read_layout(source, layout, **options)
     name, extension = os.fspath(source), Path(source).suffix.lower()
     for one in FORMATS:
-        if extension in (*one.extensions, *one.refused):
-            _check_no_options(name, one.name, layout, options)
-            return survey_of(one.read(source), one.name)
+        if extension in (*one.extensions, *one.similar):
+            check_no_options(name, one.name, layout, options)
+            survey = survey_of(one.read(source), one.name)
+            if extension in one.similar:
+                survey.notes.append(
+                    f"no order of the {extension} file has a tie: it is read as strict orders"
+                )
+            return survey
     if extension in _TABLES and not Path(name).exists():
         raise RankingsError(f"{name}: no such file")
     if extension == ".csv" and is_own_table(source):
-        _check_no_options(name, "a table that names its items", layout, options)
+        check_no_options(name, "a table that names its items", layout, options)
         return survey_of(read_table(source), "a table of this project's own format")
     if extension in _TABLES:
         return read_layout(source, layout, **options)
@@ -136,7 +144,8 @@ def read_rankings(source: Any, layout: str | None = None, **options: Any) -> Ran
     return read_survey(source, layout, **options).rankings
 
 
-def _check_no_options(name: str, what: str, layout: str | None, options: dict[str, Any]) -> None:
+def check_no_options(name: str, what: str, layout: str | None, options: dict[str, Any]) -> None:
+    """Refuse options of tables with a file that says what it holds."""
     given = [key for key, value in options.items() if value not in (None, (), [])]
     defaults = {"unranked": "below", "gaps": "refuse"}
     given = [key for key in given if options[key] != defaults.get(key)]

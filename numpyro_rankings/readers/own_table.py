@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
-from numpyro_rankings.readers.text import check_writable_names, read_lines, read_text
+from numpyro_rankings.readers.text import check_writable_names, read_lines, read_text, weight_hint
 
 _ITEM = re.compile(r"#\s*item\s+([^\s,>:={}]+)\s*:(.*)")
 _COLUMNS = ("count,ordering", "count,ordering,offered")
@@ -145,7 +145,9 @@ def _parse_columns(line: str, codes: dict[str, int]) -> int:
 
 def _parse_count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
-        raise RankingsError(f"count {text[:40]!r} is not a positive whole number")
+        raise RankingsError(
+            f"count {text[:40]!r} is not a positive whole number{weight_hint(text)}"
+        )
     return int(text)
 
 

@@ -32,7 +32,7 @@ from numpyro_rankings.readers.grids import (
     read_grid,
     whole_number,
 )
-from numpyro_rankings.readers.text import check_writable_texts
+from numpyro_rankings.readers.text import check_writable_texts, weight_hint
 from numpyro_rankings.words import plural
 
 _UNRANKED, _GAPS = ("below", "not-offered"), ("refuse", "close")
@@ -547,9 +547,12 @@ def _counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
     numbers = _ranks_of(column, None)[rows].astype(int)
     if (numbers < 1).any():
         row = rows[int(np.argmax(numbers < 1))]
+        text = column.text(row)
+        if hint := weight_hint(text):
+            hint += ": leave out --count, or name the column in --about instead"
         raise RankingsError(
             f"{grid.where(row)}: column {name!r}: expected a positive whole number, got "
-            f"{column.text(row)[:40]!r}"
+            f"{text[:40]!r}{hint}"
         )
     if numbers.sum() > _MOST_RANKINGS:
         raise RankingsError(

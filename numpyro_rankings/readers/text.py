@@ -4,6 +4,7 @@ import codecs
 import io
 import itertools
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -100,3 +101,12 @@ def _is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def weight_hint(text: str) -> str:
+    """Return what to say of a count that looks like a survey weight; nothing for others."""
+    # not "1,000", which may be a thousand
+    is_thousands = re.fullmatch("[1-9][0-9]{0,2},[0-9]{3}", text)
+    if re.fullmatch(r"[0-9]*[.,][0-9]+(?:e[-+]?[0-9]+)?", text) and not is_thousands:
+        return "; survey weights are not counts, and cannot be used yet"
+    return ""
