@@ -52,9 +52,10 @@ _QUALTRICS = {
     "IPAddress": "IP Address",
     "V1": "ResponseID",
 }
+_UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls columns without a name
 _NO_ITEM = {"", "Response", "Open-Ended Response"}  # as SurveyMonkey writes below a question
 # in which order Qualtrics showed the items, and what was typed into them
-_NO_ANSWER = re.compile(r".*(?:_DO(?:_\w+)?|_TEXT|_Order)")
+_NO_ANSWER = re.compile(r".*(?:_DO(?:_\w+)?|_TEXT)")
 # where the common beginning of headers may end, and the common end begin
 _BEFORE_ITEM = re.compile(r"(?:\[|\(choice=|->|: *|\s[-–—|/>]\s*|\n+|\?\s+|\.\s+|___)$")
 _AFTER_ITEM = re.compile(r"^(?:\]|\)|: *\S|\s[-–—|/>]\s|\s*[\[(]|\n)")
@@ -158,7 +159,9 @@ def read_question(
             refuse_other_questions(grid, columns)
         refuse_missing_ranks(grid, columns, num_items)
         text, first = common_text(labels), reading.highest_first
-        columns, said = best_first(grid, columns, text, comments, first, reading.closes_gaps)
+        columns, said = best_first(
+            grid, columns, text, comments, first, reading.closes_gaps, num_items
+        )
         notes += said
     elif layout == "orders":
         refuse_ticks(grid, columns)
@@ -211,11 +214,11 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
     """
     if header_rows is not None and header_rows not in range(1, _MOST_HEADER_ROWS + 1):
         raise RankingsError(f"header_rows is 1, 2 or 3, not {header_rows!r}")
-    names = grid.columns
-    more = _further_header_rows(grid) if header_rows is None else header_rows - 1
+    names = [_UNNAMED.sub("", name) for name in grid.columns]
+    more = _further_header_rows(grid, names) if header_rows is None else header_rows - 1
     if not more:
-        words = [column.label or name for column, name in zip(grid.cells, names, strict=True)]
-        pairs = zip(names, words, strict=True)
+        words = [column.label or column.name for column in grid.cells]
+        pairs = zip(grid.columns, words, strict=True)
         return Table(grid, words, [(x,) if x == y else (x, y) for x, y in pairs], [])
     if more >= len(grid.numbers):
         raise RankingsError(f"{grid.where(len(grid.numbers) - 1)}: there are no rows below this")
@@ -242,9 +245,8 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
     return Table(grid.keep(rows), labels, texts, [note])
 
 
-def _further_header_rows(grid: Grid) -> int:
+def _further_header_rows(grid: Grid, names: Sequence[str]) -> int:
     """Return how many rows name the columns, as Qualtrics and SurveyMonkey write them, less one."""
-    names = grid.columns
     rows = [[column.text(row) for column in grid.cells] for row in range(min(2, len(grid.numbers)))]
     for row, texts in enumerate(rows):
         if any(map(_IMPORT_ID.match, texts)):
@@ -316,6 +318,7 @@ def choose(
                     f"left out: {_list([columns[k] for k in beside])}, which a survey tool writes "
                     "beside the answers"
                 )
+            _refuse_two_questions(grid, pattern, [columns[k] for k in found])
         if not found:
             hint = "; put a name that contains a comma into quotes" if len(patterns) > 1 else ""
             raise RankingsError(
@@ -324,6 +327,21 @@ def choose(
             )
         chosen += [k for k in found if k not in chosen]
     return chosen, notes
+
+
+def _refuse_two_questions(grid: Grid, pattern: str, found: Sequence[str]) -> None:
+    """Refuse a pattern such as ``Q1*`` that takes ``Q1_1`` and ``Q10_1``."""
+    start = pattern.partition("*")[0]
+    if not start[-1:].isdecimal():
+        return
+    here = [name for name in found if name.startswith(start)]
+    longer = [name for name in here if name[len(start) :][:1].isdecimal()]
+    others = [name for name in here if name not in longer]
+    if longer and others:
+        raise RankingsError(
+            f"{grid.name}: {pattern!r} takes {others[0]!r} and {longer[0]!r}, which seem to be of "
+            f"two questions; write a longer beginning, such as '{others[0][: len(start) + 1]}*'"
+        )
 
 
 def _glob(pattern: str) -> re.Pattern:
@@ -352,6 +370,8 @@ def name_columns(labels: Sequence[str], patterns: Sequence[str], taken: Iterable
             if k < len(end) and not _AFTER_ITEM.match(end[k:]):
                 continue
             names = [x[: len(x) - (len(end) - k)].strip() for x in rest]
+            if cut:
+                names = [x.lstrip("_:. ") for x in names]
             if (
                 all(names)
                 and len(set(names)) == len(names)
@@ -394,7 +414,8 @@ def say_which(columns: Sequence[str], names: Sequence[str], left_out: int, layou
     """Return the note that says which columns were taken, and for what."""
     what = {"ranks": "the items", "orders": "the places", "cell": "the list"}[layout]
     shown = _list([shorten(x, _LENGTH) for x in columns], 3)
-    told = f" {_list([shorten(x, _LENGTH) for x in names], 12)}" if layout != "cell" else ""
+    is_new = layout != "cell" and list(names) != list(columns)
+    told = f" {_list([shorten(x, _LENGTH) for x in names], 12)}" if is_new else ""
     rest = f"; {left_out} other column{'s are' if left_out > 1 else ' is'} left out"
     verb = "are" if len(columns) > 1 else "has"
     return f"{shown} {verb} {what}{told}{rest if left_out else ''}"
@@ -413,8 +434,8 @@ def _list(names: Sequence[str], most: int = _SHOWN) -> str:
 def refuse_slid_rows(grid: Grid, question: Sequence[int], layout: str) -> None:
     """Refuse a row whose answers are one column to the left or right of those of the question.
 
-    Such a row has an answer in a column beside the question that has none in most rows, and its
-    answers are a ranking if they are read from there.
+    Such a row has an answer in a column beside the question that has other texts in most rows, and
+    its answers are a ranking if they are read from there.
     """
     if list(question) != list(range(question[0], question[0] + len(question))):
         return
@@ -428,8 +449,14 @@ def refuse_slid_rows(grid: Grid, question: Sequence[int], layout: str) -> None:
         if layout == "ranks":
             answers = {str(k) for k in range(1, len(question) + 1)}
         has_answer = np.array([_plain(x) in answers for x in column.values])[column.codes]
-        number = has_answer.sum()
-        if 2 * number >= len(has_answer) or number > max(3, _RARE * len(has_answer)):
+        is_like = has_answer
+        if layout == "ranks":
+            is_like = np.array([_plain(x).isdecimal() for x in column.values])[column.codes]
+        num_others = (~is_like & ~column.is_blank()).sum()
+        # the column beside is one of other texts, in which an answer is rare
+        if 2 * num_others <= len(is_like) or is_like.sum() > max(3, _RARE * len(is_like)):
+            continue
+        if layout != "ranks" and end.is_blank().sum() > has_answer.sum():
             continue
         for row in np.flatnonzero(has_answer).tolist():
             texts = [_plain(grid.cells[k].text(row)) for k in shifted]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, _item_names, build_rankings
+from numpyro_rankings.readers.answers import layout_of_cells
 from numpyro_rankings.readers.exports import (
     Reading,
     Table,
@@ -139,10 +140,11 @@ def read_layout(
     )
     _check_columns(table.grid, named)
     patterns = (columns,) if isinstance(columns, str) else tuple(map(str, columns))
-    words = missing.split(",") if isinstance(missing, str) else map(str, missing)
+    said = missing.split(",") if isinstance(missing, str) else missing
+    words = tuple(str(word).strip() for word in said)
     question, notes = choose(table, patterns, named.special)
     if layout is None:
-        layout, why = _layout_by_names(table, question, bool(patterns))
+        layout, why = _layout_by_names(table, question, bool(patterns), words)
         notes.append(f"read as --layout {layout}, because of the {why}")
     if layout == "long":
         judge, item, rank = _columns_of_long(table.grid, judge, item, rank)
@@ -156,14 +158,14 @@ def read_layout(
         patterns,
         frozenset(named.special),
         separator,
-        tuple(word.strip() for word in words),
+        words,
         highest_first,
         names,
         named.closes_gaps,
     )
-    grid, said = read_question(table, question, reading)
+    grid, more = read_question(table, question, reading)
     found = _READERS[layout](grid, named)
-    notes = [*table.grid.notes, *table.notes, *notes, *said]
+    notes = [*table.grid.notes, *table.notes, *notes, *more]
     return _survey(grid, named, found, layout, unranked == "not-offered", notes)
 
 
@@ -172,11 +174,14 @@ def read_layout(
 # ---------------------------------------------------------------------------------------------
 
 
-def _layout_by_names(table: Table, question: Sequence[int], is_picked: bool) -> tuple[str, str]:
+def _layout_by_names(
+    table: Table, question: Sequence[int], is_picked: bool, missing: Sequence[str]
+) -> tuple[str, str]:
     """Return the layout that the columns say, and what says it.
 
     :param question: the columns that have no other meaning.
-    :param is_picked: whether they were picked.
+    :param is_picked: whether they were picked, so that their cells are answers.
+    :param missing: texts that mean that nothing is ranked.
     :raises RankingsError: if they do not, showing the first row read in both ways.
     """
     grid = table.grid
@@ -188,6 +193,9 @@ def _layout_by_names(table: Table, question: Sequence[int], is_picked: bool) -> 
     columns = name_columns([table.labels[k] for k in question], (), ()) if is_picked else []
     if _places_by_names(columns or [grid.columns[k] for k in question]):
         return "orders", "names of the columns"
+    found = layout_of_cells([grid.cells[k] for k in question], missing) if is_picked else None
+    if found is not None:
+        return found, "texts of the cells"
     cells = [(grid.cells[k].name, grid.cells[k].text(0)) for k in question[:_SHOWN]]
     more = ", …" if len(question) > _SHOWN else ""
     ranks = ", ".join(f"{name!r} has rank {cell or 'none'}" for name, cell in cells)
@@ -582,7 +590,8 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
 
     :param survey: the survey, or rankings, whose judges are then numbered from 1.
     :param path: the file to write: ``.csv``, ``.tsv``, ``.xlsx`` or ``.parquet``.
-    :param layout: ``"ranks"``, ``"orders"`` or ``"long"``.
+    :param layout: ``"ranks"``, ``"orders"``, ``"long"`` or ``"cell"``, with semicolons between the
+        items.
     :raises RankingsError: if there are choice sets that the table cannot represent.
     """
     if isinstance(survey, Rankings):
@@ -590,8 +599,8 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
     name, suffix = os.fspath(path), Path(path).suffix.lower()
     if suffix not in (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES):
         raise RankingsError(f"{name}: the extension {suffix!r} is not known")
-    if layout not in _CELLS:
-        raise RankingsError(f"layout is one of {', '.join(_CELLS)}, not {layout!r}")
+    if layout not in LAYOUTS:
+        raise RankingsError(f"layout is one of {', '.join(LAYOUTS)}, not {layout!r}")
     rankings = survey.rankings
     orderings = np.asarray(rankings.orderings)
     if rankings.choice_sets is not None:
@@ -662,8 +671,15 @@ def _cells_of_long(rows: np.ndarray, items: Sequence[str]) -> _Cells:
     return ["item", "rank"], cells
 
 
+def _cells_of_cell(rows: np.ndarray, items: Sequence[str]) -> _Cells:
+    if wrong := [item for item in items if ";" in item]:
+        raise RankingsError(f"the item name {wrong[0]!r} contains a semicolon; use another layout")
+    return ["order"], [[["".join(f"{items[k]};" for k in row[row >= 0])]] for row in rows]
+
+
 _CELLS: dict[str, Callable[[np.ndarray, Sequence[str]], _Cells]] = {
     "ranks": _cells_of_ranks,
     "orders": _cells_of_orders,
     "long": _cells_of_long,
+    "cell": _cells_of_cell,
 }

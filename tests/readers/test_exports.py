@@ -215,6 +215,44 @@ GOOD = {
         "Mercury Venus Earth",
         ["Mercury Venus Earth", "Venus Mercury Earth"],
     ),
+    "LimeSurvey, codes and texts above": (
+        '"G1[1]. Rank. [Rank 1]","G1[2]. Rank. [Rank 2]",x\nA2,A1,1\nA1,,2\n',
+        {"columns": "G1*"},
+        "A2 A1",
+        ["A2 A1", "A1"],
+    ),
+    "Qualtrics, pick and rank": (
+        "ResponseId,Q5_0_GROUP,Q5_0_1_RANK,Q5_0_2_RANK\nResponse ID,Sort - Ranks - Best,"
+        'Sort - Ranks - Best - Ann - Rank,Sort - Ranks - Best - Bob - Rank\nR1,"Ann,Bob",1,2\n'
+        "R2,Bob,,1\n",
+        {"columns": "Q5_0_*_RANK", "layout": "ranks"},
+        "Ann Bob",
+        ["Ann Bob", "Bob"],
+    ),
+    "ranks in words need no layout": (
+        GOOGLE,
+        {"columns": "Rank the sites*", "gaps": "close"},
+        "North Hill South Bay West",
+        ["North Hill South Bay West", "West North Hill", "South Bay North Hill"],
+    ),
+    "items in another order": (
+        "Q [A],Q [B]\n1,2\n2,1\n",
+        {"columns": "Q*", "layout": "ranks", "items": ["B", "A"]},
+        "B A",
+        ["A B", "B A"],
+    ),
+    "items by their headers": (
+        "Q [A],Q [B]\n1,2\n2,1\n",
+        {"columns": "Q*", "layout": "ranks", "items": ["Q [B]", "Q [A]"]},
+        "Q [B] Q [A]",
+        ["Q [A] Q [B]", "Q [B] Q [A]"],
+    ),
+    "numbers that are parts of names": (
+        "id,order\n1,1. A;2. B\n2,2. B;1. A\n",
+        {"columns": "order", "items": ["1. A", "2. B"]},
+        "1. A 2. B",
+        ["1. A 2. B", "2. B 1. A"],
+    ),
     "a row of totals": (
         "id,Q1: Ann,Q1: Bob,n\na,1,2,1\nb,2,1,1\nTotal,3,3,2\nMean,1.5,1.5,1\n",
         {"layout": "ranks", "columns": ["Q1: Ann", "Q1: Bob"], "judge": "id"},
@@ -386,6 +424,28 @@ def test_what_was_read_is_told(tmp_path):
     assert "read as not ranked: 'N/A' in 1 cell, '99' in 3 cells" in notes
 
 
+def test_answers_that_only_look_as_if_they_had_slid():
+    """Columns of numbers beside the ranks, and of names beside lists that are not complete."""
+    frame = pd.DataFrame({"n": [3, 0, 7, 9], "A": [2, 1, 1, 2], "B": [1, 2, 2, 1], "C": None})
+    assert lists_of(read_survey(frame, "ranks", about="n"))[0] == "B A"
+    frame = pd.DataFrame({"best": ["A", "x", "y", "z"], "1st": ["B", "A", "A", "A"]})
+    frame["2nd"] = [None, "B", None, "B"]
+    assert lists_of(read_survey(frame, "orders", about="best"))[0] == "B"
+
+
+def test_first_choices_only_are_read_from_either_end():
+    frame = pd.DataFrame({"points A": [1, None], "points B": [None, 1]})
+    assert lists_of(read_survey(frame, "ranks", columns="points *")) == ["A", "B"]
+
+
+def test_names_that_pandas_gives(tmp_path):
+    text, options, items, lists = GOOD["SurveyMonkey"]
+    frame = pd.read_csv(pd.io.common.StringIO(text), keep_default_na=False)
+    assert frame.columns[4] == "Unnamed: 4"
+    survey = read_survey(frame, **options)
+    assert " ".join(survey.rankings.items) == items and lists_of(survey) == lists
+
+
 def test_rows_of_the_file_are_kept_without_names_of_judges():
     frame = pd.DataFrame({"x": [1, None, 2, 2], "y": [2, None, 1, 1]})
     survey = read_survey(frame, "ranks")
@@ -413,6 +473,7 @@ def test_rows_of_the_file_are_kept_without_names_of_judges():
         (["Rank?\nA", "Rank?\nB"], (), "A|B"),
         (["Q. id", "Q. name"], (), "Q. id|Q. name"),  # "id" is the judge
         (["Only one"], (), "Only one"),
+        (["Q5_ann", "Q5_bob"], ("Q5*",), "ann|bob"),
     ],
 )
 def test_names_of_items_are_what_is_left_of_the_headers(labels, patterns, expected):
@@ -552,7 +613,7 @@ BAD = {
     "a score in a long table": (
         "judge,item,score\na,x,1\na,y,2\n",
         {"layout": "long", "rank": "score"},
-        ["bad.csv:2", "has 'score'", "--highest-first"],
+        ["bad.csv:2: column 'score'", "has 'score'", "--highest-first"],
     ),
     "the last ranks only": (
         "A,B,C,D\n1,2,3,4\n,4,,3\n",
@@ -596,6 +657,11 @@ BAD = {
         '"Rank, please A","Rank, please B"\n1,2\n',
         {**RANKS, "columns": ["Rank", "please *"]},
         ["no column is called 'Rank'", "quotes"],
+    ),
+    "columns of two questions": (
+        "Q1_1,Q1_2,Q10_1,Q10_2\n1,2,2,1\n",
+        {**RANKS, "columns": "Q1*"},
+        ["'Q1*' takes 'Q1_1' and 'Q10_1'", "'Q1_*'"],
     ),
     "the judge among the columns": (
         "id,A,B\na,1,2\n",
@@ -677,6 +743,16 @@ BAD = {
         ["has one column, not 3", "--columns"],
     ),
     "a separator of columns": ("A,B\n1,2\n", {**RANKS, "separator": ";"}, ["layout cell"]),
+    "a separator in no cell": (
+        "id,list\na,A;B\n",
+        {**LIST, "separator": ">"},
+        ["bad.csv:2", "'>'"],
+    ),
+    "no number of an item": (
+        "Points: A,Points: B\n3,1\n1,2\n",
+        {**RANKS, "columns": "Points*", "highest_first": True},
+        ["bad.csv:2: column 'A'", "rank 3, but there are 2 items"],
+    ),
     "an empty separator": ("id,list\na,A;B\n", {**LIST, "separator": ""}, ["empty"]),
     "the highest of an order": (
         "1st,2nd\nA,B\n",
