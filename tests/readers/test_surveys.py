@@ -90,6 +90,10 @@ TEXTS = {
     "quoted": lambda frame: frame.to_csv(index=False, quoting=1).encode(),
     "R": lambda frame: frame.to_csv(index=False, na_rep="NA").encode(),
     "empty last columns": lambda frame: frame.to_csv(index=False).replace("\n", ",,\n").encode(),
+    "UTF-16 with tabs": lambda frame: frame.to_csv(index=False, sep="\t").encode("utf-16"),
+    "names its separator": lambda frame: (
+        "sep=;\r\n" + frame.to_csv(index=False, sep=";", lineterminator="\r\n")
+    ).encode("utf-8-sig"),
     "blank lines": lambda frame: frame.to_csv(index=False).replace("\n", "\n\n").encode(),
 }
 

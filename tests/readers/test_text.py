@@ -3,6 +3,7 @@
 import pytest
 
 from numpyro_rankings import RankingsError, read_survey
+from numpyro_rankings.cli import main
 from numpyro_rankings.readers.text import read_lines
 
 TABLE = "id,thé,“café”,maté\nr1,1,2,3\nr2,2,1,\n"
@@ -87,6 +88,17 @@ def test_files_that_are_not_what_they_should_be(tmp_path, monkeypatch, name):
     assert message.startswith(start) and "\n" not in message
     for part in parts:
         assert part in message
+
+
+def test_the_command_line_asks_for_the_encoding(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_bytes(GIVEN["windows-1252"])
+    command = ["describe", "x.csv", "--layout", "ranks", "--judge", "id"]
+    assert main(command) == 2
+    shown = capsys.readouterr()
+    assert "'thé' with --encoding windows-1252" in shown.err and not shown.out
+    assert main([*command, "--encoding", "windows-1252"]) == 0
+    assert "“café”" in capsys.readouterr().out
 
 
 def test_an_encoding_goes_with_text_only(tmp_path):
