@@ -210,7 +210,8 @@ def _fit_all(
 @contextlib.contextmanager
 def _sole_use_of(out: Path) -> Iterator[None]:
     """Keep other commands from the folder of the results."""
-    from numpyro_rankings.run.store import StoreError, lock_of
+    from numpyro_rankings.run.errors import StoreError
+    from numpyro_rankings.run.lock import lock_of
 
     with contextlib.ExitStack() as stack:
         try:

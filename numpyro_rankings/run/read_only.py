@@ -8,18 +8,16 @@ from urllib.parse import unquote
 import numpy as np
 
 from numpyro_rankings.run.convert import SITES, STATS
-from numpyro_rankings.run.store import (
+from numpyro_rankings.run.errors import DamagedRootError, StoreError, errors_of
+from numpyro_rankings.run.metadata import (
     ROOT,
     STATES,
-    DamagedRootError,
-    StoreError,
     counts_of,
-    errors_of,
-    local_store,
     newest_of,
     nodes_of,
     read_root,
 )
+from numpyro_rankings.run.store import local_store
 
 if TYPE_CHECKING:
     import zarr

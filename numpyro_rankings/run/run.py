@@ -38,6 +38,8 @@ from numpyro_rankings.run.description import (
     describe,
     sentences_of,
 )
+from numpyro_rankings.run.errors import StoreError
+from numpyro_rankings.run.folder import folder_of
 from numpyro_rankings.run.loop import SweepLoop
 from numpyro_rankings.run.memory import Memory
 from numpyro_rankings.run.monitor import Monitor, Quantities, Taken
@@ -57,7 +59,7 @@ from numpyro_rankings.run.settings import (
     one_key,
     settings_of,
 )
-from numpyro_rankings.run.store import Store, StoreError, folder_of
+from numpyro_rankings.run.store import Store
 from numpyro_rankings.run.to_arviz import from_numpyro
 from numpyro_rankings.run.transitions import fields_of_transitions
 

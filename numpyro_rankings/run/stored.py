@@ -12,10 +12,11 @@ from numpyro.infer.mcmc import MCMCKernel
 from numpyro_rankings.diagnostics import CHANGES, Verdict, with_care
 from numpyro_rankings.run.convert import SITES, STATS
 from numpyro_rankings.run.description import changes_of, sentences_of
+from numpyro_rankings.run.errors import StoreError
+from numpyro_rankings.run.folder import folder_of
 from numpyro_rankings.run.monitor import Facts, Monitor, Quantities
 from numpyro_rankings.run.read_only import ReadOnlyStore
 from numpyro_rankings.run.settings import Settings, at_least, check_share, settings_of
-from numpyro_rankings.run.store import StoreError, folder_of
 from numpyro_rankings.run.transitions import ENERGY
 
 if TYPE_CHECKING:

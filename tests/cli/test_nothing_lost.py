@@ -30,9 +30,10 @@ from numpyro_rankings import Rankings
 from numpyro_rankings.cli import cluster, fit, interim, main, program, results, run_program
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.infer import PlackettLuceGibbs
-from numpyro_rankings.run import Run
+from numpyro_rankings.run import Run, StoreError
+from numpyro_rankings.run.lock import lock_of
 from numpyro_rankings.run.loop import SweepLoop
-from numpyro_rankings.run.store import Store, StoreError, lock_of
+from numpyro_rankings.run.store import Store
 
 pytestmark = pytest.mark.usefixtures("usual_signals")
 
@@ -459,7 +460,7 @@ def begun(monkeypatch, *options):
     """Leave a run without a sweep, as a process that was killed does."""
     with monkeypatch.context() as patch:
         patch.setattr(numpyro_rankings.cli.run, "_advance", lambda *_: 1 / 0)
-        patch.setattr("numpyro_rankings.run.store.discard", lambda _: None)
+        patch.setattr("numpyro_rankings.run.folder.discard", lambda _: None)
         with pytest.raises(ZeroDivisionError):
             main([*MODEL, *options, "--out", "out"])
 

@@ -26,7 +26,10 @@ from helpers.toy_kernel import Autoregressive
 from jax import random
 
 from numpyro_rankings import Run, StoreError, open_run
-from numpyro_rankings.run.store import ROOT, Store, discard, errors_of
+from numpyro_rankings.run.errors import errors_of
+from numpyro_rankings.run.folder import discard
+from numpyro_rankings.run.metadata import ROOT
+from numpyro_rankings.run.store import Store
 
 DATA = jnp.array([0.3, -1.0, 2.0])
 FIRST, SECOND = 40, 25
