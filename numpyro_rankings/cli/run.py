@@ -225,6 +225,8 @@ def output_folder(args: argparse.Namespace) -> Path:
     """Return the folder of ``--resume`` or ``--out``, of which there is at most one."""
     if args.resume is not None and args.out is not None:
         raise UserError("--out goes without --resume, whose folder the results are written to")
+    if args.resume is not None and args.force:
+        raise UserError("--force goes without --resume, which goes on with the run that is there")
     return args.resume or args.out or Path("numpyro-rankings-results")
 
 

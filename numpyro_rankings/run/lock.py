@@ -2,12 +2,15 @@
 
 import contextlib
 import gc
+import importlib.util
 import os
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
 from numpyro_rankings.run.errors import StoreError
+
+HAS_LOCKS = importlib.util.find_spec("fcntl") is not None  # Windows has none
 
 
 class Lock:

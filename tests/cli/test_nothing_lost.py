@@ -553,6 +553,91 @@ def stepping(function, clock):
 
 
 # ---------------------------------------------------------------------------------------------
+# A command that is killed while it writes
+# ---------------------------------------------------------------------------------------------
+
+# a command that ends without a word while it writes its results
+KILLED = """
+import os
+from pathlib import Path
+from numpyro_rankings.cli.results import write_at_once
+def write(folder):
+    (folder / "report.html").write_text("half")
+    os.kill(os.getpid(), 9)
+write_at_once(Path("out"), write)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such locks")
+def test_what_a_killed_command_has_written_is_removed_by_the_next():
+    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True)
+    assert done.returncode == -9, done.stderr
+    (rest,) = outputs()
+    assert rest.startswith(".out-") and rest.endswith(".unfinished")
+    os.makedirs(f".outer{rest[4:]}/results")  # of another folder
+    os.makedirs(".out-mine.unfinished/thesis")
+    os.mkdir(".out-old")
+    Path(".out-link.unfinished").symlink_to(".out-old")
+    others = sorted(set(outputs()) - {rest})
+
+    def write(folder):
+        (folder / "report.html").write_text("")
+        assert outputs() == sorted([*others, folder.parent.name])
+        (folder / "clusters.csv").write_text("")
+        results.write_at_once(Path("out"), write_page, ["report.html"])
+
+    def write_page(folder):
+        assert (outer := set(outputs()) - {*others, folder.parent.name})
+        assert len(os.listdir(f"{outer.pop()}/results")) == 2
+        (folder / "report.html").write_text("page")
+
+    results.write_at_once(Path("out"), write, ["clusters.csv", "report.html"])
+    assert outputs() == sorted([*others, "out"])
+    assert sorted(os.listdir("out")) == ["clusters.csv", "report.html"]
+
+
+def test_a_kill_while_results_are_replaced(finished, monkeypatch):
+    """The report is the last, and the run is still there."""
+    before, new, replace = content("out"), [*FIT, "--seed", "1"], os.replace
+
+    class Killed(BaseException):
+        pass
+
+    def replace_or_end(source, place):
+        if Path(place).parent.name == "out":
+            if len(replaced) == 3:
+                raise Killed
+            replaced.append(Path(place).name)
+        replace(source, place)
+
+    replaced = []
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", replace_or_end)
+        with pytest.raises(Killed):
+            main([*new, *FORCE])
+    assert outputs() == ["out", "out.run"]
+    assert sorted([*replaced, "report.html"]) == sorted(results.FILES)
+    report = Path("out/report.html")
+    assert content("out").keys() == before.keys() and content("out")[report] == before[report]
+    assert main([*new, "--resume", "out"]) == 0
+    assert outputs() == ["out"] and content("out")[report] != before[report]
+
+
+def test_results_in_a_new_folder_come_at_once(monkeypatch):
+    monkeypatch.delattr(os, "replace")
+    seen, rename = [], os.rename
+
+    def look(source, place):
+        assert sorted(os.listdir(source)) == sorted(results.FILES) and not Path("out").exists()
+        rename(source, place)
+        seen.append(place)
+
+    monkeypatch.setattr(os, "rename", look)
+    results.write_at_once(Path("out"), lambda x: [(x / name).touch() for name in results.FILES])
+    assert seen == [Path("out").absolute()]
+
+
+# ---------------------------------------------------------------------------------------------
 # Folders and streams that are not there
 # ---------------------------------------------------------------------------------------------
 
