@@ -454,7 +454,7 @@ def _options_of(fit: _Fit, args: argparse.Namespace, out: Path) -> argparse.Name
     one.file, one.out, one.resume = fit.file, folder, None
     one.force = args.force or args.resume is not None
     if args.resume is not None and store_of(folder).is_dir():
-        one.out, one.resume = None, folder
+        one.out, one.resume, one.force = None, folder, False
     return one
 
 
