@@ -70,7 +70,6 @@ _ADAPTATION = 1000  # sweeps, of kernels of other packages
 _READ_AT_ONCE = 500  # draws, when a run is resumed
 _SHARE_OF_CHECKS = 0.1  # of the time
 _LEAST_DRAWS = 4  # of each chain, for R-hat
-_NO_SITE = "the model has no site to sample"
 _DRAWS_TO_MOVE = 1000  # of each chain, after which a kernel that has not moved is given up
 
 
@@ -320,14 +319,15 @@ class Run:
         :param minutes: time after which no further chunk begins.
         :param after_chunk: called with the run after each chunk.
         :return: whether both hold when the run stops, and no chain stands still.
-        :raises KeyboardInterrupt, StoreError, ValueError: as :meth:`extend`.
+        :raises KeyboardInterrupt, StoreError, ValueError: as :meth:`extend`. Also ValueError if a
+            goal is out of range, or nothing can be diagnosed; then a store without a sweep goes.
         :raises RuntimeError: as :meth:`extend`, and if no chain has moved in 1,000 draws, which are
             kept.
         """
         with together():
             self._draws.check_writable()
             self._check_goals(rhat, ess, minutes)
-            self._monitor.check_any(as_sites(self._empty_groups()[SITES]))
+            self._check_diagnosable()
         import arviz  # noqa: F401 - takes a second, which is not the time of a check
 
         start, in_a_row = clock.now(), 0
@@ -547,8 +547,8 @@ class Run:
         try:
             return self._loop.init(self._keys(), settings.num_warmup, init_params, copies, compiles)
         except Exception:
-            if self._loop.has_no_site():  # some kernels then fail in words of JAX
-                raise ValueError(_NO_SITE) from None
+            if words := self._loop.lacks_site():  # some kernels then fail in words of JAX
+                raise ValueError(words) from None
             raise
 
     def _keys(self) -> Array:
@@ -606,7 +606,7 @@ class Run:
         except AttributeError:
             has_sites = True  # it has no such field, which is told below
         if not has_sites:
-            raise ValueError(_NO_SITE)
+            raise ValueError(self._loop.lacks_site() or "the kernel has no site to sample")
         self._empty_groups()
         self._monitor.watch(by_name(self._sites_of_state(), self._loop.kernel.sample_field))
 
@@ -718,6 +718,15 @@ class Run:
                 f"ess must be at most {most:.0f}, because diagnostics use some of the draws: use "
                 "more chains, or extend()"
             )
+
+    def _check_diagnosable(self) -> None:
+        """Refuse a model of which nothing can be diagnosed, and leave no store without a sweep."""
+        try:
+            self._monitor.check_any(as_sites(self._empty_groups()[SITES]))
+        except ValueError:
+            if self._num_sweeps == 0 and isinstance(self._draws, Store):
+                self._draws.discard()
+            raise
 
     def _check_draws(self, least: int = _LEAST_DRAWS) -> None:
         kept = self.num_draws - self.first_draw

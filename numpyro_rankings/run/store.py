@@ -70,7 +70,8 @@ class Store:
         self, path: Path, root: "zarr.Group", attributes: dict[str, Any], lock: Lock
     ) -> None:
         self.path, self._root, self._attributes, self._lock = path, root, attributes, lock
-        self._num_draws, self._turn, self._is_closed = 0, 0, False
+        self._num_draws, self._turn = 0, 0
+        self._is_closed = self._is_discarded = False
 
     @classmethod
     def create(
@@ -255,6 +256,7 @@ class Store:
         """Remove a store that was just made, as far as possible, and close it."""
         if self._lock.is_in_place():
             discard(self.path)
+            self._is_discarded = True
         self.close()
 
     def check_writable(self) -> None:
@@ -266,6 +268,10 @@ class Store:
             raise StoreError(
                 f"{self.path} belongs to the process that this one was forked from: only that one "
                 "writes to it"
+            )
+        if self._is_discarded:
+            raise StoreError(
+                f"{self.path} was removed, because its run could not begin: make it anew"
             )
         if self._is_closed:
             raise StoreError(f"this run of {self.path} was closed: Run.resume goes on with it")
