@@ -9,6 +9,7 @@ import numpy as np
 
 from numpyro_rankings.run.convert import SITES, STATS
 from numpyro_rankings.run.errors import DamagedRootError, StoreError, errors_of
+from numpyro_rankings.run.folder import check_is_folder, current_of
 from numpyro_rankings.run.metadata import (
     ROOT,
     STATES,
@@ -35,9 +36,10 @@ class ReadOnlyStore:
     """
 
     def __init__(self, path: Path) -> None:
+        check_is_folder(path)
+        with errors_of(path, ROOT):
+            path = current_of(path)
         self.path, self.damage = path, list[str]()
-        if not path.is_dir():
-            raise StoreError(f"{path} is not a folder, so not the store of a run")
         self.about: dict[str, Any] = {}
         self._content = b""
         try:

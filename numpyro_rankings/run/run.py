@@ -134,7 +134,8 @@ class Run:
     :param extra_fields: further fields of the kernel's state to keep. Those that the verdict needs
         of HMC and NUTS (divergent transitions, number of steps, energy) are always kept.
     :param model_kwargs: keyword arguments of the model.
-    :param overwrite: whether to replace a run that is in the store, once the chains have started.
+    :param overwrite: whether to replace a run that is in the store, once the first chunk of this
+        one is stored.
     :raises ValueError: if an argument is out of range, or the data do not fit the kernel.
     :raises RuntimeError: if a chain of HMC, NUTS or the like finds no start of finite density.
     :raises StoreError: if the store exists, or cannot be written.

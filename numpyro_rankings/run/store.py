@@ -27,12 +27,16 @@ import numpy as np
 from numpyro_rankings.run.convert import SITES, STATS, Groups
 from numpyro_rankings.run.errors import StoreError, errors_of
 from numpyro_rankings.run.folder import (
+    check_is_folder,
     check_is_store,
     clear,
     discard,
+    drop_replaced,
     folder_of,
     has_sweeps,
+    recover,
     refuse,
+    set_aside,
 )
 from numpyro_rankings.run.lock import Lock, lock_of
 from numpyro_rankings.run.metadata import (
@@ -71,7 +75,7 @@ class Store:
     ) -> None:
         self.path, self._root, self._attributes, self._lock = path, root, attributes, lock
         self._num_draws, self._turn = 0, 0
-        self._is_closed = self._is_discarded = False
+        self._is_closed = self._is_discarded = self._replaces = False
 
     @classmethod
     def create(
@@ -81,7 +85,8 @@ class Store:
 
         :param path: a folder that does not exist, is empty, or is a store without a sweep.
         :param about: what :attr:`about` returns, of the types of JSON.
-        :param overwrite: whether to replace a store that has sweeps.
+        :param overwrite: whether to replace a store that has sweeps, which is kept until this one
+            has a sweep.
         :raises StoreError: if there is something at the path, or it cannot be written.
         """
         import zarr
@@ -91,7 +96,10 @@ class Store:
             path.mkdir(parents=True, exist_ok=True)
             lock, is_ours = Lock(path), False
             try:
+                recover(path)
                 refuse(path, overwrite)
+                if replaces := has_sweeps(path):
+                    set_aside(path)
                 is_ours = True
                 clear(path)  # of a process that was killed when it began
                 attributes = {"format": FORMAT, "run": about}
@@ -102,9 +110,14 @@ class Store:
             except BaseException:
                 if is_ours:
                     discard(path)
+                else:
+                    with contextlib.suppress(OSError, StoreError):
+                        recover(path)
                 lock.close()
                 raise
-        return cls(path, root, attributes, lock)
+        store = cls(path, root, attributes, lock)
+        store._replaces = replaces
+        return store
 
     @staticmethod
     def check_new(path: str | os.PathLike, overwrite: bool = False) -> None:
@@ -117,6 +130,7 @@ class Store:
         with errors_of(path):
             if path.exists():
                 with lock_of(path):
+                    recover(path)
                     refuse(path, overwrite)
 
     @staticmethod
@@ -127,6 +141,7 @@ class Store:
         """
         path = folder_of(path)
         with errors_of(path, ROOT), lock_of(path):
+            recover(path)
             return has_sweeps(path)
 
     @staticmethod
@@ -150,9 +165,13 @@ class Store:
         import zarr
 
         path = folder_of(path)
-        check_is_store(path)
-        lock = Lock(path)
+        check_is_folder(path)
+        with errors_of(path, ROOT):
+            lock = Lock(path)
         try:
+            with errors_of(path):
+                recover(path)
+            check_is_store(path)
             with errors_of(path, ROOT):
                 attributes, committed = read_root(path)
                 if not any(f"{STATES}/{turn}" in committed for turn in (0, 1)):
@@ -219,6 +238,9 @@ class Store:
             self._check_place()
             self._write_root()
         self._num_draws, self._turn = stop, turn
+        if self._replaces and counts["num_sweeps"] > 0:
+            drop_replaced(self.path)
+            self._replaces = False
 
     def read_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Return the arrays of the newest state by name, and its counts.
@@ -253,7 +275,10 @@ class Store:
         self._lock.close()
 
     def discard(self) -> None:
-        """Remove a store that was just made, as far as possible, and close it."""
+        """Remove a store that was just made, as far as possible, and close it.
+
+        One that it was to replace is put back.
+        """
         if self._lock.is_in_place():
             discard(self.path)
             self._is_discarded = True

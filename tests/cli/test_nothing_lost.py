@@ -382,6 +382,19 @@ def test_chains_that_do_not_start_lose_nothing(stored, capsys, monkeypatch, name
     assert outputs() == ["out"]
 
 
+def test_chains_that_make_no_sweep_lose_nothing(stored, capsys, monkeypatch):
+    """The store is only replaced once the new chains have a sweep."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "_make_chunk", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            main([*FIT, *FORCE])
+    np.testing.assert_array_equal(weights_of_store(), stored)
+    begun(monkeypatch, *TWO, "60", "--force")  # and killed
+    assert main([*FIT, "--out", "out"]) == 2
+    assert "out.run has an unfinished run: go on with --resume out" in capsys.readouterr().err
+    np.testing.assert_array_equal(weights_of_store(), stored)
+
+
 def test_other_folders_with_the_name_of_the_store_stay(capsys):
     os.mkdir("out.run")
     Path("out.run/thesis.tex").write_text("years")
