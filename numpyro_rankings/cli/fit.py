@@ -108,9 +108,9 @@ are written to --out DIR (of several files, to a folder of each in it):
                    browser
   clusters.csv     the size, consensus order and concentrations (or item weights) of each cluster,
                    with 90% intervals
-  assignments.csv  the cluster of each ranking in the order of FILE, with the name of its judge and
-                   the columns of --about, and how surely it belongs there: the probability that it
-                   is in the same cluster as the others
+  assignments.csv  the cluster of each ranking in the order of FILE, with the name of its judge, or
+                   the row in FILE, and the columns of --about, and how surely it belongs there: the
+                   probability that it is in the same cluster as the others
   posterior.nc     the draws behind the results, for ArviZ: arviz.from_netcdf("posterior.nc").
                    They are those of the second half (with --draws: all after the warm-up), at most
                    4,000 of each chain, and fewer than that beyond 256 MB
@@ -631,7 +631,11 @@ def _write_assignments(path: Path, summary: _Summary, survey: "Survey") -> None:
     labels, probability = np.zeros(len(rows), int), np.ones(len(rows))
     if summary.reference is not None and summary.membership is not None:
         labels, probability = summary.reference.labels[place], summary.membership[place]
-    columns: dict[str, Any] = {} if survey.judges is None else {"judge": survey.judges}
+    columns: dict[str, Any] = {}
+    if survey.judges is not None:
+        columns["judge"] = survey.judges
+    elif survey.rows is not None:  # by which a survey without names can be joined
+        columns["row"] = survey.rows.tolist()
     columns |= {"ranking": range(1, len(rows) + 1), "ordering": (lists[row] for row in rows)}
     taken = {*columns, "cluster", "probability"}
     for name, values in survey.about.items():

@@ -42,10 +42,18 @@ LONG = pd.DataFrame(
     ],
     columns=["judge", "region", "item", "rank"],
 )
+CELLS = pd.DataFrame(
+    {
+        "who": WHO,
+        "region": RANKS["region"],
+        "order": [";".join(ITEMS[k] for k in listed) for listed in LISTS],
+    }
+)
 READ = {
     "ranks": (RANKS, {"layout": "ranks", "judge": "who"}),
     "orders": (ORDERS, {"layout": "orders", "judge": "who", "items": ITEMS}),
     "long": (LONG, {"layout": "long", "items": ITEMS}),
+    "cell": (CELLS, {"layout": "cell", "judge": "who", "items": ITEMS}),
 }
 
 
@@ -286,7 +294,7 @@ BAD = {
         {"layout": "long"},
         ["judge 'a'", "'x' and 'y' both have rank 1"],
     ),
-    "long: rank": ("judge,item,rank\na,x,first\n", {"layout": "long"}, ["bad.csv:2", "'first'"]),
+    "long: rank": ("judge,item,rank\na,x,best\n", {"layout": "long"}, ["bad.csv:2", "'best'"]),
     "long: about": (
         "judge,item,rank,age\na,x,1,30\na,y,2,31\n",
         {"layout": "long", "about": ["age"]},
@@ -349,6 +357,9 @@ def test_surveys_that_cannot_be_written(tmp_path):
     )
     with pytest.raises(RankingsError, match="which were offered"):
         write_survey(partly, tmp_path / "x.csv")
+    marked = Rankings.from_orderings([[0, 1]], items=["x; y", "z"])
+    with pytest.raises(RankingsError, match="contains a semicolon"):
+        write_survey(marked, tmp_path / "x.csv", "cell")
     whole = Rankings.from_orderings([[0, 1]], items=["judge", "y"])
     with pytest.raises(RankingsError, match="same name"):
         write_survey(whole, tmp_path / "x.csv")
