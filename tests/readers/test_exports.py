@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from numpyro_rankings import RankingsError
+from numpyro_rankings.cli import main
 from numpyro_rankings.readers import read_survey
 from numpyro_rankings.readers.answers import rank_in_words
 from numpyro_rankings.readers.exports import name_columns
@@ -772,3 +773,41 @@ def test_what_is_no_ranking_is_refused_by_row_and_column(tmp_path, monkeypatch, 
     assert "\n" not in message
     for part in parts:
         assert part in message
+
+
+def flags(options):
+    """The options of the command line that say the same as those of Python."""
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if isinstance(value, bool):
+            yield flag if value else flag.replace("--", "--no-")
+        elif isinstance(value, list):
+            yield from (flag, ",".join(f'"{x}"' for x in value))
+        else:
+            text = str(value)
+            is_list = name in ("columns", "about") and "," in text
+            yield from (flag, f'"{text}"' if is_list else text)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_the_command_refuses_them_in_one_line_and_writes_nothing(
+    tmp_path, monkeypatch, capsys, name
+):
+    text, options, parts = BAD[name]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.csv").write_text(text, encoding="utf-8")
+    assert main(["fit", "bad.csv", *flags(options), "--out", "out"]) == 2
+    shown = capsys.readouterr().err
+    errors = [line for line in shown.splitlines() if not line.startswith("note: ")]
+    assert len(errors) == 1 and all(part in errors[0] for part in parts if "empty" not in part)
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["bad.csv"]
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_the_command_reads_them(tmp_path, monkeypatch, capsys, name):
+    text, options, _, lists = GOOD[name]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.csv").write_text(text, encoding="utf-8")
+    assert main(["describe", "good.csv", *flags(options)]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith(f"{len(lists)} rankings of ")
