@@ -3,7 +3,9 @@
 import argparse
 import itertools
 import math
+import os
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -92,21 +94,22 @@ def _check_page(path: Path) -> None:
 
 def _write_page(args: argparse.Namespace, survey: "Survey", lines: list[str], command: str) -> None:
     from numpyro_rankings._version import __version__
-    from numpyro_rankings.cli.results import write_at_once
     from numpyro_rankings.report.description import Pairs, write_description
 
     some = _often_first(survey.rankings)
     pairs = Pairs(some, pairwise_shares(survey.rankings, some))
     details = {"command": command, "version": f"{PROGRAM} {__version__}"}
     title = "APA 1980" if args.file is None else Path(args.file).name
-    path: Path = args.plot
-
-    def write(folder: Path) -> None:
-        page = folder / path.name
-        write_description(page, survey.rankings, pairs, list(_odd(survey)), lines, details, title)
-
-    write_at_once(path.parent, write, [path.name])
-    print(f"\nPage: {path} (open it in a browser)")
+    odd, place = list(_odd(survey)), args.plot.absolute()
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as folder:
+            page = Path(folder, place.name)
+            write_description(page, survey.rankings, pairs, odd, lines, details, title)
+            os.replace(page, place)
+    except OSError as error:
+        raise UserError(f"cannot write {args.plot}: {error.strerror or error}") from None
+    print(f"\nPage: {args.plot} (open it in a browser)")
 
 
 def description(survey: "Survey") -> Iterator[str]:

@@ -17,6 +17,7 @@ from numpyro_rankings.cli.describe import (
 from numpyro_rankings.datasets import load_dataset
 from numpyro_rankings.list_counts import item_counts, judges_by_length
 from numpyro_rankings.readers.surveys import survey_of
+from numpyro_rankings.report import description as report_of_file
 
 TABLE = "id;region;<b>Tea</b>;Cream & coffee;Cocoa\n" + "".join(
     f"r{i};{'NS'[i % 2]};{ranks}\n"
@@ -69,6 +70,30 @@ def test_a_page_replaces_no_other_file(folder, capsys):
         shown = capsys.readouterr()
         assert part in shown.err and not shown.out
         assert (folder / name).read_text() == before
+
+
+def test_a_page_that_cannot_be_written(folder, monkeypatch, capsys):
+    made = []
+
+    def write(page, *_):
+        made.append(page)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(report_of_file, "write_description", write)
+    assert main(["describe", *READ, "--plot", "survey.html"]) == 2
+    assert "cannot write survey.html: No space left on device" in capsys.readouterr().err
+    (page,) = made
+    assert page.parent.parent == folder  # on the same disk, where the user may write
+    assert [x.name for x in folder.iterdir()] == ["survey.csv"]
+
+
+def test_files_that_no_model_takes_have_no_page(folder, capsys):
+    header = "# NUMBER ALTERNATIVES: 2\n# NUMBER VOTERS: 1\n# NUMBER UNIQUE ORDERS: 1\n"
+    names = "# ALTERNATIVE NAME 1: a\n# ALTERNATIVE NAME 2: b\n"
+    (folder / "x.toc").write_text(f"{header}{names}1: {{1,2}}\n")
+    assert main(["describe", "x.toc"]) == 0
+    assert main(["describe", "x.toc", "--plot", "x.html"]) == 2
+    assert "--plot has no page" in capsys.readouterr().err and not (folder / "x.html").exists()
 
 
 @pytest.mark.parametrize("with_choice_sets", [False, True])
