@@ -16,6 +16,7 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.text import TextFile, first_lines, read_lines, read_text
+from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -251,7 +252,7 @@ def _separator(text: TextFile, first: int) -> str:
     if not marks:
         raise RankingsError(
             f"{where}: expected the names of the columns, separated by commas, semicolons or tabs, "
-            f"got {header[:40]!r}"
+            f"got {header[:40]!r}; remove what is above them, such as a title"
         )
     if len(marks) > 1 and marks[0] != "\t":
         raise RankingsError(
@@ -412,9 +413,10 @@ def _of_width(
             yield number, row
         elif any(map(str.strip, row)):
             if len(row) < width or any(map(str.strip, row[width:])):
+                remark = "; remove the line if it is a remark" if len(row) == 1 else ""
                 raise RankingsError(
-                    f"{place.format(number)}: has {len(row)} cells, expected {width}, one for each "
-                    "column named in the first row"
+                    f"{place.format(number)}: has {plural(len(row), 'cell')}, expected {width}, "
+                    f"one for each column named in the first row{remark}"
                 )
             yield number, row[:width]
 
@@ -434,7 +436,19 @@ def _checked(grid: Grid, names: Sequence[str]) -> Grid:
             f"{grid.header_place}: there are no rows below the names of the columns"
         )
     grid = grid._replace(cells=cells)
-    return grid.keep(~is_blank) if is_blank.any() else grid
+    return _without_row_numbers(grid.keep(~is_blank) if is_blank.any() else grid)
+
+
+def _without_row_numbers(grid: Grid) -> Grid:
+    """Take off a first column without a name that numbers the rows, as R and pandas write it."""
+    first, *others = grid.cells
+    if first.name not in ("", "Unnamed: 0") or len(others) < 2:
+        return grid
+    numbers = np.array([int(x) if x.isdecimal() else -1 for x in first.values])[first.codes]
+    if numbers[0] not in (0, 1) or (numbers != numbers[0] + np.arange(len(numbers))).any():
+        return grid
+    note = "the first column has no name and numbers the rows: it is left out"
+    return grid._replace(cells=others, notes=(*grid.notes, note))
 
 
 def _stripped(column: Column, blank: set[str]) -> Column:
