@@ -409,6 +409,8 @@ def _with_groups(data: Any, groups: dict[str, Any], attrs: dict[str, str]) -> An
 def save_inference_data(data: Any, path: str | Path) -> None:
     """Write the data to a compressed netCDF file, which ``arviz.from_netcdf`` reads.
 
+    The file is first made in memory, which holds it beside the draws.
+
     :param data: the result of :func:`~numpyro_rankings.to_inference_data`.
     :param path: the file to write.
     """
