@@ -21,6 +21,7 @@ from numpyro_rankings.infer.blocks import ModelReader
 from numpyro_rankings.infer.checks import check_arguments, check_start_scale, check_start_values
 from numpyro_rankings.infer.not_finite import (
     check_not_stopped,
+    check_start_not_stopped,
     is_stopped,
     stop_if_not_finite,
     sweep_unless_stopped,
@@ -158,6 +159,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         if told is not None:
             told(jax.eval_shape(start, rng_key, params))
         state = start(rng_key, params)
+        check_start_not_stopped(self, state.z, params)
         check_not_stopped(self, state.z)
         unknown = set(init_params or {}) - set(state.z)
         if unknown and not self._is_block:
