@@ -27,8 +27,8 @@ class Decay(NamedTuple):
 
     - **name** - of the kind of decay.
     - **log_function** - log f as a function of distances and scale.
-    - **scale** - a: a number, which may be traced; a distribution if it is to be sampled; or None if
-      there is none.
+    - **scale** - a: a number, which may be traced, a distribution if it is to be sampled, or None
+      if there is no scale.
     """
 
     name: str
