@@ -120,6 +120,9 @@ class GibbsKernel(ModelReader, MCMCKernel):
     def _check(self, args: tuple, kwargs: dict) -> None:
         """Raise ValueError if the data do not fit the kernel."""
 
+    def _check_memory(self, args: tuple, kwargs: dict, num_chains: int) -> None:
+        """Raise ValueError if so many chains at a time need more memory than there is."""
+
     def _prior_of(self, scale: str) -> Any:
         """Return the argument of the constructor for a scale."""
         return getattr(self, f"_{scale}", None)
@@ -141,6 +144,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         kwargs = dict(model_kwargs or {})
         check_arguments(model_args, kwargs)
         self._check(model_args, kwargs)
+        self._check_memory(model_args, kwargs, 1 if is_prng_key(rng_key) else len(rng_key))
         model_args, kwargs = self._prepare(model_args, kwargs)
         if self._init_jit is None:
             self._init_jit = jax.jit(self._init_of_leaves, static_argnums=(3, 4))
