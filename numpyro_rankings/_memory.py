@@ -7,6 +7,10 @@ from pathlib import Path
 USABLE = 0.8  # share of the free memory
 
 
+class TooLittleMemoryError(ValueError):
+    """What is asked for needs more memory than there is."""
+
+
 def available_memory() -> int | None:
     """Return the number of bytes of free memory, or None if the system does not tell."""
     with contextlib.suppress(OSError, ValueError, IndexError):

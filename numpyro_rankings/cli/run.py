@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from numpyro_rankings._memory import USABLE, available_memory
+from numpyro_rankings._memory import USABLE, TooLittleMemoryError, available_memory
 from numpyro_rankings.cli.arguments import (
     MAX_CLUSTERS,
     PROGRAM,
@@ -69,9 +69,11 @@ def notes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def memory_errors() -> Iterator[None]:
-    """Turn the out-of-memory errors of Python and XLA into one line."""
+    """Turn the out-of-memory errors of Python and XLA, and refusals, into one line."""
     try:
         yield
+    except TooLittleMemoryError as error:
+        raise UserError(str(error)) from None
     except MemoryError:
         raise UserError(_OUT_OF_MEMORY) from None
     except RuntimeError as error:

@@ -14,6 +14,7 @@ def check_memory(settings: MallowsSettings, rankings: Rankings, num_chains: int)
     """Refuse rankings for whose centers the memory does not suffice.
 
     :param num_chains: that are run at a time.
+    :raises TooLittleMemoryError: that says how much is needed, and what to change.
     """
     slots, n, stages = settings.num_slots, rankings.num_items, num_stages(rankings)
     rows = rankings.orderings.shape[0]
@@ -31,12 +32,12 @@ def check_memory(settings: MallowsSettings, rankings: Rankings, num_chains: int)
         name = "max_clusters" if settings.num_components is None else "num_components"
         remedies.append(f"lower {name}")
     if num_chains > 1:
-        remedies.append("run fewer chains at a time (chain_method='sequential')")
+        remedies.append("run fewer chains at a time")
     remedy = ", or ".join(remedies)
     listed = f"{n:,} items"
     if most_listed(rows * stages, n) < n:
         listed += f" (at most {rows * stages:,} are listed)"
-    raise ValueError(
+    raise _memory.TooLittleMemoryError(
         f"{'the search for a start' if search > sweep else 'the moves of the centers'} of "
         f"{plural(slots, 'cluster')} of {listed} in {plural(num_chains, 'chain')} need about "
         f"{needed:,} bytes ({needed / 1e9:.1f} GB) of memory, but only {free / 1e9:.1f} GB is "
