@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.components.family import Family, as_rankings
-from numpyro_rankings.ops.checks import refuse_masked
+from numpyro_rankings.ops.checks import as_array, is_real, is_traced, refuse_masked
 from numpyro_rankings.ops.codes import max_codes, stage_codes
 from numpyro_rankings.ops.special import log_psi
 from numpyro_rankings.rankings import Rankings, num_stages
@@ -64,19 +64,22 @@ class MallowsCenter(Family):
     def __init__(self, concentration: Any, probs: Any = None) -> None:
         refuse_masked("concentration", concentration)
         refuse_masked("probs", probs)
-        theta = np.atleast_1d(np.asarray(concentration))
-        if theta.dtype.kind not in "iuf":
+        theta = as_array(concentration)
+        if not is_real(theta):
             raise ValueError(f"concentration must be numbers, got {concentration!r}")
         theta = theta.astype(float)
-        if theta.ndim > 2 or theta.size == 0 or not np.all((theta >= 0) & np.isfinite(theta)):
+        theta = theta[None] if theta.ndim == 0 else theta
+        is_allowed = is_traced(theta) or np.all((theta >= 0) & np.isfinite(theta))
+        if theta.ndim > 2 or theta.size == 0 or not is_allowed:
             raise ValueError(
                 "concentration must be non-negative numbers, of shape (), (G,) or (G, T), got "
                 f"{concentration!r}"
             )
         self.concentration = theta if theta.ndim == 2 else theta[:, None]
         number = len(self.concentration)
-        weights = np.full(number, 1.0 / number) if probs is None else np.asarray(probs, float)
-        if weights.shape != (number,) or not np.all(weights > 0) or abs(weights.sum() - 1) > 1e-5:
+        weights = as_array(np.full(number, 1.0 / number) if probs is None else probs).astype(float)
+        is_allowed = is_traced(weights) or (np.all(weights > 0) and abs(weights.sum() - 1) <= 1e-5)
+        if weights.shape != (number,) or not is_allowed:
             raise ValueError(
                 f"probs must be {number} positive numbers that add up to 1, got {probs!r}"
             )

@@ -29,6 +29,7 @@ from numpyro_rankings.infer.mallows.label_free import (
     MallowsParameters,
     move_mallows_without_labels,
 )
+from numpyro_rankings.infer.mallows.memory import check_memory
 from numpyro_rankings.infer.mallows.parameters import update_parameters
 from numpyro_rankings.infer.mallows.priors import (
     check_center_prior_of_model,
@@ -131,6 +132,9 @@ class MallowsGibbs(GibbsKernel):
         if settings.concentration_prior is not None:
             per_stage_prior(settings.concentration_prior, stages)
         check_code_sums(rankings, stages)
+
+    def _check_memory(self, args: tuple, kwargs: dict, num_chains: int) -> None:
+        check_memory(self._settings, find_rankings(args, kwargs), num_chains)
 
     def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[MallowsMixture, SweepInputs]:
         """Return the state and the inputs of a sweep.
