@@ -11,7 +11,13 @@ import pytest
 from numpyro.infer import MCMC, NUTS, Gibbs
 
 import numpyro_rankings.distributions as rd
-from numpyro_rankings import Rankings, cluster_profiles, diagnostics_table, to_inference_data
+from numpyro_rankings import (
+    Rankings,
+    cluster_profiles,
+    diagnostics_table,
+    log_predictive_density,
+    to_inference_data,
+)
 from numpyro_rankings.components import GaussianMean
 from numpyro_rankings.infer import (
     CollapsedGibbs,
@@ -107,6 +113,8 @@ def test_a_block_with_renamed_sites_is_converted(num_components):
     group = data["log_likelihood"]
     np.testing.assert_allclose(group["rankings"], expected, rtol=1e-5)
     assert "summed out" in group.attrs["labels"] and group.attrs["of"] == "rankings"
+    with pytest.raises(ValueError, match="by itself, not of a block of Gibbs"):
+        log_predictive_density(data, RANKINGS)
     without = to_inference_data(mcmc, RANKINGS, log_likelihood=False, include_assignments=False)
     assert "z" not in without["posterior"] and "log_likelihood" not in list(without)
 

@@ -31,6 +31,8 @@ from numpyro_rankings.summaries.samples import (
     occupied_slots,
 )
 
+_OF_BLOCK = "the samples must be those of a kernel by itself, not of a block of Gibbs"
+
 
 def log_predictive_density(
     samples: Any,
@@ -136,6 +138,8 @@ def _read_posterior(posterior: Any) -> tuple[dict[str, Any], int | None]:
     """Return the same of the posterior that ``to_inference_data`` made."""
     if "kernel" not in posterior.attrs:
         raise ValueError("the posterior must be that of to_inference_data(mcmc, …)")
+    if "sites" in posterior.attrs:  # whose alpha, say, may be anything
+        raise ValueError(_OF_BLOCK)
     samples = {str(name): x.values for name, x in posterior.data_vars.items()}
     if "weights" in samples:
         if np.isnan(samples["weights"]).any():
@@ -250,7 +254,7 @@ def _log_plackett_luce(
             f"{num_items}{hint}"
         )
     if "log_joint" not in samples:
-        raise ValueError("the samples must be those of a kernel by itself, not of a block of Gibbs")
+        raise ValueError(_OF_BLOCK)
     names = ("weights", "unseen_weight", "cluster_sizes", "alpha", *NEW_CLUSTERS)
     lead = np.ndim(samples["log_joint"])
     draws = {
