@@ -138,6 +138,25 @@ class MallowsCenter(Family):
         log_weights = log_weights + jnp.log(self.probs)
         return log_weights - jax.nn.logsumexp(log_weights, axis=(-2, -1), keepdims=True)
 
+    def draw_ranking_parameters(self, key: Array, cluster: CenterCodes) -> dict[str, Array]:
+        """Draw the centers and concentrations of clusters from their posterior.
+
+        :param cluster: statistics with any leading axes.
+        :return: ``center`` (…, n), an ordering, and ``concentration`` (…, T).
+        """
+        log_weights = self._weights(cluster)
+        number, stages = log_weights.shape[-2], cluster.counts.shape[-1]
+        flat = log_weights.reshape(*log_weights.shape[:-2], -1)
+        drawn = jax.random.categorical(key, flat)
+        theta = self._theta(stages)
+        every = list(itertools.permutations(range(_items_of(number))))
+        # the statistics are by the places of the items, whose inverses are the orderings
+        orderings = jnp.asarray(np.argsort(every, axis=-1), jnp.int32)
+        return {
+            "center": orderings[drawn // len(theta)],
+            "concentration": theta[drawn % len(theta)],
+        }
+
     def check(self, data: Any) -> None:
         rankings = as_rankings(data)
         if rankings.choice_sets is not None:

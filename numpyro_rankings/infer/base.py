@@ -103,7 +103,21 @@ class GibbsKernel(ModelReader, MCMCKernel):
     @property
     def label_site(self) -> str | None:
         """The name of the site of the labels, if the kernel has one."""
-        return getattr(self, "_sites", {}).get("assignments")
+        return self.sites.get("assignments")
+
+    @property
+    def sites(self) -> dict[str, str]:
+        """The names of the kernel's sites in the model, by its own names for them."""
+        return dict(getattr(self, "_sites", {}))
+
+    def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
+        """Return what the probability of a label depends on: the scales, and the judges' sites.
+
+        :param z: values of the sites that the kernel owns.
+        :return: the scales by name, with ``num_components`` if the mixture is finite, and the log
+            probabilities of ``judge_sites`` in each slot, (C, N), None without them.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no clusters of rankings")
 
     @abstractmethod
     def _init(self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict) -> Any:
