@@ -515,10 +515,11 @@ def test_fewer_draws_than_there_are(stored, capsys):
 # ---------------------------------------------------------------------------------------------
 
 
-# a command whose files can have so many bytes
+# a command whose files can have so many bytes, without a page in between, which only a slow one has
 LIMITED = """
 import resource, sys
-from numpyro_rankings.cli import run_program
+from numpyro_rankings.cli import interim, run_program
+interim.InterimPage.show_if_due = lambda *_: None
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
 del sys.argv[1]
 run_program()
