@@ -207,9 +207,10 @@ def find_blocs(
     some = [data.belongings(*start)[0] for start in starts[:: -(-len(starts) // _FIRST)]]
     gain = float(np.mean(some)) - one.log_likelihood
     data.search.scale = max(gain, 1.0)
-    best, from_starts = _search(data, merged, one, top)
-    kept = (np.array([fit.log_likelihood for fit in best]) - one.log_likelihood) / gain
-    number = num_blocs or _suggested(kept, least_gain)
+    best, from_starts, pool = _search_from_starts(data, merged, one, top)
+    number = num_blocs or _suggested(_kept(best, gain), least_gain)
+    _search_further(data.search, best, pool, min(number + 2, top))
+    number = num_blocs or _suggested(_kept(best, gain), least_gain)
     for k in range(1, min(number + 1, top)):
         best[k] = data.search.settle(data.search.shake(best[k]))
     said = data.ask(data.choose(_DRAWS), best)
@@ -232,41 +233,46 @@ def _suggested(kept: np.ndarray, least_gain: float) -> int:
     return int(max(enough, default=2))
 
 
-def _search(
+def _kept(fits: list[Fit], gain: float) -> np.ndarray:
+    return np.array([fit.log_likelihood - fits[0].log_likelihood for fit in fits]) / gain
+
+
+def _search_from_starts(
     data: "_Data", merged: list[dict[int, Components]], one: Fit, top: int
-) -> tuple[list[Fit], list[list["_FromStart | None"]]]:
-    """Return the best components of each number from 1 to **top**, and where starts arrive."""
-    search, pool = data.search, []
-    best: dict[int, Fit] = {1: one}
-    from_starts: dict[int, list[_FromStart | None]] = {}
-    from_starts[1] = [_FromStart(one.log_likelihood, np.zeros(len(data.counts), int))] * len(merged)
+) -> tuple[list[Fit], list[list["_FromStart | None"]], list[Components]]:
+    """Return the best components of each number from 1 to **top**.
+
+    :return: these, where each start arrives, and all components that were found.
+    """
+    search, pool, best = data.search, [], [one]
+    nothing = _FromStart(one.log_likelihood, np.zeros(len(data.counts), int))
+    from_starts: list[list[_FromStart | None]] = [[nothing] * len(merged)]
     for number in range(top, 1, -1):
-        from_starts[number] = []
-        found = []
+        arrivals: list[_FromStart | None] = []
+        found = [search.climb(search.blurred(search.merged(best[1])))] if number < top else []
         for of_start in merged:
             if number not in of_start:
-                from_starts[number].append(None)
+                arrivals.append(None)
                 continue
             fit = search.climb(search.blurred(of_start[number]))
             pool.append(fit.components)
-            found.append(fit)
-            labels = fit.membership.argmax(1)
-            from_starts[number].append(_FromStart(fit.log_likelihood, labels))
-            if len(found) > 1:  # only the best one is kept
-                found = [max(found, key=_objective)]
-        if number < top:
-            found.append(search.climb(search.blurred(search.merged(best[number + 1]))))
-        best[number] = max(found, key=_objective)
+            arrivals.append(_FromStart(fit.log_likelihood, fit.membership.argmax(1)))
+            found = [max([*found, fit], key=_objective)]  # memberships are large
+        best.insert(1, found[0])
+        from_starts.insert(1, arrivals)
+    return best, from_starts, pool
+
+
+def _search_further(search: Search, best: list[Fit], pool: list[Components], most: int) -> None:
+    """Improve the best components of each number up to **most**, from those of other numbers."""
     further = search.candidates(pool)
-    for number in range(2, top + 1):
-        larger = search.best_of(best[number], search.enlarged(best[number - 1], further))
-        best[number] = search.settle(search.exchange(larger, further))
-    for number in range(top - 1, 1, -1):
-        smaller = search.best_of(best[number], [search.merged(best[number + 1])])
-        if smaller is not best[number]:
-            best[number] = search.settle(search.exchange(smaller, further))
-    numbers = range(1, top + 1)
-    return [best[number] for number in numbers], [from_starts[number] for number in numbers]
+    for k in range(1, most):
+        larger = search.best_of(best[k], search.enlarged(best[k - 1], further))
+        best[k] = search.settle(search.exchange(larger, further))
+    for k in range(most - 2, 0, -1):
+        smaller = search.best_of(best[k], [search.merged(best[k + 1])])
+        if smaller is not best[k]:
+            best[k] = search.settle(search.exchange(smaller, further))
 
 
 def _objective(fit: Fit) -> float:
