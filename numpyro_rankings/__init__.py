@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from numpyro_rankings.summaries import (
         cluster_profiles,
         cp_consensus,
+        find_blocs,
         log_predictive_density,
         map_consensus,
         predict_items,
@@ -61,6 +62,7 @@ _HOMES = {
     "cp_consensus": "summaries",
     "credible_ball": "point_estimates",
     "diagnostics_table": "diagnostics",
+    "find_blocs": "summaries",
     "list_datasets": "datasets",
     "load_dataset": "datasets",
     "log_bayes_factor": "evidence",
@@ -98,6 +100,7 @@ __all__ = [
     "cp_consensus",
     "credible_ball",
     "diagnostics_table",
+    "find_blocs",
     "list_datasets",
     "load_dataset",
     "log_bayes_factor",

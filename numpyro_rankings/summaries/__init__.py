@@ -1,5 +1,6 @@
 """Summaries of draws: consensus orderings, cluster profiles, predictions, predictive densities."""
 
+from numpyro_rankings.summaries.blocs import Bloc, BlocLevel, Blocs, find_blocs
 from numpyro_rankings.summaries.further_lists import PredictedItems, predict_items
 from numpyro_rankings.summaries.orderings import (
     borda_ordering,
@@ -19,6 +20,9 @@ from numpyro_rankings.summaries.profiles import (
 )
 
 __all__ = [
+    "Bloc",
+    "BlocLevel",
+    "Blocs",
     "ClusterProfile",
     "PartitionProfile",
     "PredictedItems",
@@ -26,6 +30,7 @@ __all__ = [
     "borda_ordering",
     "cluster_profiles",
     "cp_consensus",
+    "find_blocs",
     "kendall_distance",
     "log_predictive_density",
     "map_consensus",

@@ -1,0 +1,397 @@
+"""Blocs on fabricated draws, and on short runs of simulated rankings."""
+
+import jax
+import numpy as np
+import pytest
+from helpers.fabricated import fabricated_mcmc
+from numpyro.infer import MCMC
+from scipy.optimize import linear_sum_assignment
+
+from numpyro_rankings import find_blocs, to_inference_data
+from numpyro_rankings.datasets import simulate_mallows_mixture, simulate_plackett_luce_mixture
+from numpyro_rankings.distributions import GeneralizedMallows
+from numpyro_rankings.infer import SliceGibbs
+from numpyro_rankings.infer.mallows.data import as_mallows_data
+from numpyro_rankings.infer.mallows.start import Components as SearchedComponents
+from numpyro_rankings.infer.mallows.start import improve
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.summaries import bloc_search
+from numpyro_rankings.summaries.bloc_models import Components, MallowsBlocs, PlackettLuceBlocs
+from numpyro_rankings.summaries.bloc_search import Search
+from numpyro_rankings.summaries.blocs import _by_chain, _Data
+from numpyro_rankings.summaries.choice_cells import choice_cells
+from numpyro_rankings.summaries.likelihood import (
+    log_cluster_likelihood,
+    log_plackett_luce_likelihood,
+    stage_orderings,
+)
+
+LISTS = [[0, 1, 2, 3], [1], [3, 0], [2, 1, 0, 4, 3], [2, 1, 0, 4], [1, 0, 2]]
+
+
+def _orderings(rng, *shape):
+    return np.argsort(rng.random(shape)).astype(np.int32)
+
+
+def _fabricated(num_groups=3, shape=(2, 2), seed=0, num_rankings=200, noise=0.0):
+    """Rankings of groups, and draws that have these groups in slots of random order."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 6, num_rankings)
+    data = simulate_mallows_mixture(jax.random.key(seed), num_rankings, 5, lengths, num_groups, 1.5)
+    slots = num_groups + 1
+    slot_of = np.argsort(rng.random((*shape, slots)))  # of each group
+    labels = np.broadcast_to(data.assignments, (*shape, num_rankings))
+    stray = rng.random(labels.shape) < noise
+    labels = np.where(stray, rng.integers(0, num_groups, labels.shape), labels)
+    assignments = np.take_along_axis(slot_of, labels, axis=-1)
+    center, theta = _orderings(rng, *shape, slots, 5), rng.gamma(1.0, 1.0, (*shape, slots, 4))
+    chain, draw = np.indices(shape)[..., None]
+    group = np.arange(num_groups)
+    center[chain, draw, slot_of[..., :num_groups]] = data.centers[group]
+    theta[chain, draw, slot_of[..., :num_groups]] = data.concentrations[:, :4]
+    sizes = (assignments[..., None] == np.arange(slots)).sum(-2)
+    draws = {
+        "assignments": assignments.astype(np.int8),
+        "center": center,
+        "concentration": theta.astype(np.float32),
+        "cluster_sizes": sizes.astype(np.int32),
+    }
+    return draws, data
+
+
+def _weighted(num_groups=3, shape=(2, 2), seed=0, pool=None, choice_sets=False):
+    """The same with weights, and with a pool of this weight."""
+    rng = np.random.default_rng(seed)
+    data = simulate_plackett_luce_mixture(
+        jax.random.key(seed), 300, rng.dirichlet(np.ones(5), num_groups), 3
+    )
+    rankings = data.rankings
+    if choice_sets:
+        orderings, rows = np.asarray(rankings.orderings), np.arange(300)[:, None]
+        offered = rng.random((300, 5)) < 0.5
+        offered[rows, orderings] = True
+        rankings = Rankings.from_orderings(orderings, num_items=5, choice_sets=offered)
+    weights = np.broadcast_to(data.weights, (*shape, *data.weights.shape))
+    draws = {
+        "assignments": np.broadcast_to(data.assignments, (*shape, 300)),
+        "weights": weights if pool is None else weights * (1 - pool),
+        "cluster_sizes": np.broadcast_to(
+            np.bincount(data.assignments, minlength=num_groups), (*shape, num_groups)
+        ),
+    }
+    if pool is not None:
+        draws["unseen_weight"] = np.full((*shape, num_groups), pool)
+    return draws, rankings, data
+
+
+# -- likelihoods and fits ------------------------------------------------------------------------
+
+
+def test_log_likelihood_of_mallows_cells():
+    rng, rankings = np.random.default_rng(0), Rankings.from_orderings(LISTS, num_items=5)
+    model = MallowsBlocs(rankings)
+    center, theta = _orderings(rng, 3, 5), rng.gamma(1.0, 1.0, (3, 4))
+    found = model.cells.of_rows @ model.log_choices((center, theta))
+    lists = stage_orderings(rankings.orderings, 4)
+    np.testing.assert_allclose(found, log_cluster_likelihood(lists, center, theta), rtol=2e-5)
+    expected = GeneralizedMallows(center, theta).entropy()
+    np.testing.assert_allclose(model.entropy((center, theta)), expected, rtol=2e-5)
+
+
+@pytest.mark.parametrize("pool", [None, 0.2])
+@pytest.mark.parametrize("with_sets", [False, True])
+def test_log_likelihood_of_plackett_luce_cells(pool, with_sets):
+    rng, offered = np.random.default_rng(0), None
+    if with_sets:
+        offered = rng.random((len(LISTS), 5)) < 0.5
+        for row, items in enumerate(LISTS):
+            offered[row, items] = True
+    rankings = Rankings.from_orderings(LISTS, num_items=5, choice_sets=offered)
+    weights = rng.dirichlet(np.ones(5), 3)
+    draw, parameters = {"weights": weights}, weights
+    if pool is not None:
+        draw = {"weights": weights * (1 - pool), "unseen_weight": np.full(3, pool)}
+        parameters = np.append(draw["weights"], draw["unseen_weight"][:, None], axis=1)
+    model = PlackettLuceBlocs(rankings, pool is not None)
+    found = model.cells.of_rows @ model.log_choices((parameters,))
+    expected = log_plackett_luce_likelihood(draw, rankings.orderings, offered)
+    np.testing.assert_allclose(found.T, expected, rtol=2e-5)
+
+
+def test_equal_choices_are_one_cell():
+    lists = [[0, 1, 2], [1, 0, 2], [0, 2]]
+    cells = choice_cells(Rankings.from_orderings(lists, num_items=4), 3)
+    # 0 and 1 of all, 1 without 0, 0 without 1, 2 without both (of two lists), 2 without 0
+    assert cells.of_rows.shape == (3, 6)
+    assert cells.items.tolist() == [0, 0, 1, 1, 2, 2]
+    left = {tuple(np.flatnonzero(x)) for x in cells.sets}
+    assert left == {(0, 1, 2, 3), (1, 2, 3), (0, 2, 3), (2, 3)}
+
+
+def test_a_round_is_that_of_the_search_for_a_start():
+    data = simulate_mallows_mixture(jax.random.key(3), 150, 6, 4, 2, 1.0)
+    rankings = data.rankings.unique()
+    rng = np.random.default_rng(0)
+    center, theta = _orderings(rng, 2, 6), rng.gamma(1.0, 1.0, (2, 4))
+    model, rows = MallowsBlocs(rankings), rankings.num_rows
+    belonging = rng.dirichlet(np.ones(2), rows) * np.asarray(rankings.counts)[:, None]
+    turn = 1  # blocks of 1 and of 2 items
+    found = model.fit((center, theta), model.cells.of_cells @ belonging, turn)
+    now = SearchedComponents(center, theta, np.zeros(2))
+    expected = improve(now, belonging.T, as_mallows_data(rankings), np.array([1, 2]))
+    np.testing.assert_array_equal(found[0], expected.center)
+    np.testing.assert_allclose(found[1], expected.concentration, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_round_decreases_the_objective(weighted):
+    rng = np.random.default_rng(1)
+    data = simulate_mallows_mixture(jax.random.key(1), 300, 6, rng.integers(1, 7, 300), 4, 1.0)
+    search = Search(data.rankings.unique(), weighted, False)
+    if weighted:
+        parameters = (rng.dirichlet(np.ones(6), 3),)
+    else:
+        parameters = _orderings(rng, 3, 6), rng.gamma(1.0, 1.0, (3, 5))
+    start = Components(np.log([0.2, 0.3, 0.5]), parameters)
+    for fit in search.rounds(start):
+        if len(fit.trace) == 40:
+            break
+    assert np.diff(fit.trace).min() > -1e-6
+    assert fit.trace[-1] > fit.trace[0] + 50
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_similar_groups_are_merged_first(weighted):
+    rng = np.random.default_rng(0)
+    if weighted:
+        draws, rankings, data = _weighted(2)
+        labels = data.assignments + 2 * rng.integers(0, 2, 300)  # two halves of each group
+        draws["weights"] = np.tile(draws["weights"], (1, 1, 2, 1))
+    else:
+        draws, data = _fabricated(2)
+        rankings, labels = data.rankings, data.assignments + 2 * rng.integers(0, 2, 200)
+        draws["center"] = np.tile(data.centers, (2, 2, 2, 1))
+        draws["concentration"] = np.tile(data.concentrations[:, :4], (2, 2, 2, 1))
+    draws["assignments"] = np.broadcast_to(labels, (2, 2, len(labels)))
+    merged = _Data(_by_chain(draws), rankings).merge(0, 0, 8)
+    assert sorted(merged) == [1, 2, 3, 4]
+    sizes = np.bincount(data.assignments)
+    np.testing.assert_allclose(
+        sorted(np.exp(merged[2].log_shares)), sorted((sizes + 1) / (sizes.sum() + 2))
+    )
+
+
+# -- blocs of draws -------------------------------------------------------------------------------
+
+
+def test_blocs_that_are_the_groups_keep_everything():
+    draws, data = _fabricated(3)
+    found = find_blocs(draws, data.rankings, num_blocs=3)
+    assert found.number == 3 and len(found.levels) == 3
+    assert found.kept[0] == 0
+    assert 1.0 <= found.kept[2] < 1.2  # the parameters of the draws are not the best ones
+    low, high = found.level.kept_interval
+    assert low <= found.kept[2] <= high
+    centers = {tuple(bloc.consensus_ordering) for bloc in found.blocs}
+    assert centers == set(map(tuple, data.centers))
+    sizes = [bloc.size for bloc in found.blocs]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sum(sizes) == pytest.approx(200)
+    for bloc in found.blocs:
+        assert bloc.size_interval[0] <= bloc.size_interval[1]
+        assert 0.5 < bloc.certainty <= 1
+        assert bloc.weights is None and bloc.concentration.shape == (4,)
+        assert bloc.consensus[0] == f"item {bloc.consensus_ordering[0] + 1}"
+        assert 0 < bloc.agreement < 1
+
+
+def test_shapes_and_the_tree():
+    draws, data = _fabricated(4, noise=0.1)
+    rankings = data.rankings.unique()
+    order = np.argsort(data.rankings.merged()[1], kind="stable")  # judges of equal rows together
+    draws["assignments"] = draws["assignments"][..., order]
+    found = find_blocs(draws, rankings)
+    for number, level in enumerate(found.levels, start=1):
+        assert level.number == number
+        assert level.membership.shape == (rankings.num_rows, number)
+        np.testing.assert_allclose(level.membership.sum(1), 1)
+        np.testing.assert_array_equal(
+            level.labels, level.membership.argmax(1)[np.asarray(rankings.row_index)]
+        )
+        assert level.arrived.shape == found.start_chain.shape == found.start_draw.shape
+        assert level.chains_agree.shape == (2,)
+        assert level.chains_agree.any() == (level.num_arrived > 0)
+        if number > 1:
+            above = [bloc.size for bloc in found.levels[number - 2].blocs]
+            np.testing.assert_allclose(level.flow.sum(1), above)
+            np.testing.assert_allclose(level.flow.sum(0), [bloc.size for bloc in level.blocs])
+            np.testing.assert_array_equal(level.parent, level.flow.argmax(0))
+    assert np.diff(found.kept).min() > 0
+    assert found.blocs is found.level.blocs is found.levels[found.number - 1].blocs
+    assert found.log_density.shape == (4,)
+
+
+def test_number_of_blocs_by_what_the_last_one_adds():
+    draws, data = _fabricated(4)
+    kept = find_blocs(draws, data.rankings).kept
+    added = np.diff(kept)
+    for least in (0.0, 0.5 * (added[1] + added[2]), 1.0):
+        expected = max([2, *(k + 2 for k in range(len(added)) if added[k] >= least)])
+        assert find_blocs(draws, data.rankings, least_gain=least).number == expected
+    assert find_blocs(draws, data.rankings, num_blocs=1).number == 1
+
+
+def test_order_of_clusters_and_chains_does_not_matter():
+    draws, data = _fabricated(3, noise=0.1)
+    found = find_blocs(draws, data.rankings, 3)
+    new = np.array([2, 0, 3, 1])  # the new slot of each slot
+    changed = {name: np.empty_like(x) for name, x in draws.items()}
+    for name in ("center", "concentration", "cluster_sizes"):
+        changed[name][:, :, new] = draws[name]
+    changed["assignments"] = new[draws["assignments"]]
+    changed = {name: x[::-1] for name, x in changed.items()}
+    again = find_blocs(changed, data.rankings, 3)
+    np.testing.assert_array_equal(again.labels, found.labels)
+    np.testing.assert_allclose(again.kept, found.kept, rtol=1e-3)
+    np.testing.assert_array_equal(again.level.chains_agree, found.level.chains_agree[::-1])
+
+
+def test_rows_of_any_form_give_the_same_blocs():
+    draws, data = _fabricated(3)
+    found = find_blocs(draws, data.rankings, 3)
+    order = np.argsort(data.rankings.merged()[1], kind="stable")
+    draws["assignments"] = draws["assignments"][..., order]
+    merged = find_blocs(draws, data.rankings.unique(), 3)
+    np.testing.assert_array_equal(merged.labels, found.labels[order])
+    np.testing.assert_allclose(merged.kept, found.kept, rtol=1e-6)
+
+
+def test_chains_that_have_other_groups_do_not_arrive(monkeypatch):
+    # EM makes two rounds only, so that each start stays near the groups of its draw
+    monkeypatch.setattr(bloc_search, "_BLURRED_ROUNDS", 0)
+    monkeypatch.setattr(bloc_search, "_MOST_ROUNDS", 2)
+    draws, data = _fabricated(3)
+    labels = draws["assignments"].copy()
+    labels[1] = np.random.default_rng(0).integers(0, 3, labels[1].shape)
+    level = find_blocs({**draws, "assignments": labels}, data.rankings, 3).level
+    assert level.start_kept[:2].min() > level.start_kept[2:].max() + 0.01
+    assert level.start_distance[:2].max() < level.start_distance[2:].min()
+    close = level.start_kept >= level.kept - 0.01
+    np.testing.assert_array_equal(level.arrived, close & (level.start_distance <= 0.1))
+    assert not level.chains_agree[1]
+
+
+@pytest.mark.parametrize("pool", [None, 0.001])
+@pytest.mark.parametrize("choice_sets", [False, True])
+def test_blocs_of_weights(pool, choice_sets):
+    draws, rankings, data = _weighted(3, pool=pool, choice_sets=choice_sets)
+    found = find_blocs(draws, rankings, 3)
+    assert found.kept[2] > 0.95
+    weights = np.array([bloc.weights for bloc in found.blocs])
+    distance = np.abs(weights[:, None] - data.weights).sum(-1)
+    np.testing.assert_array_less(distance[linear_sum_assignment(distance)], 0.5)
+    for bloc in found.blocs:
+        total = bloc.weights.sum() + (bloc.unseen_weight or 0.0)
+        assert total == pytest.approx(1)
+        assert (bloc.unseen_weight is None) == (pool is None)
+        assert bloc.concentration is None
+        assert bloc.consensus_ordering[0] == bloc.weights.argmax()
+
+
+def test_takes_draws_of_one_chain():
+    draws, data = _fabricated(3)
+    found = find_blocs(draws, data.rankings, 3)
+    flat = {name: x.reshape(4, *x.shape[2:]) for name, x in draws.items()}
+    single = find_blocs(flat, data.rankings, 3)
+    assert single.level.chains_agree.shape == (1,)
+    np.testing.assert_array_equal(single.labels, found.labels)
+
+
+def test_bad_input_is_refused_in_one_line():
+    draws, data = _fabricated(3)
+    rankings = data.rankings
+    for bad, words in (
+        ({"num_blocs": 0}, "num_blocs must be a positive whole number, got 0"),
+        ({"num_blocs": 4}, "num_blocs is 4, but the draws have at most 3 groups"),
+        ({"least_gain": 1.5}, "least_gain must be a share between 0 and 1, got 1.5"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            find_blocs(draws, rankings, **bad)
+    with pytest.raises(TypeError, match="must be a Rankings"):
+        find_blocs(draws, np.asarray(rankings.orderings))
+    with pytest.raises(ValueError, match="the run was of 200 rankings"):
+        find_blocs(draws, rankings.split(jax.random.key(0), 0.5)[0])
+    with pytest.raises(TypeError, match="samples must be a dictionary"):
+        find_blocs([1, 2], rankings)
+    with pytest.raises(ValueError, match="one population, which has no blocs"):
+        find_blocs({"weights": np.full((2, 4, 5), 0.2)}, rankings)
+    same = {**draws, "assignments": np.zeros_like(draws["assignments"])}
+    with pytest.raises(ValueError, match="each draw has one group only"):
+        find_blocs(same, rankings)
+    poor = {**draws, "concentration": np.full_like(draws["concentration"], 8.0)}
+    poor["center"] = _orderings(np.random.default_rng(0), 2, 2, 4, 5)
+    with pytest.raises(ValueError, match="one population describes the rankings as well"):
+        find_blocs(poor, rankings)
+
+
+def _simulate_blocs(seed, num_rankings=800, num_items=9):
+    """Three blocs of 2 to 4 nearby groups, and a tenth of the rankings at random."""
+    rng = np.random.default_rng(seed)
+    centers, bloc_of, shares = [], [], []
+    for bloc, share in enumerate(rng.dirichlet([6.0] * 3)):
+        base, number = rng.permutation(num_items), rng.integers(2, 5)
+        for group in rng.dirichlet([5.0] * number):
+            center = base.copy()
+            for place in rng.integers(0, num_items - 1, 3):  # three swaps of neighbors
+                center[[place, place + 1]] = center[[place + 1, place]]
+            centers.append(center)
+            bloc_of.append(bloc)
+            shares.append(0.9 * share * group)
+    theta = rng.uniform(1.0, 1.6, (len(centers) + 1, num_items))
+    theta[-1] = 0.0
+    data = simulate_mallows_mixture(
+        jax.random.key(seed),
+        num_rankings,
+        num_items,
+        num_items,
+        len(theta),
+        theta,
+        weights=[*shares, 0.1],
+        centers=[*centers, rng.permutation(num_items)],
+    )
+    return data.rankings, np.array([*bloc_of, -1])[data.assignments]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_components", [None, 12])
+def test_blocs_of_simulated_groups_are_found(num_components):
+    init = None if num_components is None else "nearest"  # a search for a start takes longer
+    mcmc = MCMC(
+        SliceGibbs(num_components=num_components, init=init),
+        num_warmup=200,
+        num_samples=60,
+        num_chains=2,
+        chain_method="vectorized",
+        progress_bar=False,
+        jit_model_args=True,
+    )
+    found = 0
+    for seed in range(20):
+        rankings, truth = _simulate_blocs(seed)
+        mcmc.run(jax.random.key(seed), rankings)
+        labels = find_blocs(mcmc.get_samples(group_by_chain=True), rankings, 3).labels
+        table = np.zeros((3, 3))
+        np.add.at(table, (truth[truth >= 0], labels[truth >= 0]), 1)
+        shares = table / table.sum(1, keepdims=True)
+        found += shares[linear_sum_assignment(-table)].min() >= 0.8
+    assert found >= 19
+
+
+def test_takes_arviz_data():
+    rankings = Rankings.from_orderings(_orderings(np.random.default_rng(0), 40, 4), num_items=4)
+    mcmc = fabricated_mcmc(rankings, chains=2, draws=4)
+    data = to_inference_data(mcmc, rankings, log_likelihood=False)
+    assert _by_chain(data)["assignments"].shape == (2, 4, 40)
+    without = to_inference_data(mcmc, rankings, log_likelihood=False, include_assignments=False)
+    with pytest.raises(ValueError, match="no assignments: use include_assignments=True"):
+        find_blocs(without, rankings)
