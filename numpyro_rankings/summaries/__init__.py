@@ -3,6 +3,7 @@
 from numpyro_rankings.summaries.further_lists import PredictedItems, predict_items
 from numpyro_rankings.summaries.orderings import (
     borda_ordering,
+    certain_levels,
     cp_consensus,
     kendall_distance,
     map_consensus,
@@ -14,6 +15,7 @@ from numpyro_rankings.summaries.profiles import (
     PartitionProfile,
     WeightsProfile,
     cluster_profiles,
+    holds,
     membership_probability,
     partition_profiles,
 )
@@ -24,8 +26,10 @@ __all__ = [
     "PredictedItems",
     "WeightsProfile",
     "borda_ordering",
+    "certain_levels",
     "cluster_profiles",
     "cp_consensus",
+    "holds",
     "kendall_distance",
     "log_predictive_density",
     "map_consensus",
