@@ -75,23 +75,27 @@ def order_in_words(levels: Sequence[Sequence[str]]) -> str:
     """
     if len(levels) == 1 and len(levels[0]) > 1:
         names = list(levels[0])
-        more = "" if len(names) <= _LISTED else f" and {len(names) - _LISTED} more"
-        return f"all close: on average {', then '.join(names[:_LISTED])}{more}"
-    parts: list[str] = []
-    named, left = 0, sum(map(len, levels))
+        shown = names if len(names) == _LISTED + 1 else names[:_LISTED]
+        more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+        return f"all close: on average {', then '.join(shown)}{more}"
+    text, named, left = "", 0, sum(map(len, levels))
     for k, level in enumerate(levels):
-        is_last = k == len(levels) - 1
-        if is_last and len(level) > 1:
-            return f"{' before '.join(parts)}; the rest close"
+        if k == len(levels) - 1 and len(level) > 1:
+            return f"{text}; the rest close"
         if named >= _NAMED:
-            return f"{' before '.join(parts)}; then {left} more"
-        few = list(level[:_LISTED])
+            return f"{text}; then {left} more"
+        few = list(level if len(level) == _LISTED + 1 else level[:_LISTED])
+        named, left = named + len(few), left - len(level)
         if len(level) > len(few):
             few.append(f"{len(level) - len(few)} more")
-        text = few[0] if len(few) == 1 else f"{', '.join(few[:-1])} and {few[-1]} (close)"
-        parts.append(text)
-        named, left = named + len(few), left - len(level)
-    return " before ".join(parts)
+        if text:
+            text += ", before " if text.endswith(" close") else " before "
+        if len(level) == 1:
+            text += few[0]
+        else:
+            both = "both" if len(level) == 2 else "all"
+            text += f"{', '.join(few[:-1])} and {few[-1]}, {both} close"
+    return text
 
 
 def quantity_name(name: str) -> str:

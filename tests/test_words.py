@@ -10,8 +10,10 @@ from numpyro_rankings import words
     [
         (["E", "D", "B", "AC"], "E before D before B; the rest close"),
         (["E", "D", "B"], "E before D before B"),
-        (["E", "DB", "AC"], "E before D and B (close); the rest close"),
-        (["DBAC", "E"], "D, B, A and 1 more (close) before E"),
+        (["E", "DB", "AC"], "E before D and B, both close; the rest close"),
+        (["DBAC", "E"], "D, B, A and C, all close, before E"),
+        (["DBACF", "E"], "D, B, A and 2 more, all close, before E"),
+        (["DBAC"], "all close: on average D, then B, then A, then C"),
         (["DB"], "all close: on average D, then B"),
         (["DBACE"], "all close: on average D, then B, then A and 2 more"),
         (["A"], "A"),

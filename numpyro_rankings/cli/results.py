@@ -122,6 +122,16 @@ def write_at_once(out: Path, write: Callable[[Path], None], files: Iterable[str]
 # ---------------------------------------------------------------------------------------------
 
 
+_COLUMNS_EXPLAINED = (
+    "Found in: the share of the draws that have the group. Together: how often two of its members "
+    "are in one group."
+)
+_AGREEMENT_EXPLAINED = (
+    " Agreement: how alike its members rank, 0% if at random, 100% if all alike. Before: so in at "
+    "least 95% of the draws; items that are close may be in any order."
+)
+
+
 def print_groups(
     findings: "Findings", columns: str, texts: Sequence[str], lines: Sequence[str], most: int
 ) -> None:
@@ -148,9 +158,11 @@ def print_groups(
         _print_wrapped(lines[i], " " * 7)
     if len(held) > most:
         print(f"  and {plural(len(held) - most, 'smaller one')}, in clusters.csv")
+    print()
     if left := left_in_words(findings):
-        print()
         _print_wrapped(f"{left[0]}.")
+    if held and findings.membership is not None:
+        _print_wrapped(_COLUMNS_EXPLAINED + (_AGREEMENT_EXPLAINED if columns else ""))
 
 
 def print_reference(reference: Any) -> None:

@@ -129,7 +129,7 @@ def groups(findings: Findings, about: Mapping[str, Sequence[str]] | None = None)
     :param about: as for :func:`judges_of_groups`.
     """
     held = findings.held
-    text = f"{_EXPLAINED} " if findings.reference is not None else ""
+    text = f"{_explained(findings)} " if held and findings.reference is not None else ""
     is_weighted = isinstance(findings.profiles[0], WeightsProfile)
     text += _WEIGHTS_EXPLAINED if is_weighted else _ORDERS_EXPLAINED
     if "command" in findings.details:
@@ -142,22 +142,31 @@ def groups(findings: Findings, about: Mapping[str, Sequence[str]] | None = None)
     return section("Who is in the groups", text) + "".join(cards) + rest
 
 
-_EXPLAINED = (
-    "The groups that hold: those that are found again in at least half of the draws. Their sizes "
-    "are means over all draws, and count 0 in a draw without the group. <em>Together</em> is how "
-    "often two members of a group are in one group: how surely they belong to it."
-)
+def _explained(findings: Findings) -> str:
+    """Say what the sizes of groups are, and how surely their members belong."""
+    text = (
+        "These groups hold: each is found again in at least half of the draws. Its size is a mean "
+        "over all draws, where a draw without the group counts as 0."
+    )
+    if findings.membership is not None:
+        text += (
+            " <em>Together</em> says how surely its members belong to it: in what share of the "
+            "draws two of them are in one group."
+        )
+    return text
+
+
 _ORDERS_EXPLAINED = (
-    "<em>Before</em>: so in the order of the group in at least 95% of the draws, and "
-    "<em>close</em>: the draws differ. The items are in that order, best first "
-    "(cumulative-probability consensus). <em>Agreement</em> of the members with one another is 0% "
-    "if they rank at random, and 100% if all rank alike."
+    "<em>A before B</em> is certain: it is so in at least 95% of the draws. Items that are "
+    "<em>close</em> may be in any order; they are shown in the order that is most likely (the "
+    "cumulative-probability consensus), best first. <em>Agreement</em> says how alike the members "
+    "of the group rank: 0% if at random, 100% if all alike."
 )
 _WEIGHTS_EXPLAINED = (
-    "<em>Before</em>: the weight is larger in at least 95% of the draws, and <em>close</em>: it is "
-    "not known which is larger. The items are in the order of their weights, which are the "
-    "probabilities to be named first. <em>Agreement</em> of the members with one another is 0% if "
-    "all weights are equal, and 100% if all name the same item first."
+    "The weight of an item is the probability to be named first. <em>A before B</em> is certain: "
+    "the weight of A is larger in at least 95% of the draws. Of items that are <em>close</em> "
+    "either may have the larger one. <em>Agreement</em> says how alike the members of the group "
+    "choose: 0% if all weights are equal, 100% if all name the same item first."
 )
 
 
@@ -174,7 +183,7 @@ def _card(i: int, p: Any, findings: Findings, judges: Sequence[str]) -> str:
     facts = [f"agreement {words.percent(p.agreement)}"]
     together = findings.together(p)
     if together is not None and len(findings.profiles) > 1:
-        facts.insert(0, f"together {words.percent(together)}")
+        facts.insert(0, f"together in {words.percent(together)} of the draws")
     if p.presence < 1:
         facts.insert(0, f"found in {words.percent(p.presence)} of the draws")
     soft = "".join(f'<span class="soft">{fact}</span>' for fact in facts)
@@ -294,7 +303,7 @@ def table_of_points(findings: Findings, columns: Mapping[str, Sequence[str]]) ->
 
     :param columns: further columns: their headings, and a text for each cluster.
     """
-    text = f"{_EXPLAINED} The group of each point is in assignments.csv."
+    text = f"{_explained(findings)} The group of each point is in assignments.csv."
     rest = "".join(f"<p>{_sentence(line)}.</p>\n" for line in left_in_words(findings))
     rows = _rows_of_points(findings, columns, 0, len(findings.held))
     return section("What the groups are", text) + rows + rest

@@ -88,14 +88,15 @@ def predictive_checks(checks: PredictiveChecks) -> str:
     pairs = PredictiveCheck(*(x[above] for x in checks.pairs))
     num_pairs, num_pairs_outside = _outside(pairs)
     text = (
-        "For each ranking, replications are drawn from its cluster in the fitted model. They "
-        f"should resemble the observed rankings. {num_shares_outside} of "
-        f"{plural(num_shares, 'share')} of first places (by chance, one in ten) and "
-        f"{num_pairs_outside:,} of {plural(num_pairs, 'preference')} between pairs of items are "
-        f"outside the 90% intervals of the replications.{_worst_pair(checks)}"
+        "New rankings are drawn from the fitted model, one for each that was observed, from its "
+        "group. They should resemble the observed ones: about one number in ten is outside its "
+        "90% interval by chance, and many more mean that the model misses something. Here "
+        f"{num_shares_outside:,} of {plural(num_shares, 'share')} of first places and "
+        f"{num_pairs_outside:,} of {plural(num_pairs, 'preference')} between two items are "
+        f"outside.{_worst_pair(checks)}"
     )
     figure = plots.plot_predictive_check(checks.top, checks.items, _ITEMS_CHECKED)
-    caption = "Shares of first places, observed and replicated."
+    caption = "Shares of first places, observed and in new rankings."
     return section("Does the model fit", text) + grid([embedded_figure(figure, caption)])
 
 
@@ -110,7 +111,7 @@ def _worst_pair(checks: PredictiveChecks) -> str:
     return (
         f" The largest deviation: {seen[first, second]:.1%} rank "
         f"{html.escape(checks.items[first])} above {html.escape(checks.items[second])}, but "
-        f"{low[first, second]:.1%} to {high[first, second]:.1%} of the replications do."
+        f"{low[first, second]:.1%} to {high[first, second]:.1%} of the new rankings do."
     )
 
 

@@ -102,7 +102,7 @@ def test_numbers_are_the_same_on_screen_page_and_in_files(small, monkeypatch, ca
         line = [row["cluster"], size, share, f"({bounds})", found, together, agreement]
         assert line in [x.split() for x in shown.splitlines()]
         card = page.partition(f"<h3>Group {row['cluster']}</h3>")[2].partition("</section>")[0]
-        assert f"together {together}<" in card and f"agreement {agreement}<" in card
+        assert f"together in {together} of the draws<" in card and f"agreement {agreement}<" in card
         assert (f"found in {found} of the draws" in card) == (numbers["presence"] < 1)
         assert row["wants"] in shown and html.escape(row["wants"]) in card
     table = findings_of(az.from_netcdf("out/posterior.nc"), small, checks=None).table
