@@ -147,9 +147,9 @@ def plot_coclustering(
     ax.set_xticks(ticks, tick_names)
     ax.set_yticks(ticks, tick_names)
     some = f"{len(judges)} of {len(places):,} {noun}" if len(judges) < len(places) else noun
-    ax.set_xlabel(f"{some}, by cluster")
-    ax.set_ylabel("cluster")
-    ax.figure.colorbar(image, ax=ax, label="probability to share a cluster", shrink=0.85)
+    ax.set_xlabel(f"{some}, by group")
+    ax.set_ylabel("group")
+    ax.figure.colorbar(image, ax=ax, label="probability to share a group", shrink=0.85)
     return ax
 
 
@@ -384,7 +384,7 @@ def plot_partition_in_time(
     _rows([f"{k + 1} ({sizes[k]:,})" for k in shown], ax)
     ax.set_xlabel("time")
     rest = len(sizes) - len(shown)
-    ax.set_ylabel("cluster (points)" + (f", {rest} smaller not shown" if rest else ""))
+    ax.set_ylabel("group (points)" + (f", {rest} smaller not shown" if rest else ""))
     return _tidy(ax, "x")
 
 
@@ -420,7 +420,7 @@ def plot_concentration(
             linewidth=1.2,
             elinewidth=1.2,
             capsize=2 if num_stages <= 20 else 0,
-            label=f"cluster {i + 1}",
+            label=f"group {i + 1}",
         )
     ax.set_ylim(bottom=0)
     ax.set_xlim(0.5, num_stages + 0.5)
@@ -483,6 +483,6 @@ def plot_num_clusters(data: Any, ax: "Axes | None" = None) -> "Axes":
     ax.set_xlim(low - 1.5, high + 1.5)
     _whole_numbers(ax.xaxis)
     ax.set_ylim(0, 1.05 * probability.max())
-    ax.set_xlabel("number of clusters")
+    ax.set_xlabel("number of groups")
     ax.set_ylabel("probability")
     return _tidy(ax, "y")

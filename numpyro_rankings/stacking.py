@@ -81,13 +81,13 @@ def stack_fitted_chains(
     most = max(_LEAST_DRAWS, _MOST_VALUES // (of_one * chains * rankings.num_rankings))
     some = np.unique(np.linspace(0, draws - 1, min(draws, most)).astype(int))
     samples = {name: np.asarray(x)[:, some] for name, x in samples.items()}
-    if "weights" in samples:
-        values = pointwise_plackett_luce(samples, rankings)
-    else:
-        values = pointwise_log_likelihood(samples, rankings, num_components)
-    size = values.shape[-1]
+    size = rankings.num_rankings
     which = np.unique(np.linspace(0, size - 1, min(size, _MOST_RANKINGS)).astype(int))
-    return _stack(np.asarray(values[..., which], np.float64), 1.0)
+    if "weights" in samples:
+        values = pointwise_plackett_luce(samples, rankings, which=which)
+    else:
+        values = pointwise_log_likelihood(samples, rankings, num_components, which)
+    return _stack(np.asarray(values, np.float64), 1.0)
 
 
 def draw_by_weight(samples: Mapping[str, Any], weights: np.ndarray) -> dict[str, np.ndarray]:

@@ -1,6 +1,7 @@
 """Names of quantities, numbers and plurals, as the report, the plots and the screen show them."""
 
 import math
+from collections.abc import Sequence
 
 # Display names of the quantities that are diagnosed, which do not depend on the labels of clusters,
 # in the order of the tables. To diagnose another variable of the posterior, add a line.
@@ -34,6 +35,67 @@ def number(value: float, spec: str) -> str:
 def value(x: float) -> str:
     """Format a mean or a standard deviation: four digits, and whole numbers from 1,000 on."""
     return number(x, ",.0f" if abs(x) >= 999.5 else ".4g")
+
+
+# The numbers of groups: each has the same text on the screen, on the page and in a figure.
+
+
+def size(x: float) -> str:
+    """Format a number of rankings or points, which may be a mean: ``1,228``."""
+    return f"{x:,.0f}"
+
+
+def share(x: float) -> str:
+    """Format a share of all rankings or points: ``27.3%``."""
+    return f"{x:.1%}"
+
+
+def interval(bounds: Sequence[float]) -> str:
+    """Format the interval of a size: ``1,465–3,108``."""
+    low, high = bounds
+    return f"{size(low)}–{size(high)}"
+
+
+def percent(x: float) -> str:
+    """Format a share of draws, a probability or an agreement; 0% and 100% only if it is so."""
+    if 0.995 <= x < 1:
+        return ">99%"
+    return "<1%" if 0 < x < 0.005 else f"{x:.0%}"
+
+
+_NAMED = 6  # items of an order that are named
+_LISTED = 3  # items of a level that are named
+
+
+def order_in_words(levels: Sequence[Sequence[str]]) -> str:
+    """Say an order that is certain only in part: ``E before D before B; the rest close``.
+
+    :param levels: names of the items, level by level, best first; within a level the order is not
+        certain.
+    """
+    if len(levels) == 1 and len(levels[0]) > 1:
+        names = list(levels[0])
+        shown = names if len(names) == _LISTED + 1 else names[:_LISTED]
+        more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+        return f"all close: on average {', then '.join(shown)}{more}"
+    text, named, left = "", 0, sum(map(len, levels))
+    for k, level in enumerate(levels):
+        if k == len(levels) - 1 and len(level) > 1:
+            return f"{text}; the rest close"
+        if named >= _NAMED:
+            return f"{text}; then {left} more"
+        few = list(level if len(level) == _LISTED + 1 else level[:_LISTED])
+        named, left = named + len(few), left - len(level)
+        if len(level) > len(few):
+            few.append(f"{len(level) - len(few)} more")
+        if text:
+            text += ", before " if text.endswith(" close") else " before "
+        if len(level) == 1:
+            text += few[0]
+        else:
+            both = "both" if len(level) == 2 else "all"
+            text += f"{', '.join(few[:-1])} and {few[-1]}, {both} close"
+    return text
 
 
 def quantity_name(name: str) -> str:

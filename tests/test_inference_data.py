@@ -148,6 +148,9 @@ def test_pointwise_log_likelihood_against_a_numpy_twin(num_components):
     }
     got = pointwise_log_likelihood(samples, rankings, num_components)
     assert got.shape == (1, 2, 7)
+    which = np.array([2, 3, 6])  # of some rankings, without the others
+    some = pointwise_log_likelihood(samples, rankings, num_components, which)
+    np.testing.assert_allclose(some, got[..., which], rtol=1e-6)
     rows = np.repeat(np.arange(5), [2, 1, 1, 2, 1])
     for d, i in itertools.product(range(2), range(7)):
         ordering, alpha, total = LISTS[rows[i]], samples["alpha"][0, d], 0.0
@@ -188,6 +191,8 @@ def test_pointwise_log_likelihood_of_the_gamma_process_mixture():
     samples = {name: np.asarray(x)[None, None] for name, x in samples.items()}
     new, size = 20_000, 200_000
     got = pointwise_plackett_luce(samples, rankings, num_new_clusters=new)
+    some = pointwise_plackett_luce(samples, rankings, new, np.array([1, 2]))
+    np.testing.assert_allclose(some, got[..., 1:], rtol=1e-6)
     shapes = rng.poisson(phi * root, (size, 4)) + np.array([0, 0, 0, alpha])
     of_new = rng.gamma(shapes)
     for i, ordering in enumerate(lists):

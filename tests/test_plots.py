@@ -141,7 +141,7 @@ def test_concentrations_of_two_clusters(profiles):
     lines = [container.lines[0] for container in ax.containers]
     np.testing.assert_allclose([line.get_ydata() for line in lines], [[1.0] * 3, [2.0] * 3])
     assert len({line.get_marker() for line in lines}) == 2  # not told apart by colour alone
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["cluster 1", "cluster 2"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["group 1", "group 2"]
     assert len(plot_concentration(profiles, max_clusters=1).containers) == 1
 
 
@@ -163,7 +163,7 @@ def test_coclustering_in_the_order_of_the_clusters(data):
     shown = ax.images[0].get_array()  # the largest cluster first: points 2, 3, 4, 0, 1
     np.testing.assert_allclose(shown[0], [1, 0.75, 0.75, 0.25, 0.25])
     np.testing.assert_allclose(shown, shown.T)
-    assert names_of(ax.yaxis) == ["1", "2"] and ax.get_xlabel() == "rankings, by cluster"
+    assert names_of(ax.yaxis) == ["1", "2"] and ax.get_xlabel() == "rankings, by group"
     other = plot_coclustering(data, LABELS[0], order=[0, 1])  # as profiles may number them
     np.testing.assert_allclose(other.images[0].get_array()[0], [1, 1, 0.25, 0, 0])
     for bad in ([0], [0, 0, 1]):

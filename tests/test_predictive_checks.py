@@ -106,7 +106,7 @@ def test_a_model_that_fits_and_one_that_does_not():
     assert checks.pairs.p_value[0, 4] == 0
     said = html.unescape(report.predictive_checks(checks))  # the report of it, in words
     assert " 5 of 5 shares" in said or " 4 of 5 shares" in said
-    assert " of 10 preferences between pairs of items are outside" in said
+    assert " of 10 preferences between two items are outside" in said
     low, high = np.moveaxis(checks.pairs.interval, -1, 0)
     far = np.nan_to_num(checks.pairs.observed - high, nan=-1.0)
     i, j = np.unravel_index(far.argmax(), far.shape)

@@ -18,8 +18,8 @@ from numpyro_rankings.cli.arguments import (
 from numpyro_rankings.cli.progress import say
 from numpyro_rankings.cli.results import (
     describe_run,
-    print_clusters,
     print_diagnostics,
+    print_groups,
     print_reference,
 )
 from numpyro_rankings.cli.run import (
@@ -39,12 +39,9 @@ from numpyro_rankings.cli.run import (
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from numpyro_rankings.cli.points import Description, Points
-    from numpyro_rankings.point_estimates import ReferencePartition
+    from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
-    from numpyro_rankings.summaries import PartitionProfile
 
 _CLUSTERS_SHOWN = 20  # on the screen, and in the figure of clusters in time
 _HAS_SCALE = {"window": True, "exponential": True, "logistic": True, "identity": False}  # decays
@@ -310,10 +307,10 @@ def _cluster(args: argparse.Namespace, command: str) -> int:
                 check_overflow(sampled.mcmc, args.max_clusters or MAX_CLUSTERS)
                 say(args, "summarising the draws")
                 summary = _summarise(sampled.mcmc, points)
-                sampled.note_changes(summary.data)
+                sampled.note_changes(summary.findings.data)
         details = _details(args, points, describe_run(args, thin, sampled.num_sweeps), command)
         say(args, "drawing the figures")
-        summary.data.attrs.update(details)
+        summary.findings.data.attrs.update(details)
         status = kept.status_of(sampled)
         kept.write(lambda folder: _write(folder, args, points, summary, details, status))
         _print_summary(args.out, points, summary)
@@ -379,37 +376,20 @@ def _sample(
 class _Summary(NamedTuple):
     """The results of a run.
 
-    - **data** - the draws, for ArviZ.
-    - **profiles** - a profile of each cluster.
-    - **descriptions** - what the family says of each cluster.
-    - **reference** - the partition whose clusters they are.
-    - **membership** - (N,), probability of each point to be with the others of its cluster.
+    - **findings** - the draws, and the clusters in them.
+    - **descriptions** - what the family says of each cluster, in the order of the profiles.
     """
 
-    data: Any
-    profiles: "list[PartitionProfile]"
+    findings: "Findings"
     descriptions: "list[Description]"
-    reference: "ReferencePartition"
-    membership: "np.ndarray"
 
 
 def _summarise(mcmc: Any, points: "Points") -> _Summary:
-    import numpy as np
-
     from numpyro_rankings.inference_data import to_inference_data
-    from numpyro_rankings.point_estimates import reference_partition
-    from numpyro_rankings.summaries import membership_probability, partition_profiles
+    from numpyro_rankings.report.findings import findings_of
 
-    labels = np.asarray(mcmc.get_samples()["assignments"])
-    reference = reference_partition(labels)
-    profiles = partition_profiles(labels, reference)
-    return _Summary(
-        to_inference_data(mcmc, points=points.names),
-        profiles,
-        [points.describe(p.members) for p in profiles],
-        reference,
-        membership_probability(labels, reference.labels),
-    )
+    findings = findings_of(to_inference_data(mcmc, points=points.names))
+    return _Summary(findings, [points.describe(p.members) for p in findings.profiles])
 
 
 def _details(
@@ -446,73 +426,61 @@ def _write(
     details: dict[str, str],
     status: "Status | None",
 ) -> None:
-    from numpyro_rankings.cli.tables import columns_of_points, write_assignments, write_clusters
+    from numpyro_rankings import report
+    from numpyro_rankings.cli.tables import write_assignments, write_clusters
     from numpyro_rankings.inference_data import save_inference_data
-    from numpyro_rankings.report import write_partition_report
 
-    profiles, descriptions = summary.profiles, summary.descriptions
+    findings, descriptions = summary.findings._replace(details=details), summary.descriptions
+    profiles = findings.profiles
     columns_of_family = {p.label: d.columns for p, d in zip(profiles, descriptions, strict=True)}
     clusters = {int(k): number for number, p in enumerate(profiles, 1) for k in p.members}
-    save_inference_data(summary.data, folder / "posterior.nc")
-    write_clusters(
-        folder / "clusters.csv",
-        profiles,
-        points.size,
-        lambda p: columns_of_points(p) | columns_of_family[p.label],
-    )
+    assert findings.membership is not None  # of points it is always known
+    save_inference_data(findings.data, folder / "posterior.nc")
+    write_clusters(folder / "clusters.csv", findings, lambda p: columns_of_family[p.label])
     write_assignments(
         folder / "assignments.csv",
         {"point": range(points.size) if points.names is None else points.names},
         (clusters[k] for k in range(points.size)),
-        summary.membership,
+        findings.membership,
     )
-    write_partition_report(
+    report.write_findings_of_points(
         folder / "report.html",
-        summary.data,
-        profiles,
-        summary.reference,
+        findings,
         {name: [d.shown[name] for d in descriptions] for name in descriptions[0].shown},
         what=points.what,
         title=f"Groups in {Path(args.file).name}",
-        figures=_figures(args, points, summary),
-        details=details,
+        figures=_figures(args, points, findings),
         status=status,
     )
 
 
 def _figures(
-    args: argparse.Namespace, points: "Points", summary: _Summary
+    args: argparse.Namespace, points: "Points", findings: "Findings"
 ) -> list[tuple[Any, str]]:
     """Return figures of clusters in time and of a learned decay, where there are any."""
     from numpyro_rankings import decays, plots
 
     figures = []
     if points.times is not None:
-        ax = plots.plot_partition_in_time(points.times, summary.reference, _CLUSTERS_SHOWN)
+        ax = plots.plot_partition_in_time(points.times, findings.reference, _CLUSTERS_SHOWN)
         caption = "When each cluster has its points; clusters are ordered by their first point."
         figures.append((ax, caption))
-    if "decay_scale" in summary.data["posterior"]:
+    if "decay_scale" in findings.data["posterior"]:
         name, size = args.decay
         decay = getattr(decays, f"{name}_decay")(as_prior(size))
-        ax = plots.plot_decay(decay, summary.data["posterior"]["decay_scale"].values)
+        ax = plots.plot_decay(decay, findings.data["posterior"]["decay_scale"].values)
         figures.append((ax, "How the weight of links decreases with the distance, as learned."))
     return figures
 
 
 def _print_summary(out: Path, points: "Points", summary: _Summary) -> None:
-    profiles = summary.profiles
-    print(f"\n{plural(len(profiles), 'group')} in {points.what}\n")
-    shown = list(zip(profiles, summary.descriptions, strict=True))[:_CLUSTERS_SHOWN]
-    print_clusters(
-        "presence  cohesion  description",
-        ((p, f"{p.presence:>8.0%}  {p.cohesion:>8.0%}", _in_words(d)) for p, d in shown),
-        points.size,
-    )
-    if len(profiles) > len(shown):
-        rest = len(profiles) - len(shown)
-        print(f"    and {plural(rest, 'smaller one')}, in clusters.csv")
-    print_reference(summary.reference)
-    print_diagnostics(summary.data, out)
+    findings = summary.findings
+    print(f"\nGroups in {points.what}\n")
+    lines = [_in_words(d) for d in summary.descriptions]
+    print_groups(findings, "", [""] * len(lines), lines, _CLUSTERS_SHOWN)
+    assert findings.reference is not None  # of points it is always known
+    print_reference(findings.reference)
+    print_diagnostics(findings, out)
 
 
 def _in_words(description: "Description") -> str:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from numpyro_rankings.cli.arguments import (
     MAX_CLUSTERS,
@@ -31,8 +31,8 @@ from numpyro_rankings.cli.rankings_file import (
 )
 from numpyro_rankings.cli.results import (
     describe_run,
-    print_clusters,
     print_diagnostics,
+    print_groups,
     print_reference,
 )
 from numpyro_rankings.cli.run import (
@@ -52,12 +52,9 @@ from numpyro_rankings.cli.several import SEVERAL_IN_WORDS, Fitted, are_several, 
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from numpyro_rankings.point_estimates import ReferencePartition
-    from numpyro_rankings.predictive_checks import PredictiveChecks
     from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.readers import Survey
+    from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
 
@@ -91,10 +88,6 @@ _BUNDLED_CITATION = (
     "generalization of spectral analysis with application to ranked data, Annals of Statistics "
     "17, 1989)"
 )
-# Predictive checks: draws that are replicated, the fewest of them, and entries of their tables of
-# pairs. With more items there are none.
-_CHECK_DRAWS, _CHECK_DRAWS_LEAST, _CHECK_ENTRIES = 50, 10, 2**26
-_MEMBERSHIP_DRAWS = 1000  # draws from which the probabilities in assignments.csv are computed
 
 _ABOUT = f"""\
 Find groups of rankings: fit a model, or a mixture of models, to a file of rankings.
@@ -367,16 +360,17 @@ def _fit_one(
                 if args.components is None:
                     check_overflow(sampled.mcmc, args.max_clusters)
                 say(args, "summarising the draws")
-                summary = _summarise(sampled.mcmc, rankings, args.seed)
-                sampled.note_changes(summary.data)
+                findings = _summarise(sampled.mcmc, rankings)
+                sampled.note_changes(findings.data)
         details = _details(args, rankings, describe_run(args, thin, sampled.num_sweeps), command)
         say(args, "drawing the figures")
-        summary.data.attrs.update({name.replace(" ", "_"): text for name, text in details.items()})
+        findings = findings._replace(details=details)
+        findings.data.attrs.update({name.replace(" ", "_"): x for name, x in details.items()})
         status = kept.status_of(sampled)
-        kept.write(lambda folder: _write(folder, title, survey, summary, details, status))
+        kept.write(lambda folder: _write(folder, title, survey, findings, status))
         if tell is not None:
-            tell(_fitted(rankings, summary, sampled.ended))
-        _print_summary(args.out, rankings, summary)
+            tell(_fitted(rankings, findings, sampled.ended))
+        _print_summary(args.out, rankings, findings)
         return kept.end(sampled)
 
 
@@ -481,71 +475,19 @@ def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 # ---------------------------------------------------------------------------------------------
 
 
-class _Summary(NamedTuple):
-    """The results of a run.
-
-    - **data** - the draws, for ArviZ.
-    - **profiles** - a profile of each cluster.
-    - **reference** - the partition whose clusters they are; None for a single population.
-    - **membership** - (N,), probability of each ranking to be with the others of its cluster.
-    - **checks** - predictive checks, or None if there are too many items for them.
-    """
-
-    data: Any
-    profiles: list[Any]
-    reference: "ReferencePartition | None"
-    membership: "np.ndarray | None"
-    checks: "PredictiveChecks | None"
-
-
-def _summarise(mcmc: Any, rankings: "Rankings", seed: int) -> _Summary:
-    import jax
-    import numpy as np
-
-    from numpyro_rankings.diagnostics import STACKING_WEIGHTS
+def _summarise(mcmc: Any, rankings: "Rankings") -> "Findings":
+    from numpyro_rankings.diagnostics import STACKING_WEIGHTS, posterior_of
     from numpyro_rankings.inference_data import to_inference_data
-    from numpyro_rankings.point_estimates import reference_partition
-    from numpyro_rankings.predictive_checks import posterior_predictive_checks
-    from numpyro_rankings.stacking import draw_by_weight
-    from numpyro_rankings.summaries import cluster_profiles, membership_probability
-    from numpyro_rankings.summaries.samples import flatten_chains
+    from numpyro_rankings.report.findings import findings_of
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # without a pointwise log likelihood of so many rankings
         data = to_inference_data(mcmc, rankings)
-    by_chain = mcmc.get_samples(group_by_chain=True)
-    weights = _weights_of_chains(data, mcmc, rankings)
-    samples = flatten_chains(by_chain)
-    if weights is not None:
+    findings = findings_of(data, rankings)
+    weights = posterior_of(findings.data).attrs.get(STACKING_WEIGHTS)
+    if weights is not None:  # so that they are in the file of the draws
         data["posterior"].attrs[STACKING_WEIGHTS] = weights
-        samples = draw_by_weight(by_chain, weights)
-    reference = membership = checks = None
-    num_draws = min(_CHECK_DRAWS, _CHECK_ENTRIES // rankings.num_items**2)
-    key = jax.random.fold_in(jax.random.key(seed), 1)
-    with ThreadPoolExecutor(1) as beside:  # the checks are mostly compilation, on another core
-        if num_draws >= _CHECK_DRAWS_LEAST:
-            checks = beside.submit(posterior_predictive_checks, key, samples, rankings, num_draws)
-        if "assignments" in samples:
-            labels = samples["assignments"]
-            reference = reference_partition(labels)
-            some = np.linspace(0, len(labels) - 1, min(len(labels), _MEMBERSHIP_DRAWS)).astype(int)
-            membership = membership_probability(labels[some], reference.labels)
-        profiles = cluster_profiles(samples, rankings, reference)
-        found = None if checks is None else checks.result()
-        return _Summary(data, profiles, reference, membership, found)
-
-
-def _weights_of_chains(data: Any, mcmc: Any, rankings: "Rankings") -> "np.ndarray | None":
-    """Return the weights of chains that disagree, None if they agree."""
-    from numpyro_rankings.diagnostics import R_HAT_BAD, diagnostics_table
-    from numpyro_rankings.stacking import stack_fitted_chains
-
-    r_hat = diagnostics_table(data)["r_hat"].max()
-    if not r_hat > R_HAT_BAD:
-        return None
-    num_components = getattr(mcmc.sampler, "num_components", None)
-    samples = mcmc.get_samples(group_by_chain=True)
-    return stack_fitted_chains(samples, rankings, num_components).weights
+    return findings._replace(data=data)
 
 
 def _details(
@@ -576,46 +518,36 @@ def _details(
 
 
 def _write(
-    folder: Path,
-    title: str,
-    survey: "Survey",
-    summary: _Summary,
-    details: dict[str, str],
-    status: "Status | None",
+    folder: Path, title: str, survey: "Survey", findings: "Findings", status: "Status | None"
 ) -> None:
     import numpy as np
 
+    from numpyro_rankings import report
     from numpyro_rankings.cli.tables import columns_of_rankings, write_clusters
     from numpyro_rankings.inference_data import save_inference_data
-    from numpyro_rankings.report import write_report
 
     rankings = survey.rankings
     with ThreadPoolExecutor(1) as beside:  # to compress the draws takes about as long as the rest
-        saved = beside.submit(save_inference_data, summary.data, folder / "posterior.nc")
+        saved = beside.submit(save_inference_data, findings.data, folder / "posterior.nc")
         write_clusters(
             folder / "clusters.csv",
-            summary.profiles,
-            rankings.num_rankings,
+            findings,
             functools.partial(columns_of_rankings, rankings=rankings),
         )
-        _write_assignments(folder / "assignments.csv", summary, survey)
+        _write_assignments(folder / "assignments.csv", findings, survey)
         by_label = np.argsort(survey.place)  # the ranking of the file that each label is of
-        write_report(
+        report.write_findings(
             folder / "report.html",
-            summary.data,
+            findings,
             rankings,
-            summary.profiles,
-            summary.reference,
             title=title,
-            checks=summary.checks,
-            details=details,
             about={name: [x[i] for i in by_label] for name, x in survey.about.items()},
             status=status,
         )
         saved.result()
 
 
-def _write_assignments(path: Path, summary: _Summary, survey: "Survey") -> None:
+def _write_assignments(path: Path, findings: "Findings", survey: "Survey") -> None:
     """Write one row for each ranking in the order of the file.
 
     Identical ones can be in different clusters.
@@ -627,10 +559,10 @@ def _write_assignments(path: Path, summary: _Summary, survey: "Survey") -> None:
     rankings, place = survey.rankings, survey.place
     orderings, rows = np.asarray(rankings.orderings), np.asarray(rankings.row_index)[place]
     lists = [" > ".join(rankings.items[i] for i in row[row >= 0]) for row in orderings]
-    numbers = {p.label: number for number, p in enumerate(summary.profiles, 1)}
+    numbers = {p.label: number for number, p in enumerate(findings.profiles, 1)}
     labels, probability = np.zeros(len(rows), int), np.ones(len(rows))
-    if summary.reference is not None and summary.membership is not None:
-        labels, probability = summary.reference.labels[place], summary.membership[place]
+    if findings.reference is not None and findings.membership is not None:
+        labels, probability = findings.reference.labels[place], findings.membership[place]
     columns: dict[str, Any] = {}
     if survey.judges is not None:
         columns["judge"] = survey.judges
@@ -643,28 +575,29 @@ def _write_assignments(path: Path, summary: _Summary, survey: "Survey") -> None:
     write_assignments(path, columns, (numbers[int(label)] for label in labels), probability)
 
 
-def _fitted(rankings: "Rankings", summary: _Summary, ended: str) -> Fitted:
+def _fitted(rankings: "Rankings", findings: "Findings", ended: str) -> Fitted:
     """Return what the table of several files says of one."""
-    from numpyro_rankings.diagnostics import diagnostics_table
-
-    table = diagnostics_table(summary.data)
+    table = findings.table
     moving = table[table["note"] != "constant"]
     r_hat = float(moving["r_hat"].max())
     ess = float(moving[["ess_bulk", "ess_tail"]].min(axis=None))
-    sizes = rankings.num_rankings, rankings.num_items, len(summary.profiles)
+    sizes = rankings.num_rankings, rankings.num_items, len(findings.held)
     return Fitted(*sizes, r_hat, ess, ended)
 
 
-def _print_summary(out: Path, rankings: "Rankings", summary: _Summary) -> None:
-    print(
-        f"\n{plural(len(summary.profiles), 'group')} in "
-        f"{plural(rankings.num_rankings, 'ranking')} of {plural(rankings.num_items, 'item')}\n"
+def _print_summary(out: Path, rankings: "Rankings", findings: "Findings") -> None:
+    from numpyro_rankings.words import order_in_words, percent
+
+    num_rankings = plural(rankings.num_rankings, "ranking")
+    print(f"\nGroups in {num_rankings} of {plural(rankings.num_items, 'item')}\n")
+    held = findings.held
+    print_groups(
+        findings,
+        "agreement",
+        [f"{percent(p.agreement):>9}" for p in held],
+        [order_in_words(p.levels) for p in held],
+        len(held),
     )
-    print_clusters(
-        "agreement  consensus, best first",
-        ((p, f"{p.agreement:>9.0%}", " > ".join(p.consensus)) for p in summary.profiles),
-        rankings.num_rankings,
-    )
-    if summary.reference is not None:
-        print_reference(summary.reference)
-    print_diagnostics(summary.data, out)
+    if findings.reference is not None:
+        print_reference(findings.reference)
+    print_diagnostics(findings, out)

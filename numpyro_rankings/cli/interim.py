@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from numpyro_rankings import clock
 from numpyro_rankings.cli.arguments import HopelessError, UserError, note
 from numpyro_rankings.cli.results import terminal_width, write_at_once
-from numpyro_rankings.words import plural, shorten
+from numpyro_rankings.words import order_in_words, plural, share, shorten
 
 if TYPE_CHECKING:
     from numpyro_rankings.cli.progress import Progress
@@ -173,8 +173,9 @@ def finder_of_groups(
 
         from numpyro_rankings.partitions import medoid_partition
         from numpyro_rankings.point_estimates import ReferencePartition
+        from numpyro_rankings.report.findings import in_order
         from numpyro_rankings.report.write import interim_parts
-        from numpyro_rankings.summaries import cluster_profiles
+        from numpyro_rankings.summaries import cluster_profiles, holds
         from numpyro_rankings.summaries.samples import flatten_chains
 
         some = max(_LEAST_SHOWN, _MOST_DRAWS // chains)
@@ -186,7 +187,7 @@ def finder_of_groups(
             compared = int(np.clip(np.sqrt(2 * pairs), _LEAST_SHOWN, 100))
             medoid = medoid_partition(samples["assignments"], compared)
             reference = ReferencePartition(medoid.labels, medoid.expected_loss, "medoid")
-        profiles = cluster_profiles(samples, rankings, reference)
+        profiles = in_order(cluster_profiles(samples, rankings, reference))
         parts = interim_parts(
             rankings,
             profiles,
@@ -199,9 +200,11 @@ def finder_of_groups(
             status=status,
             details=details(run),
         )
+        size = rankings.num_rankings
         lines = [
-            f"cluster {k}: {p.mean_size / rankings.num_rankings:>4.0%}  " + " > ".join(p.consensus)
+            f"group {k}: {share(p.mean_size / size):>6}  {order_in_words(p.levels)}"
             for k, p in enumerate(profiles, 1)
+            if holds(p)
         ]
         return Found(parts, lines)
 

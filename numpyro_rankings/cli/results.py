@@ -10,12 +10,25 @@ import re
 import shutil
 import tempfile
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpyro_rankings.cli.arguments import PROGRAM, UserError
-from numpyro_rankings.words import number, plural, quantity_name, shorten, value
+from numpyro_rankings.words import (
+    interval,
+    number,
+    percent,
+    plural,
+    quantity_name,
+    share,
+    shorten,
+    size,
+    value,
+)
+
+if TYPE_CHECKING:
+    from numpyro_rankings.report.findings import Findings
 
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
 _UNFINISHED, _RESULTS = ".unfinished", "results"  # folder of files that are written, and within it
@@ -140,23 +153,47 @@ def _folder_beside(place: Path) -> Iterator[Path]:
 # ---------------------------------------------------------------------------------------------
 
 
-def print_clusters(columns: str, rows: Iterable[tuple[Any, str, str]], total: int) -> None:
-    """Print one line for each cluster.
+_COLUMNS_EXPLAINED = (
+    "Found in: the share of the draws that have the group. Together: how often two of its members "
+    "are in one group."
+)
+_AGREEMENT_EXPLAINED = (
+    " Agreement: how alike its members rank, 0% if at random, 100% if all alike. Before: so in at "
+    "least 95% of the draws; items that are close may be in any order."
+)
 
-    :param columns: headings of what each row shows after number, size, share and presence.
-    :param rows: a profile with the ``mean_size`` of its cluster, the text of its further columns,
-        and a last text, which is cut to the width of the terminal.
-    :param total: number of all rankings or points.
+
+def print_groups(
+    findings: "Findings", columns: str, texts: Sequence[str], lines: Sequence[str], most: int
+) -> None:
+    """Print how many groups hold, those that do, each with a line below it, and what is left.
+
+    :param columns: headings of what each row shows besides what is known of groups of any kind.
+    :param texts: these columns for each profile.
+    :param lines: the line below the row of each profile.
+    :param most: how many of them to show.
     """
-    width = terminal_width()
-    print(f"cluster     size   share  (90% interval)   found in  {columns}")
-    for cluster, (profile, text, last) in enumerate(rows, 1):
-        low, high = profile.size_interval
-        line = (
-            f"{cluster:>7} {profile.mean_size:>8,.0f} {profile.mean_size / total:>7.1%}  "
-            f"{f'({low:,.0f}–{high:,.0f})':<15} {profile.presence:>9.0%}  {text}  "
+    from numpyro_rankings.report.answers import how_many, left_in_words
+
+    _print_wrapped(how_many(findings))
+    held = findings.held
+    if held:
+        print(f"\ngroup     size   share  (90% interval)   found in  together  {columns}".rstrip())
+    for i, p in enumerate(held[:most]):
+        together = findings.together(p)
+        print(
+            f"{i + 1:>5} {size(p.mean_size):>8} {share(p.mean_size / findings.total):>7}  "
+            f"{f'({interval(p.interval_over_all)})':<15} {percent(p.presence):>9} "
+            f"{'' if together is None else percent(together):>9}  {texts[i]}".rstrip()
         )
-        print(line + shorten(last, max(20, width - len(line))))
+        _print_wrapped(lines[i], " " * 7)
+    if len(held) > most:
+        print(f"  and {plural(len(held) - most, 'smaller one')}, in clusters.csv")
+    print()
+    if left := left_in_words(findings):
+        _print_wrapped(f"{left[0]}.")
+    if held and findings.membership is not None:
+        _print_wrapped(_COLUMNS_EXPLAINED + (_AGREEMENT_EXPLAINED if columns else ""))
 
 
 def print_reference(reference: Any) -> None:
@@ -171,11 +208,10 @@ def print_reference(reference: Any) -> None:
     _print_wrapped(" ".join(text.split()))
 
 
-def print_diagnostics(data: Any, out: Path) -> None:
+def print_diagnostics(findings: "Findings", out: Path) -> None:
     """Print whether the run can be trusted, and where the results are."""
-    from numpyro_rankings.diagnostics import diagnostics_table, verdict
-
-    table = diagnostics_table(data)
+    is_moving = findings.table["note"] != "constant"
+    table = findings.table[is_moving] if is_moving.any() else findings.table
     print(
         "\nquantity                                  mean         sd  ESS bulk  ESS tail     R-hat"
     )
@@ -186,9 +222,8 @@ def print_diagnostics(data: Any, out: Path) -> None:
             f"{number(row['ess_bulk'], ',.0f'):>10}{number(row['ess_tail'], ',.0f'):>10}"
             f"{row['note'] or number(row['r_hat'], '.3f'):>10}"
         )
-    judged = verdict(data, table)
-    print(f"\n{judged.headline}")
-    for reason in judged.reasons:
+    print(f"\n{findings.verdict.headline}")
+    for reason in findings.verdict.reasons:
         _print_wrapped(reason, "  ")
     others = ", ".join(name for name in FILES if name != "report.html")
     print(f"\nResults: {out / 'report.html'} (open it in a browser), {others}")

@@ -5,33 +5,36 @@ To add a column to ``clusters.csv``, add a line to the function of the clusters 
 - :func:`_columns_of_any`: clusters of rankings and of points;
 - :func:`columns_of_rankings`: clusters of rankings; :func:`_columns_of_mallows` and
   :func:`_columns_of_weights`: those of one kind of model;
-- :func:`columns_of_points`: clusters of points. What a family says of its clusters, such as means
-  or words, is added by ``describe`` in ``points.py``.
+- what a family says of clusters of points, such as means or words, is added by ``describe`` in
+  ``points.py``.
 
 Then add it to ``docs/command_line.rst``.
 """
 
 import csv
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpyro_rankings.summaries import holds
+from numpyro_rankings.words import order_in_words
+
 if TYPE_CHECKING:
     from numpyro_rankings.rankings import Rankings
-    from numpyro_rankings.summaries import ClusterProfile, PartitionProfile, WeightsProfile
+    from numpyro_rankings.report.findings import Findings
+    from numpyro_rankings.summaries import ClusterProfile, WeightsProfile
 
 
 def write_clusters(
-    path: Path, profiles: Sequence[Any], total: int, columns_of: Callable[[Any], dict[str, Any]]
+    path: Path, findings: "Findings", columns_of: Callable[[Any], dict[str, Any]]
 ) -> None:
     """Write ``clusters.csv``, one row for each profile, numbered from 1.
 
-    :param total: number of all rankings or points.
     :param columns_of: returns the columns of a profile that not all kinds of clusters have.
     """
     rows = [
-        {**_columns_of_any(number, p, total), **columns_of(p)}
-        for number, p in enumerate(profiles, 1)
+        {**_columns_of_any(number, p, findings), **columns_of(p)}
+        for number, p in enumerate(findings.profiles, 1)
     ]
     _write(path, rows[0], (row.values() for row in rows))
 
@@ -65,21 +68,20 @@ def _write(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> 
 # ---------------------------------------------------------------------------------------------
 
 
-def _columns_of_any(number: int, p: Any, total: int) -> dict[str, Any]:
+def _columns_of_any(number: int, p: Any, findings: "Findings") -> dict[str, Any]:
+    together = findings.together(p)
+    low, high = p.interval_over_all
     return {
         "cluster": number,
+        "holds": "yes" if holds(p) else "no",
         "members": len(p.members),
-        "share": f"{p.mean_size / total:.6g}",
+        "share": f"{p.mean_size / findings.total:.6g}",
         "presence": f"{p.presence:.6g}",
-        "size": f"{p.size:.6g}",
-        "size_low": f"{p.size_interval[0]:.6g}",
-        "size_high": f"{p.size_interval[1]:.6g}",
+        "size": f"{p.mean_size:.6g}",
+        "size_low": f"{low:.6g}",
+        "size_high": f"{high:.6g}",
+        "cohesion": f"{1.0 if together is None else together:.6g}",
     }
-
-
-def columns_of_points(p: "PartitionProfile") -> dict[str, Any]:
-    """Return the columns of a cluster of points."""
-    return {"cohesion": f"{p.cohesion:.6g}"}
 
 
 def columns_of_rankings(p: Any, rankings: "Rankings") -> dict[str, Any]:
@@ -89,6 +91,7 @@ def columns_of_rankings(p: Any, rankings: "Rankings") -> dict[str, Any]:
         "agreement": f"{p.agreement:.6g}",
         "entropy": f"{p.entropy:.6g}",
         "consensus": " > ".join(p.consensus),
+        "wants": order_in_words(p.levels),
         **(_columns_of_weights(p, rankings) if is_weighted else _columns_of_mallows(p)),
     }
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from numpyro_rankings import plots
-from numpyro_rankings.diagnostics import NUM_COMPONENTS, Verdict
+from numpyro_rankings import plots, words
+from numpyro_rankings.diagnostics import Verdict
 from numpyro_rankings.report.findings import Findings
 from numpyro_rankings.report.page import (
     cell_with_interval,
@@ -23,40 +23,33 @@ from numpyro_rankings.words import number, plural
 
 CLUSTERS_SHOWN = 6
 _ITEMS_SHOWN = 12
-_ITEMS_IN_ANSWERS = 5
 _ITEMS_IN_TABLE = 40
 _CLUSTERS_IN_TABLE = 50
-_LEAST_REST = 0.005  # share of the rankings in no cluster of the profiles that is worth a line
+_LEAST_REST = 0.005  # share of the rankings in no group that holds that is worth a line
 
 
 def short_answers(findings: Findings, question: str, answers: Sequence[str]) -> str:
     """Return the box at the top of the page, with short answers to the first questions.
 
-    :param question: what the clusters are, as a question.
-    :param answers: its answer for each cluster.
+    :param question: what the groups are, as a question.
+    :param answers: its answer for each of them.
     """
-    profiles, details = findings.profiles, findings.details
-    shown = profiles[:CLUSTERS_SHOWN]
-    rest = len(profiles) - len(shown)
+    held, details = findings.held, findings.details
+    shown = held[:CLUSTERS_SHOWN]
+    rest = len(held) - len(shown)
     more = [f"and {plural(rest, 'smaller one')}, see below"] if rest else []
-    shares = [
-        f"cluster {i}: {p.mean_size:,.0f}, {p.mean_size / findings.total:.0%} of all"
-        for i, p in enumerate(shown, 1)
-    ]
-    others = 1 - sum(p.mean_size for p in profiles) / findings.total
-    shares += more
-    if others >= _LEAST_REST:
-        shares.append(f"in groups that come and go from draw to draw: {others:.0%}")
-    are = [f"cluster {i}: {text}" for i, text in enumerate(answers[: len(shown)], 1)]
+    who = [f"group {i}: {size_in_words(p, findings)}" for i, p in enumerate(shown, 1)]
+    are = [f"group {i}: {text}" for i, text in enumerate(answers[: len(shown)], 1)]
     box = {
-        "How many groups?": [_how_many(findings)],
-        "Who is in them?": shares,
+        "How many groups?": [how_many(findings)],
+        "Who is in them?": [*who, *more, *left_in_words(findings)],
         question: [*are, *more],
         "Can I trust it?": [findings.verdict.headline],
     }
     rows = "".join(
         f"<dt>{name}</dt><dd>{'<br>'.join(html.escape(line) for line in lines)}</dd>"
         for name, lines in box.items()
+        if lines
     )
     if "command" in details:
         versions = html.escape(details.get("versions", ""))
@@ -67,24 +60,48 @@ def short_answers(findings: Findings, question: str, answers: Sequence[str]) -> 
     return f'<section class="answers"><dl>{rows}</dl></section>\n'
 
 
-def _how_many(findings: Findings) -> str:
-    groups_found = plural(len(findings.profiles), "group")
+def how_many(findings: Findings) -> str:
+    """Say how many groups hold, and how many were asked for or are in a draw."""
+    held, passing = len(findings.held), len(findings.passing)
     if findings.reference is None:
-        return f"{groups_found}: a single population was fitted."
-    posterior = findings.described["posterior"]
-    if NUM_COMPONENTS in posterior.attrs:
-        return f"{groups_found}. You asked for {int(posterior.attrs[NUM_COMPONENTS])}."
-    numbers = np.asarray(posterior["num_clusters"]).ravel()
-    low, high = np.quantile(numbers, (0.05, 0.95), method="inverted_cdf").astype(int)
-    return (
-        f"{groups_found} in {findings.reference.in_words}. The draws have "
-        f"{clusters(low, high)} (90% interval)."
+        return "One: a single population was fitted."
+    text = (
+        f"{plural(held, 'group')} {'holds' if held == 1 else 'hold'}: found again in at least half "
+        "of the draws."
     )
+    if not held:
+        text = "No group holds: none is found again in at least half of the draws."
+    if passing:
+        comes = "comes and goes" if passing == 1 else "come and go"
+        comes = f"more {comes}" if held else comes
+        text += f" {passing:,} {comes} from draw to draw."
+    if findings.num_components is not None:
+        return f"{text} You asked for {plural(findings.num_components, 'group')}."
+    numbers = np.asarray(findings.described["posterior"]["num_clusters"]).ravel()
+    low, high = np.quantile(numbers, (0.05, 0.95), method="inverted_cdf").astype(int)
+    if low == high == held and not passing:
+        return text
+    return f"{text} A draw has {groups_in_words(low, high)} (90% interval)."
 
 
-def clusters(low: int, high: int) -> str:
-    """Return a range of numbers of clusters in words."""
-    return plural(low, "cluster") if low == high else f"{low} to {high} clusters"
+def size_in_words(profile: Any, findings: Findings) -> str:
+    """Say how large a group is, with the interval of its size."""
+    of_all = f"{words.size(profile.mean_size)}, {words.share(profile.mean_size / findings.total)}"
+    if findings.reference is None:
+        return f"{of_all} of all"
+    return f"{of_all} of all (90% interval {words.interval(profile.interval_over_all)})"
+
+
+def left_in_words(findings: Findings) -> list[str]:
+    """Say what is left besides the groups that hold, in one line; none if nothing is."""
+    if findings.left < _LEAST_REST:
+        return []
+    return [f"{words.share(findings.left)} belong to no group that holds"]
+
+
+def groups_in_words(low: int, high: int) -> str:
+    """Return a range of numbers of groups in words."""
+    return plural(low, "group") if low == high else f"{low} to {high} groups"
 
 
 def verdict_box(judged: Verdict) -> str:
@@ -102,54 +119,157 @@ def short_order(names: Sequence[str], most: int = _ITEMS_SHOWN) -> str:
 
 
 def wants(findings: Findings) -> list[str]:
-    """Return the top of the consensus order of each cluster of rankings."""
-    return [short_order(p.consensus, _ITEMS_IN_ANSWERS) for p in findings.profiles]
+    """Say what the members of each group of rankings want."""
+    return [words.order_in_words(p.levels) for p in findings.profiles]
 
 
-def groups(findings: Findings) -> str:
-    """Return the section with a card for each cluster of rankings."""
-    if isinstance(findings.profiles[0], WeightsProfile):
-        order = (
-            "The items of each cluster, in the order of their weights, which are the probabilities "
-            "to be named first. Agreement is 0% if all weights are equal, and 100% if all members "
-            "name the same item first."
+def groups(findings: Findings, about: Mapping[str, Sequence[str]] | None = None) -> str:
+    """Return the section with a card for each group of rankings that holds.
+
+    :param about: as for :func:`judges_of_groups`.
+    """
+    held = findings.held
+    text = f"{_explained(findings)} " if held and findings.reference is not None else ""
+    is_weighted = isinstance(findings.profiles[0], WeightsProfile)
+    text += _WEIGHTS_EXPLAINED if is_weighted else _ORDERS_EXPLAINED
+    if "command" in findings.details:
+        text += (
+            " The group of each ranking, and how surely it belongs there, is in assignments.csv."
         )
-    else:
-        order = (
-            "The consensus order of each cluster, best first (cumulative-probability consensus). "
-            "Agreement is 0% if its members rank at random, and 100% if all rank alike."
+    judges = _judges_in_words(findings, about or {})
+    cards = (_card(i, p, findings, judges[i]) for i, p in enumerate(held))
+    rest = "".join(f"<p>{_sentence(line)}.</p>\n" for line in left_in_words(findings))
+    return section("Who is in the groups", text) + "".join(cards) + rest
+
+
+def _explained(findings: Findings) -> str:
+    """Say what the sizes of groups are, and how surely their members belong."""
+    text = (
+        "These groups hold: each is found again in at least half of the draws. Its size is a mean "
+        "over all draws, where a draw without the group counts as 0."
+    )
+    if findings.membership is not None:
+        text += (
+            " <em>Together</em> says how surely its members belong to it: in what share of the "
+            "draws two of them are in one group."
         )
-    sizes = (
-        "Sizes are means over the draws, and the intervals are over those that have the cluster."
-    )
-    has_files = "command" in findings.details
-    file = (
-        " The cluster of each ranking, and how surely it belongs to it, is in assignments.csv."
-        if has_files
-        else ""
-    )
-    cards = (_card(i, p, findings.total) for i, p in enumerate(findings.profiles))
-    return section("Who is in the groups", f"{order} {sizes}{file}") + "".join(cards)
+    return text
 
 
-def _card(i: int, p: Any, total: int) -> str:
-    share = p.mean_size / total
+_ORDERS_EXPLAINED = (
+    "<em>A before B</em> is certain: it is so in at least 95% of the draws. Items that are "
+    "<em>close</em> may be in any order; they are shown in the order that is most likely (the "
+    "cumulative-probability consensus), best first. <em>Agreement</em> says how alike the members "
+    "of the group rank: 0% if at random, 100% if all alike."
+)
+_WEIGHTS_EXPLAINED = (
+    "The weight of an item is the probability to be named first. <em>A before B</em> is certain: "
+    "the weight of A is larger in at least 95% of the draws. Of items that are <em>close</em> "
+    "either may have the larger one. <em>Agreement</em> says how alike the members of the group "
+    "choose: 0% if all weights are equal, 100% if all name the same item first."
+)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _card(i: int, p: Any, findings: Findings, judges: Sequence[str]) -> str:
+    share = p.mean_size / findings.total
     shown = p.consensus[:_ITEMS_SHOWN]
     items = "".join(f"<li><b>{j}</b>{html.escape(x)}</li>" for j, x in enumerate(shown, 1))
     if len(p.consensus) > len(shown):
-        items += f"<li>and {len(p.consensus) - len(shown)} more</li>"
-    low, high = p.size_interval
-    found = "" if p.presence > 0.995 else f"<span>found in {p.presence:.0%} of the draws</span>"
+        items += f"<li>and {len(p.consensus) - len(shown):,} more</li>"
+    facts = [f"agreement {words.percent(p.agreement)}"]
+    together = findings.together(p)
+    if together is not None and len(findings.profiles) > 1:
+        facts.insert(0, f"together in {words.percent(together)} of the draws")
+    if p.presence < 1:
+        facts.insert(0, f"found in {words.percent(p.presence)} of the draws")
+    soft = "".join(f'<span class="soft">{fact}</span>' for fact in facts)
+    who = "".join(f'<p class="soft">{html.escape(line)}</p>' for line in judges)
     return (
-        f'<section class="group"><header><h3>Cluster {i + 1}</h3>'
-        f"<span>{p.mean_size:,.0f} rankings, {share:.1%}</span>"
-        f'<span class="soft">90% interval {low:,.0f} to {high:,.0f}</span>'
-        f'<span class="soft">agreement {p.agreement:.0%}</span>{found}</header>'
-        f'<div class="track" role="img" aria-label="{share:.1%} of the rankings">'
+        f'<section class="group"><header><h3>Group {i + 1}</h3>'
+        f"<span>{size_in_words(p, findings)}</span>{soft}</header>"
+        f'<div class="track" role="img" aria-label="{words.share(share)} of the rankings">'
         f'<div class="bar" style="width:{100 * share:.2f}%;'
         f'background:{plots.COLORS[i % len(plots.COLORS)]}"></div></div>'
+        f'<p class="wants">{html.escape(words.order_in_words(p.levels))}</p>{who}'
         f'<ol class="order">{items}</ol></section>\n'
     )
+
+
+def _judges_in_words(findings: Findings, about: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Say of each group that holds, and of each column about the judges, what stands out."""
+    held = findings.held
+    lines: list[list[str]] = [[] for _ in held]
+    if len(findings.profiles) < 2:
+        return lines
+    for column, texts in about.items():
+        found = by_group(column, texts, _group_of_judges(findings, held), len(held))
+        *of_groups, of_all = found.values
+        for line, values in zip(lines, of_groups, strict=True):
+            if np.isnan(values).all():
+                continue
+            if found.is_number:
+                line.append(f"{column}: median {values[0]:.4g} (of all judges {of_all[0]:.4g})")
+                continue
+            most = int(np.argmax(values - of_all))
+            line.append(
+                f"{column}: {found.headings[most]} {words.percent(values[most])} (of all judges "
+                f"{words.percent(of_all[most])})"
+            )
+    return lines
+
+
+def _group_of_judges(findings: Findings, profiles: Sequence[Any]) -> np.ndarray:
+    """Return the group of each judge, from 0; those of other groups have the last number."""
+    group = np.full(findings.total, len(profiles))
+    for k, profile in enumerate(profiles):
+        group[profile.members] = k
+    return group
+
+
+def passing_groups(findings: Findings) -> str:
+    """Return the section with the groups of rankings that come and go, as a table."""
+    first = len(findings.held) + 1
+    shown = findings.passing[:_CLUSTERS_IN_TABLE]
+    if not shown:
+        return ""
+    rows = (
+        (*_cells(i, p, findings), words.percent(p.agreement), html.escape(_words_of(p)))
+        for i, p in enumerate(shown, first)
+    )
+    rest = not_shown(len(findings.passing) - len(shown), "smaller group")
+    return (
+        section("Groups that come and go", _PASSING_EXPLAINED)
+        + table((*_HEADINGS, "agreement", "what they want"), rows)
+        + rest
+    )
+
+
+_HEADINGS = ("group", "size", "90% interval", "share", "found in", "together")
+_PASSING_EXPLAINED = (
+    "These groups are found in less than half of the draws. Do not rely on them: with a little "
+    "more or less data, or in another run, they may not be there."
+)
+
+
+def _cells(number: int, p: Any, findings: Findings) -> tuple[str, ...]:
+    """Return what the tables say of a group of any kind."""
+    together = findings.together(p)
+    return (
+        str(number),
+        words.size(p.mean_size),
+        words.interval(p.interval_over_all),
+        words.share(p.mean_size / findings.total),
+        words.percent(p.presence),
+        "" if together is None else words.percent(together),
+    )
+
+
+def _words_of(p: Any) -> str:
+    return words.order_in_words(p.levels)
 
 
 def judges_of_groups(findings: Findings, about: Mapping[str, Sequence[str]]) -> str:
@@ -160,11 +280,9 @@ def judges_of_groups(findings: Findings, about: Mapping[str, Sequence[str]]) -> 
     profiles = findings.profiles
     if not about or len(profiles) < 2:
         return ""
-    shown = profiles[:_CLUSTERS_IN_TABLE]
-    group = np.full(findings.total, len(shown))  # the others
-    for k, profile in enumerate(shown):
-        group[profile.members] = k
-    names = [f"cluster {k}" for k in range(1, len(shown) + 1)] + ["all"]
+    shown = (findings.held or profiles)[:_CLUSTERS_IN_TABLE]
+    group = _group_of_judges(findings, shown)
+    names = [f"group {k}" for k in range(1, len(shown) + 1)] + ["all"]
     sizes = [len(p.members) for p in shown] + [findings.total]
     tables = []
     for column, texts in about.items():
@@ -180,42 +298,54 @@ def judges_of_groups(findings: Findings, about: Mapping[str, Sequence[str]]) -> 
     return section("Who the judges are", text) + "".join(tables)
 
 
-def table_of_clusters(findings: Findings, columns: Mapping[str, Sequence[str]]) -> str:
-    """Return the section with the table of the clusters of points.
+def table_of_points(findings: Findings, columns: Mapping[str, Sequence[str]]) -> str:
+    """Return the section with the table of the groups of points that hold.
 
     :param columns: further columns: their headings, and a text for each cluster.
     """
-    shown = findings.profiles[:_CLUSTERS_IN_TABLE]
+    text = f"{_explained(findings)} The group of each point is in assignments.csv."
+    rest = "".join(f"<p>{_sentence(line)}.</p>\n" for line in left_in_words(findings))
+    rows = _rows_of_points(findings, columns, 0, len(findings.held))
+    return section("What the groups are", text) + rows + rest
+
+
+def passing_points(findings: Findings, columns: Mapping[str, Sequence[str]]) -> str:
+    """Return the section with the groups of points that come and go."""
+    if not findings.passing:
+        return ""
+    first, last = len(findings.held), len(findings.profiles)
+    rows = _rows_of_points(findings, columns, first, last)
+    return section("Groups that come and go", _PASSING_EXPLAINED) + rows
+
+
+def _rows_of_points(
+    findings: Findings, columns: Mapping[str, Sequence[str]], first: int, last: int
+) -> str:
+    shown = range(first, min(last, first + _CLUSTERS_IN_TABLE))
     rows = [
         (
-            f"{i + 1}",
-            f"{p.mean_size:,.1f}",
-            f"{p.size_interval[0]:,.0f}–{p.size_interval[1]:,.0f}",
-            f"{p.mean_size / findings.total:.1%}",
-            f"{p.presence:.0%}",
-            f"{p.cohesion:.0%}",
+            *_cells(i + 1, findings.profiles[i], findings),
             *(html.escape(texts[i]) for texts in columns.values()),
         )
-        for i, p in enumerate(shown)
+        for i in shown
     ]
-    head = ("cluster", "size", "90% interval", "share", "presence", "cohesion", *columns)
-    text = (
-        "Sizes are means over the draws. The interval is over those that have the cluster, and "
-        "presence is their share. Cohesion is the mean probability that two members of the "
-        "cluster are together. The cluster of each point is in assignments.csv."
-    )
-    rest = not_shown(len(findings.profiles) - len(shown), "smaller cluster")
-    return section("What the groups are", text) + table(head, rows) + rest
+    rest = not_shown(last - first - len(shown), "smaller group")
+    return (table((*_HEADINGS, *columns), rows) if rows else "") + rest
 
 
 def table_of_weights(profiles: Sequence[Any], items: Sequence[str]) -> str:
-    """Return the section with the weights of the items, as figures and as a table."""
+    """Return the section with the weights of the items, as figures and as a table.
+
+    :param profiles: of the groups that hold.
+    """
+    if not profiles:
+        return ""
     shown = profiles[:CLUSTERS_SHOWN]
     figures = (
         embedded_figure(
             plots.plot_weights(p, items, color=plots.COLORS[i % len(plots.COLORS)]),
-            f"Cluster {i + 1}. The entropy of its weights is {p.entropy:.2f} of the largest "
-            "possible."
+            f"Group {i + 1}. The entropy of its weights is {words.percent(p.entropy)} of the "
+            "largest possible, which equal weights have."
             + (
                 f" Weight of all unlisted items: {p.unseen_weight:.2g}."
                 if p.unseen_interval
@@ -224,8 +354,8 @@ def table_of_weights(profiles: Sequence[Any], items: Sequence[str]) -> str:
         )
         for i, p in enumerate(shown)
     )
-    total = sum(p.size for p in profiles)
-    mean = sum(p.size / total * p.weights for p in profiles)
+    total = sum(p.mean_size for p in profiles)
+    mean = sum(p.mean_size / total * p.weights for p in profiles)
     heaviest = np.argsort(-mean, kind="stable")[:_ITEMS_IN_TABLE]
     rows = (
         [
@@ -236,23 +366,28 @@ def table_of_weights(profiles: Sequence[Any], items: Sequence[str]) -> str:
     )
     text = (
         "At each place, an item is chosen from those that are left with a probability proportional "
-        "to its weight. Means and 90% intervals of the weights, for the largest clusters."
+        "to its weight. Means and 90% intervals of the weights, for the largest groups."
     )
     return (
         section("What each item weighs", text)
         + grid(figures)
-        + not_shown(len(profiles) - len(shown), "smaller cluster")
-        + table(["", *(f"cluster {i}" for i in range(1, len(shown) + 1))], rows)
+        + not_shown(len(profiles) - len(shown), "smaller group")
+        + table(["", *(f"group {i}" for i in range(1, len(shown) + 1))], rows)
         + not_shown(len(items) - len(heaviest), "item of lower weight")
     )
 
 
 def concentrations(profiles: Sequence[Any]) -> str:
-    """Return the section with the concentrations θ, as a figure and as a table."""
+    """Return the section with the concentrations θ, as a figure and as a table.
+
+    :param profiles: of the groups that hold.
+    """
+    if not profiles:
+        return ""
     stages = range(1, len(profiles[0].concentration) + 1)
     rows = (
         [
-            f"cluster {i}",
+            f"group {i}",
             *map(cell_with_interval, p.concentration, p.concentration_interval),
         ]
         for i, p in enumerate(profiles, 1)

@@ -1,29 +1,75 @@
-"""What a report is about: the draws, their clusters and their diagnostics, computed once."""
+"""What an answer is about: the draws, their clusters and their diagnostics, computed once.
+
+Screen, page and tables take the same :class:`Findings`, wherever the draws come from.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import jax
 import numpy as np
+from numpyro.infer import MCMC
 
-from numpyro_rankings.diagnostics import Verdict, diagnostics_table, posterior_of, verdict
+from numpyro_rankings import predictive_checks
+from numpyro_rankings.diagnostics import (
+    NUM_COMPONENTS,
+    R_HAT_BAD,
+    STACKING_WEIGHTS,
+    Verdict,
+    as_dataset,
+    diagnostics_table,
+    posterior_of,
+    verdict,
+)
 from numpyro_rankings.point_estimates import ReferencePartition, reference_partition
-from numpyro_rankings.stacking import posterior_by_weight
+from numpyro_rankings.predictive_checks import PredictiveChecks
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.stacking import posterior_by_weight, stack_fitted_chains
+from numpyro_rankings.summaries import (
+    cluster_profiles,
+    holds,
+    membership_probability,
+    partition_profiles,
+)
+from numpyro_rankings.summaries.likelihood import NEW_CLUSTERS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_SITES = (
+    "assignments",
+    "center",
+    "concentration",
+    "weights",
+    "unseen_weight",
+    "cluster_sizes",
+    "alpha",
+    "log_joint",
+    *NEW_CLUSTERS,
+)
+# Predictive checks: draws that are replicated, the fewest of them, and entries of their tables of
+# pairs. With more items there are none.
+_CHECK_DRAWS, _CHECK_DRAWS_LEAST, _CHECK_ENTRIES = 50, 10, 2**26
+_MEMBERSHIP_DRAWS = 1000  # draws from which the probabilities of membership are computed
 
 
 class Findings(NamedTuple):
     """What a report is about.
 
-    - **data** - the result of :func:`~numpyro_rankings.to_inference_data`.
-    - **described** - the same with the draws that are described: of chains that disagree, those
-      that the weights of the chains choose.
-    - **profiles** - a profile of each cluster, the largest first.
+    - **data** - the draws, with the groups posterior and sample_stats; of chains that disagree the
+      posterior has their weights as an attribute.
+    - **described** - the draws that are described: of chains that disagree, those that the weights
+      of the chains choose.
+    - **profiles** - a profile of each cluster: those that hold, then the others, each the largest
+      first. Their numbers on the screen, on the page and in the tables are their places here.
     - **total** - number of all rankings or points.
     - **reference** - the partition whose clusters they are; None for a single population.
+    - **membership** - (N,), how often each ranking or point is with the others of its cluster; None
+      for a single population, or if it is not known.
     - **table** - the diagnostics.
     - **verdict** - whether the run can be trusted.
+    - **checks** - predictive checks, None if there are none.
     - **details** - how the run was made, by name.
     """
 
@@ -32,39 +78,195 @@ class Findings(NamedTuple):
     profiles: Sequence[Any]
     total: int
     reference: ReferencePartition | None
+    membership: np.ndarray | None
     table: "pd.DataFrame"
     verdict: Verdict
+    checks: PredictiveChecks | None
     details: Mapping[str, str]
+
+    @property
+    def held(self) -> list[Any]:
+        """The profiles of the clusters that hold, which are the first ones."""
+        return [p for p in self.profiles if holds(p)]
+
+    @property
+    def passing(self) -> list[Any]:
+        """The profiles of the clusters that come and go from draw to draw."""
+        return [p for p in self.profiles if not holds(p)]
+
+    @property
+    def left(self) -> float:
+        """The share of the rankings or points that belong to no cluster that holds.
+
+        In draw d, cluster k has n_dk of the N rankings, 0 if it is not found. A ranking is in one
+        cluster of the draw, and a cluster of the draw is matched with at most one of the profiles,
+        so that Σ_k n_dk ≤ N. The share of the others is 1 - Σ_k n_dk / N in the draw, and its mean
+        over all draws is 1 - Σ_k E[n_dk] / N, where E[n_dk] counts the zeros. The means over the
+        draws that have the cluster, E[n_dk | n_dk > 0], add up to more.
+        """
+        return max(0.0, 1 - sum(p.mean_size for p in self.held) / self.total)
+
+    @property
+    def num_components(self) -> int | None:
+        """The number of clusters that was asked for, None if it is a part of the posterior."""
+        asked = posterior_of(self.described).attrs.get(NUM_COMPONENTS)
+        return None if asked is None else int(asked)
+
+    def together(self, profile: Any) -> float | None:
+        """How often two members of a cluster are in one cluster: how surely they belong to it."""
+        if self.membership is None:
+            return None
+        return float(self.membership[profile.members].mean())
 
 
 def findings_of(
-    data: Any,
-    profiles: Sequence[Any],
-    total: int,
-    reference: ReferencePartition | None,
-    details: Mapping[str, str] | None,
+    source: Any,
+    rankings: Rankings | None = None,
+    *,
+    profiles: Sequence[Any] | None = None,
+    reference: Any = None,
+    checks: PredictiveChecks | Literal["auto"] | None = "auto",
+    details: Mapping[str, str] | None = None,
 ) -> Findings:
-    """Collect what a report is about, and compute the diagnostics."""
-    table = diagnostics_table(data)
-    described = {"posterior": posterior_by_weight(posterior_of(data))}
-    judged = verdict(data, table)
-    return Findings(data, described, profiles, total, reference, table, judged, details or {})
+    """Find what a report is about.
 
-
-def labels_of_draws(data: Any) -> np.ndarray | None:
-    """Return the labels of the draws that are described, (D, N); None for a single population."""
+    :param source: the result of :func:`~numpyro_rankings.to_inference_data`, with the assignments;
+        an :class:`~numpyro.infer.MCMC` after its run; or a :class:`~numpyro_rankings.Run`.
+    :param rankings: the rankings that were fitted; None for points.
+    :param profiles: of the clusters, if already computed.
+    :param reference: the partition that they describe: labels, or the result of
+        :func:`~numpyro_rankings.reference_partition`. By default it is computed.
+    :param checks: predictive checks. By default they are computed, unless there are too many items;
+        points have none.
+    :param details: how the run was made, by name.
+    :raises ValueError: if there are no assignments.
+    """
+    data = _as_data(source, rankings)
     posterior = posterior_of(data)
+    if "cluster_sizes" in posterior and "assignments" not in posterior:
+        raise ValueError("the report needs the labels: to_inference_data(include_assignments=True)")
+    table = diagnostics_table(data)
+    if rankings is not None and _has_to_be_weighted(posterior, table):
+        components = posterior.attrs.get(NUM_COMPONENTS)
+        components = None if components is None else int(components)
+        weights = stack_fitted_chains(_samples(posterior), rankings, components).weights
+        posterior = posterior.assign_attrs({STACKING_WEIGHTS: weights})
+        data = {"posterior": posterior, "sample_stats": as_dataset(data["sample_stats"])}
+    described = posterior_by_weight(posterior)
+    if rankings is None:
+        found = _of_points(described, profiles, reference)
+    else:
+        found = _of_rankings(described, rankings, profiles, reference, checks)
+    return Findings(
+        data,
+        {"posterior": described},
+        in_order(found.profiles),
+        found.total,
+        found.reference,
+        found.membership,
+        table,
+        verdict(data, table),
+        found.checks,
+        details or {},
+    )
+
+
+class _Found(NamedTuple):
+    """What differs between rankings and points, as in :class:`Findings`."""
+
+    profiles: Sequence[Any]
+    total: int
+    reference: ReferencePartition | None
+    membership: np.ndarray | None
+    checks: PredictiveChecks | None
+
+
+def _of_points(described: Any, profiles: Sequence[Any] | None, reference: Any) -> _Found:
+    labels = labels_of_draws(described)
+    if labels is None:
+        raise ValueError("the report needs the labels: there are no assignments")
+    partition = reference_partition(labels, reference)
+    if profiles is None:
+        profiles = partition_profiles(labels, partition)
+    membership = membership_probability(labels, partition.labels)
+    return _Found(profiles, labels.shape[1], partition, membership, None)
+
+
+def _of_rankings(
+    described: Any,
+    rankings: Rankings,
+    profiles: Sequence[Any] | None,
+    reference: Any,
+    checks: PredictiveChecks | Literal["auto"] | None,
+) -> _Found:
+    samples, labels = _samples(described), labels_of_draws(described)
+    partition = membership = None
+    with ThreadPoolExecutor(1) as beside:  # the checks are mostly compilation, on another core
+        checking = beside.submit(_check, samples, rankings) if isinstance(checks, str) else None
+        if labels is not None:
+            partition = reference_partition(labels, reference)
+            few = min(len(labels), _MEMBERSHIP_DRAWS)
+            some = np.linspace(0, len(labels) - 1, few).astype(int)
+            membership = membership_probability(labels[some], partition.labels)
+        if profiles is None:
+            profiles = cluster_profiles(samples, rankings, partition)
+        done = checks if checking is None else checking.result()
+    assert not isinstance(done, str)
+    return _Found(profiles, rankings.num_rankings, partition, membership, done)
+
+
+def in_order(profiles: Sequence[Any]) -> list[Any]:
+    """Return the profiles of the clusters that hold, then the others, else in the same order."""
+    return sorted(profiles, key=lambda p: not holds(p))
+
+
+def _as_data(source: Any, rankings: Rankings | None) -> Any:
+    from numpyro_rankings.inference_data import to_inference_data
+
+    if isinstance(source, MCMC):
+        return to_inference_data(source, rankings, log_likelihood=False)
+    if hasattr(source, "to_inference_data"):
+        return source.to_inference_data()
+    return source
+
+
+def _has_to_be_weighted(posterior: Any, table: "pd.DataFrame") -> bool:
+    """Whether the chains disagree and have no weights yet."""
+    return STACKING_WEIGHTS not in posterior.attrs and bool(table["r_hat"].max() > R_HAT_BAD)
+
+
+def _samples(posterior: Any) -> dict[str, np.ndarray]:
+    """Return the draws by chain, as a kernel gives them.
+
+    The posterior says of an empty cluster that it has no center and no weights. A list from such a
+    cluster has the same probability as any other, and so it has with θ = 0 or with equal weights.
+    """
+    found = {name: np.asarray(posterior[name]) for name in _SITES if name in posterior}
+    if "center" in found:
+        center = found["center"]
+        found["center"] = np.where(
+            center < 0, np.arange(center.shape[-1], dtype=center.dtype), center
+        )
+        found["concentration"] = np.nan_to_num(found["concentration"], nan=0.0)
+    if "weights" in found:
+        equal = 1 / found["weights"].shape[-1]
+        found["weights"] = np.nan_to_num(found["weights"], nan=equal)
+    return found
+
+
+def _check(samples: Mapping[str, np.ndarray], rankings: Rankings) -> PredictiveChecks | None:
+    """Return predictive checks of some of the draws; None if there are too many items."""
+    num_draws = min(_CHECK_DRAWS, _CHECK_ENTRIES // rankings.num_items**2)
+    if num_draws < _CHECK_DRAWS_LEAST:
+        return None
+    # of one key, so that the same draws give the same page
+    key = jax.random.fold_in(jax.random.key(0), 1)
+    return predictive_checks.posterior_predictive_checks(key, samples, rankings, num_draws)
+
+
+def labels_of_draws(posterior: Any) -> np.ndarray | None:
+    """Return the labels of all chains, (D, N); None for a single population."""
     if "assignments" not in posterior:
         return None
-    labels = np.asarray(posterior_by_weight(posterior)["assignments"])
+    labels = np.asarray(posterior["assignments"])
     return labels.reshape(-1, labels.shape[-1])
-
-
-def reference_of(data: Any, reference: Any = None) -> ReferencePartition | None:
-    """Return the partition that the profiles describe; None for a single population.
-
-    :param reference: labels or the result of :func:`~numpyro_rankings.reference_partition`; by
-        default the partition is computed.
-    """
-    labels = labels_of_draws(data)
-    return None if labels is None else reference_partition(labels, reference)

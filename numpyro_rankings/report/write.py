@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from numpyro_rankings.diagnostics import NUM_COMPONENTS, Verdict, posterior_of
+from numpyro_rankings.diagnostics import NUM_COMPONENTS, Verdict
 from numpyro_rankings.point_estimates import ReferencePartition
 from numpyro_rankings.predictive_checks import PredictiveChecks
 from numpyro_rankings.rankings import Rankings
@@ -14,8 +14,10 @@ from numpyro_rankings.report.answers import (
     concentrations,
     groups,
     judges_of_groups,
+    passing_groups,
+    passing_points,
     short_answers,
-    table_of_clusters,
+    table_of_points,
     table_of_weights,
     verdict_box,
     wants,
@@ -26,7 +28,7 @@ from numpyro_rankings.report.figures import (
     predictive_checks,
     traces,
 )
-from numpyro_rankings.report.findings import Findings, findings_of, reference_of
+from numpyro_rankings.report.findings import Findings, findings_of, in_order
 from numpyro_rankings.report.page import (
     Status,
     details_of_run,
@@ -34,20 +36,16 @@ from numpyro_rankings.report.page import (
     status_box,
     write_page,
 )
-from numpyro_rankings.stacking import posterior_by_weight
 from numpyro_rankings.summaries import (
     ClusterProfile,
     PartitionProfile,
     WeightsProfile,
-    cluster_profiles,
 )
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-_SITES = ("assignments", "center", "concentration", "weights", "unseen_weight", "cluster_sizes")
 
 
 def write_report(
@@ -58,22 +56,27 @@ def write_report(
     reference: Any = None,
     *,
     title: str = "Groups of rankings",
-    checks: PredictiveChecks | None = None,
+    checks: PredictiveChecks | Literal["auto"] | None = "auto",
     details: Mapping[str, str] | None = None,
     about: Mapping[str, Sequence[str]] | None = None,
     status: Status | None = None,
 ) -> None:
     """Write a report on clusters of rankings: one HTML page that needs no other files.
 
+    ``numpyro-rankings fit`` writes the same page of the same draws.
+
     :param path: the file to write.
-    :param data: the result of :func:`~numpyro_rankings.to_inference_data`, with the assignments.
+    :param data: the result of :func:`~numpyro_rankings.to_inference_data`, with the assignments,
+        also if read back from ``posterior.nc``. Of chains that disagree, those are described that
+        together predict best (:func:`~numpyro_rankings.stack_chains`).
     :param rankings: the rankings that were fitted.
     :param profiles: their :func:`~numpyro_rankings.cluster_profiles`, if already computed.
     :param reference: the partition that the profiles describe: the result of
         :func:`~numpyro_rankings.reference_partition`, so that the page says how it was found, or
         labels of shape ``(N,)``. By default it is computed.
     :param title: the heading of the page.
-    :param checks: the :func:`~numpyro_rankings.posterior_predictive_checks`, to include them.
+    :param checks: the :func:`~numpyro_rankings.posterior_predictive_checks`; None to leave them
+        out. By default they are computed, unless there are too many items.
     :param details: how the run was made, for the last section: the command, the seed, the source
         of the data.
     :param about: what is known about the judges: N texts by column, in the order of the labels. The
@@ -81,31 +84,41 @@ def write_report(
     :param status: why the run ended before its draws suffice, for the top of the page.
     :raises ValueError: if ``data`` has no assignments.
     """
-    posterior = data["posterior"]
-    if "cluster_sizes" in posterior and "assignments" not in posterior:
-        raise ValueError("the report needs the labels: to_inference_data(include_assignments=True)")
-    reference = reference_of(data, reference)
-    if profiles is None:
-        described = posterior_by_weight(posterior_of(data))
-        samples = {name: np.asarray(described[name]) for name in _SITES if name in described}
-        profiles = cluster_profiles(samples, rankings, reference)
-    findings = findings_of(data, profiles, rankings.num_rankings, reference, details)
+    findings = findings_of(
+        data, rankings, profiles=profiles, reference=reference, checks=checks, details=details
+    )
+    write_findings(path, findings, rankings, title=title, about=about, status=status)
+
+
+def write_findings(
+    path: str | Path,
+    findings: Findings,
+    rankings: Rankings,
+    *,
+    title: str,
+    about: Mapping[str, Sequence[str]] | None = None,
+    status: Status | None = None,
+) -> None:
+    """Write a report on what was found, as :func:`write_report`."""
+    profiles = findings.held
     parts = [
         heading(title, _in_words(rankings)),
         status_box(status),
         short_answers(findings, "What do they want?", wants(findings)),
         verdict_box(findings.verdict),
-        groups(findings),
+        groups(findings, about),
     ]
-    if isinstance(profiles[0], WeightsProfile):
-        parts.append(table_of_weights(profiles, [str(name) for name in posterior["item"].values]))
+    if isinstance(findings.profiles[0], WeightsProfile):
+        names = [str(name) for name in findings.data["posterior"]["item"].values]
+        parts.append(table_of_weights(profiles, names))
     else:
         parts += [concentrations(profiles), consensus_figures(profiles, rankings)]
     parts += [
         judges_of_groups(findings, about or {}),
         partition_figures(findings),
-        predictive_checks(checks) if checks is not None else "",
+        predictive_checks(findings.checks) if findings.checks is not None else "",
         traces(findings),
+        passing_groups(findings),
         details_of_run(findings.details),
     ]
     write_page(path, title, parts)
@@ -151,7 +164,16 @@ def interim_parts(
     described = {"posterior": xr.Dataset(numbers, attrs=attributes)}
     # without the details, which tell of files that are not written yet
     findings = Findings(
-        None, described, profiles, rankings.num_rankings, reference, table, verdict, {}
+        None,
+        described,
+        in_order(profiles),
+        rankings.num_rankings,
+        reference,
+        None,
+        table,
+        verdict,
+        None,
+        {},
     )
     return [
         heading(title, _in_words(rankings)),
@@ -160,6 +182,7 @@ def interim_parts(
         verdict_box(verdict),
         groups(findings),
         traces(findings, 0),
+        passing_groups(findings),
         details_of_run(details),
     ]
 
@@ -184,28 +207,49 @@ def write_partition_report(
     :param profiles: the :func:`~numpyro_rankings.summaries.partition_profiles`.
     :param reference: the partition that they describe, as in :func:`write_report`.
     :param columns: further columns of the table of clusters: their headings, and a text for each
-        cluster.
+        profile.
     :param what: what was clustered, such as ``"20 points"``.
     :param title: the heading of the page.
     :param figures: further figures about the partition, each with its caption.
     :param details: how the run was made, as in :func:`write_report`.
     :param status: as in :func:`write_report`.
     """
-    reference = reference_of(data, reference)
-    size = data["posterior"]["assignments"].shape[-1]
-    findings = findings_of(data, profiles, size, reference, details)
+    findings = findings_of(data, profiles=profiles, reference=reference, details=details)
+    places = {p.label: k for k, p in enumerate(profiles)}
+    order = [places[p.label] for p in findings.profiles]
+    columns = {name: [texts[k] for k in order] for name, texts in columns.items()}
+    write_findings_of_points(
+        path, findings, columns, what=what, title=title, figures=figures, status=status
+    )
+
+
+def write_findings_of_points(
+    path: str | Path,
+    findings: Findings,
+    columns: Mapping[str, Sequence[str]],
+    *,
+    what: str,
+    title: str,
+    figures: Sequence[tuple["Axes", str]] = (),
+    status: Status | None = None,
+) -> None:
+    """Write a report on what was found in points, as :func:`write_partition_report`.
+
+    :param columns: with a text for each profile of the findings, in their order.
+    """
     answers = [
         ", ".join(f"{name} {texts[i]}".removeprefix("words ") for name, texts in columns.items())
-        for i in range(len(profiles))
+        for i in range(len(findings.profiles))
     ]
     parts = [
         heading(title, what),
         status_box(status),
         short_answers(findings, "What are they?", answers),
         verdict_box(findings.verdict),
-        table_of_clusters(findings, columns),
+        table_of_points(findings, columns),
         partition_figures(findings, figures),
         traces(findings),
+        passing_points(findings, columns),
         details_of_run(findings.details),
     ]
     write_page(path, title, parts)

@@ -4,6 +4,7 @@ from numpyro_rankings.summaries.blocs import Bloc, BlocLevel, Blocs, find_blocs
 from numpyro_rankings.summaries.further_lists import PredictedItems, predict_items
 from numpyro_rankings.summaries.orderings import (
     borda_ordering,
+    certain_levels,
     cp_consensus,
     kendall_distance,
     map_consensus,
@@ -15,6 +16,7 @@ from numpyro_rankings.summaries.profiles import (
     PartitionProfile,
     WeightsProfile,
     cluster_profiles,
+    holds,
     membership_probability,
     partition_profiles,
 )
@@ -28,9 +30,11 @@ __all__ = [
     "PredictedItems",
     "WeightsProfile",
     "borda_ordering",
+    "certain_levels",
     "cluster_profiles",
     "cp_consensus",
     "find_blocs",
+    "holds",
     "kendall_distance",
     "log_predictive_density",
     "map_consensus",

@@ -24,7 +24,10 @@ COST_OF_NEW = 20  # of a value of DPPlackettLuceGibbs, for which new clusters ar
 
 
 def pointwise_log_likelihood(
-    samples: dict[str, Any], rankings: Rankings, num_components: int | None = None
+    samples: dict[str, Any],
+    rankings: Rankings,
+    num_components: int | None = None,
+    which: np.ndarray | None = None,
 ) -> np.ndarray:
     """Log probability of each ranking given the labels of all others, summed over its own label.
 
@@ -34,24 +37,42 @@ def pointwise_log_likelihood(
     :param samples: ``mcmc.get_samples(group_by_chain=True)``.
     :param rankings: the rankings that were fitted.
     :param num_components: ``None`` for the Dirichlet process.
-    :return: float32, shape ``(chains, draws, N)``.
+    :param which: indices of some rankings, (M,); by default all.
+    :return: float32, shape ``(chains, draws, N)``, or ``(chains, draws, M)``.
     """
+    rows, row_index, labels = _some(samples["assignments"], rankings, which)
     clusters = occupied_slots(samples)
     num_stages = clusters["concentration"].shape[-1]
     chains, draws = np.shape(samples["assignments"])[:2]
-    batch = batch_of_rows(clusters["center"].shape, num_stages, rankings.num_rows)
-    orderings = stage_orderings(rankings.orderings, num_stages)
-    log_one = log_one_ranking(rankings.lengths, rankings.num_items)
+    batch = batch_of_rows(clusters["center"].shape, num_stages, len(rows))
+    orderings = stage_orderings(np.asarray(rankings.orderings)[rows], num_stages)
+    log_one = log_one_ranking(np.asarray(rankings.lengths)[rows], rankings.num_items)
     alpha = samples.get(
         "alpha", np.ones((chains, draws), jnp.result_type(float))
     )  # has no effect in a single population
-    by_draw = {**clusters, "alpha": alpha, "assignments": samples["assignments"]}
+    by_draw = {**clusters, "alpha": alpha, "assignments": labels}
     flat = {
         name: np.reshape(np.asarray(x), (chains * draws, *np.shape(x)[2:]))
         for name, x in by_draw.items()
     }
-    values = _pointwise(flat, orderings, log_one, rankings.row_index, num_components, batch)
+    pointwise = _pointwise if which is None else _pointwise_of_some
+    values = pointwise(flat, orderings, log_one, row_index, num_components, batch)
     return np.asarray(values).reshape(chains, draws, -1)
+
+
+def _some(
+    assignments: Any, rankings: Rankings, which: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Return the rows of some rankings, the place of each ranking among them, and the labels.
+
+    :param assignments: (…, N), None if there are none.
+    """
+    row_index = np.asarray(rankings.row_index)
+    if which is None:
+        return np.arange(rankings.num_rows), row_index, assignments
+    rows, places = np.unique(row_index[which], return_inverse=True)
+    labels = None if assignments is None else np.asarray(assignments)[..., which]
+    return rows, places.astype(np.int32), labels
 
 
 @partial(jax.jit, static_argnames=("num_components", "batch"))
@@ -86,6 +107,40 @@ def _pointwise(
         by_row = jax.lax.map(one_row, (orderings, log_one), batch_size=batch)
         total = jnp.log(sizes.sum() - 1 + alpha)
         return by_row[row_index, draw["assignments"].astype(jnp.int32)] - total
+
+    return jax.lax.map(one_draw, draws)
+
+
+@partial(jax.jit, static_argnames=("num_components", "batch"))
+def _pointwise_of_some(
+    draws: dict[str, Array],
+    orderings: Array,
+    log_one: Array,
+    row_index: Array,
+    num_components: int | None,
+    batch: int,
+) -> Array:
+    """The same for rankings that are not many more than their rows.
+
+    There is one sum for each of them, not one for each row and each cluster that it may be in.
+    """
+
+    def one_draw(draw: dict[str, Array]) -> Array:
+        sizes, alpha = draw["cluster_sizes"], draw["alpha"]
+        labels = draw["assignments"].astype(jnp.int32)
+        # row c: the weights after a member has left cluster c
+        left = jnp.maximum(sizes - jnp.eye(sizes.shape[0], dtype=sizes.dtype), 0)
+        log_left, log_empty_left = jax.vmap(
+            lambda s: log_cluster_weights(s, alpha, num_components)
+        )(left)
+
+        def one_row(ordering: Array) -> Array:
+            return log_cluster_likelihood(ordering[None], draw["center"], draw["concentration"])[0]
+
+        by_row = jax.lax.map(one_row, orderings, batch_size=batch)
+        of_old = jax.nn.logsumexp(log_left[labels] + by_row[row_index], axis=-1)
+        of_new = log_empty_left[labels] + log_one[row_index]
+        return jnp.logaddexp(of_old, of_new) - jnp.log(sizes.sum() - 1 + alpha)
 
     return jax.lax.map(one_draw, draws)
 
@@ -153,36 +208,49 @@ def _all_but_one(x: Array) -> Array:
 
 
 def pointwise_plackett_luce(
-    samples: dict[str, Any], rankings: Rankings, num_new_clusters: int = 50
+    samples: dict[str, Any],
+    rankings: Rankings,
+    num_new_clusters: int = 50,
+    which: np.ndarray | None = None,
 ) -> np.ndarray:
     """:func:`pointwise_log_likelihood` for the kernels whose samples are weights.
 
     :param num_new_clusters: the number of new clusters, drawn from the prior, from which the
         probability of a list in one of them is estimated for each draw of ``DPPlackettLuceGibbs``.
         The smaller, the more the values of rankings that fit no other cluster scatter.
+    :param which: as for :func:`pointwise_log_likelihood`.
     """
     if "unseen_weight" in samples:
         rankings = rankings.of_listed_items()
     names = ("weights", "unseen_weight", "cluster_sizes", "assignments", "alpha", *NEW_CLUSTERS)
     chains, draws = np.shape(samples["log_joint"])
+    rows, row_index, labels = _some(samples.get("assignments"), rankings, which)
+    if labels is not None:
+        samples = {**samples, "assignments": labels}
     flat = {
         name: np.reshape(np.asarray(samples[name]), (chains * draws, *np.shape(samples[name])[2:]))
         for name in names
         if name in samples
     }
-    values = _pointwise_weights(jax.random.key(0), flat, rankings, num_new_clusters)
+    orderings, offered = np.asarray(rankings.orderings)[rows], rankings.choice_sets
+    offered = None if offered is None else np.asarray(offered)[rows]
+    key = jax.random.key(0)
+    values = _pointwise_weights(key, flat, orderings, offered, row_index, num_new_clusters)
     return np.asarray(values).reshape(chains, draws, -1)
 
 
 @partial(jax.jit, static_argnames="num_new_clusters")
 def _pointwise_weights(
-    key: Array, draws: dict[str, Array], rankings: Rankings, num_new_clusters: int
+    key: Array,
+    draws: dict[str, Array],
+    orderings: Array,
+    offered: Array | None,
+    rows: Array,
+    num_new_clusters: int,
 ) -> Array:
-    rows = rankings.row_index
-
     def one_draw(inputs: tuple[Array, dict[str, Array]]) -> Array:
         key, draw = inputs
-        table = log_plackett_luce_likelihood(draw, rankings.orderings, rankings.choice_sets)
+        table = log_plackett_luce_likelihood(draw, orderings, offered)
         if "assignments" not in draw:
             return table[0, rows]
         by_cluster = table[:, rows]
@@ -190,17 +258,15 @@ def _pointwise_weights(
         own = jnp.arange(sizes.shape[0])[:, None] == labels
         others = sizes[:, None] - own
         if "phi" in draw:
-            of_row = log_in_new_cluster(
-                key, draw, rankings.orderings, rankings.choice_sets, num_new_clusters
-            )
+            of_row = log_in_new_cluster(key, draw, orderings, offered, num_new_clusters)
             log_new = of_row[rows]
             log_shares = jnp.where(others > 0, jnp.log(jnp.maximum(others, 1)), -jnp.inf)
             old = jax.nn.logsumexp(log_shares + by_cluster, axis=0)
             total = jnp.logaddexp(old, jnp.log(draw["gamma"]) + log_new)
-            return total - jnp.log(len(labels) - 1 + draw["gamma"])
+            return total - jnp.log(sizes.sum() - 1 + draw["gamma"])
         log_shares = jnp.log(others + draw["alpha"] / sizes.shape[0])
         total = jax.nn.logsumexp(log_shares + by_cluster, axis=0)
-        return total - jnp.log(len(labels) - 1 + draw["alpha"])
+        return total - jnp.log(sizes.sum() - 1 + draw["alpha"])
 
     keys = jax.random.split(key, len(draws["weights"]))
     return jax.lax.map(one_draw, (keys, draws))

@@ -6,6 +6,8 @@ from numpy.typing import ArrayLike
 from numpyro_rankings.ops.checks import refuse_masked
 from numpyro_rankings.rankings import Rankings
 
+CERTAIN_FROM = 0.95  # share of the draws
+
 
 def as_orderings(orderings: ArrayLike) -> np.ndarray:
     """Check draws of a full ordering, and return them as (D, n).
@@ -127,3 +129,28 @@ def map_consensus(orderings: ArrayLike) -> tuple[np.ndarray, float]:
     distinct, times = np.unique(as_orderings(orderings), axis=0, return_counts=True)
     best = int(times.argmax())
     return distinct[best].astype(np.int32), float(times[best] / times.sum())
+
+
+def certain_levels(orderings: np.ndarray, consensus: np.ndarray) -> list[np.ndarray]:
+    """Cut a consensus where the draws are certain of the order.
+
+    There is a cut after its first k items if these are the first k, in any order, in at least 95%
+    of the draws.
+
+    :param orderings: draws of a full ordering, shape ``(D, n)``.
+    :param consensus: an ordering, shape ``(n,)``.
+    :return: the items of each level, in the order of the consensus.
+
+    .. doctest::
+
+       >>> [level.tolist() for level in certain_levels([[2, 0, 1], [2, 1, 0]], [2, 0, 1])]
+       [[2], [0, 1]]
+    """
+    orderings, consensus = np.asarray(orderings), np.asarray(consensus)
+    size = len(consensus)
+    place = np.empty(size, np.int32)
+    place[consensus] = np.arange(size)
+    # the largest place in the consensus of the first k items: k - 1 if they are its first k
+    reached = np.maximum.accumulate(place[orderings], axis=-1)[..., :-1]
+    is_certain = (reached == np.arange(size - 1)).mean(0) >= CERTAIN_FROM
+    return np.split(consensus, np.flatnonzero(is_certain) + 1)

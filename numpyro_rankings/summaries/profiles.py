@@ -18,7 +18,7 @@ from numpyro_rankings.point_estimates import reference_partition
 from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.summaries.blocks import as_of_kernel, find_block
 from numpyro_rankings.summaries.components import with_drawn_parameters
-from numpyro_rankings.summaries.orderings import cp_consensus, map_consensus
+from numpyro_rankings.summaries.orderings import certain_levels, cp_consensus, map_consensus
 from numpyro_rankings.summaries.samples import (
     check_samples,
     fitted_items,
@@ -27,6 +27,7 @@ from numpyro_rankings.summaries.samples import (
 )
 
 _INTERVAL = (0.05, 0.95)  # quantiles of the intervals
+HOLDS_FROM = 0.5  # share of the draws
 
 
 class ClusterProfile(NamedTuple):
@@ -50,6 +51,10 @@ class ClusterProfile(NamedTuple):
     :param agreement: 1 minus the ratio of that entropy to that of uniform lists: 0 for uniform
         lists, 1 for unanimous ones.
     :param members: indices of its rankings in the reference partition.
+    :param interval_over_all: the interval of the size over all draws, 0 in those in which the
+        cluster is not found.
+    :param levels: the consensus, cut where the draws are certain of it
+        (:func:`~numpyro_rankings.summaries.certain_levels`).
     """
 
     label: int
@@ -67,6 +72,8 @@ class ClusterProfile(NamedTuple):
     entropy: float
     agreement: float
     members: np.ndarray
+    interval_over_all: tuple[float, float]
+    levels: tuple[tuple[str, ...], ...]
 
     @property
     def mean_size(self) -> float:
@@ -93,6 +100,10 @@ class WeightsProfile(NamedTuple):
     :param entropy: mean ratio of the entropy of the weights to that of equal weights.
     :param agreement: 1 minus that ratio: 0 for equal weights, 1 if one item always comes first.
     :param members: indices of its rankings in the reference partition.
+    :param interval_over_all: the interval of the size over all draws, 0 in those in which the
+        cluster is not found.
+    :param levels: the consensus, cut where the draws are certain of it
+        (:func:`~numpyro_rankings.summaries.certain_levels`).
     """
 
     label: int
@@ -108,6 +119,8 @@ class WeightsProfile(NamedTuple):
     entropy: float
     agreement: float
     members: np.ndarray
+    interval_over_all: tuple[float, float]
+    levels: tuple[tuple[str, ...], ...]
 
     @property
     def mean_size(self) -> float:
@@ -125,6 +138,8 @@ class PartitionProfile(NamedTuple):
     :param members: indices of its points in the reference partition.
     :param cohesion: mean probability that two of its points share a cluster; for a single point,
         the probability that it is alone.
+    :param interval_over_all: the interval of the size over all draws, 0 in those in which the
+        cluster is not found.
     """
 
     label: int
@@ -133,11 +148,22 @@ class PartitionProfile(NamedTuple):
     size_interval: tuple[float, float]
     members: np.ndarray
     cohesion: float
+    interval_over_all: tuple[float, float]
 
     @property
     def mean_size(self) -> float:
         """Mean size over all draws, 0 in those in which the cluster is not found."""
         return self.presence * self.size
+
+
+def holds(profile: Any) -> bool:
+    """Return whether a cluster holds: whether it is found again in at least half of the draws.
+
+    A reader can rely on the clusters that hold. The others come and go from draw to draw.
+
+    :param profile: of a cluster, as the functions of this module return it.
+    """
+    return profile.presence >= HOLDS_FROM
 
 
 def cluster_profiles(
@@ -242,6 +268,7 @@ def _profile(
     ranks = np.argsort(center, axis=-1) + 1
     ordering, (likeliest, probability) = cp_consensus(center), map_consensus(center)
     items, entropy = [str(name) for name in rankings.items], entropies.mean()
+    levels = certain_levels(center, ordering)
     uniform = np.log(np.arange(rankings.num_items, 0, -1)[: theta.shape[-1]]).sum()
     return ClusterProfile(
         label=label,
@@ -259,6 +286,8 @@ def _profile(
         entropy=float(entropy),
         agreement=float(1 - entropy / uniform),
         members=members,
+        interval_over_all=_interval_over_all(sizes, len(matched)),
+        levels=tuple(tuple(items[i] for i in level) for level in levels),
     )
 
 
@@ -270,18 +299,19 @@ def _weights_profile(
     members: np.ndarray,
 ) -> WeightsProfile:
     """Profile of a cluster of weights; ``matched`` is None for a single population."""
-    unseen, presence = draws.get("unseen_weight"), 1.0
+    unseen, presence, num_draws = draws.get("unseen_weight"), 1.0, 1
     if matched is None:
         sizes, weights = np.array([float(rankings.num_rankings)]), draws["weights"]
     else:
         draw, slot = np.nonzero(matched == label)
-        presence = len(draw) / len(matched)
+        presence, num_draws = len(draw) / len(matched), len(matched)
         sizes, weights = draws["cluster_sizes"][draw, slot], draws["weights"][draw, slot]
         unseen = None if unseen is None else unseen[draw, slot]
     weights = weights.astype(np.float64)
     mean, names = weights.mean(0), [str(name) for name in rankings.items]
     ordering = np.argsort(-mean, kind="stable").astype(np.int32)
     entropy = float(normalised_entropy(weights).mean())
+    levels = certain_levels(np.argsort(-weights, axis=-1, kind="stable"), ordering)
     return WeightsProfile(
         label=label,
         presence=presence,
@@ -296,6 +326,8 @@ def _weights_profile(
         entropy=entropy,
         agreement=1.0 - entropy,
         members=members,
+        interval_over_all=_interval_over_all(sizes, num_draws),
+        levels=tuple(tuple(names[i] for i in level) for level in levels),
     )
 
 
@@ -330,6 +362,7 @@ def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[Pa
                 size_interval=_interval(found) if len(found) else (0.0, 0.0),
                 members=members,
                 cohesion=float(probability[members].mean()),
+                interval_over_all=_interval(column),
             )
         )
     return sorted(profiles, key=_by_size)
@@ -367,6 +400,15 @@ def membership_probability(assignments: ArrayLike, reference: ArrayLike) -> np.n
 def _interval(values: np.ndarray) -> tuple[float, float]:
     low, high = np.quantile(values, _INTERVAL)
     return float(low), float(high)
+
+
+def _interval_over_all(sizes: np.ndarray, num_draws: int) -> tuple[float, float]:
+    """Interval of a size that is 0 in the draws without the cluster.
+
+    :param sizes: in the draws that have it.
+    :param num_draws: number of all draws.
+    """
+    return _interval(np.concatenate([sizes, np.zeros(num_draws - len(sizes))]))
 
 
 def normalised_entropy(weights: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The command line end to end on a small file, and every kind of bad input."""
 
 import csv
+import html
 import os
 import subprocess
 import sys
@@ -160,17 +161,35 @@ def test_fit_keeps_the_judges_of_a_survey(tmp_path, monkeypatch, capsys, no_samp
     for row in clusters:
         members = sum(x["cluster"] == row["cluster"] for x in people)
         assert int(row["members"]) == members
-        size = float(row["size"]) * float(row["presence"])
-        share = size / 40
-        assert float(row["share"]) == pytest.approx(share, rel=1e-4)
-        assert f"cluster {row['cluster']}: {size:,.0f}, {share:.0%} of all" in page
-        assert f"<span>{size:,.0f} rankings, {share:.1%}</span>" in page
-        low, high = (f"{float(row[name]):,.0f}" for name in ("size_low", "size_high"))
-        lines = shown.out.partition("cluster     size")[2].splitlines()
-        line = next(x for x in lines if x.split()[:1] == [row["cluster"]])
-        assert line.split()[1:4] == [f"{size:,.0f}", f"{share:.1%}", f"({low}–{high})"]
-    others = 1 - sum(float(row["share"]) for row in clusters)
-    assert (f"come and go from draw to draw: {others:.0%}" in page) == (others >= 0.005)
+        size, share = float(row["size"]), float(row["share"])
+        assert share == pytest.approx(size / 40, rel=1e-4)
+        bounds = float(row["size_low"]), float(row["size_high"])
+        low, high = (f"{x:,.0f}" for x in bounds)
+        assert bounds[0] == 0 if row["presence"] != "1" else bounds[0] > 0
+        words = f"{size:,.0f}, {share:.1%} of all (90% interval {low}–{high})"
+        assert f"group {row['cluster']}: {words}" in page and f"<span>{words}</span>" in page
+        together = np.mean(
+            [float(x["probability"]) for x in people if x["cluster"] == row["cluster"]]
+        )
+        assert float(row["cohesion"]) == pytest.approx(together, rel=1e-3)
+        lines = shown.out.partition("group     size")[2].splitlines()
+        place = next(i for i, x in enumerate(lines) if x.split()[:1] == [row["cluster"]])
+        assert lines[place].split()[1:] == [
+            f"{size:,.0f}",
+            f"{share:.1%}",
+            f"({low}–{high})",
+            f"{float(row['presence']):.0%}",
+            f"{float(row['cohesion']):.0%}",
+            f"{float(row['agreement']):.0%}",
+        ]
+        assert f"found in {float(row['presence']):.0%}" in page or row["presence"] == "1"
+        assert f"agreement {float(row['agreement']):.0%}" in page
+        assert lines[place + 1].strip() == row["wants"] and row["holds"] == "yes"
+        assert html.escape(row["wants"]) in page
+    left = 1 - sum(float(row["share"]) for row in clusters)
+    line = f"{left:.1%} belong to no group that holds"
+    for text in (page, shown.out):
+        assert (line in text) == (left >= 0.005)
     for part in ("Who the judges are", "<h3>region</h3>", "<h3>age</h3>", "median"):
         assert part in page
 

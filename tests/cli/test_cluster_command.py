@@ -84,7 +84,7 @@ def test_cluster_finds_the_groups_and_writes_its_four_files(clustered, monkeypat
     monkeypatch.chdir(folder)
     assert sorted(os.listdir("out")) == sorted(results.FILES)
     assert len(os.listdir()) == 5  # and nothing else
-    assert "2 groups in 20 points of 2 columns: x, y" in printed
+    assert "Groups in 20 points of 2 columns: x, y" in printed and "2 groups hold" in printed
     assert "R-hat" in printed and "report.html" in printed and "assignments.csv" in printed
 
     people = _rows("out/assignments.csv")
@@ -104,8 +104,7 @@ def test_cluster_finds_the_groups_and_writes_its_four_files(clustered, monkeypat
             mean = PLANE[members, k].mean()
             assert float(row[f"mean of {name}"]) == pytest.approx(mean, abs=1e-3)
         assert 0 < float(row["size_low"]) <= float(row["size_high"]) <= 20
-        mean = float(row["size"]) * float(row["presence"])
-        assert float(row["share"]) == pytest.approx(mean / 20, rel=1e-4)
+        assert float(row["share"]) == pytest.approx(float(row["size"]) / 20, rel=1e-4)
         assert row["presence"] == "1"
         together = labels[:, members][:, :, None] == labels[:, members][:, None, :]
         pairs = together.mean(0)[~np.eye(10, dtype=bool)]
@@ -123,7 +122,7 @@ def test_cluster_finds_the_groups_and_writes_its_four_files(clustered, monkeypat
         "Can I trust it?",
         "What the groups are",
         "mean of x",
-        "two points share",
+        "two points are in one group",
         "the grouping that agrees best with all draws",
         "95% of the draws are within",
     ):

@@ -154,8 +154,8 @@ def test_what_it_says(capsys, written, late):
     lines = shown.splitlines()
     first = next(i for i, line in enumerate(lines) if "so far (R-hat" in line)
     assert re.match(r"numpyro-rankings: 2 groups so far \(R-hat .*\), see out/rep", lines[first])
-    assert re.match(r"  cluster 1: +\d+%  [ABCD].* > ", lines[first + 1])
-    assert lines[first + 2].startswith("  cluster 2: ")
+    assert re.match(r"  group 1: +\d+\.\d%  (all close: on average )?[ABCD]", lines[first + 1])
+    assert lines[first + 2].startswith("  group 2: ")
     assert shown.count("so far") == 1
 
 
@@ -181,7 +181,7 @@ def test_the_page_of_each_model(written, late, model):
     assert main(["fit", "small.soi", "--model", *model, *options]) == 0
     assert [time for time, _ in written] == [60]
     page = written[0][1]
-    assert "Cluster 1" in page and "Still running" in page
+    assert "Group 1" in page and "Still running" in page
     is_mixture = model[0] in ("dp-plackett-luce", "mallows")
     assert ("a single population was fitted" in page) != is_mixture
 

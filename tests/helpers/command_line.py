@@ -51,11 +51,11 @@ FEW = ["--alpha", "gamma(2,20)"]  # clusters
 def without_page(patch):
     """Write of the page its status and how it was made, but no figures, nor their checks."""
 
-    def write_report(path, *_, title, details, status=None, **__):
-        write_page(path, title, [status_box(status), details_of_run(details)])
+    def write(path, findings, *_, title, status=None, **__):
+        write_page(path, title, [status_box(status), details_of_run(findings.details)])
 
-    patch.setattr(numpyro_rankings.report, "write_report", write_report)
-    patch.setattr(numpyro_rankings.report, "write_partition_report", write_report)
+    patch.setattr(numpyro_rankings.report, "write_findings", write)
+    patch.setattr(numpyro_rankings.report, "write_findings_of_points", write)
     checks = numpyro_rankings.predictive_checks
     patch.setattr(checks, "posterior_predictive_checks", lambda *_: None)
 

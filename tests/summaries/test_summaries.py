@@ -13,6 +13,7 @@ from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.relabeling import relabel_samples
 from numpyro_rankings.summaries import (
     borda_ordering,
+    certain_levels,
     cluster_profiles,
     cp_consensus,
     kendall_distance,
@@ -199,6 +200,9 @@ def test_profiles_follow_a_cluster_through_label_switches():
     assert (large.label, small.label) == (0, 1)
     np.testing.assert_allclose(large.concentration, [2, 2, 2])
     np.testing.assert_allclose(small.concentration_interval, [[0.5, 0.5], [0, 0], [0, 0]])
+    assert large.interval_over_all == large.size_interval
+    assert small.interval_over_all == pytest.approx((0.3, 2.0))  # 0 in one of four draws
+    assert large.levels == (("Cid",), ("Ann",), ("Bob",), ("Dee",))
     assert large.rank_mean.tolist() == [2, 3, 1, 4]
     assert large.rank_interval.tolist() == [[2, 2], [3, 3], [1, 1], [4, 4]]
     stage = np.exp(-0.5 * np.arange(4))
@@ -394,3 +398,14 @@ def test_mean_sizes_count_the_draws_without_the_cluster():
     assert (first.size, first.presence, first.mean_size) == (3.0, 1.0, 3.0)
     assert (second.size, second.presence, second.mean_size) == (2.0, 0.5, 1.0)
     assert first.mean_size + second.mean_size == 4  # shares add up
+
+
+def test_levels_are_cut_where_draws_are_certain():
+    orderings = np.array([[2, 0, 1, 3]] * 60 + [[2, 1, 0, 3]] * 37 + [[2, 0, 3, 1]] * 3)
+    found = [level.tolist() for level in certain_levels(orderings, np.array([2, 0, 1, 3]))]
+    assert found == [[2], [0, 1], [3]]  # the last one is so in 97% of the draws
+    found = [x.tolist() for x in certain_levels(orderings[37:], np.array([2, 0, 1, 3]))]
+    assert found == [[2], [0, 1], [3]]
+    found = [x.tolist() for x in certain_levels(orderings[-40:], np.array([2, 0, 1, 3]))]
+    assert found == [[2], [0, 1, 3]]
+    assert [x.tolist() for x in certain_levels(orderings[:, :1] * 0, np.array([0]))] == [[0]]

@@ -1,0 +1,180 @@
+"""An answer is packed once: what screen, page and tables say of one fit, wherever it comes from."""
+
+import csv
+import html
+import re
+
+import arviz as az
+import numpy as np
+import pytest
+from helpers.command_line import QUICK_FIT, SOI
+from helpers.fabricated import fabricated_mcmc, fabricated_weights_mcmc
+
+from numpyro_rankings import diagnostics, read_rankings, to_inference_data, words
+from numpyro_rankings.cli import fit, main
+from numpyro_rankings.cli.run import Sampled
+from numpyro_rankings.report import findings as module
+from numpyro_rankings.report import findings_of, write_report
+from numpyro_rankings.summaries import holds
+
+DETAILS = re.compile(
+    "<dt>How do I repeat it[?].*?</dd>|<h2>How this was made.*?</dl>\n"
+    "| The group of each ranking, and how surely it belongs there, is in assignments.csv[.]",
+    re.DOTALL,
+)
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.soi").write_text(SOI)
+    monkeypatch.setattr(fit, "use_compilation_cache", lambda: None)
+    return read_rankings("small.soi")
+
+
+def fit_these(mcmc, monkeypatch, out="out"):
+    """Let the command write results of these draws."""
+    monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", 60))
+    assert main(["fit", "small.soi", *QUICK_FIT, "--out", out]) == 0
+
+
+def apart(mcmc):
+    """Return the run with chains that disagree: their log joints are far apart."""
+    log_joint = np.array(mcmc._states["z"]["log_joint"])
+    log_joint[1] -= 50
+    mcmc._states["z"] |= {"log_joint": log_joint}
+    return mcmc
+
+
+@pytest.mark.parametrize("chains", ["agree", "disagree"])
+@pytest.mark.parametrize("make", [fabricated_mcmc, lambda r: fabricated_weights_mcmc(r, 4)])
+def test_a_report_from_python_is_that_of_the_command(small, monkeypatch, make, chains):
+    """From the file of the draws, from new draws for ArviZ, and from the run."""
+    mcmc = make(small) if chains == "agree" else apart(make(small))
+    fit_these(mcmc, monkeypatch)
+    expected = DETAILS.sub("", open("out/report.html", encoding="utf-8").read())
+    assert "not how probable their groups are" in expected or chains == "agree"
+    fresh = to_inference_data(mcmc, small, log_likelihood=False)
+    for data in (az.from_netcdf("out/posterior.nc"), fresh, mcmc):
+        write_report("mine.html", data, small, title="Groups in small.soi")
+        assert open("mine.html", encoding="utf-8").read() == expected
+    assert diagnostics.STACKING_WEIGHTS not in fresh["posterior"].attrs  # nothing is changed
+
+
+def test_what_is_computed_is_computed_once(small, monkeypatch, capsys):
+    calls = []
+
+    def counted(name):
+        original = getattr(module, name)
+
+        def call(*arguments, **keywords):
+            calls.append(name)
+            return original(*arguments, **keywords)
+
+        monkeypatch.setattr(module, name, call)
+        return original
+
+    names = ("diagnostics_table", "verdict", "cluster_profiles", "membership_probability")
+    for name in names:
+        counted(name)
+    for name in ("diagnostics_table", "verdict"):
+        monkeypatch.setattr(diagnostics, name, lambda *_: pytest.fail("once more"))
+    fit_these(fabricated_mcmc(small), monkeypatch)
+    assert sorted(calls) == sorted(names)
+
+
+def test_numbers_are_the_same_on_screen_page_and_in_files(small, monkeypatch, capsys):
+    mcmc = with_labels(fabricated_mcmc(small), lambda draw: TWO if draw % 3 else 0 * TWO)
+    fit_these(mcmc, monkeypatch)
+    shown = capsys.readouterr().out
+    page = open("out/report.html", encoding="utf-8").read()
+    with open("out/clusters.csv", newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["holds"] for row in rows] == ["yes", "yes"]
+    for row in rows:
+        numbers = {name: float(x) for name, x in row.items() if re.fullmatch(r"[\d.e-]+", x)}
+        size, share = words.size(numbers["size"]), words.share(numbers["share"])
+        bounds = words.interval((numbers["size_low"], numbers["size_high"]))
+        assert f"group {row['cluster']}: {size}, {share} of all (90% interval {bounds})" in page
+        found, together, agreement = (
+            words.percent(numbers[name]) for name in ("presence", "cohesion", "agreement")
+        )
+        line = [row["cluster"], size, share, f"({bounds})", found, together, agreement]
+        assert line in [x.split() for x in shown.splitlines()]
+        card = page.partition(f"<h3>Group {row['cluster']}</h3>")[2].partition("</section>")[0]
+        assert f"together in {together} of the draws<" in card and f"agreement {agreement}<" in card
+        assert (f"found in {found} of the draws" in card) == (numbers["presence"] < 1)
+        assert row["wants"] in shown and html.escape(row["wants"]) in card
+    table = findings_of(az.from_netcdf("out/posterior.nc"), small, checks=None).table
+    for name, of_quantity in table[table["note"] != "constant"].iterrows():
+        texts = [words.value(of_quantity[x]) for x in ("mean", "sd")]
+        texts += [words.number(of_quantity[x], ",.0f") for x in ("ess_bulk", "ess_tail")]
+        texts.append(words.number(of_quantity["r_hat"], ".3f"))
+        quantity = words.quantity_name(str(name))
+        cells = "".join(f"<td>{text}</td>" for text in (quantity, *texts, ""))
+        assert f"<tr>{cells}</tr>" in page
+        assert any(x.startswith(quantity) and x.split()[-5:] == texts for x in shown.splitlines())
+
+
+def with_labels(mcmc, of_draw):
+    """Return the run with other labels: those that a function returns for each draw."""
+    z = {name: np.array(x) for name, x in mcmc._states["z"].items()}
+    for draw in range(z["assignments"].shape[1]):
+        labels = of_draw(draw)
+        z["assignments"][:, draw] = labels
+        z["cluster_sizes"][:, draw] = np.bincount(labels, minlength=z["cluster_sizes"].shape[-1])
+        z["num_clusters"][:, draw] = labels.max() + 1
+    mcmc._states["z"] = z
+    return mcmc
+
+
+TWO = np.repeat([0, 1], 20)
+THREE = np.repeat([0, 2, 1], [14, 6, 20])  # six of the first group are a group of their own
+
+
+def test_what_is_left_counts_all_draws(small, monkeypatch, capsys):
+    """In a third of the draws six of the first group are in no group that holds."""
+    mcmc = with_labels(fabricated_mcmc(small), lambda draw: TWO if draw % 3 else THREE)
+    found = findings_of(mcmc, small, checks=None)
+    first, second = found.profiles
+    assert sorted([first.mean_size, second.mean_size]) == pytest.approx([18, 20])
+    assert found.left == pytest.approx(6 / 40 / 3)
+    fit_these(mcmc, monkeypatch)
+    line = "5.0% belong to no group that holds"
+    assert line in capsys.readouterr().out
+    assert line in open("out/report.html", encoding="utf-8").read()
+
+
+def test_shares_add_up_where_a_group_is_missing_in_some_draws(small):
+    """The mean over the draws that have a group is larger than the mean over all draws."""
+    mcmc = with_labels(fabricated_mcmc(small), lambda draw: TWO if draw % 3 else 0 * TWO)
+    found = findings_of(mcmc, small, checks=None)
+    assert found.left == pytest.approx(0) and len(found.held) == 2
+    assert sum(p.size for p in found.profiles) > 40
+
+
+def test_groups_that_come_and_go_are_in_a_table_at_the_end(small, monkeypatch, capsys):
+    """The third group is in every fourth draw only, but in the partition that is given."""
+    mcmc = with_labels(fabricated_mcmc(small), lambda draw: TWO if draw % 4 else THREE)
+    found = findings_of(mcmc, small, reference=THREE, checks=None)
+    assert [holds(p) for p in found.profiles] == [True, True, False]
+    assert [len(found.held), len(found.passing)] == [2, 1]
+    write_report("page.html", mcmc, small, reference=THREE, checks=None)
+    page = open("page.html", encoding="utf-8").read()
+    assert "2 groups hold" in page and "1 more comes and goes from draw to draw" in page
+    assert "<h3>Group 2</h3>" in page and "<h3>Group 3</h3>" not in page
+    last = page.rpartition("Groups that come and go")[2]
+    passing = found.passing[0]
+    row = ["3", words.size(passing.mean_size), words.interval(passing.interval_over_all)]
+    assert "".join(f"<td>{cell}</td>" for cell in row) in last
+    assert f"<td>{words.percent(8 / 30)}</td>" in last and "Do the chains agree" not in last
+
+
+def test_no_group_holds(small):
+    mcmc = fabricated_mcmc(small)
+    found = findings_of(mcmc, small, checks=None)
+    rare = [p._replace(presence=0.2) for p in found.profiles]
+    write_report("page.html", mcmc, small, rare, found.reference, checks=None)
+    page = open("page.html", encoding="utf-8").read()
+    assert "No group holds" in page and "belong to no group that holds" in page
+    assert "What do they want?" not in page and "<h3>" not in page.partition("come and go</h2>")[0]
