@@ -631,7 +631,11 @@ def _write_assignments(path: Path, summary: _Summary, survey: "Survey") -> None:
     labels, probability = np.zeros(len(rows), int), np.ones(len(rows))
     if summary.reference is not None and summary.membership is not None:
         labels, probability = summary.reference.labels[place], summary.membership[place]
-    columns: dict[str, Any] = {} if survey.judges is None else {"judge": survey.judges}
+    columns: dict[str, Any] = {}
+    if survey.judges is not None:
+        columns["judge"] = survey.judges
+    elif survey.rows is not None:  # by which a survey without names can be joined
+        columns["row"] = survey.rows.tolist()
     columns |= {"ranking": range(1, len(rows) + 1), "ordering": (lists[row] for row in rows)}
     taken = {*columns, "cluster", "probability"}
     for name, values in survey.about.items():

@@ -11,14 +11,24 @@ if TYPE_CHECKING:
 
 FORMATS_IN_WORDS = """\
 FILE is a PrefLib file of strict orders (.soc, .soi), or a table (.csv, .tsv, .xlsx, .parquet) whose
-first row names the columns, in one of three layouts:
+first row names the columns, in one of these layouts:
 
   ranks   a column for each item, with the ranks 1, 2, …, and nothing where an item has none
   orders  a column for each place, 1st, 2nd, …, with the names of the items
   long    a row for each judge and item, in the columns judge, item, and rank or position
+  cell    one cell for each judge with all items, best first, such as Ann;Bob;Cid;
+
+From an export of a survey tool, --columns picks the columns of the question, such as "Q5_*". Items
+are named by what is left of the headers after their common beginning and end. Ranks may be in
+words, such as 1st or Second choice. 1 is the first choice unless --highest-first is given.
 
 Text files are in UTF-8, with commas, semicolons or tabs between the columns.
 """
+
+_OPTIONS = (
+    "judge about count items item rank unranked gaps columns missing highest_first separator "
+    "header_rows"
+).split()
 
 OWN_FORMAT = """\
 this project's own format of a table (.csv) names the items; orderings are best first:
@@ -46,7 +56,7 @@ def add_file_options(parser: argparse.ArgumentParser, takes_several: bool = Fals
     table = parser.add_argument_group("table")
     table.add_argument(
         "--layout",
-        choices=["ranks", "orders", "long"],
+        choices=["ranks", "orders", "long", "cell"],
         help="what the columns of FILE are, if their names do not say it",
     )
     table.add_argument("--judge", metavar="COLUMN", help="the column that names the judges")
@@ -57,6 +67,14 @@ def add_file_options(parser: argparse.ArgumentParser, takes_several: bool = Fals
         metavar="COLUMNS",
         help="columns with what else is known about the judges, such as region,age; the results "
         "show who is in the groups by each of them",
+    )
+    table.add_argument(
+        "--columns",
+        type=_names,
+        action="extend",
+        metavar="NAMES",
+        help="the columns of the question, such as 'Q5_*', where * stands for any text; the others "
+        "are left out (default: all that no other option names)",
     )
     table.add_argument("--count", metavar="COLUMN", help="the column with the count of each row")
     table.add_argument(
@@ -78,6 +96,32 @@ def add_file_options(parser: argparse.ArgumentParser, takes_several: bool = Fals
         choices=["refuse", "close"],
         help="whether to keep the order of the items where a rank or place is left out (default: "
         "refuse)",
+    )
+    table.add_argument(
+        "--missing",
+        type=_names,
+        metavar="WORDS",
+        help="texts and codes that mean that an item is not ranked, such as N/A,99; empty cells "
+        "always do",
+    )
+    table.add_argument(
+        "--highest-first",
+        action=argparse.BooleanOptionalAction,
+        help="the highest number is the first choice; or 1 is, although the question says 'points' "
+        "or the like",
+    )
+    table.add_argument(
+        "--separator",
+        metavar="TEXT",
+        help="cell: what is between the items, such as ';', comma, newline or space (default: what "
+        "the cells show)",
+    )
+    table.add_argument(
+        "--header-rows",
+        type=int,
+        metavar="K",
+        help="number of rows above the answers, 1 to 3 (default: 1, or those that Qualtrics and "
+        "SurveyMonkey write)",
     )
 
 
@@ -105,13 +149,14 @@ def read_file(args: argparse.Namespace) -> "Survey":
     from numpyro_rankings.readers.surveys import survey_of
 
     options: dict[str, Any] = {}
-    for name in ("judge", "about", "count", "items", "item", "rank", "unranked", "gaps"):
+    for name in _OPTIONS:
         value = getattr(args, name)
         if value not in (None, ()):
             options[name] = value
     if args.file is None:
         if options or args.layout:
-            raise UserError(f"--{next(iter(options), 'layout')} goes with a FILE")
+            option = next(iter(options), "layout").replace("_", "-")
+            raise UserError(f"--{option} goes with a FILE")
         return survey_of(load_dataset(), "bundled")
     try:
         survey = read_survey(args.file, args.layout, **options)

@@ -41,22 +41,30 @@ SUFFIXES = (*(suffix for one in FORMATS for suffix in one.extensions), *_TABLES)
 def read_survey(source: Any, layout: str | None = None, **options: Any) -> Survey:
     """Read rankings and the judges who gave them.
 
-    Three layouts of tables are read, whose first row names the columns:
+    Four layouts of tables are read, whose first row names the columns:
 
     - ``"ranks"``: a column for each item, with the ranks 1, 2, …, and nothing where an item is not
       ranked;
     - ``"orders"``: a column for each place, the best first, with the names of the items;
     - ``"long"``: a row for each judge and item, in columns named ``judge``, ``item`` and ``rank``
-      or ``position``.
+      or ``position``;
+    - ``"cell"``: one cell for each judge with all items, best first, such as ``Ann;Bob;Cid;``.
 
     Names of the columns such as these, or ``1st``, ``2nd``, … for orders, say which it is; other
     tables need ``layout``. Ties are refused.
+
+    Of an export of a survey tool, ``columns`` picks the columns of the question. Its items are
+    named by what is left of the headers after their common beginning and end: ``Q5: Rank [Ann]`` is
+    Ann. Ranks may be in words, such as ``1st``, ``2. Choice``, ``third`` and ``4 (worst)``. Further
+    rows of names as Qualtrics and SurveyMonkey write them, and rows of totals at the end, are
+    recognised. Questions of other kinds, such as ticks and ratings, and rows whose cells have slid
+    to a side, are refused.
 
     :param source: a file ``.csv``, ``.tsv`` or ``.txt`` in UTF-8 with commas, semicolons or tabs
         between the columns, a spreadsheet ``.xlsx`` (its first sheet), a ``.parquet`` file, a data
         frame, a PrefLib file ``.soc`` or ``.soi``, or a table of
         :func:`~numpyro_rankings.readers.write_table`.
-    :param layout: ``"ranks"``, ``"orders"`` or ``"long"``.
+    :param layout: ``"ranks"``, ``"orders"``, ``"long"`` or ``"cell"``.
     :param judge: the column with the names of the judges; two rows cannot have the same.
     :param about: columns with what else is known about the judges, such as a region or an age.
     :param items: names of all items in index order; by default the columns of the ranks, or the
@@ -67,6 +75,18 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         others; or ``"not-offered"``, the judge did not choose among it.
     :param gaps: ``"refuse"``, or ``"close"`` to keep the order of the items where a rank or place
         is left out.
+    :param columns: names of the columns of the question, or patterns such as ``"Q5_*"``, in which
+        ``*`` stands for any text and ``?`` for one character; the columns that no option names are
+        left out.
+    :param missing: texts and codes that mean that an item is not ranked, such as ``"N/A,99"``.
+    :param highest_first: True if the highest number is the first choice. Ranks 1, 2, …, n can be
+        read from either end; 1 is the first choice by default. If the headers or the cells say
+        "points", "5 = best" or the like, or the incomplete lists have the ranks …, n−1, n, it is
+        asked, and False says that 1 is the first choice.
+    :param separator: of the layout ``"cell"``, what is between the items; by default what the cells
+        show.
+    :param header_rows: number of rows above the answers, if there is more than one and they are not
+        recognised; rows that are blank do not count.
     :raises RankingsError: naming the file, the row and the column.
 
     .. doctest::
@@ -77,6 +97,9 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
        >>> survey = read_survey(table, "ranks", judge="who")
        >>> survey.judges, survey.rankings.orderings.tolist()
        (['x', 'y'], [[0, 1], [1, 0]])
+       >>> export = pd.DataFrame({"Rank [tea]": ["2nd", "1st"], "Rank [coffee]": ["1st", "2nd"]})
+       >>> read_survey(export, "ranks", columns="Rank*").rankings.items
+       ('tea', 'coffee')
     """
     if hasattr(source, "columns"):
         return read_layout(source, layout, **options)

@@ -110,7 +110,7 @@ class Grid(NamedTuple):
 
 
 def read_grid(source: Any, names: Sequence[str] = ()) -> Grid:
-    """Read a table whose first row names the columns.
+    """Read a table whose first row names the columns; :func:`check_cells` checks the names.
 
     :param source: a file ``.csv``, ``.tsv`` or ``.txt`` in UTF-8, whose columns are separated by
         commas, semicolons or tabs; a spreadsheet ``.xlsx``, of which the first sheet is read; a
@@ -162,6 +162,32 @@ def looks_like_table(path: str | os.PathLike) -> bool:
         if len(sizes) > 1 and sizes[0] > 1 and 2 * sizes.count(sizes[0]) >= len(sizes):
             return True
     return False
+
+
+def check_cells(grid: Grid) -> None:
+    """Refuse columns without a name or of the same name, and cells with an error."""
+    seen = set()
+    for k, column in enumerate(grid.cells, 1):
+        if not column.name:
+            raise RankingsError(
+                f"{grid.header_place}: column {k} has no name; if the names are in two rows, add "
+                "--header-rows 2"
+            )
+        if column.name in seen:
+            raise RankingsError(f"{grid.header_place}: two columns have the name {column.name!r}")
+        seen.add(column.name)
+    wrong = [
+        (row, k)
+        for k, column in enumerate(grid.cells)
+        for text, row in zip(column.values, column.first_rows(), strict=True)
+        if text in _ERRORS
+    ]
+    if wrong:
+        row, k = min(wrong)
+        column = grid.cells[k]
+        raise RankingsError(
+            f"{grid.where(row)}: column {column.name!r}: the error {column.text(row)}"
+        )
 
 
 def whole_number(text: str) -> int | None:
@@ -332,7 +358,7 @@ def _of_width(
 
 
 def _checked(grid: Grid, names: Sequence[str]) -> Grid:
-    """Take blanks off the texts, and check the names of the columns and the cells."""
+    """Take blanks off the texts, and blank rows and columns at the end off the table."""
     if not grid.cells:
         raise RankingsError(f"{grid.name}: the table is empty")
     blank = _BLANK - set(names)
@@ -340,24 +366,6 @@ def _checked(grid: Grid, names: Sequence[str]) -> Grid:
     # a spreadsheet may save empty columns at the end
     while len(cells) > 1 and not cells[-1].name and cells[-1].is_blank().all():
         cells.pop()
-    seen = set()
-    for k, column in enumerate(cells, 1):
-        if not column.name:
-            raise RankingsError(f"{grid.header_place}: column {k} has no name")
-        if column.name in seen:
-            raise RankingsError(f"{grid.header_place}: two columns have the name {column.name!r}")
-        seen.add(column.name)
-    wrong = [
-        (row, k)
-        for k, column in enumerate(cells)
-        for text, row in zip(column.values, column.first_rows(), strict=True)
-        if text in _ERRORS
-    ]
-    if wrong:
-        row, k = min(wrong)
-        raise RankingsError(
-            f"{grid.where(row)}: column {cells[k].name!r}: the error {cells[k].text(row)}"
-        )
     is_blank = np.logical_and.reduce([column.is_blank() for column in cells])
     if is_blank.all():
         raise RankingsError(

@@ -14,6 +14,14 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, _item_names, build_rankings
+from numpyro_rankings.readers.exports import (
+    Reading,
+    Table,
+    choose,
+    fold_header,
+    name_columns,
+    read_question,
+)
 from numpyro_rankings.readers.grids import (
     EXCEL_SUFFIXES,
     PARQUET_SUFFIXES,
@@ -41,6 +49,8 @@ class Survey(NamedTuple):
     - **about** - (N,) texts by column: what else the file says about each judge.
     - **layout** - how the file was read.
     - **notes** - what a reader of the file should know, a sentence each.
+    - **rows** - (N,) int, the line or row of the file that each ranking is in, or None if that is
+      not known.
     """
 
     rankings: Rankings
@@ -49,6 +59,7 @@ class Survey(NamedTuple):
     about: dict[str, list[str]]
     layout: str
     notes: list[str]
+    rows: np.ndarray | None = None
 
 
 class _Columns(NamedTuple):
@@ -103,6 +114,11 @@ def read_layout(
     count: str | None = None,
     unranked: str = "below",
     gaps: str = "refuse",
+    columns: str | Sequence[str] = (),
+    header_rows: int | None = None,
+    separator: str | None = None,
+    missing: str | Sequence[Any] = (),
+    highest_first: bool | None = None,
 ) -> Survey:
     """Read a table of rankings; see :func:`~numpyro_rankings.read_survey`."""
     if layout is not None and layout not in LAYOUTS:
@@ -111,21 +127,42 @@ def read_layout(
         if value not in known:
             raise RankingsError(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
     names = None if items is None else _item_names(items)
-    grid = read_grid(source, names or ())
-    judge, item, rank, count = (None if x is None else str(x) for x in (judge, item, rank, count))
-    notes = []
+    table = fold_header(read_grid(source, names or ()), header_rows)
+    judge, item, rank, count = (
+        None if x is None else table.name_of(x) for x in (judge, item, rank, count)
+    )
+    about = (about,) if isinstance(about, str) else about
+    named = _Columns(
+        judge, item, rank, count, tuple(map(table.name_of, about)), names, gaps == "close"
+    )
+    _check_columns(table.grid, named)
+    patterns = (columns,) if isinstance(columns, str) else tuple(map(str, columns))
+    words = missing.split(",") if isinstance(missing, str) else map(str, missing)
+    question, notes = choose(table, patterns, named.special)
     if layout is None:
-        layout = _layout_by_names(grid)
-        notes.append(f"read as --layout {layout}, because of the names of the columns")
+        layout, why = _layout_by_names(table, question, bool(patterns))
+        notes.append(f"read as --layout {layout}, because of the {why}")
     if layout == "long":
-        judge, item, rank = _columns_of_long(grid, judge, item, rank)
+        judge, item, rank = _columns_of_long(table.grid, judge, item, rank)
+        named = named._replace(judge=judge, item=item, rank=rank)
+        _check_columns(table.grid, named)
+        question = [table.grid.columns.index(rank)]
     elif item is not None or rank is not None:
         raise RankingsError(f"item and rank name columns of the layout long, not of {layout}")
-    about = (about,) if isinstance(about, str) else tuple(map(str, about))
-    columns = _Columns(judge, item, rank, count, about, names, gaps == "close")
-    _check_columns(grid, columns)
-    found = _READERS[layout](grid, columns)
-    return _survey(grid, columns, found, layout, unranked == "not-offered", notes)
+    reading = Reading(
+        layout,
+        patterns,
+        frozenset(named.special),
+        separator,
+        tuple(word.strip() for word in words),
+        highest_first,
+        names,
+        named.closes_gaps,
+    )
+    grid, said = read_question(table, question, reading)
+    found = _READERS[layout](grid, named)
+    notes = [*table.notes, *notes, *said]
+    return _survey(grid, named, found, layout, unranked == "not-offered", notes)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -133,24 +170,31 @@ def read_layout(
 # ---------------------------------------------------------------------------------------------
 
 
-def _layout_by_names(grid: Grid) -> str:
-    """Return the layout that the names of the columns say.
+def _layout_by_names(table: Table, question: Sequence[int], is_picked: bool) -> tuple[str, str]:
+    """Return the layout that the columns say, and what says it.
 
+    :param question: the columns that have no other meaning.
+    :param is_picked: whether they were picked.
     :raises RankingsError: if they do not, showing the first row read in both ways.
     """
+    grid = table.grid
     names = {name.lower() for name in grid.columns}
-    if {"judge", "item"} <= names and names & {"rank", "position"}:
-        return "long"
-    if _places_by_names(grid.columns):
-        return "orders"
-    cells = [(column.name, column.text(0)) for column in grid.cells[:_SHOWN]]
-    more = ", …" if len(grid.columns) > _SHOWN else ""
+    if not is_picked and {"judge", "item"} <= names and names & {"rank", "position"}:
+        return "long", "names of the columns"
+    if is_picked and len(question) == 1:
+        return "cell", "one column"
+    columns = name_columns([table.labels[k] for k in question], (), ()) if is_picked else []
+    if _places_by_names(columns or [grid.columns[k] for k in question]):
+        return "orders", "names of the columns"
+    cells = [(grid.cells[k].name, grid.cells[k].text(0)) for k in question[:_SHOWN]]
+    more = ", …" if len(question) > _SHOWN else ""
     ranks = ", ".join(f"{name!r} has rank {cell or 'none'}" for name, cell in cells)
     orders = ", ".join(f"{cell or 'nothing'!r} is at place {name!r}" for name, cell in cells)
     raise RankingsError(
         f"{grid.where(0)}: the layout is needed. As ranks (one column for each item), this row "
         f"says: {ranks}{more}. As orders (one column for each place): {orders}{more}. Add --layout "
-        "ranks or --layout orders, or --layout long if each row is one judge and one item"
+        "ranks or --layout orders, or --layout long if each row is one judge and one item, or "
+        "--layout cell if one cell has the whole order"
     )
 
 
@@ -421,6 +465,7 @@ _READERS: dict[str, Callable[[Grid, _Columns], _Lists]] = {
     "ranks": _of_ranks,
     "orders": _of_orders,
     "long": _of_long,
+    "cell": _of_orders,
 }
 LAYOUTS = tuple(_READERS)
 
@@ -481,7 +526,8 @@ def _survey(
     merged, row_of_each = of_each.merged()
     place = np.empty(of_each.num_rankings, int)
     place[np.argsort(np.repeat(row_of_each, counts), kind="stable")] = np.arange(len(place))
-    return Survey(merged, place, judges, about, layout, notes)
+    numbers = np.repeat(grid.numbers[rows], counts)
+    return Survey(merged, place, judges, about, layout, notes, numbers)
 
 
 def _counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
@@ -539,8 +585,8 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
     name, suffix = os.fspath(path), Path(path).suffix.lower()
     if suffix not in (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES):
         raise RankingsError(f"{name}: the extension {suffix!r} is not known")
-    if layout not in LAYOUTS:
-        raise RankingsError(f"layout is one of {', '.join(LAYOUTS)}, not {layout!r}")
+    if layout not in _CELLS:
+        raise RankingsError(f"layout is one of {', '.join(_CELLS)}, not {layout!r}")
     rankings = survey.rankings
     orderings = np.asarray(rankings.orderings)
     if rankings.choice_sets is not None:

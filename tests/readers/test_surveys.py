@@ -286,7 +286,7 @@ BAD = {
         {"layout": "long"},
         ["judge 'a'", "'x' and 'y' both have rank 1"],
     ),
-    "long: rank": ("judge,item,rank\na,x,first\n", {"layout": "long"}, ["bad.csv:2", "'first'"]),
+    "long: rank": ("judge,item,rank\na,x,best\n", {"layout": "long"}, ["bad.csv:2", "'best'"]),
     "long: about": (
         "judge,item,rank,age\na,x,1,30\na,y,2,31\n",
         {"layout": "long", "about": ["age"]},
