@@ -9,7 +9,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from scipy.spatial import cKDTree
 
-from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.ops.checks import check_whole, refuse_masked
 from numpyro_rankings.ops.links import check_neighbors
 
 __all__ = [
@@ -52,6 +52,7 @@ def sequential_distances(
               [ 1., inf, inf],
               [ 3.,  2., inf]], dtype=float32)
     """
+    refuse_masked("times", times)
     times = np.asarray(times)
     if times.ndim != 1 or times.dtype.kind not in "iuf" or not np.isfinite(times).all():
         raise ValueError("times must be finite numbers in an array (N,)")
@@ -73,6 +74,7 @@ def nearest_distances(points: ArrayLike, num_neighbors: int) -> SparseDistances:
     :param points: (N, d).
     :param num_neighbors: number L of neighbors; at most N - 1 are used.
     """
+    refuse_masked("points", points)
     points = np.asarray(points)
     if points.ndim != 2 or points.dtype.kind not in "iuf" or not np.isfinite(points).all():
         raise ValueError("points must be finite numbers in an array (N, d)")
@@ -109,6 +111,7 @@ def graph_distances(
     """
     check_whole("num_points", num_points)
     check_whole("num_hops", num_hops)
+    refuse_masked("edges", edges)
     adjacent: list[set[int]] = [set() for _ in range(num_points)]
     for edge in edges:
         ends = [int(end) for end in edge if float(end).is_integer() and 0 <= end < num_points]
@@ -167,6 +170,9 @@ def check_distances(
     :param awaits: whether there may be more rows than ``size``, for points without data.
     """
     sparse = isinstance(distances, SparseDistances)
+    if sparse:
+        refuse_masked("neighbors", distances.neighbors)
+    refuse_masked("distances", distances.distances if sparse else distances)
     values = np.asarray(distances.distances if sparse else distances)
     rows = len(values) if awaits and values.ndim and len(values) > size else size
     columns = rows if others is None else others

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
-from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.ops.checks import check_whole, refuse_masked
 
 __all__ = [
     "MedoidPartition",
@@ -37,6 +37,7 @@ def as_draws(assignments: ArrayLike) -> np.ndarray:
     :param assignments: whole numbers from 0, shape ``(D, N)`` or ``(chains, draws, N)``.
     :raises ValueError: if they are anything else, or if there are none.
     """
+    refuse_masked("assignments", assignments)
     draws = np.asarray(assignments)
     are_labels = draws.ndim in (2, 3) and draws.size > 0 and draws.dtype.kind in "iu"
     if not are_labels or draws.min() < 0:
@@ -61,6 +62,7 @@ def as_partition(labels: ArrayLike, size: int | None = None) -> np.ndarray:
     :param size: N, if it is known.
     :raises ValueError: if they are anything else, or if their number is not ``size``.
     """
+    refuse_masked("labels", labels)
     found = np.asarray(labels)
     are_labels = found.ndim == 1 and found.size > 0 and found.dtype.kind in "iu"
     if not are_labels or found.min() < 0 or size not in (None, found.size):
@@ -80,6 +82,7 @@ def canonical_labels(labels: ArrayLike) -> np.ndarray:
     :return: int32, the same shape.
     :raises ValueError: if there are no labels.
     """
+    refuse_masked("labels", labels)
     labels = np.asarray(labels)
     if labels.size == 0:
         raise ValueError(f"labels are needed, got shape {labels.shape}")
@@ -138,7 +141,9 @@ def contingency_table(a: ArrayLike, b: ArrayLike) -> np.ndarray:
 def _table(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """Contingency table of any labels, which need not be numbers."""
     codes = []
-    for labels in (np.asarray(a), np.asarray(b)):
+    for given in (a, b):
+        refuse_masked("labels", given)
+        labels = np.asarray(given)
         if labels.ndim != 1 or (labels != labels).any():
             raise ValueError(
                 f"labels of one partition are needed, none missing; got shape {labels.shape} of "
@@ -154,6 +159,7 @@ def partition_entropy(sizes: ArrayLike) -> np.ndarray:
     :param sizes: cluster sizes, shape ``(…, C)``; empty clusters contribute 0.
     :return: shape ``(…)``.
     """
+    refuse_masked("sizes", sizes)
     sizes = np.asarray(sizes, np.float64)
     total = sizes.sum(-1, keepdims=True)
     share = np.where(sizes > 0, sizes / total, 1.0)
@@ -257,6 +263,7 @@ def coclustering(
 
 
 def _places(judges: ArrayLike, size: int) -> np.ndarray:
+    refuse_masked("judges", judges)
     places = np.asarray(judges)
     are_whole = places.ndim == 1 and places.size > 0 and places.dtype.kind in "iu"
     if not are_whole or places.min() < 0 or places.max() >= size:

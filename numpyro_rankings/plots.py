@@ -13,7 +13,7 @@ from numpyro.distributions import Distribution
 
 from numpyro_rankings.decays import Decay
 from numpyro_rankings.diagnostics import posterior_of
-from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.ops.checks import check_whole, refuse_masked
 from numpyro_rankings.partitions import as_partition, coclustering
 from numpyro_rankings.point_estimates import reference_partition
 from numpyro_rankings.predictive_checks import PredictiveCheck
@@ -360,6 +360,7 @@ def plot_partition_in_time(
         :func:`~numpyro_rankings.reference_partition`.
     :param max_clusters: the largest number of clusters shown; the largest clusters are.
     """
+    refuse_masked("times", times)
     times, labels = np.asarray(times, float), np.asarray(getattr(reference, "labels", reference))
     if times.shape != labels.shape or times.ndim != 1 or times.size == 0:
         raise ValueError(

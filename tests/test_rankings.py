@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from numpyro_rankings.datasets import simulate_plackett_luce
 from numpyro_rankings.rankings import Rankings, RankingsError
+from numpyro_rankings.readers import write_preflib
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -72,6 +74,12 @@ def test_the_contract():
         jnp.array([[2, 0], [1, -1]]),
         [np.array([2, 0]), jnp.array([1])],
         ((x for x in row) for row in [[2, 0], [1]]),
+        pd.Series([["c", "a"], ["b "]], index=[7, 3]),
+        pd.DataFrame({"1st": [2, 1], "2nd": [0, None]}, dtype="Int64"),
+        np.ma.array([[2, 0], [1, 3]], mask=[[0, 0], [0, 1]]),
+        np.ma.array([["c", "a"], ["b", "d"]], mask=[[0, 0], [0, 1]]),
+        [np.ma.array([2, 0]), np.ma.array([1, 3], mask=[0, 1])],
+        [[2, 0], [1, np.ma.masked]],
     ],
     ids=lambda orderings: type(orderings).__name__,
 )
@@ -105,6 +113,11 @@ LISTS = {
     "infinite": ([[float("inf")]], ["row 1", "inf"]),
     "unknown name": ([["a"], ["b", "x"]], ["row 2", "'x'", "place 2", "a, b, c, d"]),
     "none": ([[None, 0]], ["row 1", "None", "place 1"]),
+    "masked": (
+        np.ma.array([[0, 1], [2, 3]], mask=[[0, 0], [1, 0]]),
+        ["row 2", "place 1", "missing"],
+    ),
+    "no list in a series": (pd.Series([["a"], None]), ["row 2", "None", "list of items"]),
     "boolean": ([[0], [True]], ["row 2", "True"]),
     "tie": ([[0], [1, [2, 3]]], ["row 2", "[2, 3]", "place 2"]),
     "string": (["ab", "c"], ["row 1", "'ab'", "list of items"]),
@@ -127,12 +140,40 @@ ARGUMENTS = {
     "one item": ({"orderings": [[0]], "num_items": 1, "items": None}, ["at least 2", "got 1"]),
     "no items": ({"num_items": None, "items": None}, ["num_items", "names"]),
     "half an item": ({"num_items": 2.5, "items": None}, ["num_items", "2.5"]),
+    "count masked": ({"counts": np.ma.array([3, 999], mask=[0, 1])}, ["row 2", "count nan"]),
+    "count masked in a list": ({"counts": [3, np.ma.masked]}, ["row 2", "count nan"]),
+    "count NA": ({"counts": pd.Series([3, None], dtype="Int64")}, ["row 2", "count nan"]),
+    "one text": ({"items": "abcd"}, ["list of names", "'abcd'"]),
+    "missing name": ({"items": ["a", "b", None, "d"]}, ["item 2", "missing"]),
+    "same but for blanks": ({"items": ["a", "b", "a ", "d"]}, ["'a'", "'a' and 'a '"]),
+    "number and text": ({"items": [1, 2, 3, "1"]}, ["two items", "'1'", "1 and '1'"]),
     "too few names": ({"items": ["a", "b"]}, ["2 item names", "4 items"]),
     "same names": ({"items": ["a", "b", "a", "d"]}, ["two items", "'a'"]),
     "empty name": ({"items": ["a", "b", " ", "d"]}, ["item 2", "empty"]),
     "not offered": (
         {"choice_sets": [[True, False, True, False], [True, False, True, True]]},
         ["row 2", "'b'", "choice set"],
+    ),
+    "choice masked": (
+        {"choice_sets": np.ma.array([[True] * 4] * 2, mask=[[0] * 4, [0, 0, 1, 0]])},
+        ["row 2", "no entry", "'c'"],
+    ),
+    "choice masked rows": (
+        {"choice_sets": [[True] * 4, np.ma.array([True] * 4, mask=[0, 1, 0, 0])]},
+        ["row 2", "no entry", "'b'"],
+    ),
+    "choice NA": (
+        {"choice_sets": pd.DataFrame([[True] * 4, [True, True, True, None]], dtype="boolean")},
+        ["row 2", "no entry", "'d'"],
+    ),
+    "choice columns": (
+        {"choice_sets": pd.DataFrame([[True] * 4] * 2, columns=["a", "b", "c", "x"])},
+        ["'x'", "not an item"],
+    ),
+    "unranked": ({"unranked": "last"}, ["'below' or 'not-offered'", "'last'"]),
+    "unranked and choice sets": (
+        {"unranked": "not-offered", "choice_sets": [[True] * 4] * 2},
+        ["leave out unranked"],
     ),
     "choice shape": ({"choice_sets": [[True] * 3] * 2}, ["(2, 4)", "(2, 3)"]),
     "choice dtype": ({"choice_sets": [[1] * 4] * 2}, ["boolean", "int"]),
@@ -172,6 +213,10 @@ def test_ranks_and_orderings_agree():
     assert Rankings.from_ranks(r.to_ranks(), r.items, r.counts) == r
     assert Rankings.from_ranks(np.nan_to_num(r.to_ranks()), r.items, r.counts) == r
     assert Rankings.from_ranks(jnp.asarray(r.to_ranks()), counts=r.counts) == r
+    few = np.argsort(np.argsort(np.random.default_rng(0).random((20, 4)), axis=1), axis=1) + 1
+    assert Rankings.from_ranks(np.where(few <= 3, few, np.nan)) == Rankings.from_ranks(
+        np.ma.array(few, mask=few > 3)
+    )
     by_hand = Rankings.from_ranks([[2, None, 1, 0], [np.nan, 1, np.nan, np.nan]], NAMES, [3, 1])
     assert by_hand == small()
 
@@ -192,6 +237,10 @@ RANKS = {
     "text": ([["first", 2, 3]], ["numbers"]),
     "ragged": ([[1, 2, 3], [1, 2]], ["table"]),
     "flat": ([1, 2, 3], ["(rows, items)"]),
+    "from 0": ([[2, 0, 1], [0, 1, 2]], ["row 1", "'b'", "rank 0", "ranks + 1", "NaN"]),
+    "short from 0": ([[0, 1, np.nan], [2, 1, 0]], ["row 1", "'a'", "rank 0", "ranks + 1"]),
+    "truths": (np.array([[True, False, False]]), ["numbers", "bool"]),
+    "masked": (np.ma.array([[1, 2, 3]], mask=[[1, 0, 0]]), ["row 1", "'b'", "rank 2 where 1"]),
     "no rows": (np.zeros((0, 3)), ["no rankings"]),
     "columns": ([[1, 2]], ["3 item names", "2 items"]),
 }
@@ -203,55 +252,6 @@ def test_bad_ranks(name):
     with pytest.raises(RankingsError) as error:
         Rankings.from_ranks(ranks, NAMES[:3])
     _check_message(error, fragments)
-
-
-def long_table(*rows):
-    return pd.DataFrame(rows, columns=["voter", "candidate", "place"])
-
-
-def test_data_frame():
-    frame = long_table(
-        ("v9", "pear", 2), ("v1", "apple", 1), ("v9", "apple", 1), ("v9", "fig", None)
-    )
-    r = Rankings.from_dataframe(frame, judge="voter", item="candidate", rank="place")
-    assert r.items == ("pear", "apple", "fig")
-    assert r.orderings.tolist() == [[1, 0], [1, -1]]
-    assert len(r) == r.num_rows == 2
-    other = Rankings.from_dataframe(
-        frame, "voter", "candidate", "place", items=["apple", "fig", "pear", "kiwi"]
-    )
-    assert other.orderings.tolist() == [[0, 2], [0, -1]] and other.num_items == 4
-    columns = frame.to_dict("list")  # anything with columns
-    assert Rankings.from_dataframe(columns, "voter", "candidate", "place") == r
-
-
-FRAMES = {
-    "tie": ([("v", "a", 1), ("v", "b", 1)], ["judge 'v'", "'a' and 'b'", "tied"]),
-    "gap": ([("v", "a", 1), ("v", "b", 3)], ["judge 'v'", "'b'", "rank 3 where 2"]),
-    "twice": ([("v", "a", 1), ("v", "b", 2), ("v", "a", 3)], ["judge 'v'", "'a'", "twice"]),
-    "empty": ([("v", "a", 1), ("w", "b", None)], ["judge 'w'", "empty ranking"]),
-    "no judge": ([("v", "a", 1), (None, "b", 1)], ["line 2", "'voter'"]),
-    "no item": ([("v", "a", 1), ("v", pd.NA, 2)], ["line 2", "'candidate'"]),
-    "text": ([("v", "a", "best")], ["judge 'v'", "'a'", "'best'"]),
-    "one item": ([("v", "a", 1), ("w", "a", 1)], ["at least 2", "got 1"]),
-    "nothing": ([], ["no rankings"]),
-}
-
-
-@pytest.mark.parametrize("name", list(FRAMES))
-def test_bad_data_frames(name):
-    rows, fragments = FRAMES[name]
-    with pytest.raises(RankingsError) as error:
-        Rankings.from_dataframe(long_table(*rows), "voter", "candidate", "place")
-    _check_message(error, fragments)
-
-
-def test_bad_data_frame_columns_and_items():
-    frame = long_table(("v", "a", 1), ("v", "b", 2))
-    with pytest.raises(RankingsError, match="no column 'rank'"):
-        Rankings.from_dataframe(frame, "voter", "candidate", "rank")
-    with pytest.raises(RankingsError, match="judge 'v': there is no item 'b'"):
-        Rankings.from_dataframe(frame, "voter", "candidate", "place", items=["a", "c"])
 
 
 # -- views -------------------------------------------------------------------------------------
@@ -421,3 +421,106 @@ def test_missing_cells_at_the_end_of_a_list():
     assert Rankings.from_orderings(numbers, items=names).orderings.tolist() == expected
     where = Rankings.from_orderings([[0, 1], [2], [0, 1]], items=names).merged()[1]
     assert where.tolist() == [0, 1, 0]
+
+
+NUMBERS = {
+    "names": ([[2, 1], [3]], [1, 2, 3], None),
+    "names of data frames": ([[2, 1], [3]], [1.0, 2.0, 3.0], None),
+    "in an array": (np.array([[2, 1], [3, -1]]), [1, 2, 3], None),
+    "in a data frame": (pd.DataFrame({"1st": [2, 3], "2nd": [1, None]}), pd.Index([1, 2, 3]), None),
+    "negative": ([[0, -1], [1]], [-1, 0, 1], "names"),
+    "texts that can be nothing else": ([[2, 1], [3]], ["1", "2", "3"], None),
+    "texts by name": (np.array([[2, 1], [1, np.nan]]) + 0.0, ["1", "2", "3"], "names"),
+    "indices that can be nothing else": ([[1, 0], [2]], ["1", "2", "3"], None),
+    "indices": ([[1, 0], [2]], [1, 2, 3], "indices"),
+    "both the same": ([[1, 0], [2]], ["0", "1", "2"], None),
+    "texts and numbers": ([["2", 1], [3]], [1, 2, 3], None),
+}
+
+
+@pytest.mark.parametrize("name", list(NUMBERS))
+def test_items_named_by_numbers(name):
+    orderings, items, entries = NUMBERS[name]
+    found = Rankings.from_orderings(orderings, items=items, entries=entries)
+    last = 0 if name == "texts by name" else 2
+    assert found.orderings.tolist() == [[1, 0], [last, -1]]
+    assert found.items == tuple(str(int(item)) for item in items)
+
+
+BOTH = {
+    "two readings": (
+        [[0, 0], [2, 1]],
+        ["2", "1", "0"],
+        None,
+        ["row 1", "0 at place 1", "'0'", "'2'"],
+    ),
+    "texts": ([[1, 2], [2, 1]], ["1", "2", "3"], None, ["item '1'", "item '2'", "entries='names'"]),
+    "texts and numbers": ([["2", 1]], ["1", "2", "3"], None, ["row 1", "1 at place 2"]),
+    "no name": ([[1], [0]], [1, 2, 3], None, ["row 2", "0 at place 1", "1, 2, 3", "'indices'"]),
+    "no name, said": ([[1]], ["a", "b"], "names", ["row 1", "1 at place 1", "a, b"]),
+    "minus 1": (np.array([[1, -1]]), [-1, 0, 1], None, ["row 1", "place 2", "end of the row"]),
+    "outside": ([[0, 3]], ["1", "2", "4"], None, ["row 1", "item 3", "0..2"]),
+    "half": ([[1, 1.5]], [1, 2], None, ["row 1", "1.5 at place 2", "1, 2"]),
+    "entries": ([[0]], ["a", "b"], "ranks", ["'names' or 'indices'"]),
+}
+
+
+@pytest.mark.parametrize("name", list(BOTH))
+def test_numbers_that_can_be_read_in_two_ways(name):
+    orderings, items, entries, fragments = BOTH[name]
+    with pytest.raises(RankingsError) as error:
+        Rankings.from_orderings(orderings, items=items, entries=entries)
+    _check_message(error, fragments)
+
+
+def test_simulated_items_named_by_numbers():
+    """Indices inside of the package are never taken for names."""
+    weights = [1.0, 2.0, 3.0]
+    plain = simulate_plackett_luce(jax.random.key(0), 20, weights)
+    for items in (["1", "2", "3"], [3, 2, 1]):
+        named = simulate_plackett_luce(jax.random.key(0), 20, weights, items=items)
+        assert named.items == tuple(map(str, items))
+        np.testing.assert_array_equal(named.orderings, plain.orderings)
+
+
+def test_names_have_no_blanks_around_them():
+    frame = pd.DataFrame({" tea": [1, 2], "milk ": [2, 1]})
+    assert Rankings.from_ranks(frame).items == ("tea", "milk")
+    named = Rankings.from_orderings([["a ", "b"], [" b"]], items=["a", "b "])
+    assert named.items == ("a", "b") and named.orderings.tolist() == [[0, 1], [1, -1]]
+    with pytest.raises(RankingsError, match="two items have the name 'tea'"):
+        Rankings.from_ranks(pd.DataFrame({"tea": [1], "tea ": [2]}))
+
+
+FRAMES_OF_RANKS = {
+    "a column of names": ({"who": ["x"], "a": [1]}, None, ["row 1", "'who'", "'x'", "all columns"]),
+    "truths": ({"a": [True], "b": [1]}, None, ["'a'", "bool"]),
+    "dates": ({"a": [1], "b": [pd.Timestamp("2020")]}, None, ["'b'", "datetime"]),
+    "another order": (
+        {"a": [1], "b": [2]},
+        ["b", "a"],
+        ["'a'", "items has 'b'", "leave out items"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(FRAMES_OF_RANKS))
+def test_bad_data_frames_of_ranks(name):
+    columns, items, fragments = FRAMES_OF_RANKS[name]
+    with pytest.raises(RankingsError) as error:
+        Rankings.from_ranks(pd.DataFrame(columns), items)
+    _check_message(error, fragments)
+
+
+def test_not_offered_in_every_constructor(tmp_path):
+    listed = [[True, False, True], [False, True, False]]
+    r = Rankings.from_orderings([["c", "a"], ["b"]], items=list("abc"), unranked="not-offered")
+    assert r.choice_sets.tolist() == listed
+    write_preflib(Rankings.from_orderings([[2, 0], [1]], items=list("abc")), tmp_path / "r.soi")
+    assert Rankings.from_preflib(tmp_path / "r.soi", unranked="not-offered") == r
+    with pytest.raises(RankingsError, match="unranked"):
+        Rankings.from_preflib(tmp_path / "r.soi", unranked="last")
+    sets = pd.DataFrame(listed, columns=list("abc"))[["c", "b", "a"]]  # matched by name
+    assert Rankings.from_orderings([[2, 0], [1]], items=list("abc"), choice_sets=sets) == r
+    ranks = pd.Series([[2, None, 1], [None, 1, None]])
+    assert Rankings.from_ranks(ranks, list("abc"), unranked="not-offered") == r

@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array, random
 
 from numpyro_rankings.components.family import Family
+from numpyro_rankings.ops.checks import refuse_masked
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.special import log_gamma_ratio
@@ -79,6 +80,7 @@ class DirichletMultinomial(Family):
     """
 
     def __init__(self, concentration: Any, vocabulary_size: int | None = None) -> None:
+        refuse_masked("concentration", concentration)
         if np.asarray(concentration).dtype.kind not in "iuf":
             raise ValueError(f"concentration must be positive numbers, got {concentration!r}")
         self.concentration = np.asarray(concentration, float)
@@ -99,6 +101,7 @@ class DirichletMultinomial(Family):
         return num_words if self.vocabulary_size is None else self.vocabulary_size
 
     def statistics(self, data: Any) -> WordCounts | SparsePoint:
+        _refuse_masked_counts(data)
         if isinstance(data, SparseCounts):
             words, counts = jnp.asarray(data.words, jnp.int32), jnp.asarray(data.counts, float)
             counts = jnp.where(words >= 0, counts, 0.0)
@@ -263,6 +266,7 @@ class DirichletMultinomial(Family):
         return jnp.sum(points.counts * direction[jnp.maximum(points.words, 0)], axis=-1)
 
     def check(self, data: Any) -> None:
+        _refuse_masked_counts(data)
         if isinstance(data, SparseCounts):
             self._check_sparse(np.asarray(data.words), np.asarray(data.counts))
             return
@@ -319,6 +323,7 @@ class Atom(Family):
     """
 
     def __init__(self, probs: Any) -> None:
+        refuse_masked("probs", probs)
         self.probs = np.asarray(probs, float)
         if self.probs.ndim != 1 or not np.all(self.probs >= 0):
             raise ValueError("probs must be an array (V,) of probabilities")
@@ -331,6 +336,7 @@ class Atom(Family):
         return jnp.asarray(log_probs, float)[symbol]
 
     def statistics(self, data: Any) -> SameSymbol:
+        refuse_masked("symbols", data)
         symbols = jnp.asarray(data, jnp.int32)
         return SameSymbol(jnp.ones(symbols.shape), symbols)
 
@@ -363,6 +369,7 @@ class Atom(Family):
         return jnp.where(cluster.size > 0, same, self._log_base(point.symbol))
 
     def check(self, data: Any) -> None:
+        refuse_masked("symbols", data)
         symbols = np.asarray(data)
         if symbols.ndim != 1 or symbols.dtype.kind not in "iu":
             raise ValueError(f"symbols must be integers (N,), got {symbols.shape} {symbols.dtype}")
@@ -371,6 +378,12 @@ class Atom(Family):
         if bad.any():
             row = int(np.argmax(bad))
             raise ValueError(f"row {row} has the symbol {symbols[row]}, which has probability 0")
+
+
+def _refuse_masked_counts(data: Any) -> None:
+    if isinstance(data, SparseCounts):
+        refuse_masked("words", data.words)
+    refuse_masked("counts", data.counts if isinstance(data, SparseCounts) else data)
 
 
 def _check_counts(counts: np.ndarray) -> None:

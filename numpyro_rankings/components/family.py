@@ -14,6 +14,7 @@ import numpy as np
 import numpyro.distributions as dist
 from jax import Array
 
+from numpyro_rankings.ops.checks import refuse_masked
 from numpyro_rankings.ops.sums import sum_by_label
 from numpyro_rankings.rankings import Rankings, check_rankings
 
@@ -252,6 +253,7 @@ def check_points(data: Any, dimension: int | None = None) -> np.ndarray:
 
     :raises ValueError: naming the first row that has another entry.
     """
+    refuse_masked("points", data)
     points = np.asarray(data)
     if points.ndim != 2 or points.dtype.kind not in "fiu":
         raise ValueError(

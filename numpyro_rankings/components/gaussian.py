@@ -10,7 +10,7 @@ from jax import Array, random
 from jax.scipy.linalg import solve_triangular
 
 from numpyro_rankings.components.family import Family, check_points
-from numpyro_rankings.ops.checks import check_positive
+from numpyro_rankings.ops.checks import check_positive, refuse_masked
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.special import log_gamma_ratio, log_gamma_rest
 from numpyro_rankings.ops.sums import sum_by_label, sum_by_label_in_blocks
@@ -70,6 +70,7 @@ class _Gaussian(Family):
         """Squares of differences x, (…, d): their sum, each of them, or all pairwise products."""
 
     def statistics(self, data: Any) -> Moments:
+        refuse_masked("points", data)
         points = jnp.asarray(data, float)
         return Moments(jnp.ones(len(points)), points, jnp.zeros_like(self._squares(points)))
 
@@ -333,6 +334,7 @@ class NormalInverseWishart(_Gaussian):
     def __init__(self, prior_mean: Any, prior_size: float, df: float, scale: Any) -> None:
         check_positive("prior_size", prior_size)
         self.prior_mean = _vector("prior_mean", prior_mean)
+        refuse_masked("scale", scale)
         self.scale: Any = np.asarray(scale, float)
         if self.prior_mean.ndim != 1:
             raise ValueError(f"prior_mean must be an array (d,), got {prior_mean!r}")
@@ -451,6 +453,7 @@ def _steps(points: Array, mean: Array) -> list[Array]:
 
 
 def _vector(name: str, value: Any) -> Any:
+    refuse_masked(name, value)
     vector = np.asarray(value)
     if vector.ndim > 1 or vector.dtype.kind not in "iuf" or not np.all(np.isfinite(vector)):
         raise ValueError(f"{name} must be a number or an array (d,) of numbers, got {value!r}")

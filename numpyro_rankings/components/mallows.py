@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.components.family import Family, as_rankings
+from numpyro_rankings.ops.checks import refuse_masked
 from numpyro_rankings.ops.codes import max_codes, stage_codes
 from numpyro_rankings.ops.special import log_psi
 from numpyro_rankings.rankings import Rankings, num_stages
@@ -61,6 +62,8 @@ class MallowsCenter(Family):
     """
 
     def __init__(self, concentration: Any, probs: Any = None) -> None:
+        refuse_masked("concentration", concentration)
+        refuse_masked("probs", probs)
         theta = np.atleast_1d(np.asarray(concentration))
         if theta.dtype.kind not in "iuf":
             raise ValueError(f"concentration must be numbers, got {concentration!r}")

@@ -13,6 +13,7 @@ from numpyro_rankings.components.family import (
     AugmentedFamily,
     as_rankings,
 )
+from numpyro_rankings.ops.checks import refuse_masked
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.special import log_gamma_ratio
 from numpyro_rankings.ops.sums import sum_by_label
@@ -60,6 +61,7 @@ class PlackettLuceWeights(AugmentedFamily):
     site = "times"
 
     def __init__(self, shape: Any = 1.0) -> None:
+        refuse_masked("shape", shape)
         self.shape = np.asarray(shape, float)
         if self.shape.ndim > 1 or not np.all((self.shape > 0) & np.isfinite(self.shape)):
             raise ValueError(f"shape must be positive, a number or (n,), got {shape!r}")

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from numpyro_rankings.ops.checks import refuse_masked
 from numpyro_rankings.ops.codes import max_codes
 from numpyro_rankings.ops.sampling import sample_truncated_geometric
 from numpyro_rankings.rankings import Rankings, RankingsError
@@ -52,8 +53,9 @@ def simulate_mallows(
     :param items: names of the items.
     :return: the rankings, one row for each; ``unique()`` merges identical rows.
     """
-    centers = _check_centers(np.asarray(center)[None])
+    centers = _check_centers([center])
     num_items = centers.shape[1]
+    refuse_masked("concentration", concentration)
     theta = np.asarray(concentration, float)
     if theta.ndim > 1:
         raise RankingsError(f"concentration must have shape () or (T,), got {theta.shape}")
@@ -95,7 +97,7 @@ def simulate_mallows_mixture(
     if centers is None:
         keys = jax.random.split(key_centers, num_clusters)
         centers = jax.vmap(lambda k: jax.random.permutation(k, num_items))(keys)
-    centers = _check_centers(np.asarray(centers))
+    centers = _check_centers(centers)
     if centers.shape != (num_clusters, num_items):
         raise RankingsError(
             f"centers must have shape {(num_clusters, num_items)}, got {centers.shape}"
@@ -142,12 +144,13 @@ def simulate_plackett_luce(
     :param items: names of the items.
     :return: the rankings, one row for each; ``unique()`` merges identical rows.
     """
-    weights = _check_weights(np.asarray(weights, float)[None])
+    weights = _check_weights([weights])
     num_items = weights.shape[1]
     if lengths is None:
         lengths = num_items
     checked = _check_lengths(lengths, num_rankings, num_items)
     if choice_sets is not None:
+        refuse_masked("choice_sets", choice_sets)
         offered = np.asarray(choice_sets)
         if offered.dtype != bool or offered.shape not in ((num_items,), (num_rankings, num_items)):
             raise RankingsError(
@@ -180,7 +183,7 @@ def simulate_plackett_luce_mixture(
     :return: the rankings, their clusters, and the normalised weights.
     """
     key_clusters, key_race = jax.random.split(key)
-    weights = _check_weights(np.asarray(weights, float))
+    weights = _check_weights(weights)
     checked = _check_lengths(
         weights.shape[1] if lengths is None else lengths, num_rankings, weights.shape[1]
     )
@@ -204,10 +207,14 @@ def _race(
         lengths = np.minimum(lengths, choice_sets.sum(1))
     orderings = np.argsort(times, axis=1)[:, : lengths.max()].astype(np.int32)
     orderings[np.arange(lengths.max()) >= lengths[:, None]] = -1
-    return Rankings.from_orderings(orderings, num_items, items, choice_sets=choice_sets)
+    return Rankings.from_orderings(
+        orderings, num_items, items, choice_sets=choice_sets, entries="indices"
+    )
 
 
-def _check_weights(weights: np.ndarray) -> np.ndarray:
+def _check_weights(weights: Any) -> np.ndarray:
+    refuse_masked("weights", weights)
+    weights = np.asarray(weights, float)
     if weights.ndim != 2 or not ((weights > 0) & (weights < np.inf)).all():
         raise RankingsError("weights must be a table of finite positive numbers")
     return weights / weights.sum(1, keepdims=True)
@@ -217,6 +224,7 @@ def _draw_clusters(
     key: Array, num_rankings: int, num_clusters: int, shares: Any, name: str
 ) -> np.ndarray:
     """Draw the cluster of each ranking by inversion, which needs no (N, C) table."""
+    refuse_masked(name, shares)
     shares = np.full(num_clusters, 1.0) if shares is None else np.asarray(shares, float)
     if shares.shape != (num_clusters,) or not (shares >= 0).all() or not 0 < shares.sum() < np.inf:
         raise RankingsError(f"{name} must be {num_clusters} numbers of at least 0, but not all 0")
@@ -245,10 +253,12 @@ def _simulate(
         later += later >= places[:, stage, None]
     orderings = centers[assignments[:, None], places]
     orderings[np.arange(stages) >= lengths[:, None]] = -1
-    return Rankings.from_orderings(orderings, num_items, items)
+    return Rankings.from_orderings(orderings, num_items, items, entries="indices")
 
 
-def _check_centers(centers: np.ndarray) -> np.ndarray:
+def _check_centers(centers: Any) -> np.ndarray:
+    refuse_masked("centers", centers)
+    centers = np.asarray(centers)
     if centers.ndim != 2 or not (np.sort(centers) == np.arange(centers.shape[1])).all():
         raise RankingsError("a center must list all items 0..n-1, each once")
     return centers.astype(np.int32)
@@ -257,6 +267,7 @@ def _check_centers(centers: np.ndarray) -> np.ndarray:
 def _check_lengths(lengths: Any, num_rankings: int, num_items: int) -> np.ndarray:
     if num_rankings < 1:
         raise RankingsError(f"num_rankings must be at least 1, got {num_rankings}")
+    refuse_masked("lengths", lengths)
     array = np.asarray(lengths)
     if array.dtype.kind not in "iu" or array.shape not in ((), (num_rankings,)):
         raise RankingsError(
@@ -273,6 +284,7 @@ def _check_concentrations(
     concentration: Any, num_clusters: int, stages: int, num_items: int
 ) -> np.ndarray:
     """Return concentrations (C, stages), from a number, (T,) or (C, T) with T >= stages."""
+    refuse_masked("concentration", concentration)
     theta = np.asarray(concentration, float)
     if theta.ndim > 2 or (theta.ndim == 2 and theta.shape[0] != num_clusters):
         raise RankingsError(

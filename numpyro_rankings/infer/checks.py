@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 from jax import Array
 
 from numpyro_rankings.infer.priors import base_of, log_prior
-from numpyro_rankings.ops.checks import check_positive, check_whole
+from numpyro_rankings.ops.checks import check_positive, check_whole, refuse_masked
 
 
 def leave_to_model(is_block: bool, **given: bool) -> None:
@@ -49,8 +49,9 @@ def check_prior(name: str, prior: Any) -> None:
 
 
 def check_arguments(args: tuple, kwargs: dict) -> None:
-    """Refuse data frames, which JAX cannot trace."""
+    """Refuse data frames, which JAX cannot trace, and masked entries, which it would take."""
     for value in jax.tree.leaves((args, kwargs)):
+        refuse_masked("an argument of mcmc.run", value)
         if hasattr(value, "to_numpy"):
             raise TypeError(
                 f"the arguments of mcmc.run must be arrays or Rankings: pass frame.to_numpy() "
@@ -68,6 +69,7 @@ def check_start_values(params: Any) -> None:
     for name, value in (params or {}).items():
         if isinstance(value, jax.core.Tracer) or name in ("log_joint", "log_joint_rest"):
             continue
+        refuse_masked(f"init_params[{name!r}]", value)
         array = np.asarray(value)
         if array.dtype.kind not in "iuf" or not np.all((array >= 0) & (array < np.inf)):
             raise ValueError(f"init_params[{name!r}] must be non-negative, finite numbers")
@@ -103,6 +105,7 @@ def check_positive_array(name: str, value: Any, kind: str) -> None:
 
     :param kind: what the value must be, for the message.
     """
+    refuse_masked(name, value)
     array = np.asarray(value)
     if array.dtype.kind not in "iuf" or not np.all((array > 0) & (array < np.inf)):
         raise ValueError(f"{name} must be {kind}, got {value!r}")

@@ -5,6 +5,20 @@ from typing import Any
 import numpy as np
 
 
+def refuse_masked(name: str, value: Any) -> None:
+    """Raise ValueError if entries of an array, or of a list of arrays, are masked.
+
+    NumPy and JAX would take the numbers below the mask.
+    """
+    rows = value if isinstance(value, list | tuple) else [value]
+    for k, row in enumerate(rows):
+        if isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row):
+            place = np.argwhere(np.ma.getmaskarray(row))[0].tolist()
+            place = place if row is value else [k, *place]
+            at = f"{place}" if place else ""
+            raise ValueError(f"{name}{at} is masked: leave out or fill in what is missing")
+
+
 def check_whole(name: str, number: Any, least: int = 1) -> None:
     """Raise ValueError unless the number is a whole one, at least 1 or, with ``least=0``, 0."""
     is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
@@ -18,6 +32,7 @@ def check_positive(name: str, value: Any, expected: str = "a positive number") -
 
     :param expected: what the message says that it must be.
     """
+    refuse_masked(name, value)
     number = np.asarray(value)
     if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
         raise ValueError(f"{name} must be {expected}, got {value!r}")

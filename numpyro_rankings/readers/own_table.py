@@ -100,7 +100,7 @@ def write_table(
     :param citation: the source of the data.
     :raises RankingsError: if the name of an item does not fit the format; then nothing is written.
     """
-    check_writable_names(os.fspath(path), rankings.items)
+    check_writable_names(os.fspath(path), rankings.items, title, citation)
     merged = rankings.unique()
     notes = {"title": title, "citation": citation}
     lines = [f"# {key}: {' '.join(note.split())}" for key, note in notes.items() if note]

@@ -88,7 +88,7 @@ def write_preflib(rankings: Rankings, path: str | os.PathLike, title: str = "") 
         raise RankingsError(f"{name}: strict orders are written to a .soc or .soi file")
     if rankings.choice_sets is not None:
         raise RankingsError(f"{name}: PrefLib files cannot represent choice sets")
-    check_writable_names(name, rankings.items)
+    check_writable_names(name, rankings.items, title)
     merged = rankings.unique()
     orderings, lengths = np.asarray(merged.orderings), np.asarray(merged.lengths)
     incomplete = lengths < merged.num_items

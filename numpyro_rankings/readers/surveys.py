@@ -31,6 +31,7 @@ from numpyro_rankings.readers.grids import (
     read_grid,
     whole_number,
 )
+from numpyro_rankings.readers.text import check_writable_texts
 from numpyro_rankings.words import plural
 
 _UNRANKED, _GAPS = ("below", "not-offered"), ("refuse", "close")
@@ -612,6 +613,7 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
         for about, of_judge in zip(zip(*before.values(), strict=True), cells, strict=True)
         for row in of_judge
     ]
+    check_writable_texts(name, (cell for row in [header, *table] for cell in row))
     if suffix in EXCEL_SUFFIXES and any(
         isinstance(cell, str) and cell.startswith("=") for row in [header, *table] for cell in row
     ):

@@ -4,7 +4,7 @@ import codecs
 import io
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,11 +73,30 @@ def _read_bytes(name: str) -> bytes:
         raise RankingsError(f"{name}: cannot be read: {error.strerror or error}") from None
 
 
-def check_writable_names(name: str, items: tuple[str, ...]) -> None:
-    """Refuse item names that could not be read back unchanged."""
+def check_writable_names(name: str, items: tuple[str, ...], *notes: str) -> None:
+    """Refuse item names that could not be read back unchanged, and notes that spoil the file."""
     for item in items:
         if item != item.strip() or "\n" in item or "\r" in item:
             raise RankingsError(
                 f"{name}: the item name {item!r} contains a line break, or begins or ends with "
                 "white space, which the file cannot represent"
             )
+    check_writable_texts(name, (*items, *notes))
+
+
+def check_writable_texts(name: str, texts: Iterable[object]) -> None:
+    """Refuse texts that no file in UTF-8 can contain: those with NUL, and halves of characters."""
+    for text in texts:
+        if isinstance(text, str) and ("\0" in text or not _is_unicode(text)):
+            raise RankingsError(
+                f"{name}: {text!r} has a character that no text file can contain, such as NUL; "
+                "write it without"
+            )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

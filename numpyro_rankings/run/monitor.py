@@ -120,7 +120,7 @@ class Facts(NamedTuple):
         if (about := found["rankings"]) is not None:
             items, count = about["items"], [about["count"]]
             rankings = Rankings.from_orderings(
-                [about["ordering"]], num_items=len(items), items=items, counts=count
+                [about["ordering"]], len(items), items, count, entries="indices"
             )
         label_sites, transitions = tuple(found["label_sites"]), dict(found.get("transitions", {}))
         return cls(

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from numpyro_rankings.ops.checks import refuse_masked
 from numpyro_rankings.rankings import Rankings
 
 
@@ -12,6 +13,7 @@ def as_orderings(orderings: ArrayLike) -> np.ndarray:
     :param orderings: permutations of 0..n-1, shape ``(D, n)`` or ``(chains, draws, n)``.
     :raises ValueError: if they are anything else, or if there are none.
     """
+    refuse_masked("orderings", orderings)
     found = np.asarray(orderings)
     if found.ndim not in (2, 3) or found.size == 0 or found.dtype.kind not in "iu":
         wrong = f"shape {found.shape} of {found.dtype}"
@@ -40,6 +42,8 @@ def kendall_distance(a: ArrayLike, b: ArrayLike) -> np.ndarray:
        >>> int(kendall_distance([0, 1, 2], [2, 1, 0]))
        3
     """
+    for given in (a, b):
+        refuse_masked("orderings", given)
     a, b = np.asarray(a), np.asarray(b)
     n = a.shape[-1] if a.ndim else 0
     if any(x.shape[-1:] != (n,) or (np.sort(x) != np.arange(n)).any() for x in (a, b)):

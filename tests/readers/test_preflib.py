@@ -8,6 +8,7 @@ from preflibtools.instances import OrdinalInstance
 
 from numpyro_rankings.rankings import Rankings, RankingsError
 from numpyro_rankings.readers import text as text_files
+from numpyro_rankings.readers import write_survey, write_table
 from numpyro_rankings.readers.preflib import read_preflib, write_preflib
 
 SOI = """\
@@ -133,9 +134,19 @@ def test_unwritable(tmp_path):
     chosen = Rankings.from_orderings([[0]], 2, choice_sets=[[True, True]])
     with pytest.raises(RankingsError, match="choice sets"):
         write_preflib(chosen, tmp_path / "r.soi")
-    for item in (" a", "a\nb"):
-        with pytest.raises(RankingsError, match="item name"):
-            write_preflib(Rankings.from_orderings([[0]], items=[item, "b"]), tmp_path / "r.soi")
+    with pytest.raises(RankingsError, match="item name"):
+        write_preflib(Rankings.from_orderings([[0]], items=["a\nb", "b"]), tmp_path / "r.soi")
+    for item in ("a\0b", "a\ud800"):  # with NUL, or half a character
+        named = Rankings.from_orderings([[0]], items=[item, "b"])
+        with pytest.raises(RankingsError, match="no text file can contain"):
+            write_preflib(named, tmp_path / "r.soi")
+        with pytest.raises(RankingsError, match="no text file can contain"):
+            write_table(named, tmp_path / "r.csv")
+        for layout in ("ranks", "orders", "long"):
+            with pytest.raises(RankingsError, match="no text file can contain"):
+                write_survey(named, tmp_path / "r.csv", layout)
+    with pytest.raises(RankingsError, match="no text file can contain"):
+        write_preflib(r, tmp_path / "r.soi", title="a\0b")
     assert list(tmp_path.iterdir()) == []
 
 

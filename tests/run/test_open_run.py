@@ -29,6 +29,7 @@ from numpyro_rankings import (
     to_inference_data,
 )
 from numpyro_rankings.diagnostics import as_dataset, verdict
+from numpyro_rankings.infer import SliceGibbs
 from numpyro_rankings.run import store as store_module
 from numpyro_rankings.run.contents import Words
 from numpyro_rankings.run.convert import SITES, STATS, as_groups
@@ -134,6 +135,14 @@ def test_what_a_run_stores_of_its_data(tmp_path):
         "label_sites": ()
     }
     run.close()
+
+
+def test_stored_items_named_by_numbers():
+    """The order in the store is one of indices, which are never taken for names."""
+    rankings = Rankings.from_orderings([["1", "2"], ["1"]], items=["3", "2", "1"])
+    facts = Facts.of(SliceGibbs(), (rankings,), {})
+    found = Facts.from_json(facts.as_json(["center"])).rankings
+    assert found.items == rankings.items and found.orderings.tolist() == [[2, 1]]
 
 
 def store_of(mcmc, path, **about):
