@@ -108,9 +108,9 @@ are written to --out DIR (of several files, to a folder of each in it):
                    browser
   clusters.csv     the size, consensus order and concentrations (or item weights) of each cluster,
                    with 90% intervals
-  assignments.csv  the cluster of each ranking in the order of FILE, with the name of its judge and
-                   the columns of --about, and how surely it belongs there: the probability that it
-                   is in the same cluster as the others
+  assignments.csv  the cluster of each ranking in the order of FILE, with the name of its judge, or
+                   the row in FILE, and the columns of --about, and how surely it belongs there: the
+                   probability that it is in the same cluster as the others
   posterior.nc     the draws behind the results, for ArviZ: arviz.from_netcdf("posterior.nc").
                    They are those of the second half (with --draws: all after the warm-up), at most
                    4,000 of each chain, and fewer than that beyond 256 MB

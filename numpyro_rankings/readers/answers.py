@@ -7,7 +7,8 @@ read them, and refuse what looks like a ranking and is none.
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -234,6 +235,7 @@ def best_first(
     comments: Sequence[tuple[int, str]],
     highest_first: bool | None,
     closes_gaps: bool,
+    num_items: int | None,
 ) -> tuple[list[Column], list[str]]:
     """Return columns of ranks in which 1 is the first choice.
 
@@ -242,10 +244,13 @@ def best_first(
 
     :param question: what the headers of all columns say.
     :param comments: numbers, and what cells say beside them.
+    :param num_items: the number of columns, or None if the items are in rows.
     """
     numbers = numbers_of(columns)
+    most = int(numbers.max(initial=0))
+    if num_items is not None and most > num_items:
+        return list(columns), []  # no ranks, which the layout refuses
     if highest_first:
-        most = int(numbers.max())
         turned = []
         for column in columns:
             texts = []
@@ -255,26 +260,38 @@ def best_first(
             turned.append(with_values(column, texts))
         return turned, [f"the highest number, {most}, is read as the first choice"]
     if highest_first is None:
-        names = [column.name for column in columns]
-        pointer = _pointer(question, comments)
-        if pointer:
-            row = int(np.argmax((numbers > 0).sum(1) > 1))
-            up, down = _both_ways(names, numbers[row])
-            raise RankingsError(
-                f"{grid.where(row)}: is 1 the first choice, or the highest number? The question "
-                f"has {pointer!r}. With the highest number first, this row is {down}: add "
-                f"--highest-first. With 1 first, it is {up}: add --no-highest-first"
-            )
-        partial = _first_from_the_end(numbers)
-        if partial is not None:
-            up, down = _both_ways(names, numbers[partial])
-            how = "add --no-highest-first" if closes_gaps else "add --gaps close"
-            raise RankingsError(
-                f"{grid.where(partial)}: the ranks end with {numbers.shape[1]}, the number of items, "
-                f"and do not begin with 1. If the highest number is the first choice, this row is "
-                f"{down}: add --highest-first. If 1 is, it is {up}, with gaps: {how}"
-            )
+        _refuse_either_end(grid, columns, numbers, _pointer(question, comments), closes_gaps)
     return list(columns), []
+
+
+def _refuse_either_end(
+    grid: Grid, columns: Sequence[Column], numbers: np.ndarray, pointer: str, closes_gaps: bool
+) -> None:
+    """Show ranks in both ways if something points at the highest number as the first choice."""
+    names = [column.name for column in columns]
+    if pointer and len(names) == 1:
+        raise RankingsError(
+            f"{grid.where(0)}: column {names[0]!r}: is 1 the first choice, or the highest number? "
+            f"It has {pointer!r}. Add --highest-first, or --no-highest-first if 1 is first"
+        )
+    is_list = (numbers > 0).sum(1) > 1
+    if pointer and is_list.any():
+        row = int(np.argmax(is_list))
+        up, down = _both_ways(names, numbers[row])
+        raise RankingsError(
+            f"{grid.where(row)}: is 1 the first choice, or the highest number? The question has "
+            f"{pointer!r}. With the highest number first, this row is {down}: add --highest-first. "
+            f"With 1 first, it is {up}: add --no-highest-first"
+        )
+    partial = _first_from_the_end(numbers)
+    if partial is not None:
+        up, down = _both_ways(names, numbers[partial])
+        how = "add --no-highest-first" if closes_gaps else "add --gaps close"
+        raise RankingsError(
+            f"{grid.where(partial)}: the ranks end with {numbers.shape[1]}, as many as there are "
+            "items, and do not begin with 1. If the highest number is the first choice, this row "
+            f"is {down}: add --highest-first. If 1 is, it is {up}, with gaps: {how}"
+        )
 
 
 def _pointer(question: str, comments: Sequence[tuple[int, str]]) -> str:
@@ -371,7 +388,8 @@ def _refuse_ticks(grid: Grid, columns: Sequence[Column], rows: np.ndarray) -> No
     said = [f"{x.name!r} is {x.text(row) or 'empty'!r}" for x in columns[:_SHOWN]]
     raise RankingsError(
         f"{grid.where(row)}: {', '.join(said)}: the columns say which items were chosen, not in "
-        "which order; pick the columns of a ranking with --columns"
+        "which order; pick the columns of a ranking with --columns, or write one column for each "
+        "item, with its rank"
     )
 
 
@@ -418,72 +436,95 @@ def places_of_cells(
     :param items: names of the items, if they are known.
     """
     texts = [text for text in column.values if text]
-    where = f"column {column.name!r}"
     if not texts:
         return [column], []
-    lists, how = _from_json(texts), "JSON lists"
-    if lists is None:
+    where = f"column {column.name!r}"
+    split: Callable[[str], list[str]] = _split_json
+    if all(map(_is_json, texts)):
+        notes = [f"{where}: the cells are lists in JSON"]
+    else:
         mark = _MARK_WORDS.get(separator or "", separator)
         mark = mark or _mark_of(grid, column, texts, items)
-        lists, how = {text: [x.strip() for x in text.split(mark)] for text in texts}, repr(mark)
-        if mark in (">", "≻"):
-            _refuse_ties(grid, column, lists)
-    notes = [
-        f"{where}: the items are separated by {how}" if how != "JSON lists" else f"{where}: {how}"
-    ]
-    lists, numbered = _without_numbers(grid, column, lists)
-    notes += numbered
-    words = {_key(word) for word in missing}
-    if words:
-        lists = {k: ["" if _key(x) in words else x for x in parts] for k, parts in lists.items()}
-    index: dict[str, int] = {"": 0}
-    rows: dict[str, list[int]] = {"": []}
-    for text, parts in lists.items():
-        while parts and not parts[-1]:
-            parts = parts[:-1]
-        if "" in parts and not closes_gaps:
-            here = _where(grid, column, text)
+        split = _split_at(mark)
+        if not any(mark in text for text in texts):
             raise RankingsError(
-                f"{here}: place {parts.index('') + 1} is empty in {shorten(text, _LENGTH)!r}; "
-                "--gaps close keeps the order of the items that are listed"
+                f"{_where(grid, column, texts[0])}: the separator {mark!r} is in no cell, such as "
+                f"{shorten(texts[0], _LENGTH)!r}"
             )
-        parts = [x for x in parts if x]
-        for k, part in enumerate(parts):
-            if part in parts[:k]:
-                cut = part.endswith(("...", "…"))
-                hint = "; the names seem to have been cut off" if cut else ""
-                here = _where(grid, column, text)
-                raise RankingsError(f"{here}: {part!r} is listed twice{hint}")
-            if part not in index and items is not None and part not in items:
-                known = ", ".join(items[:_SHOWN]) + (", …" if len(items) > _SHOWN else "")
-                here = _where(grid, column, text)
-                raise RankingsError(f"{here}: there is no item {part[:40]!r}; expected {known}")
-        rows[text] = [index.setdefault(part, len(index)) for part in parts]
-    num_places = max(1, *map(len, rows.values()))
-    codes = np.zeros((len(column.values), num_places), np.int32)
+        notes = [f"{where}: the items are separated by {mark!r}"]
+        if mark in (">", "≻"):
+            _refuse_ties(grid, column, texts, split)
+    if all(_NUMBERED.fullmatch(x) for text in texts for x in split(text) if x):
+        split = _without_numbers(grid, column, split)
+        notes.append("the numbers of the items in the cells were taken off")
+    words = {_key(word) for word in missing}
+    known = None if items is None else set(items)
+    index: dict[str, int] = {"": 0}
+    lengths = np.zeros(len(column.values), np.int32)
+    flat = array("i")
     for k, text in enumerate(column.values):
-        codes[k, : len(rows[text])] = rows[text]
+        parts = split(text)
+        if words:
+            parts = ["" if _key(x) in words else x for x in parts]
+        while parts and not parts[-1]:
+            parts.pop()
+        listed = [x for x in parts if x] if "" in parts else parts
+        if (
+            (len(listed) < len(parts) and not closes_gaps)
+            or len(set(listed)) < len(listed)
+            or (known is not None and not known.issuperset(listed))
+        ):
+            _refuse_list(_where(grid, column, text), parts, items, closes_gaps)
+        lengths[k] = len(parts)
+        for part in parts:
+            flat.append(index.setdefault(part, len(index)))
+    places = np.arange(max(1, lengths.max()))
+    codes = np.zeros((len(lengths), len(places)), np.int32)
+    codes[places < lengths[:, None]] = flat
     every = np.ones(len(column.codes), bool)
-    of_row = codes[column.codes]
-    return [
-        Column(f"place {k + 1}", list(index), of_row[:, k]).keep(every) for k in range(num_places)
-    ], notes
+    columns = [
+        Column(f"place {k + 1}", list(index), codes[column.codes, k]).keep(every) for k in places
+    ]
+    return columns, notes
 
 
-def _from_json(texts: Sequence[str]) -> dict[str, list[str]] | None:
-    """Return the lists of cells such as ``["A","B"]``, or None if they are no such cells."""
-    found = {}
-    for text in texts:
-        if not text.startswith("["):
-            return None
-        try:
-            parts = json.loads(text)
-        except ValueError:
-            return None
-        if not all(isinstance(x, str) for x in parts):
-            return None
-        found[text] = [x.strip() for x in parts]
-    return found
+def _refuse_list(
+    where: str, parts: Sequence[str], items: Sequence[str] | None, closes_gaps: bool
+) -> NoReturn:
+    """Say why the parts of a cell are no list of items."""
+    if "" in parts and not closes_gaps:
+        shown = shorten("; ".join(parts), _LENGTH)
+        raise RankingsError(
+            f"{where}: place {parts.index('') + 1} is empty in {shown!r}; --gaps close keeps the "
+            "order of the items that are listed"
+        )
+    twice = next((x for k, x in enumerate(parts) if x and x in parts[:k]), None)
+    if twice is not None:
+        cut = twice.endswith(("...", "…"))
+        hint = "; the names seem to have been cut off" if cut else ""
+        raise RankingsError(f"{where}: {twice!r} is listed twice{hint}")
+    known = list(items or ())
+    unknown = next(x for x in parts if x and x not in known)
+    shown = ", ".join(known[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
+    raise RankingsError(f"{where}: there is no item {unknown[:40]!r}; expected {shown}")
+
+
+def _is_json(text: str) -> bool:
+    """Return whether a cell is a list such as ``["A","B"]``."""
+    if not text.startswith("["):
+        return False
+    try:
+        return all(isinstance(x, str) for x in json.loads(text))
+    except ValueError:
+        return False
+
+
+def _split_json(text: str) -> list[str]:
+    return [x.strip() for x in json.loads(text)] if text else []
+
+
+def _split_at(mark: str) -> Callable[[str], list[str]]:
+    return lambda text: [x.strip() for x in text.split(mark)]
 
 
 def _mark_of(grid: Grid, column: Column, texts: Sequence[str], items: Sequence[str] | None) -> str:
@@ -528,29 +569,30 @@ def _where(grid: Grid, column: Column, text: str) -> str:
     return f"{grid.where(row)}: column {column.name!r}"
 
 
-def _refuse_ties(grid: Grid, column: Column, lists: Mapping[str, Sequence[str]]) -> None:
-    for text, parts in lists.items():
-        tied = next((x for x in parts if "=" in x or "~" in x), None)
-        if tied is not None:
+def _refuse_ties(
+    grid: Grid, column: Column, texts: Sequence[str], split: Callable[[str], list[str]]
+) -> None:
+    for text in texts:
+        if "=" in text or "~" in text:
+            tied = next(x for x in split(text) if "=" in x or "~" in x)
             here = _where(grid, column, text)
             raise RankingsError(f"{here}: ties are not supported, got {tied!r}")
 
 
 def _without_numbers(
-    grid: Grid, column: Column, lists: dict[str, list[str]]
-) -> tuple[dict[str, list[str]], list[str]]:
-    """Take the numbers off lists such as ``1. A; 2. B``, if all items have one."""
-    found = {text: [_NUMBERED.fullmatch(x) for x in parts if x] for text, parts in lists.items()}
-    if not all(x is not None for parts in found.values() for x in parts):
-        return lists, []
-    numbered = {}
-    for text, parts in found.items():
-        numbers = [int(x[1]) for x in parts if x is not None]
+    grid: Grid, column: Column, split: Callable[[str], list[str]]
+) -> Callable[[str], list[str]]:
+    """Return a function that takes the numbers off lists such as ``1. A; 2. B``."""
+
+    def without(text: str) -> list[str]:
+        found = [x for part in split(text) if (x := _NUMBERED.fullmatch(part))]
+        numbers = [int(x[1]) for x in found]
         if numbers != list(range(1, len(numbers) + 1)):
             raise RankingsError(
                 f"{_where(grid, column, text)}: the items are numbered "
                 f"{', '.join(map(str, numbers[:10]))}, not 1, 2, …: is it the order or the number "
                 "that counts? Write the items in order, without numbers"
             )
-        numbered[text] = [x[2].strip() for x in parts if x is not None]
-    return numbered, ["the numbers of the items in the cells were taken off"]
+        return [x[2].strip() for x in found]
+
+    return without

@@ -52,9 +52,10 @@ _QUALTRICS = {
     "IPAddress": "IP Address",
     "V1": "ResponseID",
 }
+_UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls columns without a name
 _NO_ITEM = {"", "Response", "Open-Ended Response"}  # as SurveyMonkey writes below a question
 # in which order Qualtrics showed the items, and what was typed into them
-_NO_ANSWER = re.compile(r".*(?:_DO(?:_\w+)?|_TEXT|_Order)")
+_NO_ANSWER = re.compile(r".*(?:_DO(?:_\w+)?|_TEXT)")
 # where the common beginning of headers may end, and the common end begin
 _BEFORE_ITEM = re.compile(r"(?:\[|\(choice=|->|: *|\s[-–—|/>]\s*|\n+|\?\s+|\.\s+|___)$")
 _AFTER_ITEM = re.compile(r"^(?:\]|\)|: *\S|\s[-–—|/>]\s|\s*[\[(]|\n)")
@@ -158,7 +159,9 @@ def read_question(
             refuse_other_questions(grid, columns)
         refuse_missing_ranks(grid, columns, num_items)
         text, first = common_text(labels), reading.highest_first
-        columns, said = best_first(grid, columns, text, comments, first, reading.closes_gaps)
+        columns, said = best_first(
+            grid, columns, text, comments, first, reading.closes_gaps, num_items
+        )
         notes += said
     elif layout == "orders":
         refuse_ticks(grid, columns)
@@ -211,10 +214,10 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
     """
     if header_rows is not None and header_rows not in range(1, _MOST_HEADER_ROWS + 1):
         raise RankingsError(f"header_rows is 1, 2 or 3, not {header_rows!r}")
-    names = grid.columns
-    more = _further_header_rows(grid) if header_rows is None else header_rows - 1
+    names = [_UNNAMED.sub("", name) for name in grid.columns]
+    more = _further_header_rows(grid, names) if header_rows is None else header_rows - 1
     if not more:
-        return Table(grid, names, [(name,) for name in names], [])
+        return Table(grid, grid.columns, [(name,) for name in grid.columns], [])
     if more >= len(grid.numbers):
         raise RankingsError(f"{grid.where(len(grid.numbers) - 1)}: there are no rows below this")
     below = [[column.text(row) for column in grid.cells] for row in range(more)]
@@ -240,9 +243,8 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
     return Table(grid.keep(rows), labels, texts, [note])
 
 
-def _further_header_rows(grid: Grid) -> int:
+def _further_header_rows(grid: Grid, names: Sequence[str]) -> int:
     """Return how many rows name the columns, as Qualtrics and SurveyMonkey write them, less one."""
-    names = grid.columns
     rows = [[column.text(row) for column in grid.cells] for row in range(min(2, len(grid.numbers)))]
     for row, texts in enumerate(rows):
         if any(map(_IMPORT_ID.match, texts)):
@@ -411,8 +413,8 @@ def _list(names: Sequence[str], most: int = _SHOWN) -> str:
 def refuse_slid_rows(grid: Grid, question: Sequence[int], layout: str) -> None:
     """Refuse a row whose answers are one column to the left or right of those of the question.
 
-    Such a row has an answer in a column beside the question that has none in most rows, and its
-    answers are a ranking if they are read from there.
+    Such a row has an answer in a column beside the question that has other texts in most rows, and
+    its answers are a ranking if they are read from there.
     """
     if list(question) != list(range(question[0], question[0] + len(question))):
         return
@@ -426,8 +428,14 @@ def refuse_slid_rows(grid: Grid, question: Sequence[int], layout: str) -> None:
         if layout == "ranks":
             answers = {str(k) for k in range(1, len(question) + 1)}
         has_answer = np.array([_plain(x) in answers for x in column.values])[column.codes]
-        number = has_answer.sum()
-        if 2 * number >= len(has_answer) or number > max(3, _RARE * len(has_answer)):
+        is_like = has_answer
+        if layout == "ranks":
+            is_like = np.array([_plain(x).isdecimal() for x in column.values])[column.codes]
+        num_others = (~is_like & ~column.is_blank()).sum()
+        # the column beside is one of other texts, in which an answer is rare
+        if 2 * num_others <= len(is_like) or is_like.sum() > max(3, _RARE * len(is_like)):
+            continue
+        if layout != "ranks" and end.is_blank().sum() > has_answer.sum():
             continue
         for row in np.flatnonzero(has_answer).tolist():
             texts = [_plain(grid.cells[k].text(row)) for k in shifted]

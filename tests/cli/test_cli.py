@@ -209,6 +209,53 @@ def test_describe(tmp_path, monkeypatch, capsys):
     assert "15,449 rankings of 5 items, 205 of them different" in capsys.readouterr().out
 
 
+# as many rankings, distinct ones, items and places as SOI has, for which programs are compiled
+EXPORT = (
+    "Timestamp,Rank [Tea],Rank [Coffee],Rank [Cocoa],Rank [Water],Rate [Tea]\n"
+    "3/1/2024,,,,,5\n"
+    + "".join(
+        f"3/1/2024,{','.join(ranks.split(';'))},5\n"
+        for ranks in ["1st;2nd;3rd;4th", "2nd;1st;;N/A", ";2nd;1st;", "4th;3rd;2nd;1st", ";;;1st"]
+        * 8
+    )
+)
+
+
+def test_fit_an_export_of_a_survey_tool(tmp_path, monkeypatch, capsys, no_sampling):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "export.csv").write_text(EXPORT)
+    read = ["export.csv", "--layout", "ranks", "--columns", "Rank*"]
+    assert _run("fit", *read, *QUICK_FIT, "--out", "out") == 2
+    shown = capsys.readouterr().err
+    assert "export.csv:4: column 'Water'" in shown and "--missing N/A" in shown
+    assert not (tmp_path / "out").exists()
+    assert _run("fit", *read, "--missing", "N/A", *QUICK_FIT, "--out", "out") == 0
+    notes = capsys.readouterr().err
+    for part in (
+        "are the items Tea, Coffee, Cocoa, Water; 2 other columns are left out",
+        "ranks in words: '1st' is 1",
+        "'N/A' in 8 cells",
+        "1 judge ranks nothing and is left out: export.csv:2",
+    ):
+        assert part in notes
+    with open("out/assignments.csv", newline="", encoding="utf-8") as stream:
+        people = list(csv.DictReader(stream))
+    assert [x["row"] for x in people] == [str(line) for line in range(3, 43)]
+    assert people[1]["ordering"] == "Coffee > Tea"
+
+
+def test_describe_an_order_in_one_cell(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "forms.csv").write_text('ID,Order\n1,"A, x;B;C;"\n2,"C;B;A, x;"\n')
+    assert _run("describe", "forms.csv", "--layout", "cell", "--columns", "Order") == 0
+    shown = capsys.readouterr()
+    assert "2 rankings of 3 items" in shown.out and "separated by ';'" in shown.err
+    assert _run("describe", "forms.csv", "--columns", "Order", "--separator", ">") == 2
+    assert "forms.csv:2: column 'Order': the separator '>' is in no cell" in capsys.readouterr().err
+    assert _run("describe", "--no-highest-first") == 2
+    assert "--highest-first goes with a FILE" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_same_seed_same_results(small):
     for out in ("first", "again"):

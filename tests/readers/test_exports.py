@@ -386,6 +386,28 @@ def test_what_was_read_is_told(tmp_path):
     assert "read as not ranked: 'N/A' in 1 cell, '99' in 3 cells" in notes
 
 
+def test_answers_that_only_look_as_if_they_had_slid():
+    """Columns of numbers beside the ranks, and of names beside lists that are not complete."""
+    frame = pd.DataFrame({"n": [3, 0, 7, 9], "A": [2, 1, 1, 2], "B": [1, 2, 2, 1], "C": None})
+    assert lists_of(read_survey(frame, "ranks", about="n"))[0] == "B A"
+    frame = pd.DataFrame({"best": ["A", "x", "y", "z"], "1st": ["B", "A", "A", "A"]})
+    frame["2nd"] = [None, "B", None, "B"]
+    assert lists_of(read_survey(frame, "orders", about="best"))[0] == "B"
+
+
+def test_first_choices_only_are_read_from_either_end():
+    frame = pd.DataFrame({"points A": [1, None], "points B": [None, 1]})
+    assert lists_of(read_survey(frame, "ranks", columns="points *")) == ["A", "B"]
+
+
+def test_names_that_pandas_gives(tmp_path):
+    text, options, items, lists = GOOD["SurveyMonkey"]
+    frame = pd.read_csv(pd.io.common.StringIO(text), keep_default_na=False)
+    assert frame.columns[4] == "Unnamed: 4"
+    survey = read_survey(frame, **options)
+    assert " ".join(survey.rankings.items) == items and lists_of(survey) == lists
+
+
 def test_rows_of_the_file_are_kept_without_names_of_judges():
     frame = pd.DataFrame({"x": [1, None, 2, 2], "y": [2, None, 1, 1]})
     survey = read_survey(frame, "ranks")
@@ -552,7 +574,7 @@ BAD = {
     "a score in a long table": (
         "judge,item,score\na,x,1\na,y,2\n",
         {"layout": "long", "rank": "score"},
-        ["bad.csv:2", "has 'score'", "--highest-first"],
+        ["bad.csv:2: column 'score'", "has 'score'", "--highest-first"],
     ),
     "the last ranks only": (
         "A,B,C,D\n1,2,3,4\n,4,,3\n",
@@ -677,6 +699,16 @@ BAD = {
         ["has one column, not 3", "--columns"],
     ),
     "a separator of columns": ("A,B\n1,2\n", {**RANKS, "separator": ";"}, ["layout cell"]),
+    "a separator in no cell": (
+        "id,list\na,A;B\n",
+        {**LIST, "separator": ">"},
+        ["bad.csv:2", "'>'"],
+    ),
+    "no number of an item": (
+        "Points: A,Points: B\n3,1\n1,2\n",
+        {**RANKS, "columns": "Points*", "highest_first": True},
+        ["bad.csv:2: column 'A'", "rank 3, but there are 2 items"],
+    ),
     "an empty separator": ("id,list\na,A;B\n", {**LIST, "separator": ""}, ["empty"]),
     "the highest of an order": (
         "1st,2nd\nA,B\n",
