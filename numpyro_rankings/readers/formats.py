@@ -12,6 +12,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpyro_rankings.rankings import Rankings, RankingsError
+from numpyro_rankings.readers.blt import BLT, looks_like_blt, read_blt
+from numpyro_rankings.readers.cast_votes import CAST_VOTES, read_cast_votes
+from numpyro_rankings.readers.elections import (
+    COUNCIL,
+    RULE_OPTIONS,
+    is_of_council,
+    read_council,
+)
 from numpyro_rankings.readers.grids import EXCEL_SUFFIXES, PARQUET_SUFFIXES, TEXT_SUFFIXES
 from numpyro_rankings.readers.own_table import is_own_table, read_table
 from numpyro_rankings.readers.preflib import read_preflib
@@ -25,15 +33,40 @@ class FileFormat(NamedTuple):
     - **extensions** - of its files.
     - **read** - reads a file.
     - **refused** - extensions of similar files, which the reader refuses in its own words.
+    - **options** - names of the options that the reader takes.
+    - **holds** - returns whether a file of another extension has this format.
+    - **also** - the other extensions.
     """
 
     name: str
     extensions: tuple[str, ...]
-    read: Callable[[str | os.PathLike], Rankings]
+    read: Callable[..., Rankings | Survey]
     refused: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    holds: Callable[[str], bool] | None = None
+    also: tuple[str, ...] = ()
 
 
-FORMATS = (FileFormat("a PrefLib file", (".soc", ".soi"), read_preflib, refused=(".toc", ".toi")),)
+FORMATS = (
+    FileFormat("a PrefLib file", (".soc", ".soi"), read_preflib, refused=(".toc", ".toi")),
+    FileFormat(
+        BLT,
+        (".blt",),
+        read_blt,
+        options=RULE_OPTIONS,
+        holds=looks_like_blt,
+        also=(".txt", ".dat"),
+    ),
+    FileFormat(CAST_VOTES, (".json",), read_cast_votes, options=("contest", *RULE_OPTIONS)),
+    FileFormat(
+        COUNCIL,
+        (),
+        read_council,
+        options=RULE_OPTIONS,
+        holds=is_of_council,
+        also=(".csv", ".txt"),
+    ),
+)
 _TABLES = (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES)
 SUFFIXES = (*(suffix for one in FORMATS for suffix in one.extensions), *_TABLES)
 
@@ -104,10 +137,12 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     if hasattr(source, "columns"):
         return read_layout(source, layout, **options)
     name, extension = os.fspath(source), Path(source).suffix.lower()
-    for one in FORMATS:
-        if extension in (*one.extensions, *one.refused):
-            _check_no_options(name, one.name, layout, options)
-            return survey_of(one.read(source), one.name)
+    if (one := _format_of(name, extension)) is not None:
+        taken = {key: options[key] for key in one.options if key in options}
+        others = {key: value for key, value in options.items() if key not in taken}
+        _check_no_options(name, one.name, layout, others)
+        read = one.read(source, **taken)
+        return survey_of(read, one.name) if isinstance(read, Rankings) else read
     if extension in _TABLES and not Path(name).exists():
         raise RankingsError(f"{name}: no such file")
     if extension == ".csv" and is_own_table(source):
@@ -117,11 +152,23 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         return read_layout(source, layout, **options)
     if not Path(name).exists():
         raise RankingsError(f"{name}: no such file")
-    known = ", ".join(f"{one.name} ({' or '.join(one.extensions)})" for one in FORMATS)
+    known = ", ".join(
+        f"{one.name} ({' or '.join(one.extensions)})" for one in FORMATS if one.extensions
+    )
     raise RankingsError(
         f"{name}: the extension {extension!r} is not known; expected {known}, or a table "
         f"({', '.join(_TABLES)})"
     )
+
+
+def _format_of(name: str, extension: str) -> FileFormat | None:
+    """Return the format of a file, by its extension or by what it holds."""
+    for one in FORMATS:
+        if extension in (*one.extensions, *one.refused):
+            return one
+        if extension in one.also and one.holds is not None and one.holds(name):
+            return one
+    return None
 
 
 def read_rankings(source: Any, layout: str | None = None, **options: Any) -> Rankings:

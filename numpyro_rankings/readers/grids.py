@@ -259,7 +259,7 @@ def _read_excel(name: str, names: Sequence[str]) -> Grid:
         book = openpyxl.load_workbook(name, read_only=True, data_only=has_values)
         try:
             rows = book.worksheets[0].iter_rows(values_only=True)
-            found.append([[_text(cell) for cell in row] for row in rows])
+            found.append(_of_same_width([[_text(cell) for cell in row] for row in rows]))
         finally:
             book.close()
     cells, formulas = found
@@ -271,6 +271,12 @@ def _read_excel(name: str, names: Sequence[str]) -> Grid:
                     "value; open the file in a spreadsheet and save it"
                 )
     return _grid(name, _place_of(name, ": row {}"), enumerate(cells, 1), names)
+
+
+def _of_same_width(rows: list[list[str]]) -> list[list[str]]:
+    """Add the empty cells at the end of rows, which some programs do not save."""
+    width = max(map(len, rows), default=0)
+    return [row + [""] * (width - len(row)) for row in rows]
 
 
 def _read_parquet(name: str, names: Sequence[str]) -> Grid:

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, _item_names, build_rankings
+from numpyro_rankings.readers.aliases import Aliases, read_aliases
+from numpyro_rankings.readers.answers import with_values
 from numpyro_rankings.readers.ballots import (
     RULES,
     BallotCounts,
@@ -45,6 +47,7 @@ from numpyro_rankings.readers.votes import (
     columns_of_ranks,
     has_words_of_ballots,
     join_aliases,
+    notes_of_aliases,
     votes_of_marks,
     votes_of_names,
     votes_of_ranks,
@@ -155,6 +158,7 @@ def read_layout(
     repeated: str | None = None,
     write_ins: str | None = None,
     max_ranks: int | None = None,
+    aliases: Aliases = None,
 ) -> Survey:
     """Read a table of rankings; see :func:`~numpyro_rankings.read_survey`."""
     if layout is not None and layout not in LAYOUTS:
@@ -193,7 +197,10 @@ def read_layout(
             f"{name} is a rule of ballots, which the layouts votes, marks and ranks have, not "
             f"{layout}"
         )
-    named = named._replace(rules=rules, separator=separator, is_picked=bool(patterns))
+    joined = read_aliases(aliases)
+    named = named._replace(
+        rules=rules, separator=separator, aliases=joined, is_picked=bool(patterns)
+    )
     if layout == "long":
         judge, item, rank = _columns_of_long(table.grid, judge, item, rank)
         named = named._replace(judge=judge, item=item, rank=rank)
@@ -213,6 +220,9 @@ def read_layout(
         rules is not None,
     )
     grid, said = read_question(table, question, reading)
+    if joined and layout not in _BALLOTS:
+        grid, more = _with_aliases(grid, named, layout)
+        said += more
     found = _READERS[layout](grid, named)
     notes = [*table.notes, *notes, *said]
     return _survey(grid, named, found, layout, unranked == "not-offered", notes)
@@ -305,6 +315,33 @@ def _check_columns(grid: Grid, columns: _Columns) -> None:
 # ---------------------------------------------------------------------------------------------
 
 
+def _with_aliases(grid: Grid, columns: _Columns, layout: str) -> tuple[Grid, list[str]]:
+    """Call items by the names that aliases give them, and tell which."""
+    aliases = columns.aliases
+    cells: list[Column] = []
+    names: dict[str, str] = {}
+    for column in grid.cells:
+        if layout == "long":
+            is_named = column.name == columns.item
+        else:
+            is_named = column.name not in columns.special
+        if is_named and layout == "ranks":
+            item = aliases.get(column.name, column.name)
+            if item in names.values():
+                other = next(x for x, y in names.items() if y == item)
+                raise RankingsError(
+                    f"{grid.header_place}: the columns {other!r} and {column.name!r} are both the "
+                    f"item {item!r}; a table of ranks has one column for each item"
+                )
+            names[column.name] = item
+            column = column._replace(name=item)
+        elif is_named:
+            names.update(dict.fromkeys(column.values, ""))
+            column = with_values(column, [aliases.get(x, x) for x in column.values])
+        cells.append(column)
+    return grid._replace(cells=cells), notes_of_aliases(aliases, names)
+
+
 def _of_ranks(grid: Grid, columns: _Columns) -> _Lists:
     """A column for each item, with its rank in each row; 1 is best."""
     others = [name for name in grid.columns if name not in columns.special]
@@ -323,6 +360,7 @@ def _of_ranks(grid: Grid, columns: _Columns) -> _Lists:
         column = grid.column(names[k])
         _rank(f"{grid.where(row)}: column {column.name!r}", column.text(row), len(names))
     if columns.rules is not None:
+        columns = columns._replace(aliases={})  # the columns have the names of the items
         return _of_ballots(grid, columns, votes_of_ranks(names, ranks))
     order = np.argsort(np.where(ranks > 0, ranks, len(names) + 1), axis=1, kind="stable")
     ranks = np.take_along_axis(ranks, order, axis=1)
@@ -447,7 +485,7 @@ def _of_votes(grid: Grid, columns: _Columns) -> _Lists:
 def _of_marks(grid: Grid, columns: _Columns) -> _Lists:
     """A column of marks for each item and rank."""
     cells = [column for column in grid.cells if column.name not in columns.special]
-    return _of_ballots(grid, columns, votes_of_marks(grid, cells, columns.items))
+    return _of_ballots(grid, columns, votes_of_marks(grid, cells, columns.items, columns.aliases))
 
 
 def _of_ballots(grid: Grid, columns: _Columns, votes: Votes) -> _Lists:
@@ -464,6 +502,27 @@ def _of_ballots(grid: Grid, columns: _Columns, votes: Votes) -> _Lists:
             items, lists = _without_items(items, lists, set(written))
     notes += touched.notes(rules)
     return _Lists(items, lists, rows, grid.where, 0, touched, tuple(notes))
+
+
+def survey_of_votes(
+    grid: Grid,
+    votes: Votes,
+    rules: Rules | None,
+    aliases: Mapping[str, str],
+    *,
+    judge: str | None,
+    count: str | None,
+    about: tuple[str, ...],
+    layout: str,
+    notes: list[str],
+) -> Survey:
+    """Return the survey of the votes of a file that is no table of a layout.
+
+    :param grid: columns with the ids, counts and what else is known of each row.
+    """
+    columns = _Columns(judge, None, None, count, about, None, False, rules, None, aliases)
+    found = _of_ballots(grid, columns, votes)
+    return _survey(grid, columns, found, layout, False, notes)
 
 
 def _without_items(

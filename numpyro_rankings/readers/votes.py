@@ -4,7 +4,7 @@ The readers return the :class:`Votes` of each row, of which the rules in ``ballo
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, NoReturn
 
@@ -72,11 +72,12 @@ def is_write_in(name: str) -> bool:
 
 def has_words_of_ballots(columns: Sequence[Column]) -> bool:
     """Return whether a cell says that a rank is blank or has several names."""
-    words = {_letters(text) for column in columns for text in column.values}
+    words = {letters(text) for column in columns for text in column.values}
     return bool(words & ({"undervote", "skippedrank", "exhausted"} | OVERVOTE_WORDS))
 
 
-def _letters(text: str) -> str:
+def letters(text: str) -> str:
+    """Return the letters and digits of a text, in lower case."""
     return "".join(c for c in text.casefold() if c.isalnum())
 
 
@@ -89,7 +90,27 @@ def join_aliases(votes: Votes, aliases: Mapping[str, str]) -> Votes:
     codes = np.array([*new, OVERVOTE, BLANK], np.int32)  # the codes count from the end
     written = np.zeros(len(index), bool)
     np.logical_or.at(written, new, votes.is_write_in)
-    return votes._replace(items=tuple(index), marks=codes[votes.marks], is_write_in=written)
+    notes = [*votes.notes, *notes_of_aliases(aliases, votes.items)]
+    return Votes(tuple(index), codes[votes.marks], written, notes)
+
+
+def notes_of_aliases(aliases: Mapping[str, str], names: Iterable[str]) -> list[str]:
+    """Return what names were read as others."""
+    if not aliases:
+        return []
+    known = set(names)
+    used = {alias: item for alias, item in aliases.items() if alias in known}
+    shown = [f"{alias!r} as {item!r}" for alias, item in list(used.items())[:_SHOWN]]
+    rest = f" and {len(used) - _SHOWN:,} more" if len(used) > _SHOWN else ""
+    unused = next((alias for alias in aliases if alias not in known), None)
+    notes = [f"names are read as others: {', '.join(shown)}{rest}"] if used else []
+    if unused is not None:
+        number = len(aliases) - len(used)
+        notes.append(
+            f"{number:,} of {plural(len(aliases), 'name')} in aliases do not occur, such "
+            f"as {unused!r}"
+        )
+    return notes
 
 
 # ---------------------------------------------------------------------------------------------
@@ -143,14 +164,14 @@ def votes_of_names(
     ranks: Sequence[Column],
     items: tuple[str, ...] | None,
     separator: str | None,
-    known: Mapping[str, str],
+    aliases: Mapping[str, str],
 ) -> Votes:
     """Read a column for each rank, with names, words such as ``undervote``, or several names.
 
     :param items: names of all items; by default those that appear, in order of first appearance.
     :param separator: what is between several names at a rank; by default what is between names
         that other cells have alone.
-    :param known: further names by which items are called.
+    :param aliases: further names by which items are called.
     """
     first: dict[str, tuple[int, int]] = {}
     cells: dict[str, int] = {}
@@ -170,12 +191,12 @@ def votes_of_names(
     for text in texts:
         if text in names:
             continue
-        letters = _letters(text)
+        word = letters(text)
         for code, words in ((BLANK, BLANK_WORDS), (OVERVOTE, OVERVOTE_WORDS)):
-            if letters in words:
+            if word in words:
                 codes[text] = code
                 said[code][text] = cells[text]
-    alone = {*names, *known, *(x for x in texts if x not in codes)}
+    alone = {*names, *aliases, *(x for x in texts if x not in codes)}
     parts_of: dict[str, list[str]] = {}
     for text in texts:
         if text not in codes and text not in names:
@@ -187,7 +208,7 @@ def votes_of_names(
     order: dict[str, None] = {}
     for text in texts:
         for name in parts_of.get(text, [text]) if text not in codes else ():
-            if items is not None and known.get(name, name) not in names and name not in names:
+            if items is not None and aliases.get(name, name) not in names and name not in names:
                 shown = ", ".join(items[:_SHOWN]) + (", …" if len(items) > _SHOWN else "")
                 raise RankingsError(
                     f"{_place(grid, ranks, first[text])}: there is no item {name[:40]!r}; expected "
@@ -271,13 +292,20 @@ def votes_of_ranks(items: tuple[str, ...], ranks: np.ndarray) -> Votes:
 # ---------------------------------------------------------------------------------------------
 
 
-def votes_of_marks(grid: Grid, cells: Sequence[Column], items: tuple[str, ...] | None) -> Votes:
+def votes_of_marks(
+    grid: Grid,
+    cells: Sequence[Column],
+    items: tuple[str, ...] | None,
+    aliases: Mapping[str, str],
+) -> Votes:
     """Read a column of 0 and 1 for each item and rank, whose names say both.
 
     :param items: names of all items; by default those of the columns, in their order.
+    :param aliases: further names by which items are called.
     """
-    named = _items_and_ranks(grid, [column.name for column in cells], items)
-    found = items or tuple(dict.fromkeys(name for name, _ in named))
+    known = {*(items or ()), *(aliases if items else ())}
+    named = _items_and_ranks(grid, [column.name for column in cells], known)
+    found = tuple(dict.fromkeys((*(items or ()), *(name for name, _ in named))))
     index = {name: k for k, name in enumerate(found)}
     width = max(rank for _, rank in named)
     number = np.zeros((len(grid.numbers), width), np.int32)
@@ -298,16 +326,13 @@ def votes_of_marks(grid: Grid, cells: Sequence[Column], items: tuple[str, ...] |
     return Votes(found, marks, np.array([is_write_in(x) for x in found], bool), [])
 
 
-def _items_and_ranks(
-    grid: Grid, names: Sequence[str], items: tuple[str, ...] | None
-) -> list[tuple[str, int]]:
+def _items_and_ranks(grid: Grid, names: Sequence[str], known: set[str]) -> list[tuple[str, int]]:
     """Return the item and the rank that each name of a column says."""
     tried = []
     for pattern in (_MARK_AT_END, _MARK_AT_START):
         matches = [pattern.fullmatch(name) for name in names]
         if all(matches):
             tried.append([(m["item"].strip(), int(m["rank"])) for m in matches if m])
-    known = set(items or ())
     fitting = [x for x in tried if _is_sheet(x, known)]
     if fitting:
         return fitting[0]
