@@ -299,7 +299,7 @@ def _column_of_series(name: str, series: "pd.Series") -> Column:
         codes = [index.setdefault(_text(cell), len(index)) for cell in series]
         return Column(name, list(index), np.array(codes, np.int32))
     codes, values = series.factorize(use_na_sentinel=True)
-    texts = [*map(_text, values), ""]
+    texts = [*map(_text, values), *([""] if (codes < 0).any() else [])]
     return Column(name, texts, np.where(codes < 0, len(values), codes).astype(np.int32))
 
 

@@ -1,6 +1,9 @@
 """Ballots: the rules that make rankings of them, and tables of votes and marks."""
 
+import zipfile
+
 import numpy as np
+import openpyxl
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -278,3 +281,80 @@ def test_what_is_refused(name):
     with pytest.raises(RankingsError, match=message.replace("|", r"\|")) as error:
         read_survey(pd.DataFrame(cells), **{"layout": "votes"} | options)
     assert "\n" not in str(error.value)
+
+
+# ---------------------------------------------------------------------------------------------
+# Names
+# ---------------------------------------------------------------------------------------------
+
+MAINE = {"Poe, Ann (5931)": "Poe, Ann", "ann poe": "Poe, Ann"}
+
+
+@pytest.mark.parametrize(
+    ("layout", "frame"),
+    [
+        (
+            "votes",
+            {
+                "Choice 1": ["Poe, Ann (5931)", "Roe, Bob|ann poe"],
+                "Choice 2": ["Poe, Ann", "Roe, Bob"],
+                "Choice 3": ["Roe, Bob", "Poe, Ann"],
+            },
+        ),
+        (
+            "marks",
+            {"Poe, Ann (5931) 1": [1, 0], "Poe, Ann 2": [0, 0], "Roe, Bob 1": [0, 1]}
+            | {"Poe, Ann (5931) 2": [0, 1], "Poe, Ann 1": [0, 0], "Roe, Bob 2": [1, 0]},
+        ),
+        ("orders", {"1st": ["Poe, Ann (5931)", "Roe, Bob"], "2nd": ["Roe, Bob", "Poe, Ann"]}),
+        ("ranks", {"Poe, Ann (5931)": [1, 2], "Roe, Bob": [2, 1]}),
+        (
+            "long",
+            {"judge": [1, 1, 2, 2], "rank": [1, 2, 1, 2]}
+            | {"item": ["Poe, Ann (5931)", "Roe, Bob", "Roe, Bob", "ann poe"]},
+        ),
+        ("cell", {"all": ["Poe, Ann (5931);Roe, Bob", "Roe, Bob;Poe, Ann"]}),
+    ],
+)
+def test_aliases_of_every_layout(layout, frame):
+    options = {"separator": ";"} if layout == "cell" else {}
+    survey = read_survey(pd.DataFrame(frame), layout, aliases=MAINE, **options)
+    assert survey.rankings.items == ("Poe, Ann", "Roe, Bob")
+    expected = [["Poe, Ann", "Roe, Bob"], ["Roe, Bob", "Poe, Ann"]]
+    if layout == "votes":  # the second ballot has two names at its first rank
+        expected = [["Poe, Ann", "Roe, Bob"]]
+        assert survey.ballots.repeated == survey.ballots.overvoted == 1
+    assert by_name(survey) == expected
+    assert any("'Poe, Ann (5931)' as 'Poe, Ann'" in note for note in survey.notes)
+
+
+@pytest.mark.parametrize(
+    ("aliases", "message"),
+    [
+        ({"a": "b", "b": "c"}, "'a' means 'b', which means 'c'"),
+        ({"a": " "}, "an alias and the name of its item are needed"),
+        ({"Ann": "Bob"}, "the columns 'Ann' and 'Bob' are both the item 'Bob'"),
+    ],
+)
+def test_aliases_that_are_refused(aliases, message):
+    frame = pd.DataFrame({"Ann": [1, 2], "Bob": [2, 1], "Cid": [3, 3]})
+    with pytest.raises(RankingsError, match=message):
+        read_survey(frame, "ranks", aliases=aliases)
+
+
+def test_rows_of_a_spreadsheet_without_their_last_cells(tmp_path):
+    book = openpyxl.Workbook()
+    for row in (["1st choice", "2nd choice", "3rd choice"], ["Ann"], ["Bob", "Ann"]):
+        book.active.append(row)
+    path = tmp_path / "votes.xlsx"
+    book.save(path)
+    # some programs do not save how large the sheet is, or cells that are empty
+    with zipfile.ZipFile(path) as old:
+        parts = {name: old.read(name) for name in old.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    parts[sheet] = parts[sheet].replace(b'<dimension ref="A1:C3" />', b"")
+    with zipfile.ZipFile(path, "w") as new:
+        for name, content in parts.items():
+            new.writestr(name, content)
+    assert b"dimension" not in parts[sheet]
+    assert by_name(read_survey(path, "votes")) == [["Ann"], ["Bob", "Ann"]]
