@@ -194,7 +194,7 @@ def _check_choice_sets_are_lists(rankings: Rankings) -> None:
         row, item = np.argwhere(more)[0]
         raise RankingsError(
             f"row {row + 1}: item {rankings.items[item]!r} was offered but is not ranked, which a "
-            "data frame cannot say; datasets.write_table writes a file that can"
+            "data frame cannot say; readers.write_table writes a file that can"
         )
 
 

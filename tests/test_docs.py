@@ -4,10 +4,14 @@ import argparse
 import doctest
 import importlib
 import re
+import shlex
+import textwrap
 from pathlib import Path
 
 import pytest
 
+from numpyro_rankings import read_survey
+from numpyro_rankings.cli import main
 from numpyro_rankings.cli.program import make_parser
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -40,7 +44,14 @@ PAGES = {
     "composing.rst": [],
     "extending.rst": [pytest.mark.slow],
     "running.rst": [],
+    "tables.rst": [],
 }
+# of the page about tables: a table, whose title is the name of its file; a command; what it prints
+TABLE = re.compile(r"^\.\. csv-table:: (\S+)\n(?: +:.*\n)*\n((?: {3}.*\n)+)", re.MULTILINE)
+COMMAND = re.compile(
+    r"^\.\. code-block:: sh\n\n((?: {3}.*\n)+)(?:\n\.\. code-block:: text\n\n((?: {3}.*\n)+))?",
+    re.MULTILINE,
+)
 
 
 def documented():
@@ -70,7 +81,7 @@ def test_every_public_name_is_in_the_reference_once():
             assert times == 1, f"{home}.{name} is {times} times in docs/reference"
 
 
-@pytest.mark.parametrize("command", ["fit", "cluster", "check"])
+@pytest.mark.parametrize("command", ["fit", "describe", "compare", "cluster", "check"])
 def test_every_option_is_on_the_page(command):
     text = (DOCS / "command_line.rst").read_text(encoding="utf-8")
     subparsers = next(
@@ -102,9 +113,53 @@ def test_every_page_with_examples_is_run():
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, marks=marks) for p, marks in PAGES.items()])
-def test_examples(page):
+def test_examples(page, tmp_path, monkeypatch):
+    if page == "tables.rst":
+        write_tables(tmp_path)
+        monkeypatch.chdir(tmp_path)
     failed, tried = doctest.testfile(str(DOCS / page), module_relative=False, encoding="utf-8")
     assert tried and not failed
+
+
+def write_tables(folder):
+    """Write the tables of the page as files."""
+    text = (DOCS / "tables.rst").read_text(encoding="utf-8")
+    for name, rows in TABLE.findall(text):
+        (folder / name).write_text(textwrap.dedent(rows), encoding="utf-8")
+    assert len(list(folder.iterdir())) == text.count(".. csv-table::")
+
+
+def test_commands_on_the_page_about_tables(tmp_path, monkeypatch, capsys):
+    write_tables(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "tables.rst").read_text(encoding="utf-8")
+    found = [
+        (command, shown)
+        for lines, shown in COMMAND.findall(text)
+        for command in textwrap.dedent(lines).splitlines()
+    ]
+    assert len(found) == text.count(".. code-block:: sh") > 8
+    for command, shown in found:
+        program, *arguments = shlex.split(command)
+        assert program == "numpyro-rankings"
+        assert main(arguments) == (2 if "error: " in shown else 0), command
+        output = "".join(capsys.readouterr())
+        for line in textwrap.dedent(shown).splitlines():
+            assert line in output, command
+
+
+def test_layouts_on_the_page_about_tables_say_the_same(tmp_path):
+    write_tables(tmp_path)
+    read = {"judge": "id", "about": "region", "items": ["tea", "coffee", "cocoa", "maté"]}
+    surveys = [
+        read_survey(tmp_path / "ranks.csv", "ranks", **read),
+        read_survey(tmp_path / "orders.csv", **read),
+        read_survey(tmp_path / "long.csv", **{**read, "judge": "judge"}),
+        read_survey(tmp_path / "cell.csv", "cell", columns="drinks", **read),
+    ]
+    for survey in surveys:
+        assert survey.rankings == surveys[0].rankings
+        assert survey.judges == ["r1", "r2", "r3", "r4"] and survey.about == surveys[0].about
 
 
 def test_functions_of_the_papers_steps_exist():

@@ -423,6 +423,29 @@ def test_missing_cells_at_the_end_of_a_list():
     assert where.tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize("num_items", [3, 40, 3000])
+@pytest.mark.parametrize("with_choice_sets", [False, True])
+def test_equal_rows_are_found_in_tables_of_any_width(num_items, with_choice_sets):
+    """Also where a row has more values than fit into one number."""
+    rng = np.random.default_rng(num_items)
+    some = np.argsort(rng.random((9, num_items)))[:, : min(num_items, 30)]
+    some[::2, 2:] = -1
+    table = some[rng.integers(0, 9, 60)]
+    offered = None
+    if with_choice_sets:
+        offered = np.tile(rng.random((2, num_items)) < 0.5, (30, 1))
+        np.put_along_axis(offered, np.where(table >= 0, table, table[:, :1]), True, axis=1)
+    r = Rankings.from_orderings(table, num_items=num_items, choice_sets=offered)
+    whole = table if offered is None else np.concatenate([table, offered], axis=1)
+    expected, first, inverse = np.unique(whole, axis=0, return_index=True, return_inverse=True)
+    merged, row = r.merged()
+    order = np.argsort(first)
+    np.testing.assert_array_equal(merged.orderings, table[first[order]])
+    np.testing.assert_array_equal(merged.counts, np.bincount(inverse.reshape(-1))[order])
+    np.testing.assert_array_equal(np.asarray(merged.orderings)[row], table)
+    assert len(expected) == merged.num_rows
+
+
 NUMBERS = {
     "names": ([[2, 1], [3]], [1, 2, 3], None),
     "names of data frames": ([[2, 1], [3]], [1.0, 2.0, 3.0], None),

@@ -112,7 +112,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "--force",
         action="store_true",
         help="if DIR exists, replace the result files of this program in it, and remove an "
-        "unfinished run of it, once the new one has started",
+        "unfinished run of it, once the new one has made sweeps; not with --resume, which replaces "
+        "the results anyway",
     )
     output.add_argument(
         "--no-progress", action="store_true", help="show nothing while the chains run"

@@ -1,11 +1,23 @@
 """The command ``numpyro-rankings describe``: what a file of rankings holds."""
 
 import argparse
+import itertools
 import math
-from collections.abc import Iterator
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpyro_rankings.cli.rankings_file import FORMATS_IN_WORDS, add_file_options, read_file
+from numpyro_rankings.cli.arguments import PROGRAM, UserError
+from numpyro_rankings.cli.rankings_file import (
+    FORMATS_IN_WORDS,
+    add_file_options,
+    read_file,
+    read_unfitted_file,
+)
 from numpyro_rankings.words import plural, shorten
 
 if TYPE_CHECKING:
@@ -13,17 +25,24 @@ if TYPE_CHECKING:
 
     from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.readers import Survey
+    from numpyro_rankings.readers.unfitted import TiedOrders
 
 _ITEMS_SHOWN, _PAIRS_SHOWN = 40, 12
 _NAME, _VALUES_SHOWN = 24, 8
 _MISSING = {"-", "–", "?", ".", "n/a", "null", "none", "blank", "#n/a"}
 _RARE = 0.01  # share of the judges who rank an item, below which it is said
+_MODELS = ("mallows", "plackett-luce", "gamma-process", "dp-plackett-luce")
+_POOL_MODELS = _MODELS[2:]
+_LEAST_REPEATED = 10  # rows that a table repeats, below which it may be by chance
 
 _ABOUT = f"""\
 Say what a file of rankings holds: how many judges and items, how long the lists are, how often each
-item is ranked and first, how often one item is above another, and what is odd. Nothing is fitted.
+item is ranked and first, how often one item is above another, what is odd, and which model can be
+fitted. Nothing is fitted.
 
-{FORMATS_IN_WORDS}"""
+{FORMATS_IN_WORDS}
+PrefLib files that no model can take yet are described too: orders with ties (.toc, .toi), items in
+categories (.cat) and matching graphs (.wmd)."""
 
 
 def add_command(commands: Any) -> None:
@@ -35,23 +54,74 @@ def add_command(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_file_options(parser)
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        metavar="PAGE.html",
+        help="also write a page with pictures, which needs no other files",
+    )
     parser.set_defaults(do=_describe)
 
 
 def _describe(args: argparse.Namespace, command: str) -> int:
-    survey = read_file(args)
-    for line in description(survey):
+    if args.plot is not None:
+        _check_page(args.plot)
+    survey = None
+    if (unfitted := read_unfitted_file(args)) is not None:
+        from numpyro_rankings.cli.describe_unfitted import describe_unfitted
+
+        if args.plot is not None:
+            raise UserError(f"{args.file}: --plot has no page about what no model can take yet")
+        lines = list(describe_unfitted(unfitted))
+    else:
+        survey = read_file(args)
+        lines = list(description(survey))
+    for line in lines:
         print(line)
+    if args.plot is not None and survey is not None:
+        _write_page(args, survey, lines, command)
     return 0
+
+
+def _check_page(path: Path) -> None:
+    """Refuse a page that would replace something else, such as the file of rankings."""
+    from numpyro_rankings.cli.results import check_replaceable
+
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UserError(f"--plot is the name of a page, such as {path.stem or 'survey'}.html")
+    check_replaceable(path.parent, [path.name], "--plot")
+
+
+def _write_page(args: argparse.Namespace, survey: "Survey", lines: list[str], command: str) -> None:
+    from numpyro_rankings._version import __version__
+    from numpyro_rankings.report.description import Pairs, write_description
+
+    some = _often_first(survey.rankings)
+    pairs = Pairs(some, pairwise_shares(survey.rankings, some))
+    details = {"command": command, "version": f"{PROGRAM} {__version__}"}
+    title = "APA 1980" if args.file is None else Path(args.file).name
+    odd, place = list(_odd(survey)), args.plot.absolute()
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as folder:
+            page = Path(folder, place.name)
+            write_description(page, survey.rankings, pairs, odd, lines, details, title)
+            os.replace(page, place)
+    except OSError as error:
+        raise UserError(f"cannot write {args.plot}: {error.strerror or error}") from None
+    print(f"\nPage: {args.plot} (open it in a browser)")
 
 
 def description(survey: "Survey") -> Iterator[str]:
     """Yield the lines that describe a survey."""
+    import numpy as np
+
     rankings = survey.rankings
     yield (
         f"{plural(rankings.num_rankings, 'ranking')} of {plural(rankings.num_items, 'item')}, "
         f"{rankings.num_rows:,} of them different"
     )
+    yield from _shared(np.asarray(rankings.counts), "list")
     yield from _lengths(rankings)
     yield ""
     yield from _items(rankings)
@@ -60,14 +130,45 @@ def description(survey: "Survey") -> Iterator[str]:
     for name, values in survey.about.items():
         yield ""
         yield from _column(name, values)
-    odd = list(_odd(survey))
+    yield from _to_check(list(_odd(survey)))
+    yield ""
+    yield _models(rankings)
+
+
+def _shared(counts: "np.ndarray", what: str) -> Iterator[str]:
+    """Yield how many judges say the same as another, from the counts of what is different."""
+    shared = int(counts[counts > 1].sum())
+    if shared:
+        yield (
+            f"{shared:,} have the same {what} as another ({shared / counts.sum():.0%}), "
+            f"the most frequent one {counts.max():,} times"
+        )
+
+
+def _to_check(odd: list[str]) -> Iterator[str]:
+    """Yield what is odd, if anything is."""
     yield ""
     yield "What to check:" if odd else "Nothing odd was found."
     for line in odd:
         yield f"  {line}"
 
 
-def _lengths(rankings: "Rankings") -> Iterator[str]:
+def _models(rankings: "Rankings") -> str:
+    """Return which of the models of ``fit`` take the rankings."""
+    if rankings.choice_sets is not None:
+        others = ", ".join(name for name in _MODELS if name != "plackett-luce")
+        return (
+            "Which model: --model plackett-luce only, because some items were not offered; "
+            f"{others} refuse choice sets"
+        )
+    if rankings.of_listed_items().num_items < 2:
+        names = [name for name in _MODELS if name not in _POOL_MODELS]
+        return f"Which model: {', '.join(names)}; the others need two items that are listed"
+    return f"Which model: all, {', '.join(_MODELS)}"
+
+
+def _lengths(rankings: "Rankings | TiedOrders") -> Iterator[str]:
+    """Yield how many items the judges list."""
     import numpy as np
 
     counts, lengths = np.asarray(rankings.counts, int), np.asarray(rankings.lengths)
@@ -83,13 +184,10 @@ def _lengths(rankings: "Rankings") -> Iterator[str]:
 
 
 def _items(rankings: "Rankings") -> Iterator[str]:
-    import numpy as np
+    from numpyro_rankings.list_counts import item_counts
 
-    ranks, counts = rankings.to_ranks(), np.asarray(rankings.counts, int)
-    is_ranked, total = ~np.isnan(ranks), rankings.num_rankings
-    ranked, first = counts @ is_ranked, counts @ (ranks == 1)
-    mean = counts @ np.nan_to_num(ranks) / np.maximum(ranked, 1)
-    order = np.lexsort((-ranked, -first))
+    ranked, first, mean, order = item_counts(rankings)
+    total = rankings.num_rankings
     head = f"{'ranked by':>9}  {'':>5}  {'first':>7}  {'':>5}  mean rank if ranked"
     yield f"{'item':<{_NAME}}  {head}"
     for k in order[:_ITEMS_SHOWN]:
@@ -102,31 +200,48 @@ def _items(rankings: "Rankings") -> Iterator[str]:
         yield f"and {len(order) - _ITEMS_SHOWN:,} more items, which are less often first"
 
 
-def pairwise_shares(rankings: "Rankings", items: "np.ndarray") -> "np.ndarray":
+def pairwise_shares(rankings: "Rankings | TiedOrders", items: "np.ndarray") -> "np.ndarray":
     """Return the share of the judges that put one item above another, among those who order them.
 
-    An item that is ranked is above one that is not, unless that was not offered.
+    An item that is ranked is above one that is not, unless that was not offered. Of tied items
+    neither is above the other.
 
     :param items: indices of the m items to compare.
     :return: (m, m), row above column; NaN where no judge orders the two.
     """
     import numpy as np
 
-    counts = np.asarray(rankings.counts, float)
-    ranks = rankings.to_ranks()[:, items]
-    last = np.where(np.isnan(ranks), np.inf, ranks)
+    from numpyro_rankings.list_counts import ranks_of_items
+
+    counts, ranks = np.asarray(rankings.counts, float), ranks_of_items(rankings, items)
+    offered = np.ones((len(items), 1), bool)
     if rankings.choice_sets is not None:
-        last = np.where(np.asarray(rankings.choice_sets)[:, items], last, np.nan)
-    above = np.array([counts @ (last[:, [k]] < last) for k in range(len(items))])
+        offered = np.ascontiguousarray(np.asarray(rankings.choice_sets)[:, items].T)
+    above = np.zeros((len(items), len(items)))
+    for k, i in itertools.permutations(range(len(items)), 2):
+        above[k, i] = counts @ ((ranks[k] < ranks[i]) & offered[i])
     orders = above + above.T
     return np.where(orders > 0, above / np.maximum(orders, 1), np.nan)
 
 
-def _pairs(rankings: "Rankings") -> Iterator[str]:
+def _often_first(rankings: "Rankings | TiedOrders") -> "np.ndarray":
+    """Return the items that are most often first, those that are compared in pairs."""
     import numpy as np
 
-    first = np.asarray(rankings.counts, int) @ (rankings.to_ranks() == 1)
-    some = np.argsort(-first, kind="stable")[:_PAIRS_SHOWN]
+    from numpyro_rankings.rankings import Rankings
+
+    counts = np.asarray(rankings.counts, float)
+    if isinstance(rankings, Rankings):
+        best = np.asarray(rankings.orderings)[:, 0]
+        first = np.bincount(best, counts, minlength=rankings.num_items)
+    else:
+        first = counts @ (rankings.to_ranks() == 1)
+    return np.argsort(-first, kind="stable")[:_PAIRS_SHOWN]
+
+
+def _pairs(rankings: "Rankings | TiedOrders") -> Iterator[str]:
+    """Yield the table of how often one item is above another."""
+    some = _often_first(rankings)
     shares = pairwise_shares(rankings, some)
     which = "" if len(some) == rankings.num_items else f" of the {len(some)} most often first"
     yield f"share of the judges who put the item of the row above that of the column, in %{which}"
@@ -148,12 +263,13 @@ def _percent(share: float) -> str:
 def _column(name: str, values: list[str]) -> Iterator[str]:
     from numpyro_rankings.summaries.judges import as_numbers, most_frequent
 
-    numbers = as_numbers(values)
+    counted = Counter(values)
+    missing = counted.pop("", 0)
+    numbers = as_numbers(list(counted))
     if numbers is not None:
         import numpy as np
 
-        low, middle, high = np.nanquantile(numbers, (0, 0.5, 1))
-        missing = int(np.isnan(numbers).sum())
+        low, middle, high = np.quantile(np.repeat(numbers, list(counted.values())), (0, 0.5, 1))
         tail = f", {missing:,} without" if missing else ""
         yield f"{name}: {low:g} to {high:g}, median {middle:g}{tail}"
         return
@@ -164,6 +280,8 @@ def _column(name: str, values: list[str]) -> Iterator[str]:
 def _odd(survey: "Survey") -> Iterator[str]:
     """Yield what an analyst should look at before fitting a model."""
     import numpy as np
+
+    from numpyro_rankings.readers.surveys import LAYOUTS
 
     rankings = survey.rankings
     counts, lengths = np.asarray(rankings.counts, int), np.asarray(rankings.lengths)
@@ -179,34 +297,72 @@ def _odd(survey: "Survey") -> Iterator[str]:
     rare = [rankings.items[k] for k in np.flatnonzero((ranked > 0) & (ranked < _RARE * total))]
     if rare:
         yield f"fewer than {_RARE:.0%} of the judges rank {_list(rare)}"
+    yield from _odd_names(rankings.items)
+    if survey.judges is not None:
+        alike = [" and ".join(map(repr, names)) for names in _alike(survey.judges)]
+        if alike:
+            yield f"these names may mean the same judge: {_list(alike)}"
+    half, rest = divmod(total, 2)
+    if survey.layout in LAYOUTS and half >= _LEAST_REPEATED and not rest:
+        rows = np.asarray(rankings.row_index)[survey.place]
+        if (rows[:half] == rows[half:]).all() and len(np.unique(rows)) > half // 2:
+            yield "the second half of the judges repeats the lists of the first half, in its order"
+    one = counts[lengths == 1].sum()
+    if one:
+        yield (
+            f"{plural(int(one), 'judge')} of {total:,} rank one item only, from which little can "
+            f"be learned about groups{_who(survey, lengths == 1)}"
+        )
+    if survey.layout == "ranks":
+        straight = (orderings == np.arange(orderings.shape[1])) | (orderings < 0)
+        is_complete = lengths == rankings.num_items
+        is_straight = straight.all(1) & is_complete
+        number = counts[is_straight].sum()
+        by_chance = counts[is_complete].sum() / math.factorial(min(rankings.num_items, 20))
+        if number > max(1, 3 * by_chance):
+            who = _who(survey, is_straight)
+            yield f"{number:,} judges rank the items in the order of the columns{who}"
+    most = int(np.argmax(counts))
+    if counts[most] > 0.1 * total and total > 20 and rankings.num_items > 3:
+        order = " > ".join(rankings.items[k] for k in orderings[most] if k >= 0)
+        yield f"{counts[most] / total:.0%} of the judges give the same list: {shorten(order, 60)}"
+
+
+def _alike(names: Sequence[str]) -> list[list[str]]:
+    """Return the names that are the same but for capitals and blanks."""
+    # all in one text, which takes a tenth of the time where no two are alike
+    folded = re.sub(r"[^\S\n]+", " ", "\n".join(names).casefold()).split("\n")
+    if len(folded) == len(names) and len(set(folded)) == len(set(names)):
+        return []
+    by_case: dict[str, set[str]] = {}
+    for name in names:
+        by_case.setdefault(" ".join(name.casefold().split()), set()).add(name)
+    return [sorted(x) for x in by_case.values() if len(x) > 1]
+
+
+def _odd_names(items: Sequence[str]) -> Iterator[str]:
+    """Yield which names of items may mean the same item, or none."""
     alike: dict[str, list[str]] = {}
-    for name in rankings.items:
+    for name in items:
         alike.setdefault("".join(c for c in name.casefold() if c.isalnum()) or name, []).append(
             name
         )
     for names in alike.values():
         if len(names) > 1:
             yield f"these names may mean the same item: {_list([repr(name) for name in names])}"
-    missing = [repr(x) for x in rankings.items if x.casefold() in _MISSING]
+    missing = [repr(x) for x in items if x.casefold() in _MISSING]
     if missing:
         yield f"these items may mean that nothing was ranked: {_list(missing)}"
-    one = counts[lengths == 1].sum()
-    if one:
-        yield (
-            f"{plural(int(one), 'judge')} of {total:,} rank one item only, from which little can "
-            "be learned about groups"
-        )
-    if survey.layout == "ranks":
-        straight = (orderings == np.arange(orderings.shape[1])) | (orderings < 0)
-        is_complete = lengths == rankings.num_items
-        number = counts[straight.all(1) & is_complete].sum()
-        by_chance = counts[is_complete].sum() / math.factorial(min(rankings.num_items, 20))
-        if number > max(1, 3 * by_chance):
-            yield f"{number:,} judges rank the items in the order of the columns"
-    most = int(np.argmax(counts))
-    if counts[most] > 0.1 * total and total > 20 and rankings.num_items > 3:
-        order = " > ".join(rankings.items[k] for k in orderings[most] if k >= 0)
-        yield f"{counts[most] / total:.0%} of the judges give the same list: {shorten(order, 60)}"
+
+
+def _who(survey: "Survey", is_odd: "np.ndarray") -> str:
+    """Return the first judges of odd rows of the rankings, or nothing if they have no names."""
+    import numpy as np
+
+    if survey.judges is None:
+        return ""
+    of_judges = is_odd[np.asarray(survey.rankings.row_index)[survey.place]]
+    return f": {_list([survey.judges[k] for k in np.flatnonzero(of_judges)])}"
 
 
 def _list(names: list[str], most: int = 5) -> str:

@@ -11,7 +11,7 @@ from numpyro_rankings.cli.arguments import PROGRAM
 
 if TYPE_CHECKING:
     from numpyro_rankings.run import Run
-    from numpyro_rankings.run.run import Check
+    from numpyro_rankings.run.goals import Check
 
 _SECONDS_BETWEEN_LINES = 10.0  # without a terminal
 

@@ -8,10 +8,11 @@ from numpyro_rankings.cli.arguments import UserError, check_file, note
 
 if TYPE_CHECKING:
     from numpyro_rankings.readers import Survey
+    from numpyro_rankings.readers.unfitted import Unfitted
 
 FORMATS_IN_WORDS = """\
-FILE is a PrefLib file of strict orders (.soc, .soi), or a table (.csv, .tsv, .xlsx, .parquet) whose
-first row names the columns, in one of these layouts:
+FILE is a PrefLib file of strict orders (.soc, .soi), or a table (.csv, .tsv, .xlsx, .parquet, .sav)
+whose first row names the columns, in one of these layouts:
 
   ranks   a column for each item, with the ranks 1, 2, …, and nothing where an item has none
   orders  a column for each place, 1st, 2nd, …, with the names of the items
@@ -22,12 +23,13 @@ From an export of a survey tool, --columns picks the columns of the question, su
 are named by what is left of the headers after their common beginning and end. Ranks may be in
 words, such as 1st or Second choice. 1 is the first choice unless --highest-first is given.
 
-Text files are in UTF-8, with commas, semicolons or tabs between the columns.
+Text files have commas, semicolons or tabs between the columns, and are in UTF-8 or UTF-16; for
+others there is --encoding.
 """
 
 _OPTIONS = (
     "judge about count items item rank unranked gaps columns missing highest_first separator "
-    "header_rows"
+    "header_rows encoding"
 ).split()
 
 OWN_FORMAT = """\
@@ -76,7 +78,11 @@ def add_file_options(parser: argparse.ArgumentParser, takes_several: bool = Fals
         help="the columns of the question, such as 'Q5_*', where * stands for any text; the others "
         "are left out (default: all that no other option names)",
     )
-    table.add_argument("--count", metavar="COLUMN", help="the column with the count of each row")
+    table.add_argument(
+        "--count",
+        metavar="COLUMN",
+        help="the column with the count of each row; survey weights are not counts",
+    )
     table.add_argument(
         "--items",
         type=_names,
@@ -96,6 +102,12 @@ def add_file_options(parser: argparse.ArgumentParser, takes_several: bool = Fals
         choices=["refuse", "close"],
         help="whether to keep the order of the items where a rank or place is left out (default: "
         "refuse)",
+    )
+    table.add_argument(
+        "--encoding",
+        metavar="NAME",
+        help="encoding of a text file, such as windows-1252 or mac-roman (default: UTF-8, or "
+        "UTF-16 if FILE begins with its mark)",
     )
     table.add_argument(
         "--missing",
@@ -136,6 +148,16 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that were given, but for the layout."""
+    options: dict[str, Any] = {}
+    for name in _OPTIONS:
+        value = getattr(args, name)
+        if value not in (None, ()):
+            options[name] = value
+    return options
+
+
 def read_file(args: argparse.Namespace) -> "Survey":
     """Read the file of a command, or the bundled ballots, and say how it was read.
 
@@ -148,11 +170,7 @@ def read_file(args: argparse.Namespace) -> "Survey":
     from numpyro_rankings.readers import read_survey
     from numpyro_rankings.readers.surveys import survey_of
 
-    options: dict[str, Any] = {}
-    for name in _OPTIONS:
-        value = getattr(args, name)
-        if value not in (None, ()):
-            options[name] = value
+    options = _options(args)
     if args.file is None:
         if options or args.layout:
             option = next(iter(options), "layout").replace("_", "-")
@@ -165,3 +183,24 @@ def read_file(args: argparse.Namespace) -> "Survey":
     for text in survey.notes:
         note(text)
     return survey
+
+
+def read_unfitted_file(args: argparse.Namespace) -> "Unfitted | None":
+    """Read a PrefLib file that no model can take yet; None for all other files.
+
+    :raises UserError: if it cannot be read, naming the line.
+    """
+    from numpyro_rankings.rankings import RankingsError
+    from numpyro_rankings.readers.formats import check_no_options
+    from numpyro_rankings.readers.unfitted import read_unfitted
+
+    if args.file is None:
+        return None
+    check_file(args.file)
+    try:
+        found = read_unfitted(args.file)
+        if found is not None:
+            check_no_options(args.file, "a PrefLib file", args.layout, _options(args))
+    except RankingsError as error:
+        raise UserError(str(error)) from None
+    return found

@@ -1,6 +1,8 @@
 """What the commands write and print: the output folder, and the summary on the screen."""
 
 import argparse
+import contextlib
+import glob
 import math
 import mmap
 import os
@@ -8,7 +10,7 @@ import re
 import shutil
 import tempfile
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from numpyro_rankings.cli.arguments import PROGRAM, UserError
 from numpyro_rankings.words import number, plural, quantity_name, shorten, value
 
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
+_UNFINISHED, _RESULTS = ".unfinished", "results"  # folder of files that are written, and within it
 # by what tables of this program are recognised; reports and draws have its name in them
 _BEGINNINGS = {
     "clusters.csv": re.compile(b"cluster,"),
@@ -54,19 +57,21 @@ def describe_run(args: argparse.Namespace, thin: int, num_sweeps: int) -> dict[s
     }
 
 
-def check_replaceable(out: Path, files: Iterable[str] = FILES) -> None:
+def check_replaceable(out: Path, files: Iterable[str] = FILES, option: str = "--out") -> None:
     """Refuse an output folder whose files another program, or a person, has written.
 
     :param files: that are to be replaced.
+    :param option: that names them.
     """
     try:
         for name in files:
             if os.path.lexists(out / name) and not _is_own(out / name):
                 raise UserError(
-                    f"{out / name} was not written by {PROGRAM}: move it, or choose another --out"
+                    f"{out / name} was not written by {PROGRAM}: move it, or choose another "
+                    f"{option}"
                 )
         if (out / "zarr.json").exists():
-            raise UserError(f"{out} is the store of a run: choose another --out")
+            raise UserError(f"{out} is the store of a run: choose another {option}")
     except OSError as error:
         raise UserError(f"cannot read {out}: {error.strerror or error}") from None
 
@@ -83,25 +88,51 @@ def _is_own(path: Path) -> bool:
 
 
 def write_at_once(out: Path, write: Callable[[Path], None], files: Iterable[str] = FILES) -> None:
-    """Write all result files to a temporary folder, then move them to the output folder at once.
+    """Write all result files to a folder beside the output folder, then move them there.
+
+    This is one rename if there is no output folder, and otherwise one for each file, since other
+    files in the folder stay.
 
     :param write: writes **files** to the folder that it is given.
+    :param files: in the order in which they are replaced.
     :raises UserError: if the folder cannot be written to.
     """
     place = out.absolute()
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as folder:
-            done = Path(folder) / "results"
+        with _folder_beside(place) as folder:
+            done = folder / _RESULTS
             done.mkdir()
             write(done)
-            if place.exists():  # --force: other files in the folder stay
+            if place.exists():
                 for name in files:
                     os.replace(done / name, place / name)
             else:
-                shutil.move(done, place)
+                os.rename(done, place)
     except OSError as error:
         raise UserError(f"cannot write to {out}: {error.strerror or error}") from None
+
+
+@contextlib.contextmanager
+def _folder_beside(place: Path) -> Iterator[Path]:
+    """Make a folder beside a place, which goes in the end, with those of commands that were killed.
+
+    The lock shows that a process uses it.
+    """
+    from numpyro_rankings.run.errors import StoreError
+    from numpyro_rankings.run.lock import HAS_LOCKS, lock_of
+
+    beginning = f".{place.name}-"
+    for rest in place.parent.glob(f"{glob.escape(beginning)}*{_UNFINISHED}") if HAS_LOCKS else ():
+        with contextlib.suppress(OSError, StoreError), lock_of(rest):
+            if not rest.is_symlink() and os.listdir(rest) in ([], [_RESULTS]):
+                shutil.rmtree(rest)
+    with contextlib.ExitStack() as stack:
+        made = tempfile.TemporaryDirectory(_UNFINISHED, beginning, place.parent)
+        folder = Path(stack.enter_context(made))
+        with contextlib.suppress(StoreError):  # of a file system without locks: then it stays
+            stack.enter_context(lock_of(folder))
+        yield folder
 
 
 # ---------------------------------------------------------------------------------------------

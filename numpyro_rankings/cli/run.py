@@ -225,6 +225,8 @@ def output_folder(args: argparse.Namespace) -> Path:
     """Return the folder of ``--resume`` or ``--out``, of which there is at most one."""
     if args.resume is not None and args.out is not None:
         raise UserError("--out goes without --resume, whose folder the results are written to")
+    if args.resume is not None and args.force:
+        raise UserError("--force goes without --resume, which goes on with the run that is there")
     return args.resume or args.out or Path("numpyro-rankings-results")
 
 
@@ -406,7 +408,7 @@ class Kept:
                 kept = f"{store} keeps its draws"
                 error.args = (f"interrupted, nothing was written; {kept}.{self._how_to_go_on()}",)
             return
-        from numpyro_rankings.run.store import discard
+        from numpyro_rankings.run.folder import discard
 
         is_useless = run.num_sweeps == 0 or (is_hopeless and run.num_draws == 0)
         if is_useless and error is not None:
@@ -433,7 +435,7 @@ class Kept:
 
     def end(self, sampled: Sampled) -> int:
         """Say how the run ended, remove its store if that is all, and return the exit status."""
-        from numpyro_rankings.run.store import discard
+        from numpyro_rankings.run.folder import discard
 
         came = None if self._held is None else self._held.came
         status = 0 if came is None else 128 + came

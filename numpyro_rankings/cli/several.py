@@ -210,7 +210,8 @@ def _fit_all(
 @contextlib.contextmanager
 def _sole_use_of(out: Path) -> Iterator[None]:
     """Keep other commands from the folder of the results."""
-    from numpyro_rankings.run.store import StoreError, lock_of
+    from numpyro_rankings.run.errors import StoreError
+    from numpyro_rankings.run.lock import lock_of
 
     with contextlib.ExitStack() as stack:
         try:
@@ -453,7 +454,7 @@ def _options_of(fit: _Fit, args: argparse.Namespace, out: Path) -> argparse.Name
     one.file, one.out, one.resume = fit.file, folder, None
     one.force = args.force or args.resume is not None
     if args.resume is not None and store_of(folder).is_dir():
-        one.out, one.resume = None, folder
+        one.out, one.resume, one.force = None, folder, False
     return one
 
 

@@ -51,7 +51,7 @@ def _says(one: str, more: str) -> re.Pattern:
 
 _ONE_IS_BEST, _MORE_IS_BEST = _says(_GOOD, _BAD), _says(_BAD, _GOOD)
 _POINTS = re.compile(
-    r"\b(?:scores?|points?|pts|ratings?|highest(?! (?:priority|to))|punkte|bewertung)\b",
+    r"\b(?:scores?|points?|pts|rat(?:e|ed|ings?)|highest(?! (?:priority|to))|punkte|bewertung)\b",
     re.IGNORECASE,
 )
 # texts that mean no rank, unless the user says that they are items
@@ -205,6 +205,21 @@ def refuse_missing_items(
                     f"that nothing is ranked, add --missing {text!r}; if it is one, name all items "
                     "with --items"
                 )
+
+
+def layout_of_cells(columns: Sequence[Column], missing: Sequence[str]) -> str | None:
+    """Return the layout that cells can only have: texts are items, and ranks in words are ranks.
+
+    None if all of them are numbers, which may be ranks or codes of items, or if they are mixed.
+    """
+    keys = {_key(word) for word in missing}
+    texts = {x for column in columns for x in column.values if x and _key(x) not in keys}
+    texts = {x for x in texts if x.casefold() not in _NO_RANK}
+    are_ranks = {rank_in_words(x) is not None for x in texts}
+    if are_ranks == {False}:
+        return "orders"
+    in_words = any(whole_number(x) is None for x in texts)
+    return "ranks" if are_ranks == {True} and in_words else None
 
 
 def numbers_of(columns: Sequence[Column]) -> np.ndarray:
@@ -454,11 +469,12 @@ def places_of_cells(
         notes = [f"{where}: the items are separated by {mark!r}"]
         if mark in (">", "≻"):
             _refuse_ties(grid, column, texts, split)
-    if all(_NUMBERED.fullmatch(x) for text in texts for x in split(text) if x):
+    known = None if items is None else set(items)
+    is_known = known is not None and known.issuperset(x for x in split(texts[0]) if x)
+    if not is_known and all(_NUMBERED.fullmatch(x) for t in texts for x in split(t) if x):
         split = _without_numbers(grid, column, split)
         notes.append("the numbers of the items in the cells were taken off")
     words = {_key(word) for word in missing}
-    known = None if items is None else set(items)
     index: dict[str, int] = {"": 0}
     lengths = np.zeros(len(column.values), np.int32)
     flat = array("i")

@@ -70,18 +70,19 @@ def looks_like_blt(name: str) -> bool:
     return _SIZES.fullmatch(first) is not None
 
 
-def read_blt(path: str | os.PathLike, **options: object) -> Survey:
+def read_blt(path: str | os.PathLike, encoding: str | None = None, **options: object) -> Survey:
     """Read a ``.blt`` file.
 
     Withdrawn candidates are no items, and are taken off the ballots. A rank with several candidates
     is an overvote, and a ``-`` is a blank rank.
 
     :param path: the file.
+    :param encoding: of the text; by default UTF-8, or what the first bytes say.
     :param options: rules and aliases, as in :func:`~numpyro_rankings.read_survey`.
     :raises RankingsError: naming the line.
     """
     name = os.fspath(path)
-    text = read_text(path)
+    text = read_text(path, encoding, hint=True)
     lines = _lines(text.lines())
     number, line = next(lines, (1, ""))
     sizes = _SIZES.fullmatch(line)

@@ -146,18 +146,21 @@ def is_of_council(name: str) -> bool:
     return any(map(_COUNCIL_CANDIDATE.match, lines))
 
 
-def read_council(path: str | os.PathLike, **options: object) -> Survey:
+def read_council(path: str | os.PathLike, encoding: str | None = None, **options: object) -> Survey:
     """Read a file ``.csv`` of a Scottish council election.
 
     Its first row has the numbers of candidates and seats. Then come rows of a count and the numbers
     of the candidates, best first, rows such as ``"Candidate 1","Ann Able","Party",``, and the ward.
 
     :param path: the file.
+    :param encoding: of the text; by default UTF-8, or what the first bytes say.
     :param options: rules and aliases, as in :func:`~numpyro_rankings.read_survey`.
     :raises RankingsError: naming the row.
     """
     name = os.fspath(path)
-    lines = [(k, line) for k, line in enumerate(read_lines(path), 1) if line.strip()]
+    lines = [
+        (k, line) for k, line in enumerate(read_lines(path, encoding, hint=True), 1) if line.strip()
+    ]
     number, header = lines[0]
     num_items = int(header.split(",")[0])
     if num_items < 2:

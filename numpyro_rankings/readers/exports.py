@@ -224,7 +224,9 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
     names = [_UNNAMED.sub("", name) for name in grid.columns]
     more = _further_header_rows(grid, names) if header_rows is None else header_rows - 1
     if not more:
-        return Table(grid, grid.columns, [(name,) for name in grid.columns], [])
+        words = [column.label or column.name for column in grid.cells]
+        pairs = zip(grid.columns, words, strict=True)
+        return Table(grid, words, [(x,) if x == y else (x, y) for x, y in pairs], [])
     if more >= len(grid.numbers):
         raise RankingsError(f"{grid.where(len(grid.numbers) - 1)}: there are no rows below this")
     below = [[column.text(row) for column in grid.cells] for row in range(more)]
@@ -323,6 +325,7 @@ def choose(
                     f"left out: {_list([columns[k] for k in beside])}, which a survey tool writes "
                     "beside the answers"
                 )
+            _refuse_two_questions(grid, pattern, [columns[k] for k in found])
         if not found:
             hint = "; put a name that contains a comma into quotes" if len(patterns) > 1 else ""
             raise RankingsError(
@@ -331,6 +334,21 @@ def choose(
             )
         chosen += [k for k in found if k not in chosen]
     return chosen, notes
+
+
+def _refuse_two_questions(grid: Grid, pattern: str, found: Sequence[str]) -> None:
+    """Refuse a pattern such as ``Q1*`` that takes ``Q1_1`` and ``Q10_1``."""
+    start = pattern.partition("*")[0]
+    if not start[-1:].isdecimal():
+        return
+    here = [name for name in found if name.startswith(start)]
+    longer = [name for name in here if name[len(start) :][:1].isdecimal()]
+    others = [name for name in here if name not in longer]
+    if longer and others:
+        raise RankingsError(
+            f"{grid.name}: {pattern!r} takes {others[0]!r} and {longer[0]!r}, which seem to be of "
+            f"two questions; write a longer beginning, such as '{others[0][: len(start) + 1]}*'"
+        )
 
 
 def _glob(pattern: str) -> re.Pattern:
@@ -359,6 +377,8 @@ def name_columns(labels: Sequence[str], patterns: Sequence[str], taken: Iterable
             if k < len(end) and not _AFTER_ITEM.match(end[k:]):
                 continue
             names = [x[: len(x) - (len(end) - k)].strip() for x in rest]
+            if cut:
+                names = [x.lstrip("_:. ") for x in names]
             if (
                 all(names)
                 and len(set(names)) == len(names)
@@ -401,7 +421,8 @@ def say_which(columns: Sequence[str], names: Sequence[str], left_out: int, layou
     """Return the note that says which columns were taken, and for what."""
     what = {"ranks": "the items", "orders": "the places", "cell": "the list"}[layout]
     shown = _list([shorten(x, _LENGTH) for x in columns], 3)
-    told = f" {_list([shorten(x, _LENGTH) for x in names], 12)}" if layout != "cell" else ""
+    is_new = layout != "cell" and list(names) != list(columns)
+    told = f" {_list([shorten(x, _LENGTH) for x in names], 12)}" if is_new else ""
     rest = f"; {left_out} other column{'s are' if left_out > 1 else ' is'} left out"
     verb = "are" if len(columns) > 1 else "has"
     return f"{shown} {verb} {what}{told}{rest if left_out else ''}"

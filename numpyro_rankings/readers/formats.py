@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpyro_rankings.rankings import Rankings, RankingsError
+from numpyro_rankings.readers import unfitted
 from numpyro_rankings.readers.blt import BLT, looks_like_blt, read_blt
 from numpyro_rankings.readers.cast_votes import CAST_VOTES, read_cast_votes
 from numpyro_rankings.readers.elections import (
@@ -20,7 +21,12 @@ from numpyro_rankings.readers.elections import (
     is_of_council,
     read_council,
 )
-from numpyro_rankings.readers.grids import EXCEL_SUFFIXES, PARQUET_SUFFIXES, TEXT_SUFFIXES
+from numpyro_rankings.readers.grids import (
+    EXCEL_SUFFIXES,
+    PARQUET_SUFFIXES,
+    SPSS_SUFFIXES,
+    TEXT_SUFFIXES,
+)
 from numpyro_rankings.readers.own_table import is_own_table, read_table
 from numpyro_rankings.readers.preflib import read_preflib
 from numpyro_rankings.readers.surveys import Survey, read_layout, survey_of
@@ -32,7 +38,8 @@ class FileFormat(NamedTuple):
     - **name** - for messages.
     - **extensions** - of its files.
     - **read** - reads a file.
-    - **refused** - extensions of similar files, which the reader refuses in its own words.
+    - **similar** - extensions of similar files: the reader reads those that hold rankings all the
+      same, and refuses the others in its own words.
     - **options** - names of the options that the reader takes.
     - **holds** - returns whether a file of another extension has this format.
     - **also** - the other extensions.
@@ -41,19 +48,19 @@ class FileFormat(NamedTuple):
     name: str
     extensions: tuple[str, ...]
     read: Callable[..., Rankings | Survey]
-    refused: tuple[str, ...] = ()
+    similar: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     holds: Callable[[str], bool] | None = None
     also: tuple[str, ...] = ()
 
 
 FORMATS = (
-    FileFormat("a PrefLib file", (".soc", ".soi"), read_preflib, refused=(".toc", ".toi")),
+    FileFormat("a PrefLib file", (".soc", ".soi"), read_preflib, similar=unfitted.SUFFIXES),
     FileFormat(
         BLT,
         (".blt",),
         read_blt,
-        options=RULE_OPTIONS,
+        options=(*RULE_OPTIONS, "encoding"),
         holds=looks_like_blt,
         also=(".txt", ".dat"),
     ),
@@ -62,12 +69,12 @@ FORMATS = (
         COUNCIL,
         (),
         read_council,
-        options=RULE_OPTIONS,
+        options=(*RULE_OPTIONS, "encoding"),
         holds=is_of_council,
         also=(".csv", ".txt"),
     ),
 )
-_TABLES = (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES)
+_TABLES = (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES, *SPSS_SUFFIXES)
 SUFFIXES = (*(suffix for one in FORMATS for suffix in one.extensions), *_TABLES)
 
 
@@ -93,9 +100,10 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     recognised. Questions of other kinds, such as ticks and ratings, and rows whose cells have slid
     to a side, are refused.
 
-    :param source: a file ``.csv``, ``.tsv`` or ``.txt`` in UTF-8 with commas, semicolons or tabs
-        between the columns, a spreadsheet ``.xlsx`` (its first sheet), a ``.parquet`` file, a data
-        frame, a PrefLib file ``.soc`` or ``.soi``, or a table of
+    :param source: a text file ``.csv``, ``.tsv`` or ``.txt`` with commas, semicolons or tabs
+        between the columns, a spreadsheet ``.xlsx`` (its first sheet), a ``.parquet`` file, a
+        ``.sav`` file of SPSS, a data frame, a PrefLib file ``.soc`` or ``.soi`` (or one of
+        orders without ties, ``.toc`` or ``.toi``), or a table of
         :func:`~numpyro_rankings.readers.write_table`.
     :param layout: ``"ranks"``, ``"orders"``, ``"long"`` or ``"cell"``.
     :param judge: the column with the names of the judges; two rows cannot have the same.
@@ -120,6 +128,8 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         show.
     :param header_rows: number of rows above the answers, if there is more than one and they are not
         recognised; rows that are blank do not count.
+    :param encoding: of a text file, such as ``"windows-1252"``; by default UTF-8, or UTF-16 if the
+        file begins with its mark. Others are never guessed.
     :raises RankingsError: naming the file, the row and the column.
 
     .. doctest::
@@ -140,14 +150,20 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     if (one := _format_of(name, extension)) is not None:
         taken = {key: options[key] for key in one.options if key in options}
         others = {key: value for key, value in options.items() if key not in taken}
-        _check_no_options(name, one.name, layout, others)
+        check_no_options(name, one.name, layout, others)
         read = one.read(source, **taken)
-        return survey_of(read, one.name) if isinstance(read, Rankings) else read
+        survey = survey_of(read, one.name) if isinstance(read, Rankings) else read
+        if extension in one.similar:
+            survey.notes.append(
+                f"no order of the {extension} file has a tie: it is read as strict orders"
+            )
+        return survey
     if extension in _TABLES and not Path(name).exists():
         raise RankingsError(f"{name}: no such file")
-    if extension == ".csv" and is_own_table(source):
-        _check_no_options(name, "a table that names its items", layout, options)
-        return survey_of(read_table(source), "a table of this project's own format")
+    if extension in TEXT_SUFFIXES and is_own_table(source, options.get("encoding")):
+        encoding = options.pop("encoding", None)
+        check_no_options(name, "a table that names its items", layout, options)
+        return survey_of(read_table(source, encoding), "a table of this project's own format")
     if extension in _TABLES:
         return read_layout(source, layout, **options)
     if not Path(name).exists():
@@ -164,7 +180,7 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
 def _format_of(name: str, extension: str) -> FileFormat | None:
     """Return the format of a file, by its extension or by what it holds."""
     for one in FORMATS:
-        if extension in (*one.extensions, *one.refused):
+        if extension in (*one.extensions, *one.similar):
             return one
         if extension in one.also and one.holds is not None and one.holds(name):
             return one
@@ -183,7 +199,8 @@ def read_rankings(source: Any, layout: str | None = None, **options: Any) -> Ran
     return read_survey(source, layout, **options).rankings
 
 
-def _check_no_options(name: str, what: str, layout: str | None, options: dict[str, Any]) -> None:
+def check_no_options(name: str, what: str, layout: str | None, options: dict[str, Any]) -> None:
+    """Refuse options of tables with a file that says what it holds."""
     given = [key for key, value in options.items() if value not in (None, (), [])]
     defaults = {"unranked": "below", "gaps": "refuse"}
     given = [key for key in given if options[key] != defaults.get(key)]

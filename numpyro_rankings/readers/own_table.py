@@ -1,20 +1,46 @@
 """The project's own text format of rankings."""
 
+import csv
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
-from numpyro_rankings.readers.text import check_writable_names, read_lines, read_text
+from numpyro_rankings.readers.grids import whole_number
+from numpyro_rankings.readers.text import (
+    check_writable_names,
+    first_lines,
+    read_lines,
+    weight_hint,
+)
 
-_ITEM = re.compile(r"#\s*item\s+([^\s,>:={}]+)\s*:(.*)")
-_COLUMNS = ("count,ordering", "count,ordering,offered")
+_ITEM = re.compile(r"#\s*item\s+([^\s,>:={}]+)\s*:(.*)", re.IGNORECASE)
+_COMMENT = re.compile(r'"?#')
+_COLUMNS = ("count", "ordering", "offered")
+_MARKS = ",;\t"  # between the cells
+_SEPARATOR_LINE = re.compile(r"sep=[,;\t][,;\t]*", re.IGNORECASE)  # for spreadsheets
 
 
-def read_table(path: str | os.PathLike) -> Rankings:
+class _Header(NamedTuple):
+    """The line with the names of the columns.
+
+    - **mark** - what is between the cells.
+    - **columns** - 2, or 3 with choice sets.
+    - **skipped** - columns before these: 1 if a program has written the numbers of the rows.
+    - **width** - all cells of the line, empty ones at its end included.
+    """
+
+    mark: str
+    columns: int
+    skipped: int
+    width: int
+
+
+def read_table(path: str | os.PathLike, encoding: str | None = None) -> Rankings:
     """Read rankings in the project's own text format.
 
     Lines that begin with ``#`` are comments, except those that name the items in index order, each
@@ -33,59 +59,78 @@ def read_table(path: str | os.PathLike) -> Rankings:
     An optional third column ``offered`` contains the choice set: the codes of the items that were
     offered, separated by blanks.
 
+    The file may have been saved by a spreadsheet or by another program, with fields in quotes,
+    semicolons or tabs instead of commas, and empty cells at the ends of lines. A line with the name
+    of an item may be in quotes, and must be if the name ends with a comma.
+
     :param path: the file.
+    :param encoding: of the file, such as ``"windows-1252"``; by default UTF-8, or UTF-16 with a
+        byte order mark.
     :return: the rankings, with the rows of the file.
     :raises RankingsError: beginning with ``FILE:LINE:``, if the file is not in this format.
     """
     name = os.fspath(path)
+    lines = [line.strip(" ") for line in read_lines(path, encoding, hint=True)]
+    header_at = next((k for k, line in enumerate(lines) if not _is_before_header(line)), len(lines))
     codes: dict[str, int] = {}
     names: dict[str, int] = {}
-    columns = 0
     where: list[int] = []
     counts: list[int] = []
     rows: list[list[int]] = []
     offered: list[list[int]] = []
-    lines = read_lines(path)
-    for number, line in enumerate(lines, start=1):
-        line = line.strip()
-        try:
-            if match := _ITEM.fullmatch(line):
-                _add_item(match[1], match[2].strip(), codes, names)
-            elif not line or line.startswith("#"):
+    number = header_at + 1
+    try:
+        header = _parse_header(lines[header_at]) if header_at < len(lines) else None
+        mark = "," if header is None else header.mark
+        named = _item_lines(lines, mark)
+        is_padded = header is not None and all(
+            len(_item_cells(line, mark)) == header.width for _, line in named
+        )
+        for number, line in named:  # noqa: B007 - an error below names it
+            _add_item(*_parse_item(line, mark, is_padded), codes, names)
+        number = header_at + 1
+        if header is not None and len(codes) < 2:
+            raise RankingsError(
+                "a ranking needs at least 2 items, each named by a line such as "
+                f"'# item A: Ann Able', got {len(codes)}"
+            )
+        for number, line in enumerate(lines[header_at + 1 :], start=header_at + 2):
+            if header is None or not line or _COMMENT.match(line):
                 continue
-            elif columns == 0:
-                columns = _parse_columns(line, codes)
-            else:
-                fields = line.split(",")
-                if len(fields) != columns:
-                    raise RankingsError(f"expected {columns} columns, got {len(fields)}")
-                where.append(number)
-                counts.append(_parse_count(fields[0].strip()))
-                rows.append(_parse_items(fields[1].split(">"), codes))
-                if columns == 3:
-                    offered.append(_parse_items(fields[2].split(), codes))
-        except RankingsError as error:
-            raise RankingsError(f"{name}:{number}: {error}") from None
+            cells = _cells(line, header.mark)[header.skipped :]
+            if not any(cell.strip() for cell in cells):
+                continue
+            while len(cells) > header.columns and not cells[-1].strip():
+                cells.pop()
+            if len(cells) != header.columns:
+                raise RankingsError(f"expected {header.columns} columns, got {len(cells)}")
+            where.append(number)
+            counts.append(_parse_count(cells[0].strip()))
+            rows.append(_parse_items(cells[1].split(">"), codes))
+            if header.columns == 3:
+                offered.append(_parse_items(cells[2].split(), codes))
+    except RankingsError as error:
+        raise RankingsError(f"{name}:{number}: {error}") from None
     if not rows:
         raise RankingsError(f"{name}:{len(lines)}: there are no rankings")
     choice_sets = None
-    if columns == 3:
+    if offered:
         choice_sets = np.zeros((len(rows), len(names)), bool)
-        for row, items in enumerate(offered):
-            choice_sets[row, items] = True
+        for row, listed in enumerate(offered):
+            choice_sets[row, listed] = True
     return build_rankings(
         rows, tuple(names), counts, choice_sets, where=lambda row: f"{name}:{where[row]}"
     )
 
 
-def is_own_table(path: str | os.PathLike) -> bool:
+def is_own_table(path: str | os.PathLike, encoding: str | None = None) -> bool:
     """Whether a file means to be in the format of :func:`read_table`."""
-    for line in read_text(path).lines():
+    for line in first_lines(path, encoding) or ():
         line = line.strip()
-        if re.match(r"#\s*item\b", line) or line.replace(" ", "") in _COLUMNS:
+        if re.match(r'"?#\s*item\b', line, re.IGNORECASE):
             return True
-        if line and not line.startswith("#"):
-            return False
+        if not _is_before_header(line):
+            return _header(line) is not None
     return False
 
 
@@ -105,8 +150,8 @@ def write_table(
     notes = {"title": title, "citation": citation}
     lines = [f"# {key}: {' '.join(note.split())}" for key, note in notes.items() if note]
     codes = [str(k) for k in range(1, merged.num_items + 1)]
-    lines += [f"# item {code}: {item}" for code, item in zip(codes, merged.items, strict=True)]
-    lines.append(_COLUMNS[merged.choice_sets is not None])
+    lines += [_item_line(code, item) for code, item in zip(codes, merged.items, strict=True)]
+    lines.append(",".join(_COLUMNS[: 2 if merged.choice_sets is None else 3]))
     orderings, lengths = np.asarray(merged.orderings), np.asarray(merged.lengths)
     offered = None if merged.choice_sets is None else np.asarray(merged.choice_sets)
     for row, count in enumerate(np.asarray(merged.counts).tolist()):
@@ -128,25 +173,103 @@ def _add_item(code: str, item: str, codes: dict[str, int], names: dict[str, int]
     codes[code] = names[item] = len(codes)
 
 
-def _parse_columns(line: str, codes: dict[str, int]) -> int:
-    columns = line.replace(" ", "")
-    if columns not in _COLUMNS:
+def _item_line(code: str, item: str) -> str:
+    """Return the line that names an item: one cell, also if the name contains what separates."""
+    line = f"# item {code}: {item}"
+    if any(mark in item for mark in f'{_MARKS}"'):
+        line = '"' + line.replace('"', '""') + '"'
+    return line
+
+
+def _is_before_header(line: str) -> bool:
+    """Return whether a line is blank or a comment, those that name items included."""
+    bare = line.strip(f"{_MARKS} ")
+    return not bare or bool(_COMMENT.match(line)) or bool(_SEPARATOR_LINE.fullmatch(line))
+
+
+def _cells(line: str, mark: str) -> list[str]:
+    """Return the cells of a line, which ends where the line does."""
+    if '"' not in line:
+        return line.split(mark)
+    try:
+        return next(csv.reader([line], delimiter=mark, strict=True))
+    except csv.Error as error:
+        raise RankingsError(f"the quotes are wrong: {error}") from None
+
+
+def _header(line: str) -> _Header | None:
+    """Return what a line with the names of the columns says, or None if it is none."""
+    for mark in _MARKS:
+        try:
+            cells = [cell.strip().lower() for cell in _cells(line, mark)]
+        except RankingsError:
+            continue
+        width = len(cells)
+        while cells and not cells[-1]:
+            cells.pop()
+        skipped = int(len(cells) > 2 and not cells[0])
+        if tuple(cells[skipped:]) in (_COLUMNS[:2], _COLUMNS):
+            return _Header(mark, len(cells) - skipped, skipped, width)
+    return None
+
+
+def _parse_header(line: str) -> _Header:
+    header = _header(line)
+    if header is None:
         raise RankingsError(
-            f"expected the columns {_COLUMNS[0]!r}, got {line[:40]!r}; the format is that of "
+            f"expected the columns 'count,ordering', got {line[:40]!r}; the format is that of "
             "numpyro_rankings.readers.read_table"
         )
-    if len(codes) < 2:
+    return header
+
+
+def _item_lines(lines: Sequence[str], mark: str) -> list[tuple[int, str]]:
+    """Return the comments that name items: the number of the line, and the line."""
+    comments = ((k, line) for k, line in enumerate(lines, 1) if _COMMENT.match(line))
+    return [(k, line) for k, line in comments if _ITEM.match(_item_cells(line, mark)[0])]
+
+
+def _parse_item(line: str, mark: str, is_padded: bool) -> tuple[str, str]:
+    """Return the code and the name of an item.
+
+    A spreadsheet saves all lines with as many cells: it splits names at commas, which are put back
+    here, and adds empty cells. Where only some lines end with a comma, it may belong to the name.
+    """
+    cells, problem = _item_cells(line, mark), ""
+    if not line.startswith('"'):
+        if mark.join(cells) != line:
+            problem = "has quotes after a comma"
+        elif not cells[-1].strip() and not is_padded:
+            problem = f"ends with {mark!r}, which may or may not belong to the name"
+    while not cells[-1].strip():
+        cells.pop()
+    if len(cells) > 1 and mark != ",":
+        problem = f"contains {mark!r}, which separates the columns"
+    if problem:
         raise RankingsError(
-            "a ranking needs at least 2 items, each named by a line such as '# item A: Ann Able', "
-            f"got {len(codes)}"
+            f"the name of an item {problem}; put the whole line into quotes, from '#' to the end "
+            "of the name"
         )
-    return columns.count(",") + 1
+    match = _ITEM.fullmatch(",".join(cells))
+    assert match is not None
+    return match[1], match[2].strip()
+
+
+def _item_cells(line: str, mark: str) -> list[str]:
+    """Return the cells of a comment; where its quotes are wrong, it is one cell."""
+    try:
+        return _cells(line, mark)
+    except RankingsError:
+        return [line]
 
 
 def _parse_count(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
-        raise RankingsError(f"count {text[:40]!r} is not a positive whole number")
-    return int(text)
+    number = whole_number(text)
+    if number is None or number < 1:
+        raise RankingsError(
+            f"count {text[:40]!r} is not a positive whole number{weight_hint(text)}"
+        )
+    return number
 
 
 def _parse_items(texts: Sequence[str], codes: dict[str, int]) -> list[int]:

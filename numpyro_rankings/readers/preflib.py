@@ -1,5 +1,7 @@
 """Read and write PrefLib files of strict orders, ``.soc`` and ``.soi``.
 
+What other files of PrefLib hold is read in ``unfitted.py``, by the functions of this module.
+
 **References**
 
 1. *PrefLib: A Library for Preferences*, N. Mattei, T. Walsh (ADT 2013), https://preflib.org
@@ -8,61 +10,70 @@
 import os
 import re
 import warnings
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
-from numpyro_rankings.readers.text import check_writable_names, read_lines
+from numpyro_rankings.readers.text import check_writable_names, read_lines, weight_hint
+from numpyro_rankings.words import plural
 
 _HEADER = re.compile(r"#\s*([A-Z]+(?: [A-Z]+)*)(?: +([^\s:]+))?\s*:(.*)")
-_ORDER = re.compile(r"\s*(\d{1,18})\s*:\s*(\d{1,18}(?:\s*,\s*\d{1,18})*)\s*", re.ASCII)
+_ITEMS = r"\d{1,18}(?:\s*,\s*\d{1,18})*"
+_ORDER = re.compile(rf"\s*(\d{{1,18}})\s*:\s*({_ITEMS})\s*", re.ASCII)
+_GROUP = rf"(?:\d{{1,18}}|\{{\s*(?:{_ITEMS}\s*)?\}})"
+_GROUPS = re.compile(rf"\s*(\d{{1,18}})\s*:\s*({_GROUP}(?:\s*,\s*{_GROUP})*)\s*", re.ASCII)
 _NUMBERS = ("NUMBER ALTERNATIVES", "NUMBER VOTERS", "NUMBER UNIQUE ORDERS")
+_GIVEN_ONCE = (*_NUMBERS, "NUMBER UNIQUE PREFERENCES", "NUMBER CATEGORIES", "NUMBER EDGES")
+_NAMED = {"ALTERNATIVE NAME": "item", "CATEGORY NAME": "category"}
+TYPES = {
+    "soc": "strict orders of all items",
+    "soi": "strict orders",
+    "toc": "orders of all items with ties",
+    "toi": "orders with ties",
+    "cat": "items in categories, which are not orders",
+    "wmd": "the weights of a matching graph, which are not orders",
+}
+_SHOWN = 2  # tied items in a message
 _SHIFTED_NAMES = "00014-00000001.soc"
 
 
 def read_preflib(path: str | os.PathLike) -> Rankings:
     """Read a PrefLib file of strict orders.
 
-    The file must be in the modern format, with metadata in lines that begin with ``#``, and without
-    ties. An order in a ``.soi`` file is read as the top of an order of all items. If the items that
-    it leaves out were not offered, as in races that not everybody enters, use
+    The file must be in the modern format, with metadata in lines that begin with ``#``. An order in
+    a ``.soi`` file is read as the top of an order of all items. If the items that it leaves out
+    were not offered, as in races that not everybody enters, use
     ``Rankings.from_orderings(…, choice_sets=…)`` instead.
 
-    :param path: the file; in a ``.soc`` file all orders must be complete.
+    Ties are refused. A ``.toc`` or ``.toi`` file in which no order has one is read like a ``.soc``
+    or ``.soi`` file. ``numpyro-rankings describe`` says what is in the others, and in ``.cat`` and
+    ``.wmd`` files.
+
+    :param path: the file; in ``.soc`` and ``.toc`` files all orders must be complete.
     :return: one row for each distinct order, in the order of the file.
     :raises RankingsError: beginning with ``FILE:LINE:``, if the file is not in this format.
     """
-    name = os.fspath(path)
-    lines = read_lines(path)
-    header, names, orders = _parse(name, lines)
-    complete = _check_type(name, header)
-    num_items, num_voters, num_orders = (
-        _header_number(name, key, header, len(lines)) for key in _NUMBERS
+    parsed = parse_preflib(path)
+    name, header = parsed.name, parsed.header
+    if parsed.kind in ("cat", "wmd"):
+        raise RankingsError(
+            f"{name}:{header.get('DATA TYPE', (1, ''))[0]}: a .{parsed.kind} file holds "
+            f"{TYPES[parsed.kind]}, and no model can take it; 'numpyro-rankings describe' says "
+            "what is in it, and strict orders are in .soc and .soi files"
+        )
+    items, orders = read_orders(parsed)
+    _refuse_ties(name, items, orders)
+    rankings = build_rankings(
+        [order.row for order in orders],
+        items,
+        [order.voters for order in orders],
+        where=lambda r: f"{name}:{orders[r].line}",
     )
-    items = _check_names(name, num_items, header[_NUMBERS[0]][0], names)
-    if not orders:
-        raise RankingsError(f"{name}:{len(lines)}: there are no rankings after the header")
-
-    rows, counts = [], []
-    for number, line in orders:
-        count, row = _parse_order(f"{name}:{number}", line, items, complete)
-        counts.append(count)
-        rows.append(row)
-    total = sum(counts)
-    if total != num_voters:
-        raise RankingsError(
-            f"{name}:{header[_NUMBERS[1]][0]}: NUMBER VOTERS is {num_voters}, but the counts of "
-            f"the rankings sum to {total}"
-        )
-    rankings = build_rankings(rows, items, counts, where=lambda r: f"{name}:{orders[r][0]}")
     rankings = rankings.unique()
-    if rankings.num_rows != num_orders:
-        raise RankingsError(
-            f"{name}:{header[_NUMBERS[2]][0]}: NUMBER UNIQUE ORDERS is {num_orders}, but the file "
-            f"has {rankings.num_rows} distinct orders"
-        )
+    check_number(parsed, "NUMBER UNIQUE ORDERS", {rankings.num_rows}, "distinct orders")
     if _SHIFTED_NAMES in (Path(name).name, header.get("FILE NAME", (0, ""))[1]):
         warnings.warn(
             f"{name}: the item names in PrefLib's {_SHIFTED_NAMES} (sushi) are shifted by one: its "
@@ -120,166 +131,318 @@ def write_preflib(rankings: Rankings, path: str | os.PathLike, title: str = "") 
     Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
 
 
-class _Parsed(NamedTuple):
+class Parsed(NamedTuple):
     """The lines of a file, each text with its line number.
 
+    - **name** - of the file, for messages.
+    - **kind** - its type, such as ``soi``.
     - **header** - values of the metadata, by key.
     - **names** - names of the items, by their numbers from 1.
-    - **orders** - the lines of the orders.
+    - **categories** - names of the categories, by their numbers.
+    - **data** - the lines after the header.
+    - **num_lines** - number of lines.
     """
 
+    name: str
+    kind: str
     header: dict[str, tuple[int, str]]
     names: dict[int, tuple[int, str]]
-    orders: list[tuple[int, str]]
+    categories: dict[int, tuple[int, str]]
+    data: list[tuple[int, str]]
+    num_lines: int
 
 
-def _parse(name: str, lines: list[str]) -> _Parsed:
-    """Divide the lines into metadata, names of items, and orders."""
+class Order(NamedTuple):
+    """An order of a file.
+
+    - **line** - its line number.
+    - **voters** - how many gave it.
+    - **row** - 0-based items, best first.
+    - **groups** - the same, where tied items are in one group; None if no two are tied.
+    """
+
+    line: int
+    voters: int
+    row: list[int]
+    groups: list[list[int]] | None
+
+
+def parse_preflib(path: str | os.PathLike) -> Parsed:
+    """Divide the lines of a file into metadata, names and data.
+
+    :raises RankingsError: if the file has no header, or says that it is of another type.
+    """
+    name, lines = os.fspath(path), read_lines(path)
     header: dict[str, tuple[int, str]] = {}
-    names: dict[int, tuple[int, str]] = {}
-    orders: list[tuple[int, str]] = []
+    named: dict[str, dict[int, tuple[int, str]]] = {key: {} for key in _NAMED}
+    data: list[tuple[int, str]] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         if not line.lstrip().startswith("#"):
-            if not header and not names:
+            if not header and not any(named.values()):
                 raise RankingsError(
                     f"{name}:{number}: expected a header line such as '# NUMBER ALTERNATIVES: 5'; "
                     "the old format of PrefLib, without '#', is not supported"
                 )
-            orders.append((number, line))
+            data.append((number, line))
             continue
         match = _HEADER.fullmatch(line.strip())
         if match is None:
             continue
         key, argument, value = match[1], match[2], match[3].strip()
-        if key == "ALTERNATIVE NAME":
-            item = _whole(argument)
-            if item is None or item < 1:
-                raise RankingsError(
-                    f"{name}:{number}: expected '# ALTERNATIVE NAME k: …' with a number k from 1"
-                )
-            if item in names:
-                raise RankingsError(
-                    f"{name}:{number}: item {item} is named already, on line {names[item][0]}"
-                )
-            names[item] = number, value
+        if key in _NAMED:
+            _add_name(f"{name}:{number}", key, argument, (number, value), named[key])
         elif argument is None:
-            if key in header and key in _NUMBERS:
+            if key in header and key in _GIVEN_ONCE:
                 raise RankingsError(
                     f"{name}:{number}: {key} is given already, on line {header[key][0]}"
                 )
             header[key] = number, value
-    return _Parsed(header, names, orders)
+    kind = _check_type(name, header)
+    names, categories = named["ALTERNATIVE NAME"], named["CATEGORY NAME"]
+    return Parsed(name, kind, header, names, categories, data, len(lines))
 
 
-def _parse_order(
-    where: str, line: str, items: tuple[str, ...], complete: bool
-) -> tuple[int, list[int]]:
-    """Return the count and the 0-based items of an order."""
-    match = _ORDER.fullmatch(line)
-    if match is None:
-        raise RankingsError(f"{where}: {_line_problem(line)}")
-    count, row = int(match[1]), [int(item) - 1 for item in match[2].split(",")]
-    problem = _row_problem(row, items, complete)
+def _add_name(
+    where: str,
+    key: str,
+    argument: str | None,
+    value: tuple[int, str],
+    named: dict[int, tuple[int, str]],
+) -> None:
+    k, what = _whole(argument), _NAMED[key]
+    least = 1 if what == "item" else 0  # some files number the categories from 0
+    if k is None or k < least:
+        raise RankingsError(f"{where}: expected '# {key} k: …' with a number k from {least}")
+    if k in named:
+        raise RankingsError(f"{where}: {what} {k} is named already, on line {named[k][0]}")
+    named[k] = value
+
+
+def read_orders(parsed: Parsed) -> tuple[tuple[str, ...], list[Order]]:
+    """Return the names of the items, and the order of each line."""
+    name = parsed.name
+    for key in _NUMBERS:
+        header_number(parsed, key)
+    items = item_names(parsed)
+    if not parsed.data:
+        raise RankingsError(f"{name}:{parsed.num_lines}: there are no rankings after the header")
+    orders = [_parse_order(name, parsed.kind, *numbered, items) for numbered in parsed.data]
+    total = sum(order.voters for order in orders)
+    check_number(parsed, "NUMBER VOTERS", {total}, "the counts of the rankings sum to")
+    return items, orders
+
+
+def _parse_order(name: str, kind: str, number: int, line: str, items: tuple[str, ...]) -> Order:
+    where, groups = f"{name}:{number}", None
+    if match := _ORDER.fullmatch(line):
+        count, row = int(match[1]), [int(item) - 1 for item in match[2].split(",")]
+    else:
+        count, groups = split_groups(where, line, allows_empty=False)
+        row = [item for group in groups for item in group]
+        if len(groups) == len(row):
+            groups = None
+    problem = _row_problem(row, items, kind)
     if count < 1:
         problem = f"count {count} is not a positive whole number"
+    if groups is not None and not kind.startswith("to"):
+        order = shorten_text(line.partition(":")[2].strip())
+        problem = (
+            f"the tie {order} is not supported in a .{kind} file; those with ties are .toc and .toi"
+        )
     if problem:
         raise RankingsError(f"{where}: {problem}")
-    return count, row
+    return Order(number, count, row, groups)
 
 
-def _check_type(name: str, header: dict[str, tuple[int, str]]) -> bool:
-    """Return whether all orders must be complete; the extension and the header must agree."""
+def split_groups(where: str, line: str, allows_empty: bool) -> tuple[int, list[list[int]]]:
+    """Return the count of a line, and its 0-based items in groups; an item alone is one."""
+    match = _GROUPS.fullmatch(line)
+    if match is None or (not allows_empty and re.search(r"\{\s*\}", line)):
+        raise RankingsError(f"{where}: {_line_problem(line, allows_empty)}")
+    texts = re.findall(r"\{[^}]*\}|[0-9]+", match[2])
+    groups = [[int(x) - 1 for x in text.strip("{}").split(",") if x.strip()] for text in texts]
+    return int(match[1]), groups
+
+
+def _refuse_ties(name: str, items: tuple[str, ...], orders: list[Order]) -> None:
+    tied = {order.line: order.groups for order in orders if order.groups is not None}
+    if not tied:
+        return
+    line, groups = next(iter(tied.items()))
+    names = [shorten_text(items[k]) for k in next(group for group in groups if len(group) > 1)]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    advice = (
+        "'numpyro-rankings describe' shows them, and a .soi file without these orders can be fitted"
+    )
+    if all(ends_in_tie(groups, len(items)) for groups in tied.values()):
+        advice = (
+            "as only last items are tied, a .soi file of orders that leave them out can be fitted, "
+            "and says that they rank below the others"
+        )
+    raise RankingsError(
+        f"{name}:{line}: {', '.join(names[:_SHOWN])}{more} are tied; {len(tied):,} of "
+        f"{len(orders):,} orders have ties, which cannot be fitted yet: {advice}"
+    )
+
+
+def ends_in_tie(groups: Sequence[Sequence[int]], num_items: int) -> bool:
+    """Return whether an order of all items ties the last ones, and no others."""
+    *sizes, last = map(len, groups)
+    return bool(sizes) and max(sizes) == 1 < last and sum(sizes) + last == num_items
+
+
+def _check_type(name: str, header: dict[str, tuple[int, str]]) -> str:
+    """Return the type of a file; its extension and the header must agree."""
     extension = Path(name).suffix.lower().removeprefix(".")
     line, kind = header.get("DATA TYPE", (1, ""))
-    kind = kind.lower() or extension
-    for tied in {kind, extension} & {"toc", "toi"}:
+    kind = kind.lower() or (extension if extension in TYPES else "soi")
+    if kind not in TYPES:
         raise RankingsError(
-            f"{name}:{line}: a .{tied} file has ties, which are not supported; strict orders are "
-            "in .soc and .soi files"
+            f"{name}:{line}: DATA TYPE is {shorten_text(kind)}; expected {_one_of(TYPES)}"
         )
-    if kind not in ("soc", "soi") and "DATA TYPE" in header:
-        raise RankingsError(f"{name}:{line}: DATA TYPE is {kind!r}; expected soc or soi")
-    if extension in ("soc", "soi") and kind != extension:
+    if extension in TYPES and kind != extension:
         raise RankingsError(f"{name}:{line}: DATA TYPE is {kind}, but this is a .{extension} file")
-    return kind == "soc"
+    return kind
 
 
-def _header_number(name: str, key: str, header: dict[str, tuple[int, str]], last_line: int) -> int:
+def _one_of(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}"
+
+
+def header_number(parsed: Parsed, key: str) -> int:
+    """Return a number of the header."""
+    name, header = parsed.name, parsed.header
     if key not in header:
-        raise RankingsError(f"{name}:{last_line}: the file has no line '# {key}: …'")
+        raise RankingsError(f"{name}:{parsed.num_lines}: the file has no line '# {key}: …'")
     line, text = header[key]
     value = _whole(text)
     if value is None:
-        raise RankingsError(f"{name}:{line}: {key} must be a whole number, got {_short(text)}")
+        raise RankingsError(
+            f"{name}:{line}: {key} must be a whole number, got {shorten_text(text)}"
+        )
     return value
 
 
-def _check_names(
-    name: str, num_items: int, line: int, names: dict[int, tuple[int, str]]
-) -> tuple[str, ...]:
-    if num_items < 2:
-        raise RankingsError(f"{name}:{line}: a ranking needs at least 2 items, got {num_items}")
-    seen: dict[str, int] = {}
-    for item, (where, text) in names.items():
-        if item > num_items:
-            raise RankingsError(
-                f"{name}:{where}: item {item} has a name, but NUMBER ALTERNATIVES is {num_items}"
-            )
-        if not text:
-            raise RankingsError(f"{name}:{where}: the name of item {item} is empty")
-        if text in seen:
-            raise RankingsError(
-                f"{name}:{where}: items {seen[text]} and {item} have the same name {_short(text)}"
-            )
-        seen[text] = item
-    if len(names) < num_items:
-        missing = next(k for k in range(1, num_items + 1) if k not in names)
+def check_number(parsed: Parsed, key: str, found: set[int], what: str) -> None:
+    """Refuse a file whose header has another number than was found.
+
+    :param found: the numbers that are right.
+    :param what: what was counted.
+    """
+    number = header_number(parsed, key)
+    if number in found:
+        return
+    counted = f"the file has {max(found)} {what}"
+    if what.endswith(" to"):
+        counted = f"{what} {max(found)}"
+    raise RankingsError(f"{parsed.name}:{parsed.header[key][0]}: {key} is {number}, but {counted}")
+
+
+def item_names(parsed: Parsed, least: int = 2) -> tuple[str, ...]:
+    """Return the names of the items, which are numbered from 1."""
+    key = "NUMBER ALTERNATIVES"
+    name, num_items, line = parsed.name, header_number(parsed, key), parsed.header[key][0]
+    if num_items < least:
         raise RankingsError(
-            f"{name}:{line}: NUMBER ALTERNATIVES is {num_items}, but there is no line "
+            f"{name}:{line}: a ranking needs at least {plural(least, 'item')}, got {num_items}"
+        )
+    for item, (where, _) in parsed.names.items():
+        if item > num_items:
+            raise RankingsError(f"{name}:{where}: item {item} has a name, but {key} is {num_items}")
+    names = check_names(name, "item", parsed.names)
+    if len(names) < num_items:
+        missing = next(k for k in range(1, num_items + 1) if k not in parsed.names)
+        raise RankingsError(
+            f"{name}:{line}: {key} is {num_items}, but there is no line "
             f"'# ALTERNATIVE NAME {missing}: …'"
         )
-    return tuple(names[k][1] for k in range(1, num_items + 1))
+    return names
+
+
+def check_names(name: str, what: str, named: dict[int, tuple[int, str]]) -> tuple[str, ...]:
+    """Return names in the order of their numbers; none may be empty, and no two the same."""
+    seen: dict[str, int] = {}
+    for k, (where, text) in named.items():
+        if not text:
+            raise RankingsError(f"{name}:{where}: the name of {what} {k} is empty")
+        if text in seen:
+            some = {"item": "items", "category": "categories"}[what]
+            raise RankingsError(
+                f"{name}:{where}: {some} {seen[text]} and {k} have the same name "
+                f"{shorten_text(text)}"
+            )
+        seen[text] = k
+    return tuple(named[k][1] for k in sorted(named))
 
 
 def _whole(text: str | None) -> int | None:
     return int(text) if text is not None and re.fullmatch(r"[0-9]{1,18}", text) else None
 
 
-def _row_problem(row: list[int], items: tuple[str, ...], complete: bool) -> str:
+def _row_problem(row: list[int], items: tuple[str, ...], kind: str) -> str:
     """Return what is wrong with an order of 0-based items, in the 1-based numbers of the file."""
-    if min(row) < 0 or max(row) >= len(items):
-        item = next(k for k in row if not 0 <= k < len(items))
-        return f"item {item + 1} is outside 1..{len(items)}"
-    if len(set(row)) < len(row):
-        item = next(k for i, k in enumerate(row) if k in row[:i])
-        return f"item {item + 1} ({items[item]!r}) is listed twice"
-    if complete and len(row) < len(items):
+    if problem := items_problem(row, items):
+        return problem
+    if kind.endswith("oc") and len(row) < len(items):
         item = min(set(range(len(items))) - set(row))
         return (
-            f"item {item + 1} ({items[item]!r}) is missing; an order of a .soc file lists all "
+            f"item {item + 1} ({items[item]!r}) is missing; an order of a .{kind} file lists all "
             f"{len(items)} items"
         )
     return ""
 
 
-def _line_problem(line: str) -> str:
+def items_problem(row: list[int], items: tuple[str, ...]) -> str:
+    """Return what is wrong with 0-based items of a line, in the 1-based numbers of the file."""
+    if row and (min(row) < 0 or max(row) >= len(items)):
+        item = next(k for k in row if not 0 <= k < len(items))
+        return f"item {item + 1} is outside 1..{len(items)}"
+    if len(set(row)) < len(row):
+        item = next(k for i, k in enumerate(row) if k in row[:i])
+        return f"item {item + 1} ({items[item]!r}) is listed twice"
+    return ""
+
+
+def _line_problem(line: str, allows_empty: bool = False) -> str:
     """Return why a line is not of the form ``count: item,item,…``."""
     count, colon, order = (part.strip() for part in line.partition(":"))
     if not colon:
-        return f"expected 'count: item,item,…', got {_short(line.strip())}"
+        return f"expected 'count: item,item,…', got {shorten_text(line.strip())}"
     if not _whole(count):
-        return f"count {_short(count)} is not a positive whole number"
-    if "{" in order or "}" in order:
-        return f"the tie {_short(order)} is not supported; expected strict orders"
+        return f"count {shorten_text(count)} is not a positive whole number{weight_hint(count)}"
     if not order:
         return "an empty ranking; expected 'count: item,item,…'"
-    for place, item in enumerate(order.split(","), start=1):
+    if problem := _brace_problem(order, allows_empty):
+        return f"{problem} in {shorten_text(order)}"
+    if allows_empty:
+        order = re.sub(r"\{\s*\}", "0", order)
+    for place, item in enumerate(re.sub("[{}]", "", order).split(","), start=1):
         if _whole(item.strip()) is None:
-            return f"item {_short(item.strip())} at place {place} is not a whole number"
-    return f"expected 'count: item,item,…', got {_short(line.strip())}"
+            return f"item {shorten_text(item.strip())} at place {place} is not a whole number"
+    return f"expected 'count: item,item,…', got {shorten_text(line.strip())}"
 
 
-def _short(text: str) -> str:
+def _brace_problem(order: str, allows_empty: bool) -> str:
+    """Return what is wrong with the braces of an order."""
+    is_open = False
+    for mark in re.findall("[{}]", order):
+        if mark == "{" and is_open:
+            return "braces within braces"
+        if mark == "}" and not is_open:
+            return "'}' without '{'"
+        is_open = mark == "{"
+    if is_open:
+        return "'{' without '}'"
+    if not allows_empty and re.search(r"\{\s*\}", order):
+        return "an empty tie '{}'"
+    if re.search(r"\}\s*[^\s,}]|[^\s,{]\s*\{", order):
+        return "a comma is missing before or after braces"
+    return ""
+
+
+def shorten_text(text: str) -> str:
+    """Return the beginning of a text in quotes."""
     return repr(text if len(text) <= 40 else text[:39] + "…")

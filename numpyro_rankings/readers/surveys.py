@@ -16,7 +16,7 @@ import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, _item_names, build_rankings
 from numpyro_rankings.readers.aliases import Aliases, read_aliases
-from numpyro_rankings.readers.answers import with_values
+from numpyro_rankings.readers.answers import layout_of_cells, with_values
 from numpyro_rankings.readers.ballots import (
     RULES,
     BallotCounts,
@@ -41,7 +41,7 @@ from numpyro_rankings.readers.grids import (
     read_grid,
     whole_number,
 )
-from numpyro_rankings.readers.text import check_writable_texts
+from numpyro_rankings.readers.text import check_writable_texts, weight_hint
 from numpyro_rankings.readers.votes import (
     Votes,
     columns_of_ranks,
@@ -159,6 +159,7 @@ def read_layout(
     write_ins: str | None = None,
     max_ranks: int | None = None,
     aliases: Aliases = None,
+    encoding: str | None = None,
 ) -> Survey:
     """Read a table of rankings; see :func:`~numpyro_rankings.read_survey`."""
     if layout is not None and layout not in LAYOUTS:
@@ -174,7 +175,7 @@ def read_layout(
         max_ranks=max_ranks,
     )
     names = None if items is None else _item_names(items)
-    table = fold_header(read_grid(source, names or ()), header_rows)
+    table = fold_header(read_grid(source, names or (), encoding), header_rows)
     judge, item, rank, count = (
         None if x is None else table.name_of(x) for x in (judge, item, rank, count)
     )
@@ -184,10 +185,11 @@ def read_layout(
     )
     _check_columns(table.grid, named)
     patterns = (columns,) if isinstance(columns, str) else tuple(map(str, columns))
-    words = missing.split(",") if isinstance(missing, str) else map(str, missing)
+    said = missing.split(",") if isinstance(missing, str) else missing
+    words = tuple(str(word).strip() for word in said)
     question, notes = choose(table, patterns, named.special)
     if layout is None:
-        layout, why = _layout_by_names(table, question, bool(patterns))
+        layout, why = _layout_by_names(table, question, bool(patterns), words)
         notes.append(f"read as --layout {layout}, because of the {why}")
     if layout in _BALLOTS and gaps != "refuse":
         raise RankingsError(f"gaps does not go with the layout {layout}, whose rule is skipped")
@@ -213,18 +215,18 @@ def read_layout(
         patterns,
         frozenset(named.special),
         separator,
-        tuple(word.strip() for word in words),
+        words,
         highest_first,
         names,
         named.closes_gaps or rules is not None,
         rules is not None,
     )
-    grid, said = read_question(table, question, reading)
+    grid, more = read_question(table, question, reading)
     if joined and layout not in _BALLOTS:
-        grid, more = _with_aliases(grid, named, layout)
-        said += more
+        grid, of_aliases = _with_aliases(grid, named, layout)
+        more += of_aliases
     found = _READERS[layout](grid, named)
-    notes = [*table.notes, *notes, *said]
+    notes = [*table.grid.notes, *table.notes, *notes, *more]
     return _survey(grid, named, found, layout, unranked == "not-offered", notes)
 
 
@@ -233,11 +235,14 @@ def read_layout(
 # ---------------------------------------------------------------------------------------------
 
 
-def _layout_by_names(table: Table, question: Sequence[int], is_picked: bool) -> tuple[str, str]:
+def _layout_by_names(
+    table: Table, question: Sequence[int], is_picked: bool, missing: Sequence[str]
+) -> tuple[str, str]:
     """Return the layout that the columns say, and what says it.
 
     :param question: the columns that have no other meaning.
-    :param is_picked: whether they were picked.
+    :param is_picked: whether they were picked, so that their cells are answers.
+    :param missing: texts that mean that nothing is ranked.
     :raises RankingsError: if they do not, showing the first row read in both ways.
     """
     grid = table.grid
@@ -251,6 +256,9 @@ def _layout_by_names(table: Table, question: Sequence[int], is_picked: bool) -> 
         return "votes", "words such as undervote in its cells"
     if _places_by_names(columns or [grid.columns[k] for k in question]):
         return "orders", "names of the columns"
+    found = layout_of_cells([grid.cells[k] for k in question], missing) if is_picked else None
+    if found is not None:
+        return found, "texts of the cells"
     cells = [(grid.cells[k].name, grid.cells[k].text(0)) for k in question[:_SHOWN]]
     more = ", …" if len(question) > _SHOWN else ""
     ranks = ", ".join(f"{name!r} has rank {cell or 'none'}" for name, cell in cells)
@@ -711,9 +719,12 @@ def _counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
     numbers = _ranks_of(column, None)[rows].astype(int)
     if (numbers < 1).any():
         row = rows[int(np.argmax(numbers < 1))]
+        text = column.text(row)
+        if hint := weight_hint(text):
+            hint += ": leave out --count, or name the column in --about instead"
         raise RankingsError(
             f"{grid.where(row)}: column {name!r}: expected a positive whole number, got "
-            f"{column.text(row)[:40]!r}"
+            f"{text[:40]!r}{hint}"
         )
     if numbers.sum() > _MOST_RANKINGS:
         raise RankingsError(
@@ -750,7 +761,8 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
 
     :param survey: the survey, or rankings, whose judges are then numbered from 1.
     :param path: the file to write: ``.csv``, ``.tsv``, ``.xlsx`` or ``.parquet``.
-    :param layout: ``"ranks"``, ``"orders"`` or ``"long"``.
+    :param layout: ``"ranks"``, ``"orders"``, ``"long"`` or ``"cell"``, with semicolons between the
+        items.
     :raises RankingsError: if there are choice sets that the table cannot represent.
     """
     if isinstance(survey, Rankings):
@@ -758,8 +770,8 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
     name, suffix = os.fspath(path), Path(path).suffix.lower()
     if suffix not in (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES):
         raise RankingsError(f"{name}: the extension {suffix!r} is not known")
-    if layout not in _CELLS:
-        raise RankingsError(f"layout is one of {', '.join(_CELLS)}, not {layout!r}")
+    if layout not in LAYOUTS:
+        raise RankingsError(f"layout is one of {', '.join(LAYOUTS)}, not {layout!r}")
     rankings = survey.rankings
     orderings = np.asarray(rankings.orderings)
     if rankings.choice_sets is not None:
@@ -830,8 +842,15 @@ def _cells_of_long(rows: np.ndarray, items: Sequence[str]) -> _Cells:
     return ["item", "rank"], cells
 
 
+def _cells_of_cell(rows: np.ndarray, items: Sequence[str]) -> _Cells:
+    if wrong := [item for item in items if ";" in item]:
+        raise RankingsError(f"the item name {wrong[0]!r} contains a semicolon; use another layout")
+    return ["order"], [[["".join(f"{items[k]};" for k in row[row >= 0])]] for row in rows]
+
+
 _CELLS: dict[str, Callable[[np.ndarray, Sequence[str]], _Cells]] = {
     "ranks": _cells_of_ranks,
     "orders": _cells_of_orders,
     "long": _cells_of_long,
+    "cell": _cells_of_cell,
 }

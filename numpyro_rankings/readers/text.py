@@ -1,14 +1,31 @@
-"""Text files: their lines, and the names that can be written to them."""
+"""Text files: their encoding and lines, and the names that can be written to them."""
 
 import codecs
 import io
 import itertools
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from numpyro_rankings.rankings import RankingsError
+
+# by their first bytes; UTF-32 comes first, since its mark begins with that of UTF-16
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+)
+_LIKELY = ("windows-1252", "mac-roman")  # what spreadsheets write that do not write UTF-8
+_NUL = re.compile("\0")
+_CONTROL = re.compile("[\0\x80-\x84\x86-\x9f]")  # of Latin-1, in the place of ’, € and the like
+_NOT_UTF_8 = "this is not a text file in UTF-8, which spreadsheets save as 'CSV UTF-8'"
+_LINE_END = re.compile(rb"\r\n?|\n")
+_CELL_END = re.compile(rb"[,;\t\"\r\n]")
+_BYTES_OF_HEAD, _TEXT_SHOWN = 2**16, 40
 
 
 class TextFile(NamedTuple):
@@ -30,36 +47,31 @@ class TextFile(NamedTuple):
         return itertools.islice(stream, first, None)
 
 
-def read_lines(path: str | os.PathLike) -> list[str]:
+def read_lines(
+    path: str | os.PathLike, encoding: str | None = None, hint: bool = False
+) -> list[str]:
     """Return the lines of a text file, without line ends; see :func:`read_text`."""
-    lines = [line.removesuffix("\n") for line in read_text(path).lines()]
+    lines = [line.removesuffix("\n") for line in read_text(path, encoding, hint).lines()]
     while not lines[-1]:
         lines.pop()
     return lines
 
 
-def read_text(path: str | os.PathLike) -> TextFile:
+def read_text(path: str | os.PathLike, encoding: str | None = None, hint: bool = False) -> TextFile:
     """Read a text file, at least one of whose lines is not blank.
 
     :param path: the file.
-    :raises RankingsError: if the file is missing, empty, or not text in UTF-8.
+    :param encoding: how it is encoded; by default what its first bytes say, or else UTF-8. Others
+        are never guessed, because several would read the file, and each would read other names.
+    :param hint: whether the caller takes an encoding from the user, so that messages name one.
+    :raises RankingsError: if the file is missing, empty, or not text in this encoding.
     """
     name = os.fspath(path)
     content = _read_bytes(name)
-    if not content.removeprefix(codecs.BOM_UTF8).strip():
+    file = TextFile(name, content, _checked_encoding(name, content, encoding, hint))
+    if all(not line or line.isspace() for line in file.lines()):
         raise RankingsError(f"{name}:1: the file is empty")
-    try:
-        content.decode("utf-8-sig")
-        bad = content.find(b"\0")
-    except UnicodeDecodeError as error:
-        bad = error.start
-    if bad >= 0:
-        line = content[:bad].count(b"\n") + 1
-        raise RankingsError(
-            f"{name}:{line}: this is not a text file in UTF-8, which spreadsheets save "
-            "as 'CSV UTF-8'"
-        )
-    return TextFile(name, content, "utf-8-sig")
+    return file
 
 
 def _read_bytes(name: str) -> bytes:
@@ -71,6 +83,109 @@ def _read_bytes(name: str) -> bytes:
         raise RankingsError(f"{name}: is a folder, not a file of rankings") from None
     except OSError as error:
         raise RankingsError(f"{name}: cannot be read: {error.strerror or error}") from None
+
+
+def first_lines(path: str | os.PathLike, encoding: str | None = None) -> list[str] | None:
+    """Return the lines at the beginning of a file, or None if it cannot be read or is not text.
+
+    What cannot be decoded is replaced: the reader of the file refuses it.
+    """
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(_BYTES_OF_HEAD)
+        text = head.decode(_by_mark(head) or encoding or "utf-8", errors="replace")
+    except (OSError, LookupError):
+        return None
+    if "\0" in text:
+        return None
+    return re.split(r"\r\n?|\n", text.removeprefix("\ufeff"))
+
+
+def _by_mark(content: bytes) -> str | None:
+    """Return the encoding that the first bytes of a file say."""
+    return next((encoding for mark, encoding in _MARKS if content.startswith(mark)), None)
+
+
+def _checked_encoding(name: str, content: bytes, given: str | None, hint: bool) -> str:
+    """Return the encoding of a file, in which all of it is text."""
+    marked = _by_mark(content)
+    encoding = marked or "utf-8-sig"
+    if given is not None:
+        known = _known_encoding(name, given)
+        if marked is not None and not known.startswith(marked.removesuffix("-sig")):
+            raise RankingsError(
+                f"{name}: begins with the mark of {marked[:6].rstrip('-').upper()}; leave out "
+                f"--encoding {given}"
+            )
+        if not known.startswith("utf"):
+            _check_is_not_utf_8(name, content, given)
+        encoding = marked or known.replace("utf-8", "utf-8-sig")
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = len(_LINE_END.findall(content, 0, error.start)) + 1
+        where = f"{name}:{line}"
+        if encoding != "utf-8-sig":
+            what = (given or encoding).upper()
+            raise RankingsError(f"{where}: this is not text in {what}: {error.reason}") from None
+        readings = _readings(content, error.start) if hint else ""
+        raise RankingsError(f"{where}: {_NOT_UTF_8}{readings}") from None
+    unfit = _CONTROL if given is not None else _NUL
+    if found := unfit.search(text):
+        line = len(re.findall(r"\r\n?|\n", text[: found.start()])) + 1
+        where = f"{name}:{line}"
+        if found[0] == "\0":
+            raise RankingsError(f"{where}: {_NOT_UTF_8}")
+        raise RankingsError(
+            f"{where}: has the control character {found[0]!a} in {given}, which is hardly meant; "
+            "use the encoding of the program that saved the file, such as windows-1252"
+        )
+    return encoding
+
+
+def _known_encoding(name: str, given: str) -> str:
+    try:
+        encoding = codecs.lookup(given).name
+        b"    ".decode(encoding, errors="replace")  # refuses codecs that are not of text
+    except LookupError:
+        raise RankingsError(
+            f"{name}: there is no encoding {given!r}; --encoding takes names such as windows-1252, "
+            "iso8859-2 or utf-16"
+        ) from None
+    return encoding.removesuffix("-sig")
+
+
+def _check_is_not_utf_8(name: str, content: bytes, given: str) -> None:
+    """Refuse to read UTF-8 in another encoding, which would change the names without an error."""
+    if content.isascii():
+        return
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        return
+    odd = next(character for character in text if not character.isascii())
+    wrong = odd.encode().decode(given, errors="replace")
+    raise RankingsError(
+        f"{name}: is in UTF-8; --encoding {given} would read {odd!r} as {wrong!r}, so leave it out"
+    )
+
+
+def _readings(content: bytes, place: int) -> str:
+    """Return what the text at this place is in likely encodings, each with its option."""
+    before = content[max(place - _BYTES_OF_HEAD, 0) : place]
+    after = content[place : place + _BYTES_OF_HEAD]
+    cell = _CELL_END.split(before)[-1] + _CELL_END.split(after, maxsplit=1)[0]
+    found: dict[str, str] = {}
+    for encoding in _LIKELY:
+        text = cell.decode(encoding, errors="replace").strip()
+        if text.isprintable() and "\ufffd" not in text:
+            found.setdefault(text, encoding)
+    if not found:
+        return ""
+    readings = " or ".join(
+        f"{text[:_TEXT_SHOWN]!r} with --encoding {encoding}" for text, encoding in found.items()
+    )
+    return f"; a text in this line is {readings}: use the encoding that is right"
 
 
 def check_writable_names(name: str, items: tuple[str, ...], *notes: str) -> None:
@@ -100,3 +215,12 @@ def _is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def weight_hint(text: str) -> str:
+    """Return what to say of a count that looks like a survey weight; nothing for others."""
+    # not "1,000", which may be a thousand
+    is_thousands = re.fullmatch("[1-9][0-9]{0,2},[0-9]{3}", text)
+    if re.fullmatch(r"[0-9]*[.,][0-9]+(?:e[-+]?[0-9]+)?", text) and not is_thousands:
+        return "; survey weights are not counts, and cannot be used yet"
+    return ""

@@ -28,6 +28,7 @@ from numpyro_rankings.run.contents import (
     is_installed,
     settings_of_kernel,
 )
+from numpyro_rankings.run.errors import StoreError
 from numpyro_rankings.run.sites import (
     COMPUTED,
     DATA,
@@ -37,7 +38,6 @@ from numpyro_rankings.run.sites import (
     describe_update,
     trace_model,
 )
-from numpyro_rankings.run.store import StoreError
 
 _PACKAGES = ("jax", "jaxlib", "numpy", "numpyro")
 _TRACED_BY = ("jax", "numpyro", "numpyro-rankings")  # on whose versions a trace may depend

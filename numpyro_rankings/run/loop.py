@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import PartitionSpec
 from numpyro.infer import HMC, SA, BarkerMH, Gibbs
+from numpyro.infer.ensemble import EnsembleSampler
 from numpyro.infer.gibbs import latent_sample_sites, prototype_trace
 from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import nested_attrgetter
@@ -27,6 +28,7 @@ _MOST_DRAWS = 2**16  # of one chunk
 _FIRST_DRAWS = 16  # at most, then as many as there are already
 _SECONDS = 2.0  # aim for the length of a chunk
 _LEAST_SECONDS = 1e-9  # of a draw, where the clock shows none
+_OF_CONTINUOUS_SITES = HMC | SA | BarkerMH | EnsembleSampler
 _ARRAYS = jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct
 
 
@@ -183,13 +185,20 @@ class SweepLoop:
             f"its gradient is not finite where chain {names} of {len(found[0])} starts"
         )
 
-    def has_no_site(self) -> bool:
-        """Whether the kernel has a model that has nothing to sample."""
+    def lacks_site(self) -> str | None:
+        """Say that the model has nothing that the kernel could sample; None if it has."""
         model = getattr(self.kernel, "model", None)
         if model is None:
-            return False
+            return None
         trace = prototype_trace(model, jax.random.key(0), *self._arguments(self._arrays))
-        return not latent_sample_sites(trace)
+        sites = latent_sample_sites(trace)
+        if not sites:
+            return "the model has no site to sample"
+        if not isinstance(self.kernel, _OF_CONTINUOUS_SITES):
+            return None
+        if not all(trace[name]["fn"].support.is_discrete for name in sites):
+            return None
+        return f"the model has no continuous site to sample, only discrete ones: {', '.join(sites)}"
 
     def no_draws(self, state: Any) -> dict[str, Any]:
         """Return arrays like those of draws, with none in them.

@@ -1,5 +1,6 @@
 """Where a run is computed, and in which shapes: on one device, or split over several."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -234,3 +235,28 @@ def _whole(x: Array, length: int | None = None) -> np.ndarray:
 
 
 _first = jax.jit(lambda x, size: x[:size], static_argnums=1)
+
+
+def mesh_of(devices: Sequence[jax.Device] | None, mesh: Mesh | None) -> Mesh | None:
+    """Return the mesh of a run, or None for one device.
+
+    :raises ValueError: if what is given are no devices, or one is given twice.
+    """
+    if mesh is not None and not isinstance(mesh, Mesh):
+        raise ValueError(f"mesh must be a jax.sharding.Mesh, got {mesh!r}")
+    if devices is None:
+        return mesh if mesh is None else _without_repeats("mesh", mesh)
+    if mesh is not None:
+        raise ValueError("devices and mesh cannot both be given")
+    found = list(devices) if isinstance(devices, Iterable) else []
+    if not found or not all(isinstance(x, jax.Device) for x in found):
+        raise ValueError(f"devices must be a list of devices, as of jax.devices(), got {devices!r}")
+    return _without_repeats("devices", Mesh(np.array(found), (CHAINS,)))
+
+
+def _without_repeats(name: str, mesh: Mesh) -> Mesh:
+    found = mesh.devices.ravel().tolist()
+    if repeated := {device for device in found if found.count(device) > 1}:
+        names = " and ".join(sorted(str(device) for device in repeated))
+        raise ValueError(f"{name} must not have a device twice: {names}")
+    return mesh

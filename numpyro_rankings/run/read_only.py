@@ -8,18 +8,17 @@ from urllib.parse import unquote
 import numpy as np
 
 from numpyro_rankings.run.convert import SITES, STATS
-from numpyro_rankings.run.store import (
+from numpyro_rankings.run.errors import DamagedRootError, StoreError, errors_of
+from numpyro_rankings.run.folder import check_is_folder, current_of
+from numpyro_rankings.run.metadata import (
     ROOT,
     STATES,
-    DamagedRootError,
-    StoreError,
     counts_of,
-    errors_of,
-    local_store,
     newest_of,
     nodes_of,
     read_root,
 )
+from numpyro_rankings.run.store import local_store
 
 if TYPE_CHECKING:
     import zarr
@@ -37,9 +36,10 @@ class ReadOnlyStore:
     """
 
     def __init__(self, path: Path) -> None:
+        check_is_folder(path)
+        with errors_of(path, ROOT):
+            path = current_of(path)
         self.path, self.damage = path, list[str]()
-        if not path.is_dir():
-            raise StoreError(f"{path} is not a folder, so not the store of a run")
         self.about: dict[str, Any] = {}
         self._content = b""
         try:

@@ -29,8 +29,9 @@ def rounded_for(number: int, num_parts: int) -> int:
 def round_rows(rankings: Rankings) -> Rankings:
     """Round up the numbers of rows and rankings by rows of count 0, and take the names away.
 
-    The labels from N on are of the last row. If there are about as many rows as rankings, each
-    ranking has a row. What is static no longer depends on the data but through rounded numbers.
+    The labels from N on are of the last row, which therefore always has count 0. If there are about
+    as many rows as rankings, each ranking has a row. What is static no longer depends on the data
+    but through rounded numbers.
     """
     number, num_rows = rounded_up(rankings.num_rankings), rounded_up(rankings.num_rows + 1)
     is_expanded = num_rows >= number

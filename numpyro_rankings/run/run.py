@@ -3,9 +3,9 @@
 import math
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import nested_attrgetter
 
 from numpyro_rankings import clock
-from numpyro_rankings.diagnostics import CHANGES, Verdict, with_care
+from numpyro_rankings.diagnostics import CHANGES
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.not_finite import NotFiniteError, check_not_stopped
 from numpyro_rankings.interrupts import postponed_interrupts
@@ -38,18 +38,21 @@ from numpyro_rankings.run.description import (
     describe,
     sentences_of,
 )
+from numpyro_rankings.run.errors import StoreError
+from numpyro_rankings.run.folder import folder_of
+from numpyro_rankings.run.goals import Check, Checks, check_goals
 from numpyro_rankings.run.loop import SweepLoop
 from numpyro_rankings.run.memory import Memory
 from numpyro_rankings.run.monitor import Monitor, Quantities, Taken
-from numpyro_rankings.run.placement import CHAINS, Placement
+from numpyro_rankings.run.placement import Placement, mesh_of
 from numpyro_rankings.run.processes import agree, together
+from numpyro_rankings.run.results import LEAST_DRAWS, READ_AT_ONCE, Results, by_chain_or_not
 from numpyro_rankings.run.settings import (
     Settings,
     at_least,
     check_ensemble,
     check_kernel,
     check_names,
-    check_number,
     check_precision,
     check_share,
     check_superchains,
@@ -57,7 +60,7 @@ from numpyro_rankings.run.settings import (
     one_key,
     settings_of,
 )
-from numpyro_rankings.run.store import Store, StoreError, folder_of
+from numpyro_rankings.run.store import Store
 from numpyro_rankings.run.to_arviz import from_numpyro
 from numpyro_rankings.run.transitions import fields_of_transitions
 
@@ -65,27 +68,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _ADAPTATION = 1000  # sweeps, of kernels of other packages
-_READ_AT_ONCE = 500  # draws, when a run is resumed
-_SHARE_OF_CHECKS = 0.1  # of the time
-_LEAST_DRAWS = 4  # of each chain, for R-hat
-_NO_SITE = "the model has no site to sample"
 _DRAWS_TO_MOVE = 1000  # of each chain, after which a kernel that has not moved is given up
 
 
-class Check(NamedTuple):
-    """The result of a check whether the draws suffice.
-
-    :param rhat: largest R-hat; NaN for one chain.
-    :param ess: least effective sample size.
-    :param num_moving: number of quantities that are not constant, which alone count.
-    """
-
-    rhat: float
-    ess: float
-    num_moving: int
-
-
-class Run:
+class Run(Results):
     """A run of several chains that goes on until its answer is good enough.
 
     ::
@@ -133,13 +119,14 @@ class Run:
     :param extra_fields: further fields of the kernel's state to keep. Those that the verdict needs
         of HMC and NUTS (divergent transitions, number of steps, energy) are always kept.
     :param model_kwargs: keyword arguments of the model.
-    :param overwrite: whether to replace a run that is in the store, once the chains have started.
+    :param overwrite: whether to replace a run that is in the store, once the first chunk of this
+        one is stored.
     :raises ValueError: if an argument is out of range, or the data do not fit the kernel.
     :raises RuntimeError: if a chain of HMC, NUTS or the like finds no start of finite density.
     :raises StoreError: if the store exists, or cannot be written.
     """
 
-    _last_check: Check | None
+    _remedy = ": use extend() or until() first"
 
     @together()
     def __init__(
@@ -178,7 +165,7 @@ class Run:
         )
         check_ensemble(kernel, num_chains, superchains)
         kwargs = dict(model_kwargs or {})
-        mesh = _mesh_of(devices, mesh)
+        mesh = mesh_of(devices, mesh)
         about: dict[str, Any] = describe(kernel, data, kwargs, mesh, init_params)
         placement = Placement(kernel, data, kwargs, mesh)
         self._set_up(SweepLoop(kernel, data, kwargs, placement), settings)
@@ -250,7 +237,7 @@ class Run:
         try:
             settings = settings_of(draws.path, draws.about)
             check_precision(draws.path, settings)
-            mesh = _mesh_of(devices, mesh)
+            mesh = mesh_of(devices, mesh)
             about = describe(kernel, data, kwargs, mesh, init_params)
             found = check_same(draws.path, draws.about, about, check)
             run._draws, run._is_stored = draws, True
@@ -318,14 +305,16 @@ class Run:
         :param minutes: time after which no further chunk begins.
         :param after_chunk: called with the run after each chunk.
         :return: whether both hold when the run stops, and no chain stands still.
-        :raises KeyboardInterrupt, StoreError, ValueError: as :meth:`extend`.
+        :raises KeyboardInterrupt, StoreError, ValueError: as :meth:`extend`. Also ValueError if a
+            goal is out of range, or nothing can be diagnosed; then a store without a sweep goes.
         :raises RuntimeError: as :meth:`extend`, and if no chain has moved in 1,000 draws, which are
             kept.
         """
         with together():
             self._draws.check_writable()
-            self._check_goals(rhat, ess, minutes)
-            self._monitor.check_any(as_sites(self._empty_groups()[SITES]))
+            most = self._monitor.LEAST_KEPT * self._settings.num_chains * (1 - self._burn_in)
+            check_goals(rhat, ess, minutes, most)
+            self._check_diagnosable()
         import arviz  # noqa: F401 - takes a second, which is not the time of a check
 
         start, in_a_row = clock.now(), 0
@@ -350,18 +339,7 @@ class Run:
 
         :raises ValueError: if there are too few draws.
         """
-        start = clock.now()
-        table = self.diagnostics()
-        moving = table[table["note"] != "constant"]
-        check = Check(
-            float(moving["r_hat"].max(skipna=False)),
-            float(moving[["ess_bulk", "ess_tail"]].min(axis=None, skipna=False)),
-            len(moving),
-        )
-        self._last_check, self._checked = check, clock.now()
-        self._checked_draws = self.num_draws
-        self._check_took = self._checked - start
-        return check
+        return self._checks.make(self.diagnostics, self.num_draws)
 
     def check_if_due(self) -> None:
         """Call :meth:`check` if there are draws enough, for at most a tenth of the time."""
@@ -390,11 +368,6 @@ class Run:
         return self._draws.num_draws
 
     @property
-    def first_draw(self) -> int:
-        """Index of the first draw that is not in the burn-in."""
-        return int(self._burn_in * self.num_draws)
-
-    @property
     def seconds(self) -> float:
         """Seconds that the sweeps took, without compilation."""
         return self._seconds
@@ -402,7 +375,7 @@ class Run:
     @property
     def last_check(self) -> Check | None:
         """The latest :meth:`check`, of which :meth:`until` makes many; None before the first."""
-        return self._last_check
+        return self._checks.last
 
     @property
     def num_clusters(self) -> np.ndarray | None:
@@ -425,12 +398,6 @@ class Run:
         """
         return sentences_of(self._changes)
 
-    @property
-    def verdict(self) -> Verdict:
-        """Whether the draws after the burn-in can be relied on, as the reports say it."""
-        found = self._monitor.verdict(self._burn_in, self.diagnostics())
-        return with_care(found, self.changes)
-
     def diagnostics(self) -> "pd.DataFrame":
         """Tabulate R-hat and ESS of the draws after the burn-in.
 
@@ -452,9 +419,7 @@ class Run:
         :param max_draws: of each chain: if there are more, only every second, third, … is returned.
         """
         samples = as_sites(self._draws.read(SITES, self.first_draw, step=self._step(max_draws)))
-        if group_by_chain:
-            return samples
-        return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
+        return by_chain_or_not(samples, group_by_chain)
 
     def as_mcmc(self, max_draws: int | None = None) -> MCMC:
         """Return the draws after the burn-in as an :class:`numpyro.infer.MCMC` that has run.
@@ -497,10 +462,7 @@ class Run:
             kernel is ``a%2Fb``, with a warning.
         :raises ValueError: if there are no draws.
         """
-        data = self._to_inference_data(max_draws, options)
-        if self.changes:
-            data["posterior"].attrs[CHANGES] = self.changes
-        return data
+        return self._with_changes(self._to_inference_data(max_draws, options))
 
     def _to_inference_data(self, max_draws: int | None, options: dict[str, Any]) -> Any:
         mcmc = self.as_mcmc(max_draws)
@@ -523,11 +485,10 @@ class Run:
         self._turn = threading.RLock()
         self._changes: list[dict[str, Any]] = []
         self._new_about: dict[str, Any] | None = None
-        self._last_check, self._checked_draws = None, 0
-        self._checked, self._check_took = clock.now(), 0.0
+        self._checks = Checks()
 
     def _show(self, burn_in: float, quantities: Quantities | None) -> None:
-        self._burn_in = check_share("burn_in", burn_in)
+        self._burn_in = self._unmonitored = check_share("burn_in", burn_in)
         loop = self._loop
         superchains = self._settings.superchains
         self._monitor = Monitor(loop.kernel, loop.args, loop.kwargs, quantities, superchains)
@@ -545,8 +506,8 @@ class Run:
         try:
             return self._loop.init(self._keys(), settings.num_warmup, init_params, copies, compiles)
         except Exception:
-            if self._loop.has_no_site():  # some kernels then fail in words of JAX
-                raise ValueError(_NO_SITE) from None
+            if words := self._loop.lacks_site():  # some kernels then fail in words of JAX
+                raise ValueError(words) from None
             raise
 
     def _keys(self) -> Array:
@@ -583,8 +544,8 @@ class Run:
     def _catch_up(self) -> None:
         """Give the monitor the draws that it does not have."""
         draws = self._draws
-        for start in range(self._monitor.num_draws, draws.num_draws, _READ_AT_ONCE):
-            stop = min(start + _READ_AT_ONCE, draws.num_draws)
+        for start in range(self._monitor.num_draws, draws.num_draws, READ_AT_ONCE):
+            stop = min(start + READ_AT_ONCE, draws.num_draws)
             sites, stats = draws.read(SITES, start, stop), draws.read(STATS, start, stop)
             self._monitor.add(self._monitor.take(as_sites(sites), as_sites(stats)))
 
@@ -604,7 +565,7 @@ class Run:
         except AttributeError:
             has_sites = True  # it has no such field, which is told below
         if not has_sites:
-            raise ValueError(_NO_SITE)
+            raise ValueError(self._loop.lacks_site() or "the kernel has no site to sample")
         self._empty_groups()
         self._monitor.watch(by_name(self._sites_of_state(), self._loop.kernel.sample_field))
 
@@ -700,40 +661,23 @@ class Run:
         counts = {"num_sweeps": self._num_sweeps, "seconds": self._seconds}
         self._draws.append(groups, as_arrays(state), counts)
 
-    def _step(self, max_draws: int | None) -> int:
-        """Return the distance of the draws that are returned."""
-        kept = self.num_draws - self.first_draw
-        return 1 if max_draws is None else max(1, -(-kept // at_least("max_draws", max_draws, 1)))
-
-    def _check_goals(self, rhat: float, ess: float, minutes: float) -> None:
-        for name, value in (("rhat", rhat), ("ess", ess), ("minutes", minutes)):
-            check_number(name, value)
-        if not rhat > 1 or not ess > 0 or not minutes >= 0:
-            raise ValueError("rhat must be greater than 1, ess positive and minutes not negative")
-        most = self._monitor.LEAST_KEPT * self._settings.num_chains * (1 - self._burn_in)
-        if ess > most:
-            raise ValueError(
-                f"ess must be at most {most:.0f}, because diagnostics use some of the draws: use "
-                "more chains, or extend()"
-            )
-
-    def _check_draws(self, least: int = _LEAST_DRAWS) -> None:
-        kept = self.num_draws - self.first_draw
-        if kept < least:
-            raise ValueError(
-                f"there are {kept} draws of each chain after the burn-in, but at least {least} are "
-                "needed: use extend() or until() first"
-            )
+    def _check_diagnosable(self) -> None:
+        """Refuse a model of which nothing can be diagnosed, and leave no store without a sweep."""
+        try:
+            self._monitor.check_any(as_sites(self._empty_groups()[SITES]))
+        except ValueError:
+            if self._num_sweeps == 0 and isinstance(self._draws, Store):
+                self._draws.discard()
+            raise
 
     def _is_check_due(self) -> bool:
-        kept, since = self.num_draws - self.first_draw, clock.now() - self._checked
-        return kept >= _LEAST_DRAWS and since >= self._check_took / _SHARE_OF_CHECKS
+        return self._num_kept >= LEAST_DRAWS and self._checks.is_due()
 
     def _holds(self, rhat: float, ess: float) -> bool:
         """Whether a check of the draws is good enough, in the first process."""
-        if self.num_draws - self.first_draw < _LEAST_DRAWS:
+        if self._num_kept < LEAST_DRAWS:
             return False
-        if self._last_check is None or self._checked_draws != self.num_draws:
+        if not self._checks.is_of(self.num_draws):
             with together():
                 self.check()
         return bool(agree(self._suffices(rhat, ess)))
@@ -758,37 +702,12 @@ class Run:
 
     def _suffices(self, rhat: float, ess: float) -> bool:
         """Whether the latest check is good enough."""
-        check, settings = self._last_check, self._settings
+        check, num_chains = self._checks.last, self._settings.num_chains
         assert check is not None
-        if self._monitor.still(self._burn_in):
+        if self._monitor.still(self._burn_in) or self._num_kept * num_chains < ess:
             return False
-        if (self.num_draws - self.first_draw) * settings.num_chains < ess:
-            return False
-        if check.num_moving == 0:
-            return True
-        return check.ess >= ess and (settings.num_chains == 1 or check.rhat <= rhat)
+        return check.suffices(rhat, ess, num_chains)
 
 
 def _shapes(arrays: dict[str, np.ndarray]) -> dict[str, str]:
     return {name: f"{x.dtype} {x.shape}" for name, x in sorted(arrays.items())}
-
-
-def _mesh_of(devices: Sequence[jax.Device] | None, mesh: Mesh | None) -> Mesh | None:
-    if mesh is not None and not isinstance(mesh, Mesh):
-        raise ValueError(f"mesh must be a jax.sharding.Mesh, got {mesh!r}")
-    if devices is None:
-        return mesh if mesh is None else _without_repeats("mesh", mesh)
-    if mesh is not None:
-        raise ValueError("devices and mesh cannot both be given")
-    found = list(devices) if isinstance(devices, Iterable) else []
-    if not found or not all(isinstance(x, jax.Device) for x in found):
-        raise ValueError(f"devices must be a list of devices, as of jax.devices(), got {devices!r}")
-    return _without_repeats("devices", Mesh(np.array(found), (CHAINS,)))
-
-
-def _without_repeats(name: str, mesh: Mesh) -> Mesh:
-    found = mesh.devices.ravel().tolist()
-    if repeated := {device for device in found if found.count(device) > 1}:
-        names = " and ".join(sorted(str(device) for device in repeated))
-        raise ValueError(f"{name} must not have a device twice: {names}")
-    return mesh

@@ -13,7 +13,7 @@ from numpyro.infer.ensemble import EnsembleSampler
 from numpyro.infer.mcmc import MCMC, MCMCKernel
 
 from numpyro_rankings.run.convert import is_key
-from numpyro_rankings.run.store import StoreError
+from numpyro_rankings.run.errors import StoreError
 
 
 class Settings(NamedTuple):

@@ -14,14 +14,9 @@ The arrays and that file have checksums, and nothing in the store is a pickle.
 
 import asyncio
 import contextlib
-import errno
-import gc
 import json
 import math
 import os
-import shutil
-import weakref
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -30,24 +25,38 @@ from urllib.parse import unquote
 import numpy as np
 
 from numpyro_rankings.run.convert import SITES, STATS, Groups
+from numpyro_rankings.run.errors import StoreError, errors_of
+from numpyro_rankings.run.folder import (
+    check_is_folder,
+    check_is_store,
+    clear,
+    discard,
+    drop_replaced,
+    folder_of,
+    has_sweeps,
+    recover,
+    refuse,
+    set_aside,
+)
+from numpyro_rankings.run.lock import Lock, lock_of
+from numpyro_rankings.run.metadata import (
+    CHECKSUM,
+    FORMAT,
+    ROOT,
+    STATES,
+    checksum_of,
+    consolidated,
+    counts_of,
+    mend,
+    newest_of,
+    nodes_of,
+    read_root,
+)
 
 if TYPE_CHECKING:
     import zarr
 
-_FORMAT = 1
 _CHUNK_BYTES = 2**20
-ROOT = "zarr.json"
-_CHECKSUM = "checksum"
-_ERRORS_OF_WRITING = (errno.EROFS, errno.ENOSPC, errno.EDQUOT)
-STATES = "states"
-
-
-class StoreError(Exception):
-    """A store cannot be made, read or written. The message is one line."""
-
-
-class DamagedRootError(StoreError):
-    """The file of the root is not what was written."""
 
 
 class Store:
@@ -62,10 +71,11 @@ class Store:
     """
 
     def __init__(
-        self, path: Path, root: "zarr.Group", attributes: dict[str, Any], lock: "_Lock"
+        self, path: Path, root: "zarr.Group", attributes: dict[str, Any], lock: Lock
     ) -> None:
         self.path, self._root, self._attributes, self._lock = path, root, attributes, lock
-        self._num_draws, self._turn, self._is_closed = 0, 0, False
+        self._num_draws, self._turn = 0, 0
+        self._is_closed = self._is_discarded = self._replaces = False
 
     @classmethod
     def create(
@@ -75,7 +85,8 @@ class Store:
 
         :param path: a folder that does not exist, is empty, or is a store without a sweep.
         :param about: what :attr:`about` returns, of the types of JSON.
-        :param overwrite: whether to replace a store that has sweeps.
+        :param overwrite: whether to replace a store that has sweeps, which is kept until this one
+            has a sweep.
         :raises StoreError: if there is something at the path, or it cannot be written.
         """
         import zarr
@@ -83,12 +94,15 @@ class Store:
         path = folder_of(path)
         with errors_of(path):
             path.mkdir(parents=True, exist_ok=True)
-            lock, is_ours = _Lock(path), False
+            lock, is_ours = Lock(path), False
             try:
-                _refuse(path, overwrite)
+                recover(path)
+                refuse(path, overwrite)
+                if replaces := has_sweeps(path):
+                    set_aside(path)
                 is_ours = True
-                _clear(path)  # of a process that was killed when it began
-                attributes = {"format": _FORMAT, "run": about}
+                clear(path)  # of a process that was killed when it began
+                attributes = {"format": FORMAT, "run": about}
                 with _whole_writes():
                     root = zarr.create_group(local_store(path), attributes=attributes)
                     for name in (SITES, STATS, STATES):
@@ -96,9 +110,14 @@ class Store:
             except BaseException:
                 if is_ours:
                     discard(path)
+                else:
+                    with contextlib.suppress(OSError, StoreError):
+                        recover(path)
                 lock.close()
                 raise
-        return cls(path, root, attributes, lock)
+        store = cls(path, root, attributes, lock)
+        store._replaces = replaces
+        return store
 
     @staticmethod
     def check_new(path: str | os.PathLike, overwrite: bool = False) -> None:
@@ -111,7 +130,8 @@ class Store:
         with errors_of(path):
             if path.exists():
                 with lock_of(path):
-                    _refuse(path, overwrite)
+                    recover(path)
+                    refuse(path, overwrite)
 
     @staticmethod
     def has_sweeps(path: str | os.PathLike) -> bool:
@@ -121,7 +141,8 @@ class Store:
         """
         path = folder_of(path)
         with errors_of(path, ROOT), lock_of(path):
-            return _has_sweeps(path)
+            recover(path)
+            return has_sweeps(path)
 
     @staticmethod
     def about_new(path: str | os.PathLike) -> dict[str, Any] | None:
@@ -131,7 +152,7 @@ class Store:
         """
         path = folder_of(path)
         with errors_of(path, ROOT), lock_of(path):
-            if _has_sweeps(path) or not (path / ROOT).is_file():
+            if has_sweeps(path) or not (path / ROOT).is_file():
                 return None
             return json.loads((path / ROOT).read_text())["attributes"]["run"]
 
@@ -144,9 +165,13 @@ class Store:
         import zarr
 
         path = folder_of(path)
-        check_is_store(path)
-        lock = _Lock(path)
+        check_is_folder(path)
+        with errors_of(path, ROOT):
+            lock = Lock(path)
         try:
+            with errors_of(path):
+                recover(path)
+            check_is_store(path)
             with errors_of(path, ROOT):
                 attributes, committed = read_root(path)
                 if not any(f"{STATES}/{turn}" in committed for turn in (0, 1)):
@@ -155,7 +180,7 @@ class Store:
                         "Run(…, store=…) begins there"
                     )
             with errors_of(path):
-                _mend(path, committed)
+                mend(path, committed)
             with errors_of(path, ROOT):
                 root = zarr.open_group(local_store(path), mode="r+", use_consolidated=False)
                 store = cls(path, root, attributes, lock)
@@ -213,6 +238,9 @@ class Store:
             self._check_place()
             self._write_root()
         self._num_draws, self._turn = stop, turn
+        if self._replaces and counts["num_sweeps"] > 0:
+            drop_replaced(self.path)
+            self._replaces = False
 
     def read_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Return the arrays of the newest state by name, and its counts.
@@ -247,9 +275,13 @@ class Store:
         self._lock.close()
 
     def discard(self) -> None:
-        """Remove a store that was just made, as far as possible, and close it."""
+        """Remove a store that was just made, as far as possible, and close it.
+
+        One that it was to replace is put back.
+        """
         if self._lock.is_in_place():
             discard(self.path)
+            self._is_discarded = True
         self.close()
 
     def check_writable(self) -> None:
@@ -261,6 +293,10 @@ class Store:
             raise StoreError(
                 f"{self.path} belongs to the process that this one was forked from: only that one "
                 "writes to it"
+            )
+        if self._is_discarded:
+            raise StoreError(
+                f"{self.path} was removed, because its run could not begin: make it anew"
             )
         if self._is_closed:
             raise StoreError(f"this run of {self.path} was closed: Run.resume goes on with it")
@@ -281,15 +317,15 @@ class Store:
         metadata = nodes_of(self.path)
         for node in metadata.values():
             if node["node_type"] == "group":  # as Zarr has them
-                node["consolidated_metadata"] = _consolidated({})
+                node["consolidated_metadata"] = consolidated({})
         root = {
             "zarr_format": 3,
             "node_type": "group",
-            "attributes": {name: x for name, x in self._attributes.items() if name != _CHECKSUM},
-            "consolidated_metadata": _consolidated(metadata),
+            "attributes": {name: x for name, x in self._attributes.items() if name != CHECKSUM},
+            "consolidated_metadata": consolidated(metadata),
         }
         root = json.loads(json.dumps(root))
-        root["attributes"][_CHECKSUM] = _checksum(root)
+        root["attributes"][CHECKSUM] = checksum_of(root)
         content = default_buffer_prototype().buffer.from_bytes(json.dumps(root).encode())
         sync(local_store(self.path).set(ROOT, content))
 
@@ -370,282 +406,11 @@ def _new_array(
     )
 
 
-def folder_of(path: str | os.PathLike) -> Path:
-    """Return the folder of a store, which stays the same when the process changes its folder.
-
-    :raises StoreError: if it cannot be a folder of this machine.
-    """
-    try:
-        text = os.fsdecode(path)
-    except TypeError:
-        raise StoreError(f"the store of a run is a folder, got {path!r}") from None
-    if "://" in text:
-        raise StoreError(f"{text} is not a folder of this machine, which the store of a run is")
-    return Path(os.path.abspath(text))
-
-
-def check_is_store(path: Path) -> None:
-    """Refuse what is no store at first sight."""
-    if not path.is_dir():
-        raise StoreError(f"{path} is not a folder, so not the store of a run")
-    if not (path / ROOT).is_file():
-        raise StoreError(f"{path} is not the store of a run: it has no {ROOT}")
-
-
 def local_store(path: Path, read_only: bool = False) -> Any:
     """Return Zarr's view of a folder, whose name is no address of anything else."""
     from zarr.storage import LocalStore
 
     return LocalStore(path, read_only=read_only)
-
-
-def read_root(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return the attributes of the root, and the metadata of all groups and arrays.
-
-    :raises StoreError: if its file is not of this version, or was changed.
-    """
-    root = json.loads((path / ROOT).read_bytes())
-    attributes = root["attributes"]
-    if attributes.get("format") != _FORMAT:
-        raise StoreError(
-            f"{path} is not a store that this version reads: its format is "
-            f"{attributes.get('format')!r}, not {_FORMAT}"
-        )
-    found = attributes.pop(_CHECKSUM, None)  # stores of version 0.1.0 have none
-    if found is not None and found != _checksum(root):
-        raise DamagedRootError(
-            f"{path}: {ROOT} is damaged: its checksum is not that of its content"
-        )
-    return attributes, (root.get("consolidated_metadata") or {}).get("metadata", {})
-
-
-def _checksum(root: dict[str, Any]) -> str:
-    return f"{zlib.crc32(json.dumps(root, sort_keys=True).encode()):08x}"
-
-
-def _consolidated(metadata: dict[str, Any]) -> dict[str, Any]:
-    return {"kind": "inline", "must_understand": False, "metadata": metadata}
-
-
-def nodes_of(path: Path, damaged: list[str] | None = None) -> dict[str, dict[str, Any]]:
-    """Return the metadata of all groups and arrays, as their own files have it.
-
-    :param damaged: takes the places of files that cannot be read; None to raise the error.
-    """
-    found = {}
-    for group in (SITES, STATS, STATES, f"{STATES}/0", f"{STATES}/1"):
-        for file in sorted(path.glob(f"{group}/{ROOT}")) + sorted(path.glob(f"{group}/*/{ROOT}")):
-            where = file.parent.relative_to(path).as_posix()
-            try:
-                found[where] = json.loads(file.read_bytes())
-            except (OSError, ValueError):
-                if damaged is None:
-                    raise
-                damaged.append(where)
-    return found
-
-
-def newest_of(committed: dict[str, dict[str, Any]]) -> tuple[int, dict[str, Any]]:
-    """Return which of the two states is the newest, and its counts."""
-    found = [
-        (turn, counts_of(committed[where]["attributes"]))
-        for turn in (0, 1)
-        if (where := f"{STATES}/{turn}") in committed
-    ]
-    return max(found, key=lambda x: (x[1]["num_sweeps"], x[0]))
-
-
-def _mend(path: Path, committed: dict[str, dict[str, Any]]) -> None:
-    """Write the files again in which the groups and arrays have their own metadata, where needed.
-
-    That of the root has it too, with a checksum. Where an array is longer than there, the process
-    was killed before a chunk counted.
-    """
-    for where, node in committed.items():
-        file = path / where / ROOT
-        node = {name: x for name, x in node.items() if name != "consolidated_metadata"}
-        try:
-            found = json.loads(file.read_bytes())
-            if node["node_type"] == "array":
-                found = {**found, "shape": _cut(found["shape"], node["shape"])}
-            is_whole = found == node
-        except (OSError, ValueError, LookupError, TypeError):
-            is_whole = False
-        if not is_whole:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            partial = file.with_suffix(".partial")
-            partial.write_text(json.dumps(node))
-            partial.replace(file)
-
-
-def _cut(shape: list[int], committed: list[int]) -> list[int]:
-    """Cut a shape in its second place, where it is longer than it was committed."""
-    is_longer = len(shape) == len(committed) > 1 and shape[1] > committed[1]
-    return [shape[0], committed[1], *shape[2:]] if is_longer else shape
-
-
-def counts_of(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the counts of a state, or raise an error."""
-    for name in ("num_sweeps", "num_draws", "seconds"):
-        kinds = (int, float) if name == "seconds" else int
-        if isinstance(found[name], bool) or not isinstance(found[name], kinds) or found[name] < 0:
-            raise ValueError(f"{name} is {found[name]!r}")
-    return found
-
-
-def _has_sweeps(path: Path) -> bool:
-    """Whether a sweep was stored in a folder.
-
-    :raises StoreError: if there is something else than a store.
-    """
-    if not (path / ROOT).is_file():
-        if any(not file.name.endswith(".partial") for file in path.iterdir()):
-            raise StoreError(f"{path} is not the store of a run: it has no {ROOT}")
-        return False
-    try:
-        metadata = json.loads((path / ROOT).read_text())
-        if "run" not in metadata["attributes"]:
-            raise StoreError(f"{path} is not the store of a run")
-        committed = (metadata.get("consolidated_metadata") or {}).get("metadata", {})
-        states = [x for name, x in committed.items() if name in (f"{STATES}/0", f"{STATES}/1")]
-        return any(x["attributes"]["num_sweeps"] != 0 for x in states)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return True  # as far as one can tell
-
-
-def _refuse(path: Path, overwrite: bool) -> None:
-    """Refuse a folder that is not a store, and one that has sweeps, unless it is overwritten."""
-    if not _has_sweeps(path):
-        return
-    if not overwrite:
-        raise StoreError(f"{path} exists: Run.resume continues the run in a store")
-    try:
-        json.loads((path / ROOT).read_text())
-    except ValueError:
-        raise StoreError(
-            f"{path} cannot be recognised as the store of a run, because its {ROOT} is damaged: "
-            "remove the folder yourself"
-        ) from None
-
-
-def _clear(path: Path) -> None:
-    """Remove a store, but neither its folder nor what else is in it.
-
-    A process that is killed meanwhile leaves a store without a sweep.
-    """
-    root = path / ROOT
-    if root.is_file():
-        nothing = {"zarr_format": 3, "node_type": "group"}
-        partial = path / "zarr.partial"
-        partial.write_text(json.dumps({**nothing, "attributes": {"format": _FORMAT, "run": {}}}))
-        partial.replace(root)
-    for rest in (*(path / name for name in (SITES, STATS, STATES)), *path.glob("*.partial")):
-        if rest.is_dir() and not rest.is_symlink():
-            shutil.rmtree(rest)
-        else:
-            rest.unlink(missing_ok=True)
-    root.unlink(missing_ok=True)
-
-
-def discard(path: str | os.PathLike) -> None:
-    """Remove the store of a run of this process with its draws, and its folder if it is empty.
-
-    A link to the folder that the user has made stays. Errors are ignored.
-    """
-    path = folder_of(path)
-    with contextlib.suppress(OSError):
-        _clear(path)
-        if not path.is_symlink():
-            path.rmdir()
-
-
-class _Lock:
-    """Keeps a folder from all other runs, of this process and others.
-
-    It is given back by :meth:`close`, when it is no longer referred to, as in a notebook that
-    runs a cell again, and in a process that is forked, where the run is not its own.
-
-    :param path: of the folder.
-    :raises StoreError: if another one has it.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.is_inherited = False
-        self._path = path
-        descriptor = _locked(path)
-        if descriptor is None:
-            gc.collect()  # a run that is no longer referred to, but part of a cycle
-            descriptor = _locked(path)
-        if descriptor is None:
-            raise StoreError(
-                f"{path} is in use by another process, or by another run of this process, which "
-                "gives it back by Run.close()"
-            )
-        self._folder = os.stat(path if descriptor < 0 else descriptor)
-        self._close = weakref.finalize(self, _close, descriptor)
-        _locks.add(self)
-
-    def close(self) -> None:
-        """Give the folder back."""
-        self._close()
-
-    def is_in_place(self) -> bool:
-        """Whether the folder is still where it was."""
-        try:
-            return os.path.samestat(self._folder, os.stat(self._path))
-        except OSError:
-            return False
-
-
-_locks: weakref.WeakSet[_Lock] = weakref.WeakSet()
-
-
-def _release_after_fork() -> None:
-    for lock in list(_locks):
-        lock.is_inherited = True
-        lock.close()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_release_after_fork)
-
-
-def _close(descriptor: int) -> None:
-    if descriptor >= 0:
-        os.close(descriptor)
-
-
-def _locked(path: Path) -> int | None:
-    """Return a descriptor of the folder with a lock, or None if another one has it.
-
-    It is -1 on Windows, which has no such locks.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        return -1
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:  # as below
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.path.samestat(os.fstat(descriptor), os.stat(path)):
-            raise OSError  # another process has just removed the folder
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-@contextlib.contextmanager
-def lock_of(path: Path) -> Iterator[None]:
-    """Keep other processes from a folder.
-
-    :raises StoreError: if one of them has it.
-    """
-    with contextlib.closing(_Lock(path)):
-        yield
 
 
 @contextlib.contextmanager
@@ -667,26 +432,3 @@ def _whole_writes() -> Iterator[None]:
 async def _wait_for_others() -> None:
     while others := asyncio.all_tasks() - {asyncio.current_task()}:
         await asyncio.wait(others)
-
-
-@contextlib.contextmanager
-def errors_of(path: Path, what: str | None = None) -> Iterator[None]:
-    """Turn the errors of the file system, and of Zarr on a damaged file, into one line.
-
-    :param what: the part of the store that is read; None while it is written.
-    """
-    try:
-        yield
-    except StoreError:
-        raise
-    except OSError as error:
-        # a store that is opened to go on with it is read and written
-        doing = "write to" if what is None or error.errno in _ERRORS_OF_WRITING else "read"
-        raise StoreError(f"cannot {doing} {path}: {error.strerror or error}") from error
-    except Exception as error:
-        text = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        if what is None:
-            raise StoreError(
-                f"cannot write to {path}: a file in it is missing or damaged ({text})"
-            ) from error
-        raise StoreError(f"{path}: {what} is damaged ({text})") from error

@@ -9,20 +9,18 @@ import numpy as np
 from numpyro.infer import MCMC
 from numpyro.infer.mcmc import MCMCKernel
 
-from numpyro_rankings.diagnostics import CHANGES, Verdict, with_care
 from numpyro_rankings.run.convert import SITES, STATS
 from numpyro_rankings.run.description import changes_of, sentences_of
+from numpyro_rankings.run.errors import StoreError
+from numpyro_rankings.run.folder import folder_of
 from numpyro_rankings.run.monitor import Facts, Monitor, Quantities
 from numpyro_rankings.run.read_only import ReadOnlyStore
-from numpyro_rankings.run.settings import Settings, at_least, check_share, settings_of
-from numpyro_rankings.run.store import StoreError, folder_of
+from numpyro_rankings.run.results import READ_AT_ONCE, Results, by_chain_or_not
+from numpyro_rankings.run.settings import Settings, check_share, settings_of
 from numpyro_rankings.run.transitions import ENERGY
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_READ_AT_ONCE = 500  # draws, for the diagnostics
-_LEAST_DRAWS = 4  # of each chain, for R-hat
 
 
 def open_run(
@@ -50,7 +48,7 @@ def open_run(
     return StoredRun(store, burn_in, quantities)
 
 
-class StoredRun:
+class StoredRun(Results):
     """What :func:`~numpyro_rankings.open_run` returns: a run that can be read, but not continued.
 
     A site of which a part is damaged is left out of the results, with a warning.
@@ -92,11 +90,6 @@ class StoredRun:
     def num_draws(self) -> int:
         """Number of draws of each chain, those of the burn-in included."""
         return self._store.num_draws
-
-    @property
-    def first_draw(self) -> int:
-        """Index of the first draw that is not in the burn-in."""
-        return int(self._burn_in * self.num_draws)
 
     @property
     def seconds(self) -> float:
@@ -141,9 +134,7 @@ class StoredRun:
             samples = self._read(self._sites, draws)
         else:
             samples = self._read_whole_draws(list(sites), draws)
-        if group_by_chain:
-            return samples
-        return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
+        return by_chain_or_not(samples, group_by_chain)
 
     def diagnostics(self) -> "pd.DataFrame":
         """Tabulate R-hat and ESS of the draws after the burn-in, as a run does.
@@ -152,17 +143,11 @@ class StoredRun:
 
         :raises ValueError: if there are too few draws.
         """
-        self._check_draws(_LEAST_DRAWS)
+        self._check_draws()
         if not self._has_monitored:
             self._let_monitor()
             self._has_monitored = True
-        return self._monitor.table(0.0)  # which has no other draws
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether the draws after the burn-in can be relied on, as the reports say it."""
-        table = self.diagnostics()
-        return with_care(self._monitor.verdict(0.0, table), self.changes)
+        return self._monitor.table(self._unmonitored)  # it has no other draws
 
     def to_inference_data(self, max_draws: int | None = None) -> Any:
         """Convert the draws after the burn-in to ArviZ.
@@ -174,10 +159,7 @@ class StoredRun:
         :param max_draws: as for :meth:`get_samples`.
         :raises ValueError: if there are no draws.
         """
-        data = self._to_inference_data(max_draws)
-        if self.changes:
-            data["posterior"].attrs[CHANGES] = self.changes
-        return data
+        return self._with_changes(self._to_inference_data(max_draws))
 
     def _to_inference_data(self, max_draws: int | None) -> Any:
         self._check_draws(1)
@@ -215,18 +197,7 @@ class StoredRun:
             return Facts(is_label_free="log_joint" in self._sites)
 
     def _draws(self, max_draws: int | None) -> range:
-        kept, step = self.num_draws - self.first_draw, 1
-        if max_draws is not None:
-            step = max(1, -(-kept // at_least("max_draws", max_draws, 1)))
-        return range(self.first_draw, self.num_draws, step)
-
-    def _check_draws(self, least: int) -> None:
-        kept = self.num_draws - self.first_draw
-        if kept < least:
-            raise ValueError(
-                f"there are {kept} draws of each chain after the burn-in, but at least {least} are "
-                "needed"
-            )
+        return range(self.first_draw, self.num_draws, self._step(max_draws))
 
     def _read(self, arrays: Mapping[str, str], draws: range) -> dict[str, np.ndarray]:
         """Return the arrays that are whole in these draws, and warn of the others."""
@@ -280,8 +251,8 @@ class StoredRun:
             raise StoreError(f"{self._store.path} is damaged: of no site all draws are whole")
         one = draws[:1]
         self._monitor.watch({name: self._store.read(self._sites[name], one)[0] for name in sites})
-        for start in range(0, len(draws), _READ_AT_ONCE):
-            part = draws[start : start + _READ_AT_ONCE]
+        for start in range(0, len(draws), READ_AT_ONCE):
+            part = draws[start : start + READ_AT_ONCE]
             samples = {name: self._store.read(self._sites[name], part)[0] for name in sites}
             extra = {name: self._store.read(self._stats[name], part)[0] for name in stats}
             self._monitor.add(self._monitor.take(samples, extra))

@@ -30,9 +30,10 @@ from numpyro_rankings import Rankings
 from numpyro_rankings.cli import cluster, fit, interim, main, program, results, run_program
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.infer import PlackettLuceGibbs
-from numpyro_rankings.run import Run
+from numpyro_rankings.run import Run, StoreError
+from numpyro_rankings.run.lock import lock_of
 from numpyro_rankings.run.loop import SweepLoop
-from numpyro_rankings.run.store import Store, StoreError, lock_of
+from numpyro_rankings.run.store import Store
 
 pytestmark = pytest.mark.usefixtures("usual_signals")
 
@@ -381,6 +382,19 @@ def test_chains_that_do_not_start_lose_nothing(stored, capsys, monkeypatch, name
     assert outputs() == ["out"]
 
 
+def test_chains_that_make_no_sweep_lose_nothing(stored, capsys, monkeypatch):
+    """The store is only replaced once the new chains have a sweep."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "_make_chunk", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            main([*FIT, *FORCE])
+    np.testing.assert_array_equal(weights_of_store(), stored)
+    begun(monkeypatch, *TWO, "60", "--force")  # and killed
+    assert main([*FIT, "--out", "out"]) == 2
+    assert "out.run has an unfinished run: go on with --resume out" in capsys.readouterr().err
+    np.testing.assert_array_equal(weights_of_store(), stored)
+
+
 def test_other_folders_with_the_name_of_the_store_stay(capsys):
     os.mkdir("out.run")
     Path("out.run/thesis.tex").write_text("years")
@@ -459,7 +473,7 @@ def begun(monkeypatch, *options):
     """Leave a run without a sweep, as a process that was killed does."""
     with monkeypatch.context() as patch:
         patch.setattr(numpyro_rankings.cli.run, "_advance", lambda *_: 1 / 0)
-        patch.setattr("numpyro_rankings.run.store.discard", lambda _: None)
+        patch.setattr("numpyro_rankings.run.folder.discard", lambda _: None)
         with pytest.raises(ZeroDivisionError):
             main([*MODEL, *options, "--out", "out"])
 
@@ -549,6 +563,91 @@ def stepping(function, clock):
         clock.step(60)
 
     return step
+
+
+# ---------------------------------------------------------------------------------------------
+# A command that is killed while it writes
+# ---------------------------------------------------------------------------------------------
+
+# a command that ends without a word while it writes its results
+KILLED = """
+import os
+from pathlib import Path
+from numpyro_rankings.cli.results import write_at_once
+def write(folder):
+    (folder / "report.html").write_text("half")
+    os.kill(os.getpid(), 9)
+write_at_once(Path("out"), write)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such locks")
+def test_what_a_killed_command_has_written_is_removed_by_the_next():
+    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True)
+    assert done.returncode == -9, done.stderr
+    (rest,) = outputs()
+    assert rest.startswith(".out-") and rest.endswith(".unfinished")
+    os.makedirs(f".outer{rest[4:]}/results")  # of another folder
+    os.makedirs(".out-mine.unfinished/thesis")
+    os.mkdir(".out-old")
+    Path(".out-link.unfinished").symlink_to(".out-old")
+    others = sorted(set(outputs()) - {rest})
+
+    def write(folder):
+        (folder / "report.html").write_text("")
+        assert outputs() == sorted([*others, folder.parent.name])
+        (folder / "clusters.csv").write_text("")
+        results.write_at_once(Path("out"), write_page, ["report.html"])
+
+    def write_page(folder):
+        assert (outer := set(outputs()) - {*others, folder.parent.name})
+        assert len(os.listdir(f"{outer.pop()}/results")) == 2
+        (folder / "report.html").write_text("page")
+
+    results.write_at_once(Path("out"), write, ["clusters.csv", "report.html"])
+    assert outputs() == sorted([*others, "out"])
+    assert sorted(os.listdir("out")) == ["clusters.csv", "report.html"]
+
+
+def test_a_kill_while_results_are_replaced(finished, monkeypatch):
+    """The report is the last, and the run is still there."""
+    before, new, replace = content("out"), [*FIT, "--seed", "1"], os.replace
+
+    class Killed(BaseException):
+        pass
+
+    def replace_or_end(source, place):
+        if Path(place).parent.name == "out":
+            if len(replaced) == 3:
+                raise Killed
+            replaced.append(Path(place).name)
+        replace(source, place)
+
+    replaced = []
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", replace_or_end)
+        with pytest.raises(Killed):
+            main([*new, *FORCE])
+    assert outputs() == ["out", "out.run"]
+    assert sorted([*replaced, "report.html"]) == sorted(results.FILES)
+    report = Path("out/report.html")
+    assert content("out").keys() == before.keys() and content("out")[report] == before[report]
+    assert main([*new, "--resume", "out"]) == 0
+    assert outputs() == ["out"] and content("out")[report] != before[report]
+
+
+def test_results_in_a_new_folder_come_at_once(monkeypatch):
+    monkeypatch.delattr(os, "replace")
+    seen, rename = [], os.rename
+
+    def look(source, place):
+        assert sorted(os.listdir(source)) == sorted(results.FILES) and not Path("out").exists()
+        rename(source, place)
+        seen.append(place)
+
+    monkeypatch.setattr(os, "rename", look)
+    results.write_at_once(Path("out"), lambda x: [(x / name).touch() for name in results.FILES])
+    assert seen == [Path("out").absolute()]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -440,6 +440,7 @@ def test_a_run_that_ends_by_itself_gets_no_fixed_length(capsys):
         (["--warmup", "100", "--rhat", "1.1"], "--rhat goes without --warmup and --draws"),
         (["--resume", "none"], "there is no run to resume: no folder none.run"),
         (["--resume", "a", "--out", "b"], "--out goes without --resume"),
+        (["--resume", "a", "--force"], "--force goes without --resume, which goes on with the run"),
         (["--ess", "1000000"], "--ess must be at most 15,604 with 4 chains"),
     ],
 )

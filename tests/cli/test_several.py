@@ -299,6 +299,7 @@ AT_ONCE = {
     "ess": (["a.soi", "b.soi", "--ess", "1e6"], "--ess must be at most 15,604 with 4 chains"),
     "resume": (["a.soi", "b.soi", "--resume", "x"], "there are no fits to resume: no file x/fits"),
     "two": (["a.soi", "b.soi", "--resume", "x", "--out", "y"], "--out goes without --resume"),
+    "forced": (["a.soi", "b.soi", "--resume", "x", "--force"], "--force goes without --resume"),
 }
 
 

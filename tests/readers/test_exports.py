@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from numpyro_rankings import RankingsError
+from numpyro_rankings.cli import main
 from numpyro_rankings.readers import read_survey
 from numpyro_rankings.readers.answers import rank_in_words
 from numpyro_rankings.readers.exports import name_columns
@@ -214,6 +215,44 @@ GOOD = {
         {"columns": "Response 1"},
         "Mercury Venus Earth",
         ["Mercury Venus Earth", "Venus Mercury Earth"],
+    ),
+    "LimeSurvey, codes and texts above": (
+        '"G1[1]. Rank. [Rank 1]","G1[2]. Rank. [Rank 2]",x\nA2,A1,1\nA1,,2\n',
+        {"columns": "G1*"},
+        "A2 A1",
+        ["A2 A1", "A1"],
+    ),
+    "Qualtrics, pick and rank": (
+        "ResponseId,Q5_0_GROUP,Q5_0_1_RANK,Q5_0_2_RANK\nResponse ID,Sort - Ranks - Best,"
+        'Sort - Ranks - Best - Ann - Rank,Sort - Ranks - Best - Bob - Rank\nR1,"Ann,Bob",1,2\n'
+        "R2,Bob,,1\n",
+        {"columns": "Q5_0_*_RANK", "layout": "ranks"},
+        "Ann Bob",
+        ["Ann Bob", "Bob"],
+    ),
+    "ranks in words need no layout": (
+        GOOGLE,
+        {"columns": "Rank the sites*", "gaps": "close"},
+        "North Hill South Bay West",
+        ["North Hill South Bay West", "West North Hill", "South Bay North Hill"],
+    ),
+    "items in another order": (
+        "Q [A],Q [B]\n1,2\n2,1\n",
+        {"columns": "Q*", "layout": "ranks", "items": ["B", "A"]},
+        "B A",
+        ["A B", "B A"],
+    ),
+    "items by their headers": (
+        "Q [A],Q [B]\n1,2\n2,1\n",
+        {"columns": "Q*", "layout": "ranks", "items": ["Q [B]", "Q [A]"]},
+        "Q [B] Q [A]",
+        ["Q [A] Q [B]", "Q [B] Q [A]"],
+    ),
+    "numbers that are parts of names": (
+        "id,order\n1,1. A;2. B\n2,2. B;1. A\n",
+        {"columns": "order", "items": ["1. A", "2. B"]},
+        "1. A 2. B",
+        ["1. A 2. B", "2. B 1. A"],
     ),
     "a row of totals": (
         "id,Q1: Ann,Q1: Bob,n\na,1,2,1\nb,2,1,1\nTotal,3,3,2\nMean,1.5,1.5,1\n",
@@ -435,6 +474,7 @@ def test_rows_of_the_file_are_kept_without_names_of_judges():
         (["Rank?\nA", "Rank?\nB"], (), "A|B"),
         (["Q. id", "Q. name"], (), "Q. id|Q. name"),  # "id" is the judge
         (["Only one"], (), "Only one"),
+        (["Q5_ann", "Q5_bob"], ("Q5*",), "ann|bob"),
     ],
 )
 def test_names_of_items_are_what_is_left_of_the_headers(labels, patterns, expected):
@@ -619,6 +659,11 @@ BAD = {
         {**RANKS, "columns": ["Rank", "please *"]},
         ["no column is called 'Rank'", "quotes"],
     ),
+    "columns of two questions": (
+        "Q1_1,Q1_2,Q10_1,Q10_2\n1,2,2,1\n",
+        {**RANKS, "columns": "Q1*"},
+        ["'Q1*' takes 'Q1_1' and 'Q10_1'", "'Q1_*'"],
+    ),
     "the judge among the columns": (
         "id,A,B\na,1,2\n",
         {**RANKS, "columns": ["id", "A", "B"], "judge": "id"},
@@ -728,3 +773,41 @@ def test_what_is_no_ranking_is_refused_by_row_and_column(tmp_path, monkeypatch, 
     assert "\n" not in message
     for part in parts:
         assert part in message
+
+
+def flags(options):
+    """The options of the command line that say the same as those of Python."""
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if isinstance(value, bool):
+            yield flag if value else flag.replace("--", "--no-")
+        elif isinstance(value, list):
+            yield from (flag, ",".join(f'"{x}"' for x in value))
+        else:
+            text = str(value)
+            is_list = name in ("columns", "about") and "," in text
+            yield from (flag, f'"{text}"' if is_list else text)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_the_command_refuses_them_in_one_line_and_writes_nothing(
+    tmp_path, monkeypatch, capsys, name
+):
+    text, options, parts = BAD[name]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.csv").write_text(text, encoding="utf-8")
+    assert main(["fit", "bad.csv", *flags(options), "--out", "out"]) == 2
+    shown = capsys.readouterr().err
+    errors = [line for line in shown.splitlines() if not line.startswith("note: ")]
+    assert len(errors) == 1 and all(part in errors[0] for part in parts if "empty" not in part)
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["bad.csv"]
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_the_command_reads_them(tmp_path, monkeypatch, capsys, name):
+    text, options, _, lists = GOOD[name]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.csv").write_text(text, encoding="utf-8")
+    assert main(["describe", "good.csv", *flags(options)]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith(f"{len(lists)} rankings of ")

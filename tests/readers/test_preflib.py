@@ -208,9 +208,13 @@ BAD = {
     "stray comma": (edit("2, 1 ,3", "2,1,"), 15, ["item ''", "place 3"]),
     "huge item": (edit("2, 1 ,3", "1" * 5000), 15, ["item '111", "…"]),
     "empty ranking": (edit("2, 1 ,3", ""), 15, ["empty ranking"]),
-    "tie": (edit("2, 1 ,3", "2,{1,3}"), 15, ["tie", "'2,{1,3}'", "not supported"]),
+    "tie": (edit("2, 1 ,3", "2,{1,3}"), 15, ["tie", "'2,{1,3}'", "not supported", ".toi"]),
     "negative count": (edit("4: 2, 1", "-4: 2, 1"), 15, ["count '-4'", "positive"]),
-    "fractional count": (edit("4: 2, 1", "4.5: 2, 1"), 15, ["count '4.5'", "whole"]),
+    "fractional count": (
+        edit("4: 2, 1", "4.5: 2, 1"),
+        15,
+        ["count '4.5'", "whole", "weights are not counts"],
+    ),
     "no count": (edit("4: 2, 1", ": 2, 1"), 15, ["count ''"]),
     "count 0": (edit("4: 2, 1", "0: 2, 1"), 15, ["count 0"]),
     "count nan": (edit("4: 2, 1", "nan: 2, 1"), 15, ["count 'nan'"]),
@@ -222,8 +226,9 @@ BAD = {
     "no colon": (edit("4: 2, 1 ,3", "4,2,1,3"), 15, ["count: item,item", "'4,2,1,3'"]),
     "two colons": (edit("4: 2, 1 ,3", "4: 2: 1"), 15, ["'2: 1'"]),
     "soc header": (edit("TYPE: soi", "TYPE: soc"), 4, ["soc", ".soi"]),
-    "ties by header": (edit("TYPE: soi", "TYPE: toi"), 4, [".toi", "ties", "not supported"]),
-    "categories": (edit("TYPE: soi", "TYPE: cat"), 4, ["'cat'", "soc or soi"]),
+    "ties by header": (edit("TYPE: soi", "TYPE: toi"), 4, ["toi", ".soi"]),
+    "categories": (edit("TYPE: soi", "TYPE: cat"), 4, ["cat", ".soi"]),
+    "no type": (edit("TYPE: soi", "TYPE: election"), 4, ["'election'", "soc, soi, toc"]),
 }
 
 
@@ -244,9 +249,11 @@ def test_bad_files(tmp_path, monkeypatch, name):
 def test_bad_by_extension(tmp_path):
     with pytest.raises(RankingsError, match=r"bad.soc:15: item 4 \('Dée'\) is missing"):
         read_preflib(write(tmp_path, SOC.replace("2,1,3,4", "2,1,3"), "bad.soc"))
-    for extension in ("toc", "toi"):
-        text = SOI.replace("# DATA TYPE: soi\n", "")
-        with pytest.raises(RankingsError, match=rf"bad.{extension}:1: a .{extension}.*ties"):
+    text = SOI.replace("# DATA TYPE: soi\n", "")
+    with pytest.raises(RankingsError, match=r"bad.toc:13: item 1 .* is missing; .* a .toc file"):
+        read_preflib(write(tmp_path, text, "bad.toc"))
+    for extension in ("cat", "wmd"):
+        with pytest.raises(RankingsError, match=rf"bad.{extension}:1: a .{extension} file holds"):
             read_preflib(write(tmp_path, text, f"bad.{extension}"))
     # no telling extension: what the header says
     assert read_preflib(write(tmp_path, SOI, "small.txt")).items == NAMES

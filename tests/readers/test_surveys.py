@@ -42,10 +42,18 @@ LONG = pd.DataFrame(
     ],
     columns=["judge", "region", "item", "rank"],
 )
+CELLS = pd.DataFrame(
+    {
+        "who": WHO,
+        "region": RANKS["region"],
+        "order": [";".join(ITEMS[k] for k in listed) for listed in LISTS],
+    }
+)
 READ = {
     "ranks": (RANKS, {"layout": "ranks", "judge": "who"}),
     "orders": (ORDERS, {"layout": "orders", "judge": "who", "items": ITEMS}),
     "long": (LONG, {"layout": "long", "items": ITEMS}),
+    "cell": (CELLS, {"layout": "cell", "judge": "who", "items": ITEMS}),
 }
 
 
@@ -81,7 +89,15 @@ TEXTS = {
     ).encode(),
     "quoted": lambda frame: frame.to_csv(index=False, quoting=1).encode(),
     "R": lambda frame: frame.to_csv(index=False, na_rep="NA").encode(),
+    "R, with the numbers of the rows": lambda frame: (
+        frame.set_index(pd.RangeIndex(1, len(frame) + 1)).to_csv(na_rep="NA", quoting=2).encode()
+    ),
+    "pandas, with the numbers of the rows": lambda frame: frame.to_csv().encode(),
     "empty last columns": lambda frame: frame.to_csv(index=False).replace("\n", ",,\n").encode(),
+    "UTF-16 with tabs": lambda frame: frame.to_csv(index=False, sep="\t").encode("utf-16"),
+    "names its separator": lambda frame: (
+        "sep=;\r\n" + frame.to_csv(index=False, sep=";", lineterminator="\r\n")
+    ).encode("utf-8-sig"),
     "blank lines": lambda frame: frame.to_csv(index=False).replace("\n", "\n\n").encode(),
 }
 
@@ -129,6 +145,14 @@ def test_a_table_that_may_be_either_is_asked_about(tmp_path):
     assert in_order(read_survey(path, "ranks")) == [[1, 0, 2]]
     survey = read_survey(path, "orders")
     assert survey.rankings.items == ("2", "1", "3") and in_order(survey) == [[0, 1, 2]]
+
+
+def test_numbers_of_rows_are_left_out_with_a_note():
+    frame = pd.DataFrame({"Unnamed: 0": [0, 1, 2], "x": [1, None, 2], "y": [2, None, 1]})
+    survey = read_survey(frame, "ranks")
+    assert survey.rankings.items == ("x", "y") and in_order(survey) == [[0, 1], [1, 0]]
+    assert "the first column has no name and numbers the rows: it is left out" in survey.notes
+    assert "1 judge ranks nothing and is left out: row 2" in survey.notes
 
 
 def test_counts_and_blank_rows():
@@ -234,6 +258,9 @@ BAD = {
     "blank rows": ("x,y\n,\n,\n", {}, ["no rows"]),
     "no name": ("x,,y\n1,2,3\n", {}, ["bad.csv:1", "column 2 has no name"]),
     "same name": ("x,y,x\n1,2,3\n", {}, ["bad.csv:1", "two columns have the name 'x'"]),
+    "a title": ("Drinks\n\nx,y\n1,2\n", {}, ["bad.csv:1", "remove what is above them"]),
+    "a remark": ("x,y,z\n1,2,3\nSource: me\n", {}, ["bad.csv:3", "1 cell, ", "if it is a remark"]),
+    "not the numbers of the rows": (",x,y\n2,1,2\n1,2,1\n", {}, ["column 1 has no name"]),
     "short row": ("x,y,z\n1,2,3\n1,2\n", {}, ["bad.csv:3", "2 cells, expected 3"]),
     "long row": ("x,y\n1,2\n1,2,3\n", {}, ["bad.csv:3", "3 cells, expected 2"]),
     "quote": ('x,y\n1,"2\n', {}, ["bad.csv:2"]),
@@ -349,6 +376,9 @@ def test_surveys_that_cannot_be_written(tmp_path):
     )
     with pytest.raises(RankingsError, match="which were offered"):
         write_survey(partly, tmp_path / "x.csv")
+    marked = Rankings.from_orderings([[0, 1]], items=["x; y", "z"])
+    with pytest.raises(RankingsError, match="contains a semicolon"):
+        write_survey(marked, tmp_path / "x.csv", "cell")
     whole = Rankings.from_orderings([[0, 1]], items=["judge", "y"])
     with pytest.raises(RankingsError, match="same name"):
         write_survey(whole, tmp_path / "x.csv")

@@ -13,9 +13,9 @@ from helpers.shared_programs import shared_programs
 from helpers.toy_kernel import Autoregressive
 from jax import random
 from jax.sharding import Mesh
-from numpyro.infer import AIES, HMC, MCMC, NUTS, SA, DiscreteGibbs, Gibbs
+from numpyro.infer import AIES, HMC, MCMC, NUTS, SA, BarkerMH, DiscreteGibbs, Gibbs
 
-from numpyro_rankings import Run
+from numpyro_rankings import Run, StoreError
 from numpyro_rankings.infer import SliceGibbs
 
 DATA = jnp.array([0.3, -1.0, 2.0])
@@ -33,6 +33,10 @@ def normal():
 
 def nothing():
     numpyro.sample("x", dist.Normal(), obs=0.0)
+
+
+def integer():
+    numpyro.sample("c", dist.Categorical(jnp.ones(3) / 3))
 
 
 def short_steps(model=None, **settings):
@@ -107,6 +111,17 @@ def test_models_without_sites(make):
     refused(lambda: Run(make(nothing), key=random.key(0)), "the model has no site to sample")
 
 
+@pytest.mark.parametrize("make", [SA, AIES, short_steps, BarkerMH])
+def test_models_without_continuous_sites(make):
+    words = "the model has no continuous site to sample, only discrete ones: c"
+    refused(lambda: Run(make(integer), key=random.key(0), num_warmup=0), words)
+
+
+def test_a_block_that_cannot_sample_integers():
+    blocks = Gibbs([(NUTS(integer), None)])
+    refused(lambda: Run(blocks, key=random.key(0)), r"Discrete latent sites \['c'\] cannot be")
+
+
 def test_other_errors_of_init_remain():
     def broken():
         numpyro.sample("x", dist.Normal())
@@ -118,11 +133,7 @@ def test_other_errors_of_init_remain():
 
 def test_models_of_integers(clock):
     """They are sampled; a goal that cannot be checked is refused before any sweep."""
-
-    def model():
-        numpyro.sample("c", dist.Categorical(jnp.ones(3) / 3))
-
-    run = Run(Gibbs([(DiscreteGibbs(model), None)]), key=random.key(0), num_warmup=0)
+    run = Run(Gibbs([(DiscreteGibbs(integer), None)]), key=random.key(0), num_warmup=0)
     words = "nothing to diagnose, because the model has no site of real numbers: give quantities="
     refused(lambda: run.until(minutes=1, after_chunk=lambda _: clock.step(20)), words)
     assert run.num_sweeps == 0
@@ -131,8 +142,30 @@ def test_models_of_integers(clock):
         refused(ask, words)
     assert run.get_samples()["c"].shape == (40,)
     own = {"quantities": lambda samples: {"is_first": samples["c"] == 0}}
-    run = Run(Gibbs([(DiscreteGibbs(model), None)]), key=random.key(0), num_warmup=0, **own)
+    run = Run(Gibbs([(DiscreteGibbs(integer), None)]), key=random.key(0), num_warmup=0, **own)
     assert run.until(rhat=1.5, ess=10, minutes=1, after_chunk=lambda _: clock.step(1))
+
+
+def test_a_run_that_cannot_begin_leaves_no_store(tmp_path):
+    """It says how to begin, which can be done at once, and not only after close()."""
+    kernel, settings = Gibbs([(DiscreteGibbs(integer), None)]), {"key": random.key(0)}
+    settings |= {"num_warmup": 0, "store": tmp_path / "a.run"}
+    run = Run(kernel, **settings)
+    refused(run.until, "nothing to diagnose, because the model has no site of real numbers: give q")
+    assert not any(tmp_path.iterdir())
+    words = r"a\.run was removed, because its run could not begin: make it anew"
+    for do in (run.until, lambda: run.extend(4)):
+        refused(do, words, StoreError)
+    again = Run(kernel, **settings, quantities=lambda samples: {"is_first": samples["c"] == 0})
+    again.extend(4)
+    refused(run.until, words, StoreError)
+    again.close()
+    run = Run(kernel, **settings, overwrite=True)
+    run.extend(4)
+    refused(run.until, "nothing to diagnose")  # there are draws, which stay
+    run.extend(4)
+    assert run.num_draws == 8
+    run.close()
 
 
 class WithBfloat16(Autoregressive):

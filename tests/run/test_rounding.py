@@ -1,6 +1,7 @@
 """Rows of count 0, which round up the number of rankings, change no posterior and no program."""
 
 from functools import partial
+from itertools import permutations
 
 import jax
 import numpy as np
@@ -54,6 +55,12 @@ def few_rows(number=100):
     return sample.rankings.unique()
 
 
+def sixteen_rows():
+    """As many rows as need not be rounded up, of 100 rankings, which are."""
+    orders = list(permutations(range(5), 2))[:16]
+    return Rankings.from_orderings(orders, num_items=5, counts=[7] * 4 + [6] * 12)
+
+
 def many_rows(number=70):
     """Different lists of 5 of 7 items."""
     orders = np.random.default_rng(0).permuted(np.tile(np.arange(7), (number, 1)), axis=1)
@@ -77,6 +84,15 @@ def test_rows_of_count_0():
     index = np.asarray(jax.jit(lambda x: x.row_index)(rounded))
     np.testing.assert_array_equal(index[:100], rankings.row_index)
     assert np.all(index[100:] == 15)
+
+
+def test_a_row_of_count_0_is_always_added():
+    """Labels from N on are of the last row, which must not be one of the data."""
+    rounded = round_rows(sixteen_rows())
+    assert (rounded.num_rows, rounded.num_rankings) == (18, 104)
+    assert rounded.counts[16:].tolist() == [0, 0]
+    index = np.asarray(jax.jit(lambda x: x.row_index)(rounded))
+    assert np.all(index[100:] == 17)
 
 
 def test_as_many_rows_as_rankings():
@@ -123,6 +139,11 @@ def test_a_sweep_is_that_without_them(name, data):
                     of_padded = of_padded[:size]
                 np.testing.assert_allclose(of_padded, value, 1e-4, 1e-6, err_msg=site)
             np.testing.assert_allclose(found.accept_prob, expected.accept_prob, rtol=1e-6)
+
+
+def test_a_sweep_of_as_many_rows_as_need_not_be_rounded_up():
+    """A kernel of one population counts the labels from N on too, whose row has no item."""
+    test_a_sweep_is_that_without_them("gamma-process", sixteen_rows)
 
 
 def program_of(kernel, rankings):

@@ -26,7 +26,10 @@ from helpers.toy_kernel import Autoregressive
 from jax import random
 
 from numpyro_rankings import Run, StoreError, open_run
-from numpyro_rankings.run.store import ROOT, Store, discard, errors_of
+from numpyro_rankings.run.errors import errors_of
+from numpyro_rankings.run.folder import discard
+from numpyro_rankings.run.metadata import ROOT
+from numpyro_rankings.run.store import Store
 
 DATA = jnp.array([0.3, -1.0, 2.0])
 FIRST, SECOND = 40, 25
@@ -380,6 +383,82 @@ def test_a_kill_at_the_removal_leaves_a_store_or_a_new_run(store, tmp_path):
         Store.create(moment, {}).close()
 
 
+def content_of(store):
+    return {path: (store / path).read_bytes() for path in _files(store)}
+
+
+def test_a_kill_while_a_run_is_replaced_keeps_the_old_or_the_new(alone, store, tmp_path):
+    """The old one, until the new one has a sweep."""
+    (tmp_path / "moments").mkdir()
+    before = content_of(store)
+    with kept_moments(store, tmp_path / "moments") as moments:
+        run = new_run(store, overwrite=True, key=random.key(2))
+        run.extend(1)
+    new = draws_of(run)
+    run.close()
+    are_old = []
+    for i, moment in enumerate(moments.values()):
+        shown = open_run(moment).num_draws if i % 10 == 0 else None
+        assert Store.has_sweeps(moment)
+        assert ".replaced" not in os.listdir(moment)
+        are_old.append(content_of(moment) == before)
+        assert shown in (None, FIRST if are_old[-1] else 1)
+    assert are_old == sorted(are_old, reverse=True) and 50 < sum(are_old) < len(are_old)
+    for i, draws, length in ((sum(are_old) - 1, alone, FIRST), (sum(are_old), new, 1)):
+        run = resumed(list(moments.values())[i])
+        assert run.num_draws == length
+        assert_begins(draws_of(run), draws, length)
+        run.close()
+
+
+@pytest.mark.parametrize("number", [2, 9, 16])
+def test_a_run_that_cannot_replace_another_leaves_it(alone, store, monkeypatch, number):
+    """Because of a full disk at its creation, or because it was left without a sweep."""
+    before = content_of(store)
+    with monkeypatch.context() as patch:
+        _fail_at(patch, number, OSError(errno.ENOSPC, "No space left on device"))
+        with pytest.raises(StoreError, match="No space left"):
+            new_run(store, overwrite=True)
+    assert content_of(store) == before
+    new_run(store, overwrite=True).close()
+    assert open_run(store).num_draws == FIRST
+    with pytest.raises(StoreError, match="exists: Run"):
+        new_run(store)
+    assert content_of(store) == before
+
+
+def test_a_store_that_cannot_be_set_aside_stays(store, monkeypatch):
+    rename = Path.rename
+
+    def fail(path, target):
+        if path.name == "states":
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(path, target)
+
+    before = _files(store)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", fail)
+        with pytest.raises(StoreError, match="Input/output error"):
+            new_run(store, overwrite=True)
+    assert _files(store) == before
+    resumed(store).close()
+
+
+def test_neither_is_removed_if_the_new_one_is_damaged(store, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("numpyro_rankings.run.store.drop_replaced", lambda _: None)
+        run = new_run(store, overwrite=True)
+        run.extend(2)
+        run.close()
+    (store / ROOT).write_text("")
+    before = _files(store)
+    with pytest.raises(StoreError, match="damaged"):
+        resumed(store)
+    with pytest.raises(StoreError, match="cannot be recognised"):
+        new_run(store, overwrite=True)
+    assert _files(store) == before and Path(".replaced/zarr.json") in before
+
+
 BEGINS = """
 import sys
 sys.path.insert(0, {tests!r})
@@ -429,8 +508,10 @@ def test_what_began_and_never_stored_is_begun_again(tmp_path, monkeypatch):
     assert Store.has_sweeps(path)
     with pytest.raises(StoreError, match="exists: Run"):
         new_run(path)
-    new_run(path, overwrite=True).close()
-    assert not Store.has_sweeps(path)
+    run = new_run(path, overwrite=True)
+    run.extend(2)
+    run.close()
+    assert open_run(path).num_draws == 2
 
 
 @pytest.mark.parametrize("number", range(2, 17, 2))
@@ -461,7 +542,9 @@ def test_other_folders_are_left_alone(tmp_path):
 def test_only_the_parts_of_a_store_are_removed(store):
     (store / "notes.txt").write_text("mine")
     (store / "more").mkdir()
-    new_run(store, overwrite=True).close()
+    run = new_run(store, overwrite=True)
+    run.extend(1)
+    run.close()
     discard(store)
     assert sorted(os.listdir(store)) == ["more", "notes.txt"]
 

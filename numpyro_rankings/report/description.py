@@ -1,0 +1,125 @@
+"""The page about a file of rankings, before any model is fitted."""
+
+import html
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from numpyro_rankings.list_counts import ItemCounts, item_counts, judges_by_length
+from numpyro_rankings.plots import _WIDTH, COLORS, _axes, _rows, _tidy, _whole_numbers
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.report.page import (
+    details_of_run,
+    embedded_figure,
+    grid,
+    heading,
+    not_shown,
+    section,
+    write_page,
+)
+from numpyro_rankings.words import plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_ITEMS_SHOWN = 30
+
+
+class Pairs(NamedTuple):
+    """How often one item is above another.
+
+    - **items** - (m,) the items that are compared.
+    - **shares** - (m, m) the share of the judges that put the item of the row above that of the
+      column, among those who order the two; NaN where nobody does.
+    """
+
+    items: np.ndarray
+    shares: np.ndarray
+
+
+def write_description(
+    path: str | Path,
+    rankings: Rankings,
+    pairs: Pairs,
+    odd: Sequence[str],
+    printed: Sequence[str],
+    details: Mapping[str, str],
+    title: str,
+) -> None:
+    """Write the page: what to check, pictures of the lists, and what the command prints.
+
+    :param odd: what an analyst should look at, a sentence each.
+    :param printed: the lines that the command prints.
+    :param details: for the last section: the command and the versions.
+    """
+    counted = item_counts(rankings)
+    what = (
+        f"{plural(rankings.num_rankings, 'ranking')} ({rankings.num_rows:,} distinct) of "
+        f"{plural(rankings.num_items, 'item')}"
+    )
+    figures = [
+        (
+            _plot_items(rankings, counted),
+            "Share of the judges who rank the item, and who rank it first.",
+        ),
+        (
+            _plot_pairs(rankings, pairs),
+            "Share of the judges who put the item of the row above that of the column, among those "
+            "who order the two.",
+        ),
+        (_plot_lengths(rankings), "How many items the judges list."),
+    ]
+    check = "".join(f"<li>{html.escape(line)}</li>" for line in odd)
+    check = f"<ul>{check}</ul>" if odd else "Nothing odd was found."
+    write_page(
+        path,
+        title,
+        [
+            heading(title, what),
+            f"<h2>What to check</h2>\n{check}\n",
+            "<h2>What the judges list</h2>\n",
+            grid(embedded_figure(ax, caption) for ax, caption in figures),
+            not_shown(rankings.num_items - _ITEMS_SHOWN, "item that is less often first"),
+            section("In numbers", "As <code>numpyro-rankings describe</code> prints it."),
+            f'<div class="scroll"><pre>{html.escape(chr(10).join(printed))}</pre></div>\n',
+            details_of_run(details),
+        ],
+    )
+
+
+def _plot_items(rankings: Rankings, counted: ItemCounts) -> "Axes":
+    shown, total = counted.order[:_ITEMS_SHOWN], rankings.num_rankings
+    ax = _axes(None, _WIDTH, 1.2 + 0.26 * len(shown))
+    rows = _rows([rankings.items[k] for k in shown], ax)
+    ax.barh(rows, counted.ranked[shown] / total, color=COLORS[4], height=0.75, label="ranked")
+    ax.barh(rows, counted.first[shown] / total, color=COLORS[0], height=0.4, label="first")
+    ax.set_xlim(0, 1)
+    ax.set_xlabel("share of the judges", loc="right")
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, ncols=2)
+    return _tidy(ax, "x")
+
+
+def _plot_pairs(rankings: Rankings, pairs: Pairs) -> "Axes":
+    size = len(pairs.items)
+    shares = np.where(np.eye(size, dtype=bool), np.nan, pairs.shares)
+    ax = _axes(None, 2.6 + 0.26 * size, 1.6 + 0.26 * size)
+    image = ax.imshow(shares, cmap="cividis", vmin=0, vmax=1, interpolation="nearest")
+    _rows([f"{k} {rankings.items[item]}" for k, item in enumerate(pairs.items, 1)], ax)
+    ax.set_xticks(np.arange(size), [str(k) for k in range(1, size + 1)])
+    ax.figure.colorbar(image, ax=ax, label="share", shrink=0.85)
+    return ax
+
+
+def _plot_lengths(rankings: Rankings) -> "Axes":
+    lengths, judges = judges_by_length(rankings)
+    ax = _axes(None, _WIDTH, 2.8)
+    ax.bar(lengths, judges, color=COLORS[0], width=0.8)
+    ax.set_xlim(lengths[0] - 1.5, lengths[-1] + 1.5)
+    ax.set_ylim(bottom=0)
+    _whole_numbers(ax.xaxis)
+    ax.set_xlabel("length of the list")
+    ax.set_ylabel("judges")
+    ax.yaxis.set_major_formatter("{x:,.0f}")
+    return _tidy(ax, "y")

@@ -1,0 +1,108 @@
+"""The metadata of a store: those of all groups and arrays, which the file of its root has too."""
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+from numpyro_rankings.run.convert import SITES, STATS
+from numpyro_rankings.run.errors import DamagedRootError, StoreError
+
+ROOT = "zarr.json"
+STATES = "states"
+FORMAT = 1
+CHECKSUM = "checksum"
+
+
+def read_root(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return the attributes of the root, and the metadata of all groups and arrays.
+
+    :raises StoreError: if its file is not of this version, or was changed.
+    """
+    root = json.loads((path / ROOT).read_bytes())
+    attributes = root["attributes"]
+    if attributes.get("format") != FORMAT:
+        raise StoreError(
+            f"{path} is not a store that this version reads: its format is "
+            f"{attributes.get('format')!r}, not {FORMAT}"
+        )
+    found = attributes.pop(CHECKSUM, None)  # stores of version 0.1.0 have none
+    if found is not None and found != checksum_of(root):
+        raise DamagedRootError(
+            f"{path}: {ROOT} is damaged: its checksum is not that of its content"
+        )
+    return attributes, (root.get("consolidated_metadata") or {}).get("metadata", {})
+
+
+def checksum_of(root: dict[str, Any]) -> str:
+    return f"{zlib.crc32(json.dumps(root, sort_keys=True).encode()):08x}"
+
+
+def consolidated(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "inline", "must_understand": False, "metadata": metadata}
+
+
+def nodes_of(path: Path, damaged: list[str] | None = None) -> dict[str, dict[str, Any]]:
+    """Return the metadata of all groups and arrays, as their own files have it.
+
+    :param damaged: takes the places of files that cannot be read; None to raise the error.
+    """
+    found = {}
+    for group in (SITES, STATS, STATES, f"{STATES}/0", f"{STATES}/1"):
+        for file in sorted(path.glob(f"{group}/{ROOT}")) + sorted(path.glob(f"{group}/*/{ROOT}")):
+            where = file.parent.relative_to(path).as_posix()
+            try:
+                found[where] = json.loads(file.read_bytes())
+            except (OSError, ValueError):
+                if damaged is None:
+                    raise
+                damaged.append(where)
+    return found
+
+
+def newest_of(committed: dict[str, dict[str, Any]]) -> tuple[int, dict[str, Any]]:
+    """Return which of the two states is the newest, and its counts."""
+    found = [
+        (turn, counts_of(committed[where]["attributes"]))
+        for turn in (0, 1)
+        if (where := f"{STATES}/{turn}") in committed
+    ]
+    return max(found, key=lambda x: (x[1]["num_sweeps"], x[0]))
+
+
+def mend(path: Path, committed: dict[str, dict[str, Any]]) -> None:
+    """Write the files again in which the groups and arrays have their own metadata, where needed.
+
+    That of the root has it too, with a checksum. Where an array is longer than there, the process
+    was killed before a chunk counted.
+    """
+    for where, node in committed.items():
+        file = path / where / ROOT
+        node = {name: x for name, x in node.items() if name != "consolidated_metadata"}
+        try:
+            found = json.loads(file.read_bytes())
+            if node["node_type"] == "array":
+                found = {**found, "shape": _cut(found["shape"], node["shape"])}
+            is_whole = found == node
+        except (OSError, ValueError, LookupError, TypeError):
+            is_whole = False
+        if not is_whole:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            partial = file.with_suffix(".partial")
+            partial.write_text(json.dumps(node))
+            partial.replace(file)
+
+
+def _cut(shape: list[int], committed: list[int]) -> list[int]:
+    """Cut a shape in its second place, where it is longer than it was committed."""
+    is_longer = len(shape) == len(committed) > 1 and shape[1] > committed[1]
+    return [shape[0], committed[1], *shape[2:]] if is_longer else shape
+
+
+def counts_of(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the counts of a state, or raise an error."""
+    for name in ("num_sweeps", "num_draws", "seconds"):
+        kinds = (int, float) if name == "seconds" else int
+        if isinstance(found[name], bool) or not isinstance(found[name], kinds) or found[name] < 0:
+            raise ValueError(f"{name} is {found[name]!r}")
+    return found

@@ -1,0 +1,251 @@
+"""What ``describe`` says of duplicates, of models, and of PrefLib files that no model can take."""
+
+import os
+
+import pytest
+
+from numpyro_rankings.cli import fit, main
+from numpyro_rankings.cli.describe import _MODELS, _POOL_MODELS
+
+NAMES = "".join(f"# ALTERNATIVE NAME {k}: {x}\n" for k, x in enumerate("ABCD", start=1))
+TOI = f"""\
+# DATA TYPE: toi
+# NUMBER ALTERNATIVES: 4
+# NUMBER VOTERS: 20
+# NUMBER UNIQUE ORDERS: 4
+{NAMES}\
+11: 1,{{2,3}},4
+6: 4
+2: {{2,1}},3
+1: {{1,2}}
+"""
+CAT = f"""\
+# DATA TYPE: cat
+# NUMBER ALTERNATIVES: 4
+# NUMBER VOTERS: 12
+# NUMBER UNIQUE PREFERENCES: 4
+# NUMBER CATEGORIES: 3
+# CATEGORY NAME 1: Yes
+# CATEGORY NAME 2: No
+# CATEGORY NAME 3: Perhaps
+{NAMES}\
+6: 1,{{2,3,4}},{{}}
+3: {{}},{{1,2,3,4}},{{}}
+2: {{1,3}},{{2,4}},{{}}
+1: 3,4,{{}}
+"""
+WMD = f"""\
+# DATA TYPE: wmd
+# NUMBER ALTERNATIVES: 4
+# NUMBER EDGES: 5
+{NAMES}\
+1,2,1.0
+1,3,0.5
+2,1,-2
+3,3,1
+2,3,1
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("x.toi", TOI), ("x.cat", CAT), ("x.wmd", WMD)):
+        (tmp_path / name).write_text(text)
+
+
+def described(capsys, *arguments):
+    """The lines that the command prints, with single blanks."""
+    assert main(["describe", *arguments]) == 0
+    return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+
+def in_order(lines, expected):
+    """Whether these lines are there, in this order."""
+    rest = iter(lines)
+    missing = next((line for line in expected if line not in rest), None)
+    assert missing is None, missing
+
+
+def test_orders_with_ties(capsys):
+    lines = described(capsys, "x.toi")
+    in_order(
+        lines,
+        [
+            "20 rankings of 4 items, 4 of them different",
+            "19 have the same list as another (95%), the most frequent one 11 times",
+            "11 rank all items (55%)",
+            "1: 6, 2: 1, 3: 2, 4: 11",
+            "14 have ties (70%)",
+            "items in the tie: number of ties",
+            "2: 14",
+            "item ranked by first of these tied",
+            "A 14 70% 14 70% 3",
+            "D 17 85% 6 30% 0",
+            "B 14 70% 3 15% 3",
+            "C 13 65% 0 0% 0",
+            "judges who put several items first, and count for each of them: 3",
+            # A and D: 14 to 6; A and B: 11 to 0, where 3 tie them and 6 rank neither
+            "1 A – 70 100 100",
+            "2 D 30 – 30 32",
+            "3 B 0 70 – 100",
+            "4 C 0 68 0 –",
+            "a judge who ties two items, or ranks neither, is left out of their share",
+            "What to check:",
+            "judges who tie all items that they list: 1",
+            "Which model: none yet, because of the ties; fit and compare refuse the file. Without "
+            "the orders that have ties, in a .soi file, it can be fitted",
+        ],
+    )
+
+
+def test_ties_of_the_last_items(capsys, tmp_path):
+    text = TOI.replace("toi", "toc").replace("1,{2,3},4", "1,{2,3,4}").replace("6: 4", "6: 4,3,2,1")
+    text = text.replace("{2,1},3", "2,3,{1,4}").replace("1: {1,2}", "1: 3,{1,2,4}")
+    (tmp_path / "x.toc").write_text(text)
+    lines = described(capsys, "x.toc")
+    assert any(line.startswith("14 of these rank all items and tie only the") for line in lines)
+    assert "as a .soi file of orders that leave them out" in lines[-1]
+    # without a tie it is described as a file of strict orders
+    header = TOI.split("11:")[0].replace("toi", "toc").replace("ORDERS: 4", "ORDERS: 1")
+    (tmp_path / "x.toc").write_text(f"{header}20: 1,2,3,4\n")
+    assert main(["describe", "x.toc"]) == 0
+    shown = capsys.readouterr()
+    assert "no order of the .toc file has a tie: it is read as strict orders" in shown.err
+    assert "Which model: all" in shown.out
+
+
+def test_categories(capsys):
+    lines = described(capsys, "x.cat")
+    in_order(
+        lines,
+        [
+            "12 judges put 4 items into 3 categories, in 4 different ways",
+            "11 have the same answer as another (92%), the most frequent one 6 times",
+            "Yes 0 0.9 2",
+            "No 1 2.9 4",
+            "Perhaps 0 0.0 0",
+            "item Yes No Perhaps in none",
+            "A 8 67% 3 25% 0 0% 1 8%",
+            "C 3 25% 9 75% 0 0% 0 0%",
+            "B 0 0% 11 92% 0 0% 1 8%",
+            "D 0 0% 12 100% 0 0% 0 0%",
+            "nobody puts an item into 'Perhaps'",
+            "judges who put all items into the same category, or into none: 3",
+        ],
+    )
+    assert lines[-1].startswith("Which model: none, because categories are not orders")
+
+
+def test_matching_graph(capsys):
+    lines = described(capsys, "x.wmd")
+    in_order(
+        lines,
+        [
+            "a directed graph of 4 nodes and 5 edges",
+            "1 pair of nodes have edges in both directions",
+            "weights: -2 to 1, median 1",
+            "-2: 1, 0.5: 1, 1: 3",
+            "node edges out weight edges in weight",
+            "A 2 1.5 1 -2",
+            "B 2 -1 1 1",
+            "C 1 1 3 2.5",
+            "D 0 0 0 0",
+            "edges from a node to itself: 1 (C)",
+            "nodes without an edge: 1 (D)",
+            "negative weights: 1",
+        ],
+    )
+    assert lines[-1].startswith("Which model: none, because weights of a graph are no orders")
+
+
+def test_a_graph_without_edges(capsys, tmp_path):
+    (tmp_path / "none.wmd").write_text(WMD.split("1,2,1.0")[0].replace("EDGES: 5", "EDGES: 0"))
+    assert "a directed graph of 4 nodes and 0 edges" in described(capsys, "none.wmd")
+
+
+@pytest.mark.parametrize("name", ["x.toi", "x.cat", "x.wmd"])
+def test_no_model_is_fitted(name, capsys):
+    before = sorted(os.listdir())
+    for command in ("fit", "compare"):
+        assert main([command, name, "--out", "out"]) == 2
+        message = capsys.readouterr().err.strip()
+        assert message.startswith(f"numpyro-rankings: error: {name}:")
+        assert "describe" in message and "\n" not in message
+    assert sorted(os.listdir()) == before
+    assert main(["describe", name, "--layout", "ranks"]) == 2
+    assert "layout does not go with a PrefLib file" in capsys.readouterr().err
+    assert main(["describe", f"no{name}"]) == 2
+    assert "no such file" in capsys.readouterr().err
+
+
+def test_which_model(capsys, tmp_path):
+    assert list(_MODELS) == list(fit._MODELS) and list(_POOL_MODELS) == list(fit._POOL_MODELS)
+    (tmp_path / "some.csv").write_text("x,y,z\n1,2,3\n2,1,\n1,,2\n")
+    read = ["some.csv", "--layout", "ranks"]
+    assert described(capsys, *read)[-1] == f"Which model: all, {', '.join(_MODELS)}"
+    last = described(capsys, *read, "--unranked", "not-offered")[-1]
+    assert last.startswith("Which model: --model plackett-luce only, because some items were not")
+    (tmp_path / "same.csv").write_text("x,y,z\n1,,\n1,,\n")
+    last = described(capsys, "same.csv", "--layout", "ranks")[-1]
+    assert last.startswith("Which model: mallows, plackett-luce; the others need two items")
+    # as said
+    (tmp_path / "out").mkdir()
+    refused = [*read, "--unranked", "not-offered"], ["same.csv", "--layout", "ranks"]
+    for arguments in refused:
+        assert main(["fit", *arguments, "--model", "gamma-process", "--out", "new"]) == 2
+    assert not (tmp_path / "new").exists()
+
+
+def test_odd_judges_are_named(capsys, tmp_path):
+    rows = ["a,1,,", "b,1,2,3", "c,3,2,1", "d,,,1", "e,2,1,3"]
+    (tmp_path / "some.csv").write_text("id,x,y,z\n" + "\n".join(rows) + "\n")
+    odd = "2 judges of 5 rank one item only, from which little can be learned about groups"
+    read = ["some.csv", "--layout", "ranks"]
+    assert f"{odd}: a, d" in described(capsys, *read, "--judge", "id")
+    assert odd in described(capsys, *read, "--about", "id")
+
+
+def test_duplicates(capsys, tmp_path):
+    lists = ["1,2,3,4", "2,1,3,4", "4,3,2,1", "3,1,2,4", "1,3,2,4", "4,1,2,3"] * 2
+    twice = "the second half of the judges repeats the lists of the first half, in its order"
+    rows = [f"r{k},{row}\n" for k, row in enumerate([*lists, *lists])]
+    (tmp_path / "twice.csv").write_text("id,w,x,y,z\n" + "".join(rows))
+    read = ["--layout", "ranks", "--judge", "id"]
+    lines = described(capsys, "twice.csv", *read)
+    assert "24 have the same list as another (100%), the most frequent one 4 times" in lines
+    assert twice not in lines  # six different lists in twelve are too few to tell
+    many = [f"{a},{b},{c},{d}" for a in "1234" for b in "1234" for c in "1234" for d in "1234"]
+    many = [row for row in many if len(set(row)) == 5]
+    for second, is_told in ((many, True), (many[::-1], False)):
+        rows = [f"r{k},{row}\n" for k, row in enumerate([*many, *second])]
+        (tmp_path / "twice.csv").write_text("id,w,x,y,z\n" + "".join(rows))
+        assert (twice in described(capsys, "twice.csv", *read)) == is_told
+    rows = [row.replace("r1,", "Ann B,").replace("r2,", "ann  b,") for row in rows]
+    (tmp_path / "twice.csv").write_text("id,w,x,y,z\n" + "".join(rows))
+    lines = described(capsys, "twice.csv", *read)
+    assert "these names may mean the same judge: 'Ann B' and 'ann b'" in lines
+
+
+@pytest.mark.parametrize("weight", ["1.37", "0,25", ".5", "2.5e-1"])
+def test_weights_that_are_no_counts(weight, capsys, tmp_path):
+    (tmp_path / "survey.csv").write_text(f"w;x;y;z\n1;1;2;3\n{weight};2;1;3\n")
+    read = ["survey.csv", "--layout", "ranks"]
+    for command in ("describe", "fit", "compare"):
+        assert main([command, *read, "--count", "w"]) == 2
+        message = capsys.readouterr().err.strip()
+        assert message == (
+            f"numpyro-rankings: error: survey.csv:3: column 'w': expected a positive whole number, "
+            f"got '{weight}'; survey weights are not counts, and cannot be used yet: leave out "
+            "--count, or name the column in --about instead"
+        )
+    assert any(line.startswith("w: ") for line in described(capsys, *read, "--about", "w"))
+    for other in ("1,000", "x", "-1", "0"):  # which say something else
+        (tmp_path / "survey.csv").write_text(f"w;x;y;z\n1;1;2;3\n{other};2;1;3\n")
+        assert main(["describe", *read, "--count", "w"]) == 2
+        assert "weights" not in capsys.readouterr().err
+    (tmp_path / "own.csv").write_text("# item A: Ann\n# item B: Bob\ncount,ordering\n1.37,A>B\n")
+    assert main(["describe", "own.csv"]) == 2
+    assert "own.csv:4: count '1.37' is not a positive whole number; survey weights are not" in (
+        capsys.readouterr().err
+    )
