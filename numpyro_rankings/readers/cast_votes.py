@@ -28,8 +28,17 @@ from numpyro_rankings.words import plural
 
 CAST_VOTES = "a file of cast vote records"
 WRITE_IN = "Write-in"
-_MOST_RANKS = 1000
+_MOST_RANKS, _BYTES_OF_HEAD = 1000, 2**20
 _IDS = ("UniqueId", "BallotPrePrintedId", "BallotAuditId")  # the first that all ballots have
+
+
+def looks_like_cast_votes(name: str) -> bool:
+    """Return whether a file of JSON may be of cast vote records; others are not in this format."""
+    try:
+        with open(name, "rb") as stream:
+            return b"CVR" in stream.read(_BYTES_OF_HEAD)
+    except OSError:
+        return True
 
 
 def read_cast_votes(

@@ -159,6 +159,7 @@ def read_layout(
     write_ins: str | None = None,
     max_ranks: int | None = None,
     aliases: Aliases = None,
+    contest: str | None = None,
     encoding: str | None = None,
 ) -> Survey:
     """Read a table of rankings; see :func:`~numpyro_rankings.read_survey`."""
@@ -167,6 +168,11 @@ def read_layout(
     for name, value, known in (("unranked", unranked, _UNRANKED), ("gaps", gaps, _GAPS)):
         if value not in known:
             raise RankingsError(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
+    if contest is not None:
+        raise RankingsError(
+            "contest goes with cast vote records (.json); of a table, columns picks those of a "
+            "contest"
+        )
     rules = given_rules(
         overvote=overvote,
         skipped=skipped,
