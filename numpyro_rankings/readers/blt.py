@@ -67,7 +67,7 @@ def looks_like_blt(name: str) -> bool:
         return False
     lines = head.decode("utf-8-sig", errors="replace").splitlines()
     first = next((x for line in lines if (x := line.partition("#")[0].strip())), "")
-    return _SIZES.fullmatch(first) is not None
+    return "\t" not in first and _SIZES.fullmatch(first) is not None
 
 
 def read_blt(path: str | os.PathLike, encoding: str | None = None, **options: object) -> Survey:
@@ -132,7 +132,8 @@ def read_blt(path: str | os.PathLike, encoding: str | None = None, **options: ob
     if 0 < len(ids) < len(ballots.ids):
         number = len(ballots.ids) - len(ids)
         notes.append(
-            f"the ids of the ballots are left out, because {plural(number, 'ballot')} have none"
+            f"the ids of the ballots are left out, because {plural(number, 'ballot')} "
+            f"{'has' if number == 1 else 'have'} none"
         )
     election = Election(
         name,

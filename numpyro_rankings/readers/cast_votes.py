@@ -6,9 +6,11 @@
    https://doi.org/10.6028/NIST.SP.1500-103
 """
 
+import contextlib
+import gc
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -56,10 +58,29 @@ def read_cast_votes(
     :raises RankingsError: naming the record.
     """
     name = os.fspath(path)
+    with _without_collections():
+        election = _election(name, contest)
+    return survey_of_election(election, CAST_VOTES, **options)  # type: ignore[arg-type]
+
+
+@contextlib.contextmanager
+def _without_collections() -> Iterator[None]:
+    """Look for no unused objects meanwhile, which takes most of the time with so many in use."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _election(name: str, contest: str | None) -> Election:
+    """Return the ballots of a contest."""
     report = _load(name)
     found = _contest(name, report, contest)
     selections, items, parties, is_written = _selections(name, report, found)
-    units = {x.get("@id"): str(x.get("Name", "")) for x in _list(name, report, "GpUnit", False)}
+    units = _by_id(_list(name, report, "GpUnit", False))
     rows, numbers = [], []
     about: dict[str, list[str]] = {"precinct": [], "batch": []}
     ids: dict[str, list[str]] = {key: [] for key in _IDS}
@@ -71,7 +92,8 @@ def read_cast_votes(
             continue
         rows.append(_ranks(where, votes, selections))
         numbers.append(number)
-        about["precinct"].append(units.get(record.get("BallotStyleUnitId"), ""))
+        unit = units.get(_id(record, "BallotStyleUnitId"), {})
+        about["precinct"].append(str(unit.get("Name", "")))
         about["batch"].append(str(record.get("BatchSequenceId", "")))
         for key in _IDS:
             ids[key].append(str(record.get(key, "")))
@@ -79,10 +101,12 @@ def read_cast_votes(
         raise RankingsError(f"{name}: no record has the contest {found.get('Name')!r}")
     notes = [f"the contest is {found.get('Name')!r}"]
     if len(rows) < len(records):
-        notes.append(f"{plural(len(records) - len(rows), 'record')} do not have this contest")
+        number = len(records) - len(rows)
+        verb = "does" if number == 1 else "do"
+        notes.append(f"{plural(number, 'record')} {verb} not have this contest")
     if WRITE_IN not in (items[k] for row in rows for k in row if k >= 0):
         items, is_written = _without(items, is_written, WRITE_IN, rows)
-    election = Election(
+    return Election(
         name,
         Votes(items, padded(rows), is_written, []),
         np.ones(len(rows), int),
@@ -93,7 +117,6 @@ def read_cast_votes(
         parties,
         notes,
     )
-    return survey_of_election(election, CAST_VOTES, **options)  # type: ignore[arg-type]
 
 
 def _load(name: str) -> dict[str, Any]:
@@ -117,6 +140,16 @@ def _list(name: str, parent: Mapping[str, Any], key: str, is_needed: bool = True
     if not isinstance(value, list) or not all(isinstance(x, dict) for x in value):
         raise RankingsError(f"{name}: expected a list of objects as {key}")
     return value
+
+
+def _id(x: Mapping[str, Any], key: str = "@id") -> str:
+    """Return an id, which is a text; "" if there is none."""
+    value = x.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _by_id(objects: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {key: x for x in objects if (key := _id(x))}
 
 
 def _contest(name: str, report: Mapping[str, Any], wanted: str | None) -> dict[str, Any]:
@@ -152,14 +185,14 @@ def _selections(
     name: str, report: Mapping[str, Any], contest: Mapping[str, Any]
 ) -> tuple[dict[str, int], tuple[str, ...], dict[str, str], np.ndarray]:
     """Return the mark that each selection means, the items, and their parties."""
-    party_names = {
-        x.get("@id"): str(x.get("Name", "")) for x in _list(name, report, "Party", False)
-    }
-    candidates = {
-        x.get("@id"): x
-        for election in _list(name, report, "Election")
-        for x in _list(name, election, "Candidate", False)
-    }
+    party_of = _by_id(_list(name, report, "Party", False))
+    candidates = _by_id(
+        [
+            x
+            for election in _list(name, report, "Election")
+            for x in _list(name, election, "Candidate", False)
+        ]
+    )
     marks: dict[str, int] = {}
     items: list[str] = []
     parties: dict[str, str] = {}
@@ -167,8 +200,9 @@ def _selections(
         key = selection.get("@id")
         if selection.get("IsWriteIn") in (True, "true"):
             continue
-        of = selection.get("CandidateIds") or []
-        candidate = candidates.get(of[0]) if of else None
+        of = selection.get("CandidateIds")
+        first = of[0] if isinstance(of, list) and of else None
+        candidate = candidates.get(first) if isinstance(first, str) else None
         if not isinstance(key, str) or candidate is None:
             raise RankingsError(
                 f"{name}: the selection {key!r} of the contest {contest.get('Name')!r} has no "
@@ -182,8 +216,8 @@ def _selections(
         else:
             marks[key] = len(items)
             items.append(item)
-            if party := party_names.get(candidate.get("PartyId")):
-                parties[item] = party
+            if (party := party_of.get(_id(candidate, "PartyId"))) is not None:
+                parties[item] = str(party.get("Name", ""))
     refuse_same_names([f"{name}: the contest {contest.get('Name')!r}"] * len(items), items)
     if WRITE_IN not in items:
         items.append(WRITE_IN)

@@ -106,8 +106,9 @@ def notes_of_aliases(aliases: Mapping[str, str], names: Iterable[str]) -> list[s
     notes = [f"names are read as others: {', '.join(shown)}{rest}"] if used else []
     if unused is not None:
         number = len(aliases) - len(used)
+        verb = "is" if number == 1 else "are"
         notes.append(
-            f"{number:,} of {plural(len(aliases), 'name')} in aliases do not occur, such "
+            f"{number:,} of {plural(len(aliases), 'name')} in aliases {verb} not in the file, such "
             f"as {unused!r}"
         )
     return notes
