@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 from jax import Array
 from jax.typing import ArrayLike
 
-from numpyro_rankings.ops.checks import check_positive
+from numpyro_rankings.ops.checks import is_traced, positive_number
 
 __all__ = [
     "Decay",
@@ -27,7 +27,8 @@ class Decay(NamedTuple):
 
     - **name** - of the kind of decay.
     - **log_function** - log f as a function of distances and scale.
-    - **scale** - a: a number, a distribution if it is to be sampled, or None if there is no scale.
+    - **scale** - a: a number, which may be traced, a distribution if it is to be sampled, or None
+      if there is no scale.
     """
 
     name: str
@@ -56,10 +57,11 @@ class Decay(NamedTuple):
 
         With exponent 0 it is 1 wherever a link is possible, with exponent 1 it is f.
         """
-        if not 0 <= exponent < np.inf:
+        if not is_traced(exponent) and not 0 <= exponent < np.inf:
             raise ValueError(f"the exponent of a decay must be 0 or more, got {exponent!r}")
         log_function = partial(_log_power, log_function=self.log_function, exponent=exponent)
-        return Decay(f"{self.name}^{exponent:g}", log_function, self.scale)
+        name = "b" if is_traced(exponent) else f"{exponent:g}"
+        return Decay(f"{self.name}^{name}", log_function, self.scale)
 
 
 # functions of the module rather than closures, because a kernel is pickled with its decay
@@ -90,8 +92,7 @@ def _log_power(distances: Array, scale: Any, log_function: Callable, exponent: f
 def _check_scale(scale: Any) -> Any:
     if isinstance(scale, dist.Distribution):
         return scale
-    check_positive("the scale of a decay", scale)
-    return float(scale)
+    return positive_number("the scale of a decay", scale)
 
 
 def window_decay(scale: Any) -> Decay:

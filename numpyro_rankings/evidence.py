@@ -13,7 +13,7 @@ from numpyro.diagnostics import effective_sample_size
 from numpyro_rankings.components import Atom
 from numpyro_rankings.decays import Decay, identity_decay
 from numpyro_rankings.distances import as_neighbors, check_distances
-from numpyro_rankings.infer.checks import check_scale, is_traced
+from numpyro_rankings.infer.checks import check_scale
 from numpyro_rankings.infer.ddcrp.language import check_sequential, log_next_symbols
 from numpyro_rankings.infer.ddcrp.reach import (
     LinkPrior,
@@ -22,6 +22,7 @@ from numpyro_rankings.infer.ddcrp.reach import (
     log_totals,
     log_weight_of_links,
 )
+from numpyro_rankings.ops.checks import is_traced
 
 __all__ = ["BayesFactor", "log_bayes_factor", "log_language_evidence"]
 

@@ -6,8 +6,9 @@ posterior also has the quantities of ``quantities.py``, which do not depend on t
 
 import copy
 import io
+import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -17,17 +18,23 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from numpyro.handlers import substitute, trace
+from numpyro.handlers import seed, substitute, trace
 from numpyro.infer import MCMC
 
 from numpyro_rankings.diagnostics import NUM_COMPONENTS, as_dataset, diagnostics_table
+from numpyro_rankings.distributions import links_to_partition
 from numpyro_rankings.infer.base import GibbsKernel, find_rankings
 from numpyro_rankings.infer.ddcrp.base import LinkGibbs
 from numpyro_rankings.infer.not_finite import check_not_stopped
 from numpyro_rankings.infer.partition.base import PartitionKernel
 from numpyro_rankings.quantities import as_shown, label_free_quantities
 from numpyro_rankings.rankings import Rankings, check_rankings
-from numpyro_rankings.summaries.likelihood import pointwise_log_likelihood, pointwise_plackett_luce
+from numpyro_rankings.summaries.blocks import as_of_kernel, find_block, pointwise_of_block
+from numpyro_rankings.summaries.likelihood import (
+    COST_OF_NEW,
+    pointwise_log_likelihood,
+    pointwise_plackett_luce,
+)
 from numpyro_rankings.summaries.profiles import normalised_entropy
 from numpyro_rankings.summaries.samples import check_fitted, occupied_slots
 
@@ -48,7 +55,7 @@ def to_inference_data(
     include_assignments: bool = True,
     points: Sequence[Any] | None = None,
 ) -> Any:
-    """Convert a run of a kernel of this package to ArviZ.
+    """Convert a run of a kernel of this package, by itself or as a block, to ArviZ.
 
     The group ``posterior`` has the draws, and further variables that depend on the kernel.
 
@@ -87,36 +94,49 @@ def to_inference_data(
     The group ``sample_stats`` has ``lp``, ``acceptance_rate`` (of the Metropolis steps) and
     ``overflow``.
 
+    For a model of :class:`numpyro.infer.Gibbs` with a kernel of this package as a block, the sites
+    have the names of the model, and ``center``, ``concentration`` and ``weights`` are left as they
+    are in empty slots. Added are ``cluster_sizes``, ``rank`` and the quantities above that the
+    block's sites determine, each unless a site of the model has its name. The attribute ``sites``
+    tells which site is which.
+
     The group ``log_likelihood`` has a column for each ranking, not for each distinct row: leaving
     one ranking out keeps the others of its row. It is the log probability of the ranking given the
     labels of all others, with its own label summed out, so that :func:`arviz.loo` leaves out the
-    label too. Pass ``reff`` to that function, for instance the share of effective draws of
-    ``log_joint``: by default ArviZ averages over all variables, and the empty slots make the
+    label too; its attributes say so. With ``judge_sites`` it is the log probability of the ranking
+    and of these outcomes of its judge together, named in the attribute ``of``: leaving one out
+    leaves out the judge. Pass ``reff`` to that function, for instance the share of effective draws
+    of ``log_joint``: by default ArviZ averages over all variables, and the empty slots make the
     average NaN.
 
-    :param mcmc: the MCMC after ``mcmc.run(key, rankings)``.
+    :param mcmc: the MCMC after ``mcmc.run(key, rankings)``, of a kernel or of
+        :class:`numpyro.infer.Gibbs` with one block of this package.
     :param rankings: the rankings that were fitted; not for the kernels of partitions, whose draws
         contain everything needed.
     :param log_likelihood: whether to compute it. ``"auto"`` computes it if rankings times draws are
-        at most 10^7, and otherwise warns; not for ``DPPlackettLuceGibbs``, where it takes longer,
-        because new clusters are drawn for each draw.
+        at most 10^7, and otherwise warns. For ``DPPlackettLuceGibbs`` the limit is 5 · 10^5,
+        because its new clusters have no closed form: for each draw 50 are drawn from the prior, so
+        that the values of rankings that fit no other cluster scatter.
     :param include_assignments: whether to keep the labels (and links), by far the largest arrays.
     :param points: names of the points, for the kernels of partitions; by default 0, 1, ….
     :return: an :class:`arviz.InferenceData` (ArviZ 0.23) or :class:`xarray.DataTree` (1.x).
     :raises ValueError: if the rankings or names are not those of the run, if there is no log
         likelihood (of partitions), or if a chain has stopped because its log joint or a site was
         not finite.
-    :raises TypeError: if ``mcmc`` is not an MCMC, or the rankings are needed and missing.
+    :raises TypeError: if ``mcmc`` is not an MCMC or has no kernel of this package, or if the
+        rankings are needed and missing.
     """
     if not isinstance(mcmc, MCMC):
         raise TypeError(f"mcmc must be a numpyro.infer.MCMC, got {type(mcmc).__name__}")
     kernel: Any = mcmc.sampler
     if not isinstance(kernel, GibbsKernel):
-        raise TypeError(
-            f"to_inference_data is for the kernels of this package, not {type(kernel).__name__}: "
-            "use arviz.from_numpyro(mcmc) and, for the clusters of a block, "
-            "cluster_profiles(mcmc.get_samples(), rankings, sites=…)"
-        )
+        block = find_block(kernel)
+        if block is None:
+            raise TypeError(
+                "to_inference_data is for the kernels of this package, not "
+                f"{type(kernel).__name__}: use arviz.from_numpyro(mcmc)"
+            )
+        return _of_block(mcmc, block, rankings, log_likelihood, include_assignments, points)
     samples = mcmc.get_samples(group_by_chain=True)
     check_not_stopped(kernel, samples)
     name = type(kernel).__name__
@@ -128,7 +148,8 @@ def to_inference_data(
         rankings = _check_for_rankings(name, rankings, points)
         convert = _plackett_luce_posterior if "weights" in samples else _mallows_posterior
         data, posterior = convert(mcmc, samples, rankings)
-        if _wants_log_likelihood(samples, rankings, log_likelihood):
+        lead = np.shape(samples["log_joint"])
+        if _wants_log_likelihood(lead, samples, rankings, log_likelihood):
             if "weights" in samples:
                 values = pointwise_plackett_luce(samples, rankings)
             else:
@@ -138,6 +159,82 @@ def to_inference_data(
     data = _finished(data, posterior, name, getattr(kernel, "num_components", None), values)
     _warn_of_overflow(mcmc)
     return data
+
+
+def _of_block(
+    mcmc: MCMC,
+    block: Any,
+    rankings: Rankings | None,
+    log_likelihood: bool | Literal["auto"],
+    include_assignments: bool,
+    points: Sequence[Any] | None,
+) -> Any:
+    """Convert draws of a model of which a kernel of this package is a block."""
+    samples = mcmc.get_samples(group_by_chain=True)
+    own = as_of_kernel(samples, block)
+    check_not_stopped(block, own)
+    name, num_components = type(block).__name__, getattr(block, "num_components", None)
+    values, items = None, []
+    if isinstance(block, PartitionKernel | LinkGibbs):
+        _check_for_partitions(name, rankings, log_likelihood)
+        if isinstance(block, LinkGibbs):
+            own["assignments"] = _labels_of_links(own["links"])
+        coords, dims = _of_points(own["assignments"].shape[-1], points)
+    else:
+        rankings = _check_for_rankings(name, rankings, points)
+        fitted = find_rankings(mcmc._args, mcmc._kwargs)
+        convert = _coords_of_weights if "weights" in own else _coords_of_centers
+        if "unseen_weight" in own:
+            rankings, fitted = rankings.of_listed_items(), fitted.of_listed_items()
+        check_fitted(fitted.num_rankings, fitted.num_items, rankings)
+        coords, dims = convert(own, rankings)
+        dims |= {site: ["ranking"] for site in block.judge_sites}
+        if _wants_log_likelihood(np.shape(own[next(iter(own))])[:2], own, rankings, log_likelihood):
+            values = pointwise_of_block(mcmc, block)
+        items = coords["item"]
+    sites = block.sites
+    dims = {sites.get(site, site): axes for site, axes in dims.items() if site != "rankings"}
+    data = _from_numpyro(mcmc, coords, {k: x for k, x in dims.items() if k in samples})
+    posterior = as_dataset(data["posterior"])
+    added = label_free_quantities(own, rankings, num_components)
+    if items:
+        posterior = posterior.assign_coords(item=items)
+    if "weights" in own:
+        weights = added["population_weights"]
+        posterior = _with_new(posterior, "population_weights", ("chain", "draw", "item"), weights)
+    if "cluster_sizes" in own:
+        sizes = np.asarray(own["cluster_sizes"])
+        added["num_clusters"] = (sizes > 0).sum(-1)
+        axes = ("chain", "draw", "cluster")
+        posterior = _with_new(posterior, "cluster_sizes", axes, sizes)
+        if "center" in own:
+            rank = (np.argsort(own["center"], axis=-1) + 1).astype(np.int32)
+            rank = np.where(sizes[..., None] > 0, rank, 0)
+            posterior = _with_new(posterior, "rank", (*axes, "item"), rank)
+    elif "assignments" in own:
+        added["num_clusters"] = np.asarray(own["assignments"]).max(-1).astype(np.int32) + 1
+    added = {
+        name: x
+        for name, x in added.items()
+        if name == "population_weights" or name not in posterior
+    }
+    posterior = _with_quantities(posterior, added, items)
+    if not include_assignments:
+        large = [sites[name] for name in ("assignments", "links") if name in sites]
+        posterior = posterior.drop_vars(large, errors="ignore")
+    posterior.attrs["sites"] = json.dumps(sites)
+    return _finished(data, posterior, name, num_components, values, block.judge_sites)
+
+
+def _with_new(posterior: Any, name: str, axes: tuple[str, ...], values: np.ndarray) -> Any:
+    """Add a variable, unless a site of the model has this name."""
+    return posterior if name in posterior else posterior.assign({name: (axes, values)})
+
+
+def _labels_of_links(links: Any) -> np.ndarray:
+    """Return the partitions that links make, each (chains, draws, N)."""
+    labels = jax.jit(jax.vmap(jax.vmap(links_to_partition)))(jnp.asarray(links))
+    return np.asarray(labels)
 
 
 def of_store(mcmc: MCMC, rankings: Rankings | None, name: str) -> Any:
@@ -158,7 +255,12 @@ def of_store(mcmc: MCMC, rankings: Rankings | None, name: str) -> Any:
 
 
 def _finished(
-    data: Any, posterior: Any, name: str, num_components: int | None, values: np.ndarray | None
+    data: Any,
+    posterior: Any,
+    name: str,
+    num_components: int | None,
+    values: np.ndarray | None,
+    judge_sites: Sequence[str] = (),
 ) -> Any:
     """Return the data with a posterior that tells of the kernel, and the log likelihood."""
     import xarray as xr
@@ -176,6 +278,10 @@ def _finished(
         groups["log_likelihood"] = xr.Dataset(
             {"rankings": (("chain", "draw", "ranking"), values)},
             {**coords, "ranking": np.arange(values.shape[-1])},
+            {
+                "labels": "that of the ranking is summed out, given those of all others",
+                "of": ", ".join(["rankings", *judge_sites]),
+            },
         )
     return _with_groups(data, groups, about)
 
@@ -218,19 +324,25 @@ def _warn_of_overflow(mcmc: MCMC) -> None:
 
 
 def _wants_log_likelihood(
-    samples: dict[str, Any], rankings: Rankings, asked: bool | Literal["auto"]
+    lead: tuple[int, ...],
+    samples: Mapping[str, Any],
+    rankings: Rankings,
+    asked: bool | Literal["auto"],
 ) -> bool:
-    """Return whether to compute the log likelihood; warn if it is left out because of its size."""
-    if "phi" in samples and asked == "auto":
-        return False  # it takes long: new clusters are drawn
-    num_values = np.size(samples["log_joint"]) * rankings.num_rankings
-    if asked == "auto" and num_values > _AUTO_LOG_LIKELIHOOD:
+    """Return whether to compute the log likelihood; warn if it is left out because of its size.
+
+    :param lead: numbers of chains and draws.
+    """
+    num_values = int(np.prod(lead)) * rankings.num_rankings
+    of_one = COST_OF_NEW if "root_weights" in samples else 1
+    if asked == "auto" and num_values * of_one > _AUTO_LOG_LIKELIHOOD:
+        cause = "takes long, because new clusters are drawn" if of_one > 1 else "is large"
         warnings.warn(
             f"the pointwise log likelihood of {rankings.num_rankings} rankings was left out, "
-            f"because it has {num_values:.1e} numbers. For leave-one-out, pass log_likelihood=True "
-            "or keep fewer draws",
+            f"because it has {num_values:.1e} numbers and {cause}. For leave-one-out, pass "
+            "log_likelihood=True or keep fewer draws",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
         return False
     return bool(asked)
@@ -246,16 +358,15 @@ def _from_numpyro(mcmc: MCMC, coords: dict[str, Any], dims: dict[str, Any]) -> A
     import arviz as az
 
     kernel: Any = mcmc.sampler
-    if isinstance(kernel, GibbsKernel):
-        samples = mcmc.get_samples(group_by_chain=True)
-        last = jax.tree.map(lambda x: np.asarray(x)[-1, -1], samples)
-        mcmc, kernel = copy.copy(mcmc), copy.copy(kernel)
-        if isinstance(kernel, PartitionKernel | LinkGibbs):
-            kernel._model = substitute(kernel.model, data=jax.tree.map(jnp.asarray, last))
-        else:
-            observed = _observed(kernel.model, last, mcmc._args, mcmc._kwargs)
-            kernel._model = partial(_model_of_observed, observed)
-        mcmc.sampler = kernel
+    samples = mcmc.get_samples(group_by_chain=True)
+    last = jax.tree.map(lambda x: np.asarray(x)[-1, -1], samples)
+    mcmc, kernel = copy.copy(mcmc), copy.copy(kernel)
+    if isinstance(kernel, PartitionKernel | LinkGibbs):
+        kernel._model = substitute(kernel.model, data=jax.tree.map(jnp.asarray, last))
+    elif kernel.model is not None:
+        observed = _observed(kernel.model, last, mcmc._args, mcmc._kwargs)
+        kernel._model = partial(_model_of_observed, observed)
+    mcmc.sampler = kernel
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*skipping initialization of site")
         return az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
@@ -266,11 +377,19 @@ def _observed(
 ) -> dict[str, np.ndarray]:
     """Return the observed values of a model of rankings, by site."""
 
-    def values(sites: dict[str, Any], args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
-        found = trace(substitute(model, data=sites)).get_trace(*args, **kwargs)
+    leaves, structure = jax.tree.flatten((args, kwargs))
+    # numbers among the arguments of a user's model stay static
+    is_static = [isinstance(x, int | str) for x in leaves]
+
+    def values(sites: dict[str, Any], arrays: list) -> dict[str, Any]:
+        given = [x if static else y for x, y, static in zip(leaves, arrays, is_static, strict=True)]
+        args, kwargs = jax.tree.unflatten(structure, given)
+        of_sites = seed(substitute(model, data=sites), 0)
+        found = trace(of_sites).get_trace(*args, **kwargs)
         return {name: site["value"] for name, site in found.items() if site.get("is_observed")}
 
-    return jax.device_get(jax.jit(values)(sites, args, kwargs))
+    arrays = [None if static else x for x, static in zip(leaves, is_static, strict=True)]
+    return jax.device_get(jax.jit(values)(sites, arrays))
 
 
 def _model_of_observed(observed: dict[str, np.ndarray], *_: Any, **__: Any) -> None:
@@ -279,18 +398,14 @@ def _model_of_observed(observed: dict[str, np.ndarray], *_: Any, **__: Any) -> N
         numpyro.sample(name, anything, obs=value)
 
 
-def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) -> tuple[Any, Any]:
-    """Return the data that ArviZ makes of the run, and the posterior to replace its own."""
-    check_fitted(samples["assignments"].shape[-1], samples["center"].shape[-1], rankings)
-    kernel: Any = mcmc.sampler
-    num_components = kernel.num_components
-    clusters = occupied_slots(samples)
-    num_slots, num_items = clusters["center"].shape[-2:]
-    num_stages = clusters["concentration"].shape[-1]
+_Names = tuple[dict[str, Any], dict[str, list[str]]]  # coordinates, and axes by variable
+
+
+def _coords_of_centers(samples: Mapping[str, Any], rankings: Rankings) -> _Names:
     coords: dict[str, Any] = {
         "item": [str(name) for name in rankings.items],
-        "place": np.arange(1, num_items + 1),
-        "stage": np.arange(1, num_stages + 1),
+        "place": np.arange(1, rankings.num_items + 1),
+        "stage": np.arange(1, np.shape(samples["concentration"])[-1] + 1),
         "ranking": np.arange(rankings.num_rankings),
         "cluster": np.arange(samples["center"].shape[-2]),
     }
@@ -301,6 +416,45 @@ def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) 
         "cluster_sizes": ["cluster"],
         "rankings": ["ranking", "stage"],
     }
+    return coords, dims
+
+
+def _coords_of_weights(samples: Mapping[str, Any], rankings: Rankings) -> _Names:
+    is_mixture = "assignments" in samples
+    coords: dict[str, Any] = {
+        "item": [str(name) for name in rankings.items],
+        "ranking": np.arange(rankings.num_rankings),
+        "stage": np.arange(1, rankings.orderings.shape[1] + 1),
+        "cluster": np.arange(np.shape(samples["weights"])[-2]),
+    }
+    dims = {
+        "weights": ["cluster", "item"] if is_mixture else ["item"],
+        "assignments": ["ranking"],
+        "cluster_sizes": ["cluster"],
+        "rankings": ["ranking", "stage"],
+    }
+    if is_mixture:
+        dims |= {name: ["cluster"] for name in ("unseen_weight", "total_weight")}
+        dims["root_weights"] = ["item"]
+    return coords, dims
+
+
+def _of_points(size: int, points: Sequence[Any] | None) -> _Names:
+    if points is not None and len(points) != size:
+        raise ValueError(f"the run was of {size} points, but points has {len(points)} names")
+    coords = {"point": np.arange(size) if points is None else np.asarray(points)}
+    dims = {"assignments": ["point"], "links": ["point"]}
+    return coords, dims
+
+
+def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) -> tuple[Any, Any]:
+    """Return the data that ArviZ makes of the run, and the posterior to replace its own."""
+    check_fitted(samples["assignments"].shape[-1], samples["center"].shape[-1], rankings)
+    kernel: Any = mcmc.sampler
+    num_components = kernel.num_components
+    clusters = occupied_slots(samples)
+    num_slots = clusters["center"].shape[-2]
+    coords, dims = _coords_of_centers(samples, rankings)
     data = _from_numpyro(mcmc, coords, dims)
     posterior = as_dataset(data["posterior"]).isel(cluster=slice(num_slots))
 
@@ -329,21 +483,7 @@ def _plackett_luce_posterior(
     # the draws of a single population do not show how many rankings there were
     fitted = find_rankings(mcmc._args, mcmc._kwargs)
     check_fitted(fitted.num_rankings, weights.shape[-1], rankings)
-    coords: dict[str, Any] = {
-        "item": [str(name) for name in rankings.items],
-        "ranking": np.arange(rankings.num_rankings),
-        "stage": np.arange(1, rankings.orderings.shape[1] + 1),
-        "cluster": np.arange(weights.shape[-2]),
-    }
-    dims = {
-        "weights": ["cluster", "item"] if is_mixture else ["item"],
-        "assignments": ["ranking"],
-        "cluster_sizes": ["cluster"],
-        "rankings": ["ranking", "stage"],
-    }
-    if is_mixture:
-        dims |= {name: ["cluster"] for name in ("unseen_weight", "total_weight")}
-        dims["root_weights"] = ["item"]
+    coords, dims = _coords_of_weights(samples, rankings)
     data = _from_numpyro(mcmc, coords, dims)
     posterior = as_dataset(data["posterior"])
     axes = ["chain", "draw"]
@@ -364,11 +504,7 @@ def _partition_posterior(
 ) -> tuple[Any, Any]:
     """Do the same for the kernels whose samples are a partition, or links that make one."""
     labels = np.asarray(samples["assignments"])
-    size = labels.shape[-1]
-    if points is not None and len(points) != size:
-        raise ValueError(f"the run was of {size} points, but points has {len(points)} names")
-    coords = {"point": np.arange(size) if points is None else np.asarray(points)}
-    dims = {"assignments": ["point"], "links": ["point"]}
+    coords, dims = _of_points(labels.shape[-1], points)
     data = _from_numpyro(mcmc, coords, dims)
     posterior = as_dataset(data["posterior"])
     return data, _with_quantities(posterior, label_free_quantities(samples, None), [])
@@ -408,6 +544,8 @@ def _with_groups(data: Any, groups: dict[str, Any], attrs: dict[str, str]) -> An
 
 def save_inference_data(data: Any, path: str | Path) -> None:
     """Write the data to a compressed netCDF file, which ``arviz.from_netcdf`` reads.
+
+    The file is first made in memory, which holds it beside the draws.
 
     :param data: the result of :func:`~numpyro_rankings.to_inference_data`.
     :param path: the file to write.

@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from numpyro_rankings.components.family import AugmentedFamily, num_points
+from numpyro_rankings.components.family import AugmentedFamily, num_points, with_auxiliary
 from numpyro_rankings.components.points import as_points
 from numpyro_rankings.decays import Decay
 from numpyro_rankings.distances import as_neighbors, check_distances
 from numpyro_rankings.infer.ddcrp.mixture import DDCRPGibbs
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.partition.base import PartitionKernel
+from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.sums import count_by_label, scatter_add, sum_by_label
 
 __all__ = ["log_predictive_of_points"]
@@ -27,6 +28,9 @@ def log_predictive_of_points(
     data: Any,
     new_data: Any,
     distances: Any = None,
+    *,
+    key: Array | None = None,
+    num_parameters: int = 100,
 ) -> Array:
     r"""
     Log predictive probability of each new point by itself, ``(M,)``, averaged over the draws.
@@ -53,6 +57,11 @@ def log_predictive_of_points(
     :param new_data: data of M points, in the same form.
     :param distances: for a distance dependent process, (M, N), from each new point to the fitted
         ones, or :class:`~numpyro_rankings.distances.SparseDistances` to some of them.
+    :param key: a JAX random key for families with auxiliary variables, by default always the same.
+    :param num_parameters: for such families, like
+        :class:`~numpyro_rankings.components.PlackettLuceWeights`, the probability of a point in a
+        cluster has no closed form: it is the mean over this number of draws of the parameters of
+        the cluster, in each draw of the run.
     :raises ValueError: if the data do not match the kernel or the draws.
 
     **References:**
@@ -72,7 +81,10 @@ def log_predictive_of_points(
        >>> bool(new[0] > new[1] + 2)
        True
     """
-    return _mean_in_logs(_by_draw(kernel, samples, data, new_data, distances))
+    check_whole("num_parameters", num_parameters)
+    key = jax.random.key(0) if key is None else key
+    by_draw = _by_draw(kernel, samples, data, new_data, distances, key, num_parameters)
+    return _mean_in_logs(by_draw)
 
 
 @jax.jit
@@ -86,11 +98,15 @@ def _by_draw(
     data: Any,
     new_data: Any,
     distances: Any,
+    key: Array | None = None,
+    num_parameters: int = 1,
 ) -> Array:
     """Log predictive probabilities for each draw, (D, M)."""
     _check_kernel(kernel)
-    _check_samples(samples, isinstance(kernel, DDCRPGibbs))
     family = kernel.family
+    augmented = isinstance(family, AugmentedFamily)
+    site = [family.site] if isinstance(family, AugmentedFamily) else []
+    _check_samples(samples, isinstance(kernel, DDCRPGibbs), site)
     for part in (data, new_data):
         family.check(part)
     labels = np.asarray(samples["assignments"])
@@ -103,24 +119,47 @@ def _by_draw(
     if distances is not None and "decay_scale" in samples:
         draws["scale"] = jnp.asarray(samples["decay_scale"], float).reshape(-1)
 
+    if augmented:
+        keys = jax.random.key(0) if key is None else key
+        draws["key"] = jax.random.split(keys, len(labels))
+        for name in site:
+            x = np.asarray(samples[name])
+            _check_size(x.shape[-2], family.size(data))
+            draws[name] = jnp.asarray(x.reshape(-1, *x.shape[-2:]), float)
+
     @jax.jit
     def each(draws: dict, data: Any, new_data: Any) -> Array:
-        points, new = as_points(family, data), family.statistics(new_data)
-        for part in (points.statistics, new):
-            _check_form(points.empty, part)
-        sizes = _Sizes(labels.shape[-1], points.size, num_points(new))
+        first = {name: draws[name][0] for name in site}
+        points = as_points(family, with_auxiliary(family, data, first))
+        new: Any = None
+        if augmented:
+            size = family.size(new_data)
+        else:
+            new = family.statistics(new_data)
+            size = num_points(new)
+            for part in (points.statistics, new):
+                _check_form(points.empty, part)
+        sizes = _Sizes(labels.shape[-1], points.size, size)
         of_draw = _density_under(kernel, sizes, distances, slots)
-        log_alone = family.log_predictive(points.empty, new)
 
-        def log_given(draw: dict) -> Array:
-            """Log probability of each point given each cluster, (M, C)."""
+        def log_given(draw: dict) -> tuple[Array, Array]:
+            """Log probability of each point given each cluster, (M, C), and given none, (M,)."""
             known = draw["labels"][: points.size]
-            clusters = family.of_clusters(points.statistics, known, slots)
-            return family.log_predictive(
-                jax.tree.map(lambda x: x[None], clusters), jax.tree.map(lambda x: x[:, None], new)
-            )
+            if not augmented:
+                clusters = family.of_clusters(points.statistics, known, slots)
+                by_cluster = family.log_predictive(
+                    jax.tree.map(lambda x: x[None], clusters),
+                    jax.tree.map(lambda x: x[:, None], new),
+                )
+                return by_cluster, family.log_predictive(points.empty, new)
+            assert isinstance(family, AugmentedFamily)
+            # the last cluster is empty
+            of_points = family.statistics(with_auxiliary(family, data, draw))
+            clusters = family.of_clusters(of_points, known, slots + 1)
+            table = family.log_predictive_of_values(draw["key"], clusters, new_data, num_parameters)
+            return table[:, :-1], table[:, -1]
 
-        return jax.lax.map(lambda d: of_draw(d, log_given(d), log_alone), draws)
+        return jax.lax.map(lambda d: of_draw(d, *log_given(d)), draws)
 
     return each(draws, _as_arrays(data), _as_arrays(new_data))
 
@@ -169,15 +208,10 @@ def _check_kernel(kernel: Any) -> None:
         raise ValueError(f"kernel must be a kernel of partitions or DDCRPGibbs, got {kernel!r}")
     if kernel.is_block:
         raise ValueError("the kernel is a block of a user's model, which is unknown here")
-    if isinstance(kernel.family, AugmentedFamily):
-        raise ValueError(
-            f"{type(kernel.family).__name__} scores points only with their auxiliary variables: "
-            "their predictive probability has no closed form"
-        )
 
 
-def _check_samples(samples: Mapping[str, Any], linked: bool) -> None:
-    needed = ["assignments", "alpha", *(["links"] if linked else [])]
+def _check_samples(samples: Mapping[str, Any], linked: bool, further: list[str]) -> None:
+    needed = ["assignments", "alpha", *(["links"] if linked else []), *further]
     if not isinstance(samples, Mapping) or not set(needed) <= set(samples):
         raise ValueError(f"samples must be those of the kernel, with {', '.join(needed)}")
     if not linked and "links" in samples:

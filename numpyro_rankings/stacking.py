@@ -7,11 +7,14 @@ import numpy as np
 
 from numpyro_rankings.diagnostics import STACKING_WEIGHTS, as_dataset
 from numpyro_rankings.rankings import Rankings
-from numpyro_rankings.summaries.likelihood import pointwise_log_likelihood, pointwise_plackett_luce
+from numpyro_rankings.summaries.likelihood import (
+    COST_OF_NEW,
+    pointwise_log_likelihood,
+    pointwise_plackett_luce,
+)
 
 _MOST_STEPS, _TOLERANCE = 10_000, 1e-9
 _MOST_VALUES, _LEAST_DRAWS, _MOST_RANKINGS = 10_000_000, 50, 2000  # for the weights of a report
-_COST_OF_NEW = 20  # of a value of DPPlackettLuceGibbs, for which new clusters are drawn
 
 
 class StackedChains(NamedTuple):
@@ -74,7 +77,7 @@ def stack_fitted_chains(
     :param num_components: of a Mallows kernel; None for its Dirichlet process.
     """
     chains, draws = np.shape(samples["log_joint"])
-    of_one = _COST_OF_NEW if "phi" in samples else 1
+    of_one = COST_OF_NEW if "phi" in samples else 1
     most = max(_LEAST_DRAWS, _MOST_VALUES // (of_one * chains * rankings.num_rankings))
     some = np.unique(np.linspace(0, draws - 1, min(draws, most)).astype(int))
     samples = {name: np.asarray(x)[:, some] for name, x in samples.items()}

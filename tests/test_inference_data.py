@@ -12,6 +12,7 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 from helpers.fabricated import (
+    as_run,
     fabricated_links_mcmc,
     fabricated_mcmc,
     fabricated_partition_mcmc,
@@ -30,6 +31,7 @@ from numpyro_rankings.infer import (
     CollapsedGibbs,
     Cycle,
     DDCRPGibbs,
+    DPPlackettLuceGibbs,
     GammaProcessPlackettLuceGibbs,
     PlackettLuceGibbs,
     SliceGibbs,
@@ -262,6 +264,36 @@ def test_other_rankings_are_refused(fitted):
     other = Rankings.from_orderings([[0, 1]], num_items=4)
     with pytest.raises(ValueError, match="these are 1 of 4"):
         to_inference_data(fitted, other)
+
+
+def test_likelihood_of_the_process_of_processes(monkeypatch):
+    """It is computed for small runs; new clusters make it cost more than others."""
+    rng, lead = np.random.default_rng(6), (2, 4)
+    rankings = Rankings.from_orderings([[0, 1], [1], [2, 0]], num_items=3)
+    labels = np.broadcast_to([0, 1, 1], (*lead, 3))
+    shares = rng.dirichlet(np.ones(4), (*lead, 5))
+    z = {
+        "assignments": labels.astype(np.int8),
+        "cluster_sizes": (labels[..., None] == np.arange(5)).sum(2).astype(np.int32),
+        "num_clusters": np.full(lead, 2),
+        "weights": shares[..., :3],
+        "unseen_weight": shares[..., 3],
+        "total_weight": rng.gamma(3.0, 1.0, (*lead, 5)),
+        "root_weights": rng.gamma(2.0, 1.0, (*lead, 3)),
+        "root_unseen_weight": rng.gamma(2.0, 1.0, lead),
+        **{name: rng.gamma(2.0, 1.0, lead) for name in ("alpha", "phi", "gamma")},
+        "log_joint": rng.normal(size=lead),
+    }
+    mcmc = as_run(
+        DPPlackettLuceGibbs(max_clusters=5), z, rankings, np.ones(lead), np.zeros(lead, bool)
+    )
+    found = to_inference_data(mcmc, rankings)["log_likelihood"]
+    expected = pointwise_plackett_luce(mcmc.get_samples(group_by_chain=True), rankings)
+    np.testing.assert_allclose(found["rankings"], expected, rtol=1e-5)
+    assert "summed out" in found.attrs["labels"]
+    monkeypatch.setattr("numpyro_rankings.inference_data._AUTO_LOG_LIKELIHOOD", 2 * 4 * 3 * 19)
+    with pytest.warns(UserWarning, match="takes long, because new clusters are drawn"):
+        assert not _has_group(to_inference_data(mcmc, rankings), "log_likelihood")
 
 
 def _has_group(data, name):

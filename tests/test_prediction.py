@@ -8,11 +8,17 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 from helpers.exact_partitions import components, log_marginals
-from jax import random
+from jax import jit, lax, random
 from numpyro.infer import MCMC
 
-from numpyro_rankings import log_predictive_of_points
-from numpyro_rankings.components import DirichletMultinomial, GaussianMean, SparseCounts
+from numpyro_rankings import Rankings, log_predictive_of_points
+from numpyro_rankings.components import (
+    DirichletMultinomial,
+    GaussianMean,
+    PlackettLuceWeights,
+    SparseCounts,
+)
+from numpyro_rankings.components.family import Augmented, AugmentedFamily
 from numpyro_rankings.decays import exponential_decay, window_decay
 from numpyro_rankings.distances import SparseDistances
 from numpyro_rankings.infer import CollapsedGibbs, DDCRPGibbs
@@ -149,6 +155,96 @@ def test_draws_are_averaged():
         distances,
     )
     np.testing.assert_allclose(found, again, rtol=1e-5)
+
+
+ORDERS = [[0, 2, 1], [0, 1, 2], [2], [2, 0]]
+LISTS = Rankings.from_orderings(ORDERS, num_items=3)
+WEIGHTS = PlackettLuceWeights([0.5, 1.0, 0.8])
+
+
+def draws_without_links(samples):
+    return {name: x for name, x in samples.items() if name != "links"}
+
+
+def parts(number):
+    """The first lists, and the others."""
+    return (Rankings.from_orderings(x, num_items=3) for x in (ORDERS[:number], ORDERS[number:]))
+
+
+def times_given(labels, rankings, number):
+    """Draws of the waiting times given a partition, by their update."""
+    labels, data = jnp.array(labels), rankings
+
+    def step(times, key):
+        times = WEIGHTS.refresh(key, Augmented(data, times), labels, 3)
+        return times, times
+
+    start = WEIGHTS.start(random.key(0), data)
+    run = jit(lambda keys: lax.scan(step, start, keys)[1])
+    return np.asarray(run(random.split(random.key(1), number + 50)))[50:]
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_rankings_with_unknown_weights(linked):
+    """The probability of a list without its waiting times is a ratio of exact marginals."""
+    lists, new = parts(3)
+    labels, number = [0, 0, 1], 3000
+    samples = draws_of([labels] * number, linked)
+    samples["times"] = times_given(labels, lists, number)
+    scores = log_marginals(WEIGHTS, LISTS)
+    ratios = [(0, 1, 3), (2, 3), (3,)]
+    p = np.exp([scores[s] - scores.get(s[:-1], 0.0) for s in ratios])
+    if linked:
+        kernel = DDCRPGibbs(WEIGHTS, ALPHA, exponential_decay(0.8))
+        distances = np.array([[0.3, 1.0, 0.5]])
+        f = np.exp(-distances[0] / 0.8)
+        seats = np.array([f[0] + f[1], f[2], ALPHA])
+    else:
+        kernel, distances = CollapsedGibbs(WEIGHTS, ALPHA, max_clusters=4), None
+        seats = np.array([2.0, 1.0, ALPHA])
+    expected = np.log(seats @ p / seats.sum())
+    found = log_predictive_of_points(kernel, samples, lists, new, distances, num_parameters=20)
+    assert float(found[0]) == pytest.approx(expected, abs=0.01)
+    few = {name: x[:2] for name, x in samples.items()}
+    one, two = (
+        log_predictive_of_points(kernel, few, lists, new, distances, key=random.key(k))
+        for k in (1, 2)
+    )
+    assert one != two
+    others = Rankings.from_orderings([[0, 1]], num_items=4)
+    of_any = CollapsedGibbs(PlackettLuceWeights(), ALPHA, max_clusters=4)
+    with pytest.raises(ValueError, match="new rankings are of 4 items, the fitted ones of 3"):
+        log_predictive_of_points(of_any, draws_without_links(few), lists, others)
+    with pytest.raises(ValueError, match="draws are of 3 points, and 4 are given"):
+        log_predictive_of_points(kernel, few, LISTS, new, distances)
+    with pytest.raises(ValueError, match="num_parameters must be"):
+        log_predictive_of_points(kernel, few, lists, new, distances, num_parameters=0)
+    del few["times"]
+    with pytest.raises(ValueError, match=r"samples must be those of the kernel, with .*times"):
+        log_predictive_of_points(kernel, few, lists, new, distances)
+
+
+def test_rankings_that_are_awaited():
+    """Two lists whose values are unknown, each predicted from its cluster."""
+    lists, new = parts(2)
+    number = 2000
+    samples = draws_of([[0, 1, 1, 2]] * number, linked=True)
+    samples["times"] = times_given([0, 1], lists, number)
+    kernel = DDCRPGibbs(WEIGHTS, ALPHA, exponential_decay(0.8))
+    found = log_predictive_of_points(kernel, samples, lists, new, num_parameters=20)
+    scores = log_marginals(WEIGHTS, LISTS)
+    np.testing.assert_allclose(found, [scores[1, 2] - scores[1,], scores[3,]], atol=0.015)
+
+
+def test_a_family_of_ones_own_with_auxiliary_variables():
+    class Other(PlackettLuceWeights):
+        log_predictive_of_values = AugmentedFamily.log_predictive_of_values
+
+    samples = draws_of([[0, 0, 1]]) | {"times": np.ones((1, 3, 3))}
+    lists, new = parts(3)
+    kernel = CollapsedGibbs(Other(), ALPHA, max_clusters=4)
+    with pytest.raises(ValueError, match="define its method log_predictive_of_values"):
+        log_predictive_of_points(kernel, samples, lists, new)
 
 
 def test_bad_input():

@@ -63,10 +63,10 @@ Find groups of points or documents. The number of groups is inferred.
 FILE is a table (.csv) whose first line names its columns. With --family gaussian the columns are
 coordinates, and each further line is a point. With --family multinomial the columns are words, and
 each further line is a document, given by the counts of its words. The first column names the points
-if it has no name or contains no numbers; points without names are numbered from 0. Documents can
-also be in the LDA-C format (.ldac, .dat): each line is 'M word:count word:count …', with M
-different words, numbered from 0. A line '0' is an empty document; only the prior determines where
-it belongs.
+if it has no name or contains no numbers; points without names are numbered from 0. A note says what
+each column was taken for, and cells such as '10%' are refused. Documents can also be in the LDA-C
+format (.ldac, .dat): each line is 'M word:count word:count …', with M different words, numbered
+from 0. A line '0' is an empty document; only the prior determines where it belongs.
 
 The prior is a Chinese restaurant process. With --distances, --time or --graph it is a distance
 dependent Chinese restaurant process (Blei & Frazier, JMLR 2011), in which points are more likely to

@@ -26,6 +26,12 @@ _MOST_WORDS = 10_000_000
 _LARGEST = 1e15  # single precision can still add up the squares
 _MOST_COUNT = 2**24  # above it, single precision has no odd numbers
 _LDAC_SUFFIXES, _TABLE_SUFFIXES = (".ldac", ".dat"), (".csv",)
+# A column of which so many cells are numbers, with signs such as % or not, is meant as numbers
+_NEARLY_ALL = 0.8
+_WITH_SIGNS = re.compile(
+    r"[+-]?[$€£¥]?\s*[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?\s*[%‰°$€£¥]?",
+    re.IGNORECASE,
+)
 _DOCUMENT = re.compile(r"\d+(\s+\d+:\d+)*\s*")
 
 
@@ -37,6 +43,7 @@ class PointsTable(NamedTuple):
     - **names** - of the points, or None.
     - **times** - (N,), the column of times, or None.
     - **lines** - the line of the file that each point is on.
+    - **name_column** - the column of the names, "" if it has no heading, or None.
     """
 
     columns: list[str]
@@ -44,6 +51,7 @@ class PointsTable(NamedTuple):
     names: list[str] | None
     times: np.ndarray | None
     lines: list[int]
+    name_column: str | None
 
 
 class Documents(NamedTuple):
@@ -90,7 +98,8 @@ def read_points_table(path: str, name_column: str | None, time_column: str | Non
     """Read a CSV file whose first line names the columns.
 
     :param name_column: the column that names the points; by default the first one, if it has no
-        name or contains no numbers.
+        name or contains nothing like a number. Numbers with signs such as ``10%`` are refused,
+        because they could be read in two ways.
     :param time_column: the column of times, which is not part of the values either.
     """
     (_, header), *table = _csv_rows(path)
@@ -113,15 +122,14 @@ def read_points_table(path: str, name_column: str | None, time_column: str | Non
                 f"{', '.join(header)}"
             )
     if name_column is None and header[0] != time_column:
-        no_numbers = not any(_is_number(row[0]) for row in rows)
+        no_numbers = not any(_WITH_SIGNS.fullmatch(row[0]) for row in rows)
         name_column = header[0] if header[0] == "" or no_numbers else None
     used = [k for k, name in enumerate(header) if name not in (name_column, time_column, "")]
     if not used:
         raise UserError(f"{path}: has no column of numbers; columns are separated by commas")
 
     def column(k: int) -> list[float]:
-        is_text = name_column is None and not any(_is_number(row[k]) for row in rows)
-        hint = f" (if this column names the points, add --names {header[k]})" if is_text else ""
+        hint = _hint(header[k], [row[k] for row in rows], can_be_names=name_column is None)
         return [
             _number(f"{path}:{line}: column {header[k]!r}", row[k], hint)
             for line, row in zip(lines, rows, strict=True)
@@ -132,7 +140,20 @@ def read_points_table(path: str, name_column: str | None, time_column: str | Non
     names = None
     if name_column is not None:
         names = [row[header.index(name_column)] for row in rows]
-    return PointsTable([header[k] for k in used], values, names, times, lines)
+    return PointsTable([header[k] for k in used], values, names, times, lines, name_column)
+
+
+def _hint(name: str, cells: Sequence[str], can_be_names: bool) -> str:
+    """Say what can be done about a column with cells that are no numbers."""
+    alike = sum(_WITH_SIGNS.fullmatch(cell) is not None for cell in cells)
+    has_signs = alike > sum(map(_is_number, cells))
+    names = f"add --names {name}" if can_be_names else ""
+    if alike < _NEARLY_ALL * len(cells) and not has_signs:
+        return f" (if this column names the points, {names})" if names else ""
+    hint = f": {alike:,} of the {len(cells):,} cells of this column are numbers"
+    if has_signs:
+        hint += ", some with signs. Write them without: 10 or 0.1 for 10%, and 1234.5 for 1,234.5"
+    return hint + (f". If the column names the points, {names}" if names else "")
 
 
 def _csv_rows(path: str) -> Iterator[tuple[int, list[str]]]:

@@ -72,6 +72,7 @@ def read_points(args: argparse.Namespace) -> Points:
     if args.vocab is not None:
         raise UserError("--vocab goes with an LDA-C file; a table names its columns")
     table = read_points_table(args.file, args.names, args.time)
+    _note_columns(args.file, table, args.time)
     if args.names is None and table.names is None:
         _warn_of_numbering(table)
     if args.family == "multinomial":
@@ -99,6 +100,17 @@ def _read_documents(args: argparse.Namespace) -> Documents:
     if args.time is not None:
         check_file(args.time, "times")
     return read_ldac(args.file, args.vocab, args.time)
+
+
+def _note_columns(file: str, table: PointsTable, time: str | None) -> None:
+    """Say which columns were taken for what."""
+    names = "points are numbered from 0"
+    if table.name_column is not None:
+        which = f"column {table.name_column!r}" if table.name_column else "the first column"
+        names = f"{which} names the points"
+    times = "" if time is None else f", column {time!r} has the times"
+    data = f"data: {plural(len(table.columns), 'column')}, {_some(table.columns)}"
+    note(f"{file}: {names}{times}; {data}")
 
 
 def _warn_of_numbering(table: PointsTable) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from numpyro_rankings._memory import USABLE, TooLittleMemoryError, available_memory
 from numpyro_rankings.cli.arguments import (
     MAX_CLUSTERS,
     PROGRAM,
@@ -45,7 +46,6 @@ _LEAST_DRAWS, _LEAST_SHOWN, _MOST_SHOWN = 4, 200, 4000  # of each chain
 _DRAWS_OF_OVERFLOW, _HOPELESS_OVERFLOW = 1000, 0.05
 DRAWS_BYTES = 2**28  # size of the draws up to which they are not thinned further
 _LEAST_MINUTES = 1e-3  # for one chunk
-_USABLE = 0.8  # share of the free memory
 _OUT_OF_MEMORY = "out of memory: lower --draws, --chains or --max-clusters, or raise --thin"
 
 
@@ -69,9 +69,11 @@ def notes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def memory_errors() -> Iterator[None]:
-    """Turn the out-of-memory errors of Python and XLA into one line."""
+    """Turn the out-of-memory errors of Python and XLA, and refusals, into one line."""
     try:
         yield
+    except TooLittleMemoryError as error:
+        raise UserError(str(error)) from None
     except MemoryError:
         raise UserError(_OUT_OF_MEMORY) from None
     except RuntimeError as error:
@@ -105,17 +107,6 @@ def use_compilation_cache(shortest: float = 0.2) -> None:
 # ---------------------------------------------------------------------------------------------
 
 
-def available_memory() -> int | None:
-    """Return the number of bytes of free memory, or None if the system does not tell."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return None
-
-
 def check_memory(what: str, needed: float, remedy: str) -> None:
     """Refuse a run that needs more memory than can be used.
 
@@ -124,7 +115,7 @@ def check_memory(what: str, needed: float, remedy: str) -> None:
     :param remedy: what the user can do.
     """
     free = available_memory()
-    if free is not None and needed > _USABLE * free:
+    if free is not None and needed > USABLE * free:
         raise UserError(
             f"{what} need about {needed / 1e9:.1f} GB of memory, but only {free / 1e9:.1f} GB is "
             f"free: {remedy}"
@@ -163,7 +154,7 @@ def choose_thinning(
     kept = args.draws // thin
     # Twice while chains are put together; the slots again for the ranks and their means.
     needed, free = kept * (2 * bytes_of_labels + 6 * bytes_of_slots), available_memory()
-    enough = math.ceil(thin * needed / (_USABLE * free)) if free else thin
+    enough = math.ceil(thin * needed / (USABLE * free)) if free else thin
     check_memory(
         f"{args.chains} chains of {kept} draws of {what}",
         needed,

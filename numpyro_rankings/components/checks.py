@@ -15,6 +15,8 @@ from numpyro_rankings.components.family import AugmentedFamily, Family, num_poin
 _MOST_POINTS = 8  # that are used
 _DRAWS = 20_000  # of the parameters
 _ERRORS = 6.0  # standard errors that their mean may be off
+# a kernel tries fewer points, and tolerates the rounding errors of sums that lose digits
+_POINTS_OF_A_KERNEL, _TOLERANCE_OF_A_KERNEL = 4, 0.05
 
 
 def check_family(
@@ -23,11 +25,15 @@ def check_family(
     """Check that a family of components keeps the promises on which all kernels rely.
 
     Use it in the tests of a family of your own. It checks the shapes; that an empty cluster has
-    marginal 1; that the marginal of a cluster is the product of its predictive probabilities in any
-    order (exchangeability); that points that join and leave change nothing else; unions; that all
-    methods work under ``jit`` and ``vmap``; that the mean likelihood over drawn parameters is the
-    predictive probability, if the family draws them; and, given the support, that predictive
-    probabilities sum to 1.
+    marginal 1; that no log marginal is NaN or infinite; that the marginal of a cluster is the
+    product of its predictive probabilities in any order (exchangeability); that points that join
+    and leave change nothing else; unions; that all methods work under ``jit`` and ``vmap``; that
+    the mean likelihood over drawn parameters is the predictive probability, if the family draws
+    them; and, given the support, that predictive probabilities sum to 1. Without the support a
+    score that is no probability can pass, such as one of the size of the cluster alone.
+
+    The kernels make a part of these checks when they start, with the first four points, if the
+    family is not one of this package. They need about a second.
 
     :param family: the family. Families with auxiliary variables are refused.
     :param data: a few points, of which the first eight are used; some should be alike.
@@ -50,11 +56,7 @@ def check_family(
     points = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[:number]), points)
     labels = np.arange(number, dtype=np.int32) % 2
     make = jax.jit(partial(_make_clusters, family))
-    clusters, marginal = make(points, labels)
-    empty = np.asarray(marginal)[2]
-    _compare([("the log marginal of an empty cluster is 0", empty, 0.0)], tolerance)
-    of_points = partial(_of_points, family, labels)
-    _compare(_compiled(of_points, points, clusters, marginal), tolerance)
+    clusters = _check_clusters(family, points, labels, make, tolerance)
     both = np.stack([labels, 1 - labels])
     expected = np.stack([make(points, x)[1] for x in both])
     found = jax.jit(jax.vmap(lambda x: make(points, x)[1]))(both)
@@ -64,6 +66,48 @@ def check_family(
     if support is not None:
         values = family.statistics(support)
         _compare(_of_support(family, clusters, values, weights), tolerance)
+
+
+def check_family_in_kernel(family: Family, data: Any) -> None:
+    """Refuse a family of a user's own that a kernel cannot use, by the quick checks.
+
+    :param data: that :meth:`Family.check` has passed.
+    :raises ValueError: that says which promise is broken.
+    """
+    of_package = type(family).__module__.startswith(__package__ + ".")
+    is_traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(data))
+    if of_package or is_traced or isinstance(family, AugmentedFamily):
+        return
+    points = jax.jit(family.statistics)(data)
+    try:
+        number = min(_check_points(points, None), _POINTS_OF_A_KERNEL)
+        if number < 2:
+            return
+        points = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[:number]), points)
+        labels = np.arange(number, dtype=np.int32) % 2
+        make = jax.jit(partial(_make_clusters, family))
+        _check_clusters(family, points, labels, make, _TOLERANCE_OF_A_KERNEL)
+    except ValueError as error:
+        name = type(family).__name__
+        raise ValueError(
+            f"{name} is no family of components: {error}. Try check_family({name}(…), points)"
+        ) from None
+
+
+def _check_clusters(
+    family: Family, points: Any, labels: np.ndarray, make: Callable, tolerance: float
+) -> Any:
+    """Check two clusters and an empty one, and return them."""
+    clusters, marginal = make(points, labels)
+    found = np.asarray(marginal)
+    for c in (0, 1):
+        if np.isnan(found[c]) or found[c] == np.inf:
+            members = np.sum(labels == c)
+            raise ValueError(f"log_marginal of a cluster of {members} points is {found[c]}")
+    _compare([("the log marginal of an empty cluster is 0", found[2], 0.0)], tolerance)
+    of_points = partial(_of_points, family, labels)
+    _compare(_compiled(of_points, points, clusters, marginal), tolerance)
+    return clusters
 
 
 # what has to be equal: the promise, what is found and what is expected
@@ -96,16 +140,23 @@ def _compare(claims: _Claims, tolerance: float) -> None:
             raise ValueError(f"{promise}: {one.ravel()[k]:.6g} is not {two.ravel()[k]:.6g}")
 
 
-def _check_points(points: Any, size: int) -> None:
+def _check_points(points: Any, size: int | None) -> int:
+    """Check the shapes of the statistics, and return the number of points.
+
+    :param size: that number; None if it is that of the first array.
+    """
     leaves = jax.tree.leaves(points)
     if not leaves:
         raise ValueError("statistics() returns no arrays")
+    if size is None:
+        size = next((np.shape(x)[0] for x in leaves if np.ndim(x) > 0), 0)
     for leaf in leaves:
         if np.ndim(leaf) == 0 or np.shape(leaf)[0] != size:
             raise ValueError(
                 f"statistics() must have an axis of the {size} points first: got an array of shape "
                 f"{np.shape(leaf)}"
             )
+    return size
 
 
 def _make_clusters(family: Family, points: Any, labels: Array) -> tuple[Any, Array]:

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array, random
 
 from numpyro_rankings.components.family import Family
-from numpyro_rankings.ops.checks import refuse_masked
+from numpyro_rankings.ops.checks import as_array, is_real, is_traced, refuse_masked
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.special import log_gamma_ratio
@@ -81,13 +81,13 @@ class DirichletMultinomial(Family):
 
     def __init__(self, concentration: Any, vocabulary_size: int | None = None) -> None:
         refuse_masked("concentration", concentration)
-        if np.asarray(concentration).dtype.kind not in "iuf":
-            raise ValueError(f"concentration must be positive numbers, got {concentration!r}")
-        self.concentration = np.asarray(concentration, float)
-        if self.concentration.ndim > 1 or not np.all(
-            (self.concentration > 0) & np.isfinite(self.concentration)
+        numbers = as_array(concentration)
+        is_numbers = numbers.ndim <= 1 and is_real(numbers)
+        if not is_numbers or not (
+            is_traced(numbers) or np.all((numbers > 0) & np.isfinite(numbers))
         ):
             raise ValueError(f"concentration must be positive numbers, got {concentration!r}")
+        self.concentration = numbers.astype(float)
         if self.concentration.ndim == 1:
             if vocabulary_size not in (None, len(self.concentration)):
                 raise ValueError(
@@ -149,7 +149,9 @@ class DirichletMultinomial(Family):
             raise ValueError("sparse counts need vocabulary_size=")
         return self.vocabulary_size
 
-    def _total_concentration(self, size: int) -> float:
+    def _total_concentration(self, size: int) -> Any:
+        if is_traced(self.concentration):
+            return jnp.broadcast_to(self.concentration, (size,)).sum()
         return float(np.broadcast_to(self.concentration, (size,)).sum())
 
     def log_marginal(self, cluster: WordCounts) -> Array:
@@ -324,13 +326,16 @@ class Atom(Family):
 
     def __init__(self, probs: Any) -> None:
         refuse_masked("probs", probs)
-        self.probs = np.asarray(probs, float)
-        if self.probs.ndim != 1 or not np.all(self.probs >= 0):
+        self.probs: Any = as_array(probs).astype(float)
+        is_known = not is_traced(self.probs)
+        if self.probs.ndim != 1 or (is_known and not np.all(self.probs >= 0)):
             raise ValueError("probs must be an array (V,) of probabilities")
-        if not np.isclose(self.probs.sum(), 1.0, atol=1e-4):
+        if is_known and not np.isclose(self.probs.sum(), 1.0, atol=1e-4):
             raise ValueError(f"probs must add up to 1, not to {self.probs.sum():g}")
 
     def _log_base(self, symbol: Array) -> Array:
+        if is_traced(self.probs):
+            return jnp.log(self.probs)[symbol]
         with np.errstate(divide="ignore"):
             log_probs = np.log(self.probs)
         return jnp.asarray(log_probs, float)[symbol]
@@ -374,7 +379,8 @@ class Atom(Family):
         if symbols.ndim != 1 or symbols.dtype.kind not in "iu":
             raise ValueError(f"symbols must be integers (N,), got {symbols.shape} {symbols.dtype}")
         bad = (symbols < 0) | (symbols >= len(self.probs))
-        bad |= self.probs[np.where(bad, 0, symbols)] == 0
+        if not is_traced(self.probs):
+            bad |= self.probs[np.where(bad, 0, symbols)] == 0
         if bad.any():
             row = int(np.argmax(bad))
             raise ValueError(f"row {row} has the symbol {symbols[row]}, which has probability 0")

@@ -195,6 +195,24 @@ class AugmentedFamily(Family):
     def refresh(self, key: Array, data: Augmented, labels: Array, num_clusters: int) -> Array:
         """New auxiliary variables, by an update that leaves their conditional invariant."""
 
+    def log_predictive_of_values(
+        self, key: Array, cluster: Any, data: Any, num_draws: int
+    ) -> Array:
+        """Log probabilities of new points, whose auxiliary variables are unknown, in clusters.
+
+        They are means over draws of the clusters' parameters given the auxiliary variables of their
+        points, which is unbiased.
+
+        :param cluster: statistics of C clusters, (C, …).
+        :param data: M new points, in the form that the family takes.
+        :param num_draws: number of draws of the parameters.
+        :return: (M, C).
+        """
+        raise ValueError(
+            f"{type(self).__name__} scores points only with their auxiliary variables: define its "
+            "method log_predictive_of_values"
+        )
+
     def log_base(self, data: Augmented) -> Array:
         """Log density of auxiliary variables that no cluster scores."""
         return jnp.zeros(())

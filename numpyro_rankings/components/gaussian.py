@@ -10,7 +10,13 @@ from jax import Array, random
 from jax.scipy.linalg import solve_triangular
 
 from numpyro_rankings.components.family import Family, check_points
-from numpyro_rankings.ops.checks import check_positive, refuse_masked
+from numpyro_rankings.ops.checks import (
+    as_array,
+    is_real,
+    is_traced,
+    positive_number,
+    refuse_masked,
+)
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.special import log_gamma_ratio, log_gamma_rest
 from numpyro_rankings.ops.sums import sum_by_label, sum_by_label_in_blocks
@@ -154,11 +160,10 @@ class GaussianMean(_Gaussian):
     """
 
     def __init__(self, prior_scale: float, noise_scale: float, prior_mean: Any = 0.0) -> None:
-        for name, value in (("prior_scale", prior_scale), ("noise_scale", noise_scale)):
-            check_positive(name, value)
+        self.prior_scale = positive_number("prior_scale", prior_scale)
+        self.noise_scale = positive_number("noise_scale", noise_scale)
         self.prior_mean = _vector("prior_mean", prior_mean)
         self._dimension = len(self.prior_mean) if self.prior_mean.ndim else None
-        self.prior_scale, self.noise_scale = float(prior_scale), float(noise_scale)
 
     @staticmethod
     def _squares(x: Array) -> Array:
@@ -169,7 +174,7 @@ class GaussianMean(_Gaussian):
         spread = 1.0 + cluster.size * (self.prior_scale**2 / variance)
         off = self._squares(cluster.mean - self.prior_mean)
         squares = (cluster.scatter + cluster.size / spread * off) / variance
-        log_noise = cluster.size * math.log(2.0 * math.pi * variance)
+        log_noise = cluster.size * _log(2.0 * math.pi * variance)
         return -0.5 * (d * (log_noise + jnp.log(spread)) + squares)
 
     def log_union(self, cluster: Moments, other: Moments) -> Array:
@@ -212,7 +217,7 @@ class GaussianMean(_Gaussian):
         squares = jnp.zeros(())
         for step in _steps(point.mean, parameters.mean):
             squares = squares + step * step
-        return -0.5 * (d * math.log(2.0 * math.pi * variance) + squares / variance)
+        return -0.5 * (d * _log(2.0 * math.pi * variance) + squares / variance)
 
 
 class NormalGamma(_Gaussian):
@@ -235,16 +240,15 @@ class NormalGamma(_Gaussian):
         shape: float = 1.0,
         rate: Any = 1.0,
     ) -> None:
-        check_positive("prior_size", prior_size)
-        check_positive("shape", shape)
+        self.prior_size = positive_number("prior_size", prior_size)
+        self.shape = positive_number("shape", shape)
         self.prior_mean, self.rate = _vector("prior_mean", prior_mean), _vector("rate", rate)
-        if not np.all(self.rate > 0):
+        if not is_traced(self.rate) and not np.all(self.rate > 0):
             raise ValueError(f"rate must be positive, got {rate!r}")
         lengths = {len(x) for x in (self.prior_mean, self.rate) if x.ndim}
         if len(lengths) > 1:
             raise ValueError(f"prior_mean and rate have different lengths: {sorted(lengths)}")
         self._dimension = lengths.pop() if lengths else None
-        self.prior_size, self.shape = float(prior_size), float(shape)
 
     @staticmethod
     def _squares(x: Array) -> Array:
@@ -332,22 +336,19 @@ class NormalInverseWishart(_Gaussian):
     """
 
     def __init__(self, prior_mean: Any, prior_size: float, df: float, scale: Any) -> None:
-        check_positive("prior_size", prior_size)
+        self.prior_size = positive_number("prior_size", prior_size)
         self.prior_mean = _vector("prior_mean", prior_mean)
         refuse_masked("scale", scale)
-        self.scale: Any = np.asarray(scale, float)
+        self.scale: Any = as_array(scale).astype(float)
         if self.prior_mean.ndim != 1:
             raise ValueError(f"prior_mean must be an array (d,), got {prior_mean!r}")
         d = self._dimension = len(self.prior_mean)
-        if self.scale.shape != (d, d) or not np.allclose(self.scale, self.scale.T):
-            raise ValueError(f"scale must be a symmetric matrix ({d}, {d})")
-        eigenvalues = np.linalg.eigvalsh(self.scale)
-        if not np.all(eigenvalues > 0):
-            raise ValueError(f"scale must be positive definite; its eigenvalues are {eigenvalues}")
-        if not isinstance(df, int | float | np.number) or not d - 1 < df < np.inf:
+        self._log_det = _log_det_of(self.scale, d)
+        number = as_array(df)
+        is_number = number.shape == () and is_real(number)
+        if not is_number or not (is_traced(number) or d - 1 < float(number) < np.inf):
             raise ValueError(f"df must be more than d - 1 = {d - 1}, got {df!r}")
-        self.prior_size, self.df = float(prior_size), float(df)
-        self._log_det = float(np.linalg.slogdet(self.scale)[1])
+        self.df = number.astype(float) if is_traced(number) else float(number)
 
     @staticmethod
     def _squares(x: Array) -> Array:
@@ -452,9 +453,27 @@ def _steps(points: Array, mean: Array) -> list[Array]:
     return [points[..., j] - mean[..., j] for j in range(points.shape[-1])]
 
 
+def _log(x: Any) -> Any:
+    """The logarithm of a number, in double precision unless it is traced."""
+    return jnp.log(x) if is_traced(x) else math.log(x)
+
+
+def _log_det_of(scale: Any, d: int) -> Any:
+    """The log determinant of a matrix, after a check of what is known of it."""
+    if scale.shape != (d, d) or not (is_traced(scale) or np.allclose(scale, scale.T)):
+        raise ValueError(f"scale must be a symmetric matrix ({d}, {d})")
+    if is_traced(scale):
+        return jnp.linalg.slogdet(scale)[1]
+    eigenvalues = np.linalg.eigvalsh(scale)
+    if not np.all(eigenvalues > 0):
+        raise ValueError(f"scale must be positive definite; its eigenvalues are {eigenvalues}")
+    return float(np.linalg.slogdet(scale)[1])
+
+
 def _vector(name: str, value: Any) -> Any:
     refuse_masked(name, value)
-    vector = np.asarray(value)
-    if vector.ndim > 1 or vector.dtype.kind not in "iuf" or not np.all(np.isfinite(vector)):
+    vector = as_array(value)
+    is_numbers = vector.ndim <= 1 and is_real(vector)
+    if not is_numbers or not (is_traced(vector) or np.all(np.isfinite(vector))):
         raise ValueError(f"{name} must be a number or an array (d,) of numbers, got {value!r}")
     return vector.astype(float)

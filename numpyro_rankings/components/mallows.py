@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.components.family import Family, as_rankings
-from numpyro_rankings.ops.checks import refuse_masked
+from numpyro_rankings.ops.checks import as_array, is_real, is_traced, refuse_masked
 from numpyro_rankings.ops.codes import max_codes, stage_codes
 from numpyro_rankings.ops.special import log_psi
 from numpyro_rankings.rankings import Rankings, num_stages
@@ -64,19 +64,22 @@ class MallowsCenter(Family):
     def __init__(self, concentration: Any, probs: Any = None) -> None:
         refuse_masked("concentration", concentration)
         refuse_masked("probs", probs)
-        theta = np.atleast_1d(np.asarray(concentration))
-        if theta.dtype.kind not in "iuf":
+        theta = as_array(concentration)
+        if not is_real(theta):
             raise ValueError(f"concentration must be numbers, got {concentration!r}")
         theta = theta.astype(float)
-        if theta.ndim > 2 or theta.size == 0 or not np.all((theta >= 0) & np.isfinite(theta)):
+        theta = theta[None] if theta.ndim == 0 else theta
+        is_allowed = is_traced(theta) or np.all((theta >= 0) & np.isfinite(theta))
+        if theta.ndim > 2 or theta.size == 0 or not is_allowed:
             raise ValueError(
                 "concentration must be non-negative numbers, of shape (), (G,) or (G, T), got "
                 f"{concentration!r}"
             )
         self.concentration = theta if theta.ndim == 2 else theta[:, None]
         number = len(self.concentration)
-        weights = np.full(number, 1.0 / number) if probs is None else np.asarray(probs, float)
-        if weights.shape != (number,) or not np.all(weights > 0) or abs(weights.sum() - 1) > 1e-5:
+        weights = as_array(np.full(number, 1.0 / number) if probs is None else probs).astype(float)
+        is_allowed = is_traced(weights) or (np.all(weights > 0) and abs(weights.sum() - 1) <= 1e-5)
+        if weights.shape != (number,) or not is_allowed:
             raise ValueError(
                 f"probs must be {number} positive numbers that add up to 1, got {probs!r}"
             )
@@ -134,6 +137,25 @@ class MallowsCenter(Family):
         log_weights = relative + (here - here.max(-1, keepdims=True))[..., None, :]
         log_weights = log_weights + jnp.log(self.probs)
         return log_weights - jax.nn.logsumexp(log_weights, axis=(-2, -1), keepdims=True)
+
+    def draw_ranking_parameters(self, key: Array, cluster: CenterCodes) -> dict[str, Array]:
+        """Draw the centers and concentrations of clusters from their posterior.
+
+        :param cluster: statistics with any leading axes.
+        :return: ``center`` (…, n), an ordering, and ``concentration`` (…, T).
+        """
+        log_weights = self._weights(cluster)
+        number, stages = log_weights.shape[-2], cluster.counts.shape[-1]
+        flat = log_weights.reshape(*log_weights.shape[:-2], -1)
+        drawn = jax.random.categorical(key, flat)
+        theta = self._theta(stages)
+        every = list(itertools.permutations(range(_items_of(number))))
+        # the statistics are by the places of the items, whose inverses are the orderings
+        orderings = jnp.asarray(np.argsort(every, axis=-1), jnp.int32)
+        return {
+            "center": orderings[drawn // len(theta)],
+            "concentration": theta[drawn % len(theta)],
+        }
 
     def check(self, data: Any) -> None:
         rankings = as_rankings(data)

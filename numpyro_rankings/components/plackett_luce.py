@@ -13,7 +13,8 @@ from numpyro_rankings.components.family import (
     AugmentedFamily,
     as_rankings,
 )
-from numpyro_rankings.ops.checks import refuse_masked
+from numpyro_rankings.ops.checks import as_array, is_traced, refuse_masked
+from numpyro_rankings.ops.choices import as_choices, log_choice_likelihoods
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.special import log_gamma_ratio
 from numpyro_rankings.ops.sums import sum_by_label
@@ -62,8 +63,9 @@ class PlackettLuceWeights(AugmentedFamily):
 
     def __init__(self, shape: Any = 1.0) -> None:
         refuse_masked("shape", shape)
-        self.shape = np.asarray(shape, float)
-        if self.shape.ndim > 1 or not np.all((self.shape > 0) & np.isfinite(self.shape)):
+        self.shape = as_array(shape).astype(float)
+        is_allowed = is_traced(shape) or np.all((self.shape > 0) & np.isfinite(self.shape))
+        if self.shape.ndim > 1 or not is_allowed:
             raise ValueError(f"shape must be positive, a number or (n,), got {shape!r}")
 
     # -- the choices -----------------------------------------------------------------------------
@@ -146,6 +148,37 @@ class PlackettLuceWeights(AugmentedFamily):
         log_time = jnp.log1p(cluster.in_play + point.in_play)
         chosen = log_gamma_ratio(a, point.chosen) - point.chosen * log_time
         return jnp.sum(chosen - a * longer, axis=-1)
+
+    def draw_ranking_parameters(self, key: Array, cluster: ChoiceTimes) -> dict[str, Array]:
+        """Draw the weights of clusters from their posterior given the times.
+
+        :param cluster: statistics with any leading axes.
+        :return: ``weights`` (…, n), of sum 1.
+        """
+        shape = jnp.asarray(self.shape, float) + cluster.chosen
+        log_weights = sample_log_gamma(key, shape) - jnp.log1p(cluster.in_play)
+        return {"weights": jax.nn.softmax(log_weights, axis=-1)}
+
+    def log_predictive_of_values(
+        self, key: Array, cluster: ChoiceTimes, data: Rankings, num_draws: int
+    ) -> Array:
+        num_items = cluster.chosen.shape[-1]
+        if data.num_items != num_items:
+            raise ValueError(
+                f"the new rankings are of {data.num_items} items, the fitted ones of {num_items}"
+            )
+        offered = None if data.choice_sets is None else jnp.asarray(data.choice_sets)
+        choices = as_choices(jnp.asarray(data.orderings), offered, data.num_items, False)
+        slots = cluster.chosen.shape[0]
+
+        def add(total: Array, key: Array) -> tuple[Array, None]:
+            weights = self.draw_ranking_parameters(key, cluster)["weights"]
+            log_p = log_choice_likelihoods(choices, weights, None, jnp.array(slots))
+            return jnp.logaddexp(total, log_p), None
+
+        start = jnp.full((slots, data.orderings.shape[0]), -jnp.inf, cluster.in_play.dtype)
+        total, _ = jax.lax.scan(add, start, random.split(key, num_draws))
+        return total.T[data.row_index] - jnp.log(num_draws)
 
     def log_union(self, cluster: ChoiceTimes, other: ChoiceTimes) -> Array:
         a = jnp.asarray(self.shape, float)

@@ -148,8 +148,10 @@ class DistanceDependentCRP(Distribution):
 
     def entropy(self) -> Array:
         log_probs = jax.nn.log_softmax(self._log_weights(), axis=-1)
-        terms = jnp.where(log_probs > -jnp.inf, jnp.exp(log_probs) * log_probs, 0.0)
-        return -terms.sum((-2, -1))
+        # 0 log 0 = 0, written so that gradients are finite
+        possible = log_probs > -jnp.inf
+        log_probs = jnp.where(possible, log_probs, 0.0)
+        return -jnp.where(possible, jnp.exp(log_probs) * log_probs, 0.0).sum((-2, -1))
 
     def log_prob_of_partition(self, labels: ArrayLike) -> Array:
         r"""

@@ -21,6 +21,7 @@ from numpyro_rankings.infer.blocks import ModelReader
 from numpyro_rankings.infer.checks import check_arguments, check_start_scale, check_start_values
 from numpyro_rankings.infer.not_finite import (
     check_not_stopped,
+    check_start_not_stopped,
     is_stopped,
     stop_if_not_finite,
     sweep_unless_stopped,
@@ -102,7 +103,21 @@ class GibbsKernel(ModelReader, MCMCKernel):
     @property
     def label_site(self) -> str | None:
         """The name of the site of the labels, if the kernel has one."""
-        return getattr(self, "_sites", {}).get("assignments")
+        return self.sites.get("assignments")
+
+    @property
+    def sites(self) -> dict[str, str]:
+        """The names of the kernel's sites in the model, by its own names for them."""
+        return dict(getattr(self, "_sites", {}))
+
+    def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
+        """Return what the probability of a label depends on: the scales, and the judges' sites.
+
+        :param z: values of the sites that the kernel owns.
+        :return: the scales by name, with ``num_components`` if the mixture is finite, and the log
+            probabilities of ``judge_sites`` in each slot, (C, N), None without them.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no clusters of rankings")
 
     @abstractmethod
     def _init(self, rng_key: Array, init_params: dict | None, args: tuple, kwargs: dict) -> Any:
@@ -118,6 +133,9 @@ class GibbsKernel(ModelReader, MCMCKernel):
 
     def _check(self, args: tuple, kwargs: dict) -> None:
         """Raise ValueError if the data do not fit the kernel."""
+
+    def _check_memory(self, args: tuple, kwargs: dict, num_chains: int) -> None:
+        """Raise ValueError if so many chains at a time need more memory than there is."""
 
     def _prior_of(self, scale: str) -> Any:
         """Return the argument of the constructor for a scale."""
@@ -140,6 +158,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         kwargs = dict(model_kwargs or {})
         check_arguments(model_args, kwargs)
         self._check(model_args, kwargs)
+        self._check_memory(model_args, kwargs, 1 if is_prng_key(rng_key) else len(rng_key))
         model_args, kwargs = self._prepare(model_args, kwargs)
         if self._init_jit is None:
             self._init_jit = jax.jit(self._init_of_leaves, static_argnums=(3, 4))
@@ -158,6 +177,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         if told is not None:
             told(jax.eval_shape(start, rng_key, params))
         state = start(rng_key, params)
+        check_start_not_stopped(self, state.z, params)
         check_not_stopped(self, state.z)
         unknown = set(init_params or {}) - set(state.z)
         if unknown and not self._is_block:

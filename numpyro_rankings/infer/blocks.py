@@ -33,6 +33,11 @@ class ModelReader:
         """Whether the kernel is a block of a user's model."""
         return self._is_block
 
+    @property
+    def judge_sites(self) -> tuple[str, ...]:
+        """The observed sites of a user's model that depend on the label of each judge."""
+        return self._judge_sites
+
     def _check_use_as_block(self) -> None:
         if self._is_block and not self._in_gibbs:
             name = type(self).__name__

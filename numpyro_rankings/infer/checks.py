@@ -138,8 +138,3 @@ def check_possible(potential_energy: Array) -> None:
             "the start has probability 0 under the model: choose another init or init_params. The "
             "data may also be too large for the precision, or a family may return NaN scores"
         )
-
-
-def is_traced(values: Any) -> bool:
-    """Whether any array among the values is traced."""
-    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(values))

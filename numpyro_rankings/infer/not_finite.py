@@ -72,6 +72,33 @@ def sweep_unless_stopped(sweep: Callable[[Any], Any], state: Any, allows_zero: b
     return stop_if_not_finite(sweep(state._replace(z=harmless)), stopped, state.z, allows_zero)
 
 
+def check_start_not_stopped(kernel: Any, z: Mapping[str, Any], params: Any) -> None:
+    """Raise NotFiniteError if a chain stops where it starts because a start value is 0.
+
+    :param params: the start values that the user gave, by site, or None.
+    """
+    log_joint = z.get(_LOG_JOINT)
+    if log_joint is None or any(isinstance(x, jax.core.Tracer) for x in z.values()):
+        return
+    stopped = np.isnan(np.asarray(log_joint))
+    zeros = []
+    for name, value in (params or {}).items():
+        at = np.argwhere(np.asarray(value) == 0)
+        if stopped.any() and len(at) and name in z and _is_float(z[name]):
+            place = f", first at {at[0].tolist()}" if at.size else ""
+            zeros.append(f"init_params[{name!r}] is 0{place}")
+    if zeros:
+        raise NotFiniteError(
+            f"{type(kernel).__name__} cannot start: {_what_is_not_finite(z, stopped)} is not "
+            f"finite, and {', and '.join(zeros)}. Give positive numbers"
+        )
+
+
+def _what_is_not_finite(z: Mapping[str, Any], stopped: np.ndarray) -> str:
+    sites = [name for name, x in z.items() if np.isposinf(np.asarray(x)[stopped]).any()]
+    return " and ".join(f"site {name!r}" for name in sites) or "the log joint"
+
+
 def check_not_stopped(kernel: Any, z: Mapping[str, Any]) -> None:
     """Raise NotFiniteError if a chain is stopped.
 
@@ -84,8 +111,7 @@ def check_not_stopped(kernel: Any, z: Mapping[str, Any]) -> None:
     stopped = np.isnan(np.asarray(log_joint))
     if not stopped.any():
         return
-    sites = [name for name, x in z.items() if np.isposinf(np.asarray(x)[stopped]).any()]
-    what = " and ".join(f"site {name!r}" for name in sites) or "the log joint"
+    what = _what_is_not_finite(z, stopped)
     share = f", in {stopped.mean():.1%} of the draws" if stopped.ndim else ""
     raise NotFiniteError(
         f"{type(kernel).__name__} has stopped: {what} is not finite{share}. Either the data or the "

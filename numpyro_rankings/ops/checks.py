@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 
@@ -19,6 +21,21 @@ def refuse_masked(name: str, value: Any) -> None:
             raise ValueError(f"{name}{at} is masked: leave out or fill in what is missing")
 
 
+def is_traced(values: Any) -> bool:
+    """Whether any array among the values is traced, so that only its shape and type are known."""
+    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(values))
+
+
+def as_array(value: Any) -> Any:
+    """Convert a value to an array of NumPy or, if it is traced, of JAX."""
+    return jnp.asarray(value) if is_traced(value) else np.asarray(value)
+
+
+def is_real(array: Any) -> bool:
+    """Whether an array has integers or real numbers; it may be traced."""
+    return jnp.issubdtype(array.dtype, jnp.floating) or array.dtype.kind in "iu"
+
+
 def check_whole(name: str, number: Any, least: int = 1) -> None:
     """Raise ValueError unless the number is a whole one, at least 1 or, with ``least=0``, 0."""
     is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
@@ -28,11 +45,21 @@ def check_whole(name: str, number: Any, least: int = 1) -> None:
 
 
 def check_positive(name: str, value: Any, expected: str = "a positive number") -> None:
-    """Raise ValueError unless the value is one positive, finite number.
+    """Raise ValueError unless the value is one positive, finite number; a traced one may be.
 
     :param expected: what the message says that it must be.
     """
     refuse_masked(name, value)
-    number = np.asarray(value)
-    if number.shape != () or number.dtype.kind not in "iuf" or not 0 < float(number) < np.inf:
+    number = as_array(value)
+    is_number = number.shape == () and is_real(number)
+    if not is_number or not (is_traced(number) or 0 < float(number) < np.inf):
         raise ValueError(f"{name} must be {expected}, got {value!r}")
+
+
+def positive_number(name: str, value: Any) -> Any:
+    """Return one positive number as a float, or as a traced array if it is traced.
+
+    :raises ValueError: as :func:`check_positive`.
+    """
+    check_positive(name, value)
+    return jnp.asarray(value, float) if is_traced(value) else float(value)

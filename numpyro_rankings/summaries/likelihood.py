@@ -20,6 +20,8 @@ from numpyro_rankings.summaries.samples import batch_of_rows, occupied_slots
 # the sites that the prior of a new cluster depends on, besides alpha
 NEW_CLUSTERS = ("phi", "gamma", "root_weights", "root_unseen_weight")
 
+COST_OF_NEW = 20  # of a value of DPPlackettLuceGibbs, for which new clusters are drawn
+
 
 def pointwise_log_likelihood(
     samples: dict[str, Any], rankings: Rankings, num_components: int | None = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ from jax import Array
 from jax.scipy.special import logsumexp
 from numpyro.infer import MCMC
 
+from numpyro_rankings.diagnostics import NUM_COMPONENTS, posterior_of
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.summaries.likelihood import (
@@ -30,11 +31,13 @@ from numpyro_rankings.summaries.samples import (
     occupied_slots,
 )
 
+_OF_BLOCK = "the samples must be those of a kernel by itself, not of a block of Gibbs"
+
 
 def log_predictive_density(
     samples: Any,
     new_rankings: Rankings,
-    num_components: int | None = None,
+    num_components: int | Literal["auto"] | None = "auto",
     *,
     num_new_clusters: int = 100,
     key: Array | None = None,
@@ -56,12 +59,13 @@ def log_predictive_density(
     ``DPPlackettLuceGibbs`` has no closed form: for each draw its term is the mean over clusters
     drawn from the prior given the root, which is unbiased.
 
-    :param samples: a :class:`~numpyro_rankings.Run` or :class:`numpyro.infer.MCMC` that has run, or
-        ``mcmc.get_samples()``, grouped by chain or not.
+    :param samples: a :class:`~numpyro_rankings.Run` or :class:`numpyro.infer.MCMC` that has run,
+        what :func:`~numpyro_rankings.to_inference_data` makes of it, or ``mcmc.get_samples()``,
+        grouped by chain or not.
     :param new_rankings: lists of the same items, no longer than those fitted; a list of n - 1 items
         counts as complete.
-    :param num_components: with ``mcmc.get_samples()``, which does not hold it: the
-        ``num_components`` of a Mallows kernel, ``None`` for the Dirichlet process.
+    :param num_components: needed only with ``mcmc.get_samples()`` of a Mallows kernel, which does
+        not hold it: that of the kernel, ``None`` for the Dirichlet process.
     :param num_new_clusters: number of new clusters for each draw of ``DPPlackettLuceGibbs``.
     :param key: a JAX random key for these and for new items; by default always the same one.
     :param fitted: for a Plackett–Luce kernel, the rankings that were fitted, so that items are
@@ -70,25 +74,32 @@ def log_predictive_density(
     :return: one value for each row, in nats, float32, shape ``(rows,)``; the mean for one
         ranking is ``np.average(log_density, weights=new_rankings.counts)``.
     :raises ValueError: if the items do not match, a list is longer than the fitted stages, or
-        ``num_components`` is not that of the run, or is given with draws of a Plackett–Luce
-        kernel.
+        ``num_components`` contradicts the run or the draws, is needed and missing, or is given with
+        draws of a Plackett–Luce kernel.
     """
-    if not isinstance(samples, Mapping):
-        samples, num_components = _read_run(samples, num_components)
+    if not isinstance(samples, Mapping) or "posterior" in samples:
+        samples, fitted_number = _read_run(samples)
+        is_of_centers = isinstance(samples, Mapping) and "weights" not in samples
+        if is_of_centers and num_components not in ("auto", fitted_number):
+            model = f"num_components={num_components}"
+            raise ValueError(
+                f"{model} was not fitted, but {_in_words(fitted_number)}: leave it out"
+            )
+        num_components = fitted_number if is_of_centers else num_components
     check_draws(samples)
     for given in (new_rankings, *(() if fitted is None else (fitted,))):
         check_rankings(given)
     if "weights" in samples:
-        if num_components is not None:
+        if num_components not in ("auto", None):
             raise ValueError("num_components is for draws of a Mallows kernel only")
         return _log_plackett_luce(samples, new_rankings, key, num_new_clusters, fitted)
     if fitted is not None:
         raise ValueError("fitted is for draws of a Plackett–Luce kernel")
     check_samples(samples)
     draws = flatten_chains(samples)
-    slots = draws["center"].shape[1]
-    if num_components not in (None, slots):
-        raise ValueError(f"the draws are of {slots} components, not of {num_components}")
+    number = _check_number(num_components, draws["cluster_sizes"])
+    if "alpha" not in draws and number != 1:
+        raise ValueError("the samples have no alpha")
     clusters = occupied_slots(draws)
     num_items, num_stages = clusters["center"].shape[-1], clusters["concentration"].shape[-1]
     if new_rankings.num_items != num_items:
@@ -104,24 +115,85 @@ def log_predictive_density(
         )
     kept = {name: jnp.asarray(value) for name, value in clusters.items()}
     kept["alpha"] = jnp.broadcast_to(
-        jnp.asarray(draws["alpha"], kept["concentration"].dtype), (len(kept["center"]),)
+        jnp.asarray(draws.get("alpha", 1.0), kept["concentration"].dtype), (len(kept["center"]),)
     )
     batch = batch_of_rows(kept["center"].shape, num_stages, new_rankings.num_rows)
     orderings = stage_orderings(new_rankings.orderings, num_stages)
     log_one = log_one_ranking(lengths, num_items)
-    return np.asarray(_mean_log_predictive(kept, orderings, log_one, num_components, batch))
+    return np.asarray(_mean_log_predictive(kept, orderings, log_one, number, batch))
 
 
-def _read_run(run: Any, num_components: int | None) -> tuple[Any, int | None]:
-    """Return the samples of a run and the number of components that was fitted."""
+def _read_run(run: Any) -> tuple[Any, int | None]:
+    """Return the samples of a run, and the number of components of a Mallows kernel."""
+    if hasattr(run, "__contains__") and "posterior" in run:
+        return _read_posterior(posterior_of(run))
     mcmc = run.as_mcmc() if hasattr(run, "as_mcmc") else run
     if not isinstance(mcmc, MCMC):
-        return run, num_components  # refused by the caller
+        return run, None  # refused by the caller
     samples = mcmc.get_samples()
-    number = None if "weights" in samples else getattr(mcmc.sampler, "num_components", None)
-    if num_components not in (None, number):
-        raise ValueError(f"num_components={num_components} was not fitted; leave it out")
-    return samples, number
+    return samples, None if "weights" in samples else getattr(mcmc.sampler, NUM_COMPONENTS, None)
+
+
+def _read_posterior(posterior: Any) -> tuple[dict[str, Any], int | None]:
+    """Return the same of the posterior that ``to_inference_data`` made."""
+    if "kernel" not in posterior.attrs:
+        raise ValueError("the posterior must be that of to_inference_data(mcmc, …)")
+    if "sites" in posterior.attrs:  # whose alpha, say, may be anything
+        raise ValueError(_OF_BLOCK)
+    samples = {str(name): x.values for name, x in posterior.data_vars.items()}
+    if "weights" in samples:
+        if np.isnan(samples["weights"]).any():
+            raise ValueError(
+                "the posterior has no weights for components that are empty in a draw: pass the "
+                "run, or mcmc.get_samples()"
+            )
+        return samples, None
+    if "center" in samples and "cluster_sizes" in samples:
+        empty = (samples["cluster_sizes"] == 0)[..., None]  # marked with -1 and NaN
+        some = np.arange(samples["center"].shape[-1], dtype=np.int32)
+        samples["center"] = np.where(empty, some, samples["center"])
+        samples["concentration"] = np.where(empty, 1.0, samples["concentration"])
+    number = posterior.attrs.get(NUM_COMPONENTS)
+    if number is None or "cluster_sizes" not in samples:
+        return samples, number
+    # slots that are empty in all draws are left out
+    missing = int(number) - samples["cluster_sizes"].shape[-1]
+    if missing > 0:
+        for name in ("cluster_sizes", "center", "concentration"):
+            x = samples[name]
+            last = np.take(x, [-1] * missing, axis=2) * (name != "cluster_sizes")
+            samples[name] = np.concatenate([x, last], axis=2)
+    return samples, int(number)
+
+
+def _check_number(number: int | str | None, sizes: np.ndarray) -> int | None:
+    """Return the number of components that draws of these sizes, (D, C), are said to be of.
+
+    :raises ValueError: if the draws contradict it, or if it is unknown.
+    """
+    slots = sizes.shape[1]
+    if number == "auto" and slots == 1:
+        return 1
+    if number == "auto":
+        raise ValueError(
+            f"the samples do not say whether they are of a mixture of {slots} components or of a "
+            "Dirichlet process: pass the run instead of its samples, or num_components=, None for "
+            "the process"
+        )
+    if number not in (None, slots):
+        raise ValueError(f"the draws are of {slots} components, not of {number}")
+    if number is None and sizes.all():
+        raise ValueError(
+            f"all {slots} clusters are occupied in all draws, so the draws are of a mixture of "
+            f"{slots} components, or max_clusters of the Dirichlet process was too small: pass the "
+            f"run instead of its samples, or num_components={slots}"
+        )
+    assert not isinstance(number, str)
+    return number
+
+
+def _in_words(number: int | None) -> str:
+    return "the Dirichlet process" if number is None else f"num_components={number}"
 
 
 @partial(jax.jit, static_argnames=("num_components", "batch"))
@@ -182,7 +254,7 @@ def _log_plackett_luce(
             f"{num_items}{hint}"
         )
     if "log_joint" not in samples:
-        raise ValueError("the samples must be those of a kernel by itself, not of a block of Gibbs")
+        raise ValueError(_OF_BLOCK)
     names = ("weights", "unseen_weight", "cluster_sizes", "alpha", *NEW_CLUSTERS)
     lead = np.ndim(samples["log_joint"])
     draws = {

@@ -7,12 +7,17 @@ import jax
 import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
+from numpyro.infer import MCMC
 from scipy.special import entr
 
+from numpyro_rankings.components.family import Family
 from numpyro_rankings.distributions import GeneralizedMallows
+from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.partitions import as_draws, as_partition, match_clusters
 from numpyro_rankings.point_estimates import reference_partition
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import Rankings, check_rankings
+from numpyro_rankings.summaries.blocks import as_of_kernel, find_block
+from numpyro_rankings.summaries.components import with_drawn_parameters
 from numpyro_rankings.summaries.orderings import cp_consensus, map_consensus
 from numpyro_rankings.summaries.samples import (
     check_samples,
@@ -136,25 +141,35 @@ class PartitionProfile(NamedTuple):
 
 
 def cluster_profiles(
-    samples: Mapping[str, Any],
+    samples: Any,
     rankings: Rankings,
     reference: Any = None,
     *,
     sites: Mapping[str, str] | None = None,
+    family: Family | None = None,
+    key: Array | None = None,
 ) -> list[Any]:
     """Describe the clusters of a reference partition over all draws.
 
     In every draw the clusters are matched to those of the reference by greatest overlap, so that a
     cluster keeps its label although the labels of the draws switch.
 
-    :param samples: ``mcmc.get_samples()`` of a kernel of this package, grouped by chain or not.
+    The kernels of partitions integrate out the parameters of the clusters. For their profiles these
+    are drawn from the posterior given the members, once for each cluster of each draw.
+
+    :param samples: a :class:`~numpyro_rankings.Run` or :class:`numpyro.infer.MCMC` that has run, or
+        ``mcmc.get_samples()``, grouped by chain or not; of a kernel of this package, by itself or
+        as a block.
     :param rankings: the rankings that were fitted.
     :param reference: labels ``0..K-1``, shape ``(N,)``, or a result of
         :func:`~numpyro_rankings.reference_partition`; by default the reference partition of the
         draws, which is the partition of least expected variation of information or, for very many
         rankings, the medoid draw.
-    :param sites: of draws of a model in which the kernel is a block: its ``sites``, such as
-        ``{"assignments": "z", "center": "sigma", "concentration": "theta"}``.
+    :param sites: for ``mcmc.get_samples()`` of a model in which the kernel is a block: its
+        ``sites``, such as ``{"assignments": "z", "center": "sigma", "concentration": "theta"}``.
+    :param family: for ``mcmc.get_samples()`` of a kernel of partitions: its family of rankings,
+        such as :class:`~numpyro_rankings.components.PlackettLuceWeights`.
+    :param key: a JAX random key for the parameters that are drawn; by default always the same one.
     :return: one :class:`~numpyro_rankings.summaries.ClusterProfile` for each cluster, the largest
         (on average) first; for the Plackett–Luce kernels a
         :class:`~numpyro_rankings.summaries.WeightsProfile`, and only one if they fit one
@@ -162,7 +177,13 @@ def cluster_profiles(
     :raises ValueError: if a cluster of ``reference`` is found in no draw, or if the draws are of
         other rankings or of another kernel.
     """
-    samples = named_as_by_kernel(samples, sites)
+    if not isinstance(samples, Mapping):
+        samples, family = _of_run(samples, sites, family)
+    else:
+        samples = named_as_by_kernel(samples, sites)
+    if family is not None:
+        check_rankings(rankings)
+        samples = with_drawn_parameters(samples, rankings, family, key)
     check_samples(samples)
     draws = flatten_chains(samples)
     weighted = "weights" in draws
@@ -185,6 +206,23 @@ def cluster_profiles(
         members = np.flatnonzero(labels == k)
         profiles.append(describe(k, draws, matched, rankings, members))
     return sorted(profiles, key=_by_size)
+
+
+def _of_run(run: Any, sites: Any, family: Family | None) -> tuple[Any, Family | None]:
+    """Return the samples of a run by the kernel's own names, and the family of its components."""
+    mcmc = run.as_mcmc() if hasattr(run, "as_mcmc") else run
+    if not isinstance(mcmc, MCMC):
+        return run, family  # refused by the caller
+    if sites is not None or family is not None:
+        raise ValueError("a run knows the names of its sites and its family: leave them out")
+    kernel: Any = mcmc.sampler
+    samples = mcmc.get_samples()
+    if not isinstance(kernel, GibbsKernel):
+        block = find_block(kernel)
+        if block is None:
+            return samples, None
+        kernel, samples = block, as_of_kernel(samples, block)
+    return samples, getattr(kernel, "family", None)
 
 
 def _by_size(profile: Any) -> float:

@@ -37,13 +37,20 @@ def named_as_by_kernel(
     if missing:
         raise ValueError(f"the samples have no site {missing[0]!r}; they have {', '.join(samples)}")
     named = {name: samples[own] for name, own in sites.items()}
+    if "assignments" not in named or not {"center", "weights"} & set(named):
+        raise ValueError("sites must name the assignments, and the centers or the weights")
+    return with_cluster_sizes(named)
+
+
+def with_cluster_sizes(named: dict[str, Any]) -> dict[str, Any]:
+    """Return the samples of a block, by the kernel's names, with the sizes of the clusters."""
     clusters = next((named[name] for name in ("center", "weights") if name in named), None)
     if clusters is None or "assignments" not in named:
-        raise ValueError("sites must name the assignments, and the centers or the weights")
+        return named
     labels = np.asarray(named["assignments"])
     slots = np.shape(clusters)[labels.ndim - 1]
     flat = labels.reshape(-1, labels.shape[-1])
-    sizes = np.stack([np.bincount(x, minlength=slots) for x in flat])
+    sizes = np.stack([np.bincount(x, minlength=slots) for x in flat]).astype(np.int32)
     return {**named, "cluster_sizes": sizes.reshape(*labels.shape[:-1], slots)}
 
 
@@ -51,6 +58,11 @@ def check_samples(samples: Mapping[str, Any]) -> None:
     """Raise an error unless the samples are those of a kernel of rankings."""
     check_draws(samples)
     needed = ("assignments", "center", "concentration", "cluster_sizes")
+    if {"assignments", "alpha"} <= set(samples) and not {"center", "weights"} & set(samples):
+        raise ValueError(
+            "the samples are those of a kernel of partitions: for the clusters of rankings pass "
+            "the run instead, or family=; for those of other points use partition_profiles"
+        )
     if "weights" not in samples and not set(needed) <= set(samples):
         raise ValueError(
             "samples must be those of a Mallows or Plackett–Luce kernel, mcmc.get_samples(): "

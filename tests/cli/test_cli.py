@@ -524,6 +524,16 @@ def test_too_few_slots_write_nothing(small, capsys, monkeypatch):
     )
 
 
+def test_a_fit_that_needs_too_much_memory(small, capsys, monkeypatch):
+    from numpyro_rankings import _memory
+    from numpyro_rankings.infer.mallows import memory
+
+    monkeypatch.setattr(_memory, "device_memory", lambda: 100)
+    monkeypatch.setattr(memory, "_WORTH_A_LOOK", 0)
+    fragments = ["of 16 clusters of 4 items in 2 chains need", "bytes", "lower max_clusters"]
+    _expect_error(capsys, ["fit", "small.soi", *QUICK_FIT], fragments)
+
+
 def test_a_chain_that_is_not_finite_writes_nothing(small, capsys, monkeypatch):
     """It is told by the first sweep, whether a progress bar is shown or not."""
     from numpyro_rankings.infer import PlackettLuceGibbs

@@ -308,6 +308,18 @@ def test_names_and_the_form_of_a_file(small, sampled, capsys):
     (small / "ids.csv").write_text("id,x\n1,0.5\n2,3\n3,0.1\n")
     sampled("cluster", "ids.csv", "--family", "gaussian")
     assert "note: column 'id' numbers the points but is used as data" in capsys.readouterr().err
+    # what each column was taken for
+    (small / "ids.csv").write_text("code,x,day\n1a,0.5,1\n2b,3,2\n3c,0.1,4\n")
+    times = ["--time", "day", "--decay", "window:2"]
+    sampled("cluster", "ids.csv", "--family", "gaussian", *times)
+    columns = (
+        "ids.csv: column 'code' names the points, column 'day' has the times; data: 1 column, x"
+    )
+    assert f"note: {columns}\n" in capsys.readouterr().err
+    (small / "ids.csv").write_text("x,y\n1,0.5\n3,3\n3,0.1\n")
+    sampled("cluster", "ids.csv", "--family", "gaussian")
+    columns = "ids.csv: points are numbered from 0; data: 2 columns, x, y"
+    assert f"note: {columns}\n" in capsys.readouterr().err
     # as pandas writes a table: its index has no name
     (small / "frame.csv").write_text(",x\n0,0.5\n1,3\n2,0.1\n")
     assert sampled("cluster", "frame.csv", "--family", "gaussian").data[0].shape == (3, 1)
@@ -337,6 +349,23 @@ BAD_FILES = {
     "collinear": ("points.csv", "x,y\n1,2\n2,4\n5,10\n", ["points.csv", "singular", "--noise"]),
     "no numbers": ("points.csv", "x;y\n1;2\n", ["points.csv", "separated by commas"]),
     "text column": ("points.csv", "x,kind\n1,a\n2,b\n", [":2", "'kind'", "--names kind"]),
+    "percentages": (
+        "points.csv",
+        "share,x\n10%,1\n12.5 %,3\n7,4\n",
+        ["points.csv:2: column 'share'", "'10%'", "3 of the 3 cells", "10 or 0.1", "--names sh"],
+    ),
+    "some percentages": (
+        "points.csv",
+        "who,share\na,10\nb,12\nc,7%\n",
+        ["points.csv:4: column 'share'", "got '7%'", "some with signs. Write them without"],
+    ),
+    "prices": ("points.csv", "x,cost\n1,$5\n2,4\n", [":2: column 'cost'", "got '$5'", "signs"]),
+    "thousands": ("points.csv", 'x,y\n"1,234.5",2\n"2,100",3\n', [":2", "'1,234.5'", "1234.5"]),
+    "nearly numbers": (
+        "points.csv",
+        "x,y\n1,1\n2,3\nN/A,5\n4,6\n5,9\n",
+        [":4: column 'x'", "got 'N/A'", "4 of the 5 cells of this column are numbers", "--names x"],
+    ),
     "empty": ("points.csv", "", ["points.csv", "is empty"]),
     "binary": ("points.csv", b"\x89PNG\r\n\x00\xff", ["points.csv", "not a text file"]),
     "latin-1": ("points.csv", "zoë\n1\n".encode("latin-1"), ["points.csv", "not a text file"]),
@@ -487,7 +516,9 @@ def test_an_interruption_writes_nothing(small, usual_signals, capsys, monkeypatc
     before = sorted(os.listdir())
     monkeypatch.setattr("numpyro_rankings.run.Run._init", interrupt)
     assert _run(*GAUSSIAN, *FEW, *QUICK_CLUSTER) == status
-    assert capsys.readouterr().err.strip() == "numpyro-rankings: interrupted, nothing was written"
+    *notes, last = capsys.readouterr().err.strip().splitlines()
+    assert last == "numpyro-rankings: interrupted, nothing was written"
+    assert all(line.startswith("numpyro-rankings: note: ") for line in notes if line)
     assert sorted(os.listdir()) == before
 
 

@@ -20,6 +20,8 @@ from numpyro_rankings.components import (
     PlackettLuceWeights,
     check_family,
 )
+from numpyro_rankings.components.checks import check_family_in_kernel
+from numpyro_rankings.infer import CollapsedGibbs, DDCRPGibbs, window_decay
 
 COUNTS = np.array([3, 4, 11, 0, 4, 2])
 
@@ -93,6 +95,14 @@ BROKEN = {
         {"log_marginal": lambda self, c: PoissonGamma.log_marginal(self, c) + 1.0},
         "empty cluster is 0",
     ),
+    "not a number": (
+        {"log_marginal": lambda self, c: jnp.log(-1.0 - c["sum"])},
+        "log_marginal of a cluster of 3 points is nan",
+    ),
+    "infinite": (
+        {"log_marginal": lambda self, c: jnp.where(c["size"] > 0, jnp.inf, 0.0)},
+        "log_marginal of a cluster of 3 points is inf",
+    ),
     "one number for all clusters": (
         {"log_marginal": lambda self, c: PoissonGamma.log_marginal(self, c).sum()},
         r"must be \(3,\)",
@@ -155,3 +165,28 @@ def test_what_cannot_be_checked():
         check_family(PoissonGamma(), COUNTS, np.arange(5), np.ones(4))
     with pytest.raises(ValueError, match="sum to 1"):
         check_family(PoissonGamma(), COUNTS, np.arange(5))  # not all values
+
+
+# a kernel does not try parameters nor sums of probabilities, and tolerates rounding errors
+QUICK = set(BROKEN) - {"parameters", "shape of parameters", "not normalised", "predictive"}
+
+
+@pytest.mark.parametrize("name", sorted(QUICK))
+def test_kernels_refuse_families_that_break_a_promise(name):
+    methods, _ = BROKEN[name]
+    family = broken(**methods)
+    kernel = CollapsedGibbs(family, max_clusters=3)
+    data = COUNTS.astype(float)
+    with pytest.raises(ValueError, match=r"Broken is no family .*check_family\(Broken"):
+        kernel.init(jax.random.key(0), 0, None, (data,), {})
+
+
+def test_kernels_take_families_of_ones_own():
+    kernel = CollapsedGibbs(PoissonGamma(), max_clusters=3)
+    check_family_in_kernel(kernel.family, COUNTS)
+    check_family_in_kernel(kernel.family, COUNTS[:1])
+    far = 1e3 + np.random.default_rng(0).normal(size=(5, 1))  # sums of squares lose digits
+    check_family_in_kernel(type("Other", (NormalGamma,), {})(1.0, 1.0, 1.0, [1.0]), far)
+    linked = DDCRPGibbs(broken(log_marginal=lambda self, c: c["sum"] + 1.0), 1.0, window_decay(2.0))
+    with pytest.raises(ValueError, match="Broken is no family of components: the log marginal of"):
+        linked.init(jax.random.key(0), 0, None, (COUNTS, np.ones((6, 6))), {})

@@ -11,10 +11,11 @@ import pytest
 from helpers.enumeration import codes_of
 from scipy import integrate, special, stats
 
-from numpyro_rankings import Rankings
+from numpyro_rankings import Rankings, components
 from numpyro_rankings.components import (
     Atom,
     Augmented,
+    AugmentedFamily,
     DirichletMultinomial,
     Family,
     GaussianMean,
@@ -24,6 +25,7 @@ from numpyro_rankings.components import (
     PlackettLuceWeights,
     SparseCounts,
 )
+from numpyro_rankings.components.family import take
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(7, 2)) + [1.0, -0.5]
@@ -431,6 +433,83 @@ def test_large_vocabulary_in_float32():
     expected -= np.log(grand).sum()
     found = family.log_predictive(cluster, pick(points, [0]))[0]
     assert found == pytest.approx(expected, abs=1e-3)
+
+
+# name: the family made of its numbers, and the numbers
+TRACED = {
+    "gaussian mean": (GaussianMean, (1.5, 0.8, [0.3, -1.0])),
+    "normal-gamma": (NormalGamma, (0.2, 0.7, 1.3, [0.9, 2.0])),
+    "normal-inverse-Wishart": (NormalInverseWishart, ([0.3, -1.0], 0.6, 3.5, SCALE.tolist())),
+    "counts": (DirichletMultinomial, (CONCENTRATION.tolist(),)),
+    "sparse counts": (lambda a: DirichletMultinomial(a, vocabulary_size=5), (0.7,)),
+    "symbols": (Atom, ([0.2, 0.5, 0.3],)),
+    "Mallows center": (MallowsCenter, (THETAS.tolist(), [0.4, 0.6])),
+    "Plackett–Luce weights": (PlackettLuceWeights, ([0.7, 1.0, 2.0, 1.3],)),
+}
+
+
+@each_family
+def test_numbers_that_are_sampled(name):
+    """Numbers may be traced, one by one and in lists: values and gradients are as they should."""
+    (make, arguments), (_, data, _) = TRACED[name], CASES[name]
+    known, labels = make(*arguments), np.array([0, 0, 1, 0, 3, 3, 2])
+    clusters = known.of_clusters(known.statistics(data), labels, 4)
+    drawn = None
+    if known.has_parameters:
+        drawn = jax.jit(known.draw_parameters)(jax.random.key(0), clusters)
+
+    def log_prob(family):
+        family.check(data.data if isinstance(data, Augmented) else data)
+        points = family.statistics(data)
+        clusters = family.of_clusters(points, labels, 4)
+        pairs = family.log_predictive(clusters, take(points, np.array([1, 2, 6, 4])))
+        total = family.log_marginal(clusters)[0] + pairs[0]
+        if drawn is None:
+            return total, None
+        again = jax.lax.stop_gradient(family.draw_parameters(jax.random.key(0), clusters))
+        return total + family.log_likelihood(take(drawn, 0), take(points, 3)), again
+
+    of_numbers = jax.jit(jax.value_and_grad(lambda x: log_prob(make(*x)), has_aux=True))
+    (value, again), slopes = of_numbers(arguments)
+    assert float(value) == pytest.approx(float(jax.jit(lambda: log_prob(known)[0])()), rel=1e-4)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3), again, drawn)
+    numbers, structure = jax.tree.flatten(arguments)
+    if name == "normal-inverse-Wishart":  # its matrix stays symmetric
+        numbers, slopes = numbers[:4], jax.tree.leaves(slopes)[:4]
+    rest = jax.tree.leaves(arguments)[len(numbers) :]
+    for k, slope in enumerate(jax.tree.leaves(slopes)):
+        ends = []
+        for step in (1e-2, -1e-2):
+            moved = [x + step * (i == k) for i, x in enumerate(numbers)] + rest
+            ends.append(float(of_numbers(jax.tree.unflatten(structure, moved))[0][0]))
+        difference = (ends[0] - ends[1]) / 2e-2
+        assert float(slope) == pytest.approx(difference, rel=2e-2, abs=2e-2), k
+
+
+def test_every_family_may_have_sampled_numbers():
+    families = {type(family) for family, *_ in CASES.values()}
+    exported = [getattr(components, name) for name in components.__all__]
+    bases = (Family, AugmentedFamily)
+    every = {x for x in exported if isinstance(x, type) and issubclass(x, Family)} - set(bases)
+    assert every == families and TRACED.keys() == CASES.keys()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda x: GaussianMean(x[:2], 1.0), "prior_scale must be a positive number"),
+        (lambda x: NormalGamma(rate=x[None, None]), "rate must be a number or an array"),
+        (lambda x: NormalInverseWishart(x[:2], 1.0, x[:2], np.eye(2)), "df must be more than"),
+        (lambda x: NormalInverseWishart(x[:2], 1.0, 3.0, x[:2]), "scale must be a symmetric"),
+        (lambda x: Atom(x[0]), "probs must be an array"),
+        (lambda x: DirichletMultinomial(x[None]), "concentration must be positive numbers"),
+        (lambda x: MallowsCenter(x, x[:1]), "probs must be 3 positive numbers"),
+        (lambda x: PlackettLuceWeights(x[None]), "shape must be positive"),
+    ],
+)
+def test_shapes_of_sampled_numbers_are_checked(make, message):
+    with pytest.raises(ValueError, match=message):
+        jax.eval_shape(lambda x: make(x).statistics(COUNTS), jnp.ones(3))
 
 
 BAD = {

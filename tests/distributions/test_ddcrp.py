@@ -65,6 +65,32 @@ def test_decay_with_a_prior():
             exponential_decay(bad)
 
 
+@pytest.mark.parametrize("make", [window_decay, exponential_decay, logistic_decay])
+def test_a_scale_that_is_sampled(make):
+    """The scale and the exponent may be traced."""
+    distances = np.array([0.3, 1.0, 4.0, np.inf])
+
+    @jax.jit
+    def value_and_slope(scale, exponent):
+        def total(scale, exponent):
+            decay = make(scale)
+            return decay(distances).sum() + decay.power(exponent)(distances).sum()
+
+        return jax.value_and_grad(total, (0, 1))(scale, exponent)
+
+    def expected(scale, exponent):
+        return float(
+            np.sum(np.asarray(make(scale)(distances), float) ** np.array([[1], [exponent]]))
+        )
+
+    value, slopes = value_and_slope(1.3, 0.4)
+    assert float(value) == pytest.approx(expected(1.3, 0.4), rel=1e-5)
+    ends = [[expected(1.3 + s, 0.4), expected(1.3, 0.4 + s)] for s in (1e-2, -1e-2)]
+    np.testing.assert_allclose(slopes, np.subtract(*ends) / 2e-2, rtol=1e-2, atol=1e-3)
+    with pytest.raises(ValueError, match="must be a positive number"):
+        jax.eval_shape(lambda scale: make(scale)(distances), jnp.ones(2))
+
+
 def matrix(name, sequential, size=4):
     times = np.array([0.0, 0.4, 1.3, 2.9])[:size]
     distances = np.abs(times[:, None] - times)
@@ -137,6 +163,22 @@ def test_batches_and_gradients():
         step[argument] = 1e-2
         high, low = (float(log_density(0.8 + k * step[0], 0.7 + k * step[1])) for k in (1, -1))
         assert float(slope) == pytest.approx((high - low) / 2e-2, rel=2e-3)
+
+
+def test_gradient_of_the_entropy_where_decays_are_0():
+    decay = np.array([[0.0, 0.5, 0.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
+
+    def entropy(alpha, scale):
+        return rd.DistanceDependentCRP(alpha, scale * decay).entropy()
+
+    def by_hand(alpha, scale):
+        weights = scale * decay + alpha * np.eye(3)
+        probs = weights / weights.sum(1, keepdims=True)
+        return -np.sum(probs[probs > 0] * np.log(probs[probs > 0]))
+
+    found = jax.jit(jax.grad(entropy, (0, 1)))(1.2, 1.0)
+    ends = [[by_hand(1.2 + s, 1.0), by_hand(1.2, 1.0 + s)] for s in (1e-5, -1e-5)]
+    np.testing.assert_allclose(found, np.subtract(*ends) / 2e-5, rtol=1e-4)
 
 
 def test_bad_input():

@@ -14,7 +14,12 @@ from numpyro.infer import HMC, Gibbs
 
 from numpyro_rankings import Rankings, to_inference_data
 from numpyro_rankings.components import Family, GaussianMean
-from numpyro_rankings.infer import CollapsedGibbs, PlackettLuceGibbs, SliceGibbs
+from numpyro_rankings.infer import (
+    CollapsedGibbs,
+    GammaProcessPlackettLuceGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
+)
 from numpyro_rankings.infer.not_finite import NotFiniteError
 from numpyro_rankings.models import plackett_luce
 
@@ -87,6 +92,26 @@ def test_a_chain_that_breaks_stays_so(how):
     # to go on from there is no way out of it
     z = sweeps(mcmc.last_state)[1]["z"]
     assert np.isnan(z["log_joint"]).all() and mark(z["weights"]).all()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "site"),
+    [
+        (PlackettLuceGibbs(), "weights"),
+        (PlackettLuceGibbs(num_components=2), "weights"),
+        (GammaProcessPlackettLuceGibbs(alpha=1.0, sigma=0.5), "total_weight"),
+        (GammaProcessPlackettLuceGibbs(alpha=1.0), "unseen_weight"),
+    ],
+)
+def test_a_start_value_of_0(kernel, site):
+    """It is named, rather than the precision or the data."""
+    start = np.array(kernel.init(random.key(0), 0, None, (RANKINGS,), {}).z[site])
+    start[(..., 1) if start.ndim else ()] = 0.0
+    place = ", first at .*1]" if start.ndim else ""
+    message = rf"cannot start: .* is not finite, and init_params\['{site}'\] is 0{place}\. Give pos"
+    with pytest.raises(NotFiniteError, match=message) as error:
+        kernel.init(random.key(0), 0, {site: start}, (RANKINGS,), {})
+    assert "precision" not in str(error.value)
 
 
 class BreaksOfPoints(CollapsedGibbs):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from helpers.fabricated import fabricated_mcmc
 
+from numpyro_rankings.inference_data import to_inference_data
 from numpyro_rankings.partitions import canonical_labels
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.relabeling import relabel_samples
@@ -137,17 +138,46 @@ def test_predictive_density_refuses_what_was_not_fitted():
         log_predictive_density(samples, Rankings.from_orderings([[0]], num_items=5), 3)
 
 
-@pytest.mark.parametrize("num_components", [None, 3])
+@pytest.mark.parametrize("num_components", [None, 3, 1])
 def test_a_run_knows_its_number_of_components(num_components):
     rankings = Rankings.from_orderings([[0, 1, 2], [2, 1, 0], [1, 0, 2]], num_items=3)
     mcmc = fabricated_mcmc(rankings, num_components)
     found = log_predictive_density(mcmc, rankings)
-    expected = log_predictive_density(mcmc.get_samples(), rankings, num_components)
+    samples = mcmc.get_samples()
+    expected = log_predictive_density(samples, rankings, num_components)
     np.testing.assert_array_equal(found, expected)
-    other = log_predictive_density(mcmc.get_samples(), rankings, None if num_components else 8)
-    assert np.abs(found - other).max() > 1e-3
-    with pytest.raises(ValueError, match="num_components=2 was not fitted"):
-        log_predictive_density(mcmc, rankings, 2)
+    np.testing.assert_array_equal(log_predictive_density(mcmc, rankings, num_components), found)
+    data = to_inference_data(mcmc, rankings, log_likelihood=False)
+    np.testing.assert_allclose(log_predictive_density(data, rankings), found, rtol=1e-6)
+    for told in (mcmc, data):
+        with pytest.raises(ValueError, match=r"num_components=2 was not fitted, but .*: leave it"):
+            log_predictive_density(told, rankings, 2)
+        if num_components is not None:
+            with pytest.raises(ValueError, match="=None was not fitted, but num_components="):
+                log_predictive_density(told, rankings, None)
+    if num_components == 1:
+        np.testing.assert_array_equal(log_predictive_density(samples, rankings), found)
+    else:
+        with pytest.raises(ValueError, match=r"do not say .*: pass the run instead"):
+            log_predictive_density(samples, rankings)
+
+
+def test_a_posterior_has_the_components_that_are_always_empty():
+    rankings = Rankings.from_orderings([[0, 1, 2], [2, 1, 0], [1, 0, 2]], num_items=3)
+    mcmc = fabricated_mcmc(rankings, 7)
+    data = to_inference_data(mcmc, rankings, log_likelihood=False)
+    assert data["posterior"].sizes["cluster"] < 7
+    expected = log_predictive_density(mcmc, rankings)
+    np.testing.assert_allclose(log_predictive_density(data, rankings), expected, rtol=1e-6)
+
+
+def test_draws_that_fill_all_clusters_are_of_a_finite_mixture():
+    rng = np.random.default_rng(4)
+    samples = _samples(rng, 2, 5, 2, np.array([[0, 1, 2, 3, 3], [0, 1, 2, 2, 3]]))
+    new = Rankings.from_orderings([[0]], num_items=5)
+    with pytest.raises(ValueError, match="all 4 clusters are occupied in all draws"):
+        log_predictive_density(samples, new, None)
+    assert np.isfinite(log_predictive_density(samples, new, 4)).all()
 
 
 def test_profiles_follow_a_cluster_through_label_switches():

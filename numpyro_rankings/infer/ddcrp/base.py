@@ -21,7 +21,6 @@ from numpyro_rankings.infer.checks import (
     check_possible,
     check_scale,
     check_start_values,
-    is_traced,
 )
 from numpyro_rankings.infer.ddcrp.reach import (
     LinkPrior,
@@ -32,6 +31,7 @@ from numpyro_rankings.infer.ddcrp.reach import (
 from numpyro_rankings.infer.ddcrp.scales import start_scale, update_decay_scale
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.priors import draw_start, log_prior
+from numpyro_rankings.ops.checks import is_traced
 
 
 class Current(NamedTuple):

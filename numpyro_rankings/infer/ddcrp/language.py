@@ -17,11 +17,11 @@ from numpyro_rankings.components import Atom
 from numpyro_rankings.decays import Decay
 from numpyro_rankings.distances import SparseDistances
 from numpyro_rankings.infer.base import GibbsState
-from numpyro_rankings.infer.checks import is_traced
 from numpyro_rankings.infer.ddcrp.base import Current, Given, LinkGibbs
 from numpyro_rankings.infer.ddcrp.reach import LinkPrior, draw_links, log_totals, weights_within
 from numpyro_rankings.infer.priors import keep_possible, log_prior_ratio
 from numpyro_rankings.models import ddcrp_language_model
+from numpyro_rankings.ops.checks import is_traced
 from numpyro_rankings.ops.sampling import slice_sample
 
 

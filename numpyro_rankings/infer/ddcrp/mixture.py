@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jax import Array, random
 
+from numpyro_rankings.components.checks import check_family_in_kernel
 from numpyro_rankings.components.family import AugmentedFamily, Family, with_auxiliary
 from numpyro_rankings.components.points import Points, as_points, start_auxiliary, update_auxiliary
 from numpyro_rankings.decays import Decay
@@ -122,6 +123,7 @@ class DDCRPGibbs(LinkGibbs):
 
     def _check_data(self, data: Any) -> int:
         self._family.check(data)
+        check_family_in_kernel(self._family, data)
         return self._family.size(data)
 
     def _points(self, data: Any, distances: Any, others: Mapping[str, Array]) -> Points:

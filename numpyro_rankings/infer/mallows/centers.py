@@ -34,6 +34,9 @@ from numpyro_rankings.ops.sampling import draw_together
 from numpyro_rankings.ops.sums import scatter_add
 
 _BATCH_ITEMS = 8192  # items of the centers that are moved together
+# Pair costs of a chain that are held for all slots. Larger ones are summed up for a batch of slots
+# at a time, of the items that the rankings list.
+_MOST_BYTES = 2**28
 # Beyond so many items the stagewise draw is never accepted: of 500 lists of 10 items 82% with 20
 # items, 2% with 50, 1e-9 with 100. Neighbors are swapped instead, which also orders a poor start.
 _MOST_STAGEWISE, _ROUNDS_OF_SWAPS = 64, 10
@@ -43,11 +46,15 @@ _LOW_BITS = 15  # integer costs are accumulated as a high and a low part, so tha
 class PairCosts(NamedTuple):
     """The matrix R of each cluster in units of ``unit``: ``R[i, k] = listed[i] - beaten[i, k]``.
 
+    Items that no ranking lists have rows of 0 and equal columns. With many items they share one
+    index, m, and the n items above are m + 1 indices.
+
     - **present** - whether any ranking of the cluster lists the item, (C, n).
     - **listed** - Σ θ̃ over the times item i is listed, (C, n) int32.
     - **beaten** - the same sum over the rankings that list k before i, (C, n, n) int32.
     - **unit** - δ, (C,).
     - **concentration** - θ̃, the multiples of δ nearest to θ, (C, T).
+    - **indices** - the index of each item, (n,) int32, or None if they are the items.
     """
 
     present: Array
@@ -55,31 +62,116 @@ class PairCosts(NamedTuple):
     beaten: Array
     unit: Array
     concentration: Array
+    indices: Array | None = None
+
+    def index_of(self, items: Array) -> Array:
+        """Return the indices of items."""
+        return items if self.indices is None else self.indices[items]
+
+    def by_item(self, by_index: Array) -> Array:
+        """Convert numbers by index to numbers by item, in the last axis."""
+        return by_index if self.indices is None else by_index[..., self.indices]
+
+
+def _stage_costs(concentration: Array, sizes: Array) -> tuple[Array, Array]:
+    """Round θ to multiples of a unit: return δ, (C,), and the multiples, (C, T) int32."""
+    # the largest entry of R is at most sizes * max(θ): keep it below 2^30
+    unit = jnp.maximum(sizes, 1) * jnp.max(concentration, axis=1) / 2.0**30
+    unit = jnp.maximum(unit, 1e-12)
+    return unit, jnp.round(concentration / unit[:, None]).astype(jnp.int32)
 
 
 def pair_costs(
     membership: Membership, data: MallowsData, concentration: Array, sizes: Array, num_items: int
 ) -> PairCosts:
     """Accumulate R in integers (eq. 5 and 6 of Meilă & Chen, weighted by θ)."""
-    num_slots, num_stages = concentration.shape
-    # the largest entry of R is at most sizes * max(θ): keep it below 2^30
-    unit = jnp.maximum(sizes, 1) * jnp.max(concentration, axis=1) / 2.0**30
-    unit = jnp.maximum(unit, 1e-12)
-    multiples = jnp.round(concentration / unit[:, None]).astype(jnp.int32)
-
+    unit, multiples = _stage_costs(concentration, sizes)
     orderings = at_rows(data.orderings, membership.rows)
     weights = multiples[membership.clusters] * membership.weights[:, None]
     # an item of -1 (padding) is sent out of range, where "drop" ignores it
     items = jnp.where(orderings >= 0, orderings, num_items)
-    clusters = membership.clusters[:, None]
-    zeros = jnp.zeros((num_slots, num_items), jnp.int32)
-    present = scatter_add(zeros, (clusters, items), membership.weights[:, None]) > 0
-    listed = scatter_add(zeros, (clusters, items), weights)
-    later, earlier = np.tril_indices(num_stages, -1)
-    beaten = jnp.zeros((num_slots, num_items, num_items), jnp.int32)
-    pairs = clusters, items[:, later], items[:, earlier]
-    beaten = scatter_add(beaten, pairs, weights[:, later])
+    present = _is_present(membership, items, len(unit), num_items)
+    listed, beaten = _sum_pairs(membership.clusters, items, weights, len(unit), num_items)
     return PairCosts(present, listed, beaten, unit, multiples * unit[:, None])
+
+
+def _is_present(membership: Membership, items: Array, num_slots: int, num_items: int) -> Array:
+    """Return whether any ranking of a cluster lists the item, (C, n)."""
+    zeros = jnp.zeros((num_slots, num_items), jnp.int32)
+    indices = membership.clusters[:, None], items
+    return scatter_add(zeros, indices, membership.weights[:, None]) > 0
+
+
+def _sum_pairs(
+    clusters: Array, indices: Array, weights: Array, num_slots: int, num_indices: int
+) -> tuple[Array, Array]:
+    """Sum up ``listed`` and ``beaten``; clusters and indices that are out of range are dropped.
+
+    :param clusters: of each list, (entries,).
+    :param indices: of each list, and **weights** of its stages, (entries, T).
+    """
+    clusters = clusters[:, None]
+    zeros = jnp.zeros((num_slots, num_indices), jnp.int32)
+    listed = scatter_add(zeros, (clusters, indices), weights)
+    later, earlier = np.tril_indices(indices.shape[1], -1)
+    beaten = jnp.zeros((num_slots, num_indices, num_indices), jnp.int32)
+    pairs = clusters, indices[:, later], indices[:, earlier]
+    return listed, scatter_add(beaten, pairs, weights[:, later])
+
+
+def most_listed(places: int, num_items: int) -> int:
+    """Return how many indices the items need if those that nobody lists share one.
+
+    :param places: rows times stages of the data.
+    """
+    return min(places + 1, num_items) if num_items > _MOST_STAGEWISE else num_items
+
+
+def _listed_index(data: MallowsData, num_items: int) -> Array | None:
+    """Number the items that any ranking lists, (n,), or return None if there may be n."""
+    num_indices = most_listed(data.orderings.size, num_items)
+    if num_indices == num_items:
+        return None
+    items = jnp.where(data.listed, data.orderings, num_items)
+    is_listed = scatter_add(jnp.zeros(num_items, jnp.int32), items, 1) > 0
+    return jnp.where(is_listed, jnp.cumsum(is_listed) - 1, num_indices - 1).astype(jnp.int32)
+
+
+class CostsInParts(NamedTuple):
+    """Pair costs that are summed up for some slots at a time.
+
+    - **of_slots** - returns those of some slots; slots out of range have some costs.
+    - **present**, **concentration** - of all slots, as in :class:`PairCosts`.
+    """
+
+    of_slots: Callable[[Array], PairCosts]
+    present: Array
+    concentration: Array
+
+
+def pair_costs_in_parts(
+    membership: Membership, data: MallowsData, concentration: Array, sizes: Array, num_items: int
+) -> CostsInParts:
+    """Prepare sums of the pair costs, of the items that the rankings list."""
+    unit, multiples = _stage_costs(concentration, sizes)
+    num_slots, rounded = len(unit), multiples * unit[:, None]
+    orderings = at_rows(data.orderings, membership.rows)
+    weights = multiples[membership.clusters] * membership.weights[:, None]
+    items = jnp.where(orderings >= 0, orderings, num_items)
+    present = _is_present(membership, items, num_slots, num_items)
+    index = _listed_index(data, num_items)
+    num_indices = most_listed(data.orderings.size, num_items)
+    # out of range of the indices, as of the items
+    indices = items if index is None else jnp.append(index, num_indices)[items]
+
+    def of_slots(slots: Array) -> PairCosts:
+        number = len(slots)
+        part = jnp.full(num_slots, number).at[slots].set(jnp.arange(number), mode="drop")
+        clusters = part[membership.clusters]
+        listed, beaten = _sum_pairs(clusters, indices, weights, number, num_indices)
+        return PairCosts(present[slots], listed, beaten, unit[slots], rounded[slots], index)
+
+    return CostsInParts(of_slots, present, rounded)
 
 
 def sample_center_stagewise(
@@ -95,8 +187,9 @@ def sample_center_stagewise(
     """
     num_slots, num_items = center.shape
     slots = jnp.arange(num_slots)
-    rows = costs.listed.astype(float)
-    columns = rows.sum(1, keepdims=True) - rows - costs.beaten.astype(float).sum(1)
+    rows = costs.by_item(costs.listed).astype(float)
+    beaten = costs.by_item(costs.beaten.astype(float).sum(1))
+    columns = rows.sum(1, keepdims=True) - rows - beaten
 
     def choose_item(carry: tuple, stage: tuple) -> tuple:
         (new_columns, new_free, old_columns, old_free), (uniform, old_item) = carry, stage
@@ -106,7 +199,8 @@ def sample_center_stagewise(
             return jnp.exp(-costs.unit[:, None] * (cost - cost.min(1, keepdims=True)))
 
         def strike_out(columns: Array, free: Array, item: Array) -> tuple[Array, Array]:
-            row = rows[slots, item][:, None] - costs.beaten[slots, item].astype(float)
+            beaten = costs.by_item(costs.beaten[slots, costs.index_of(item)]).astype(float)
+            row = rows[slots, item][:, None] - beaten
             return columns - row, free & (jnp.arange(num_items) != item[:, None])
 
         new_p, old_p = probabilities(new_columns, new_free), probabilities(old_columns, old_free)
@@ -171,7 +265,8 @@ def reinsert_items(key: Array, center: Array, costs: PairCosts, num_moves: int) 
     def reinsert(center: Array, move: tuple) -> tuple[Array, None]:
         item, uniform = move
         place = jnp.argmax(center == item[:, None], axis=1)[:, None]
-        step = jnp.take_along_axis(behind[slots, item], center, axis=1)
+        row = behind[slots, costs.index_of(item)]
+        step = jnp.take_along_axis(row, costs.index_of(center), axis=1)
         # cost of the gap before each place, relative to where the item stands, exact in integers
         cost = _relative_sums(step, place)
         same_gap = gaps == place + 1  # the gaps on both sides of the item are one
@@ -217,7 +312,8 @@ def swap_neighbors(key: Array, center: Array, costs: PairCosts, num_rounds: int)
     def half(center: Array, first: int, uniform: Array) -> Array:
         places = np.arange(first, num_items - 1, 2)
         one, other = center[:, places], center[:, places + 1]
-        cost = costs.unit[:, None] * behind[slots, one, other].astype(float)
+        pairs = slots, costs.index_of(one), costs.index_of(other)
+        cost = costs.unit[:, None] * behind[pairs].astype(float)
         swaps = uniform[:, : len(places)] < jax.nn.sigmoid(-cost)
         center = center.at[:, places].set(jnp.where(swaps, other, one))
         return center.at[:, places + 1].set(jnp.where(swaps, one, other))
@@ -284,7 +380,11 @@ def propose_rearrangement(key: Array, center: Array) -> Array:
 
 
 def _move_occupied(
-    key: Array, move: Callable, center: Array, costs: PairCosts, sizes: Array
+    key: Array,
+    move: Callable,
+    center: Array,
+    costs: PairCosts | CostsInParts,
+    sizes: Array,
 ) -> tuple[Array, Array]:
     """Apply a move to the centers of the occupied clusters, a batch of slots at a time.
 
@@ -292,9 +392,11 @@ def _move_occupied(
     :return: centers (C, n) and acceptance probabilities (C,), 1 in empty clusters.
     """
     num_slots, num_items = center.shape
-    batch = max(_BATCH_ITEMS // num_items, 1)
+    batch = center_batch(num_slots, num_items)
     accept_prob = jnp.ones(num_slots)
-    if batch >= num_slots:
+    if batch == num_slots:
+        if isinstance(costs, CostsInParts):
+            costs = costs.of_slots(jnp.arange(num_slots))
         return move(key, center, costs)
     order = jnp.argsort(sizes == 0, stable=True)
     # the last batch may reach beyond the slots, where "drop" ignores it
@@ -303,13 +405,33 @@ def _move_occupied(
     def move_batch(b: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         center, accept_prob = carry
         slots = jax.lax.dynamic_slice_in_dim(order, b * batch, batch)
-        part = jax.tree.map(lambda x: x[slots], costs)
+        if isinstance(costs, PairCosts):
+            part = jax.tree.map(lambda x: x[slots], costs)
+        else:
+            part = costs.of_slots(slots)
         moved, accepted = move(random.fold_in(key, b), center[slots], part)
         center = center.at[slots].set(moved, mode="drop")
         return center, accept_prob.at[slots].set(accepted, mode="drop")
 
     num_batches = shared_bound((jnp.sum(sizes > 0) + batch - 1) // batch)
     return jax.lax.fori_loop(0, num_batches, move_batch, (center, accept_prob))
+
+
+def center_batch(num_slots: int, num_items: int) -> int:
+    """Return the number of slots whose centers are moved together."""
+    return min(max(_BATCH_ITEMS // num_items, 1), num_slots)
+
+
+def center_bytes(num_slots: int, num_items: int, places: int) -> int:
+    """Return about how much memory the updates of the centers of one chain need.
+
+    :param places: rows times stages of the data.
+    """
+    batch, of_all = center_batch(num_slots, num_items), 4 * num_slots * num_items**2
+    # costs of a batch, those of having one item behind another, and their transpose
+    if of_all <= _MOST_BYTES:
+        return of_all + 3 * 4 * batch * num_items**2
+    return 3 * 4 * batch * most_listed(places, num_items) ** 2
 
 
 class CenterSums(NamedTuple):
@@ -341,7 +463,9 @@ def update_centers(
     membership, sizes = occupancy.membership, occupancy.sizes
     num_items = center.shape[1]
     key_move, key_shuffle, key_accept = random.split(key, 3)
-    costs = pair_costs(membership, data, concentration, sizes, num_items)
+    of_all = membership, data, concentration, sizes, num_items
+    is_small = 4 * center.size * num_items <= _MOST_BYTES
+    costs = pair_costs(*of_all) if is_small else pair_costs_in_parts(*of_all)
 
     def move(key: Array, center: Array, costs: PairCosts) -> tuple[Array, Array]:
         key_before, key_stagewise, key_after = random.split(key, 3)

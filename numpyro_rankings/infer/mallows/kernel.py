@@ -8,6 +8,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -29,6 +30,7 @@ from numpyro_rankings.infer.mallows.label_free import (
     MallowsParameters,
     move_mallows_without_labels,
 )
+from numpyro_rankings.infer.mallows.memory import check_memory
 from numpyro_rankings.infer.mallows.parameters import update_parameters
 from numpyro_rankings.infer.mallows.priors import (
     check_center_prior_of_model,
@@ -42,7 +44,11 @@ from numpyro_rankings.infer.mallows.state import LabelReport, MallowsMixture, Sw
 from numpyro_rankings.infer.mixture.label_free import Effort, choose_effort
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.membership import label_dtype
-from numpyro_rankings.infer.mixture.prior import PartitionPrior, update_alpha
+from numpyro_rankings.infer.mixture.prior import (
+    PartitionPrior,
+    prior_of_labels,
+    update_alpha,
+)
 from numpyro_rankings.infer.priors import draw_start, log_prior
 from numpyro_rankings.models import mallows_mixture
 from numpyro_rankings.ops.pairs import Pair, add_number, exact_products, sum_as_pair, times_log_psi
@@ -132,6 +138,9 @@ class MallowsGibbs(GibbsKernel):
             per_stage_prior(settings.concentration_prior, stages)
         check_code_sums(rankings, stages)
 
+    def _check_memory(self, args: tuple, kwargs: dict, num_chains: int) -> None:
+        check_memory(self._settings, find_rankings(args, kwargs), num_chains)
+
     def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[MallowsMixture, SweepInputs]:
         """Return the state and the inputs of a sweep.
 
@@ -158,6 +167,10 @@ class MallowsGibbs(GibbsKernel):
         center, theta = z[names["center"]], z[names["concentration"]]
         now = MallowsMixture(labels, center, theta, partition)
         return now, SweepInputs(data, prior, self._log_judges(z, args, kwargs))
+
+    def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
+        now, inputs = self._read(z, args, kwargs)
+        return prior_of_labels(now.partition), inputs.log_judges
 
     def _log_judges(self, z: dict, args: tuple, kwargs: dict) -> Array | None:
         own, labels = {name: z[name] for name in self._sites.values()}, self._sites["assignments"]

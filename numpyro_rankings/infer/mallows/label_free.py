@@ -44,6 +44,8 @@ from numpyro_rankings.ops.sums import count_by_label
 _CONCENTRATION, _CENTER, _BOTH, _SHARE, _RESIZE = range(5)  # kinds of steps
 _KINDS = np.array([_CONCENTRATION] * 2 + [_CENTER, _BOTH] + [_SHARE] * 2 + [_RESIZE] * 3)
 _KINDS_OF_FIXED_NUMBER = _KINDS[:6]
+# Of more items than these, the pairs are looked at in blocks of their first items.
+_MANY_ITEMS, _BLOCK = 4096, 1024
 
 
 class MallowsParameters(NamedTuple):
@@ -164,7 +166,20 @@ class MallowsClusters(NamedTuple):
 
 def _num_inversions(places: Array) -> Array:
     """Return the number of pairs out of order: the Kendall distance to the identity."""
-    return jnp.sum(jnp.triu(places[:, None] > places, k=1))
+    num_items, here = len(places), jnp.arange(len(places))
+    if num_items <= _MANY_ITEMS:
+        return jnp.sum(jnp.triu(places[:, None] > places, k=1))
+
+    def of_block(block: tuple[Array, Array]) -> Array:
+        place, first = (x[:, None] for x in block)
+        return jnp.sum((place > places) & (first < here))
+
+    # a block of items at a time, the last one filled up by items without inversions
+    blocks = [
+        jnp.pad(x, (0, -num_items % _BLOCK), constant_values=fill).reshape(-1, _BLOCK)
+        for x, fill in ((places, -1), (here, num_items))
+    ]
+    return jnp.sum(jax.lax.map(of_block, tuple(blocks)))
 
 
 def draw_steps(

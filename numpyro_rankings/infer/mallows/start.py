@@ -285,6 +285,12 @@ def search_iterations(settings: MallowsSettings, rankings: Rankings) -> int:
     return number if number >= LEAST_SEARCH else 0
 
 
+def search_bytes(num_items: int, num_stages: int) -> int:
+    """Return about how much memory the search of one chain needs."""
+    # costs by stage, in the order of the center, and their cumulative sums
+    return 6 * 4 * num_stages * num_items**2
+
+
 def start_random(key: Array, data: MallowsData, slots: int, n: int, stages: int) -> Start:
     """Draw uniform labels of up to 20 clusters and uniform centers; every θ is 1."""
     key_labels, key_centers = random.split(key)

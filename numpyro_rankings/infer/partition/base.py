@@ -12,6 +12,7 @@ import numpyro.distributions as dist
 from jax import Array, random
 from numpyro.util import is_prng_key
 
+from numpyro_rankings.components.checks import check_family_in_kernel
 from numpyro_rankings.components.family import Family, take, with_auxiliary
 from numpyro_rankings.components.points import (
     Points,
@@ -206,6 +207,7 @@ class PartitionKernel(GibbsKernel):
         data = self._data(args, kwargs)
         if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(data)):
             self._family.check(data)
+            check_family_in_kernel(self._family, data)
         size = self._family.size(data)
         if size == 0:
             raise ValueError("there are no points")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpyro.distributions as dist
@@ -225,6 +225,15 @@ class DPPlackettLuceGibbs(PoolKernel):
         own = {name: z[name] for name in _SITES}
         log_judges = self._log_judge_sites(own, "assignments", self._num_slots, args, kwargs)
         return now, SweepInputs(data, self._tau, log_judges)
+
+    @property
+    def sites(self) -> dict[str, str]:
+        """The names of the kernel's sites, which a model cannot change."""
+        return {name: name for name in _SITES}
+
+    def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
+        now, inputs = self._read(z, args, kwargs)
+        return now.scales._asdict(), inputs.log_judges
 
     def _scales(self, z: dict, args: tuple, kwargs: dict) -> Scales:
         if not self._is_block:

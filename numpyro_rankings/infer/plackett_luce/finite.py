@@ -23,7 +23,11 @@ from numpyro_rankings.infer.checks import (
 )
 from numpyro_rankings.infer.mixture.labels import canonical_order, update_labels_at_once
 from numpyro_rankings.infer.mixture.membership import label_dtype
-from numpyro_rankings.infer.mixture.prior import PartitionPrior, update_alpha
+from numpyro_rankings.infer.mixture.prior import (
+    PartitionPrior,
+    prior_of_labels,
+    update_alpha,
+)
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData, as_data, log_likelihood_of
 from numpyro_rankings.infer.plackett_luce.label_free import (
     WeightedLabels,
@@ -227,6 +231,10 @@ class PlackettLuceGibbs(GibbsKernel):
             kwargs,
         )
         return PlackettLuceMixture(labels, weights, partition), SweepInputs(data, shape, log_judges)
+
+    def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
+        now, inputs = self._read(z, args, kwargs)
+        return prior_of_labels(now.partition), inputs.log_judges
 
     def _priors_of_model(self, z: dict, args: tuple, kwargs: dict) -> tuple[Array, PartitionPrior]:
         """Read the priors of weights and labels from a user's model."""

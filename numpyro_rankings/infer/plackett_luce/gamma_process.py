@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -156,6 +156,15 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         return not self._is_block
 
     # -- inputs of a sweep ---------------------------------------------------------------------
+
+    @property
+    def sites(self) -> dict[str, str]:
+        """The names of the kernel's sites, which a model cannot change."""
+        names = ["weights", "unseen_weight", *(["total_weight"] if self._sigma > 0 else [])]
+        return {name: name for name in names}
+
+    def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
+        return {"alpha": self._alpha_of(z, args, kwargs)}, None
 
     def _alpha_of(self, z: dict, args: tuple, kwargs: dict) -> Array:
         """Return α; as a block, that of the user's model."""

@@ -284,7 +284,7 @@ def test_times_of_choices_belong_to_the_kernel():
     with pytest.raises(ValueError, match="PlackettLuceWeights has auxiliary variables"):
         CollapsedGibbs(WEIGHTS, model=block_model)
     samples = {"assignments": np.zeros((1, 5), int), "alpha": np.ones(1)}
-    with pytest.raises(ValueError, match="scores points only with"):
+    with pytest.raises(ValueError, match="with assignments, alpha, times"):
         log_predictive_of_points(CollapsedGibbs(WEIGHTS), samples, LISTS, LISTS)
     state = CollapsedGibbs(WEIGHTS, init="one").init(
         random.key(0), 0, {"times": np.full((5, 2), 0.5, np.float32)}, (LISTS,), {}
