@@ -244,6 +244,18 @@ class Rankings:
         (*leaves, _), static = rankings.tree_flatten()
         return cls._make((*leaves, jnp.asarray(offered)), static)
 
+    def to_blt(self, path: Any, seats: int = 1, title: str = "") -> None:
+        """Write a ``.blt`` file, which software that counts ranked ballots reads.
+
+        :param path: the file to write.
+        :param seats: number of candidates to elect.
+        :param title: of the election.
+        :raises RankingsError: if the rankings do not fit the format; then nothing is written.
+        """
+        from numpyro_rankings.readers.blt import write_blt
+
+        write_blt(self, path, seats, title)
+
     # -- views ---------------------------------------------------------------------------------
 
     @property

@@ -38,6 +38,7 @@ PUBLIC = (
 )
 DIRECTIVE = re.compile(r"^\.\. (py:|auto)(\w+):: ([\w.]+)", re.MULTILINE)
 PAGES = {
+    "elections.rst": [],
     "tutorial.rst": [pytest.mark.slow],
     "recipes.rst": [pytest.mark.slow],
     "choosing.rst": [],
@@ -121,24 +122,25 @@ def test_examples(page, tmp_path, monkeypatch):
     assert tried and not failed
 
 
-def write_tables(folder):
-    """Write the tables of the page as files."""
-    text = (DOCS / "tables.rst").read_text(encoding="utf-8")
+def write_tables(folder, page="tables.rst"):
+    """Write the tables of a page as files."""
+    text = (DOCS / page).read_text(encoding="utf-8")
     for name, rows in TABLE.findall(text):
         (folder / name).write_text(textwrap.dedent(rows), encoding="utf-8")
     assert len(list(folder.iterdir())) == text.count(".. csv-table::")
 
 
-def test_commands_on_the_page_about_tables(tmp_path, monkeypatch, capsys):
-    write_tables(tmp_path)
+@pytest.mark.parametrize(("page", "least"), [("tables.rst", 9), ("elections.rst", 3)])
+def test_commands_on_the_pages_about_files(page, least, tmp_path, monkeypatch, capsys):
+    write_tables(tmp_path, page)
     monkeypatch.chdir(tmp_path)
-    text = (DOCS / "tables.rst").read_text(encoding="utf-8")
+    text = (DOCS / page).read_text(encoding="utf-8")
     found = [
         (command, shown)
         for lines, shown in COMMAND.findall(text)
         for command in textwrap.dedent(lines).splitlines()
     ]
-    assert len(found) == text.count(".. code-block:: sh") > 8
+    assert len(found) == text.count(".. code-block:: sh") >= least
     for command, shown in found:
         program, *arguments = shlex.split(command)
         assert program == "numpyro-rankings"

@@ -6,6 +6,7 @@ import math
 import os
 import re
 import tempfile
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from numpyro_rankings.rankings import Rankings
-    from numpyro_rankings.readers import Survey
+    from numpyro_rankings.readers import BallotCounts, Survey
     from numpyro_rankings.readers.unfitted import TiedOrders
 
 _ITEMS_SHOWN, _PAIRS_SHOWN = 40, 12
@@ -122,11 +123,18 @@ def description(survey: "Survey") -> Iterator[str]:
         f"{rankings.num_rows:,} of them different"
     )
     yield from _shared(np.asarray(rankings.counts), "list")
+    if survey.ballots is not None:
+        yield _ballots(survey.ballots)
     yield from _lengths(rankings)
     yield ""
     yield from _items(rankings)
     yield ""
     yield from _pairs(rankings)
+    for name, values in (survey.items_about or {}).items():
+        yield ""
+        yield f"{name} of each item:"
+        for item, text in zip(rankings.items, values, strict=True):
+            yield f"  {shorten(item, _NAME):<{_NAME}}  {text}".rstrip()
     for name, values in survey.about.items():
         yield ""
         yield from _column(name, values)
@@ -181,6 +189,21 @@ def _lengths(rankings: "Rankings | TiedOrders") -> Iterator[str]:
     shown = [f"{length}: {counts[lengths == length].sum():,}" for length in np.unique(lengths)]
     yield "length of the list: number of judges"
     yield "  " + ", ".join(shown[:_ITEMS_SHOWN]) + (", …" if len(shown) > _ITEMS_SHOWN else "")
+
+
+def _ballots(counts: "BallotCounts") -> str:
+    """Return the line that says how many ballots were odd."""
+    said = (
+        (counts.blank, "blank"),
+        (counts.overvoted, "with several names at a rank"),
+        (counts.repeated, "with a name twice"),
+        (counts.skipped + counts.ended_by_skipped, "with a blank rank before a name"),
+        (counts.write_ins, "with a write-in taken off"),
+        (counts.cut, "with more ranks than are read"),
+        (counts.emptied, "with no name that counts"),
+    )
+    odd = ", ".join(f"{number:,} {what}" for number, what in said if number)
+    return f"of {plural(counts.cast, 'ballot')}; {odd or 'each of them is a ranking'}"
 
 
 def _items(rankings: "Rankings") -> Iterator[str]:
@@ -340,16 +363,31 @@ def _alike(names: Sequence[str]) -> list[list[str]]:
     return [sorted(x) for x in by_case.values() if len(x) > 1]
 
 
+def _letters(name: str) -> str:
+    """Return a name without capitals, accents, signs, and a number in parentheses at its end."""
+    name = re.sub(r"(?<=\S)\s*[(\[]\s*#?\d+\s*[)\]]\s*$", "", name)
+    plain = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(c for c in plain if c.isalnum())
+
+
+def _words(name: str) -> str:
+    """Return the words of a name by the alphabet: those of Poe, Ann and Ann Poe are the same."""
+    return " ".join(sorted(filter(None, map(_letters, re.split(r"[\s,]+", name)))))
+
+
 def _odd_names(items: Sequence[str]) -> Iterator[str]:
     """Yield which names of items may mean the same item, or none."""
-    alike: dict[str, list[str]] = {}
-    for name in items:
-        alike.setdefault("".join(c for c in name.casefold() if c.isalnum()) or name, []).append(
-            name
-        )
-    for names in alike.values():
-        if len(names) > 1:
-            yield f"these names may mean the same item: {_list([repr(name) for name in names])}"
+    shown: set[str] = set()
+    for key in (_letters, _words):
+        alike: dict[str, list[str]] = {}
+        for name in items:
+            if name not in shown:
+                alike.setdefault(key(name) or name, []).append(name)
+        for names in alike.values():
+            if len(names) > 1:
+                shown.update(names)
+                same = _list([repr(name) for name in names])
+                yield f"these names may mean the same item: {same}; --aliases joins them"
     missing = [repr(x) for x in items if x.casefold() in _MISSING]
     if missing:
         yield f"these items may mean that nothing was ranked: {_list(missing)}"

@@ -18,6 +18,12 @@ whose first row names the columns, in one of these layouts:
   orders  a column for each place, 1st, 2nd, …, with the names of the items
   long    a row for each judge and item, in the columns judge, item, and rank or position
   cell    one cell for each judge with all items, best first, such as Ann;Bob;Cid;
+  votes   a row for each ballot, and a column for each rank, with names, undervote or overvote
+  marks   a sheet with a column of 0 and 1 for each item and rank, such as Ann 1
+
+Files of elections are read too: .blt, the .csv of a Scottish council, and cast vote records in the
+format of NIST (.json). What becomes of ballots that are not rankings is said by --overvote,
+--skipped, --repeated, --write-ins and --max-ranks; notes tell how many ballots each rule touched.
 
 From an export of a survey tool, --columns picks the columns of the question, such as "Q5_*". Items
 are named by what is left of the headers after their common beginning and end. Ranks may be in
@@ -29,7 +35,7 @@ others there is --encoding.
 
 _OPTIONS = (
     "judge about count items item rank unranked gaps columns missing highest_first separator "
-    "header_rows encoding"
+    "header_rows encoding overvote skipped repeated write_ins max_ranks aliases contest"
 ).split()
 
 OWN_FORMAT = """\
@@ -58,7 +64,7 @@ def add_file_options(parser: argparse.ArgumentParser, takes_several: bool = Fals
     table = parser.add_argument_group("table")
     table.add_argument(
         "--layout",
-        choices=["ranks", "orders", "long", "cell"],
+        choices=["ranks", "orders", "long", "cell", "votes", "marks"],
         help="what the columns of FILE are, if their names do not say it",
     )
     table.add_argument("--judge", metavar="COLUMN", help="the column that names the judges")
@@ -125,8 +131,8 @@ def add_file_options(parser: argparse.ArgumentParser, takes_several: bool = Fals
     table.add_argument(
         "--separator",
         metavar="TEXT",
-        help="cell: what is between the items, such as ';', comma, newline or space (default: what "
-        "the cells show)",
+        help="cell: what is between the items, such as ';', comma, newline or space; votes: what "
+        "is between several names at a rank (default: what the cells show)",
     )
     table.add_argument(
         "--header-rows",
@@ -134,6 +140,49 @@ def add_file_options(parser: argparse.ArgumentParser, takes_several: bool = Fals
         metavar="K",
         help="number of rows above the answers, 1 to 3 (default: 1, or those that Qualtrics and "
         "SurveyMonkey write)",
+    )
+    _add_ballot_options(parser)
+
+
+def _add_ballot_options(parser: argparse.ArgumentParser) -> None:
+    """Add the rules of ballots, and what else files of elections need."""
+    ballots = parser.add_argument_group("ballots")
+    ballots.add_argument(
+        "--overvote",
+        choices=["stop", "skip"],
+        help="where a rank has several names, the list ends, or the rank is passed over (default: "
+        "stop)",
+    )
+    ballots.add_argument(
+        "--skipped",
+        type=int,
+        metavar="K",
+        help="the list ends where more than K ranks in a row are blank before a name (default: it "
+        "goes on, and what follows moves up)",
+    )
+    ballots.add_argument(
+        "--repeated",
+        choices=["skip", "stop"],
+        help="where a name is there for the second time, it is passed over, or the list ends "
+        "(default: skip)",
+    )
+    ballots.add_argument(
+        "--write-ins",
+        choices=["item", "skip"],
+        help="write-ins are items, or are taken off the lists (default: item)",
+    )
+    ballots.add_argument(
+        "--max-ranks", type=int, metavar="K", help="read K ranks of a ballot (default: all)"
+    )
+    ballots.add_argument(
+        "--contest",
+        metavar="NAME",
+        help="the name or id of the contest, of cast vote records with several",
+    )
+    parser.add_argument(
+        "--aliases",
+        metavar="FILE",
+        help="further names of items: a table with the columns alias and item",
     )
 
 

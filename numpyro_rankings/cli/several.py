@@ -247,8 +247,7 @@ def _files_of(given: Iterable[str]) -> list[str]:
 
 def _files_in(folder: str) -> list[str]:
     """Return the files of a folder that can be read, and say which are left out."""
-    from numpyro_rankings.readers.formats import SUFFIXES
-    from numpyro_rankings.readers.grids import looks_like_table
+    from numpyro_rankings.readers.formats import SUFFIXES, may_hold_rankings
 
     try:
         entries = sorted(Path(folder).iterdir())
@@ -261,8 +260,7 @@ def _files_in(folder: str) -> list[str]:
         if x.suffix.lower() in SUFFIXES
         and not x.name.startswith((".", "~$"))
         and x.is_file()
-        # such as a README
-        and (x.suffix.lower() != ".txt" or looks_like_table(x))
+        and may_hold_rankings(x)
     ]
     left_out = [x.name for x in entries if x not in taken]
     if not taken:

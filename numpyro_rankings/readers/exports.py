@@ -107,6 +107,7 @@ class Reading(NamedTuple):
     - **highest_first** - whether the highest number is the first choice, or None if it is not said.
     - **items** - names of the items, or None.
     - **closes_gaps** - whether ranks may be left out.
+    - **are_ballots** - whether ranks may also be given twice.
     """
 
     layout: str
@@ -117,6 +118,7 @@ class Reading(NamedTuple):
     highest_first: bool | None
     items: tuple[str, ...] | None
     closes_gaps: bool
+    are_ballots: bool = False
 
 
 def read_question(
@@ -124,7 +126,7 @@ def read_question(
 ) -> tuple[Grid, list[str]]:
     """Return the columns of a question, as the layouts read them, with the special ones; and notes.
 
-    Layout ``cell`` becomes one of orders.
+    Layout ``cell`` becomes one of orders. The columns of ballots keep their names.
 
     :param question: the columns, as indices.
     """
@@ -135,11 +137,14 @@ def read_question(
     columns = [grid.cells[k] for k in question]
     used = {*question, *(k for k, x in enumerate(grid.cells) if x.name in reading.special)}
     check_cells(grid._replace(cells=[grid.cells[k] for k in sorted(used)]))
-    if layout != "long":
+    if layout not in ("long", "votes", "marks"):
         refuse_slid_rows(grid, question, layout)
     is_export = bool(reading.patterns or table.notes)
     names = [column.name for column in columns]
     labels = [table.labels[k] for k in question]
+    if layout in ("votes", "marks"):
+        columns, said = without_missing(grid, columns, missing, None)
+        return grid._replace(cells=[*special, *columns]), notes + said
     if is_export and layout != "long":
         short = name_columns(labels, reading.patterns, reading.special)
         if layout == "ranks" and not (items and set(items) <= set(names)):
@@ -155,10 +160,12 @@ def read_question(
     if layout in ("ranks", "long"):
         columns, comments, said = with_numbers(columns)
         notes += said
-        if layout == "ranks":
+        if layout == "ranks" and not reading.are_ballots:
             refuse_other_questions(grid, columns)
         refuse_missing_ranks(grid, columns, num_items)
         text, first = common_text(labels), reading.highest_first
+        if reading.are_ballots:  # rank 1 of a ballot is the first choice
+            first = bool(first)
         columns, said = best_first(
             grid, columns, text, comments, first, reading.closes_gaps, num_items
         )
@@ -185,8 +192,8 @@ def _check(grid: Grid, question: Sequence[int], reading: Reading) -> None:
         raise RankingsError(f"{grid.name}: no column is left for the rankings")
     if reading.patterns and layout == "long":
         raise RankingsError("columns picks those of a question; the layout long names them by rank")
-    if reading.separator is not None and layout != "cell":
-        raise RankingsError(f"separator goes with the layout cell, not with {layout}")
+    if reading.separator is not None and layout not in ("cell", "votes"):
+        raise RankingsError(f"separator goes with the layout cell or votes, not with {layout}")
     if reading.separator == "":
         raise RankingsError("separator is empty")
     if reading.highest_first is not None and layout not in ("ranks", "long"):

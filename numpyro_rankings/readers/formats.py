@@ -13,11 +13,20 @@ from typing import Any, NamedTuple
 
 from numpyro_rankings.rankings import Rankings, RankingsError
 from numpyro_rankings.readers import unfitted
+from numpyro_rankings.readers.blt import BLT, looks_like_blt, read_blt
+from numpyro_rankings.readers.cast_votes import CAST_VOTES, looks_like_cast_votes, read_cast_votes
+from numpyro_rankings.readers.elections import (
+    COUNCIL,
+    RULE_OPTIONS,
+    is_of_council,
+    read_council,
+)
 from numpyro_rankings.readers.grids import (
     EXCEL_SUFFIXES,
     PARQUET_SUFFIXES,
     SPSS_SUFFIXES,
     TEXT_SUFFIXES,
+    looks_like_table,
 )
 from numpyro_rankings.readers.own_table import is_own_table, read_table
 from numpyro_rankings.readers.preflib import read_preflib
@@ -32,15 +41,40 @@ class FileFormat(NamedTuple):
     - **read** - reads a file.
     - **similar** - extensions of similar files: the reader reads those that hold rankings all the
       same, and refuses the others in its own words.
+    - **options** - names of the options that the reader takes.
+    - **holds** - returns whether a file of another extension has this format.
+    - **also** - the other extensions.
     """
 
     name: str
     extensions: tuple[str, ...]
-    read: Callable[[str | os.PathLike], Rankings]
+    read: Callable[..., Rankings | Survey]
     similar: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    holds: Callable[[str], bool] | None = None
+    also: tuple[str, ...] = ()
 
 
-FORMATS = (FileFormat("a PrefLib file", (".soc", ".soi"), read_preflib, similar=unfitted.SUFFIXES),)
+FORMATS = (
+    FileFormat("a PrefLib file", (".soc", ".soi"), read_preflib, similar=unfitted.SUFFIXES),
+    FileFormat(
+        BLT,
+        (".blt",),
+        read_blt,
+        options=(*RULE_OPTIONS, "encoding"),
+        holds=looks_like_blt,
+        also=(".txt", ".dat"),
+    ),
+    FileFormat(CAST_VOTES, (".json",), read_cast_votes, options=("contest", *RULE_OPTIONS)),
+    FileFormat(
+        COUNCIL,
+        (),
+        read_council,
+        options=(*RULE_OPTIONS, "encoding"),
+        holds=is_of_council,
+        also=(".csv", ".txt"),
+    ),
+)
 _TABLES = (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES, *SPSS_SUFFIXES)
 SUFFIXES = (*(suffix for one in FORMATS for suffix in one.extensions), *_TABLES)
 
@@ -48,14 +82,17 @@ SUFFIXES = (*(suffix for one in FORMATS for suffix in one.extensions), *_TABLES)
 def read_survey(source: Any, layout: str | None = None, **options: Any) -> Survey:
     """Read rankings and the judges who gave them.
 
-    Four layouts of tables are read, whose first row names the columns:
+    Six layouts of tables are read, whose first row names the columns:
 
     - ``"ranks"``: a column for each item, with the ranks 1, 2, …, and nothing where an item is not
       ranked;
     - ``"orders"``: a column for each place, the best first, with the names of the items;
     - ``"long"``: a row for each judge and item, in columns named ``judge``, ``item`` and ``rank``
       or ``position``;
-    - ``"cell"``: one cell for each judge with all items, best first, such as ``Ann;Bob;Cid;``.
+    - ``"cell"``: one cell for each judge with all items, best first, such as ``Ann;Bob;Cid;``;
+    - ``"votes"``: a row for each ballot, or for a count of them, and a column for each rank, with
+      names, words such as ``undervote`` and ``overvote``, or several names;
+    - ``"marks"``: a sheet with a column of 0 and 1 for each item and rank, such as ``Ann 1``.
 
     Names of the columns such as these, or ``1st``, ``2nd``, … for orders, say which it is; other
     tables need ``layout``. Ties are refused.
@@ -67,12 +104,18 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
     recognised. Questions of other kinds, such as ticks and ratings, and rows whose cells have slid
     to a side, are refused.
 
+    Ballots need not be rankings: a rank may be blank or have several names, and a name may be there
+    twice. What becomes of them is a rule. How many ballots each rule touched is in
+    :class:`Survey.ballots <numpyro_rankings.Survey>`, and ballots that become empty are no
+    judges.
+
     :param source: a text file ``.csv``, ``.tsv`` or ``.txt`` with commas, semicolons or tabs
         between the columns, a spreadsheet ``.xlsx`` (its first sheet), a ``.parquet`` file, a
         ``.sav`` file of SPSS, a data frame, a PrefLib file ``.soc`` or ``.soi`` (or one of
-        orders without ties, ``.toc`` or ``.toi``), or a table of
-        :func:`~numpyro_rankings.readers.write_table`.
-    :param layout: ``"ranks"``, ``"orders"``, ``"long"`` or ``"cell"``.
+        orders without ties, ``.toc`` or ``.toi``), a table of
+        :func:`~numpyro_rankings.readers.write_table`, or a file of an election: ``.blt``, the
+        ``.csv`` of a Scottish council, or cast vote records of NIST SP 1500-103 in ``.json``.
+    :param layout: ``"ranks"``, ``"orders"``, ``"long"``, ``"cell"``, ``"votes"`` or ``"marks"``.
     :param judge: the column with the names of the judges; two rows cannot have the same.
     :param about: columns with what else is known about the judges, such as a region or an age.
     :param items: names of all items in index order; by default the columns of the ranks, or the
@@ -92,11 +135,24 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         "points", "5 = best" or the like, or the incomplete lists have the ranks …, n−1, n, it is
         asked, and False says that 1 is the first choice.
     :param separator: of the layout ``"cell"``, what is between the items; by default what the cells
-        show.
+        show. Of ``"votes"``, what is between several names at a rank; by default what is between
+        names that other cells have alone.
     :param header_rows: number of rows above the answers, if there is more than one and they are not
         recognised; rows that are blank do not count.
     :param encoding: of a text file, such as ``"windows-1252"``; by default UTF-8, or UTF-16 if the
         file begins with its mark. Others are never guessed.
+    :param overvote: of ballots, what becomes of a rank with several names: ``"stop"``, the list
+        ends before it, the default; or ``"skip"``, the rank is passed over.
+    :param skipped: of ballots, how many blank ranks may follow one another before a name; the list
+        ends where there are more. By default any number, and what follows moves up.
+    :param repeated: of ballots, what becomes of a name for the second time: ``"skip"``, it is
+        passed over, the default; or ``"stop"``, the list ends before it.
+    :param write_ins: of ballots, ``"item"``, write-ins are items, the default; or ``"skip"``, they
+        are taken off the lists.
+    :param max_ranks: of ballots, how many ranks are read; by default all.
+    :param aliases: further names of items: a dict such as ``{"Poe, Ann (5931)": "Poe, Ann"}``, or a
+        table with the columns ``alias`` and ``item``.
+    :param contest: of cast vote records, the name or id of the contest, if there are several.
     :raises RankingsError: naming the file, the row and the column.
 
     .. doctest::
@@ -110,19 +166,25 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
        >>> export = pd.DataFrame({"Rank [tea]": ["2nd", "1st"], "Rank [coffee]": ["1st", "2nd"]})
        >>> read_survey(export, "ranks", columns="Rank*").rankings.items
        ('tea', 'coffee')
+       >>> cast = pd.DataFrame({"Choice 1": ["Ann", "undervote"], "Choice 2": ["Ann", "Bob"]})
+       >>> ballots = read_survey(cast, "votes").ballots
+       >>> ballots.cast, ballots.skipped, ballots.repeated
+       (2, 1, 1)
     """
     if hasattr(source, "columns"):
         return read_layout(source, layout, **options)
     name, extension = os.fspath(source), Path(source).suffix.lower()
-    for one in FORMATS:
-        if extension in (*one.extensions, *one.similar):
-            check_no_options(name, one.name, layout, options)
-            survey = survey_of(one.read(source), one.name)
-            if extension in one.similar:
-                survey.notes.append(
-                    f"no order of the {extension} file has a tie: it is read as strict orders"
-                )
-            return survey
+    if (one := _format_of(name, extension)) is not None:
+        taken = {key: options[key] for key in one.options if key in options}
+        others = {key: value for key, value in options.items() if key not in taken}
+        check_no_options(name, one.name, layout, others)
+        read = one.read(source, **taken)
+        survey = survey_of(read, one.name) if isinstance(read, Rankings) else read
+        if extension in one.similar:
+            survey.notes.append(
+                f"no order of the {extension} file has a tie: it is read as strict orders"
+            )
+        return survey
     if extension in _TABLES and not Path(name).exists():
         raise RankingsError(f"{name}: no such file")
     if extension in TEXT_SUFFIXES and is_own_table(source, options.get("encoding")):
@@ -133,11 +195,33 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
         return read_layout(source, layout, **options)
     if not Path(name).exists():
         raise RankingsError(f"{name}: no such file")
-    known = ", ".join(f"{one.name} ({' or '.join(one.extensions)})" for one in FORMATS)
+    known = ", ".join(
+        f"{one.name} ({' or '.join(one.extensions)})" for one in FORMATS if one.extensions
+    )
     raise RankingsError(
         f"{name}: the extension {extension!r} is not known; expected {known}, or a table "
         f"({', '.join(_TABLES)})"
     )
+
+
+def may_hold_rankings(path: Path) -> bool:
+    """Return whether a file, whose extension is known, is not something else, such as a README."""
+    name, extension = os.fspath(path), path.suffix.lower()
+    if extension == ".json":
+        return looks_like_cast_votes(name)
+    if extension != ".txt" or looks_like_table(path):
+        return True
+    return _format_of(name, extension) is not None
+
+
+def _format_of(name: str, extension: str) -> FileFormat | None:
+    """Return the format of a file, by its extension or by what it holds."""
+    for one in FORMATS:
+        if extension in (*one.extensions, *one.similar):
+            return one
+        if extension in one.also and one.holds is not None and one.holds(name):
+            return one
+    return None
 
 
 def read_rankings(source: Any, layout: str | None = None, **options: Any) -> Rankings:

@@ -270,7 +270,7 @@ def _read_excel(name: str, names: Sequence[str]) -> Grid:
         book = openpyxl.load_workbook(name, read_only=True, data_only=has_values)
         try:
             rows = book.worksheets[0].iter_rows(values_only=True)
-            found.append([[_text(cell) for cell in row] for row in rows])
+            found.append(_of_same_width([[_text(cell) for cell in row] for row in rows]))
         finally:
             book.close()
     cells, formulas = found
@@ -282,6 +282,12 @@ def _read_excel(name: str, names: Sequence[str]) -> Grid:
                     "value; open the file in a spreadsheet and save it"
                 )
     return _grid(name, _place_of(name, ": row {}"), enumerate(cells, 1), names)
+
+
+def _of_same_width(rows: list[list[str]]) -> list[list[str]]:
+    """Add the empty cells at the end of rows, which some programs do not save."""
+    width = max(map(len, rows), default=0)
+    return [row + [""] * (width - len(row)) for row in rows]
 
 
 def _read_parquet(name: str, names: Sequence[str]) -> Grid:
@@ -349,7 +355,7 @@ def _column_of_series(name: str, series: "pd.Series") -> Column:
         codes = [index.setdefault(_text(cell), len(index)) for cell in series]
         return Column(name, list(index), np.array(codes, np.int32))
     codes, values = series.factorize(use_na_sentinel=True)
-    texts = [*map(_text, values), ""]
+    texts = [*map(_text, values), *([""] if (codes < 0).any() else [])]
     return Column(name, texts, np.where(codes < 0, len(values), codes).astype(np.int32))
 
 

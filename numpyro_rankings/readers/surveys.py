@@ -7,14 +7,23 @@ import csv
 import itertools
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, _item_names, build_rankings
-from numpyro_rankings.readers.answers import layout_of_cells
+from numpyro_rankings.readers.aliases import Aliases, read_aliases
+from numpyro_rankings.readers.answers import layout_of_cells, with_values
+from numpyro_rankings.readers.ballots import (
+    RULES,
+    BallotCounts,
+    Rules,
+    apply_rules,
+    given_rules,
+)
 from numpyro_rankings.readers.exports import (
     Reading,
     Table,
@@ -33,6 +42,16 @@ from numpyro_rankings.readers.grids import (
     whole_number,
 )
 from numpyro_rankings.readers.text import check_writable_texts, weight_hint
+from numpyro_rankings.readers.votes import (
+    Votes,
+    columns_of_ranks,
+    has_words_of_ballots,
+    join_aliases,
+    notes_of_aliases,
+    votes_of_marks,
+    votes_of_names,
+    votes_of_ranks,
+)
 from numpyro_rankings.words import plural
 
 _UNRANKED, _GAPS = ("below", "not-offered"), ("refuse", "close")
@@ -53,6 +72,9 @@ class Survey(NamedTuple):
     - **notes** - what a reader of the file should know, a sentence each.
     - **rows** - (N,) int, the line or row of the file that each ranking is in, or None if that is
       not known.
+    - **ballots** - how many ballots each rule touched, or None if the file has no ballots.
+    - **items_about** - texts by what they say, such as a party, one for each item; None if the file
+      says nothing about them.
     """
 
     rankings: Rankings
@@ -62,6 +84,8 @@ class Survey(NamedTuple):
     layout: str
     notes: list[str]
     rows: np.ndarray | None = None
+    ballots: BallotCounts | None = None
+    items_about: dict[str, list[str]] | None = None
 
 
 class _Columns(NamedTuple):
@@ -74,6 +98,10 @@ class _Columns(NamedTuple):
     about: tuple[str, ...]
     items: tuple[str, ...] | None
     closes_gaps: bool
+    rules: Rules | None = None
+    separator: str | None = None
+    aliases: Mapping[str, str] = MappingProxyType({})
+    is_picked: bool = False
 
     @property
     def special(self) -> set[str]:
@@ -90,6 +118,8 @@ class _Lists(NamedTuple):
     - **rows** - (lists,) a row of the grid that each is in, for its id, count and further columns.
     - **where** - what messages call each.
     - **num_closed** - lists of which gaps were closed.
+    - **ballots** - how many ballots each rule touched, or None.
+    - **notes** - how the cells were read.
     """
 
     items: tuple[str, ...]
@@ -97,6 +127,8 @@ class _Lists(NamedTuple):
     rows: np.ndarray
     where: Callable[[int], str]
     num_closed: int
+    ballots: BallotCounts | None = None
+    notes: tuple[str, ...] = ()
 
 
 def survey_of(rankings: Rankings, layout: str) -> Survey:
@@ -121,6 +153,13 @@ def read_layout(
     separator: str | None = None,
     missing: str | Sequence[Any] = (),
     highest_first: bool | None = None,
+    overvote: str | None = None,
+    skipped: int | None = None,
+    repeated: str | None = None,
+    write_ins: str | None = None,
+    max_ranks: int | None = None,
+    aliases: Aliases = None,
+    contest: str | None = None,
     encoding: str | None = None,
 ) -> Survey:
     """Read a table of rankings; see :func:`~numpyro_rankings.read_survey`."""
@@ -129,6 +168,18 @@ def read_layout(
     for name, value, known in (("unranked", unranked, _UNRANKED), ("gaps", gaps, _GAPS)):
         if value not in known:
             raise RankingsError(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
+    if contest is not None:
+        raise RankingsError(
+            "contest goes with cast vote records (.json); of a table, columns picks those of a "
+            "contest"
+        )
+    rules = given_rules(
+        overvote=overvote,
+        skipped=skipped,
+        repeated=repeated,
+        write_ins=write_ins,
+        max_ranks=max_ranks,
+    )
     names = None if items is None else _item_names(items)
     table = fold_header(read_grid(source, names or (), encoding), header_rows)
     judge, item, rank, count = (
@@ -146,6 +197,18 @@ def read_layout(
     if layout is None:
         layout, why = _layout_by_names(table, question, bool(patterns), words)
         notes.append(f"read as --layout {layout}, because of the {why}")
+    if layout in _BALLOTS and gaps != "refuse":
+        raise RankingsError(f"gaps does not go with the layout {layout}, whose rule is skipped")
+    if rules is not None and layout not in (*_BALLOTS, "ranks"):
+        name = next(x for x in RULES if getattr(rules, x) != getattr(Rules(), x))
+        raise RankingsError(
+            f"{name} is a rule of ballots, which the layouts votes, marks and ranks have, not "
+            f"{layout}"
+        )
+    joined = read_aliases(aliases)
+    named = named._replace(
+        rules=rules, separator=separator, aliases=joined, is_picked=bool(patterns)
+    )
     if layout == "long":
         judge, item, rank = _columns_of_long(table.grid, judge, item, rank)
         named = named._replace(judge=judge, item=item, rank=rank)
@@ -161,9 +224,13 @@ def read_layout(
         words,
         highest_first,
         names,
-        named.closes_gaps,
+        named.closes_gaps or rules is not None,
+        rules is not None,
     )
     grid, more = read_question(table, question, reading)
+    if joined and layout not in _BALLOTS:
+        grid, of_aliases = _with_aliases(grid, named, layout)
+        more += of_aliases
     found = _READERS[layout](grid, named)
     notes = [*table.grid.notes, *table.notes, *notes, *more]
     return _survey(grid, named, found, layout, unranked == "not-offered", notes)
@@ -191,6 +258,8 @@ def _layout_by_names(
     if is_picked and len(question) == 1:
         return "cell", "one column"
     columns = name_columns([table.labels[k] for k in question], (), ()) if is_picked else []
+    if has_words_of_ballots([grid.cells[k] for k in question]):
+        return "votes", "words such as undervote in its cells"
     if _places_by_names(columns or [grid.columns[k] for k in question]):
         return "orders", "names of the columns"
     found = layout_of_cells([grid.cells[k] for k in question], missing) if is_picked else None
@@ -260,6 +329,33 @@ def _check_columns(grid: Grid, columns: _Columns) -> None:
 # ---------------------------------------------------------------------------------------------
 
 
+def _with_aliases(grid: Grid, columns: _Columns, layout: str) -> tuple[Grid, list[str]]:
+    """Call items by the names that aliases give them, and tell which."""
+    aliases = columns.aliases
+    cells: list[Column] = []
+    names: dict[str, str] = {}
+    for column in grid.cells:
+        if layout == "long":
+            is_named = column.name == columns.item
+        else:
+            is_named = column.name not in columns.special
+        if is_named and layout == "ranks":
+            item = aliases.get(column.name, column.name)
+            if item in names.values():
+                other = next(x for x, y in names.items() if y == item)
+                raise RankingsError(
+                    f"{grid.header_place}: the columns {other!r} and {column.name!r} are both the "
+                    f"item {item!r}; a table of ranks has one column for each item"
+                )
+            names[column.name] = item
+            column = column._replace(name=item)
+        elif is_named:
+            names.update(dict.fromkeys(column.values, ""))
+            column = with_values(column, [aliases.get(x, x) for x in column.values])
+        cells.append(column)
+    return grid._replace(cells=cells), notes_of_aliases(aliases, names)
+
+
 def _of_ranks(grid: Grid, columns: _Columns) -> _Lists:
     """A column for each item, with its rank in each row; 1 is best."""
     others = [name for name in grid.columns if name not in columns.special]
@@ -277,6 +373,9 @@ def _of_ranks(grid: Grid, columns: _Columns) -> _Lists:
         row, k = np.argwhere(ranks < 0)[0]
         column = grid.column(names[k])
         _rank(f"{grid.where(row)}: column {column.name!r}", column.text(row), len(names))
+    if columns.rules is not None:
+        columns = columns._replace(aliases={})  # the columns have the names of the items
+        return _of_ballots(grid, columns, votes_of_ranks(names, ranks))
     order = np.argsort(np.where(ranks > 0, ranks, len(names) + 1), axis=1, kind="stable")
     ranks = np.take_along_axis(ranks, order, axis=1)
     is_listed = ranks > 0
@@ -351,6 +450,11 @@ def _of_orders(grid: Grid, columns: _Columns) -> _Lists:
             "to --about, or to --judge if it names them"
         )
     places = [grid.column(name) for name in names]
+    if columns.items is None and has_words_of_ballots(places):
+        raise RankingsError(
+            f"{grid.name}: some cells have words such as undervote or overvote; --layout votes "
+            "reads ballots, and --items names the items if these are names"
+        )
     index = _items_of_places(grid, places, columns.items)
     orderings = np.stack(
         [np.array([index[x] for x in column.values], np.int32)[column.codes] for column in places],
@@ -379,6 +483,75 @@ def _of_orders(grid: Grid, columns: _Columns) -> _Lists:
         orderings = np.take_along_axis(orderings, closed, axis=1)
     items = tuple(text for text in index if text)
     return _Lists(items, orderings, np.arange(len(orderings)), grid.where, int(has_gap.sum()))
+
+
+def _of_votes(grid: Grid, columns: _Columns) -> _Lists:
+    """A column for each rank of a ballot, with names, words, or several names."""
+    others = [name for name in grid.columns if name not in columns.special]
+    ranks = columns_of_ranks(grid, others, columns.is_picked)
+    votes = votes_of_names(
+        grid, [grid.column(x) for x in ranks], columns.items, columns.separator, columns.aliases
+    )
+    votes.notes.insert(0, f"the ranks are {_shown(ranks)}")
+    return _of_ballots(grid, columns, votes)
+
+
+def _of_marks(grid: Grid, columns: _Columns) -> _Lists:
+    """A column of marks for each item and rank."""
+    cells = [column for column in grid.cells if column.name not in columns.special]
+    return _of_ballots(grid, columns, votes_of_marks(grid, cells, columns.items, columns.aliases))
+
+
+def _of_ballots(grid: Grid, columns: _Columns, votes: Votes) -> _Lists:
+    """Apply the rules to the votes of each row."""
+    rows = np.arange(len(grid.numbers))
+    rules = columns.rules or Rules()
+    votes = join_aliases(votes, columns.aliases)
+    counts = _counts(grid, columns.counts, rows)
+    lists, touched = apply_rules(votes.marks, counts, rules, votes.is_write_in)
+    notes, items = list(votes.notes), votes.items
+    if written := [name for name, x in zip(items, votes.is_write_in, strict=True) if x]:
+        notes.append(f"write-ins are {_shown([repr(name) for name in written])}")
+        if rules.write_ins == "skip":
+            items, lists = _without_items(items, lists, set(written))
+    notes += touched.notes(rules)
+    return _Lists(items, lists, rows, grid.where, 0, touched, tuple(notes))
+
+
+def survey_of_votes(
+    grid: Grid,
+    votes: Votes,
+    rules: Rules | None,
+    aliases: Mapping[str, str],
+    *,
+    judge: str | None,
+    count: str | None,
+    about: tuple[str, ...],
+    layout: str,
+    notes: list[str],
+) -> Survey:
+    """Return the survey of the votes of a file that is no table of a layout.
+
+    :param grid: columns with the ids, counts and what else is known of each row.
+    """
+    columns = _Columns(judge, None, None, count, about, None, False, rules, None, aliases)
+    found = _of_ballots(grid, columns, votes)
+    return _survey(grid, columns, found, layout, False, notes)
+
+
+def _without_items(
+    items: tuple[str, ...], lists: np.ndarray, dropped: set[str]
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """Drop items that no list has."""
+    kept = [k for k, name in enumerate(items) if name not in dropped]
+    index = np.full(len(items) + 1, -1, np.int32)  # the last one is the padding, -1
+    index[kept] = np.arange(len(kept))
+    return tuple(items[k] for k in kept), index[lists]
+
+
+def _shown(names: Sequence[str]) -> str:
+    rest = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def _items_of_places(
@@ -476,8 +649,11 @@ _READERS: dict[str, Callable[[Grid, _Columns], _Lists]] = {
     "orders": _of_orders,
     "long": _of_long,
     "cell": _of_orders,
+    "votes": _of_votes,
+    "marks": _of_marks,
 }
 LAYOUTS = tuple(_READERS)
+_BALLOTS = ("votes", "marks")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -498,7 +674,8 @@ def _survey(
     kept = np.flatnonzero(is_kept)
     if not len(kept):
         raise RankingsError(f"{grid.name}: no row ranks any item")
-    if empty := np.flatnonzero(~is_kept).tolist():
+    notes += found.notes
+    if found.ballots is None and (empty := np.flatnonzero(~is_kept).tolist()):
         shown = ", ".join(map(found.where, empty[:_SHOWN])) + (", …" if len(empty) > _SHOWN else "")
         verb = "ranks nothing and is" if len(empty) == 1 else "rank nothing and are"
         notes.append(f"{plural(len(empty), 'judge')} {verb} left out: {shown}")
@@ -510,7 +687,7 @@ def _survey(
     counts = _counts(grid, columns.counts, rows)
     # a list of all items but one says the same as the full one, if all were offered
     is_partial = (lengths < (num_items if not_offered else num_items - 1)).any()
-    if is_partial:
+    if is_partial and (found.ballots is None or not_offered):
         meaning, other = "ranked below the others", "not-offered if they were not offered"
         if not_offered:
             meaning, other = "not offered", "below if they rank below the others"
@@ -537,7 +714,7 @@ def _survey(
     place = np.empty(of_each.num_rankings, int)
     place[np.argsort(np.repeat(row_of_each, counts), kind="stable")] = np.arange(len(place))
     numbers = np.repeat(grid.numbers[rows], counts)
-    return Survey(merged, place, judges, about, layout, notes, numbers)
+    return Survey(merged, place, judges, about, layout, notes, numbers, found.ballots)
 
 
 def _counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:

@@ -1,0 +1,233 @@
+"""Files of elections: what they have in common, and those of the Scottish councils.
+
+A reader of a file of an election returns an :class:`Election`, of which :func:`survey_of_election`
+makes a survey. The other readers are in ``blt.py`` and ``cast_votes.py``.
+"""
+
+import csv
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.readers.aliases import Aliases, read_aliases
+from numpyro_rankings.readers.ballots import BLANK, given_rules
+from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.surveys import Survey, survey_of_votes
+from numpyro_rankings.readers.text import read_lines
+from numpyro_rankings.readers.votes import Votes
+
+RULE_OPTIONS = ("overvote", "skipped", "repeated", "write_ins", "max_ranks", "aliases")
+_COUNCIL_HEADER = re.compile(r"\s*\d+\s*,\s*\d+\s*,?\s*")
+_COUNCIL_BALLOT = re.compile(r"\s*\d+(?:\s*,\s*\d*)*\s*")
+_COUNCIL_CANDIDATE = re.compile(r'\s*"?Candidate \d+"?\s*,', re.IGNORECASE)
+
+
+class Election(NamedTuple):
+    """The ballots of a file.
+
+    - **name** - of the file, for messages.
+    - **votes** - what is on the ballots of each row.
+    - **weights** - (rows,) how many ballots each row stands for.
+    - **numbers** - (rows,) the number of each row in the file.
+    - **place** - how messages call a row, such as ``FILE:{}``.
+    - **ids** - a name of each row, or None.
+    - **about** - what else is known about each row, such as a precinct.
+    - **parties** - the parties of items that have one, by name.
+    - **notes** - what a reader of the file should know.
+    """
+
+    name: str
+    votes: Votes
+    weights: np.ndarray
+    numbers: np.ndarray
+    place: str
+    ids: list[str] | None
+    about: dict[str, list[str]]
+    parties: dict[str, str]
+    notes: list[str]
+
+
+def survey_of_election(
+    election: Election, layout: str, aliases: Aliases = None, **rules: object
+) -> Survey:
+    """Apply the rules to the ballots of an election, and return its survey.
+
+    :param layout: what the file is, in words.
+    :param aliases: further names of items, as in :func:`~numpyro_rankings.read_survey`.
+    :param rules: as in :func:`~numpyro_rankings.read_survey`.
+    """
+    joined = read_aliases(aliases)
+    special = {"count": [str(x) for x in election.weights.tolist()], **election.about}
+    notes = list(election.notes)
+    judge = None
+    if election.ids is not None:
+        if len(set(election.ids)) == len(election.ids):
+            judge = "id"
+            special[judge] = election.ids
+        else:
+            notes.append("the ids of the ballots are left out, because some are there twice")
+    grid = Grid(
+        election.name,
+        [_column(name, texts) for name, texts in special.items()],
+        election.numbers,
+        election.place,
+        election.name,
+    )
+    survey = survey_of_votes(
+        grid,
+        election.votes,
+        given_rules(**rules),
+        joined,
+        judge=judge,
+        count="count",
+        about=tuple(election.about),
+        layout=layout,
+        notes=notes,
+    )
+    if not election.parties:
+        return survey
+    parties = {joined.get(name, name): party for name, party in election.parties.items()}
+    of_items = [parties.get(name, "") for name in survey.rankings.items]
+    return survey._replace(items_about={"party": of_items})
+
+
+def _column(name: str, texts: Iterable[str]) -> Column:
+    index: dict[str, int] = {}
+    codes = [index.setdefault(text, len(index)) for text in texts]
+    return Column(name, list(index), np.array(codes, np.int32))
+
+
+def padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """Return rows of marks as an array, padded with BLANK."""
+    width = max(1, max(map(len, rows), default=1))
+    marks = np.full((len(rows), width), BLANK, np.int32)
+    lengths = np.array([len(row) for row in rows], int)
+    is_there = np.arange(width) < lengths[:, None]
+    marks[is_there] = np.array([x for row in rows for x in row], np.int32)
+    return marks
+
+
+def refuse_same_names(where: Mapping[str, str] | Sequence[str], names: Sequence[str]) -> None:
+    """Refuse two candidates of the same name, or one without a name.
+
+    :param where: where each of the names is, in their order.
+    """
+    seen = set()
+    for place, name in zip(where, names, strict=True):
+        if not name:
+            raise RankingsError(f"{place}: a candidate has no name")
+        if name in seen:
+            raise RankingsError(
+                f"{place}: two candidates have the name {name[:40]!r}; give one of them another"
+            )
+        seen.add(name)
+
+
+# ---------------------------------------------------------------------------------------------
+# Scottish councils
+# ---------------------------------------------------------------------------------------------
+
+
+def is_of_council(name: str) -> bool:
+    """Return whether a text file is of a Scottish council election, right or wrong."""
+    try:
+        with open(name, "rb") as stream:
+            content = stream.read()
+    except OSError:
+        return False
+    lines = content.decode("utf-8-sig", errors="replace").split("\n")
+    first = next((line for line in lines if line.strip()), "")
+    if not _COUNCIL_HEADER.fullmatch(first):
+        return False
+    return any(map(_COUNCIL_CANDIDATE.match, lines))
+
+
+def read_council(path: str | os.PathLike, encoding: str | None = None, **options: object) -> Survey:
+    """Read a file ``.csv`` of a Scottish council election.
+
+    Its first row has the numbers of candidates and seats. Then come rows of a count and the numbers
+    of the candidates, best first, rows such as ``"Candidate 1","Ann Able","Party",``, and the ward.
+
+    :param path: the file.
+    :param encoding: of the text; by default UTF-8, or what the first bytes say.
+    :param options: rules and aliases, as in :func:`~numpyro_rankings.read_survey`.
+    :raises RankingsError: naming the row.
+    """
+    name = os.fspath(path)
+    lines = [
+        (k, line) for k, line in enumerate(read_lines(path, encoding, hint=True), 1) if line.strip()
+    ]
+    number, header = lines[0]
+    num_items = int(header.split(",")[0])
+    if num_items < 2:
+        raise RankingsError(f"{name}:{number}: a ranking needs at least 2 candidates")
+    first = next(k for k, (_, line) in enumerate(lines) if _COUNCIL_CANDIDATE.match(line))
+    ballots, weights, numbers = [], [], []
+    for number, line in lines[1:first]:
+        where = f"{name}:{number}"
+        if not _COUNCIL_BALLOT.fullmatch(line):
+            raise RankingsError(
+                f"{where}: expected a count and the numbers of candidates, separated by commas, "
+                f"got {line[:40]!r}"
+            )
+        cells = [cell.strip() for cell in line.split(",")]
+        while cells and not cells[-1]:
+            cells.pop()
+        if int(cells[0] or 0) < 1:
+            raise RankingsError(f"{where}: the count of the ballots is {cells[0] or 'missing'}")
+        row = [int(cell) - 1 if cell else BLANK for cell in cells[1:]]
+        if wrong := [k for k in row if k != BLANK and not 0 <= k < num_items]:
+            raise RankingsError(
+                f"{where}: candidate {wrong[0] + 1} is outside 1..{num_items}, the number of "
+                "candidates in the first row"
+            )
+        ballots.append(row)
+        weights.append(int(cells[0]))
+        numbers.append(number)
+    if not ballots:
+        raise RankingsError(f"{name}:{lines[first][0]}: there are no ballots above the candidates")
+    items, parties = _candidates(name, lines[first:], num_items)
+    votes = Votes(items, padded(ballots), np.zeros(num_items, bool), [])
+    election = Election(
+        name,
+        votes,
+        np.array(weights),
+        np.array(numbers),
+        name.replace("{", "{{").replace("}", "}}") + ":{}",
+        None,
+        {},
+        parties,
+        [],
+    )
+    return survey_of_election(election, COUNCIL, **options)  # type: ignore[arg-type]
+
+
+COUNCIL = "a file of a Scottish council"
+
+
+def _candidates(
+    name: str, lines: Sequence[tuple[int, str]], num_items: int
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the names of the candidates, and their parties."""
+    found: list[tuple[int, str, str]] = []
+    for number, line in lines:
+        if not _COUNCIL_CANDIDATE.match(line):
+            continue
+        cells = [cell.strip() for cell in next(csv.reader([line]))]
+        if not cells[0].split()[-1] == str(len(found) + 1):
+            raise RankingsError(
+                f"{name}:{number}: expected candidate {len(found) + 1}, got {line[:40]!r}"
+            )
+        found.append((number, cells[1] if len(cells) > 1 else "", "".join(cells[2:3])))
+    if len(found) != num_items:
+        raise RankingsError(
+            f"{name}:{lines[-1][0]}: the first row says {num_items} candidates, but {len(found)} "
+            "are named"
+        )
+    items = [item for _, item, _ in found]
+    refuse_same_names([f"{name}:{number}" for number, _, _ in found], items)
+    return tuple(items), {item: party for _, item, party in found if party}
