@@ -4,9 +4,10 @@ import argparse
 import contextlib
 import io
 import os
+import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from numpyro_rankings.cli import check, cluster, compare, describe, fit
@@ -65,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _do(argv: list[str]) -> int:
     try:
-        args, unknown = make_parser().parse_known_args(argv)
+        args, unknown = make_parser().parse_known_args(list(_with_codes(argv)))
         if args.command is None and not unknown:
             make_parser().print_help()
             return 0
@@ -87,6 +88,19 @@ def _do(argv: list[str]) -> int:
     except SystemExit as end:  # --help and --version
         return int(end.code or 0)
     return status or 0
+
+
+def _with_codes(argv: Iterable[str]) -> Iterator[str]:
+    """Yield the arguments, with ``--missing -99,NA`` as one: argparse would see an option -9."""
+    remaining = iter(argv)
+    for argument in remaining:
+        if argument == "--missing" and (value := next(remaining, None)) is not None:
+            if re.match(r"-(?!-?[A-Za-z])", value):
+                yield f"{argument}={value}"
+                continue
+            yield from (argument, value)
+        else:
+            yield argument
 
 
 def _interrupted(interrupt: KeyboardInterrupt) -> int:

@@ -4,6 +4,8 @@ The functions take the columns of a question and return columns as the layouts o
 read them, and refuse what looks like a ranking and is none.
 """
 
+import ast
+import contextlib
 import itertools
 import json
 import re
@@ -31,7 +33,7 @@ _RANK = re.compile(
     rf"(?:{_BEFORE}[ _:.-]*)?(?:(?P<number>\d{{1,4}})(?:[.,]0+)?"
     rf"(?:\s*(?:st|nd|rd|th|ère|ème|er|re|e|[.)º°]))?|(?P<word>{'|'.join(_WORDS)}))"
     rf"(?:[ _-]*{_AFTER})?\s*(?:[(\[](?P<inside>\D*)[)\]]|\s[-–—=:]\s*(?P<after>\D+)|"
-    r"=\s*(?P<equal>\D+))?",
+    r"=\s*(?P<equal>\D+)|\s+(?P<bare>(?:best|worst|(?:most|least)(?: \w+)?|highest|lowest)))?",
     re.IGNORECASE,
 )
 _GOOD = r"(?:best|most|highest|top|favou?rite|greatest|first choice)"
@@ -51,7 +53,8 @@ def _says(one: str, more: str) -> re.Pattern:
 
 _ONE_IS_BEST, _MORE_IS_BEST = _says(_GOOD, _BAD), _says(_BAD, _GOOD)
 _POINTS = re.compile(
-    r"\b(?:scores?|points?|pts|rat(?:e|ed|ings?)|highest(?! (?:priority|to))|punkte|bewertung)\b",
+    r"\b(?:scores?|stars?|points?|pts|rat(?:e|ed|ings?)|highest(?! (?:priority|to))|punkte|"
+    r"bewertung)\b",
     re.IGNORECASE,
 )
 # texts that mean no rank, unless the user says that they are items
@@ -66,6 +69,8 @@ _TICKS = set(
 )
 _MARKS = ("->", ";", ">", "|", "\n", ",", "→", "≻")
 _MARK_WORDS = {"newline": "\n", "space": " ", "tab": "\t", "comma": ",", "semicolon": ";"}
+_NUMBER_OF_ITEM = re.compile(r"(?:^|(?<=\s))[(#]?(\d{1,3})[.)]\s+(?=\S)")
+_WITH_RANK = re.compile(r".*\S\s*[:=]\s*\d{1,3}", re.DOTALL)
 _NUMBERED = re.compile(r"[(#]?(\d{1,3})\s*[.):]\s*(.+)", re.DOTALL)
 
 
@@ -96,7 +101,7 @@ def rank_in_words(text: str) -> tuple[int, str] | None:
     if found is None:
         return None
     number = int(found["number"]) if found["number"] else _WORDS.index(found["word"].lower()) + 1
-    comment = next((x for x in (found["inside"], found["after"], found["equal"]) if x), "")
+    comment = next((x for x in (found[y] for y in ("inside", "after", "equal", "bare")) if x), "")
     return number, comment.strip()
 
 
@@ -167,10 +172,13 @@ def with_numbers(columns: Sequence[Column]) -> Ranks:
     return Ranks(found, comments, notes)
 
 
-def refuse_missing_ranks(grid: Grid, columns: Sequence[Column], num_items: int | None) -> None:
+def refuse_missing_ranks(
+    grid: Grid, columns: Sequence[Column], num_items: int | None, missing: Sequence[str]
+) -> None:
     """Refuse texts that may mean that an item is not ranked, and say how to say so.
 
     :param num_items: the number of items, or None if it is not known.
+    :param missing: texts that are said to mean it.
     """
     for column in columns:
         for text in column.values:
@@ -182,14 +190,16 @@ def refuse_missing_ranks(grid: Grid, columns: Sequence[Column], num_items: int |
                     number < 1 or (num_items is not None and number > num_items)
                 )
             if text and is_meant:
-                _refuse_missing_rank(grid, column, text)
+                _refuse_missing_rank(grid, column, text, missing)
 
 
-def _refuse_missing_rank(grid: Grid, column: Column, text: str) -> NoReturn:
+def _refuse_missing_rank(grid: Grid, column: Column, text: str, missing: Sequence[str]) -> NoReturn:
+    words = ",".join([*missing, text])
+    is_plain = re.sub("[./,]", "", words).isalnum()
     raise RankingsError(
         f"{_where(grid, column, text)}: expected a rank, a whole number from 1, or nothing, got "
         f"{text!r}; if it means that the item is not ranked, add --missing "
-        f"{text if text.replace('.', '').replace('/', '').isalnum() else repr(text)}"
+        f"{words if is_plain else repr(words)}"
     )
 
 
@@ -454,9 +464,12 @@ def places_of_cells(
     if not texts:
         return [column], []
     where = f"column {column.name!r}"
-    split: Callable[[str], list[str]] = _split_json
-    if all(map(_is_json, texts)):
-        notes = [f"{where}: the cells are lists in JSON"]
+    split: Callable[[str], list[str]] = _split_list
+    if all(_list_in(text) is not None for text in texts):
+        notes = [f"{where}: the cells are lists in brackets"]
+    elif separator is None and all(map(_is_numbered, texts)):
+        split = _split_numbered
+        notes = [f"{where}: the items are separated by their numbers"]
     else:
         mark = _MARK_WORDS.get(separator or "", separator)
         mark = mark or _mark_of(grid, column, texts, items)
@@ -474,6 +487,8 @@ def places_of_cells(
     if not is_known and all(_NUMBERED.fullmatch(x) for t in texts for x in split(t) if x):
         split = _without_numbers(grid, column, split)
         notes.append("the numbers of the items in the cells were taken off")
+    elif not is_known:
+        _refuse_parts(grid, column, texts, split)
     words = {_key(word) for word in missing}
     index: dict[str, int] = {"": 0}
     lengths = np.zeros(len(column.values), np.int32)
@@ -525,18 +540,53 @@ def _refuse_list(
     raise RankingsError(f"{where}: there is no item {unknown[:40]!r}; expected {shown}")
 
 
-def _is_json(text: str) -> bool:
-    """Return whether a cell is a list such as ``["A","B"]``."""
+def _list_in(text: str) -> list[str] | None:
+    """Return the list in a cell such as ``["A","B"]`` or ``['A', 2]``, of JSON or of Python."""
     if not text.startswith("["):
-        return False
-    try:
-        return all(isinstance(x, str) for x in json.loads(text))
-    except ValueError:
-        return False
+        return None
+    for read in (json.loads, ast.literal_eval):
+        with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            found = read(text)
+            if isinstance(found, list) and all(type(x) in (str, int) for x in found):
+                return [str(x).strip() for x in found]
+    return None
 
 
-def _split_json(text: str) -> list[str]:
-    return [x.strip() for x in json.loads(text)] if text else []
+def _split_list(text: str) -> list[str]:
+    return _list_in(text) or []
+
+
+def _split_numbered(text: str) -> list[str]:
+    """Split ``1. A 2. B`` before the numbers, which stay."""
+    starts = [x.start() for x in _NUMBER_OF_ITEM.finditer(text)]
+    return [text[k:end].strip() for k, end in itertools.pairwise([*starts, len(text)])]
+
+
+def _is_numbered(text: str) -> bool:
+    """Return whether a cell is ``1. A 2. B``, with no other mark between the items."""
+    numbers = [int(x[1]) for x in _NUMBER_OF_ITEM.finditer(text)]
+    is_first = _NUMBER_OF_ITEM.match(text) is not None
+    is_marked = any(mark in text for mark in _MARKS)
+    return is_first and not is_marked and numbers == list(range(1, len(numbers) + 1))
+
+
+def _refuse_parts(
+    grid: Grid, column: Column, texts: Sequence[str], split: Callable[[str], list[str]]
+) -> None:
+    """Refuse parts of cells that are parts of something else than a list of names."""
+    parts = [(text, x) for text in texts for x in split(text) if x]
+    for text, x in parts:
+        if any(x.count(one) != x.count(other) for one, other in ("[]", "()", "{}")):
+            raise RankingsError(
+                f"{_where(grid, column, text)}: {x[:40]!r} has a bracket without its other half; "
+                "write the items with a semicolon between them, or name them all with --items"
+            )
+    if all(_WITH_RANK.fullmatch(x) for _, x in parts):
+        text, x = parts[0]
+        raise RankingsError(
+            f"{_where(grid, column, text)}: {x[:40]!r} seems to be an item and its rank; write the "
+            "items in order, without numbers, or name them all with --items"
+        )
 
 
 def _split_at(mark: str) -> Callable[[str], list[str]]:

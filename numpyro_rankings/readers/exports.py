@@ -41,6 +41,9 @@ from numpyro_rankings.words import shorten
 _SHOWN, _LENGTH = 5, 60  # names in a message, and letters of each
 _MOST_HEADER_ROWS = 3
 _RARE = 0.01  # share of the rows that may have slid
+_WITH_NUMBER = re.compile(r"(\D*)(\d{1,4})(\D*)")
+_WORST = re.compile(r"\b(?:worst|least|last|bottom)\b", re.IGNORECASE)
+_BEST = re.compile(r"\b(?:best|most|first|top|favou?rite)\b", re.IGNORECASE)
 _IMPORT_ID = re.compile(r'\{\s*"ImportId"')
 # columns of Qualtrics, and what the second row calls them
 _QUALTRICS = {
@@ -60,7 +63,7 @@ _NO_ANSWER = re.compile(r".*(?:_DO(?:_\w+)?|_TEXT)")
 _BEFORE_ITEM = re.compile(r"(?:\[|\(choice=|->|: *|\s[-–—|/>]\s*|\n+|\?\s+|\.\s+|___)$")
 _AFTER_ITEM = re.compile(r"^(?:\]|\)|: *\S|\s[-–—|/>]\s|\s*[\[(]|\n)")
 _TOTALS = re.compile(
-    r"(?:grand )?(?:totals?|sums?|averages?|means?|median|count|summe|gesamt|mittelwert|"
+    r"(?:grand |sub-?)?(?:totals?|sums?|averages?|means?|median|count|summe|gesamt|mittelwert|"
     r"durchschnitt|moyenne|total général)\W*",
     re.IGNORECASE,
 )
@@ -147,12 +150,22 @@ def read_question(
         return grid._replace(cells=[*special, *columns]), notes + said
     if is_export and layout != "long":
         short = name_columns(labels, reading.patterns, reading.special)
+        if len(set(short)) < len(short):  # such as a second row with units
+            short = names
         if layout == "ranks" and not (items and set(items) <= set(names)):
             names = names if all(x.isdecimal() for x in short) else short
         elif layout == "orders" and (order := in_order_of_ranks(short)) is not None:
             columns, names = [columns[k] for k in order], [names[k] for k in order]
         left_out = len(grid.cells) - len(special) - len(columns)
         notes.append(say_which([x.name for x in columns], names, left_out, layout))
+    elif layout == "orders":
+        order = in_order_of_ranks(names) or in_order_of_numbers(names)
+        if order is not None and order != sorted(order):
+            columns, names = [columns[k] for k in order], [names[k] for k in order]
+            shown = _list([shorten(x, _LENGTH) for x in names])
+            notes.append(f"the places are in the order of their numbers: {shown}")
+    if layout == "orders":
+        _refuse_worst_first(grid, names)
     columns = renamed(columns, names)
     num_items = len(columns) if layout == "ranks" else None
     columns, said = without_missing(grid, columns, missing, num_items)
@@ -162,13 +175,13 @@ def read_question(
         notes += said
         if layout == "ranks" and not reading.are_ballots:
             refuse_other_questions(grid, columns)
-        refuse_missing_ranks(grid, columns, num_items)
+        refuse_missing_ranks(grid, columns, num_items, missing)
         text, first = common_text(labels), reading.highest_first
         if reading.are_ballots:  # rank 1 of a ballot is the first choice
             first = bool(first)
-        columns, said = best_first(
-            grid, columns, text, comments, first, reading.closes_gaps, num_items
-        )
+        # of some of the items, ranks may be larger than their number
+        most = None if reading.patterns and reading.closes_gaps else num_items
+        columns, said = best_first(grid, columns, text, comments, first, reading.closes_gaps, most)
         notes += said
     elif layout == "orders":
         refuse_ticks(grid, columns)
@@ -220,9 +233,17 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
         SurveyMonkey are recognised.
     """
     if header_rows is not None and header_rows not in range(1, _MOST_HEADER_ROWS + 1):
-        raise RankingsError(f"header_rows is 1, 2 or 3, not {header_rows!r}")
+        raise RankingsError(
+            f"--header-rows is 1, 2 or 3, not {header_rows!r}; remove titles and other rows above "
+            "the names of the columns"
+        )
     names = [_UNNAMED.sub("", name) for name in grid.columns]
     more = _further_header_rows(grid, names) if header_rows is None else header_rows - 1
+    if header_rows is None and not more and len(names) > 2 and names[0] and not any(names[1:]):
+        raise RankingsError(
+            f"{grid.header_place}: only the first column has a name, {names[0][:_LENGTH]!r}; if it "
+            "is a title, remove what is above the names of the columns"
+        )
     if not more:
         words = [column.label or column.name for column in grid.cells]
         pairs = zip(grid.columns, words, strict=True)
@@ -276,7 +297,7 @@ def drop_totals(grid: Grid, question: Sequence[int], layout: str) -> tuple[Grid,
     """Take rows of totals off the end of a table, which the first of their cells says they are."""
     others = [k for k in range(len(grid.cells)) if k not in question]
     looked_at = range(len(grid.cells)) if layout == "ranks" else others
-    end = len(grid.numbers)
+    end, notes = len(grid.numbers), []
     while end > 1:
         first = next((x for k in looked_at if (x := grid.cells[k].text(end - 1))), "")
         if not _TOTALS.fullmatch(first):
@@ -285,9 +306,30 @@ def drop_totals(grid: Grid, question: Sequence[int], layout: str) -> tuple[Grid,
     if end < len(grid.numbers):
         places = ", ".join(grid.where(row) for row in range(end, len(grid.numbers)))
         word = grid.cells[0].text(end) or "total"
-        notes = [f"left out, because {word!r} is in its first cell: {places}"]
-        return grid.keep(np.arange(len(grid.numbers)) < end), notes
-    return grid, []
+        notes.append(f"left out, because {word!r} is in its first cell: {places}")
+        grid = grid.keep(np.arange(len(grid.numbers)) < end)
+    _refuse_totals(grid, looked_at)
+    return grid, notes
+
+
+def _refuse_totals(grid: Grid, looked_at: Iterable[int]) -> None:
+    """Refuse a row of totals that has answers below it."""
+    is_open = np.ones(len(grid.numbers), bool)  # whether all cells so far are blank
+    for k in looked_at:
+        column = grid.cells[k]
+        is_total = [
+            not text[:1].isdecimal() and _TOTALS.fullmatch(text) is not None
+            for text in column.values
+        ]
+        if (found := is_open & np.array(is_total, bool)[column.codes]).any():
+            row = int(np.argmax(found))
+            raise RankingsError(
+                f"{grid.where(row)}: this row seems to have totals, because {column.text(row)!r} "
+                "is in its first cell; remove it, or write the name of the judge in another way"
+            )
+        is_open &= column.is_blank()
+        if not is_open.any():
+            return
 
 
 # ---------------------------------------------------------------------------------------------
@@ -415,6 +457,35 @@ def in_order_of_ranks(names: Sequence[str]) -> list[int] | None:
     if len(set(numbers)) < len(names):
         return None
     return sorted(range(len(names)), key=numbers.__getitem__)
+
+
+def in_order_of_numbers(names: Sequence[str]) -> list[int] | None:
+    """Return the order of columns that differ in a number only, such as top3 and top2, or None."""
+    found = [_WITH_NUMBER.fullmatch(name) for name in names]
+    texts = {(x[1], x[3]) for x in found if x is not None}
+    numbers = [int(x[2]) for x in found if x is not None]
+    if len(texts) != 1 or len(set(numbers)) < len(names):
+        return None
+    return sorted(range(len(names)), key=numbers.__getitem__)
+
+
+def _refuse_worst_first(grid: Grid, names: Sequence[str]) -> None:
+    """Refuse columns of places that begin with the worst, or are the best and the worst only."""
+    worst = [name for name in names if _WORST.search(name.replace("_", " "))]
+    best = [name for name in names if _BEST.search(name.replace("_", " "))]
+    if len(worst) != 1 or len(best) != 1 or in_order_of_ranks(names) is not None:
+        return
+    if len(names) == 2:
+        raise RankingsError(
+            f"{grid.name}: the columns {best[0]!r} and {worst[0]!r} say the best and the worst, "
+            "and nothing of what is between; to read the first choices only, add --columns "
+            f"{best[0]!r}"
+        )
+    if names.index(worst[0]) < names.index(best[0]):
+        raise RankingsError(
+            f"{grid.name}: the column {worst[0]!r} comes before {best[0]!r}; the layout orders has "
+            "the best first: turn the order of the columns round in the file"
+        )
 
 
 def say_which(columns: Sequence[str], names: Sequence[str], left_out: int, layout: str) -> str:

@@ -176,9 +176,12 @@ def check_cells(grid: Grid) -> None:
     seen = set()
     for k, column in enumerate(grid.cells, 1):
         if not column.name:
+            judges = ""
+            if k == 1:
+                judges = "; if it names the judges, as in tables of R, write a name above it"
             raise RankingsError(
-                f"{grid.header_place}: column {k} has no name; if the names are in two rows, add "
-                "--header-rows 2"
+                f"{grid.header_place}: column {k} has no name{judges}; if the names are in two "
+                "rows, add --header-rows 2"
             )
         if column.name in seen:
             raise RankingsError(f"{grid.header_place}: two columns have the name {column.name!r}")
@@ -265,12 +268,15 @@ def _separator(text: TextFile, first: int) -> str:
 def _read_excel(name: str, names: Sequence[str]) -> Grid:
     import openpyxl
 
-    found = []
+    found, notes = [], []
     for has_values in (True, False):  # the values, and the formulas that they are of
         book = openpyxl.load_workbook(name, read_only=True, data_only=has_values)
         try:
-            rows = book.worksheets[0].iter_rows(values_only=True)
+            first, *others = book.worksheets
+            rows = first.iter_rows(values_only=True)
             found.append(_of_same_width([[_text(cell) for cell in row] for row in rows]))
+            if not has_values and any(map(_has_cells, others)):
+                notes.append(f"only the first sheet is read, {first.title!r}")
         finally:
             book.close()
     cells, formulas = found
@@ -281,7 +287,12 @@ def _read_excel(name: str, names: Sequence[str]) -> Grid:
                     f"{name}: row {k}, column {column}: the formula {formula[:40]!r} has no stored "
                     "value; open the file in a spreadsheet and save it"
                 )
-    return _grid(name, _place_of(name, ": row {}"), enumerate(cells, 1), names)
+    grid = _grid(name, _place_of(name, ": row {}"), enumerate(cells, 1), names)
+    return grid._replace(notes=(*notes, *grid.notes))
+
+
+def _has_cells(sheet: Any) -> bool:
+    return any(cell is not None for row in sheet.iter_rows(values_only=True) for cell in row)
 
 
 def _of_same_width(rows: list[list[str]]) -> list[list[str]]:
@@ -354,9 +365,12 @@ def _column_of_series(name: str, series: "pd.Series") -> Column:
         index: dict[str, int] = {}
         codes = [index.setdefault(_text(cell), len(index)) for cell in series]
         return Column(name, list(index), np.array(codes, np.int32))
-    codes, values = series.factorize(use_na_sentinel=True)
-    texts = [*map(_text, values), *([""] if (codes < 0).any() else [])]
-    return Column(name, texts, np.where(codes < 0, len(values), codes).astype(np.int32))
+    numbers, values = series.factorize(use_na_sentinel=True)
+    texts = list(map(_text, values))
+    if (numbers < 0).any():  # a text that no row has would be read as an item or a judge
+        numbers = np.where(numbers < 0, len(texts), numbers)
+        texts.append("")
+    return Column(name, texts, numbers.astype(np.int32))
 
 
 _PACKAGES: dict[str, tuple[Callable[[str, Sequence[str]], Grid], str]] = {
@@ -394,7 +408,9 @@ def _grid(
     indices: list[dict[str, int]] = [{} for _ in header]
     codes: list[list[np.ndarray]] = [[] for _ in header]
     numbers: list[int] = []
-    while some := list(_of_width(itertools.islice(remaining, _ROWS_AT_ONCE), width, place)):
+    while some := list(
+        _of_width(itertools.islice(remaining, _ROWS_AT_ONCE), width, place, not numbers)
+    ):
         numbers += [number for number, _ in some]
         for index, of_column, texts in zip(
             indices, codes, zip(*(row for _, row in some), strict=True), strict=True
@@ -411,19 +427,27 @@ def _grid(
 
 
 def _of_width(
-    rows: Iterable[tuple[int, Sequence[str]]], width: int, place: str
+    rows: Iterable[tuple[int, Sequence[str]]], width: int, place: str, is_top: bool
 ) -> Iterator[tuple[int, Sequence[str]]]:
-    """Yield the rows that are not blank, which have as many cells as the header."""
+    """Yield the rows that are not blank, which have as many cells as the header.
+
+    :param is_top: whether the first of them is the first of the table.
+    """
     for number, row in rows:
         if len(row) == width:
+            is_top = False
             yield number, row
         elif any(map(str.strip, row)):
             if len(row) < width or any(map(str.strip, row[width:])):
                 remark = "; remove the line if it is a remark" if len(row) == 1 else ""
+                if is_top and len(row) == width + 1:
+                    remark = "; if the names of the judges come first, as in tables of R, write a "
+                    remark += "name for them in front of the first row"
                 raise RankingsError(
                     f"{place.format(number)}: has {plural(len(row), 'cell')}, expected {width}, "
                     f"one for each column named in the first row{remark}"
                 )
+            is_top = False
             yield number, row[:width]
 
 

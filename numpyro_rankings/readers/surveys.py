@@ -98,10 +98,10 @@ class _Columns(NamedTuple):
     about: tuple[str, ...]
     items: tuple[str, ...] | None
     closes_gaps: bool
+    is_picked: bool  # the items, perhaps some of a question
     rules: Rules | None = None
     separator: str | None = None
     aliases: Mapping[str, str] = MappingProxyType({})
-    is_picked: bool = False
 
     @property
     def special(self) -> set[str]:
@@ -181,19 +181,21 @@ def read_layout(
         max_ranks=max_ranks,
     )
     names = None if items is None else _item_names(items)
+    about = (about,) if isinstance(about, str) else about
+    source, notes = _with_index(source, (judge, item, rank, count, *about))
     table = fold_header(read_grid(source, names or (), encoding), header_rows)
     judge, item, rank, count = (
         None if x is None else table.name_of(x) for x in (judge, item, rank, count)
     )
-    about = (about,) if isinstance(about, str) else about
-    named = _Columns(
-        judge, item, rank, count, tuple(map(table.name_of, about)), names, gaps == "close"
-    )
-    _check_columns(table.grid, named)
     patterns = (columns,) if isinstance(columns, str) else tuple(map(str, columns))
+    about = tuple(map(table.name_of, about))
+    closes_gaps = gaps == "close"
+    named = _Columns(judge, item, rank, count, about, names, closes_gaps, bool(patterns))
+    _check_columns(table.grid, named)
     said = missing.split(",") if isinstance(missing, str) else missing
     words = tuple(str(word).strip() for word in said)
-    question, notes = choose(table, patterns, named.special)
+    question, more = choose(table, patterns, named.special)
+    notes += more
     if layout is None:
         layout, why = _layout_by_names(table, question, bool(patterns), words)
         notes.append(f"read as --layout {layout}, because of the {why}")
@@ -206,14 +208,16 @@ def read_layout(
             f"{layout}"
         )
     joined = read_aliases(aliases)
-    named = named._replace(
-        rules=rules, separator=separator, aliases=joined, is_picked=bool(patterns)
-    )
+    named = named._replace(rules=rules, separator=separator, aliases=joined)
     if layout == "long":
         judge, item, rank = _columns_of_long(table.grid, judge, item, rank)
         named = named._replace(judge=judge, item=item, rank=rank)
         _check_columns(table.grid, named)
         question = [table.grid.columns.index(rank)]
+        if others := [repr(x) for x in table.grid.columns if x and x not in named.special]:
+            verb = "column is" if len(others) == 1 else "columns are"
+            shown = ", ".join(others[:_SHOWN]) + (", …" if len(others) > _SHOWN else "")
+            notes.append(f"{len(others)} other {verb} left out: {shown}")
     elif item is not None or rank is not None:
         raise RankingsError(f"item and rank name columns of the layout long, not of {layout}")
     reading = Reading(
@@ -239,6 +243,21 @@ def read_layout(
 # ---------------------------------------------------------------------------------------------
 # Which layout
 # ---------------------------------------------------------------------------------------------
+
+
+def _with_index(source: Any, named: Sequence[str | None]) -> tuple[Any, list[str]]:
+    """Return a data frame with the columns of its index that are named, and notes."""
+    if not (hasattr(source, "columns") and hasattr(source, "iloc")):
+        return source, []
+    names = [x for x in source.index.names if x is not None and x not in source.columns]
+    wanted = [x for x in names if str(x) in set(map(str, named))]
+    if wanted:
+        return source.reset_index(level=wanted), []
+    if names:
+        return source, [f"the index is left out: judge={names[0]!r} takes it as the judges"]
+    if any(isinstance(x, str) for x in source.index):
+        return source, ["the index, which has no name, is left out: is it the judges?"]
+    return source, []
 
 
 def _layout_by_names(
@@ -368,15 +387,24 @@ def _of_ranks(grid: Grid, columns: _Columns) -> _Lists:
             f"{grid.name}: the column {rest[0]!r} is no item; if it is about the judges, add it to "
             "--about"
         )
-    ranks = np.stack([_ranks_of(grid.column(name), len(names)) for name in names], axis=1)
+    are_some = columns.is_picked and columns.closes_gaps and columns.rules is None
+    most = None if are_some else len(names)
+    ranks = np.stack([_ranks_of(grid.column(name), most) for name in names], axis=1)
     if (ranks < 0).any():
         row, k = np.argwhere(ranks < 0)[0]
         column = grid.column(names[k])
-        _rank(f"{grid.where(row)}: column {column.name!r}", column.text(row), len(names))
+        if row == 0 and (ranks[0] < 0).all() and len(ranks) > 1 and (ranks[1] >= 0).all():
+            raise RankingsError(
+                f"{grid.where(0)}: column {column.name!r}: expected a rank, a whole number from 1, "
+                f"or nothing, got {column.text(0)[:40]!r}, and texts in all other columns; if this "
+                "row says more about the columns, such as units, remove it or add --header-rows 2"
+            )
+        _rank(f"{grid.where(row)}: column {column.name!r}", column.text(row), most)
     if columns.rules is not None:
         columns = columns._replace(aliases={})  # the columns have the names of the items
         return _of_ballots(grid, columns, votes_of_ranks(names, ranks))
-    order = np.argsort(np.where(ranks > 0, ranks, len(names) + 1), axis=1, kind="stable")
+    last = np.iinfo(np.int32).max
+    order = np.argsort(np.where(ranks > 0, ranks, last), axis=1, kind="stable")
     ranks = np.take_along_axis(ranks, order, axis=1)
     is_listed = ranks > 0
     is_tied = is_listed[:, 1:] & (ranks[:, 1:] == ranks[:, :-1])
@@ -407,16 +435,19 @@ def _rank(where: str, text: str, num_items: int | None) -> int:
     number = whole_number(text)
     if number is None or number < 1:
         hint = ""
+        if number is None and re.search(r"\d", text):
+            hint = "; if it is a rank, write the number alone"
         if num_items is not None and number is None:
-            hint = "; if the column is about the judges, add it to --about, or to --judge if it "
+            hint += "; if the column is about the judges, add it to --about, or to --judge if it "
             hint += "names them"
         raise RankingsError(
             f"{where}: expected a rank, a whole number from 1, or nothing, got {text[:40]!r}{hint}"
         )
     if num_items is not None and number > num_items:
         raise RankingsError(
-            f"{where}: rank {number}, but there are {num_items} items; if the column is about the "
-            "judges, add it to --about, or to --judge if it names them"
+            f"{where}: rank {number}, but there are {plural(num_items, 'item')}; if the column is "
+            "about the judges, add it to --about, or to --judge if it names them; if other items "
+            "had ranks too, name the columns of these with --columns, and add --gaps close"
         )
     return number
 
@@ -534,7 +565,7 @@ def survey_of_votes(
 
     :param grid: columns with the ids, counts and what else is known of each row.
     """
-    columns = _Columns(judge, None, None, count, about, None, False, rules, None, aliases)
+    columns = _Columns(judge, None, None, count, about, None, False, False, rules, None, aliases)
     found = _of_ballots(grid, columns, votes)
     return _survey(grid, columns, found, layout, False, notes)
 
@@ -585,7 +616,8 @@ def _of_long(grid: Grid, columns: _Columns) -> _Lists:
     for column in (judge, item):
         if (blank := column.is_blank()).any():
             raise RankingsError(
-                f"{grid.where(int(np.argmax(blank)))}: column {column.name!r} is empty"
+                f"{grid.where(int(np.argmax(blank)))}: column {column.name!r} is empty; write the "
+                "name in each row, also where it is that of the row above"
             )
     names = columns.items or tuple(item.values)
     index = {name: k for k, name in enumerate(names)}
@@ -750,7 +782,11 @@ def _judges(grid: Grid, name: str, rows: np.ndarray) -> np.ndarray:
         )
     if (again := _is_repeated(column.codes[rows])).any():
         row = rows[int(np.argmax(again))]
-        raise RankingsError(f"{grid.where(row)}: judge {column.text(row)!r} has a row already")
+        first = rows[int(np.argmax(column.codes[rows] == column.codes[row]))]
+        raise RankingsError(
+            f"{grid.where(row)}: judge {column.text(row)!r} has a row already, "
+            f"{grid.where(first)}; remove one of them, or leave out --judge if both count"
+        )
     return np.array(column.values, object)[column.codes[rows]]
 
 

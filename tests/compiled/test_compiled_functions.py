@@ -34,6 +34,11 @@ from numpyro_rankings.self_check import difference_of
 MODULES = (checks, choices, codes, links, loops, pairs, sampling, special, stable, sums)
 # these look at numbers that are known before anything is compiled
 OF_THE_HOST = {
+    "refuse_masked",
+    "is_traced",
+    "as_array",
+    "is_real",
+    "positive_number",
     "check_whole",
     "check_positive",
     "check_neighbors",

@@ -266,6 +266,36 @@ GOOD = {
         "A B",
         ["A B", "B A"],
     ),
+    "lists of Python": (
+        "id,list\n1,\"['A', 'B, C']\"\n2,\"['B, C', 'A']\"\n",
+        {"layout": "cell", "columns": "list"},
+        "A B, C",
+        ["A B, C", "B, C A"],
+    ),
+    "lists of numbers": (
+        'id,list\n1,"[3, 1]"\n2,"[1, 3]"\n',
+        {"layout": "cell", "columns": "list"},
+        "3 1",
+        ["3 1", "1 3"],
+    ),
+    "numbers between the items": (
+        "id,list\n1,1. A 2. B C\n2,1) B C 2) A\n3,1. A\n",
+        {"layout": "cell", "columns": "list"},
+        "A B C",
+        ["A B C", "B C A", "A"],
+    ),
+    "the ends in words": (
+        "A,B,C\n1 best,2,3. Worst\n3. Worst,2,1 best\n",
+        {"layout": "ranks"},
+        "A B C",
+        ["A B C", "C B A"],
+    ),
+    "several codes that begin with a sign": (
+        "A,B,C\n1,2,-99\n-1,-,1\n",
+        {"layout": "ranks", "missing": "-99,-1,-"},
+        "A B C",
+        ["A B", "C"],
+    ),
     "the highest number first": (
         "Ann,Bob,Cid\n3,2,1\n1,3,2\n,3,2\n",
         {"layout": "ranks", "highest_first": True},
@@ -732,6 +762,21 @@ BAD = {
         "id,list\na,2. A; 1. B\n",
         LIST,
         ["bad.csv:2", "numbered 2, 1", "without numbers"],
+    ),
+    "an item and its rank": (
+        "id,list\na,A:1;B:2\n",
+        LIST,
+        ["bad.csv:2", "'A:1' seems to be an item and its rank", "--items"],
+    ),
+    "a list of R": (
+        'id,list\na,"c(""A"", ""B"")"\n',
+        LIST,
+        ["bad.csv:2", "has a bracket without its other half"],
+    ),
+    "a second code for no rank": (
+        "A,B\n1,-99\nN/A,1\n",
+        {**RANKS, "missing": "-99"},
+        ["bad.csv:3: column 'A'", "add --missing '-99,N/A'"],
     ),
     "no rank in a cell": (
         "id,list\na,A;B\nb,A;none\n",

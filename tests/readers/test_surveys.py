@@ -147,6 +147,70 @@ def test_a_table_that_may_be_either_is_asked_about(tmp_path):
     assert survey.rankings.items == ("2", "1", "3") and in_order(survey) == [[0, 1, 2]]
 
 
+@pytest.mark.parametrize("names", [["3. Wahl", "2. Wahl", "1. Wahl"], ["top3", "top2", "top1"]])
+def test_places_with_other_names_go_by_their_numbers(names):
+    survey = read_survey(pd.DataFrame([["z", "y", "x"]], columns=names), "orders")
+    assert [survey.rankings.items[k] for k in in_order(survey)[0]] == ["x", "y", "z"]
+    assert any("order of their numbers: " + ", ".join(names[::-1]) in x for x in survey.notes)
+    assert read_survey(pd.DataFrame([["x", "y", "z"]], columns=names[::-1]), "orders").notes == []
+
+
+@pytest.mark.parametrize("dtype", ["str", "object", "category"])
+def test_a_long_data_frame_has_no_item_without_a_name(dtype):
+    frame = LONG.astype({"judge": dtype, "item": dtype})
+    survey = read_survey(frame, "long", about="region")
+    assert set(survey.rankings.items) == {"tea", "coffee", "cocoa", "maté"}
+    assert survey.judges == WHO and not any("rank nothing" in x for x in survey.notes)
+
+
+@pytest.mark.parametrize("layout", ["ranks", "orders", "long"])
+def test_data_frames_that_rankings_write_are_read_back(layout):
+    rankings = read_survey(RANKS, "ranks", judge="who", about="region").rankings
+    frame = rankings.to_dataframe(layout)
+    again = read_survey(frame, layout, judge="judge", items=rankings.items)
+    assert again.rankings == rankings.merged()[0] and again.judges == list("12345")
+
+
+def test_names_of_judges_in_the_index_are_taken_or_told():
+    frame = pd.DataFrame({"x": [1, 2], "y": [2, 1]}, index=["ann", "bob"])
+    survey = read_survey(frame, "ranks")
+    assert survey.judges is None and "the index, which has no name, is left out" in survey.notes[0]
+    named = frame.rename_axis("who")
+    assert "judge='who'" in read_survey(named, "ranks").notes[0]
+    survey = read_survey(named, "ranks", judge="who")
+    assert survey.judges == ["ann", "bob"] and survey.notes == []
+    assert read_survey(frame.reset_index(drop=True), "ranks").notes == []
+
+
+def test_columns_that_a_long_table_leaves_out_are_told():
+    survey = read_survey(LONG, "long", items=ITEMS)
+    assert "1 other column is left out: 'region'" in survey.notes
+
+
+def test_ranks_of_some_of_the_items():
+    frame = pd.DataFrame({"x": [4, 1], "y": [2, 3], "z": [1, 4], "w": [3, 2]})
+    with pytest.raises(RankingsError, match="with --columns, and add --gaps close"):
+        read_survey(frame[["x", "y"]], "ranks")
+    picked = {"columns": ["x", "y"], "gaps": "close"}
+    assert in_order(read_survey(frame, "ranks", **picked)) == [[1, 0], [0, 1]]
+    assert in_order(read_survey(frame, "ranks", highest_first=True, **picked)) == [[0, 1], [1, 0]]
+
+
+def test_units_below_the_names_do_not_name_the_items(tmp_path):
+    (tmp_path / "x.csv").write_text("who,x,y\n,rank,rank\na,1,2\nb,2,1\n")
+    survey = read_survey(tmp_path / "x.csv", "ranks", judge="who", header_rows=2)
+    assert survey.rankings.items == ("x", "y") and in_order(survey) == [[0, 1], [1, 0]]
+
+
+def test_further_sheets_are_told(tmp_path):
+    with pd.ExcelWriter(tmp_path / "x.xlsx") as book:
+        for name in ("first", "second"):
+            RANKS.to_excel(book, sheet_name=name, index=False)
+    survey = read_survey(tmp_path / "x.xlsx", "ranks", judge="who", about="region")
+    assert "only the first sheet is read, 'first'" in survey.notes
+    assert_is_the_survey(survey)
+
+
 def test_numbers_of_rows_are_left_out_with_a_note():
     frame = pd.DataFrame({"Unnamed: 0": [0, 1, 2], "x": [1, None, 2], "y": [2, None, 1]})
     survey = read_survey(frame, "ranks")
@@ -273,10 +337,60 @@ BAD = {
     "gap": ("x,y,z\n1,3,\n", {}, ["bad.csv:2", "'y' has rank 3, but no item has rank 2", "--gaps"]),
     "one item": ("w,x\na,1\n", {"judge": "w"}, ["at least 2 items, got 1"]),
     "nothing ranked": ("w,x,y\na,,\n", {"judge": "w"}, ["no row ranks any item"]),
+    "names of rows": (
+        ",x,y\nann,1,2\nbob,2,1\n",
+        {},
+        ["bad.csv:1: column 1 has no name", "names the judges", "write a name above it"],
+    ),
+    "names of rows that the header leaves out": (
+        "x,y\nann,1,2\nbob,2,1\n",
+        {},
+        ["bad.csv:2", "3 cells, expected 2", "in front of the first row"],
+    ),
+    "a title with empty cells": (
+        "Drinks,,\nby me,,\nwho,x,y\na,1,2\n",
+        {"judge": "who"},
+        ["bad.csv:1: only the first column has a name, 'Drinks'", "title", "remove"],
+    ),
+    "a row of units": (
+        "who,x,y\n,[1-2],[1-2]\na,1,2\n",
+        {"judge": "who"},
+        ["bad.csv:2: column 'x'", "'[1-2]'", "remove it or add --header-rows 2"],
+    ),
+    "a fraction": ("x,y\n1/2,2/2\n", {}, ["column 'x'", "'1/2'", "write the number alone"]),
+    "totals with answers below": (
+        "who,x,y\na,1,2\nMean,1,2\nb,2,1\n",
+        {"judge": "who"},
+        ["bad.csv:3: this row seems to have totals", "'Mean' is in its first cell", "remove it"],
+    ),
+    "subtotals of a group": (
+        "region,who,x,y\nN,a,1,2\nSubtotal,,1,2\nS,b,2,1\n",
+        {"about": "region", "judge": "who"},
+        ["bad.csv:3", "'Subtotal'"],
+    ),
+    "the worst first": (
+        "worst,middle,best\nA,B,C\n",
+        {"layout": "orders"},
+        ["'worst' comes before 'best'", "best first"],
+    ),
+    "the best and the worst": (
+        "best,worst\nA,B\n",
+        {"layout": "orders"},
+        ["'best' and 'worst'", "nothing of what is between", "--columns 'best'"],
+    ),
+    "stars": (
+        "judge,item,stars\na,x,5\na,y,4\n",
+        {"layout": "long", "rank": "stars"},
+        ["is 1 the first choice, or the highest number", "'stars'"],
+    ),
     "no such judge": ("x,y\n1,2\n", {"judge": "id"}, ["no column 'id'", "'x', 'y'"]),
     "no such column": ("x,y\n1,2\n", {"about": ["age"]}, ["no column 'age'"]),
     "twice": ("w,x,y\na,1,2\n", {"judge": "w", "about": ["w"]}, ["'w' is named twice"]),
-    "same judge": ("w,x,y\na,1,2\na,2,1\n", {"judge": "w"}, ["bad.csv:3", "judge 'a'"]),
+    "same judge": (
+        "w,x,y\na,1,2\na,2,1\n",
+        {"judge": "w"},
+        ["bad.csv:3: judge 'a' has a row already, bad.csv:2", "leave out --judge"],
+    ),
     "no judge": ("w,x,y\n,1,2\n", {"judge": "w"}, ["bad.csv:2", "'w' is empty"]),
     "count": ("n,x,y\n0,1,2\n", {"count": "n"}, ["bad.csv:2: column 'n'", "'0'"]),
     "count of words": ("n,x,y\nmany,1,2\n", {"count": "n"}, ["column 'n'", "'many'"]),
@@ -302,7 +416,11 @@ BAD = {
         {"layout": "long"},
         ["bad.csv:2", "'item' is empty"],
     ),
-    "long: no judge": ("judge,item,rank\n,x,1\n", {"layout": "long"}, ["'judge' is empty"]),
+    "long: no judge": (
+        "judge,item,rank\na,x,1\n,y,2\n",
+        {"layout": "long"},
+        ["bad.csv:3: column 'judge' is empty", "in each row"],
+    ),
     "long: twice": (
         "judge,item,rank\na,x,1\na,x,2\n",
         {"layout": "long"},
