@@ -306,8 +306,7 @@ def _cluster(args: argparse.Namespace, command: str) -> int:
                 sampled = _sample(args, points, distances, thin, kept)
                 check_overflow(sampled.mcmc, args.max_clusters or MAX_CLUSTERS)
                 say(args, "summarising the draws")
-                summary = _summarise(sampled.mcmc, points)
-                sampled.note_changes(summary.findings.data)
+                summary = _summarise(sampled, points)
         details = _details(args, points, describe_run(args, thin, sampled.num_sweeps), command)
         say(args, "drawing the figures")
         summary.findings.data.attrs.update(details)
@@ -384,11 +383,13 @@ class _Summary(NamedTuple):
     descriptions: "list[Description]"
 
 
-def _summarise(mcmc: Any, points: "Points") -> _Summary:
+def _summarise(sampled: Sampled, points: "Points") -> _Summary:
     from numpyro_rankings.inference_data import to_inference_data
     from numpyro_rankings.report.findings import findings_of
 
-    findings = findings_of(to_inference_data(mcmc, points=points.names))
+    data = to_inference_data(sampled.mcmc, points=points.names)
+    sampled.note_changes(data)
+    findings = findings_of(data)
     return _Summary(findings, [points.describe(p.members) for p in findings.profiles])
 
 
@@ -426,9 +427,9 @@ def _write(
     details: dict[str, str],
     status: "Status | None",
 ) -> None:
-    from numpyro_rankings import report
     from numpyro_rankings.cli.tables import write_assignments, write_clusters
     from numpyro_rankings.inference_data import save_inference_data
+    from numpyro_rankings.report import write as report
 
     findings, descriptions = summary.findings._replace(details=details), summary.descriptions
     profiles = findings.profiles

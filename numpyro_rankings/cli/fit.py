@@ -360,8 +360,7 @@ def _fit_one(
                 if args.components is None:
                     check_overflow(sampled.mcmc, args.max_clusters)
                 say(args, "summarising the draws")
-                findings = _summarise(sampled.mcmc, rankings)
-                sampled.note_changes(findings.data)
+                findings = _summarise(sampled, rankings)
         details = _details(args, rankings, describe_run(args, thin, sampled.num_sweeps), command)
         say(args, "drawing the figures")
         findings = findings._replace(details=details)
@@ -475,14 +474,15 @@ def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 # ---------------------------------------------------------------------------------------------
 
 
-def _summarise(mcmc: Any, rankings: "Rankings") -> "Findings":
+def _summarise(sampled: Sampled, rankings: "Rankings") -> "Findings":
     from numpyro_rankings.diagnostics import STACKING_WEIGHTS, posterior_of
     from numpyro_rankings.inference_data import to_inference_data
     from numpyro_rankings.report.findings import findings_of
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # without a pointwise log likelihood of so many rankings
-        data = to_inference_data(mcmc, rankings)
+        data = to_inference_data(sampled.mcmc, rankings)
+    sampled.note_changes(data)
     findings = findings_of(data, rankings)
     weights = posterior_of(findings.data).attrs.get(STACKING_WEIGHTS)
     if weights is not None:  # so that they are in the file of the draws
@@ -522,9 +522,9 @@ def _write(
 ) -> None:
     import numpy as np
 
-    from numpyro_rankings import report
     from numpyro_rankings.cli.tables import columns_of_rankings, write_clusters
     from numpyro_rankings.inference_data import save_inference_data
+    from numpyro_rankings.report import write as report
 
     rankings = survey.rankings
     with ThreadPoolExecutor(1) as beside:  # to compress the draws takes about as long as the rest

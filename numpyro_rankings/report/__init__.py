@@ -2,20 +2,13 @@
 
 from numpyro_rankings.diagnostics import Verdict, verdict
 from numpyro_rankings.report.findings import Findings, findings_of
-from numpyro_rankings.report.write import (
-    write_findings,
-    write_findings_of_points,
-    write_partition_report,
-    write_report,
-)
+from numpyro_rankings.report.write import write_partition_report, write_report
 
 __all__ = [
     "Findings",
     "Verdict",
     "findings_of",
     "verdict",
-    "write_findings",
-    "write_findings_of_points",
     "write_partition_report",
     "write_report",
 ]

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 import numpyro_rankings.predictive_checks
-import numpyro_rankings.report
+import numpyro_rankings.report.write
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.report.page import details_of_run, status_box, write_page
 from numpyro_rankings.run.store import Store
@@ -54,8 +54,8 @@ def without_page(patch):
     def write(path, findings, *_, title, status=None, **__):
         write_page(path, title, [status_box(status), details_of_run(findings.details)])
 
-    patch.setattr(numpyro_rankings.report, "write_findings", write)
-    patch.setattr(numpyro_rankings.report, "write_findings_of_points", write)
+    patch.setattr(numpyro_rankings.report.write, "write_findings", write)
+    patch.setattr(numpyro_rankings.report.write, "write_findings_of_points", write)
     checks = numpyro_rankings.predictive_checks
     patch.setattr(checks, "posterior_predictive_checks", lambda *_: None)
 
