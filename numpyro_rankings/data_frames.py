@@ -222,8 +222,17 @@ def _frame_of_lines(orderings: np.ndarray, items: tuple[str, ...]) -> pd.DataFra
     return pd.DataFrame({"judge": rows + 1, "item": named, "rank": places + 1})
 
 
+def _frame_of_cells(orderings: np.ndarray, items: tuple[str, ...]) -> pd.DataFrame:
+    if wrong := [item for item in items if ";" in item]:
+        raise RankingsError(f"the item name {wrong[0]!r} contains a semicolon; use another layout")
+    named = np.array([*items, ""], object)[orderings]
+    cells = ["".join(f"{name};" for name in row if name) for row in named.tolist()]
+    return pd.DataFrame({"order": cells}, index=_judges(len(cells)))
+
+
 _LAYOUTS: dict[str, Callable[[np.ndarray, tuple[str, ...]], pd.DataFrame]] = {
     "ranks": _frame_of_ranks,
     "orders": _frame_of_orders,
     "long": _frame_of_lines,
+    "cell": _frame_of_cells,
 }

@@ -318,13 +318,14 @@ class Rankings:
         - ``"orders"``: the columns "rank 1", "rank 2", … with the names of the items, for
           :meth:`from_orderings`;
         - ``"long"``: the columns "judge", "item" and "rank", with a line for each item that is
-          ranked, for :meth:`from_dataframe`.
+          ranked, for :meth:`from_dataframe`;
+        - ``"cell"``: the column "order" with all items, such as ``Ann;Bob;``, for
+          :func:`~numpyro_rankings.read_rankings`.
 
-        Orders and long tables do not name the items that nobody lists: give ``items`` when they are
-        read. Choice sets must be the items that are ranked, which is read with
-        ``unranked="not-offered"``.
+        Only ranks name the items that nobody lists: give ``items`` when the others are read. Choice
+        sets must be the items that are ranked, which is read with ``unranked="not-offered"``.
 
-        :param layout: ``"ranks"``, ``"orders"`` or ``"long"``.
+        :param layout: ``"ranks"``, ``"orders"``, ``"long"`` or ``"cell"``.
         :param count: name of a column with the counts of the rows. By default there is none, and
             each of the N rankings is written, in the order of :meth:`expand`.
         :return: the table; the judges, or the rows, are numbered from 1.

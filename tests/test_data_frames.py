@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from numpyro_rankings.rankings import Rankings, RankingsError
+from numpyro_rankings.readers import read_rankings
 
 LAYOUTS = ("ranks", "orders", "long")
 
@@ -180,6 +181,10 @@ def test_round_trip(layout, seed):
     )
     assert read_back(r, layout) == r.expand()
     assert read_back(r, layout, count="n") == r
+    if r.choice_sets is None:
+        cells = r.to_dataframe("cell", count="n")
+        options = {"items": r.items, "separator": ";", "count": "n"}
+        assert read_rankings(cells, "cell", **options) == r.unique()
 
 
 def test_frames_by_hand():
@@ -194,12 +199,15 @@ def test_frames_by_hand():
     lines = r.to_dataframe("long", count="n")
     assert lines.columns.tolist() == ["judge", "item", "rank", "n"]
     assert lines.to_numpy().tolist() == [[1, "c", 1, 2], [1, "a", 2, 2], [2, "b", 1, 1]]
+    assert r.to_dataframe("cell")["order"].tolist() == ["c;a;", "c;a;", "b;"]
 
 
 def test_what_a_frame_cannot_say():
     r = Rankings.from_orderings([["a"]], items=["a", "n"])
-    with pytest.raises(RankingsError, match="one of ranks, orders, long, not 'wide'"):
+    with pytest.raises(RankingsError, match="one of ranks, orders, long, cell, not 'wide'"):
         r.to_dataframe("wide")
+    with pytest.raises(RankingsError, match="'a;b' contains a semicolon"):
+        Rankings.from_orderings([[0]], items=["a;b", "c"]).to_dataframe("cell")
     with pytest.raises(RankingsError, match="has a column 'n' already"):
         r.to_dataframe("ranks", count="n")
     with pytest.raises(RankingsError, match="has a column 'judge' already"):
