@@ -209,7 +209,7 @@ def test_describe(tmp_path, monkeypatch, capsys):
         "2 Coffee 50 – 75",
         "region: N 10, S 10",
         "age: 20 to 39, median 29.5",
-        "these names may mean the same item: 'Tea', 'tea'",
+        "these names may mean the same item: 'Tea', 'tea'; --aliases joins them",
         "10 judges rank the items in the order of the columns: r00, r03, r04, r07, r08 and 5 more",
     ):
         assert line in lines

@@ -148,7 +148,7 @@ def test_a_prior_that_makes_concentrations_infinite():
 
 
 class NoNumbers(Family):
-    """A user's family whose marginal is NaN for clusters of three."""
+    """A family whose marginal is NaN for clusters of five, more than are tried at the start."""
 
     def statistics(self, data):
         return jnp.ones(len(data))
@@ -157,7 +157,7 @@ class NoNumbers(Family):
         return jnp.zeros(num_clusters).at[labels].add(points)
 
     def log_marginal(self, cluster):
-        return jnp.where(cluster > 2, jnp.nan, 0.0)
+        return jnp.where(cluster > 4, jnp.nan, 0.0)
 
     def check(self, data):
         pass
@@ -166,11 +166,11 @@ class NoNumbers(Family):
 def test_a_start_that_is_no_number_is_refused():
     kernel = CollapsedGibbs(NoNumbers(), init="one")
     with pytest.raises(NotFiniteError, match="CollapsedGibbs has stopped: the log joint is not"):
-        kernel.init(random.key(0), 0, None, (np.arange(3),), {})
+        kernel.init(random.key(0), 0, None, (np.arange(5),), {})
     kernel.init(random.key(0), 0, None, (np.arange(2),), {})
     # traced, nothing can be raised: the state is marked
     init = jax.jit(lambda x: kernel.init(random.key(0), 0, None, (x,), {}))
-    state = init(jnp.arange(3))
+    state = init(jnp.arange(5))
     assert np.isnan(state.potential_energy) and (state.z["assignments"] == -1).all()
 
 
