@@ -298,6 +298,16 @@ def test_gaps(layout, row):
     assert "gaps were closed in 2 lists" in survey.notes
 
 
+def test_gaps_of_a_long_table():
+    lines = [("a", "x", 1), ("b", "x", 4), ("a", "y", 2), ("b", "y", 1), ("b", "z", 2)]
+    frame = pd.DataFrame(lines, columns=["judge", "item", "rank"])
+    with pytest.raises(RankingsError, match="judge 'b': 'x' has rank 4, but no item has rank 3"):
+        read_survey(frame, "long")
+    survey = read_survey(frame, "long", gaps="close")
+    assert in_order(survey) == [[0, 1], [1, 2, 0]]
+    assert "gaps were closed in 1 list" in survey.notes
+
+
 # ---------------------------------------------------------------------------------------------
 # What is refused: the file, its layout and options, and parts of the message
 # ---------------------------------------------------------------------------------------------
