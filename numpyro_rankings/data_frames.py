@@ -6,16 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from numpyro_rankings.rankings import (
-    Rankings,
-    RankingsError,
-    _check_unranked,
-    _item_names,
-    build_rankings,
-    name_of,
-    orderings_of_ranks,
-    shown,
-)
+from numpyro_rankings.input_names import item_names, name_of, shown
+from numpyro_rankings.input_ranks import orderings_of_ranks
+from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings, check_unranked
 
 # ---------------------------------------------------------------------------------------------
 # Reading a long table
@@ -35,7 +28,7 @@ def read_long(
 
     :param columns: those of the judges, the items and the ranks.
     """
-    _check_unranked(unranked)
+    check_unranked(unranked)
     judge, item, rank = (_column(df, name) for name in columns)
     if not len(judge) == len(item) == len(rank):
         sizes = f"{len(judge)}, {len(item)} and {len(rank)}"
@@ -45,7 +38,7 @@ def read_long(
     rows, judges = _codes(judge, columns[0], lambda who: who.strip() if _is_text(who) else who)
     codes, found = _codes(item, columns[1], name_of)
     if items is not None:
-        names = _item_names(items)
+        names = item_names(items)
         index = {name: k for k, name in enumerate(names)}
         positions = np.array([index.get(name, -1) for name in found])
         if (positions < 0).any():
@@ -70,7 +63,7 @@ def read_long(
             f"{of_line(int(np.argmax(ranks == 0)))} has rank 0; ranks start at 1, and an item that "
             "is not ranked has no line, or an empty rank"
         )
-    names = _item_names(names)
+    names = item_names(names)
     ranked = ~np.isnan(ranks)
     entries = rows[ranked], codes[ranked], ranks[ranked]
 

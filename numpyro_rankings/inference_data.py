@@ -29,7 +29,7 @@ from numpyro_rankings.infer.not_finite import check_not_stopped
 from numpyro_rankings.infer.partition.base import PartitionKernel
 from numpyro_rankings.quantities import as_shown, label_free_quantities
 from numpyro_rankings.rankings import Rankings, check_rankings
-from numpyro_rankings.summaries.blocks import as_of_kernel, find_block, pointwise_of_block
+from numpyro_rankings.summaries.block_samples import as_of_kernel, find_block, pointwise_of_block
 from numpyro_rankings.summaries.likelihood import (
     COST_OF_NEW,
     pointwise_log_likelihood,

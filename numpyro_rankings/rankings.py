@@ -1,26 +1,38 @@
 """The data container: rankings of n items, with counts, lists of any length, and choice sets."""
 
-import operator
-import re
-import warnings
 from collections.abc import Callable, Sequence
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from numpyro_rankings.errors import RankingsError
+from numpyro_rankings.input_names import (
+    as_array,
+    is_missing,
+    is_number,
+    item_names,
+    list_of_names,
+    name_of,
+    number_names,
+    row_place,
+    some_of,
+)
+from numpyro_rankings.input_orderings import check_table, listed_items, padded_table
+from numpyro_rankings.input_ranks import (
+    as_floats,
+    check_same_order,
+    check_starts_at_one,
+    orderings_of_ranks,
+)
+
 if TYPE_CHECKING:
     import pandas as pd
 
 _INT32_MAX = np.iinfo(np.int32).max
 _LARGEST_KEY = 2**62
-
-
-class RankingsError(ValueError):
-    """Invalid data. The message is one line that names the row, the item and what was expected."""
 
 
 @jax.tree_util.register_pytree_node_class
@@ -142,14 +154,14 @@ class Rankings:
         :raises RankingsError: naming the row (counted from 1) and the item.
         """
         if items is not None:
-            items = _list_of_names(items)
-        names = _item_names(items, num_items)
-        numbers = None if items is None else _number_names(items, names, entries)
-        table = _padded_table(orderings, names, _row, numbers)
-        _check_unranked(unranked, choice_sets)
+            items = list_of_names(items)
+        names = item_names(items, num_items)
+        numbers = None if items is None else number_names(items, names, entries)
+        table = padded_table(orderings, names, row_place, numbers)
+        check_unranked(unranked, choice_sets)
         if unranked == "not-offered":
-            _check_table(table, names, _row)
-            choice_sets = _listed_items(table, len(names))
+            check_table(table, names, row_place)
+            choice_sets = listed_items(table, len(names))
         return build_rankings(table, names, counts, choice_sets)
 
     @classmethod
@@ -178,17 +190,17 @@ class Rankings:
         :raises RankingsError: if the ranks of a row are not 1, 2, …, t.
         """
         columns = list(ranks.columns) if hasattr(ranks, "columns") else None
-        table = _as_floats(ranks, columns)
+        table = as_floats(ranks, columns)
         if table.ndim != 2:
             raise RankingsError(f"ranks must be a table (rows, items), got shape {table.shape}")
-        names = _item_names(columns if items is None else items, table.shape[1])
+        names = item_names(columns if items is None else items, table.shape[1])
         if columns is not None and items is not None:
-            _check_same_order(columns, names)
-        _check_starts_at_one(table, names)
-        _check_unranked(unranked, choice_sets)
+            check_same_order(columns, names)
+        check_starts_at_one(table, names)
+        check_unranked(unranked, choice_sets)
         ranked = ~np.isnan(table) & (table != 0)
         entries = (*np.nonzero(ranked), table[ranked])
-        orderings = orderings_of_ranks(entries, len(table), names, _row)
+        orderings = orderings_of_ranks(entries, len(table), names, row_place)
         offered = ranked if unranked == "not-offered" else choice_sets
         return build_rankings(orderings, names, counts, offered)
 
@@ -236,11 +248,11 @@ class Rankings:
         """
         from numpyro_rankings.readers.preflib import read_preflib
 
-        _check_unranked(unranked)
+        check_unranked(unranked)
         rankings = read_preflib(path)
         if unranked == "below":
             return rankings
-        offered = _listed_items(np.asarray(rankings.orderings), rankings.num_items)
+        offered = listed_items(np.asarray(rankings.orderings), rankings.num_items)
         (*leaves, _), static = rankings.tree_flatten()
         return cls._make((*leaves, jnp.asarray(offered)), static)
 
@@ -437,24 +449,20 @@ class Rankings:
         return self._make(leaves, (self.num_items, self.items, int(counts.sum())))
 
 
-def _row(row: int) -> str:
-    return f"row {row + 1}"
-
-
 def build_rankings(
     orderings: Any,
     names: tuple[str, ...],
     counts: Any = None,
     choice_sets: Any = None,
-    where: Callable[[int], str] = _row,
+    where: Callable[[int], str] = row_place,
 ) -> Rankings:
     """Check the data and make rankings of them; all constructors and readers end here.
 
     :param names: names of the items, already checked.
     :param where: returns the name of a row in the user's data, for messages.
     """
-    table = _padded_table(orderings, names, where)
-    _check_table(table, names, where)
+    table = padded_table(orderings, names, where)
+    check_table(table, names, where)
     lengths = (table >= 0).sum(1)
     checked_counts = _check_counts(counts, len(table), where)
     offered = _check_choice_sets(choice_sets, table, names, where)
@@ -491,154 +499,7 @@ def _rebuild(leaves: tuple, static: tuple) -> Rankings:
 # -- checks of whole arrays at once; messages name the first error ------------------------------
 
 
-def is_missing(value: Any) -> bool:
-    """Return whether a value is None, NaN, masked, or missing in pandas."""
-    if value is np.ma.masked:  # whose comparisons are masked too
-        return True
-    try:
-        return value is None or bool(value != value)
-    except (TypeError, ValueError):  # that of pandas has no truth value
-        return True
-
-
-def _as_array(values: Any, dtype: Any = None) -> np.ndarray:
-    """Convert lists and arrays to an array, with NaN for numbers that are masked.
-
-    NumPy takes what is below the mask of a masked array instead.
-    """
-    is_list = isinstance(values, list | tuple)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Warning: converting a masked element")
-        if is_list and any(isinstance(x, np.ma.MaskedArray) for x in values):
-            values = np.ma.array(values)
-        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-            has_numbers = values.dtype.kind in "iuf"
-            values = np.ma.filled(values.astype(float), np.nan) if has_numbers else values.tolist()
-        return np.asarray(values, dtype)
-
-
-def _as_floats(ranks: Any, columns: Sequence[Any] | None) -> np.ndarray:
-    """Convert a table of ranks to floats, with NaN for what is missing.
-
-    :param columns: those of a data frame.
-    """
-    if columns is not None:
-        dtypes = list(getattr(ranks, "dtypes", ()))
-    else:
-        dtypes = [getattr(ranks, "dtype", None)]
-        if getattr(ranks, "ndim", 2) == 1 and getattr(dtypes[0], "kind", "") == "O":
-            ranks = list(ranks)  # a series of lists
-    for k, dtype in enumerate(dtypes):
-        if getattr(dtype, "kind", "O") in "bcmM":
-            which = "" if columns is None else f"column {columns[k]!r} of the "
-            raise RankingsError(f"{which}ranks must be numbers, got {dtype}; all columns are items")
-    try:
-        if hasattr(ranks, "to_numpy") and hasattr(ranks, "iloc"):  # of pandas
-            return ranks.to_numpy(dtype=float, na_value=np.nan)
-        return _as_array(ranks, float)
-    except (TypeError, ValueError):
-        raise RankingsError(_no_numbers(ranks, columns)) from None
-
-
-def _no_numbers(ranks: Any, columns: Sequence[Any] | None) -> str:
-    """Return why a table of ranks is not one of numbers."""
-    problem = "ranks must be a table of numbers, one row per ranking"
-    try:
-        rows = ranks.to_numpy() if hasattr(ranks, "to_numpy") else ranks
-        cells = [(row, k, x) for row, values in enumerate(rows) for k, x in enumerate(values)]
-    except TypeError:
-        return problem
-    for row, k, x in cells:
-        try:
-            float(np.nan if is_missing(x) else x)
-        except (TypeError, ValueError):
-            column = k + 1 if columns is None else repr(columns[k])
-            return (
-                f"{_row(row)}: column {column} has {shown(x)}, which is not a number; {problem}, "
-                "and all columns are items"
-            )
-    return problem
-
-
-def shown(value: Any) -> str:
-    """Return the text of a value in a message, without NumPy's types."""
-    return repr(value.item() if isinstance(value, np.generic) else value)
-
-
-def _check_same_order(columns: Sequence[Any], names: tuple[str, ...]) -> None:
-    """Refuse names of the items that are the names of the columns in another order."""
-    own = [name_of(column) for column in columns]
-    if set(own) == set(names) and own != list(names):
-        k = next(k for k, name in enumerate(names) if name != own[k])
-        raise RankingsError(
-            f"column {k + 1} of the table is {own[k]!r}, but items has {names[k]!r} there; leave "
-            "out items, or give the table the columns in the order of items"
-        )
-
-
-def _check_starts_at_one(table: np.ndarray, names: tuple[str, ...]) -> None:
-    """Refuse ranks that start at 0, and those that only look like them."""
-    if not len(table) or not ((table == 0).sum(1) == 1).all():
-        return
-    ordered, lengths = np.sort(table, axis=1), (~np.isnan(table)).sum(1)  # NaN comes last
-    places = np.arange(table.shape[1])
-    if ((ordered == places) | (places >= lengths[:, None])).all():
-        name = names[int(np.argmax(table[0] == 0))]
-        raise RankingsError(
-            f"row 1: item {name!r} has rank 0, and each row has one 0: if 0 is the best, write "
-            "ranks + 1; if it means not ranked, write NaN instead"
-        )
-
-
-def orderings_of_ranks(
-    entries: tuple[np.ndarray, np.ndarray, np.ndarray],
-    num_rows: int,
-    names: tuple[str, ...],
-    where: Callable[[int], str],
-) -> np.ndarray:
-    """Check ranks, and convert them to orderings padded with -1, int32 (rows, T).
-
-    :param entries: row, item and rank of all items that are ranked.
-    :param where: as in :func:`build_rankings`.
-    """
-    rows, items, ranks = entries
-    broken = ~((ranks >= 1) & (ranks == np.floor(ranks)) & (ranks < np.inf))
-    if broken.any():
-        k = int(np.argmax(broken))
-        raise RankingsError(
-            f"{where(rows[k])}: item {names[items[k]]!r} has rank {ranks[k]:g}; ranks are whole "
-            "numbers from 1, and items that are not ranked have none"
-        )
-    lengths = np.bincount(rows, minlength=num_rows)
-    table = np.full((num_rows, lengths.max(initial=0)), -1, np.int32)
-    fits = ranks <= lengths[rows]
-    table[rows[fits], ranks[fits].astype(np.intp) - 1] = items[fits]
-    wrong = (table >= 0).sum(1) < lengths  # two have the same place, or one is beyond the last
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        own = np.flatnonzero(rows == row)
-        raise RankingsError(f"{where(row)}: {_ranks_problem(items[own], ranks[own], names)}")
-    return table
-
-
-def _ranks_problem(items: np.ndarray, ranks: np.ndarray, names: tuple[str, ...]) -> str:
-    """Return why the ranks of a row are not 1, 2, …"""
-    order = np.lexsort((items, ranks))
-    named = [names[items[k]] for k in order]
-    place = next(k for k, rank in enumerate(ranks[order]) if rank != k + 1)
-    rank = ranks[order[place]]
-    if place > 0 and rank == ranks[order[place - 1]]:
-        return (
-            f"items {named[place - 1]!r} and {named[place]!r} are tied at rank {rank:g}; ties are "
-            "not supported"
-        )
-    return (
-        f"item {named[place]!r} has rank {rank:g} where {place + 1} was expected; the ranks of a "
-        "row are 1, 2, 3, … without gaps"
-    )
-
-
-def _check_unranked(unranked: str, choice_sets: Any = None) -> None:
+def check_unranked(unranked: str, choice_sets: Any = None) -> None:
     """Check the argument that says what it means that an item is not ranked."""
     if unranked not in ("below", "not-offered"):
         raise RankingsError(f"unranked is 'below' or 'not-offered', not {unranked!r}")
@@ -646,293 +507,11 @@ def _check_unranked(unranked: str, choice_sets: Any = None) -> None:
         raise RankingsError("choice_sets say what was offered; leave out unranked")
 
 
-def _listed_items(table: np.ndarray, num_items: int) -> np.ndarray:
-    """Return which items each row lists, bool (rows, n)."""
-    listed = np.zeros((len(table), num_items), bool)
-    rows, places = np.nonzero(table >= 0)
-    listed[rows, table[rows, places].astype(np.intp)] = True
-    return listed
-
-
-def _list_of_names(items: Any) -> list:
-    """Return the names of the items as given, which may be numbers."""
-    if isinstance(items, str | bytes):
-        raise RankingsError(f"items must be a list of names, got {items!r}")
-    return list(items)
-
-
-def name_of(item: Any) -> str:
-    """Return the text of the name of an item, without blanks around it."""
-    if isinstance(item, float | np.floating) and float(item).is_integer():
-        return str(int(item))  # in data frames whole numbers are floats where some are missing
-    return str(item).strip()
-
-
-def _item_names(items: Sequence[Any] | None, num_items: int | None = None) -> tuple[str, ...]:
-    if num_items is not None:
-        try:
-            num_items = operator.index(num_items)
-        except TypeError:
-            raise RankingsError(f"num_items must be a whole number, got {num_items!r}") from None
-    if items is not None:
-        given = _list_of_names(items)
-    elif num_items is not None:
-        given = [f"item {i + 1}" for i in range(num_items)]
-    else:
-        raise RankingsError("num_items or the names of the items are needed")
-    if num_items is not None and len(given) != num_items:
-        raise RankingsError(f"there are {len(given)} item names for {num_items} items")
-    if len(given) < 2:
-        raise RankingsError(f"a ranking needs at least 2 items, got {len(given)}")
-    seen: dict[str, Any] = {}
-    for i, item in enumerate(given):
-        if is_missing(item):
-            raise RankingsError(f"the name of item {i} is missing")
-        name = name_of(item)
-        if not name:
-            raise RankingsError(f"the name of item {i} is empty")
-        if name in seen:
-            also = "" if item == seen[name] else f", written {shown(seen[name])} and {shown(item)}"
-            raise RankingsError(f"two items have the name {name!r}{also}")
-        seen[name] = item
-    return tuple(seen)
-
-
-class _Numbers(NamedTuple):
-    """The numbers that name items.
-
-    - **item_of** - index of the item that a number names.
-    - **all_are_names** - whether numbers in orderings are names for sure.
-    - **is_said** - whether the user said so, so that -1 is no padding if it is a name.
-    """
-
-    item_of: dict[float, int]
-    all_are_names: bool
-    is_said: bool
-
-
-def _number_names(
-    items: Sequence[Any], names: tuple[str, ...], entries: str | None
-) -> _Numbers | None:
-    """Return which names of items are numbers, None if numbers cannot be names."""
-    if entries not in (None, "names", "indices"):
-        raise RankingsError(f"entries is 'names' or 'indices', not {entries!r}")
-    if entries == "indices":
-        return None
-    index: dict[float, int] = {}
-    given_as_number = False
-    for k, (item, name) in enumerate(zip(items, names, strict=True)):
-        if _is_number(item):
-            given_as_number = True
-            index[item] = k
-        elif re.fullmatch(r"0|-?[1-9][0-9]{0,14}", name, re.ASCII):
-            index[int(name)] = k
-    is_sure = given_as_number or entries == "names"
-    return _Numbers(index, is_sure, entries == "names") if index or is_sure else None
-
-
-def _is_number(value: Any) -> bool:
-    numbers = int | float | np.integer | np.floating
-    return isinstance(value, numbers) and not isinstance(value, bool)
-
-
-def _padded_table(
-    orderings: Any,
-    names: tuple[str, ...],
-    where: Callable[[int], str],
-    numbers: _Numbers | None = None,
-) -> np.ndarray:
-    """Convert the orderings to a table of whole numbers, not yet checked against the items.
-
-    :param numbers: the numbers that name items; without them all numbers are indices.
-    """
-    is_text = None  # of entries that are names, already converted to indices
-    if not hasattr(orderings, "shape"):
-        table, is_text = _table_of_lists(orderings, names, where)
-    else:
-        table = _as_array(orderings)
-        if table.ndim == 1 and table.dtype == object:  # a series of lists
-            table, is_text = _table_of_lists(list(table), names, where)
-        elif table.ndim != 2:
-            raise RankingsError(f"orderings must be a table (rows, T), got shape {table.shape}")
-        elif table.dtype.kind in "OSU":
-            table, is_text = _table_of_lists(table.tolist(), names, where)
-    if table.shape[0] == 0:
-        raise RankingsError("there are no rankings")
-    if table.shape[1] == 0:
-        raise RankingsError(f"{where(0)}: an empty ranking")
-    if table.dtype.kind not in "iuf":
-        raise RankingsError(f"orderings must be item indices, got dtype {table.dtype}")
-    is_end = np.zeros(table.shape, bool)
-    if table.dtype.kind == "f":
-        is_end = np.logical_and.accumulate(np.isnan(table)[:, ::-1], axis=1)[:, ::-1]
-        table = np.where(is_end, -1.0, table)  # missing at the end of a row
-    if numbers is not None:
-        if -1 in numbers.item_of and not numbers.is_said and (table[~is_end] == -1).any():
-            row, place = np.argwhere((table == -1) & ~is_end)[0]
-            raise RankingsError(
-                f"{where(row)}: -1 at place {place + 1} is an item or the end of the row; say "
-                "entries='names' and end rows with NaN, or leave out items"
-            )
-        is_number = ~is_end & ((table != -1) | (-1 in numbers.item_of))
-        if is_text is not None:
-            is_number &= ~is_text
-        table = _read_numbers(table, is_number, names, numbers, where)
-    if table.dtype.kind == "f":
-        broken = ~np.isfinite(table) | (table != np.floor(table))
-        if broken.any():
-            row, place = np.argwhere(broken)[0]
-            if np.isnan(table[row, place]):
-                raise RankingsError(
-                    f"{where(row)}: nan at place {place + 1}, which is missing; only the end of a "
-                    "row can be"
-                )
-            raise RankingsError(
-                f"{where(row)}: {table[row, place]} at place {place + 1} is not an item; expected "
-                f"a whole number 0..{len(names) - 1}"
-            )
-    return table
-
-
-def _read_numbers(
-    table: np.ndarray,
-    is_number: np.ndarray,
-    names: tuple[str, ...],
-    numbers: _Numbers,
-    where: Callable[[int], str],
-) -> np.ndarray:
-    """Replace numbers that are names of items by indices, where they can be nothing else."""
-    values, inverse = np.unique(table[is_number], return_inverse=True)
-    as_names = np.array([numbers.item_of.get(value, -1) for value in values.tolist()], np.int64)
-    unknown = as_names < 0
-    if unknown.any():
-        if not numbers.all_are_names:
-            return table  # indices, or nothing, which is found next
-        k = int(np.argmax(unknown[inverse]))
-        row, place = np.argwhere(is_number)[k]
-        raise RankingsError(
-            f"{where(row)}: {table[row, place]:g} at place {place + 1} is not an item; expected "
-            f"one of the names {_some(names)}, or say entries='indices'"
-        )
-    if not numbers.all_are_names:
-        can_be_indices = ((values >= 0) & (values < len(names))).all()
-        differs = (as_names != values)[inverse]
-        if can_be_indices and differs.any():
-            row, place = np.argwhere(is_number)[int(np.argmax(differs))]
-            value = int(table[row, place])
-            raise RankingsError(
-                f"{where(row)}: {value} at place {place + 1} is item {str(value)!r} if it is a "
-                f"name, and item {names[value]!r} if it is a 0-based index; say which by "
-                "entries='names' or entries='indices'"
-            )
-    table = table.copy()
-    table[is_number] = as_names[inverse]
-    return table
-
-
-def _some(names: Sequence[str]) -> str:
-    """Return the first names, for messages."""
-    return ", ".join(names if len(names) <= 10 else [*names[:10], "…"])
-
-
-def _without_missing_end(entries: list) -> list:
-    """Drop what is missing at the end of a list, such as the empty cells of a data frame."""
-    while entries and not isinstance(entries[-1], str | int) and is_missing(entries[-1]):
-        entries.pop()
-    return entries
-
-
-def _table_of_lists(
-    orderings: Any, names: tuple[str, ...], where: Callable[[int], str]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Convert a list of lists of indices or names to a table padded with -1.
-
-    :return: the table, with NaN as padding, and which of its entries were names.
-    """
-    try:
-        given = list(orderings)
-    except TypeError:
-        raise RankingsError(
-            f"orderings must be a list of rankings or a 2-d array, got {type(orderings).__name__}"
-        ) from None
-    rows: list[list] = []
-    for row in given:
-        values = row.tolist() if hasattr(row, "tolist") else row
-        unordered = isinstance(values, str | bytes | set | frozenset | dict)
-        if unordered or not hasattr(values, "__iter__"):
-            raise RankingsError(f"{where(len(rows))}: {values!r} is not a list of items")
-        rows.append(_without_missing_end(list(values)))
-    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    entries = list(chain.from_iterable(rows))
-    kinds = set(map(type, entries))
-
-    def refuse(unfit: Callable[[Any], bool], expected: str) -> None:
-        index = next(i for i, entry in enumerate(entries) if unfit(entry))
-        row = int(np.searchsorted(np.cumsum(lengths), index, side="right"))
-        place = index - int(lengths[:row].sum()) + 1
-        raise RankingsError(
-            f"{where(row)}: {entries[index]!r} at place {place} is not an item; expected {expected}"
-        )
-
-    numbers = (int, float, np.integer, np.floating)
-    strange = {k for k in kinds if not issubclass(k, (*numbers, str)) or issubclass(k, bool)}
-    if strange:
-        refuse(lambda entry: type(entry) in strange, "item indices or names")
-    is_place = np.arange(lengths.max(initial=0)) < lengths[:, None]
-    is_text = np.zeros(is_place.shape, bool)
-    if any(issubclass(kind, str) for kind in kinds):
-        texts = [isinstance(entry, str) for entry in entries]
-        is_text[is_place] = texts
-        index = {name: i for i, name in enumerate(names)}
-        found = {
-            entry: index.get(entry.strip()) for entry in set(entries) if isinstance(entry, str)
-        }
-        if None in found.values():
-            refuse(
-                lambda entry: isinstance(entry, str) and found[entry] is None,
-                f"one of {_some(names)}",
-            )
-        entries = [
-            found[entry] if text else entry for entry, text in zip(entries, texts, strict=True)
-        ]
-    table = np.full(is_place.shape, np.nan)
-    table[is_place] = entries
-    return table, is_text
-
-
-def _check_table(table: np.ndarray, names: tuple[str, ...], where: Callable[[int], str]) -> None:
-    num_items = len(names)
-    outside = (table < -1) | (table >= num_items)
-    if outside.any():
-        row, place = np.argwhere(outside)[0]
-        raise RankingsError(
-            f"{where(row)}: item {table[row, place]:.0f} at place {place + 1} is outside "
-            f"0..{num_items - 1} (-1 pads the end of a row)"
-        )
-    listed = table >= 0
-    empty = ~listed.any(1)
-    if empty.any():
-        raise RankingsError(f"{where(int(np.argmax(empty)))}: an empty ranking")
-    holes = listed[:, 1:] & ~listed[:, :-1]
-    if holes.any():
-        row, place = np.argwhere(holes)[0]
-        raise RankingsError(
-            f"{where(row)}: place {place + 1} is empty (-1), but place {place + 2} has item "
-            f"{names[int(table[row, place + 1])]!r}; -1 is allowed at the end of a row only"
-        )
-    ordered = np.sort(table, axis=1)
-    twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
-    if twice.any():
-        row, place = np.argwhere(twice)[0]
-        name = names[int(ordered[row, place])]
-        raise RankingsError(f"{where(row)}: item {name!r} is listed twice")
-
-
 def _check_counts(counts: Any, rows: int, where: Callable[[int], str]) -> np.ndarray:
     if counts is None:
         return np.ones(rows, np.int64)
-    array = _as_array(counts)
-    if array.dtype == object and all(is_missing(x) or _is_number(x) for x in array.flat):
+    array = as_array(counts)
+    if array.dtype == object and all(is_missing(x) or is_number(x) for x in array.flat):
         array = np.array([np.nan if is_missing(x) else x for x in array.flat], float)
     if array.shape != (rows,):
         raise RankingsError(
@@ -961,7 +540,7 @@ def _check_choice_sets(
     if hasattr(choice_sets, "columns"):
         choice_sets = _in_order_of_items(choice_sets, names)
     try:
-        offered = _as_array(choice_sets)
+        offered = as_array(choice_sets)
     except ValueError:
         raise RankingsError(f"choice_sets must be booleans of shape {shape}") from None
     if offered.shape == shape and offered.dtype == object:
@@ -996,7 +575,7 @@ def _in_order_of_items(choice_sets: Any, names: tuple[str, ...]) -> Any:
     if set(columns) != set(names):
         name = next(column for column in columns if column not in names)
         raise RankingsError(
-            f"choice_sets has a column {name!r}, which is not an item; expected {_some(names)}"
+            f"choice_sets has a column {name!r}, which is not an item; expected {some_of(names)}"
         )
     return choice_sets.to_numpy()[:, [columns.index(name) for name in names]]
 

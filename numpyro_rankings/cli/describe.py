@@ -304,7 +304,7 @@ def _odd(survey: "Survey") -> Iterator[str]:
     """Yield what an analyst should look at before fitting a model."""
     import numpy as np
 
-    from numpyro_rankings.readers.surveys import LAYOUTS
+    from numpyro_rankings.readers.layouts import LAYOUTS
 
     rankings = survey.rankings
     counts, lengths = np.asarray(rankings.counts, int), np.asarray(rankings.lengths)

@@ -7,7 +7,8 @@ from numpyro_rankings.readers.elections import read_council
 from numpyro_rankings.readers.formats import read_rankings, read_survey
 from numpyro_rankings.readers.own_table import read_table, write_table
 from numpyro_rankings.readers.preflib import read_preflib, write_preflib
-from numpyro_rankings.readers.surveys import Survey, write_survey
+from numpyro_rankings.readers.surveys import Survey
+from numpyro_rankings.readers.writing import write_survey
 
 __all__ = [
     "BallotCounts",

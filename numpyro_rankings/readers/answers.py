@@ -1,6 +1,6 @@
 """What the cells of a question say: ranks in words, codes for no rank, a whole order in one cell.
 
-The functions take the columns of a question and return columns as the layouts of ``surveys.py``
+The functions take the columns of a question and return columns as the layouts of ``layouts.py``
 read them, and refuse what looks like a ranking and is none.
 """
 

@@ -1,6 +1,6 @@
 """Exports of survey tools: the columns of one question, from a table as a tool writes it.
 
-A stage between the grids of ``grids.py`` and the layouts of ``surveys.py``: it reads the rows above
+A stage between the grids of ``grids.py`` and the layouts of ``layouts.py``: it reads the rows above
 the answers, picks the columns of a question, and names its items. What the cells say is the subject
 of ``answers.py``.
 

@@ -2,7 +2,7 @@
 
 To add a format whose files say what they hold, write a reader like
 :func:`~numpyro_rankings.readers.read_preflib`, and add a line to :data:`FORMATS`. Layouts of tables
-are in ``surveys.py``. The command line then reads such files too; name the format in the help text
+are in ``layouts.py``. The command line then reads such files too; name the format in the help text
 in ``cli/fit.py``.
 """
 

@@ -1,6 +1,7 @@
 """Tables of cells, read from text files, spreadsheets, Parquet files and data frames.
 
-A grid holds what the file says, as text. What the columns mean is the subject of ``surveys.py``.
+A grid holds what the file says, as text. What the columns mean is the subject of ``columns.py`` and
+``layouts.py``.
 """
 
 import contextlib

@@ -16,7 +16,7 @@ from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.partitions import as_draws, as_partition, match_clusters
 from numpyro_rankings.point_estimates import reference_partition
 from numpyro_rankings.rankings import Rankings, check_rankings
-from numpyro_rankings.summaries.blocks import as_of_kernel, find_block
+from numpyro_rankings.summaries.block_samples import as_of_kernel, find_block
 from numpyro_rankings.summaries.components import with_drawn_parameters
 from numpyro_rankings.summaries.orderings import certain_levels, cp_consensus, map_consensus
 from numpyro_rankings.summaries.samples import (
