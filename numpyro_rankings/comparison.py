@@ -17,6 +17,7 @@ from numpyro_rankings.infer import (
     SliceGibbs,
 )
 from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.options import option
 from numpyro_rankings.predictive_checks import PredictiveCheck, posterior_predictive_checks
 from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.run import Run
@@ -355,13 +356,13 @@ def _sentences(table: "pd.DataFrame", kernels: Mapping[str, Any], simplest: str)
     if bad:
         yield (
             f"Leave-one-out is unreliable for more than {_SHARE_BAD:.0%} of the judges under "
-            f"{', '.join(bad)}: use k-fold (--kfold 5) to be sure."
+            f"{', '.join(bad)}: use k-fold ({option('kfold', 5)}) to be sure."
         )
     disagree = [name for name in near if not table.loc[name, "rhat"] <= R_HAT_BAD]
     if disagree:
         yield (
             f"The chains of {', '.join(disagree)} do not agree (R-hat above {R_HAT_BAD}): give "
-            "more time (--minutes)."
+            f"more time ({option('minutes')})."
         )
 
 

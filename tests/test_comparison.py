@@ -136,7 +136,7 @@ def test_warnings_of_the_sentences():
     words = " ".join(_sentences(table, KERNELS, "Mallows (1 group)"))
     assert "unreliable for more than 1% of the judges under Mallows (2 groups)" in words
     assert "The chains of Mallows (1 group) do not agree" in words
-    assert "--kfold" in words and "--minutes" in words
+    assert "(kfold=5)" in words and "(minutes=)" in words
     assert "Plackett–Luce (1 group) do" not in words  # it is out of the question anyway
 
 

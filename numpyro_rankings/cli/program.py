@@ -20,6 +20,7 @@ from numpyro_rankings.interrupts import (
     exit_status,
     ignore_signals,
 )
+from numpyro_rankings.options import options_of_commands
 
 _DESCRIPTION = """\
 Find groups in rankings, points or documents with Bayesian mixture models.
@@ -56,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # the console may have no Greek letters
             stream.reconfigure(errors="replace")
     try:
-        with outlived_streams(), ended_by_signals():
+        with outlived_streams(), ended_by_signals(), options_of_commands():
             return _do(argv)
     except UserError as error:  # of the screen, where the error is not read either, or of its end
         with contextlib.suppress(OSError):

@@ -15,6 +15,7 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
+from numpyro_rankings.options import option
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
 from numpyro_rankings.words import plural, shorten
@@ -194,12 +195,10 @@ def refuse_missing_ranks(
 
 
 def _refuse_missing_rank(grid: Grid, column: Column, text: str, missing: Sequence[str]) -> NoReturn:
-    words = ",".join([*missing, text])
-    is_plain = re.sub("[./,]", "", words).isalnum()
     raise RankingsError(
         f"{_where(grid, column, text)}: expected a rank, a whole number from 1, or nothing, got "
-        f"{text!r}; if it means that the item is not ranked, add --missing "
-        f"{words if is_plain else repr(words)}"
+        f"{text!r}; if it means that the item is not ranked, add "
+        f"{option('missing', ','.join([*missing, text]))}"
     )
 
 
@@ -211,9 +210,9 @@ def refuse_missing_items(
         for text in column.values:
             if text.casefold() in _NO_RANK and text not in (items or ()):
                 raise RankingsError(
-                    f"{_where(grid, column, text)}: is {text!r} an item? If it means "
-                    f"that nothing is ranked, add --missing {text!r}; if it is one, name all items "
-                    "with --items"
+                    f"{_where(grid, column, text)}: is {text!r} an item? If it means that nothing "
+                    f"is ranked, add {option('missing', text)}; if it is one, name all items with "
+                    f"{option('items')}"
                 )
 
 
@@ -294,10 +293,11 @@ def _refuse_either_end(
 ) -> None:
     """Show ranks in both ways if something points at the highest number as the first choice."""
     names = [column.name for column in columns]
+    highest, lowest = option("highest_first", True), option("highest_first", False)
     if pointer and len(names) == 1:
         raise RankingsError(
             f"{grid.where(0)}: column {names[0]!r}: is 1 the first choice, or the highest number? "
-            f"It has {pointer!r}. Add --highest-first, or --no-highest-first if 1 is first"
+            f"It has {pointer!r}. Add {highest}, or {lowest} if 1 is first"
         )
     is_list = (numbers > 0).sum(1) > 1
     if pointer and is_list.any():
@@ -305,17 +305,17 @@ def _refuse_either_end(
         up, down = _both_ways(names, numbers[row])
         raise RankingsError(
             f"{grid.where(row)}: is 1 the first choice, or the highest number? The question has "
-            f"{pointer!r}. With the highest number first, this row is {down}: add --highest-first. "
-            f"With 1 first, it is {up}: add --no-highest-first"
+            f"{pointer!r}. With the highest number first, this row is {down}: add {highest}. "
+            f"With 1 first, it is {up}: add {lowest}"
         )
     partial = _first_from_the_end(numbers)
     if partial is not None:
         up, down = _both_ways(names, numbers[partial])
-        how = "add --no-highest-first" if closes_gaps else "add --gaps close"
+        how = lowest if closes_gaps else option("gaps", "close")
         raise RankingsError(
             f"{grid.where(partial)}: the ranks end with {numbers.shape[1]}, as many as there are "
             "items, and do not begin with 1. If the highest number is the first choice, this row "
-            f"is {down}: add --highest-first. If 1 is, it is {up}, with gaps: {how}"
+            f"is {down}: add {highest}. If 1 is, it is {up}, with gaps: add {how}"
         )
 
 
@@ -395,7 +395,7 @@ def _refuse_ranks_from_0(grid: Grid, columns: Sequence[Column], numbers: np.ndar
         raise RankingsError(
             f"{grid.where(row)}: column {name!r}: expected a rank, a whole number from 1, or "
             "nothing, got '0', as once in every row: add 1 to the ranks if they start at 0; add "
-            "--missing 0 if 0 means that the item is not ranked"
+            f"{option('missing', '0')} if 0 means that the item is not ranked"
         )
 
 
@@ -413,8 +413,8 @@ def _refuse_ticks(grid: Grid, columns: Sequence[Column], rows: np.ndarray) -> No
     said = [f"{x.name!r} is {x.text(row) or 'empty'!r}" for x in columns[:_SHOWN]]
     raise RankingsError(
         f"{grid.where(row)}: {', '.join(said)}: the columns say which items were chosen, not in "
-        "which order; pick the columns of a ranking with --columns, or write one column for each "
-        "item, with its rank"
+        f"which order; pick the columns of a ranking with {option('columns')}, or write one column "
+        "for each item, with its rank"
     )
 
 
@@ -526,8 +526,8 @@ def _refuse_list(
     if "" in parts and not closes_gaps:
         shown = shorten("; ".join(parts), _LENGTH)
         raise RankingsError(
-            f"{where}: place {parts.index('') + 1} is empty in {shown!r}; --gaps close keeps the "
-            "order of the items that are listed"
+            f"{where}: place {parts.index('') + 1} is empty in {shown!r}; "
+            f"{option('gaps', 'close')} keeps the order of the items that are listed"
         )
     twice = next((x for k, x in enumerate(parts) if x and x in parts[:k]), None)
     if twice is not None:
@@ -579,13 +579,14 @@ def _refuse_parts(
         if any(x.count(one) != x.count(other) for one, other in ("[]", "()", "{}")):
             raise RankingsError(
                 f"{_where(grid, column, text)}: {x[:40]!r} has a bracket without its other half; "
-                "write the items with a semicolon between them, or name them all with --items"
+                "write the items with a semicolon between them, or name them all with "
+                f"{option('items')}"
             )
     if all(_WITH_RANK.fullmatch(x) for _, x in parts):
         text, x = parts[0]
         raise RankingsError(
             f"{_where(grid, column, text)}: {x[:40]!r} seems to be an item and its rank; write the "
-            "items in order, without numbers, or name them all with --items"
+            f"items in order, without numbers, or name them all with {option('items')}"
         )
 
 
@@ -614,12 +615,12 @@ def _mark_of(grid: Grid, column: Column, texts: Sequence[str], items: Sequence[s
     if not found:
         raise RankingsError(
             f"{_where(grid, column, texts[0])}: what separates the items in "
-            f"{shorten(texts[0], _LENGTH)!r}? Name it with --separator"
+            f"{shorten(texts[0], _LENGTH)!r}? Name it with {option('separator')}"
         )
     text = max(texts, key=lambda text: sum(mark in text for mark in found))
     words = {mark: word for word, mark in _MARK_WORDS.items()}
     ways = [
-        f"With --separator {words.get(mark, repr(mark))} it is "
+        f"With {option('separator', words.get(mark, mark))} it is "
         f"{[x.strip() for x in text.split(mark) if x.strip()]}"
         for mark in found
         if mark in text

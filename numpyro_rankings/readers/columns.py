@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numpyro_rankings.options import option
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.ballots import Rules
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
@@ -70,14 +71,14 @@ def columns_of_long(
 ) -> tuple[str, str, str]:
     """Return the columns with the judge, the item and the rank; by default those of that name."""
 
-    def find(given: str | None, option: str, *names: str) -> str:
+    def find(given: str | None, of: str, *names: str) -> str:
         if given is not None:
             return given
         found = [name for name in grid.columns if name.lower() in names]
         if len(found) != 1:
             known = ", ".join(map(repr, grid.columns))
             raise RankingsError(
-                f"{grid.name}: which column has the {option}? Name it with --{option}; the columns "
+                f"{grid.name}: which column has the {of}? Name it with {option(of)}; the columns "
                 f"are {known}"
             )
         return found[0]
@@ -112,7 +113,9 @@ def counts_of(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
         row = rows[int(np.argmax(numbers < 1))]
         text = column.text(row)
         if hint := weight_hint(text):
-            hint += ": leave out --count, or name the column in --about instead"
+            hint += (
+                f": leave out {option('count')}, or name the column in {option('about')} instead"
+            )
         raise RankingsError(
             f"{grid.where(row)}: column {name!r}: expected a positive whole number, got "
             f"{text[:40]!r}{hint}"
@@ -138,7 +141,7 @@ def judges_of(grid: Grid, name: str, rows: np.ndarray) -> np.ndarray:
         first = rows[int(np.argmax(column.codes[rows] == column.codes[row]))]
         raise RankingsError(
             f"{grid.where(row)}: judge {column.text(row)!r} has a row already, "
-            f"{grid.where(first)}; remove one of them, or leave out --judge if both count"
+            f"{grid.where(first)}; remove one of them, or leave out {option('judge')} if both count"
         )
     return np.array(column.values, object)[column.codes[rows]]
 

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from numpyro_rankings.options import option
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.answers import (
     best_first,
@@ -217,7 +218,7 @@ def _check(grid: Grid, question: Sequence[int], reading: Reading) -> None:
         names = [repr(shorten(grid.columns[k], _LENGTH)) for k in question]
         raise RankingsError(
             f"{grid.name}: the layout cell has one column, not {len(names)}; pick it with "
-            f"--columns; the columns are {_list(names, 12)}"
+            f"{option('columns')}; the columns are {_list(names, 12)}"
         )
 
 
@@ -234,8 +235,8 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
     """
     if header_rows is not None and header_rows not in range(1, _MOST_HEADER_ROWS + 1):
         raise RankingsError(
-            f"--header-rows is 1, 2 or 3, not {header_rows!r}; remove titles and other rows above "
-            "the names of the columns"
+            f"{option('header_rows', header_rows)}: expected 1, 2 or 3; remove titles and other "
+            "rows above the names of the columns"
         )
     names = [_UNNAMED.sub("", name) for name in grid.columns]
     more = _further_header_rows(grid, names) if header_rows is None else header_rows - 1
@@ -478,8 +479,8 @@ def _refuse_worst_first(grid: Grid, names: Sequence[str]) -> None:
     if len(names) == 2:
         raise RankingsError(
             f"{grid.name}: the columns {best[0]!r} and {worst[0]!r} say the best and the worst, "
-            "and nothing of what is between; to read the first choices only, add --columns "
-            f"{best[0]!r}"
+            "and nothing of what is between; to read the first choices only, add "
+            f"{option('columns', best[0])}"
         )
     if names.index(worst[0]) < names.index(best[0]):
         raise RankingsError(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from numpyro_rankings.options import option
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.text import TextFile, first_lines, read_lines, read_text
 from numpyro_rankings.words import plural
@@ -135,7 +136,7 @@ def read_grid(source: Any, names: Sequence[str] = (), encoding: str | None = Non
         return _read_text(name, names, encoding)
     if encoding is not None:
         raise RankingsError(
-            f"{name}: --encoding is that of a text file, and {suffix} files say theirs"
+            f"{name}: encoding is that of a text file, and {suffix} files say theirs"
         )
     if not Path(name).is_file():
         read_lines(name)  # refuses what is no file
@@ -182,7 +183,7 @@ def check_cells(grid: Grid) -> None:
                 judges = "; if it names the judges, as in tables of R, write a name above it"
             raise RankingsError(
                 f"{grid.header_place}: column {k} has no name{judges}; if the names are in two "
-                "rows, add --header-rows 2"
+                f"rows, add {option('header_rows', 2)}"
             )
         if column.name in seen:
             raise RankingsError(f"{grid.header_place}: two columns have the name {column.name!r}")

@@ -10,6 +10,7 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
+from numpyro_rankings.options import option
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.answers import with_values
 from numpyro_rankings.readers.ballots import BallotCounts, Rules, apply_rules
@@ -104,7 +105,7 @@ def _of_ranks(grid: Grid, columns: Columns) -> Lists:
     if columns.items is not None and (rest := [name for name in others if name not in names]):
         raise RankingsError(
             f"{grid.name}: the column {rest[0]!r} is no item; if it is about the judges, add it to "
-            "--about"
+            f"{option('about')}"
         )
     are_some = columns.is_picked and columns.closes_gaps and columns.rules is None
     most = None if are_some else len(names)
@@ -116,7 +117,8 @@ def _of_ranks(grid: Grid, columns: Columns) -> Lists:
             raise RankingsError(
                 f"{grid.where(0)}: column {column.name!r}: expected a rank, a whole number from 1, "
                 f"or nothing, got {column.text(0)[:40]!r}, and texts in all other columns; if this "
-                "row says more about the columns, such as units, remove it or add --header-rows 2"
+                "row says more about the columns, such as units, remove it or add "
+                f"{option('header_rows', 2)}"
             )
         _rank(f"{grid.where(row)}: column {column.name!r}", column.text(row), most)
     if columns.rules is not None:
@@ -144,18 +146,24 @@ def _rank(where: str, text: str, num_items: int | None) -> int:
         if number is None and re.search(r"\d", text):
             hint = "; if it is a rank, write the number alone"
         if num_items is not None and number is None:
-            hint += "; if the column is about the judges, add it to --about, or to --judge if it "
-            hint += "names them"
+            hint += f"; {_about_judges()}"
         raise RankingsError(
             f"{where}: expected a rank, a whole number from 1, or nothing, got {text[:40]!r}{hint}"
         )
     if num_items is not None and number > num_items:
         raise RankingsError(
-            f"{where}: rank {number}, but there are {plural(num_items, 'item')}; if the column is "
-            "about the judges, add it to --about, or to --judge if it names them; if other items "
-            "had ranks too, name the columns of these with --columns, and add --gaps close"
+            f"{where}: rank {number}, but there are {plural(num_items, 'item')}; "
+            f"{_about_judges()}; if other items had ranks too, name the columns of these with "
+            f"{option('columns')}, and add {option('gaps', 'close')}"
         )
     return number
+
+
+def _about_judges() -> str:
+    return (
+        f"if the column is about the judges, add it to {option('about')}, or to {option('judge')} "
+        "if it names them"
+    )
 
 
 def _refuse_ranks(where: str, listed: Sequence[tuple[int, str]]) -> NoReturn:
@@ -170,8 +178,8 @@ def _refuse_ranks(where: str, listed: Sequence[tuple[int, str]]) -> NoReturn:
             )
     place, (rank, name) = next((n, x) for n, x in enumerate(listed, 1) if x[0] != n)
     raise RankingsError(
-        f"{where}: {name!r} has rank {rank}, but no item has rank {place}; --gaps close keeps the "
-        "order of the items that are ranked"
+        f"{where}: {name!r} has rank {rank}, but no item has rank {place}; "
+        f"{option('gaps', 'close')} keeps the order of the items that are ranked"
     )
 
 
@@ -189,13 +197,14 @@ def _of_orders(grid: Grid, columns: Columns) -> Lists:
     if rest := [name for name in others if name not in names]:
         raise RankingsError(
             f"{grid.name}: the column {rest[0]!r} is no place; if it is about the judges, add it "
-            "to --about, or to --judge if it names them"
+            f"to {option('about')}, or to {option('judge')} if it names them"
         )
     places = [grid.column(name) for name in names]
     if columns.items is None and has_words_of_ballots(places):
         raise RankingsError(
-            f"{grid.name}: some cells have words such as undervote or overvote; --layout votes "
-            "reads ballots, and --items names the items if these are names"
+            f"{grid.name}: some cells have words such as undervote or overvote; "
+            f"{option('layout', 'votes')} reads ballots, and {option('items')} names the items if "
+            "these are names"
         )
     index = _items_of_places(grid, places, columns.items)
     orderings = np.stack(
@@ -218,8 +227,8 @@ def _of_orders(grid: Grid, columns: Columns) -> Lists:
         if not columns.closes_gaps:
             raise RankingsError(
                 f"{grid.where(row)}: column {gap!r} is empty, but {names[k + 1]!r} is "
-                f"{places[k + 1].text(row)!r}; --gaps close keeps the order of the items that are "
-                "listed"
+                f"{places[k + 1].text(row)!r}; {option('gaps', 'close')} keeps the order of the "
+                "items that are listed"
             )
         closed = np.argsort(orderings < 0, axis=1, kind="stable")
         orderings = np.take_along_axis(orderings, closed, axis=1)
@@ -243,10 +252,9 @@ def _items_of_places(
     known = found if items is None else items
     if unknown := [text for text in found if text not in set(known)]:
         row, k = first[unknown[0]]
-        shown = ", ".join(known[:_SHOWN]) + (", …" if len(known) > _SHOWN else "")
         raise RankingsError(
             f"{grid.where(row)}: column {places[k].name!r}: there is no item {unknown[0][:40]!r}; "
-            f"expected {shown}"
+            f"expected {_some(known)}"
         )
     return {"": -1} | {text: k for k, text in enumerate(known)}
 
@@ -271,7 +279,9 @@ def _of_long(grid: Grid, columns: Columns) -> Lists:
     items = np.array([index.get(name, -1) for name in item.values], np.int64)[item.codes]
     if (unknown := items < 0).any():
         row = int(np.argmax(unknown))
-        raise RankingsError(f"{grid.where(row)}: there is no item {item.text(row)!r} in --items")
+        raise RankingsError(
+            f"{grid.where(row)}: there is no item {item.text(row)[:40]!r}; expected {_some(names)}"
+        )
     if (again := is_repeated(judge.codes * np.int64(len(names)) + items)).any():
         row = int(np.argmax(again))
         raise RankingsError(
@@ -363,6 +373,10 @@ def _without_items(
     index = np.full(len(items) + 1, -1, np.int32)  # the last one is the padding, -1
     index[kept] = np.arange(len(kept))
     return tuple(items[k] for k in kept), index[lists]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numpyro_rankings.input_names import item_names
+from numpyro_rankings.options import option
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
 from numpyro_rankings.readers.aliases import Aliases, read_aliases
 from numpyro_rankings.readers.answers import layout_of_cells
@@ -142,7 +143,7 @@ def read_layout(
     notes += more
     if layout is None:
         layout, why = _layout_by_names(table, question, bool(patterns), words)
-        notes.append(f"read as --layout {layout}, because of the {why}")
+        notes.append(f"read as {option('layout', layout)}, because of the {why}")
     if layout in BALLOTS and gaps != "refuse":
         raise RankingsError(f"gaps does not go with the layout {layout}, whose rule is skipped")
     if rules is not None and layout not in (*BALLOTS, "ranks"):
@@ -214,9 +215,10 @@ def _layout_by_names(
     orders = ", ".join(f"{cell or 'nothing'!r} is at place {name!r}" for name, cell in cells)
     raise RankingsError(
         f"{grid.where(0)}: the layout is needed. As ranks (one column for each item), this row "
-        f"says: {ranks}{more}. As orders (one column for each place): {orders}{more}. Add --layout "
-        "ranks or --layout orders, or --layout long if each row is one judge and one item, or "
-        "--layout cell if one cell has the whole order"
+        f"says: {ranks}{more}. As orders (one column for each place): {orders}{more}. Add "
+        f"{option('layout', 'ranks')} or {option('layout', 'orders')}, or "
+        f"{option('layout', 'long')} if each row is one judge and one item, or "
+        f"{option('layout', 'cell')} if one cell has the whole order"
     )
 
 
@@ -268,11 +270,13 @@ def _survey(
     # a list of all items but one says the same as the full one, if all were offered
     is_partial = (lengths < (num_items if not_offered else num_items - 1)).any()
     if is_partial and (found.ballots is None or not_offered):
-        meaning, other = "ranked below the others", "not-offered if they were not offered"
+        meaning, other = "ranked below the others", "not-offered"
         if not_offered:
-            meaning, other = "not offered", "below if they rank below the others"
+            meaning, other = "not offered", "below"
+        why = "they rank below the others" if not_offered else "they were not offered"
         notes.append(
-            f"items that a judge does not rank are read as {meaning}: use --unranked {other}"
+            f"items that a judge does not rank are read as {meaning}: use "
+            f"{option('unranked', other)} if {why}"
         )
     choice_sets = None
     if not_offered and is_partial:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from numpyro_rankings.options import option
 from numpyro_rankings.rankings import RankingsError
 
 # by their first bytes; UTF-32 comes first, since its mark begins with that of UTF-16
@@ -115,7 +116,7 @@ def _checked_encoding(name: str, content: bytes, given: str | None, hint: bool) 
         if marked is not None and not known.startswith(marked.removesuffix("-sig")):
             raise RankingsError(
                 f"{name}: begins with the mark of {marked[:6].rstrip('-').upper()}; leave out "
-                f"--encoding {given}"
+                f"{option('encoding', given)}"
             )
         if not known.startswith("utf"):
             _check_is_not_utf_8(name, content, given)
@@ -149,8 +150,8 @@ def _known_encoding(name: str, given: str) -> str:
         b"    ".decode(encoding, errors="replace")  # refuses codecs that are not of text
     except LookupError:
         raise RankingsError(
-            f"{name}: there is no encoding {given!r}; --encoding takes names such as windows-1252, "
-            "iso8859-2 or utf-16"
+            f"{name}: there is no encoding {given!r}; {option('encoding')} takes names such as "
+            "windows-1252, iso8859-2 or utf-16"
         ) from None
     return encoding.removesuffix("-sig")
 
@@ -166,7 +167,8 @@ def _check_is_not_utf_8(name: str, content: bytes, given: str) -> None:
     odd = next(character for character in text if not character.isascii())
     wrong = odd.encode().decode(given, errors="replace")
     raise RankingsError(
-        f"{name}: is in UTF-8; --encoding {given} would read {odd!r} as {wrong!r}, so leave it out"
+        f"{name}: is in UTF-8; {option('encoding', given)} would read {odd!r} as {wrong!r}, so "
+        "leave it out"
     )
 
 
@@ -183,7 +185,8 @@ def _readings(content: bytes, place: int) -> str:
     if not found:
         return ""
     readings = " or ".join(
-        f"{text[:_TEXT_SHOWN]!r} with --encoding {encoding}" for text, encoding in found.items()
+        f"{text[:_TEXT_SHOWN]!r} with {option('encoding', encoding)}"
+        for text, encoding in found.items()
     )
     return f"; a text in this line is {readings}: use the encoding that is right"
 

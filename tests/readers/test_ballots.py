@@ -250,7 +250,7 @@ REFUSED = {
     "a word as an item": (
         {"1st": ["Ann", "undervote"], "2nd": ["Bob", "Ann"]},
         {"layout": "orders"},
-        "--layout votes",
+        "layout='votes' reads ballots",
     ),
     "rules of no ballots": (
         {"1st": ["Ann", "Bob"], "2nd": ["Bob", "Ann"]},

@@ -90,7 +90,7 @@ def test_tables_of_the_first_version(tmp_path, how):
 def test_a_table_in_windows_1252(tmp_path):
     path = tmp_path / "table.csv"
     path.write_bytes(saved(OLD).encode("windows-1252"))
-    with pytest.raises(RankingsError, match=r"table.csv:5: .* UTF-8.*: maté' with --encoding wind"):
+    with pytest.raises(RankingsError, match=r"table.csv:5: .* UTF-8.*: maté' with encoding='wind"):
         read_survey(path)
     assert read_survey(path, encoding="windows-1252").rankings == RANKINGS
     assert read_table(path, "cp1252") == RANKINGS

@@ -129,7 +129,7 @@ def test_names_of_columns_that_say_the_layout(tmp_path):
     assert in_order(read_survey(orders, items=ITEMS)) == LISTS
     survey = read_survey(LONG.rename(columns={"rank": "Position"}), about="region", items=ITEMS)
     assert_is_the_survey(survey)
-    assert "--layout long" in survey.notes[0]
+    assert "layout='long'" in survey.notes[0]
     plain = orders.set_axis(["1", "2", "3", "4"], axis=1)  # these could be items, too
     with pytest.raises(RankingsError, match="the layout is needed"):
         read_survey(plain)
@@ -140,7 +140,7 @@ def test_a_table_that_may_be_either_is_asked_about(tmp_path):
     path.write_text("x,y,z\n2,1,3\n")
     with pytest.raises(RankingsError) as error:
         read_survey(path)
-    for part in ("either.csv:2", "'x' has rank 2", "'2' is at place 'x'", "--layout ranks"):
+    for part in ("either.csv:2", "'x' has rank 2", "'2' is at place 'x'", "layout='ranks'"):
         assert part in str(error.value)
     assert in_order(read_survey(path, "ranks")) == [[1, 0, 2]]
     survey = read_survey(path, "orders")
@@ -189,7 +189,7 @@ def test_columns_that_a_long_table_leaves_out_are_told():
 
 def test_ranks_of_some_of_the_items():
     frame = pd.DataFrame({"x": [4, 1], "y": [2, 3], "z": [1, 4], "w": [3, 2]})
-    with pytest.raises(RankingsError, match="with --columns, and add --gaps close"):
+    with pytest.raises(RankingsError, match="with columns=, and add gaps='close'"):
         read_survey(frame[["x", "y"]], "ranks")
     picked = {"columns": ["x", "y"], "gaps": "close"}
     assert in_order(read_survey(frame, "ranks", **picked)) == [[1, 0], [0, 1]]
@@ -240,7 +240,7 @@ def test_items_that_are_not_ranked():
     below = read_survey(RANKS, "ranks", judge="who", about="region")
     assert below.rankings.choice_sets is None
     assert any(
-        "read as ranked below the others: use --unranked not-offered if" in x for x in below.notes
+        "read as ranked below the others: use unranked='not-offered' if" in x for x in below.notes
     )
     survey = read_survey(RANKS, "ranks", judge="who", about="region", unranked="not-offered")
     offered = np.asarray(survey.rankings.choice_sets)
@@ -290,7 +290,7 @@ def test_gaps(layout, row):
     frame["w"] = None if layout == "ranks" else "z"
     if layout == "orders":
         frame = frame.rename(columns={"w": "4th"})
-    with pytest.raises(RankingsError, match="--gaps close"):
+    with pytest.raises(RankingsError, match="gaps='close'"):
         read_survey(frame, layout)
     survey = read_survey(frame, layout, gaps="close")
     names = [[survey.rankings.items[k] for k in listed] for listed in in_order(survey)]
@@ -323,7 +323,7 @@ BAD = {
     "no place": (
         "id,1st,2nd\n1,A,B\n",
         {"layout": "orders"},
-        ["'id' is no place", "--about", "--judge"],
+        ["'id' is no place", "to about=", "to judge="],
     ),
     "items twice": ("x,y\n1,2\n", {"items": ["x", "x"]}, ["two items have the name 'x'"]),
     "one column": ("x\n1\n", {}, ["bad.csv:1", "commas, semicolons or tabs"]),
@@ -338,13 +338,17 @@ BAD = {
     "short row": ("x,y,z\n1,2,3\n1,2\n", {}, ["bad.csv:3", "2 cells, expected 3"]),
     "long row": ("x,y\n1,2\n1,2,3\n", {}, ["bad.csv:3", "3 cells, expected 2"]),
     "quote": ('x,y\n1,"2\n', {}, ["bad.csv:2"]),
-    "text": ("x,y\n1,2\n1,two\n", {}, ["bad.csv:3: column 'y'", "got 'two'", "--about"]),
+    "text": ("x,y\n1,2\n1,two\n", {}, ["bad.csv:3: column 'y'", "got 'two'", "to about="]),
     "fraction": ("x,y\n1,1.5\n", {}, ["bad.csv:2: column 'y'", "1.5"]),
     "negative": ("x,y\n1,-1\n", {}, ["bad.csv:2: column 'y'", "-1"]),
-    "too large": ("x,y\n1,34\n", {}, ["column 'y'", "rank 34, but there are 2 items", "--about"]),
-    "ids": ("id,x,y\n7,1,2\n", {}, ["column 'id'", "rank 7", "--judge"]),
+    "too large": ("x,y\n1,34\n", {}, ["column 'y'", "rank 34, but there are 2 items", "to about="]),
+    "ids": ("id,x,y\n7,1,2\n", {}, ["column 'id'", "rank 7", "to judge="]),
     "tie": ("x,y,z\n1,2,2\n", {}, ["bad.csv:2", "'y' and 'z' both have rank 2", "ties"]),
-    "gap": ("x,y,z\n1,3,\n", {}, ["bad.csv:2", "'y' has rank 3, but no item has rank 2", "--gaps"]),
+    "gap": (
+        "x,y,z\n1,3,\n",
+        {},
+        ["bad.csv:2", "'y' has rank 3, but no item has rank 2", "gaps='close' keeps"],
+    ),
     "one item": ("w,x\na,1\n", {"judge": "w"}, ["at least 2 items, got 1"]),
     "nothing ranked": ("w,x,y\na,,\n", {"judge": "w"}, ["no row ranks any item"]),
     "names of rows": (
@@ -365,7 +369,7 @@ BAD = {
     "a row of units": (
         "who,x,y\n,[1-2],[1-2]\na,1,2\n",
         {"judge": "who"},
-        ["bad.csv:2: column 'x'", "'[1-2]'", "remove it or add --header-rows 2"],
+        ["bad.csv:2: column 'x'", "'[1-2]'", "remove it or add header_rows=2"],
     ),
     "a fraction": ("x,y\n1/2,2/2\n", {}, ["column 'x'", "'1/2'", "write the number alone"]),
     "totals with answers below": (
@@ -386,7 +390,7 @@ BAD = {
     "the best and the worst": (
         "best,worst\nA,B\n",
         {"layout": "orders"},
-        ["'best' and 'worst'", "nothing of what is between", "--columns 'best'"],
+        ["'best' and 'worst'", "nothing of what is between", "columns='best'"],
     ),
     "stars": (
         "judge,item,stars\na,x,5\na,y,4\n",
@@ -399,21 +403,21 @@ BAD = {
     "same judge": (
         "w,x,y\na,1,2\na,2,1\n",
         {"judge": "w"},
-        ["bad.csv:3: judge 'a' has a row already, bad.csv:2", "leave out --judge"],
+        ["bad.csv:3: judge 'a' has a row already, bad.csv:2", "leave out judge="],
     ),
     "no judge": ("w,x,y\n,1,2\n", {"judge": "w"}, ["bad.csv:2", "'w' is empty"]),
     "count": ("n,x,y\n0,1,2\n", {"count": "n"}, ["bad.csv:2: column 'n'", "'0'"]),
     "count of words": ("n,x,y\nmany,1,2\n", {"count": "n"}, ["column 'n'", "'many'"]),
     "huge count": ("n,x,y\n99999999999,1,2\n", {"count": "n"}, ["column 'n'", "positive whole"]),
     "no such item": ("x,y\n1,2\n", {"items": ["x", "q"]}, ["no column for the item 'q'"]),
-    "column left": ("x,y,z\n1,2,3\n", {"items": ["x", "y"]}, ["'z' is no item", "--about"]),
+    "column left": ("x,y,z\n1,2,3\n", {"items": ["x", "y"]}, ["'z' is no item", "to about="]),
     "item column": ("x,y\n1,2\n", {"item": "x"}, ["not of ranks"]),
     "twice in an order": (
         "1st,2nd\nA,A\n",
         {"layout": "orders"},
         ["bad.csv:2", "'A' is listed twice"],
     ),
-    "hole in an order": ("1st,2nd\n,A\n", {"layout": "orders"}, ["'1st' is empty", "--gaps"]),
+    "hole in an order": ("1st,2nd\n,A\n", {"layout": "orders"}, ["'1st' is empty", "gaps='close'"]),
     "unknown in an order": (
         "1st,2nd\nA,B\nA,b\n",
         {"layout": "orders", "items": ["A", "B"]},
@@ -450,7 +454,7 @@ BAD = {
     "long: item": (
         "judge,item,rank\na,x,1\n",
         {"layout": "long", "items": ["y", "z"]},
-        ["bad.csv:2", "no item 'x'"],
+        ["bad.csv:2", "no item 'x'; expected y, z"],
     ),
     "layout": ("x,y\n1,2\n", {"layout": "wide"}, ["ranks, orders, long", "'wide'"]),
     "unranked": ("x,y\n1,2\n", {"unranked": "last"}, ["'below' or 'not-offered'"]),

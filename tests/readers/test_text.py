@@ -54,8 +54,8 @@ def test_encodings_that_are_given(tmp_path, encoding):
 
 
 REFUSED = {
-    "Windows": (TABLE.encode("cp1252"), None, "x.csv:1: ", ["'thé' with --encoding windows-1252"]),
-    "Mac": (TABLE.encode("mac-roman"), None, "x.csv:1: ", ["'thé' with --encoding mac-roman"]),
+    "Windows": (TABLE.encode("cp1252"), None, "x.csv:1: ", ["'thé' with encoding='windows-1252'"]),
+    "Mac": (TABLE.encode("mac-roman"), None, "x.csv:1: ", ["'thé' with encoding='mac-roman'"]),
     "in a row": (b"id,a,b\r\r\nMat\xe9,1,2\r\n", None, "x.csv:3: ", ["'Maté' with"]),
     "no text": (b"\x89PNG\r\n\x1a\n\x00", None, "x.csv:1: ", ["not a text file in UTF-8, which"]),
     "UTF-16 without mark": (TABLE.encode("utf-16-le"), None, "x.csv:1: ", ["not a text file"]),
@@ -65,7 +65,7 @@ REFUSED = {
         b"\xef\xbb\xbfa,b\n1,2\n",
         "cp1252",
         "x.csv: ",
-        ["the mark of UTF-8", "leave out --encoding cp1252"],
+        ["the mark of UTF-8", "leave out encoding='cp1252'"],
     ),
     "UTF-16 read as UTF-8": (TABLE.encode("utf-16"), "utf-8", "x.csv: ", ["the mark of UTF-16"]),
     "Windows read as Latin-1": (TABLE.encode("cp1252"), "latin-1", "x.csv:1: ", [r"'\x93'"]),
@@ -118,4 +118,4 @@ def test_where_no_encoding_can_be_given_none_is_named(tmp_path):
     (tmp_path / "x.ldac").write_bytes("maté".encode("cp1252"))
     with pytest.raises(RankingsError) as error:
         read_lines(tmp_path / "x.ldac")
-    assert "--encoding" not in str(error.value)
+    assert "encoding=" not in str(error.value)
