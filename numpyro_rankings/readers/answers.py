@@ -71,6 +71,8 @@ _TICKS = set(
 _MARKS = ("->", ";", ">", "|", "\n", ",", "→", "≻")
 _MARK_WORDS = {"newline": "\n", "space": " ", "tab": "\t", "comma": ",", "semicolon": ";"}
 _NUMBER_OF_ITEM = re.compile(r"(?:^|(?<=\s))[(#]?(\d{1,3})[.)]\s+(?=\S)")
+_RANK_OF = re.compile(r"[(\[]?\d{1,3} ?(?:/|of|out of) ?\d{1,3}\b", re.IGNORECASE)  # 1/3
+_DECIMAL = re.compile(r"\d{1,4}[.,]\d{1,6}")
 _WITH_RANK = re.compile(r".*\S\s*[:=]\s*\d{1,3}", re.DOTALL)
 _NUMBERED = re.compile(r"[(#]?(\d{1,3})\s*[.):]\s*(.+)", re.DOTALL)
 
@@ -220,13 +222,15 @@ def layout_of_cells(columns: Sequence[Column], missing: Sequence[str]) -> str | 
     """Return the layout that cells can only have: texts are items, and ranks in words are ranks.
 
     None if all of them are numbers, which may be ranks or codes of items, or if they are mixed.
+    Texts such as 1/3 and 1.5 are no names: they are taken for ranks, and refused as such.
     """
     keys = {_key(word) for word in missing}
     texts = {x for column in columns for x in column.values if x and _key(x) not in keys}
     texts = {x for x in texts if x.casefold() not in _NO_RANK}
     are_ranks = {rank_in_words(x) is not None for x in texts}
     if are_ranks == {False}:
-        return "orders"
+        are_numbers = all(_RANK_OF.fullmatch(x) or _DECIMAL.fullmatch(x) for x in texts)
+        return "ranks" if are_numbers else "orders"
     in_words = any(whole_number(x) is None for x in texts)
     return "ranks" if are_ranks == {True} and in_words else None
 
@@ -582,7 +586,7 @@ def _refuse_parts(
                 "write the items with a semicolon between them, or name them all with "
                 f"{option('items')}"
             )
-    if all(_WITH_RANK.fullmatch(x) for _, x in parts):
+    if all(_WITH_RANK.fullmatch(x) or _RANK_OF.match(x) for _, x in parts):
         text, x = parts[0]
         raise RankingsError(
             f"{_where(grid, column, text)}: {x[:40]!r} seems to be an item and its rank; write the "

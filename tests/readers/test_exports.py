@@ -754,6 +754,21 @@ BAD = {
             "--separator comma it is ['A', 'x;B']",
         ],
     ),
+    "ranks with their number": (
+        "Q [A],Q [B],Q [C]\n1/3,3/3,2/3\n2/3,,1/3\n",
+        {"columns": "Q*"},
+        ["bad.csv:2: column 'A'", "expected a rank", "'1/3'", "write the number alone"],
+    ),
+    "ranks of a tie": (
+        "Q [A],Q [B],Q [C]\n1.5,3.5,1.5\n",
+        {"columns": "Q*"},
+        ["bad.csv:2: column 'A'", "expected a rank", "'1.5'"],
+    ),
+    "ranks with their number in a cell": (
+        "id,list\na,1/2 A; 2/2 B\n",
+        LIST,
+        ["bad.csv:2", "'1/2 A' seems to be an item and its rank"],
+    ),
     "no separator": ("id,list\na,A B\nb,B A\n", LIST, ["bad.csv:2: column 'list'", "'A B'"]),
     "twice in a cell": ("id,list\na,A;B\nb,B;A;B\n", LIST, ["bad.csv:3", "'B' is listed twice"]),
     "names that were cut off": (
