@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from numpyro_rankings.readers.unfitted import Unfitted
 
 FORMATS_IN_WORDS = """\
-FILE is a PrefLib file of strict orders (.soc, .soi), or a table (.csv, .tsv, .xlsx, .parquet, .sav)
-whose first row names the columns, in one of these layouts:
+FILE is a PrefLib file of strict orders (.soc, .soi), or a table (.csv, .tsv, .xlsx, .parquet, .sav,
+.dta) whose first row names the columns, in one of these layouts:
 
   ranks   a column for each item, with the ranks 1, 2, …, and nothing where an item has none
   orders  a column for each place, 1st, 2nd, …, with the names of the items

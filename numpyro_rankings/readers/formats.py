@@ -23,8 +23,8 @@ from numpyro_rankings.readers.elections import (
 )
 from numpyro_rankings.readers.grids import (
     EXCEL_SUFFIXES,
+    LABELLED_SUFFIXES,
     PARQUET_SUFFIXES,
-    SPSS_SUFFIXES,
     TEXT_SUFFIXES,
     looks_like_table,
 )
@@ -75,7 +75,7 @@ FORMATS = (
         also=(".csv", ".txt"),
     ),
 )
-_TABLES = (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES, *SPSS_SUFFIXES)
+_TABLES = (*TEXT_SUFFIXES, *EXCEL_SUFFIXES, *PARQUET_SUFFIXES, *LABELLED_SUFFIXES)
 SUFFIXES = (*(suffix for one in FORMATS for suffix in one.extensions), *_TABLES)
 
 
@@ -111,8 +111,8 @@ def read_survey(source: Any, layout: str | None = None, **options: Any) -> Surve
 
     :param source: a text file ``.csv``, ``.tsv`` or ``.txt`` with commas, semicolons or tabs
         between the columns, a spreadsheet ``.xlsx`` (its first sheet), a ``.parquet`` file, a
-        ``.sav`` file of SPSS, a data frame, a PrefLib file ``.soc`` or ``.soi`` (or one of
-        orders without ties, ``.toc`` or ``.toi``), a table of
+        ``.sav`` file of SPSS, a ``.dta`` file of Stata, a data frame, a PrefLib file ``.soc`` or
+        ``.soi`` (or one of orders without ties, ``.toc`` or ``.toi``), a table of
         :func:`~numpyro_rankings.readers.write_table`, or a file of an election: ``.blt``, the
         ``.csv`` of a Scottish council, or cast vote records of NIST SP 1500-103 in ``.json``.
     :param layout: ``"ranks"``, ``"orders"``, ``"long"``, ``"cell"``, ``"votes"`` or ``"marks"``.

@@ -23,11 +23,11 @@ from numpyro_rankings.words import plural
 if TYPE_CHECKING:
     import pandas as pd
 
-TEXT_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, SPSS_SUFFIXES = (
+TEXT_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, LABELLED_SUFFIXES = (
     (".csv", ".tsv", ".txt"),
     (".xlsx",),
     (".parquet",),
-    (".sav", ".zsav"),
+    (".sav", ".zsav", ".dta"),  # of SPSS and Stata, with labels of values
 )
 _BLANK = {"", "NA", "NaN", "nan", "<NA>", "#N/A"}  # as spreadsheets, R and pandas write it
 _ERRORS = {"#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!"}  # of spreadsheets
@@ -122,7 +122,7 @@ def read_grid(source: Any, names: Sequence[str] = (), encoding: str | None = Non
 
     :param source: a text file ``.csv``, ``.tsv`` or ``.txt``, whose columns are separated by
         commas, semicolons or tabs; a spreadsheet ``.xlsx``, of which the first sheet is read; a
-        ``.parquet`` file; a ``.sav`` file of SPSS; or a data frame.
+        ``.parquet`` file; a ``.sav`` file of SPSS or a ``.dta`` file of Stata; or a data frame.
     :param names: texts that are names and not blanks, such as an item "NA".
     :param encoding: of a text file; by default UTF-8, or what its first bytes say.
     :raises RankingsError: naming the row and the column.
@@ -309,11 +309,12 @@ def _read_parquet(name: str, names: Sequence[str]) -> Grid:
     return _grid_of_frame(name, pd.read_parquet(name), names, _place_of(name, ": row {}"))
 
 
-def _read_spss(name: str, names: Sequence[str]) -> Grid:
+def _read_labelled(name: str, names: Sequence[str]) -> Grid:
     import pyreadstat
 
+    read = pyreadstat.read_dta if name.lower().endswith(".dta") else pyreadstat.read_sav
     # values that the file says are missing are missing here too
-    frame, meta = pyreadstat.read_sav(name, user_missing=False)
+    frame, meta = read(name, user_missing=False)
     grid = _grid_of_frame(name, frame, names, _place_of(name, ": row {}"))
     labels = dict(zip(meta.column_names, meta.column_labels, strict=True))
     cells = [x._replace(label=(labels.get(x.name) or "").strip()) for x in grid.cells]
@@ -378,7 +379,7 @@ def _column_of_series(name: str, series: "pd.Series") -> Column:
 _PACKAGES: dict[str, tuple[Callable[[str, Sequence[str]], Grid], str]] = {
     **dict.fromkeys(EXCEL_SUFFIXES, (_read_excel, "openpyxl")),
     **dict.fromkeys(PARQUET_SUFFIXES, (_read_parquet, "pyarrow")),
-    **dict.fromkeys(SPSS_SUFFIXES, (_read_spss, "pyreadstat")),
+    **dict.fromkeys(LABELLED_SUFFIXES, (_read_labelled, "pyreadstat")),
 }
 
 

@@ -1,4 +1,4 @@
-"""Files of SPSS: labels of values and columns, and values that are missing by the user's word."""
+"""Files of SPSS and Stata: labels of values and columns, and values that the user calls missing."""
 
 import numpy as np
 import pandas as pd
@@ -64,6 +64,33 @@ def test_labels_of_values_are_the_items(tmp_path):
     path = write(ORDERS, path, variable_value_labels={f"Q5_{k}": CODES for k in (1, 2, 3)})
     again = read_survey(path, "orders", judge="id", columns="Q5_*", missing="no answer")
     assert lists(again) == lists(survey)
+
+
+def test_files_of_stata(tmp_path):
+    codes = {int(value): label for value, label in CODES.items()}
+    frame = ORDERS.astype({f"Q5_{k}": "Int64" for k in (1, 2, 3)})
+    pyreadstat.write_dta(
+        frame,
+        str(tmp_path / "survey.DTA"),
+        variable_value_labels={f"Q5_{k}": codes for k in (1, 2, 3)},
+    )
+    read = {"judge": "id", "columns": "Q5_*", "missing": "no answer"}
+    survey = read_survey(tmp_path / "survey.DTA", "orders", **read)
+    assert lists(survey) == [["coffee", "tea", "cocoa"], ["tea", "cocoa"], ["cocoa"]]
+    assert survey.judges == ["r1", "r2", "r3"]
+    ranks = RANKS.astype(object).replace(-9.0, "a")  # the missing value .a
+    pyreadstat.write_dta(
+        ranks,
+        str(tmp_path / "ranks.dta"),
+        column_labels=LABELS,
+        missing_user_values={"Q5_1": ["a"]},
+    )
+    survey = read_survey(tmp_path / "ranks.dta", "ranks", judge="id", about="age", columns="Q5_*")
+    assert survey.rankings.items == ("Tea", "Coffee & milk", "Maté")
+    assert lists(survey)[2] == ["Maté", "Coffee & milk"] and survey.judges == ["1", "2", "3"]
+    (tmp_path / "bad.dta").write_bytes(b"<stata_dta> and no more")
+    with pytest.raises(RankingsError, match=r"bad\.dta: cannot be read as a \.dta file"):
+        read_survey(tmp_path / "bad.dta", "ranks")
 
 
 @pytest.mark.parametrize("suffix", [".sav", ".zsav"])
