@@ -40,6 +40,7 @@ _RANK = re.compile(
 _GOOD = r"(?:best|most|highest|top|favou?rite|greatest|first choice)"
 _BAD = r"(?:worst|least|lowest|bottom|last)"
 _MORE = r"(?:[2-9]|\d\d+)"
+_END_OF_SCALE = re.compile(rf"\b(?:{_GOOD}|{_BAD})\b", re.IGNORECASE)
 _IS = r"\s*(?:=|:|\(|[-–—]|is|being|as|means)\s*(?:the |your )*"
 
 
@@ -74,7 +75,7 @@ _NUMBER_OF_ITEM = re.compile(r"(?:^|(?<=\s))[(#]?(\d{1,3})[.)]\s+(?=\S)")
 _RANK_OF = re.compile(r"[(\[]?\d{1,3} ?(?:/|of|out of) ?\d{1,3}\b", re.IGNORECASE)  # 1/3
 _DECIMAL = re.compile(r"\d{1,4}[.,]\d{1,6}")
 _WITH_RANK = re.compile(r".*\S\s*[:=]\s*\d{1,3}", re.DOTALL)
-_NUMBERED = re.compile(r"[(#]?(\d{1,3})\s*[.):]\s*(.+)", re.DOTALL)
+_NUMBERED = re.compile(r"[(#]?(\d{1,3})\s*[.):](?!\d)\s*(.+)", re.DOTALL)  # not 1.5
 
 
 class Ranks(NamedTuple):
@@ -120,7 +121,7 @@ def without_missing(
 ) -> tuple[list[Column], list[str]]:
     """Make cells empty that say that nothing is ranked, and tell how many there were.
 
-    :param num_items: the number of items if the cells are ranks.
+    :param num_items: the number of items if the cells are ranks, which no text of these can be.
     """
     if not missing:
         return list(columns), []
@@ -222,7 +223,8 @@ def layout_of_cells(columns: Sequence[Column], missing: Sequence[str]) -> str | 
     """Return the layout that cells can only have: texts are items, and ranks in words are ranks.
 
     None if all of them are numbers, which may be ranks or codes of items, or if they are mixed.
-    Texts such as 1/3 and 1.5 are no names: they are taken for ranks, and refused as such.
+    So may texts such as ``1 - Tea``, unless some say which end is best. Texts such as ``1/3`` and
+    ``1.5`` are no names: they are taken for ranks, and refused as such.
     """
     keys = {_key(word) for word in missing}
     texts = {x for column in columns for x in column.values if x and _key(x) not in keys}
@@ -231,8 +233,12 @@ def layout_of_cells(columns: Sequence[Column], missing: Sequence[str]) -> str | 
     if are_ranks == {False}:
         are_numbers = all(_RANK_OF.fullmatch(x) or _DECIMAL.fullmatch(x) for x in texts)
         return "ranks" if are_numbers else "orders"
-    in_words = any(whole_number(x) is None for x in texts)
-    return "ranks" if are_ranks == {True} and in_words else None
+    if are_ranks != {True} or all(whole_number(x) is not None for x in texts):
+        return None
+    comments = [rank[1] for x in texts if (rank := rank_in_words(x)) is not None]
+    if all(comments) and not any(map(_END_OF_SCALE.search, comments)):
+        return None
+    return "ranks"
 
 
 def numbers_of(columns: Sequence[Column]) -> np.ndarray:
@@ -339,7 +345,7 @@ def _both_ways(names: Sequence[str], numbers: np.ndarray) -> tuple[str, str]:
     """Return the order of the items with the lowest number first, and with the highest."""
     listed = sorted((number, names[k]) for k, number in enumerate(numbers.tolist()) if number > 0)
     up = [name for _, name in listed]
-    return tuple(shorten(" > ".join(x), _LENGTH) for x in (up, up[::-1]))  # type: ignore[return-value]
+    return shorten(" > ".join(up), _LENGTH), shorten(" > ".join(up[::-1]), _LENGTH)
 
 
 def _first_from_the_end(numbers: np.ndarray) -> int | None:
@@ -423,7 +429,7 @@ def _refuse_ticks(grid: Grid, columns: Sequence[Column], rows: np.ndarray) -> No
 
 
 def _is_of_ticks(texts: set[str], name: str) -> bool:
-    """Return whether a column has one text only, which says that its item was chosen."""
+    """Return whether a column says in each row that its item was chosen, or that it was not."""
     words = {x.casefold() for x in texts}
     return words <= _TICKS or words == {name.casefold()} or (words <= {"0", "1"} and "0" in words)
 
@@ -484,7 +490,7 @@ def places_of_cells(
                 f"{shorten(texts[0], _LENGTH)!r}"
             )
         notes = [f"{where}: the items are separated by {mark!r}"]
-        if mark in (">", "≻"):
+        if mark in (">", "≻", "->", "→"):
             _refuse_ties(grid, column, texts, split)
     known = None if items is None else set(items)
     is_known = known is not None and known.issuperset(x for x in split(texts[0]) if x)
@@ -549,7 +555,7 @@ def _list_in(text: str) -> list[str] | None:
     if not text.startswith("["):
         return None
     for read in (json.loads, ast.literal_eval):
-        with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        with contextlib.suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             found = read(text)
             if isinstance(found, list) and all(type(x) in (str, int) for x in found):
                 return [str(x).strip() for x in found]

@@ -112,6 +112,7 @@ class Reading(NamedTuple):
     - **items** - names of the items, or None.
     - **closes_gaps** - whether ranks may be left out.
     - **are_ballots** - whether ranks may also be given twice.
+    - **item** - of a long table, the column with the items.
     """
 
     layout: str
@@ -123,6 +124,7 @@ class Reading(NamedTuple):
     items: tuple[str, ...] | None
     closes_gaps: bool
     are_ballots: bool = False
+    item: str | None = None
 
 
 def read_question(
@@ -169,14 +171,17 @@ def read_question(
         _refuse_worst_first(grid, names)
     columns = renamed(columns, names)
     num_items = len(columns) if layout == "ranks" else None
-    columns, said = without_missing(grid, columns, missing, num_items)
+    num_ranks = num_items  # at most
+    if reading.item is not None:
+        num_ranks = len(items or set(filter(None, grid.column(reading.item).values)))
+    columns, said = without_missing(grid, columns, missing, num_ranks)
     notes += said
     if layout in ("ranks", "long"):
         columns, comments, said = with_numbers(columns)
         notes += said
         if layout == "ranks" and not reading.are_ballots:
             refuse_other_questions(grid, columns)
-        refuse_missing_ranks(grid, columns, num_items, missing)
+        refuse_missing_ranks(grid, columns, num_ranks, missing)
         text, first = common_text(labels), reading.highest_first
         if reading.are_ballots:  # rank 1 of a ballot is the first choice
             first = bool(first)

@@ -175,6 +175,7 @@ def read_layout(
         names,
         named.closes_gaps or rules is not None,
         rules is not None,
+        item,
     )
     grid, more = read_question(table, question, reading)
     if joined and layout not in BALLOTS:

@@ -114,6 +114,12 @@ Best,Bob,Finished,"Venus; Mercury; Earth","False"
 """
 
 GOOD = {
+    "sizes in a cell": (
+        "id,list\na,1.5l;2.7l\nb,2.7l;1.5l\n",
+        {"layout": "cell", "judge": "id", "columns": "list"},
+        "1.5l 2.7l",
+        ["1.5l 2.7l", "2.7l 1.5l"],
+    ),
     "Qualtrics": (
         QUALTRICS,
         {"layout": "ranks", "columns": "Q5_*", "judge": "ResponseId", "about": ["Q4"]},
@@ -754,6 +760,27 @@ BAD = {
             "--separator comma it is ['A', 'x;B']",
         ],
     ),
+    "a long table with a code": (
+        "judge,item,rank\na,x,1\na,y,2\na,z,99\n",
+        {"layout": "long", "gaps": "close", "highest_first": True},
+        ["bad.csv:4: column 'rank'", "'99'", "--missing 99"],
+    ),
+    "a rank that is to mean nothing": (
+        "judge,item,rank\na,x,1\na,y,2\na,z,3\n",
+        {"layout": "long", "missing": "3"},
+        ["'3' cannot mean", "it is a rank of 3 items"],
+    ),
+    "codes with names": (
+        "Q [1],Q [2]\n2 - Tea,1 - Milk\n1 - Milk,2 - Tea\n",
+        {"columns": "Q*"},
+        ["the layout is needed", "'Q [1]' has rank 2 - Tea", "'2 - Tea' is at place 'Q [1]'"],
+    ),
+    "no list in brackets": (
+        'id,list\na,"[{[]: 1}]"\n',
+        LIST,
+        ["bad.csv:2: column 'list'", "what separates the items"],
+    ),
+    "a tie between arrows": ("id,list\na,A→B=C\n", LIST, ["ties are not supported, got 'B=C'"]),
     "ranks with their number": (
         "Q [A],Q [B],Q [C]\n1/3,3/3,2/3\n2/3,,1/3\n",
         {"columns": "Q*"},
