@@ -130,9 +130,23 @@ def pressing(patch, place, name, number, times):
 CHUNK, REPORT, END = (Store, "append"), (fit, "_summarise"), (fit, "_write_assignments")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("times", [1, 2, 3])
-@pytest.mark.parametrize("when", [CHUNK, REPORT, END], ids=["chunk", "report", "end"])
+# the others are slow tests: one handler heeds both signals, see ended_by_signals
+QUICK = {(CHUNK, 1, signal.SIGHUP), (REPORT, 2, signal.SIGTERM), (END, 3, signal.SIGHUP)}
+INTERRUPTS = [
+    pytest.param(
+        when,
+        times,
+        number,
+        id=f"{name}-{times}-{number}",
+        marks=[] if number == signal.SIGINT or (when, times, number) in QUICK else pytest.mark.slow,
+    )
+    for name, when in {"chunk": CHUNK, "report": REPORT, "end": END}.items()
+    for times in (1, 2, 3)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+]
+
+
+@pytest.mark.parametrize(("when", "times", "number"), INTERRUPTS)
 def test_interrupts(alone, capfd, monkeypatch, when, times, number):
     """The first writes the report; only Ctrl-C after that leaves it unwritten. Nothing is lost."""
     with monkeypatch.context() as patch:

@@ -37,12 +37,18 @@ def each_its_program():
     """For tests of what is compiled."""
 
 
+@pytest.fixture(scope="module")
+def kept():
+    """What tests but those share."""
+    return {}
+
+
 @pytest.fixture(autouse=True)
-def _shared(request):
+def _shared(request, kept):
     if "each_its_program" in request.fixturenames:
         yield
         return
-    with shared_programs():
+    with shared_programs(kept):
         yield
 
 
@@ -143,7 +149,7 @@ def test_files_are_fitted_as_each_alone(folder, capsys):
 SIGNALS = {"Ctrl-C": (signal.SIGINT, 130), "SIGTERM": (signal.SIGTERM, 143)}
 
 
-@pytest.mark.parametrize("name", SIGNALS)
+@pytest.mark.parametrize("name", ["Ctrl-C", pytest.param("SIGTERM", marks=pytest.mark.slow)])
 def test_an_interrupt_stops_all_and_resume_goes_on(capsys, monkeypatch, name):
     files, (number, status) = ["a.soi", "b.soi", "c.soi"], SIGNALS[name]
     assert run_fit(*files, *MODEL, *FIXED, "--out", "alone") == 0

@@ -12,13 +12,16 @@ from numpyro_rankings.run.loop import SweepLoop
 
 
 @contextmanager
-def shared_programs() -> Iterator[None]:
+def shared_programs(kept: dict[str, dict] | None = None) -> Iterator[None]:
     """Compile the sweeps of equal kernels, of the same data, once for all runs in this context.
 
     What other runs do with their stores, and when they stop, then costs no compilation. That a run
     compiles the right program when it is resumed is tested without it.
+
+    :param kept: what was shared in an earlier context, which is shared here too.
     """
-    kernels, programs = {}, {}
+    kept = {} if kept is None else kept
+    kernels, programs = kept.setdefault("kernels", {}), kept.setdefault("programs", {})
     set_up, jitted = SweepLoop.__init__, SweepLoop._jitted
 
     def share_kernel(loop, kernel, args, kwargs, placement):
