@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import jax
+import numpy as np
 import pytest
 
+from numpyro_rankings import inference_data
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.run.description import describe
 from numpyro_rankings.run.loop import SweepLoop
@@ -15,14 +17,16 @@ from numpyro_rankings.run.loop import SweepLoop
 def shared_programs(kept: dict[str, dict] | None = None) -> Iterator[None]:
     """Compile the sweeps of equal kernels, of the same data, once for all runs in this context.
 
-    What other runs do with their stores, and when they stop, then costs no compilation. That a run
-    compiles the right program when it is resumed is tested without it.
+    What other runs do with their stores, and when they stop, then costs no compilation, nor does
+    what the conversion to ArviZ asks the model of a kernel. That a run compiles the right program
+    when it is resumed is tested without it.
 
     :param kept: what was shared in an earlier context, which is shared here too.
     """
     kept = {} if kept is None else kept
     kernels, programs = kept.setdefault("kernels", {}), kept.setdefault("programs", {})
-    set_up, jitted = SweepLoop.__init__, SweepLoop._jitted
+    answers = kept.setdefault("answers", {})
+    set_up, jitted, observed = SweepLoop.__init__, SweepLoop._jitted, inference_data._observed
 
     def share_kernel(loop, kernel, args, kwargs, placement):
         # with a kernel, the program of its init
@@ -57,7 +61,18 @@ def shared_programs(kept: dict[str, dict] | None = None) -> Iterator[None]:
                 programs[self.key] = self.lowered.compile()
             return programs[self.key]
 
+    def share_observed(model, sites, args, kwargs):
+        if all(model is not kernel.model for kernel in kernels.values()):
+            return observed(model, sites, args, kwargs)
+        leaves, structure = jax.tree.flatten((args, kwargs))
+        # shared kernels are kept, so that no other model gets the id of theirs
+        key = id(model), str(structure), *(np.asarray(x).tobytes() for x in leaves)
+        if key not in answers:
+            answers[key] = observed(model, sites, args, kwargs)
+        return dict(answers[key])
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inference_data, "_observed", share_observed)
         patch.setattr(SweepLoop, "__init__", share_kernel)
         patch.setattr(SweepLoop, "_jitted", share_program)
         yield

@@ -46,8 +46,19 @@ def apart(mcmc):
     return mcmc
 
 
-@pytest.mark.parametrize("chains", ["agree", "disagree"])
-@pytest.mark.parametrize("make", [fabricated_mcmc, lambda r: fabricated_weights_mcmc(r, 4)])
+def weighted(rankings):
+    return fabricated_weights_mcmc(rankings, 4)
+
+
+@pytest.mark.parametrize(
+    ("make", "chains"),
+    [
+        (fabricated_mcmc, "disagree"),
+        (weighted, "agree"),
+        pytest.param(fabricated_mcmc, "agree", marks=pytest.mark.slow),
+        pytest.param(weighted, "disagree", marks=pytest.mark.slow),
+    ],
+)
 def test_a_report_from_python_is_that_of_the_command(small, monkeypatch, make, chains):
     """From the file of the draws, from new draws for ArviZ, and from the run."""
     mcmc = make(small) if chains == "agree" else apart(make(small))
