@@ -70,18 +70,18 @@ def check_same_order(columns: Sequence[Any], names: tuple[str, ...]) -> None:
 
 
 def check_starts_at_one(table: np.ndarray, names: tuple[str, ...]) -> None:
-    """Refuse ranks that start at 0, and those that only look like them, in all rows with a 0."""
-    has_zero = (table == 0).any(1)
-    some = table[has_zero]
-    ordered, lengths = np.sort(some, axis=1), (~np.isnan(some)).sum(1)  # NaN comes last
+    """Refuse ranks that start at 0, and those that only look like them.
+
+    If a row has ranks but no 0, the ranks start at 1, and a 0 means not ranked.
+    """
+    rows = np.flatnonzero(~np.isnan(table).all(1))
+    ordered, lengths = np.sort(table[rows], axis=1), (~np.isnan(table[rows])).sum(1)  # NaN last
     places = np.arange(table.shape[1])
-    if len(some) and ((ordered == places) | (places >= lengths[:, None])).all():
-        row = int(np.argmax(has_zero))
-        name = names[int(np.argmax(table[row] == 0))]
-        which = "each row" if has_zero.all() else "each row with a 0"
+    if len(rows) and ((ordered == places) | (places >= lengths[:, None])).all():
+        name = names[int(np.argmax(table[rows[0]] == 0))]
         raise RankingsError(
-            f"{row_place(row)}: item {name!r} has rank 0, and {which} has the ranks 0, 1, …: if 0 "
-            "is the best, write ranks + 1; if it means not ranked, write NaN instead"
+            f"{row_place(rows[0])}: item {name!r} has rank 0, and each row has one 0: if 0 is the "
+            "best, write ranks + 1; if it means not ranked, write NaN instead"
         )
 
 

@@ -175,8 +175,8 @@ class Rankings:
     ) -> "Rankings":
         """Make rankings from the rank that each judge gave to each item.
 
-        Ranks that start at 0 are refused, and those that look like them: if each row with a 0 has
-        the ranks 0, 1, …, t - 1, it can be the best or mean that an item is not ranked.
+        Ranks that start at 0 are refused, and those that look like them: if each row has the ranks
+        0, 1, …, t - 1, a 0 can be the best or mean that an item is not ranked.
 
         :param ranks: (rows, n), an array or a data frame, 1 = best; missing or 0 for items that are
             not ranked. All columns are items.
