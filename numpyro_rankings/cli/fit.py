@@ -438,7 +438,7 @@ def _interim_page(
     def details(run: "Run") -> dict[str, str]:
         return _details(args, rankings, describe_run(args, thin, run.num_sweeps), command)
 
-    return InterimPage(args, title, finder_of_groups(rankings, title, args.chains, details))
+    return InterimPage(args, finder_of_groups(rankings, title, args.chains, details))
 
 
 def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:

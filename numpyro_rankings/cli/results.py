@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import glob
-import math
 import mmap
 import os
 import re
@@ -191,21 +190,17 @@ def print_groups(
         print(f"  and {plural(len(held) - most, 'smaller one')}, in clusters.csv")
     print()
     if left := left_in_words(findings):
-        _print_wrapped(f"{left[0]}.")
+        _print_wrapped(f"{left}.")
     if held and findings.membership is not None:
         _print_wrapped(_COLUMNS_EXPLAINED + (_AGREEMENT_EXPLAINED if columns else ""))
 
 
 def print_reference(reference: Any) -> None:
     """Print which partition the groups come from."""
-    most = math.log(len(reference.labels))
+    from numpyro_rankings.report.answers import reference_in_words
+
     print()
-    text = (
-        f"The groups are {reference.in_words}. {reference.caution} Their distance from the draws "
-        f"is {reference.expected_loss:.3g} on average: 0 means that all draws agree, and "
-        f"{most:.3g} is the worst possible."
-    )
-    _print_wrapped(" ".join(text.split()))
+    _print_wrapped(reference_in_words(reference))
 
 
 def print_diagnostics(findings: "Findings", out: Path) -> None:
