@@ -11,6 +11,7 @@ import pytest
 from helpers.command_line import FEW, GAUSSIAN, POINTS, QUICK_CLUSTER, QUICK_FIT, SOI
 from helpers.fabricated import fabricated_mcmc, fabricated_partition_mcmc
 from helpers.figures import assert_inside
+from helpers.names import HOSTILE, hostile_report
 from matplotlib.text import Text
 
 from numpyro_rankings.cli import cluster as cluster_command
@@ -52,6 +53,11 @@ const result = {
     .map(named),
   first: [...page.querySelectorAll("dt")].slice(0, 5).map(e => e.textContent),
   firstTop: page.querySelector("dt").getBoundingClientRect().top,
+  title: page.title,
+  text: page.body.textContent,
+  items: [...page.querySelectorAll("ol.order li")].map(e => e.lastChild.textContent),
+  executing: page.querySelectorAll("script").length + all.filter(e => [...e.attributes]
+    .some(a => a.name.startsWith("on"))).length,
 };
 """
 
@@ -138,3 +144,13 @@ def reports(tmp_path_factory):
 @pytest.mark.parametrize("command, num_tables, num_images", [("fit", 2, 6), ("cluster", 2, 4)])
 def test_layout(reports, command, num_tables, num_images, width):
     check(measure(reports[command], width), width, num_tables, num_images)
+
+
+def test_names_are_shown_as_they_are(tmp_path):
+    """Whatever they look like in HTML, and in the figures."""
+    hostile_report(tmp_path / "page.html", HOSTILE, fabricated_mcmc)
+    found = measure(tmp_path / "page.html", WIDTHS[0])
+    assert found["title"] == HOSTILE[4] and found["executing"] == 0
+    assert set(found["items"]) == set(HOSTILE[:4])
+    assert [name for name in HOSTILE if name not in found["text"]] == []
+    assert len(found["images"]) >= 6 and min(natural for natural, _ in found["images"]) > 0
