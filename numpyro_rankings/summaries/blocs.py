@@ -11,6 +11,7 @@ from numpyro_rankings.partitions import partition_entropy
 from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.summaries.bloc_models import Components, MallowsBlocs
 from numpyro_rankings.summaries.bloc_search import Fit, Search, normalised
+from numpyro_rankings.summaries.choice_cells import ChoiceCells
 from numpyro_rankings.summaries.profiles import normalised_entropy
 from numpyro_rankings.summaries.samples import check_draws, check_samples, fitted_items
 
@@ -21,6 +22,11 @@ _FIRST = 3  # draws that say at first how large the gain is
 _INTERVAL = (0.05, 0.95)
 _SAME_KEPT = 0.01  # a start arrives at the best if it keeps this much less at most,
 _SAME_BLOCS = 0.1  # and differs by at most this share of the largest variation of information
+BEFORE_FROM = 0.6  # share of the members of a bloc that order two items
+
+
+class NoBlocsError(ValueError):
+    """There are no blocs, or not so many."""
 
 
 class Bloc(NamedTuple):
@@ -36,6 +42,8 @@ class Bloc(NamedTuple):
       Plackett–Luce models, else None.
     - **agreement** - 0 if its members rank at random, 1 if all rank alike, as in
       :class:`~numpyro_rankings.summaries.ClusterProfile`.
+    - **levels** - the consensus, cut where the members agree: of those who order an item above a
+      cut and one below it, whichever these are, at least 60% put the one above first.
     """
 
     size: float
@@ -47,6 +55,7 @@ class Bloc(NamedTuple):
     weights: np.ndarray | None
     unseen_weight: float | None
     agreement: float
+    levels: tuple[tuple[str, ...], ...]
 
 
 class BlocLevel(NamedTuple):
@@ -199,9 +208,9 @@ def find_blocs(
     merged = [data.merge(*start, most) for start in starts]
     top = min(most, max(max(found) for found in merged))
     if top == 1:
-        raise ValueError("there are no blocs to find: each draw has one group only")
+        raise NoBlocsError("there are no blocs to find: each draw has one group only")
     if num_blocs is not None and num_blocs > top:
-        raise ValueError(f"num_blocs is {num_blocs}, but the draws have at most {top} groups")
+        raise NoBlocsError(f"num_blocs is {num_blocs}, but the draws have at most {top} groups")
 
     one = data.best_of_one(merged)
     some = [data.belongings(*start)[0] for start in starts[:: -(-len(starts) // _FIRST)]]
@@ -215,7 +224,7 @@ def find_blocs(
         best[k] = data.search.settle(data.search.shake(best[k]))
     said = data.ask(data.choose(_DRAWS), best)
     if said.log_density.mean() <= one.log_likelihood:
-        raise ValueError(
+        raise NoBlocsError(
             "there are no blocs to find: one population describes the rankings as well as the draws"
         )
     levels = tuple(
@@ -475,6 +484,7 @@ def _describe(
         center, theta = parameters
         left = np.arange(len(names), 0, -1)[: theta.shape[1]]
         agreement = 1 - model.entropy((center, theta)) / np.log(left).sum()
+    above = _times_above(model.cells, data.search.amounts(belonging))
     for k in range(len(order)):
         members = labels == k
         total = float(data.counts[members].sum())
@@ -499,9 +509,30 @@ def _describe(
                 weights=weights,
                 unseen_weight=pool,
                 agreement=agrees,
+                levels=tuple(
+                    tuple(names[i] for i in level) for level in _levels(above[k], ordering)
+                ),
             )
         )
     return tuple(blocs)
+
+
+def _times_above(cells: ChoiceCells, amounts: np.ndarray) -> np.ndarray:
+    """Return how many rankings of each component put an item above another, (K, n, n).
+
+    :param amounts: how often each component makes each choice, (cells, K).
+    """
+    shape = cells.sets.shape[::-1]
+    above = [csr_array((x, (cells.items, cells.set_of)), shape) @ cells.sets for x in amounts.T]
+    return np.stack(above)
+
+
+def _levels(above: np.ndarray, consensus: np.ndarray) -> list[np.ndarray]:
+    """Cut a consensus where rankings agree on the order, two further ones for each pair aside."""
+    shares = (above + 1) / (above + above.T + 2)
+    ordered = shares[consensus[:, None], consensus]
+    cuts = [k for k in range(1, len(consensus)) if ordered[:k, k:].min() >= BEFORE_FROM]
+    return np.split(consensus, cuts)
 
 
 def _interval(values: np.ndarray) -> tuple[float, float]:
