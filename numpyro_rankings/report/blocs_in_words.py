@@ -16,60 +16,49 @@ BEFORE_EXPLAINED = (
 
 
 def verdict_of_blocs(blocs: Blocs) -> Verdict:
-    """Judge whether the chains find the same blocs."""
+    """Judge whether each chain alone leads to the same blocs."""
     level = blocs.level
     number, agree = len(level.chains_agree), int(level.chains_agree.sum())
     what = plural(level.number, "bloc")
+    if level.number == 1:
+        return Verdict("good", "One bloc is everybody.", [])
     if number == 1:
         text = "Whether another chain has the same blocs is not known: run at least two."
-        return Verdict("care", f"{what}, found from one chain.", [text, _starts(level)])
+        return Verdict("care", f"{what}, found from one chain.", [text])
     if agree == number:
-        headline = f"{what}, found from all {number} chains."
-        return Verdict("good", headline, [_starts(level)])
-    reasons = [*_where_others_end(blocs), _starts(level), *_agreed(blocs)]
+        text = "The draws of each chain alone lead to the same blocs."
+        return Verdict("good", f"{what}, found from all {number} chains.", [text])
+    reasons = [*_where_others_end(blocs), *_agreed(blocs)]
     if 2 * agree > number:
         return Verdict("care", f"{what}, found from {agree} of {number} chains.", reasons)
     headline = f"{what}, found from {agree} of {number} chains only: do not rely on all of them."
     return Verdict("bad", headline, reasons)
 
 
-def _starts(level: BlocLevel) -> str:
-    number = int(np.isfinite(level.start_kept).sum())
-    return (
-        f"{level.num_arrived} of {plural(number, 'start')} end at these blocs by themselves; a "
-        "start merges the groups of one draw and improves the result."
-    )
-
-
 def _where_others_end(blocs: Blocs) -> list[str]:
-    """Say of each chain that ends elsewhere how much its blocs keep."""
-    level, lines = blocs.level, []
+    """Say of each chain that leads to other blocs how much these keep."""
+    level = blocs.level
     others: dict[str, list[int]] = {}
     for chain in np.flatnonzero(~level.chains_agree):
-        kept = level.start_kept[blocs.start_chain == chain]
-        if np.isnan(kept).all():
-            text = f"fewer than {plural(level.number, 'group')} to merge"
-        else:
-            less = level.kept - float(np.nanmax(kept))
-            text = f"other blocs, which keep {_less(less)}"
+        kept = float(level.chain_kept[chain])
+        text = f"leads to other blocs, which keep {_less(level.kept - kept)}"
+        if np.isnan(kept):
+            text = f"has fewer than {plural(level.number, 'group')} to merge"
         others.setdefault(text, []).append(int(chain) + 1)
-    for text, chains in others.items():
-        one = len(chains) == 1
-        verb = ("has" if one else "have") if text.startswith("fewer") else None
-        verb = verb or ("ends at" if one else "end at")
-        lines.append(f"{_chains(chains)} {verb} {text}.")
-    return lines
+    return [f"{_chains(chains, text)}." for text, chains in others.items()]
 
 
 def _less(less: float) -> str:
     return "as much" if less < 0.005 else f"{percent(less)} less"
 
 
-def _chains(chains: Sequence[int]) -> str:
-    names = [str(chain) for chain in chains]
-    if len(names) == 1:
-        return f"Chain {names[0]}"
-    return f"Chains {', '.join(names[:-1])} and {names[-1]}"
+def _chains(chains: Sequence[int], text: str) -> str:
+    """Say what chains do, given what one does."""
+    if len(chains) == 1:
+        return f"Chain {chains[0]} {text}"
+    verb, _, rest = text.partition(" ")
+    several = {"leads": "lead", "has": "have"}[verb]
+    return f"Chains {', '.join(map(str, chains[:-1]))} and {chains[-1]} {several} {rest}"
 
 
 def _agreed(blocs: Blocs) -> list[str]:

@@ -31,38 +31,38 @@ def blocs(grouped):
 
 
 def with_chains(blocs, agree, kept=None):
-    """Return the blocs with other chains: whether each agrees, and what its only start keeps."""
+    """Return the blocs with other chains: whether each agrees, and what its blocs keep."""
     agree = np.asarray(agree)
     kept = np.where(agree, blocs.level.kept, blocs.level.kept - 0.03) if kept is None else kept
-    level = blocs.level._replace(arrived=agree, chains_agree=agree, start_kept=np.asarray(kept))
+    level = blocs.level._replace(chains_agree=agree, chain_kept=np.asarray(kept))
     levels = list(blocs.levels)
     levels[blocs.number - 1] = level
     few = levels[1]
     levels[1] = few._replace(chains_agree=np.ones(len(agree), bool))
-    return blocs._replace(levels=tuple(levels), start_chain=np.arange(len(agree)))
+    return blocs._replace(levels=tuple(levels))
 
 
 def test_verdict_of_blocs_by_how_many_chains_agree(blocs):
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True] * 4))
     assert said.level == "good" and said.headline == "3 blocs, found from all 4 chains."
-    assert said.reasons[0].startswith("4 of 4 starts end at these blocs by themselves")
+    assert said.reasons == ["The draws of each chain alone lead to the same blocs."]
 
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True, False, True, True]))
     assert said.level == "care" and said.headline == "3 blocs, found from 3 of 4 chains."
-    assert said.reasons[0] == "Chain 2 ends at other blocs, which keep 3% less."
+    assert said.reasons[0] == "Chain 2 leads to other blocs, which keep 3% less."
     assert said.reasons[-1] == "All chains find the same 2 blocs."
 
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True, False, False, True]))
     assert said.level == "bad" and said.headline.startswith(
         "3 blocs, found from 2 of 4 chains only"
     )
-    assert said.reasons[0] == "Chains 2 and 3 end at other blocs, which keep 3% less."
+    assert said.reasons[0] == "Chains 2 and 3 lead to other blocs, which keep 3% less."
 
     kept = [blocs.level.kept, np.nan, blocs.level.kept - 0.001, blocs.level.kept]
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True, False, False, True], kept))
     assert said.reasons[:2] == [
         "Chain 2 has fewer than 3 groups to merge.",
-        "Chain 3 ends at other blocs, which keep as much.",
+        "Chain 3 leads to other blocs, which keep as much.",
     ]
 
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True]))
