@@ -11,7 +11,12 @@ from numpyro_rankings.words import percent, plural
 
 BEFORE_EXPLAINED = (
     "A before B: of the members who order the two, at least 60% put A first. Items that are close "
-    "are so in the view of the bloc as a whole: less than 60% of it prefer either."
+    "are not all so clearly before one another."
+)
+CERTAINTY_EXPLAINED = "Certainty: how probable it is that a member belongs to its bloc."
+KEPT_EXPLAINED = (
+    "Kept is a share of what the groups of a draw say about the rankings: one population for all "
+    "keeps 0%, and all these groups keep 100%."
 )
 
 
@@ -73,9 +78,16 @@ def how_many_blocs(blocs: Blocs) -> str:
     """Say how many blocs there are, and what they keep."""
     level = blocs.level
     return (
-        f"{plural(level.number, 'bloc')}, which keep {percent(level.kept)} of what all groups of a "
-        "draw say about the rankings."
+        f"{plural(level.number, 'bloc')} keep {percent(level.kept)} of what all groups of a draw "
+        "say about the rankings."
     )
+
+
+def what_each_keeps(blocs: Blocs) -> str:
+    """Say in one line what each number of blocs keeps."""
+    first, *others = blocs.levels[1:]
+    texts = [f"{plural(first.number, 'bloc')} keep {share_kept(first)}"]
+    return f"{', '.join([*texts, *(f'{x.number} {share_kept(x)}' for x in others)])}."
 
 
 def kept_in_words(blocs: Blocs) -> list[str]:

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from helpers.fabricated import fabricated_mcmc
+from helpers.fabricated import fabricated_mcmc, with_groups
 
 from numpyro_rankings import find_blocs
 from numpyro_rankings.datasets import simulate_mallows_mixture
@@ -147,23 +147,3 @@ def test_blocs_are_found_if_chains_disagree(components):
         return
     # the blocs are those of all chains, not only of those that the weights choose
     assert sorted(set(found.blocs.start_chain)) == [0, 1]
-
-
-def with_groups(mcmc, data):
-    """Return the run with the simulated groups in each draw."""
-    z = {name: np.array(x) for name, x in mcmc._states["z"].items()}
-    chains, draws = z["assignments"].shape[:2]
-    labels, number = np.asarray(data.assignments), len(data.centers)
-    shape, n = (chains, draws, max(number, 2)), data.centers.shape[1]
-    z["assignments"] = np.broadcast_to(labels, (chains, draws, len(labels))).astype(np.int8)
-    z["center"] = np.broadcast_to(np.arange(n), (*shape, n)).astype(np.int32).copy()
-    z["center"][:, :, :number] = data.centers
-    z["concentration"] = np.full((*shape, n - 1), 1.0, np.float32)
-    z["concentration"][:, :, :number] = data.concentrations[:, : n - 1]
-    sizes = np.bincount(labels, minlength=shape[-1])
-    z["cluster_sizes"] = np.broadcast_to(sizes, shape).astype(np.int32)
-    z["num_clusters"] = np.full((chains, draws), len(np.unique(labels)), np.int32)
-    for name in ("log_joint", "alpha"):  # the same in all chains, which so agree
-        z[name] = np.broadcast_to(1 + np.arange(draws) % 3, (chains, draws)).astype(np.float32)
-    mcmc._states["z"] = z
-    return mcmc
