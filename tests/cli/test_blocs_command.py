@@ -10,7 +10,7 @@ import pytest
 from helpers.command_line import QUICK_FIT, without_page
 from helpers.fabricated import fabricated_mcmc, with_groups
 
-from numpyro_rankings import find_blocs, read_rankings, words
+from numpyro_rankings import find_blocs, read_survey, words
 from numpyro_rankings.cli import fit, main, results
 from numpyro_rankings.cli.run import Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
@@ -34,11 +34,13 @@ def run_of(tmp_path, monkeypatch):
         rows = np.asarray(data.rankings.orderings)[np.asarray(data.rankings.row_index)]
         lines = ["1st,2nd,3rd,4th,5th", *(",".join(names[i] for i in row) for row in rows)]
         Path("lists.csv").write_text("\n".join(lines) + "\n")
-        rankings = read_rankings("lists.csv", layout="orders")
-        data = data._replace(centers=_renumbered(data, rankings))
+        survey = read_survey("lists.csv", layout="orders")
+        rankings, by_label = survey.rankings, np.argsort(survey.place)
+        labels = np.asarray(data.assignments)[by_label]
+        data = data._replace(centers=_renumbered(data, rankings), assignments=labels)
         mcmc = with_groups(fabricated_mcmc(rankings, chains=2, draws=20), data)
         monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", 60))
-        return mcmc, rankings
+        return mcmc, survey
 
     return make
 
@@ -60,10 +62,10 @@ def content(folder="out"):
 
 
 def test_numbers_of_blocs_are_the_same_on_the_screen_and_in_files(run_of, capsys):
-    mcmc, rankings = run_of(6)
+    mcmc, survey = run_of(6)
     assert main(FIT) == 0
     shown = capsys.readouterr().out
-    blocs = findings_of(mcmc, rankings, checks=None).blocs
+    blocs = findings_of(mcmc, survey.rankings, checks=None).blocs
     rows = table("blocs.csv")
     assert [(int(row["level"]), int(row["bloc"])) for row in rows] == [
         (level, k) for level in range(2, 7) for k in range(1, level + 1)
@@ -98,7 +100,7 @@ def test_numbers_of_blocs_are_the_same_on_the_screen_and_in_files(run_of, capsys
     labels = table("assignments.csv")
     names = list(labels[0])
     assert names[names.index("cluster") + 1] == "bloc"
-    assert [int(row["bloc"]) - 1 for row in labels] == blocs.labels.tolist()
+    assert [int(row["bloc"]) - 1 for row in labels] == blocs.labels[survey.place].tolist()
     members = np.bincount(blocs.labels, minlength=blocs.number)
     assert [int(row["members"]) for row in chosen] == members.tolist()
 
