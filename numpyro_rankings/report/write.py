@@ -30,6 +30,7 @@ from numpyro_rankings.report.figures import (
 from numpyro_rankings.report.findings import Findings, findings_of, in_order
 from numpyro_rankings.report.page import Status, write_page
 from numpyro_rankings.summaries import (
+    Blocs,
     ClusterProfile,
     PartitionProfile,
     WeightsProfile,
@@ -53,6 +54,7 @@ def write_report(
     details: Mapping[str, str] | None = None,
     about: Mapping[str, Sequence[str]] | None = None,
     status: Status | None = None,
+    blocs: Blocs | int | Literal["auto"] | None = "auto",
 ) -> None:
     """Write a report on clusters of rankings: one HTML page that needs no other files.
 
@@ -75,10 +77,17 @@ def write_report(
     :param about: what is known about the judges: N texts by column, in the order of the labels. The
         page then shows who is in the clusters.
     :param status: why the run ended before its draws suffice, for the top of the page.
+    :param blocs: as for :func:`~numpyro_rankings.report.findings_of`.
     :raises ValueError: if ``data`` has no assignments.
     """
     findings = findings_of(
-        data, rankings, profiles=profiles, reference=reference, checks=checks, details=details
+        data,
+        rankings,
+        profiles=profiles,
+        reference=reference,
+        checks=checks,
+        details=details,
+        blocs=blocs,
     )
     write_findings(path, findings, rankings, title=title, about=about, status=status)
 
