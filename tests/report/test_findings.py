@@ -18,7 +18,7 @@ from numpyro_rankings.report import findings_of, write_report
 from numpyro_rankings.summaries import holds
 
 DETAILS = re.compile(
-    '<dt>How do I repeat it[?].*?</dd>\n|<section class="details">.*?</section>\n'
+    '<dt class="on-screen">How do I repeat it[?].*?</dd>\n|<section class="details">.*?</section>\n'
     "|The group of each ranking, and how surely it belongs there, is in assignments.csv[.]\n",
     re.DOTALL,
 )
