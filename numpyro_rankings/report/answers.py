@@ -166,10 +166,18 @@ class Card(NamedTuple):
     more: str
 
 
+class TableOfGroups(NamedTuple):
+    """A table of groups, and the number of groups for which it has no room."""
+
+    rows: Sequence[Row]
+    not_shown: int
+
+
 class Groups(NamedTuple):
     """The groups of rankings that hold.
 
-    - **cards** - of them.
+    - **cards** - of them; none if there is a table.
+    - **table** - of them, where blocs come first; None if there are cards.
     - **left** - what belongs to none, as in :class:`Answers`.
     - **with_sizes** - whether there are sizes to explain, and **with_together** how surely the
       members belong to the groups.
@@ -178,6 +186,7 @@ class Groups(NamedTuple):
     """
 
     cards: Sequence[Card]
+    table: TableOfGroups | None
     left: str
     with_sizes: bool
     with_together: bool
@@ -191,9 +200,14 @@ def groups(findings: Findings, about: Mapping[str, Sequence[str]] | None = None)
     :param about: as for :func:`judges_of_groups`.
     """
     held = findings.held
-    judges = _judges_in_words(findings, about or {})
+    if findings.blocs_first:
+        cards, table = [], _table_of_rankings(findings, 0, len(held))
+    else:
+        judges = _judges_in_words(findings, about or {})
+        cards, table = [_card(i, p, findings, judges[i]) for i, p in enumerate(held)], None
     return Groups(
-        [_card(i, p, findings, judges[i]) for i, p in enumerate(held)],
+        cards,
+        table,
         left_in_words(findings),
         bool(held) and findings.reference is not None,
         findings.membership is not None,
@@ -252,18 +266,16 @@ def _group_of_judges(findings: Findings, profiles: Sequence[Any]) -> np.ndarray:
     return group
 
 
-class TableOfGroups(NamedTuple):
-    """A table of groups, and the number of groups for which it has no room."""
-
-    rows: Sequence[Row]
-    not_shown: int
-
-
 def passing_groups(findings: Findings) -> TableOfGroups | None:
     """Return the groups of rankings that come and go; None if there are none."""
     first, last = len(findings.held), len(findings.profiles)
-    texts = ((words.percent(p.agreement), words.order_in_words(p.levels)) for p in findings.passing)
-    return _table(findings, texts, first, last) if first < last else None
+    return _table_of_rankings(findings, first, last) if first < last else None
+
+
+def _table_of_rankings(findings: Findings, first: int, last: int) -> TableOfGroups:
+    shown = findings.profiles[first:last]
+    texts = ((words.percent(p.agreement), words.order_in_words(p.levels)) for p in shown)
+    return _table(findings, texts, first, last)
 
 
 def _table(findings: Findings, texts: Any, first: int, last: int) -> TableOfGroups:
@@ -309,16 +321,26 @@ def judges_of_groups(findings: Findings, about: Mapping[str, Sequence[str]]) -> 
     if len(profiles) < 2:
         return []
     shown = (findings.held or profiles)[:_CLUSTERS_IN_TABLE]
-    group = _group_of_judges(findings, shown)
-    names = [f"group {k}" for k in range(1, len(shown) + 1)] + ["all"]
-    sizes = [len(p.members) for p in shown] + [findings.total]
+    names = [f"group {k}" for k in range(1, len(shown) + 1)]
+    return judges_in_tables(about, _group_of_judges(findings, shown), names)
+
+
+def judges_in_tables(
+    about: Mapping[str, Sequence[str]], labels: np.ndarray, names: Sequence[str]
+) -> list[Judges]:
+    """Say who is in each part of the judges, by each column about them.
+
+    :param labels: (N,) the part of each judge, from 0; those of none have a larger number.
+    :param names: of the parts.
+    """
+    sizes = [*np.bincount(labels, minlength=len(names))[: len(names)], len(labels)]
     tables = []
     for column, texts in about.items():
-        found = by_group(column, texts, group, len(shown))
+        found = by_group(column, texts, labels, len(names))
         spec = ".4g" if found.is_number else ".0%"
         rows = [
             (name, f"{size:,}", *(number(x, spec) for x in values))
-            for name, size, values in zip(names, sizes, found.values, strict=True)
+            for name, size, values in zip([*names, "all"], sizes, found.values, strict=True)
         ]
         tables.append(Judges(column, list(found.headings), rows))
     return tables

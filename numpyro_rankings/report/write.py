@@ -21,6 +21,7 @@ from numpyro_rankings.report.answers import (
     table_of_weights,
     wants,
 )
+from numpyro_rankings.report.blocs import blocs_shown
 from numpyro_rankings.report.figures import (
     consensus_figures,
     partition_figures,
@@ -112,6 +113,7 @@ def write_findings(
     view = {
         **_frame(title, _in_words(rankings), status, findings.details),
         "answers": short_answers(findings, wants(findings)),
+        "blocs": blocs_shown(findings, about or {}),
         "verdict": findings.verdict,
         "groups": groups(findings, about),
         "weights": weights,
@@ -187,6 +189,7 @@ def interim_view(
     return {
         **_frame(title, _in_words(rankings), status, details),
         "answers": short_answers(findings, wants(findings)),
+        "blocs": None,
         "verdict": verdict,
         "groups": groups(findings),
         "weights": None,
@@ -257,6 +260,7 @@ def write_findings_of_points(
     view = {
         **_frame(title, what, status, findings.details),
         "answers": short_answers(findings, answers),
+        "blocs": None,
         "verdict": findings.verdict,
         "points": table_of_points(findings, columns),
         "partition": partition_figures(findings, figures),

@@ -19,7 +19,8 @@ from numpyro_rankings.summaries import holds
 
 DETAILS = re.compile(
     '<dt class="on-screen">How do I repeat it[?].*?</dd>\n|<section class="details">.*?</section>\n'
-    "|The group of each ranking, and how surely it belongs there, is in assignments.csv[.]\n",
+    '|<span class="on-screen">\nThe group of each ranking, and how surely it belongs there, is in '
+    "assignments.csv[.]\n</span>\n",
     re.DOTALL,
 )
 

@@ -6,10 +6,11 @@ import re
 import shutil
 import subprocess
 
+import jax
 import numpy as np
 import pytest
 from helpers.command_line import FEW, GAUSSIAN, POINTS, QUICK_CLUSTER, QUICK_FIT, SOI
-from helpers.fabricated import fabricated_mcmc, fabricated_partition_mcmc
+from helpers.fabricated import fabricated_mcmc, fabricated_partition_mcmc, with_groups
 from helpers.figures import assert_inside
 from helpers.names import HOSTILE, hostile_report
 from matplotlib.text import Text
@@ -17,7 +18,7 @@ from matplotlib.text import Text
 from numpyro_rankings.cli import cluster as cluster_command
 from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.run import Sampled
-from numpyro_rankings.datasets import load_dataset
+from numpyro_rankings.datasets import load_dataset, simulate_mallows_mixture
 from numpyro_rankings.partitions import canonical_labels
 from numpyro_rankings.report import answers, page, write_report
 from numpyro_rankings.report import figures as report_figures
@@ -163,7 +164,7 @@ def test_names_are_shown_as_they_are(tmp_path):
 
 DETAILS = {"command": "numpyro-rankings fit --out apa", "data": "APA 1980", "seed": "0"}
 DETAILS |= {"versions": "a line of versions " * 8, "model": "a line about the model " * 6}
-SHEET = (210 - 2 * 14) / 25.4 * 96  # pixels; the width of A4 between the margins
+SHEET = (210 - 2 * 13) / 25.4 * 96  # pixels; the width of A4 between the margins
 LEAST_SIZE = 8 * 96 / 72  # pixels; 8 points
 
 
@@ -183,7 +184,22 @@ def usual(tmp_path_factory):
     z["log_joint"][1] -= 50
     mcmc._states["z"] = z
     path = tmp_path_factory.mktemp("usual") / "report.html"
-    write_report(path, mcmc, rankings, title="Groups in APA 1980", details=DETAILS)
+    write_report(path, mcmc, rankings, title="Groups in APA 1980", details=DETAILS, blocs=None)
+    return path
+
+
+@pytest.fixture(scope="module")
+def with_blocs(tmp_path_factory):
+    """The page of a fit with 11 groups, where three blocs come first."""
+    names = load_dataset().items
+    data = simulate_mallows_mixture(jax.random.key(0), 1000, 5, 5, 11, 1.5, items=names)
+    rankings = data.rankings
+    mcmc = with_groups(fabricated_mcmc(rankings, num_slots=16), data)
+    about = {"region": ["north", "south"] * 500}
+    path = tmp_path_factory.mktemp("blocs") / "report.html"
+    title = "Groups of judges"
+    write_report(path, mcmc, rankings, title=title, details=DETAILS, about=about, blocs=3)
+    assert path.read_text(encoding="utf-8").index("The blocs") > 0
     return path
 
 
@@ -195,11 +211,12 @@ def num_sheets(path):
     return len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))
 
 
-def test_it_prints_on_two_sheets(usual, tmp_path):
+@pytest.mark.parametrize("page", ["usual", "with_blocs"])
+def test_it_prints_on_two_sheets(page, request, tmp_path):
     """The answer is on the first, the diagnostics are on the second."""
-    text = usual.read_text(encoding="utf-8")
-    assert text.count("<h3>Group ") == 15 and "R-hat" in text.partition("</section>")[2]
-    assert num_sheets(usual) == 2
+    page = request.getfixturevalue(page)
+    text = page.read_text(encoding="utf-8")
+    assert num_sheets(page) == 2
     for hidden, what in (
         (".diagnostics, .details", "the answer"),
         ("main > :not(.diagnostics, .details)", "the diagnostics"),
@@ -209,9 +226,19 @@ def test_it_prints_on_two_sheets(usual, tmp_path):
         assert num_sheets(path) == 1, what
 
 
-def test_print_is_readable(usual, tmp_path):
+@pytest.mark.parametrize("width", WIDTHS)
+def test_layout_with_blocs(with_blocs, width):
+    """On a phone the tree is wider than the screen, and scrolls."""
+    found = measure(with_blocs, width)
+    assert found["scrollWidth"] <= width and found["wider"] == [] and found["overflowing"] == []
+    assert min(found["fonts"]) >= 12
+    assert found["first"][0] == "How many blocs?" and found["firstTop"] < 400
+
+
+@pytest.mark.parametrize("page, num_images", [("usual", 2), ("with_blocs", 2)])
+def test_print_is_readable(page, num_images, request, tmp_path):
     """As on paper, but laid out on a screen: sizes of the texts, also of those in figures."""
-    text = usual.read_text(encoding="utf-8")
+    text = request.getfixturevalue(page).read_text(encoding="utf-8")
     assert text.count("@media print {") == 1
     path = tmp_path / "paper.html"
     path.write_text(text.replace("@media print {", "@media screen {"), encoding="utf-8")
@@ -219,7 +246,7 @@ def test_print_is_readable(usual, tmp_path):
     assert min(found["fonts"]) >= LEAST_SIZE - 0.01
     assert found["overflowing"] == [] and found["wider"] == []
     shown = [(natural, width) for natural, width in found["images"] if width > 0]
-    assert len(shown) == 2
+    assert len(shown) == num_images
     for natural, width in shown:
         assert width / natural * TEXT_OF_FIGURES * 96 / 72 >= LEAST_SIZE - 0.01
 
