@@ -26,7 +26,7 @@ def of_four_items(names):
     return Rankings.from_orderings(np.array(orderings), num_items=4, items=names)
 
 
-def hostile_report(path, names, make):
+def hostile_report(path, names, make, checks=None):
     """Write a report on draws that a function makes, with eight names wherever a name can be.
 
     :param names: of the four items first.
@@ -37,6 +37,7 @@ def hostile_report(path, names, make):
         make(rankings),
         rankings,
         title=names[4],
+        checks=checks,
         about={names[5]: [names[6], names[7]] * 20},
         details={"command": names[6], "versions": names[5], names[7]: names[4]},
         status=Status(names[4], names[5], names[6]),

@@ -2,6 +2,7 @@
 
 from html.parser import HTMLParser
 
+import jinja2
 import pytest
 from helpers.fabricated import fabricated_mcmc, fabricated_partition_mcmc, fabricated_weights_mcmc
 from helpers.names import HOSTILE, hostile_report, of_four_items
@@ -11,7 +12,7 @@ from numpyro_rankings.partitions import canonical_labels
 from numpyro_rankings.point_estimates import reference_partition
 from numpyro_rankings.report import write_partition_report
 from numpyro_rankings.report.description import Pairs, write_description
-from numpyro_rankings.report.page import Status, with_status
+from numpyro_rankings.report.page import Status, page_of, with_status
 from numpyro_rankings.summaries import partition_profiles
 
 
@@ -49,10 +50,12 @@ def assert_alike(hostile, plain, names=HOSTILE):
     assert [name for name in names if name not in together] == []
 
 
-@pytest.mark.parametrize("make", [fabricated_mcmc, lambda r: fabricated_weights_mcmc(r, 4)])
-def test_on_the_page_of_a_fit(tmp_path, make):
+@pytest.mark.parametrize(
+    ("make", "checks"), [(fabricated_mcmc, "auto"), (lambda r: fabricated_weights_mcmc(r, 4), None)]
+)
+def test_on_the_page_of_a_fit(tmp_path, make, checks):
     for names, path in ((HOSTILE, "hostile.html"), (PLAIN, "plain.html")):
-        hostile_report(tmp_path / path, names, make)
+        hostile_report(tmp_path / path, names, make, checks)
     assert_alike(tmp_path / "hostile.html", tmp_path / "plain.html")
 
 
@@ -73,10 +76,10 @@ def test_on_the_page_of_a_file(tmp_path):
     for names, path in ((HOSTILE, "hostile.html"), (PLAIN, "plain.html")):
         rankings = of_four_items(names[:4])
         pairs = Pairs([0, 1], [[0.5, 0.5], [0.5, 0.5]])
-        details = {"command": names[6]}
-        texts = (names[4:5], names[5:6], details, names[7])
+        details = {"command": names[2], names[3]: names[5]}
+        texts = (names[:1], names[1:2], details, names[7])
         write_description(tmp_path / path, rankings, pairs, *texts)
-    assert_alike(tmp_path / "hostile.html", tmp_path / "plain.html", HOSTILE[4:])
+    assert_alike(tmp_path / "hostile.html", tmp_path / "plain.html", [*HOSTILE[:4], HOSTILE[7]])
 
 
 def test_another_status(tmp_path):
@@ -88,3 +91,9 @@ def test_another_status(tmp_path):
         (tmp_path / "other.html").write_text(page, encoding="utf-8")
         assert page.count('<section class="status">') == 1
         assert set(status) <= set(Page(tmp_path / "other.html").texts)
+
+
+def test_a_page_lacks_nothing(tmp_path):
+    """A template that shows what is not computed is an error, and no gap on the page."""
+    with pytest.raises(jinja2.UndefinedError, match="'what' is undefined"):
+        page_of("base.html", {"title": "Groups", "status": None, "details": {}})

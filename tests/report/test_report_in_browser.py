@@ -154,7 +154,7 @@ def test_layout(reports, command, num_tables, num_images, width):
 
 def test_names_are_shown_as_they_are(tmp_path):
     """Whatever they look like in HTML, and in the figures."""
-    hostile_report(tmp_path / "page.html", HOSTILE, fabricated_mcmc)
+    hostile_report(tmp_path / "page.html", HOSTILE, fabricated_mcmc, "auto")
     found = measure(tmp_path / "page.html", WIDTHS[0])
     assert found["title"] == HOSTILE[4] and found["executing"] == 0
     assert set(found["items"]) == set(HOSTILE[:4])
