@@ -412,13 +412,13 @@ def test_overflow_warns_and_names_the_argument(rankings):
     assert any("max_clusters" in reason for reason in judged.reasons)
 
 
-def test_importing_the_package_loads_neither_arviz_nor_matplotlib():
+def test_importing_the_package_loads_neither_arviz_nor_matplotlib_nor_jinja():
     import subprocess
     import sys
 
     code = (
         "import sys, numpyro_rankings, numpyro_rankings.inference_data, numpyro_rankings.summaries;"
-        "print([m for m in ('arviz', 'matplotlib') if m in sys.modules])"
+        "print([m for m in ('arviz', 'matplotlib', 'jinja2') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

@@ -86,9 +86,15 @@ def installed(wheel, tmp_path_factory):
     return folder, {**os.environ, "PYTHONPATH": str(folder), "PYTHONUTF8": "1"}
 
 
+def files_in(folder, pattern):
+    """The files below a folder of this tree, named from its root."""
+    found = {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob(pattern)}
+    assert found
+    return found
+
+
 def modules_in(folder):
-    """The Python files below a folder of this tree, named from its root."""
-    return {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.py")}
+    return files_in(folder, "*.py")
 
 
 def test_wheel_holds_the_package_and_nothing_else(in_wheel, in_sdist):
@@ -97,6 +103,7 @@ def test_wheel_holds_the_package_and_nothing_else(in_wheel, in_sdist):
         "numpyro_rankings/py.typed",
         "numpyro_rankings/data/apa1980.csv",
         "numpyro_rankings/report/style.css",
+        *files_in("numpyro_rankings/report/templates", "*.html"),
         f"{NAME}.dist-info/licenses/LICENSE",
         f"{NAME}.dist-info/entry_points.txt",
     } <= in_wheel

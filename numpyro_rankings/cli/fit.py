@@ -31,6 +31,7 @@ from numpyro_rankings.cli.rankings_file import (
 )
 from numpyro_rankings.cli.results import (
     describe_run,
+    print_blocs,
     print_diagnostics,
     print_groups,
     print_reference,
@@ -82,6 +83,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "init": {"mallows": None},
     "max_clusters": {"mallows": MAX_CLUSTERS, "dp-plackett-luce": MAX_CLUSTERS},
 }
+_MOST_BLOCS = 8  # of which there are always the levels, if the draws have as many groups
 _BUNDLED = "apa1980"
 _BUNDLED_CITATION = (
     "American Psychological Association, presidential election of 1980 (P. Diaconis, A "
@@ -104,6 +106,8 @@ are written to --out DIR (of several files, to a folder of each in it):
   assignments.csv  the cluster of each ranking in the order of FILE, with the name of its judge, or
                    the row in FILE, and the columns of --about, and how surely it belongs there: the
                    probability that it is in the same cluster as the others
+  blocs.csv        if there are more than 4 groups, or the chains disagree: the blocs, which are the
+                   coarse view of the groups; assignments.csv has the bloc of each ranking
   posterior.nc     the draws behind the results, for ArviZ: arviz.from_netcdf("posterior.nc").
                    They are those of the second half (with --draws: all after the warm-up), at most
                    4,000 of each chain, and fewer than that beyond 256 MB
@@ -120,6 +124,7 @@ examples:
   numpyro-rankings fit ballots.soi --out results --seed 1
   numpyro-rankings fit ballots.soi --components 3 --alpha "gamma(1,1)"
   numpyro-rankings fit ballots.soi --draws 8000 --thin 4
+  numpyro-rankings fit ballots.soi --blocs 3
   numpyro-rankings fit ballots.soi --model plackett-luce --components 3
   numpyro-rankings fit lists.csv --model dp-plackett-luce --alpha flat
   numpyro-rankings fit wards/ --minutes 5 --out wards-results
@@ -149,6 +154,15 @@ def add_command(commands: Any) -> None:
     _add_model_options(parser.add_argument_group("model"))
     _add_sampler_options(parser.add_argument_group("sampler"))
     add_run_options(parser)
+    parser.add_argument_group("answer").add_argument(
+        "--blocs",
+        type=count("--blocs", 2, _MOST_BLOCS),
+        metavar="K",
+        help="number of blocs, from 2 to 8: the few groups that keep most of what the fit says "
+        "about the rankings (default: none of up to 4 groups on which the chains agree, nor with "
+        "--components up to 4; otherwise the largest number of which the last one still adds a "
+        "tenth)",
+    )
     parser.set_defaults(do=_fit, kernel=None)  # that of the file before
 
 
@@ -314,8 +328,18 @@ def _check_arguments(args: argparse.Namespace) -> None:
         raise UserError(
             "--alpha has no effect with --components 1: a single population has no mixture weights"
         )
+    _check_blocs(args)
     if args.components is not None and has_max_clusters:
         note(f"--max-clusters has no effect with --components {args.components}")
+
+
+def _check_blocs(args: argparse.Namespace) -> None:
+    if args.blocs is None:
+        return
+    if args.model == "gamma-process" or args.components == 1:
+        raise UserError("--blocs goes with a mixture: a single population has no blocs")
+    if args.components is not None and args.blocs > args.components:
+        raise UserError(f"--blocs must be at most --components {args.components}")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -360,7 +384,7 @@ def _fit_one(
                 if args.components is None:
                     check_overflow(sampled.mcmc, args.max_clusters)
                 say(args, "summarising the draws")
-                findings = _summarise(sampled, rankings)
+                findings = _summarise(sampled, rankings, args.blocs)
         details = _details(args, rankings, describe_run(args, thin, sampled.num_sweeps), command)
         say(args, "drawing the figures")
         findings = findings._replace(details=details)
@@ -438,7 +462,7 @@ def _interim_page(
     def details(run: "Run") -> dict[str, str]:
         return _details(args, rankings, describe_run(args, thin, run.num_sweeps), command)
 
-    return InterimPage(args, title, finder_of_groups(rankings, title, args.chains, details))
+    return InterimPage(args, finder_of_groups(rankings, title, args.chains, details))
 
 
 def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
@@ -474,7 +498,7 @@ def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 # ---------------------------------------------------------------------------------------------
 
 
-def _summarise(sampled: Sampled, rankings: "Rankings") -> "Findings":
+def _summarise(sampled: Sampled, rankings: "Rankings", num_blocs: int | None) -> "Findings":
     from numpyro_rankings.diagnostics import STACKING_WEIGHTS, posterior_of
     from numpyro_rankings.inference_data import to_inference_data
     from numpyro_rankings.report.findings import findings_of
@@ -483,11 +507,24 @@ def _summarise(sampled: Sampled, rankings: "Rankings") -> "Findings":
         warnings.simplefilter("ignore")  # without a pointwise log likelihood of so many rankings
         data = to_inference_data(sampled.mcmc, rankings)
     sampled.note_changes(data)
-    findings = findings_of(data, rankings)
+    findings = findings_of(data, rankings, blocs="auto" if num_blocs is None else None)
+    if num_blocs is not None:
+        findings = _with_blocs(findings, rankings, num_blocs)
     weights = posterior_of(findings.data).attrs.get(STACKING_WEIGHTS)
     if weights is not None:  # so that they are in the file of the draws
         data["posterior"].attrs[STACKING_WEIGHTS] = weights
     return findings._replace(data=data)
+
+
+def _with_blocs(findings: "Findings", rankings: "Rankings", number: int) -> "Findings":
+    """Add the blocs that were asked for; the rest does not fail if there are not so many."""
+    from numpyro_rankings.summaries.blocs import NoBlocsError, find_blocs
+
+    try:
+        return findings._replace(blocs=find_blocs(findings.data, rankings, number))
+    except NoBlocsError as error:
+        note(f"no blocs are described: {str(error).replace('num_blocs is', '--blocs is')}")
+        return findings
 
 
 def _details(
@@ -522,7 +559,7 @@ def _write(
 ) -> None:
     import numpy as np
 
-    from numpyro_rankings.cli.tables import columns_of_rankings, write_clusters
+    from numpyro_rankings.cli.tables import columns_of_rankings, write_blocs, write_clusters
     from numpyro_rankings.inference_data import save_inference_data
     from numpyro_rankings.report import write as report
 
@@ -535,6 +572,8 @@ def _write(
             functools.partial(columns_of_rankings, rankings=rankings),
         )
         _write_assignments(folder / "assignments.csv", findings, survey)
+        if findings.blocs is not None:
+            write_blocs(folder / "blocs.csv", findings.blocs, rankings)
         by_label = np.argsort(survey.place)  # the ranking of the file that each label is of
         report.write_findings(
             folder / "report.html",
@@ -569,10 +608,12 @@ def _write_assignments(path: Path, findings: "Findings", survey: "Survey") -> No
     elif survey.rows is not None:  # by which a survey without names can be joined
         columns["row"] = survey.rows.tolist()
     columns |= {"ranking": range(1, len(rows) + 1), "ordering": (lists[row] for row in rows)}
-    taken = {*columns, "cluster", "probability"}
+    blocs = None if findings.blocs is None else findings.blocs.labels[place] + 1
+    taken = {*columns, "cluster", "bloc", "probability"}
     for name, values in survey.about.items():
         columns[f"{name} (in the file)" if name in taken else name] = values
-    write_assignments(path, columns, (numbers[int(label)] for label in labels), probability)
+    clusters = (numbers[int(label)] for label in labels)
+    write_assignments(path, columns, clusters, probability, blocs)
 
 
 def _fitted(rankings: "Rankings", findings: "Findings", ended: str) -> Fitted:
@@ -590,7 +631,10 @@ def _print_summary(out: Path, rankings: "Rankings", findings: "Findings") -> Non
 
     num_rankings = plural(rankings.num_rankings, "ranking")
     print(f"\nGroups in {num_rankings} of {plural(rankings.num_items, 'item')}\n")
-    held = findings.held
+    held, blocs = findings.held, findings.blocs
+    if blocs is not None and findings.blocs_first:
+        print_blocs(blocs, findings.total)
+        print()
     print_groups(
         findings,
         "agreement",
@@ -600,4 +644,7 @@ def _print_summary(out: Path, rankings: "Rankings", findings: "Findings") -> Non
     )
     if findings.reference is not None:
         print_reference(findings.reference)
+    if blocs is not None and not findings.blocs_first:
+        print()
+        print_blocs(blocs, findings.total)
     print_diagnostics(findings, out)

@@ -2,9 +2,9 @@
 
 import argparse
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpyro_rankings import clock
 from numpyro_rankings.cli.arguments import HopelessError, UserError, note
@@ -34,11 +34,11 @@ _REFRESH = f'<meta http-equiv="refresh" content="{_RELOAD}">\n'
 class Found(NamedTuple):
     """What a run has found so far.
 
-    - **parts** - of its page.
+    - **view** - what its page shows, by name.
     - **lines** - a line for each group, the largest first.
     """
 
-    parts: Sequence[str]
+    view: Mapping[str, Any]
     lines: Sequence[str]
 
 
@@ -50,14 +50,11 @@ class InterimPage:
     so; if it has replaced the page of earlier results, that page is put back.
 
     :param args: of the command.
-    :param title: of the page.
     :param find: returns what a run has found so far, with a status for the top of the page.
     """
 
-    def __init__(
-        self, args: argparse.Namespace, title: str, find: "Callable[[Run, Status], Found]"
-    ) -> None:
-        self._path, self._title, self._find = args.out / _PAGE, title, find
+    def __init__(self, args: argparse.Namespace, find: "Callable[[Run, Status], Found]") -> None:
+        self._path, self._find = args.out / _PAGE, find
         self._next, self._spent, self._takes = _FIRST, 0.0, _FIRST_TAKES
         self._earlier: bytes | None = None
         self._is_first = True
@@ -123,7 +120,7 @@ class InterimPage:
             "replace it, which have figures and more sections."
         )
         found = self._find(run, Status(f"still running{state and f': {state}'}", text))
-        page = page_of(self._title, found.parts, _MARK + _REFRESH)
+        page = page_of("report.html", found.view, _MARK + _REFRESH)
         if self._is_first:
             self._keep_earlier()
         self._write(page.encode())
@@ -174,7 +171,7 @@ def finder_of_groups(
         from numpyro_rankings.partitions import medoid_partition
         from numpyro_rankings.point_estimates import ReferencePartition
         from numpyro_rankings.report.findings import in_order
-        from numpyro_rankings.report.write import interim_parts
+        from numpyro_rankings.report.write import interim_view
         from numpyro_rankings.summaries import cluster_profiles, holds
         from numpyro_rankings.summaries.samples import flatten_chains
 
@@ -188,7 +185,7 @@ def finder_of_groups(
             medoid = medoid_partition(samples["assignments"], compared)
             reference = ReferencePartition(medoid.labels, medoid.expected_loss, "medoid")
         profiles = in_order(cluster_profiles(samples, rankings, reference))
-        parts = interim_parts(
+        view = interim_view(
             rankings,
             profiles,
             reference,
@@ -206,6 +203,6 @@ def finder_of_groups(
             for k, p in enumerate(profiles, 1)
             if holds(p)
         ]
-        return Found(parts, lines)
+        return Found(view, lines)
 
     return find

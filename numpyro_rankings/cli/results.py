@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import glob
-import math
 import mmap
 import os
 import re
@@ -29,13 +28,16 @@ from numpyro_rankings.words import (
 
 if TYPE_CHECKING:
     from numpyro_rankings.report.findings import Findings
+    from numpyro_rankings.summaries import Blocs
 
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
+OPTIONAL = ("blocs.csv",)  # files that not all results have
 _UNFINISHED, _RESULTS = ".unfinished", "results"  # folder of files that are written, and within it
 # by what tables of this program are recognised; reports and draws have its name in them
 _BEGINNINGS = {
     "clusters.csv": re.compile(b"cluster,"),
-    "assignments.csv": re.compile(b".*,cluster,probability", re.DOTALL),
+    "assignments.csv": re.compile(b".*,cluster,(bloc,)?probability", re.DOTALL),
+    "blocs.csv": re.compile(b"level,bloc,"),
     "fits.csv": re.compile(b"file,folder,"),
     "fits.json": re.compile(rb'\{\s*"format":'),
 }
@@ -70,7 +72,9 @@ def describe_run(args: argparse.Namespace, thin: int, num_sweeps: int) -> dict[s
     }
 
 
-def check_replaceable(out: Path, files: Iterable[str] = FILES, option: str = "--out") -> None:
+def check_replaceable(
+    out: Path, files: Iterable[str] = (*FILES, *OPTIONAL), option: str = "--out"
+) -> None:
     """Refuse an output folder whose files another program, or a person, has written.
 
     :param files: that are to be replaced.
@@ -100,7 +104,12 @@ def _is_own(path: Path) -> bool:
             return content.find(PROGRAM.encode()) >= 0
 
 
-def write_at_once(out: Path, write: Callable[[Path], None], files: Iterable[str] = FILES) -> None:
+def write_at_once(
+    out: Path,
+    write: Callable[[Path], None],
+    files: Iterable[str] = FILES,
+    optional: Iterable[str] = (),
+) -> None:
     """Write all result files to a folder beside the output folder, then move them there.
 
     This is one rename if there is no output folder, and otherwise one for each file, since other
@@ -108,6 +117,8 @@ def write_at_once(out: Path, write: Callable[[Path], None], files: Iterable[str]
 
     :param write: writes **files** to the folder that it is given.
     :param files: in the order in which they are replaced.
+    :param optional: files that may be written too, and replaced first; those that are not written
+        are removed, because they are of earlier results.
     :raises UserError: if the folder cannot be written to.
     """
     place = out.absolute()
@@ -118,6 +129,11 @@ def write_at_once(out: Path, write: Callable[[Path], None], files: Iterable[str]
             done.mkdir()
             write(done)
             if place.exists():
+                for name in optional:
+                    if (done / name).exists():
+                        os.replace(done / name, place / name)
+                    else:
+                        (place / name).unlink(missing_ok=True)
                 for name in files:
                     os.replace(done / name, place / name)
             else:
@@ -191,21 +207,42 @@ def print_groups(
         print(f"  and {plural(len(held) - most, 'smaller one')}, in clusters.csv")
     print()
     if left := left_in_words(findings):
-        _print_wrapped(f"{left[0]}.")
+        _print_wrapped(f"{left}.")
     if held and findings.membership is not None:
         _print_wrapped(_COLUMNS_EXPLAINED + (_AGREEMENT_EXPLAINED if columns else ""))
 
 
+def print_blocs(blocs: "Blocs", total: int) -> None:
+    """Print the blocs, each with a line below it, what each number keeps, and the verdict.
+
+    :param total: number of all rankings.
+    """
+    from numpyro_rankings.report import blocs_in_words as said
+
+    _print_wrapped(said.how_many_blocs(blocs))
+    print("\n bloc     size   share  (90% interval)   certainty  agreement")
+    for k, bloc in enumerate(blocs.blocs, 1):
+        print(
+            f"{k:>5} {size(bloc.size):>8} {share(bloc.size / total):>7}  "
+            f"{f'({interval(bloc.size_interval)})':<15} {percent(bloc.certainty):>10} "
+            f"{percent(bloc.agreement):>10}"
+        )
+        _print_wrapped(said.wants_of_bloc(bloc), " " * 7)
+    print()
+    _print_wrapped(f"{said.what_each_keeps(blocs)} {said.KEPT_EXPLAINED}")
+    _print_wrapped(f"{said.CERTAINTY_EXPLAINED} {said.BEFORE_EXPLAINED}")
+    judged = said.verdict_of_blocs(blocs)
+    print(f"\n{judged.headline}")
+    for reason in judged.reasons:
+        _print_wrapped(reason, "  ")
+
+
 def print_reference(reference: Any) -> None:
     """Print which partition the groups come from."""
-    most = math.log(len(reference.labels))
+    from numpyro_rankings.report.answers import reference_in_words
+
     print()
-    text = (
-        f"The groups are {reference.in_words}. {reference.caution} Their distance from the draws "
-        f"is {reference.expected_loss:.3g} on average: 0 means that all draws agree, and "
-        f"{most:.3g} is the worst possible."
-    )
-    _print_wrapped(" ".join(text.split()))
+    _print_wrapped(reference_in_words(reference))
 
 
 def print_diagnostics(findings: "Findings", out: Path) -> None:
@@ -225,7 +262,8 @@ def print_diagnostics(findings: "Findings", out: Path) -> None:
     print(f"\n{findings.verdict.headline}")
     for reason in findings.verdict.reasons:
         _print_wrapped(reason, "  ")
-    others = ", ".join(name for name in FILES if name != "report.html")
+    names = FILES if findings.blocs is None else (*FILES, *OPTIONAL)
+    others = ", ".join(name for name in names if name != "report.html")
     print(f"\nResults: {out / 'report.html'} (open it in a browser), {others}")
 
 

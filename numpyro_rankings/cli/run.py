@@ -21,7 +21,7 @@ from numpyro_rankings.cli.arguments import (
     fill_in_length,
     note,
 )
-from numpyro_rankings.cli.results import check_replaceable, write_at_once
+from numpyro_rankings.cli.results import FILES, OPTIONAL, check_replaceable, write_at_once
 from numpyro_rankings.interrupts import (
     HeldInterrupts,
     SignalInterrupt,
@@ -377,7 +377,7 @@ class Kept:
             if self._held is not None:
                 self._held.is_over = True
 
-        write_at_once(self._args.out, write_and_hold)
+        write_at_once(self._args.out, write_and_hold, FILES, OPTIONAL)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         with self._stack:

@@ -1,4 +1,4 @@
-"""The tables that the commands write, ``clusters.csv`` and ``assignments.csv``.
+"""The tables that the commands write: ``clusters.csv``, ``assignments.csv`` and ``blocs.csv``.
 
 To add a column to ``clusters.csv``, add a line to the function of the clusters that have it:
 
@@ -22,7 +22,7 @@ from numpyro_rankings.words import order_in_words
 if TYPE_CHECKING:
     from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.report.findings import Findings
-    from numpyro_rankings.summaries import ClusterProfile, WeightsProfile
+    from numpyro_rankings.summaries import BlocLevel, Blocs, ClusterProfile, WeightsProfile
 
 
 def write_clusters(
@@ -44,16 +44,29 @@ def write_assignments(
     columns: Mapping[str, Iterable[Any]],
     clusters: Iterable[int],
     probability: Iterable[float],
+    blocs: Iterable[int] | None = None,
 ) -> None:
     """Write ``assignments.csv``, one row for each ranking or point.
 
     :param columns: names of the first columns, and their entries.
     :param clusters: number of the cluster of each, as in ``clusters.csv``.
     :param probability: with which each is in the same cluster as the others of its cluster.
+    :param blocs: number of the bloc of each, as in ``blocs.csv``, if there are any.
     """
+    of_blocs = {} if blocs is None else {"bloc": blocs}
     texts = (f"{p:.4g}" for p in probability)
-    rows = zip(*columns.values(), clusters, texts, strict=True)
-    _write(path, [*columns, "cluster", "probability"], rows)
+    columns = {**columns, "cluster": clusters, **of_blocs, "probability": texts}
+    _write(path, columns, zip(*columns.values(), strict=True))
+
+
+def write_blocs(path: Path, blocs: "Blocs", rankings: "Rankings") -> None:
+    """Write ``blocs.csv``, one row for each bloc of each level from 2 on, numbered from 1."""
+    rows = [
+        _columns_of_bloc(level, k, blocs, rankings)
+        for level in blocs.levels[1:]
+        for k in range(level.number)
+    ]
+    _write(path, rows[0], (row.values() for row in rows))
 
 
 def _write(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
@@ -115,6 +128,34 @@ def _columns_of_weights(p: "WeightsProfile", rankings: "Rankings") -> dict[str, 
     for name, mean, interval in zip(rankings.items, p.weights, p.weights_interval, strict=True):
         row |= _with_interval(f"weight of {name}", mean, interval)
     return row
+
+
+def _columns_of_bloc(
+    level: "BlocLevel", k: int, blocs: "Blocs", rankings: "Rankings"
+) -> dict[str, Any]:
+    bloc = level.blocs[k]
+    row = {
+        "level": level.number,
+        "bloc": k + 1,
+        "chosen": "yes" if level.number == blocs.number else "no",
+        **_with_interval("kept", level.kept, level.kept_interval),
+        "members": int((level.labels == k).sum()),
+        "share": f"{bloc.size / rankings.num_rankings:.6g}",
+        **_with_interval("size", bloc.size, bloc.size_interval),
+        "parent": int(level.parent[k]) + 1,
+        "certainty": f"{bloc.certainty:.6g}",
+        "agreement": f"{bloc.agreement:.6g}",
+        "consensus": " > ".join(bloc.consensus),
+        "wants": order_in_words(bloc.levels),
+    }
+    if bloc.concentration is not None:
+        return row | {f"theta_{j}": f"{x:.6g}" for j, x in enumerate(bloc.concentration, 1)}
+    if bloc.unseen_weight is not None:
+        row["unseen_weight"] = f"{bloc.unseen_weight:.6g}"
+        rankings = rankings.of_listed_items()
+    assert bloc.weights is not None
+    weights = zip(rankings.items, bloc.weights, strict=True)
+    return row | {f"weight of {name}": f"{x:.6g}" for name, x in weights}
 
 
 def _with_interval(name: str, mean: Any, interval: Any) -> dict[str, str]:

@@ -1,22 +1,19 @@
-"""Sections of a report in words and tables: short answers, verdict, groups, weights, θ."""
+"""What a report says in words and tables: short answers, groups, judges, weights, θ.
 
-import html
+Each function returns what a template of the same name in ``templates/sections`` shows, with the
+numbers in words. Sentences that the screen has too are here, and those of the page alone are there.
+"""
+
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from numpyro_rankings import plots, words
-from numpyro_rankings.diagnostics import Verdict
+from numpyro_rankings.point_estimates import ReferencePartition
 from numpyro_rankings.report.findings import Findings
-from numpyro_rankings.report.page import (
-    cell_with_interval,
-    embedded_figure,
-    grid,
-    not_shown,
-    section,
-    table,
-)
+from numpyro_rankings.report.page import Figure, embedded_figure
 from numpyro_rankings.summaries import WeightsProfile
 from numpyro_rankings.summaries.judges import by_group
 from numpyro_rankings.words import number, plural
@@ -28,36 +25,53 @@ _CLUSTERS_IN_TABLE = 50
 _LEAST_REST = 0.005  # share of the rankings in no group that holds that is worth a line
 
 
-def short_answers(findings: Findings, question: str, answers: Sequence[str]) -> str:
-    """Return the box at the top of the page, with short answers to the first questions.
+class WithInterval(NamedTuple):
+    """The cell of a mean and its interval."""
 
-    :param question: what the groups are, as a question.
-    :param answers: its answer for each of them.
+    mean: str
+    low: str
+    high: str
+
+
+Row = Sequence[str | WithInterval]
+
+
+class Answers(NamedTuple):
+    """Short answers to the first questions.
+
+    - **how_many** - groups there are.
+    - **sizes** - of the largest groups that hold.
+    - **groups** - what they are, in their order; none if that is not known.
+    - **smaller** - number of groups that hold besides them.
+    - **left** - what belongs to no group that holds; nothing if little does.
+    - **command** - that repeats the run; nothing if it is not known.
+    - **versions** - of the software.
     """
-    held, details = findings.held, findings.details
-    shown = held[:CLUSTERS_SHOWN]
-    rest = len(held) - len(shown)
-    more = [f"and {plural(rest, 'smaller one')}, see below"] if rest else []
-    who = [f"group {i}: {size_in_words(p, findings)}" for i, p in enumerate(shown, 1)]
-    are = [f"group {i}: {text}" for i, text in enumerate(answers[: len(shown)], 1)]
-    box = {
-        "How many groups?": [how_many(findings)],
-        "Who is in them?": [*who, *more, *left_in_words(findings)],
-        question: [*are, *more],
-        "Can I trust it?": [findings.verdict.headline],
-    }
-    rows = "".join(
-        f"<dt>{name}</dt><dd>{'<br>'.join(html.escape(line) for line in lines)}</dd>"
-        for name, lines in box.items()
-        if lines
+
+    how_many: str
+    sizes: Sequence[str]
+    groups: Sequence[str]
+    smaller: int
+    left: str
+    command: str
+    versions: str
+
+
+def short_answers(findings: Findings, answers: Sequence[str]) -> Answers:
+    """Return the short answers.
+
+    :param answers: what each of the groups is.
+    """
+    shown = findings.held[:CLUSTERS_SHOWN]
+    return Answers(
+        how_many(findings),
+        [size_in_words(p, findings) for p in shown],
+        answers[: len(shown)],
+        len(findings.held) - len(shown),
+        left_in_words(findings),
+        findings.details.get("command", ""),
+        findings.details.get("versions", ""),
     )
-    if "command" in details:
-        versions = html.escape(details.get("versions", ""))
-        rows += (
-            f"<dt>How do I repeat it?</dt><dd><code>{html.escape(details['command'])}</code>"
-            f'<br><span class="soft">{versions}</span></dd>'
-        )
-    return f'<section class="answers"><dl>{rows}</dl></section>\n'
 
 
 def how_many(findings: Findings) -> str:
@@ -92,11 +106,11 @@ def size_in_words(profile: Any, findings: Findings) -> str:
     return f"{of_all} of all (90% interval {words.interval(profile.interval_over_all)})"
 
 
-def left_in_words(findings: Findings) -> list[str]:
-    """Say what is left besides the groups that hold, in one line; none if nothing is."""
+def left_in_words(findings: Findings) -> str:
+    """Say what is left besides the groups that hold; nothing if nothing is."""
     if findings.left < _LEAST_REST:
-        return []
-    return [f"{words.share(findings.left)} belong to no group that holds"]
+        return ""
+    return f"{words.share(findings.left)} belong to no group that holds"
 
 
 def groups_in_words(low: int, high: int) -> str:
@@ -104,13 +118,15 @@ def groups_in_words(low: int, high: int) -> str:
     return plural(low, "group") if low == high else f"{low} to {high} groups"
 
 
-def verdict_box(judged: Verdict) -> str:
-    """Return the verdict and its reasons."""
-    reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in judged.reasons)
-    return (
-        f'<section class="verdict {judged.level}"><strong>'
-        f"{html.escape(judged.headline)}</strong><ul>{reasons}</ul></section>\n"
+def reference_in_words(reference: ReferencePartition) -> str:
+    """Say which partition the groups come from, and how far the draws are from it."""
+    worst = math.log(len(reference.labels))
+    text = (
+        f"The groups are {reference.in_words}. {reference.caution} Their distance from the draws "
+        f"is {reference.expected_loss:.3g} on average: 0 means that all draws agree, and "
+        f"{worst:.3g} is the worst possible."
     )
+    return " ".join(text.split())
 
 
 def short_order(names: Sequence[str], most: int = _ITEMS_SHOWN) -> str:
@@ -123,79 +139,99 @@ def wants(findings: Findings) -> list[str]:
     return [words.order_in_words(p.levels) for p in findings.profiles]
 
 
-def groups(findings: Findings, about: Mapping[str, Sequence[str]] | None = None) -> str:
-    """Return the section with a card for each group of rankings that holds.
+class Card(NamedTuple):
+    """A group of rankings that holds.
+
+    - **size** - in words, with its interval.
+    - **share** - of all rankings.
+    - **width**, **color** - of its bar, which is as long as its share, in percent.
+    - **found**, **together** - in what share of the draws; nothing if it needs no words.
+    - **agreement** - of its members.
+    - **wants** - what they want.
+    - **judges** - what stands out in each column about them.
+    - **order** - the first items of its consensus.
+    - **more** - number of the other items; nothing if there are none.
+    """
+
+    size: str
+    share: str
+    width: str
+    color: str
+    found: str
+    together: str
+    agreement: str
+    wants: str
+    judges: Sequence[str]
+    order: Sequence[str]
+    more: str
+
+
+class TableOfGroups(NamedTuple):
+    """A table of groups, and the number of groups for which it has no room."""
+
+    rows: Sequence[Row]
+    not_shown: int
+
+
+class Groups(NamedTuple):
+    """The groups of rankings that hold.
+
+    - **cards** - of them; none if there is a table.
+    - **table** - of them, where blocs come first; None if there are cards.
+    - **left** - what belongs to none, as in :class:`Answers`.
+    - **with_sizes** - whether there are sizes to explain, and **with_together** how surely the
+      members belong to the groups.
+    - **by_weight** - whether the items have weights.
+    - **with_files** - whether tables are written beside the page.
+    """
+
+    cards: Sequence[Card]
+    table: TableOfGroups | None
+    left: str
+    with_sizes: bool
+    with_together: bool
+    by_weight: bool
+    with_files: bool
+
+
+def groups(findings: Findings, about: Mapping[str, Sequence[str]] | None = None) -> Groups:
+    """Return the groups of rankings that hold.
 
     :param about: as for :func:`judges_of_groups`.
     """
     held = findings.held
-    text = f"{_explained(findings)} " if held and findings.reference is not None else ""
-    is_weighted = isinstance(findings.profiles[0], WeightsProfile)
-    text += _WEIGHTS_EXPLAINED if is_weighted else _ORDERS_EXPLAINED
-    if "command" in findings.details:
-        text += (
-            " The group of each ranking, and how surely it belongs there, is in assignments.csv."
-        )
-    judges = _judges_in_words(findings, about or {})
-    cards = (_card(i, p, findings, judges[i]) for i, p in enumerate(held))
-    rest = "".join(f"<p>{_sentence(line)}.</p>\n" for line in left_in_words(findings))
-    return section("Who is in the groups", text) + "".join(cards) + rest
-
-
-def _explained(findings: Findings) -> str:
-    """Say what the sizes of groups are, and how surely their members belong."""
-    text = (
-        "These groups hold: each is found again in at least half of the draws. Its size is a mean "
-        "over all draws, where a draw without the group counts as 0."
+    if findings.blocs_first:
+        cards, table = [], _table_of_rankings(findings, 0, len(held))
+    else:
+        judges = _judges_in_words(findings, about or {})
+        cards, table = [_card(i, p, findings, judges[i]) for i, p in enumerate(held)], None
+    return Groups(
+        cards,
+        table,
+        left_in_words(findings),
+        bool(held) and findings.reference is not None,
+        findings.membership is not None,
+        isinstance(findings.profiles[0], WeightsProfile),
+        "command" in findings.details,
     )
-    if findings.membership is not None:
-        text += (
-            " <em>Together</em> says how surely its members belong to it: in what share of the "
-            "draws two of them are in one group."
-        )
-    return text
 
 
-_ORDERS_EXPLAINED = (
-    "<em>A before B</em> is certain: it is so in at least 95% of the draws. Items that are "
-    "<em>close</em> may be in any order; they are shown in the order that is most likely (the "
-    "cumulative-probability consensus), best first. <em>Agreement</em> says how alike the members "
-    "of the group rank: 0% if at random, 100% if all alike."
-)
-_WEIGHTS_EXPLAINED = (
-    "The weight of an item is the probability to be named first. <em>A before B</em> is certain: "
-    "the weight of A is larger in at least 95% of the draws. Of items that are <em>close</em> "
-    "either may have the larger one. <em>Agreement</em> says how alike the members of the group "
-    "choose: 0% if all weights are equal, 100% if all name the same item first."
-)
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _card(i: int, p: Any, findings: Findings, judges: Sequence[str]) -> str:
+def _card(i: int, p: Any, findings: Findings, judges: Sequence[str]) -> Card:
     share = p.mean_size / findings.total
-    shown = p.consensus[:_ITEMS_SHOWN]
-    items = "".join(f"<li><b>{j}</b>{html.escape(x)}</li>" for j, x in enumerate(shown, 1))
-    if len(p.consensus) > len(shown):
-        items += f"<li>and {len(p.consensus) - len(shown):,} more</li>"
-    facts = [f"agreement {words.percent(p.agreement)}"]
-    together = findings.together(p)
-    if together is not None and len(findings.profiles) > 1:
-        facts.insert(0, f"together in {words.percent(together)} of the draws")
-    if p.presence < 1:
-        facts.insert(0, f"found in {words.percent(p.presence)} of the draws")
-    soft = "".join(f'<span class="soft">{fact}</span>' for fact in facts)
-    who = "".join(f'<p class="soft">{html.escape(line)}</p>' for line in judges)
-    return (
-        f'<section class="group"><header><h3>Group {i + 1}</h3>'
-        f"<span>{size_in_words(p, findings)}</span>{soft}</header>"
-        f'<div class="track" role="img" aria-label="{words.share(share)} of the rankings">'
-        f'<div class="bar" style="width:{100 * share:.2f}%;'
-        f'background:{plots.COLORS[i % len(plots.COLORS)]}"></div></div>'
-        f'<p class="wants">{html.escape(words.order_in_words(p.levels))}</p>{who}'
-        f'<ol class="order">{items}</ol></section>\n'
+    together = findings.together(p) if len(findings.profiles) > 1 else None
+    rest = len(p.consensus) - _ITEMS_SHOWN
+    return Card(
+        size_in_words(p, findings),
+        words.share(share),
+        f"{100 * share:.2f}",
+        plots.COLORS[i % len(plots.COLORS)],
+        words.percent(p.presence) if p.presence < 1 else "",
+        "" if together is None else words.percent(together),
+        words.percent(p.agreement),
+        words.order_in_words(p.levels),
+        judges,
+        p.consensus[:_ITEMS_SHOWN],
+        f"{rest:,}" if rest > 0 else "",
     )
 
 
@@ -230,29 +266,29 @@ def _group_of_judges(findings: Findings, profiles: Sequence[Any]) -> np.ndarray:
     return group
 
 
-def passing_groups(findings: Findings) -> str:
-    """Return the section with the groups of rankings that come and go, as a table."""
-    first = len(findings.held) + 1
-    shown = findings.passing[:_CLUSTERS_IN_TABLE]
-    if not shown:
-        return ""
-    rows = (
-        (*_cells(i, p, findings), words.percent(p.agreement), html.escape(_words_of(p)))
-        for i, p in enumerate(shown, first)
-    )
-    rest = not_shown(len(findings.passing) - len(shown), "smaller group")
-    return (
-        section("Groups that come and go", _PASSING_EXPLAINED)
-        + table((*_HEADINGS, "agreement", "what they want"), rows)
-        + rest
-    )
+def passing_groups(findings: Findings) -> TableOfGroups | None:
+    """Return the groups of rankings that come and go; None if there are none."""
+    first, last = len(findings.held), len(findings.profiles)
+    return _table_of_rankings(findings, first, last) if first < last else None
 
 
-_HEADINGS = ("group", "size", "90% interval", "share", "found in", "together")
-_PASSING_EXPLAINED = (
-    "These groups are found in less than half of the draws. Do not rely on them: with a little "
-    "more or less data, or in another run, they may not be there."
-)
+def _table_of_rankings(findings: Findings, first: int, last: int) -> TableOfGroups:
+    shown = findings.profiles[first:last]
+    texts = ((words.percent(p.agreement), words.order_in_words(p.levels)) for p in shown)
+    return _table(findings, texts, first, last)
+
+
+def _table(findings: Findings, texts: Any, first: int, last: int) -> TableOfGroups:
+    """Return the table of some groups.
+
+    :param texts: what it says of each of them besides what it says of groups of any kind.
+    """
+    shown = range(first, min(last, first + _CLUSTERS_IN_TABLE))
+    rows = [
+        (*_cells(i + 1, findings.profiles[i], findings), *more)
+        for i, more in zip(shown, texts, strict=False)
+    ]
+    return TableOfGroups(rows, last - first - len(shown))
 
 
 def _cells(number: int, p: Any, findings: Findings) -> tuple[str, ...]:
@@ -268,138 +304,163 @@ def _cells(number: int, p: Any, findings: Findings) -> tuple[str, ...]:
     )
 
 
-def _words_of(p: Any) -> str:
-    return words.order_in_words(p.levels)
+class Judges(NamedTuple):
+    """Who is in the groups by a column about the judges: its name, and a table."""
+
+    name: str
+    headings: Sequence[str]
+    rows: Sequence[Row]
 
 
-def judges_of_groups(findings: Findings, about: Mapping[str, Sequence[str]]) -> str:
-    """Return the section that says who is in the groups, by each column about the judges.
+def judges_of_groups(findings: Findings, about: Mapping[str, Sequence[str]]) -> list[Judges]:
+    """Say who is in the groups, by each column about the judges.
 
     :param about: N texts by column, in the order of the labels.
     """
     profiles = findings.profiles
-    if not about or len(profiles) < 2:
-        return ""
+    if len(profiles) < 2:
+        return []
     shown = (findings.held or profiles)[:_CLUSTERS_IN_TABLE]
-    group = _group_of_judges(findings, shown)
-    names = [f"group {k}" for k in range(1, len(shown) + 1)] + ["all"]
-    sizes = [len(p.members) for p in shown] + [findings.total]
+    names = [f"group {k}" for k in range(1, len(shown) + 1)]
+    return judges_in_tables(about, _group_of_judges(findings, shown), names)
+
+
+def judges_in_tables(
+    about: Mapping[str, Sequence[str]], labels: np.ndarray, names: Sequence[str]
+) -> list[Judges]:
+    """Say who is in each part of the judges, by each column about them.
+
+    :param labels: (N,) the part of each judge, from 0; those of none have a larger number.
+    :param names: of the parts.
+    """
+    sizes = [*np.bincount(labels, minlength=len(names))[: len(names)], len(labels)]
     tables = []
     for column, texts in about.items():
-        found = by_group(column, texts, group, len(shown))
+        found = by_group(column, texts, labels, len(names))
         spec = ".4g" if found.is_number else ".0%"
-        rows = (
+        rows = [
             (name, f"{size:,}", *(number(x, spec) for x in values))
-            for name, size, values in zip(names, sizes, found.values, strict=True)
-        )
-        head = ("", "judges", *found.headings)
-        tables.append(f"<h3>{html.escape(column)}</h3>\n{table(head, rows)}")
-    text = "Shares of the judges of each group, and of all judges; of numbers, the quartiles."
-    return section("Who the judges are", text) + "".join(tables)
+            for name, size, values in zip([*names, "all"], sizes, found.values, strict=True)
+        ]
+        tables.append(Judges(column, list(found.headings), rows))
+    return tables
 
 
-def table_of_points(findings: Findings, columns: Mapping[str, Sequence[str]]) -> str:
-    """Return the section with the table of the groups of points that hold.
+class Points(NamedTuple):
+    """The groups of points that hold.
+
+    - **columns** - headings of what the table says of points of this kind alone.
+    - **rows**, **not_shown** - as in :class:`TableOfGroups`.
+    - **left**, **with_together** - as in :class:`Groups`.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    not_shown: int
+    left: str
+    with_together: bool
+
+
+def table_of_points(findings: Findings, columns: Mapping[str, Sequence[str]]) -> Points:
+    """Return the groups of points that hold.
 
     :param columns: further columns: their headings, and a text for each cluster.
     """
-    text = f"{_explained(findings)} The group of each point is in assignments.csv."
-    rest = "".join(f"<p>{_sentence(line)}.</p>\n" for line in left_in_words(findings))
-    rows = _rows_of_points(findings, columns, 0, len(findings.held))
-    return section("What the groups are", text) + rows + rest
+    held = _table(findings, zip(*columns.values(), strict=True), 0, len(findings.held))
+    known = findings.membership is not None
+    return Points(list(columns), *held, left_in_words(findings), known)
 
 
-def passing_points(findings: Findings, columns: Mapping[str, Sequence[str]]) -> str:
-    """Return the section with the groups of points that come and go."""
-    if not findings.passing:
-        return ""
+def passing_points(
+    findings: Findings, columns: Mapping[str, Sequence[str]]
+) -> TableOfGroups | None:
+    """Return the groups of points that come and go; None if there are none."""
     first, last = len(findings.held), len(findings.profiles)
-    rows = _rows_of_points(findings, columns, first, last)
-    return section("Groups that come and go", _PASSING_EXPLAINED) + rows
+    texts = zip(*(x[first:] for x in columns.values()), strict=True)
+    return _table(findings, texts, first, last) if first < last else None
 
 
-def _rows_of_points(
-    findings: Findings, columns: Mapping[str, Sequence[str]], first: int, last: int
-) -> str:
-    shown = range(first, min(last, first + _CLUSTERS_IN_TABLE))
-    rows = [
-        (
-            *_cells(i + 1, findings.profiles[i], findings),
-            *(html.escape(texts[i]) for texts in columns.values()),
-        )
-        for i in shown
-    ]
-    rest = not_shown(last - first - len(shown), "smaller group")
-    return (table((*_HEADINGS, *columns), rows) if rows else "") + rest
+class WeightsOfGroup(NamedTuple):
+    """The weights of a group: a figure, its entropy, and the weight of all unlisted items."""
+
+    image: Figure
+    entropy: str
+    unseen: str
 
 
-def table_of_weights(profiles: Sequence[Any], items: Sequence[str]) -> str:
-    """Return the section with the weights of the items, as figures and as a table.
+class Weights(NamedTuple):
+    """What each item weighs.
+
+    - **groups** - the largest ones, and **groups_left** how many others hold.
+    - **headings**, **rows** - of the table, whose items are the heaviest ones; **items_left** is
+      the number of the others.
+    """
+
+    groups: Sequence[WeightsOfGroup]
+    groups_left: int
+    headings: Sequence[str]
+    rows: Sequence[Row]
+    items_left: int
+
+
+def table_of_weights(profiles: Sequence[Any], items: Sequence[str]) -> Weights | None:
+    """Return the weights of the items.
 
     :param profiles: of the groups that hold.
     """
     if not profiles:
-        return ""
+        return None
     shown = profiles[:CLUSTERS_SHOWN]
-    figures = (
-        embedded_figure(
-            plots.plot_weights(p, items, color=plots.COLORS[i % len(plots.COLORS)]),
-            f"Group {i + 1}. The entropy of its weights is {words.percent(p.entropy)} of the "
-            "largest possible, which equal weights have."
-            + (
-                f" Weight of all unlisted items: {p.unseen_weight:.2g}."
-                if p.unseen_interval
-                else ""
+    of_groups = [
+        WeightsOfGroup(
+            embedded_figure(
+                plots.plot_weights(p, items, color=plots.COLORS[i % len(plots.COLORS)])
             ),
+            words.percent(p.entropy),
+            f"{p.unseen_weight:.2g}" if p.unseen_interval else "",
         )
         for i, p in enumerate(shown)
-    )
+    ]
     total = sum(p.mean_size for p in profiles)
     mean = sum(p.mean_size / total * p.weights for p in profiles)
     heaviest = np.argsort(-mean, kind="stable")[:_ITEMS_IN_TABLE]
-    rows = (
-        [
-            html.escape(items[k]),
-            *(cell_with_interval(p.weights[k], p.weights_interval[k]) for p in shown),
-        ]
+    rows = [
+        (items[k], *(_with_interval(p.weights[k], p.weights_interval[k]) for p in shown))
         for k in heaviest
-    )
-    text = (
-        "At each place, an item is chosen from those that are left with a probability proportional "
-        "to its weight. Means and 90% intervals of the weights, for the largest groups."
-    )
-    return (
-        section("What each item weighs", text)
-        + grid(figures)
-        + not_shown(len(profiles) - len(shown), "smaller group")
-        + table(["", *(f"group {i}" for i in range(1, len(shown) + 1))], rows)
-        + not_shown(len(items) - len(heaviest), "item of lower weight")
+    ]
+    return Weights(
+        of_groups,
+        len(profiles) - len(shown),
+        [f"group {i}" for i in range(1, len(shown) + 1)],
+        rows,
+        len(items) - len(heaviest),
     )
 
 
-def concentrations(profiles: Sequence[Any]) -> str:
-    """Return the section with the concentrations θ, as a figure and as a table.
+def _with_interval(mean: float, interval: Sequence[float]) -> WithInterval:
+    low, high = interval
+    return WithInterval(f"{mean:.3f}", f"{low:.3f}", f"{high:.3f}")
+
+
+class Concentrations(NamedTuple):
+    """The concentrations θ: a figure, and the table by group and stage."""
+
+    image: Figure
+    headings: Sequence[str]
+    rows: Sequence[Row]
+
+
+def concentrations(profiles: Sequence[Any]) -> Concentrations | None:
+    """Return the concentrations θ.
 
     :param profiles: of the groups that hold.
     """
     if not profiles:
-        return ""
+        return None
     stages = range(1, len(profiles[0].concentration) + 1)
-    rows = (
-        [
-            f"group {i}",
-            *map(cell_with_interval, p.concentration, p.concentration_interval),
-        ]
+    rows: list[Row] = [
+        (f"group {i}", *map(_with_interval, p.concentration, p.concentration_interval))
         for i, p in enumerate(profiles, 1)
-    )
-    text = (
-        "θ of stage j is how closely the j-th choice follows the consensus order of the items that "
-        "are left. With θ = 0 the choice is random; otherwise each item is e<sup>θ</sup> times "
-        "less likely than the one above it."
-    )
-    figure = plots.plot_concentration(profiles)
-    return (
-        section("How sharp each choice is", text)
-        + embedded_figure(figure, "Mean θ by stage, with 90% intervals.")
-        + table(["", *(f"stage {j}" for j in stages)], rows)
-    )
+    ]
+    image = embedded_figure(plots.plot_concentration(profiles))
+    return Concentrations(image, [f"stage {j}" for j in stages], rows)

@@ -1,6 +1,5 @@
 """The page about a file of rankings, before any model is fitted."""
 
-import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,15 +9,7 @@ import numpy as np
 from numpyro_rankings.list_counts import ItemCounts, item_counts, judges_by_length
 from numpyro_rankings.plots import _WIDTH, COLORS, _axes, _rows, _tidy, _whole_numbers
 from numpyro_rankings.rankings import Rankings
-from numpyro_rankings.report.page import (
-    details_of_run,
-    embedded_figure,
-    grid,
-    heading,
-    not_shown,
-    section,
-    write_page,
-)
+from numpyro_rankings.report.page import embedded_figure, write_page
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
@@ -59,33 +50,21 @@ def write_description(
         f"{plural(rankings.num_rankings, 'ranking')} ({rankings.num_rows:,} distinct) of "
         f"{plural(rankings.num_items, 'item')}"
     )
-    figures = [
-        (
-            _plot_items(rankings, counted),
-            "Share of the judges who rank the item, and who rank it first.",
-        ),
-        (
-            _plot_pairs(rankings, pairs),
-            "Share of the judges who put the item of the row above that of the column, among those "
-            "who order the two.",
-        ),
-        (_plot_lengths(rankings), "How many items the judges list."),
-    ]
-    check = "".join(f"<li>{html.escape(line)}</li>" for line in odd)
-    check = f"<ul>{check}</ul>" if odd else "Nothing odd was found."
     write_page(
         path,
-        title,
-        [
-            heading(title, what),
-            f"<h2>What to check</h2>\n{check}\n",
-            "<h2>What the judges list</h2>\n",
-            grid(embedded_figure(ax, caption) for ax, caption in figures),
-            not_shown(rankings.num_items - _ITEMS_SHOWN, "item that is less often first"),
-            section("In numbers", "As <code>numpyro-rankings describe</code> prints it."),
-            f'<div class="scroll"><pre>{html.escape(chr(10).join(printed))}</pre></div>\n',
-            details_of_run(details),
-        ],
+        "description.html",
+        {
+            "title": title,
+            "what": what,
+            "status": None,
+            "details": details,
+            "odd": odd,
+            "items": embedded_figure(_plot_items(rankings, counted)),
+            "items_left": rankings.num_items - _ITEMS_SHOWN,
+            "pairs": embedded_figure(_plot_pairs(rankings, pairs)),
+            "lengths": embedded_figure(_plot_lengths(rankings)),
+            "printed": "\n".join(printed),
+        },
     )
 
 

@@ -27,11 +27,14 @@ from numpyro_rankings.predictive_checks import PredictiveChecks
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.stacking import posterior_by_weight, stack_fitted_chains
 from numpyro_rankings.summaries import (
+    Blocs,
     cluster_profiles,
+    find_blocs,
     holds,
     membership_probability,
     partition_profiles,
 )
+from numpyro_rankings.summaries.blocs import NoBlocsError
 from numpyro_rankings.summaries.likelihood import NEW_CLUSTERS
 
 if TYPE_CHECKING:
@@ -51,6 +54,7 @@ _SITES = (
 # Predictive checks: draws that are replicated, the fewest of them, and entries of their tables of
 # pairs. With more items there are none.
 _CHECK_DRAWS, _CHECK_DRAWS_LEAST, _CHECK_ENTRIES = 50, 10, 2**26
+FEW_GROUPS = 4  # that are read one by one; of more, blocs are the coarse view
 _MEMBERSHIP_DRAWS = 1000  # draws from which the probabilities of membership are computed
 
 
@@ -71,6 +75,8 @@ class Findings(NamedTuple):
     - **verdict** - whether the run can be trusted.
     - **checks** - predictive checks, None if there are none.
     - **details** - how the run was made, by name.
+    - **blocs** - the coarse view of the draws of all chains, whatever the weights of these; None if
+      there are few groups.
     """
 
     data: Any
@@ -83,6 +89,21 @@ class Findings(NamedTuple):
     verdict: Verdict
     checks: PredictiveChecks | None
     details: Mapping[str, str]
+    blocs: Blocs | None = None
+
+    @property
+    def chains_disagree(self) -> bool:
+        """Whether the chains are in different places, so that their groups are others."""
+        return bool(self.table["r_hat"].max() > R_HAT_BAD)
+
+    @property
+    def blocs_first(self) -> bool:
+        """Whether blocs are what to read first.
+
+        They are if there are more than 4 groups, those that come and go included, or if the chains
+        disagree.
+        """
+        return self.blocs is not None and (len(self.profiles) > FEW_GROUPS or self.chains_disagree)
 
     @property
     def held(self) -> list[Any]:
@@ -127,6 +148,7 @@ def findings_of(
     reference: Any = None,
     checks: PredictiveChecks | Literal["auto"] | None = "auto",
     details: Mapping[str, str] | None = None,
+    blocs: Blocs | int | Literal["auto"] | None = "auto",
 ) -> Findings:
     """Find what a report is about.
 
@@ -139,7 +161,10 @@ def findings_of(
     :param checks: predictive checks. By default they are computed, unless there are too many items;
         points have none.
     :param details: how the run was made, by name.
-    :raises ValueError: if there are no assignments.
+    :param blocs: those of :func:`~numpyro_rankings.find_blocs`, or how many to find; None for none.
+        By default they are found if there are more than 4 groups, or if the chains disagree on an
+        unknown number of groups; not for points, and not for a mixture of up to 4 components.
+    :raises ValueError: if there are no assignments, or not so many blocs.
     """
     data = _as_data(source, rankings)
     posterior = posterior_of(data)
@@ -157,7 +182,7 @@ def findings_of(
         found = _of_points(described, profiles, reference)
     else:
         found = _of_rankings(described, rankings, profiles, reference, checks)
-    return Findings(
+    findings = Findings(
         data,
         {"posterior": described},
         in_order(found.profiles),
@@ -169,6 +194,28 @@ def findings_of(
         found.checks,
         details or {},
     )
+    return findings._replace(blocs=_blocs_of(findings, rankings, blocs))
+
+
+def _blocs_of(
+    findings: Findings,
+    rankings: Rankings | None,
+    asked: Blocs | int | Literal["auto"] | None,
+) -> Blocs | None:
+    if rankings is None or asked is None or isinstance(asked, Blocs):
+        return asked if isinstance(asked, Blocs) else None
+    if not isinstance(asked, str):
+        return find_blocs(findings.data, rankings, asked)
+    number = findings.num_components
+    are_few = len(findings.profiles) <= FEW_GROUPS
+    if number is not None and number <= FEW_GROUPS:
+        return None
+    if findings.reference is None or (are_few and not findings.chains_disagree):
+        return None
+    try:
+        return find_blocs(findings.data, rankings)
+    except NoBlocsError:
+        return None
 
 
 class _Found(NamedTuple):

@@ -1,11 +1,11 @@
-"""The parts that pages are made of: the frame with its style, tables and embedded figures."""
+"""A page from its template: the frame with its style, and embedded figures."""
 
 import base64
-import html
+import functools
 import io
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
+    import jinja2
     from matplotlib.axes import Axes
 
 
@@ -29,104 +30,67 @@ class Status(NamedTuple):
     command: str | None = None
 
 
-def write_page(path: str | Path, title: str, parts: Sequence[str]) -> None:
-    """Write a page of the given parts, with the style sheet inside it."""
-    Path(path).write_text(page_of(title, parts), encoding="utf-8")
+class Figure(NamedTuple):
+    """A figure inside a page.
+
+    - **source** - the image, as a data URI.
+    - **title** - what it shows, if the page does not say it.
+    """
+
+    source: str
+    title: str
 
 
-def page_of(title: str, parts: Sequence[str], head: str = "") -> str:
-    """Return a page of the given parts, with the style sheet inside it.
+def write_page(path: str | Path, template: str, view: Mapping[str, Any]) -> None:
+    """Write a page, as :func:`page_of` returns it."""
+    Path(path).write_text(page_of(template, view), encoding="utf-8")
 
+
+def page_of(template: str, view: Mapping[str, Any], head: str = "") -> str:
+    """Return a page, with the style sheet inside it.
+
+    :param template: the name of a file in the folder ``templates``.
+    :param view: what the template shows, by name. All texts are escaped there.
     :param head: further elements of the head, as HTML.
     """
+    from markupsafe import Markup
+
     style = resources.files(__package__).joinpath("style.css").read_text(encoding="utf-8")
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"{head}"
-        f"<title>{html.escape(title)}</title>\n<style>\n{style}</style>\n</head>\n"
-        f"<body>\n<main>\n{''.join(parts)}</main>\n</body>\n</html>\n"
+    return _render(template, {**view, "head": Markup(head), "style": Markup(style)})
+
+
+def with_status(page: str, status: Status) -> str:
+    """Return a page with another status."""
+    box = re.compile(r'<section class="status">.*?</section>\n', re.DOTALL)
+    shown = _render("sections/status.html", {"status": status})
+    return box.sub(lambda _: shown, page, count=1)
+
+
+def _render(template: str, view: Mapping[str, Any]) -> str:
+    return _environment().get_template(template).render(view)
+
+
+@functools.cache
+def _environment() -> "jinja2.Environment":
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(__package__),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
-
-
-def heading(title: str, what: str) -> str:
-    """Return the title of the page, and what was clustered."""
-    return f"<h1>{html.escape(title)}</h1>\n<p>In {html.escape(what)}.</p>\n"
-
-
-def status_box(status: Status | None) -> str:
-    """Return the box that says why the page is not the last word; nothing for None."""
-    if status is None:
-        return ""
-    go_on = ""
-    if status.command is not None:
-        go_on = f"<p>To go on: <code>{html.escape(status.command)}</code></p>"
-    return (
-        f'<section class="status"><strong>{html.escape(_sentence(status.headline))}</strong>'
-        f"<p>{html.escape(status.text)}</p>{go_on}</section>\n"
-    )
+    environment.filters.update(plural=plural, sentence=_sentence)
+    return environment
 
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def with_status(page: str, status: Status) -> str:
-    """Return a page with another status."""
-    box = re.compile(r'<section class="status">.*?</section>\n', re.DOTALL)
-    return box.sub(lambda _: status_box(status), page, count=1)
-
-
-def details_of_run(details: Mapping[str, str]) -> str:
-    """Return the section that describes how the run was made."""
-    rows = "".join(
-        f"<dt>{html.escape(term)}</dt><dd>"
-        + (f"<code>{html.escape(text)}</code>" if term == "command" else html.escape(text))
-        + "</dd>"
-        for term, text in details.items()
-    )
-    return f"<h2>How this was made</h2>\n<dl>{rows}</dl>\n" if rows else ""
-
-
-def section(title: str, text: str) -> str:
-    """Return the heading of a section, and a paragraph of HTML below it."""
-    return f'<h2>{html.escape(title)}</h2>\n<p class="soft">{text}</p>\n'
-
-
-def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """Return a table.
-
-    :param columns: headings, as text.
-    :param rows: cells, as HTML.
-    """
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" for cells in rows
-    )
-    return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>\n"
-    )
-
-
-def cell_with_interval(mean: float, interval: Iterable[float]) -> str:
-    """Return the cell of a mean and its interval."""
-    low, high = interval
-    return f'{mean:.3f} <span class="soft">({low:.3f}–{high:.3f})</span>'
-
-
-def not_shown(number: int, noun: str) -> str:
-    """Return a remark on what was left out, or nothing if nothing was."""
-    verb = "is" if number == 1 else "are"
-    return f'<p class="soft">{plural(number, noun)} {verb} not shown.</p>\n' if number > 0 else ""
-
-
-def grid(figures: Iterable[str]) -> str:
-    """Return figures side by side."""
-    return f'<div class="grid">{"".join(figures)}</div>\n'
-
-
-def embedded_figure(ax: "Axes", caption: str = "") -> str:
+def embedded_figure(ax: "Axes") -> Figure:
     """Return the figure of ``ax`` as an image inside the page."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -159,9 +123,4 @@ def embedded_figure(ax: "Axes", caption: str = "") -> str:
             if engine is not None:
                 figure.set_layout_engine(engine)
     encoded = base64.b64encode(stream.getvalue().encode()).decode()
-    alt = caption or ax.get_title(loc="left")
-    note = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
-    return (
-        f'<figure><img alt="{html.escape(alt, quote=True)}" '
-        f'src="data:image/svg+xml;base64,{encoded}">{note}</figure>\n'
-    )
+    return Figure(f"data:image/svg+xml;base64,{encoded}", ax.get_title(loc="left"))

@@ -19,9 +19,9 @@ from numpyro_rankings.report.answers import (
     short_answers,
     table_of_points,
     table_of_weights,
-    verdict_box,
     wants,
 )
+from numpyro_rankings.report.blocs import blocs_shown
 from numpyro_rankings.report.figures import (
     consensus_figures,
     partition_figures,
@@ -29,14 +29,9 @@ from numpyro_rankings.report.figures import (
     traces,
 )
 from numpyro_rankings.report.findings import Findings, findings_of, in_order
-from numpyro_rankings.report.page import (
-    Status,
-    details_of_run,
-    heading,
-    status_box,
-    write_page,
-)
+from numpyro_rankings.report.page import Status, write_page
 from numpyro_rankings.summaries import (
+    Blocs,
     ClusterProfile,
     PartitionProfile,
     WeightsProfile,
@@ -60,6 +55,7 @@ def write_report(
     details: Mapping[str, str] | None = None,
     about: Mapping[str, Sequence[str]] | None = None,
     status: Status | None = None,
+    blocs: Blocs | int | Literal["auto"] | None = "auto",
 ) -> None:
     """Write a report on clusters of rankings: one HTML page that needs no other files.
 
@@ -82,10 +78,17 @@ def write_report(
     :param about: what is known about the judges: N texts by column, in the order of the labels. The
         page then shows who is in the clusters.
     :param status: why the run ended before its draws suffice, for the top of the page.
+    :param blocs: as for :func:`~numpyro_rankings.report.findings_of`.
     :raises ValueError: if ``data`` has no assignments.
     """
     findings = findings_of(
-        data, rankings, profiles=profiles, reference=reference, checks=checks, details=details
+        data,
+        rankings,
+        profiles=profiles,
+        reference=reference,
+        checks=checks,
+        details=details,
+        blocs=blocs,
     )
     write_findings(path, findings, rankings, title=title, about=about, status=status)
 
@@ -100,28 +103,36 @@ def write_findings(
     status: Status | None = None,
 ) -> None:
     """Write a report on what was found, as :func:`write_report`."""
-    profiles = findings.held
-    parts = [
-        heading(title, _in_words(rankings)),
-        status_box(status),
-        short_answers(findings, "What do they want?", wants(findings)),
-        verdict_box(findings.verdict),
-        groups(findings, about),
-    ]
+    weights = orders = sharpness = None
     if isinstance(findings.profiles[0], WeightsProfile):
         names = [str(name) for name in findings.data["posterior"]["item"].values]
-        parts.append(table_of_weights(profiles, names))
+        weights = table_of_weights(findings.held, names)
     else:
-        parts += [concentrations(profiles), consensus_figures(profiles, rankings)]
-    parts += [
-        judges_of_groups(findings, about or {}),
-        partition_figures(findings),
-        predictive_checks(findings.checks) if findings.checks is not None else "",
-        traces(findings),
-        passing_groups(findings),
-        details_of_run(findings.details),
-    ]
-    write_page(path, title, parts)
+        sharpness = concentrations(findings.held)
+        orders = consensus_figures(findings.held, rankings)
+    view = {
+        **_frame(title, _in_words(rankings), status, findings.details),
+        "answers": short_answers(findings, wants(findings)),
+        "blocs": blocs_shown(findings, about or {}),
+        "verdict": findings.verdict,
+        "groups": groups(findings, about),
+        "weights": weights,
+        "concentrations": sharpness,
+        "orders": orders,
+        "judges": judges_of_groups(findings, about or {}),
+        "partition": partition_figures(findings),
+        "checks": predictive_checks(findings.checks),
+        "chains": traces(findings),
+        "passing": passing_groups(findings),
+    }
+    write_page(path, "report.html", view)
+
+
+def _frame(
+    title: str, what: str, status: Status | None, details: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return what every page shows."""
+    return {"title": title, "what": what, "status": status, "details": details}
 
 
 def _in_words(rankings: Rankings) -> str:
@@ -131,7 +142,7 @@ def _in_words(rankings: Rankings) -> str:
     )
 
 
-def interim_parts(
+def interim_view(
     rankings: Rankings,
     profiles: Sequence[Any],
     reference: ReferencePartition | None,
@@ -143,8 +154,8 @@ def interim_parts(
     title: str,
     status: Status,
     details: Mapping[str, str],
-) -> list[str]:
-    """Return the parts of a page on a run that goes on: words and tables, which take no time.
+) -> dict[str, Any]:
+    """Return what the page shows of a run that goes on: words and tables, which take no time.
 
     :param rankings: the rankings that are fitted.
     :param profiles: the :func:`~numpyro_rankings.cluster_profiles` of some of the draws.
@@ -175,16 +186,21 @@ def interim_parts(
         None,
         {},
     )
-    return [
-        heading(title, _in_words(rankings)),
-        status_box(status),
-        short_answers(findings, "What do they want?", wants(findings)),
-        verdict_box(verdict),
-        groups(findings),
-        traces(findings, 0),
-        passing_groups(findings),
-        details_of_run(details),
-    ]
+    return {
+        **_frame(title, _in_words(rankings), status, details),
+        "answers": short_answers(findings, wants(findings)),
+        "blocs": None,
+        "verdict": verdict,
+        "groups": groups(findings),
+        "weights": None,
+        "concentrations": None,
+        "orders": None,
+        "judges": [],
+        "partition": None,
+        "checks": None,
+        "chains": traces(findings, 0),
+        "passing": passing_groups(findings),
+    }
 
 
 def write_partition_report(
@@ -241,15 +257,14 @@ def write_findings_of_points(
         ", ".join(f"{name} {texts[i]}".removeprefix("words ") for name, texts in columns.items())
         for i in range(len(findings.profiles))
     ]
-    parts = [
-        heading(title, what),
-        status_box(status),
-        short_answers(findings, "What are they?", answers),
-        verdict_box(findings.verdict),
-        table_of_points(findings, columns),
-        partition_figures(findings, figures),
-        traces(findings),
-        passing_points(findings, columns),
-        details_of_run(findings.details),
-    ]
-    write_page(path, title, parts)
+    view = {
+        **_frame(title, what, status, findings.details),
+        "answers": short_answers(findings, answers),
+        "blocs": None,
+        "verdict": findings.verdict,
+        "points": table_of_points(findings, columns),
+        "partition": partition_figures(findings, figures),
+        "chains": traces(findings),
+        "passing": passing_points(findings, columns),
+    }
+    write_page(path, "points.html", view)

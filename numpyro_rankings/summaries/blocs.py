@@ -11,6 +11,7 @@ from numpyro_rankings.partitions import partition_entropy
 from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.summaries.bloc_models import Components, MallowsBlocs
 from numpyro_rankings.summaries.bloc_search import Fit, Search, normalised
+from numpyro_rankings.summaries.choice_cells import ChoiceCells
 from numpyro_rankings.summaries.profiles import normalised_entropy
 from numpyro_rankings.summaries.samples import check_draws, check_samples, fitted_items
 
@@ -21,6 +22,11 @@ _FIRST = 3  # draws that say at first how large the gain is
 _INTERVAL = (0.05, 0.95)
 _SAME_KEPT = 0.01  # a start arrives at the best if it keeps this much less at most,
 _SAME_BLOCS = 0.1  # and differs by at most this share of the largest variation of information
+BEFORE_FROM = 0.6  # share of the members of a bloc that order two items
+
+
+class NoBlocsError(ValueError):
+    """There are no blocs, or not so many."""
 
 
 class Bloc(NamedTuple):
@@ -36,6 +42,8 @@ class Bloc(NamedTuple):
       Plackett–Luce models, else None.
     - **agreement** - 0 if its members rank at random, 1 if all rank alike, as in
       :class:`~numpyro_rankings.summaries.ClusterProfile`.
+    - **levels** - the consensus, cut where the members agree: of those who order an item above a
+      cut and one below it, whichever these are, at least 60% put the one above first.
     """
 
     size: float
@@ -47,6 +55,7 @@ class Bloc(NamedTuple):
     weights: np.ndarray | None
     unseen_weight: float | None
     agreement: float
+    levels: tuple[tuple[str, ...], ...]
 
 
 class BlocLevel(NamedTuple):
@@ -65,7 +74,10 @@ class BlocLevel(NamedTuple):
       ones, divided by its largest value for K blocs, 2 log K; (starts,).
     - **arrived** - whether a start arrives at the best: it keeps at most 1% of the gain less,
       and its distance is at most 10%, (starts,).
-    - **chains_agree** - whether one or more of the starts of each chain arrive, (chains,).
+    - **chain_kept**, **chain_distance** - the same of each chain: of the best that the search finds
+      with the starts of this chain alone, (chains,). For more blocs than ``number`` there is no
+      search by chain, and they are those of its best start.
+    - **chains_agree** - whether each chain arrives in this way, (chains,).
     """
 
     number: int
@@ -79,6 +91,8 @@ class BlocLevel(NamedTuple):
     start_kept: np.ndarray
     start_distance: np.ndarray
     arrived: np.ndarray
+    chain_kept: np.ndarray
+    chain_distance: np.ndarray
     chains_agree: np.ndarray
 
     @property
@@ -151,9 +165,10 @@ def find_blocs(
     The groups of 12 draws, from all chains, are merged two by two, each time the pair whose union
     costs least. Expectation-maximization (EM) on the rankings goes on from there, for 11 to 18
     rounds. The best result is then searched for further: a bloc is added or exchanged for one that
-    another start has found, or EM sees only part of the rankings for some rounds. Each level tells
-    how many of the starts arrive at the best result by themselves. Where few do, there are other
-    blocs that keep about as much: see ``start_kept``.
+    another start has found, or EM sees only part of the rankings for some rounds. The same search
+    is made with the starts of each chain alone. Each level tells which chains lead to the best
+    blocs, and how many starts do without the search. If a chain does not, other blocs may keep
+    about as much: see ``chain_kept``.
 
     :param draws: samples of :class:`~numpyro_rankings.infer.SliceGibbs`,
         :class:`~numpyro_rankings.infer.BetaGibbs`,
@@ -199,9 +214,9 @@ def find_blocs(
     merged = [data.merge(*start, most) for start in starts]
     top = min(most, max(max(found) for found in merged))
     if top == 1:
-        raise ValueError("there are no blocs to find: each draw has one group only")
+        raise NoBlocsError("there are no blocs to find: each draw has one group only")
     if num_blocs is not None and num_blocs > top:
-        raise ValueError(f"num_blocs is {num_blocs}, but the draws have at most {top} groups")
+        raise NoBlocsError(f"num_blocs is {num_blocs}, but the draws have at most {top} groups")
 
     one = data.best_of_one(merged)
     some = [data.belongings(*start)[0] for start in starts[:: -(-len(starts) // _FIRST)]]
@@ -213,14 +228,19 @@ def find_blocs(
     number = num_blocs or _suggested(_kept(best, gain), least_gain)
     for k in range(1, min(number + 1, top)):
         best[k] = data.search.settle(data.search.shake(best[k]))
+    chain_of = np.array([chain for chain, _ in starts])
+    from_chains = [
+        _search_of_chain(data, from_starts, np.flatnonzero(chain_of == chain), best, number)
+        for chain in range(data.num_chains)
+    ]
     said = data.ask(data.choose(_DRAWS), best)
     if said.log_density.mean() <= one.log_likelihood:
-        raise ValueError(
+        raise NoBlocsError(
             "there are no blocs to find: one population describes the rankings as well as the draws"
         )
     levels = tuple(
-        _level(data, said, best, number, from_starts[number - 1], starts)
-        for number in range(1, top + 1)
+        _level(data, said, best, k, from_starts[k - 1], [found[k - 1] for found in from_chains])
+        for k in range(1, top + 1)
     )
     number = num_blocs or _suggested(np.array([level.kept for level in levels]), least_gain)
     chains, places = np.array(starts).T
@@ -245,8 +265,7 @@ def _search_from_starts(
     :return: these, where each start arrives, and all components that were found.
     """
     search, pool, best = data.search, [], [one]
-    nothing = _FromStart(one.log_likelihood, np.zeros(len(data.counts), int))
-    from_starts: list[list[_FromStart | None]] = [[nothing] * len(merged)]
+    from_starts: list[list[_FromStart | None]] = [[_arrival(one)] * len(merged)]
     for number in range(top, 1, -1):
         arrivals: list[_FromStart | None] = []
         found = [search.climb(search.blurred(search.merged(best[1])))] if number < top else []
@@ -256,7 +275,7 @@ def _search_from_starts(
                 continue
             fit = search.climb(search.blurred(of_start[number]))
             pool.append(fit.components)
-            arrivals.append(_FromStart(fit.log_likelihood, fit.membership.argmax(1)))
+            arrivals.append(_arrival(fit))
             found = [max([*found, fit], key=_objective)]  # memberships are large
         best.insert(1, found[0])
         from_starts.insert(1, arrivals)
@@ -264,19 +283,59 @@ def _search_from_starts(
 
 
 def _search_further(search: Search, best: list[Fit], pool: list[Components], most: int) -> None:
-    """Improve the best components of each number up to **most**, from those of other numbers."""
+    """Improve the best components of each number, from those of other numbers.
+
+    :param most: number up to which components are exchanged, and those of more are merged.
+    """
     further = search.candidates(pool)
-    for k in range(1, most):
-        larger = search.best_of(best[k], search.enlarged(best[k - 1], further))
-        best[k] = search.settle(search.exchange(larger, further))
+    for k in range(1, len(best)):
+        best[k] = search.best_of(best[k], search.enlarged(best[k - 1], further))
+        if k < most:
+            best[k] = search.settle(search.exchange(best[k], further))
     for k in range(most - 2, 0, -1):
         smaller = search.best_of(best[k], [search.merged(best[k + 1])])
         if smaller is not best[k]:
             best[k] = search.settle(search.exchange(smaller, further))
 
 
+def _search_of_chain(
+    data: "_Data",
+    from_starts: "list[list[_FromStart | None]]",
+    starts: np.ndarray,
+    best: list[Fit],
+    most: int,
+) -> "list[_FromStart | None]":
+    """Search with the starts of one chain alone, for up to **most** components.
+
+    What is better than the best of all replaces it there.
+
+    :param starts: the numbers of its starts.
+    :return: the best of each number from 1 on.
+    """
+    search = data.search
+    of_chain = [[x for i in starts if (x := level[i]) is not None] for level in from_starts]
+    found = [max(x, key=_log_likelihood) if x else None for x in of_chain]
+    if data.num_chains == 1:
+        return [
+            _arrival(fit) if x is not None else None for fit, x in zip(best, found, strict=True)
+        ]
+    known = [best[0], *(next(search.rounds(x.components)) for x in found[1:most] if x is not None)]
+    _search_further(
+        search, known, [x.components for level in of_chain[1:] for x in level], len(known)
+    )
+    for k in range(1, len(known)):
+        known[k] = search.settle(search.shake(known[k]))
+        best[k] = max(best[k], known[k], key=_objective)
+        found[k] = _arrival(known[k])
+    return found
+
+
 def _objective(fit: Fit) -> float:
     return fit.objective
+
+
+def _log_likelihood(fit: "_FromStart") -> float:
+    return fit.log_likelihood
 
 
 def _check_share(least_gain: Any) -> None:
@@ -308,6 +367,11 @@ class _FromStart(NamedTuple):
 
     log_likelihood: float
     labels: np.ndarray
+    components: Components
+
+
+def _arrival(fit: Fit) -> _FromStart:
+    return _FromStart(fit.log_likelihood, fit.membership.argmax(1), fit.components)
 
 
 class _OfDraws(NamedTuple):
@@ -413,8 +477,8 @@ def _level(
     said: _OfDraws,
     fits: list[Fit],
     number: int,
-    from_starts: list[_FromStart | None],
-    starts: list[tuple[int, int]],
+    from_starts: "list[_FromStart | None]",
+    from_chains: "list[_FromStart | None]",
 ) -> BlocLevel:
     """Describe the best K blocs."""
     fit, one = fits[number - 1], fits[0]
@@ -431,14 +495,15 @@ def _level(
         above = before.membership[:, _largest_first(before, data.counts)]
         flow = np.einsum("ra,rk->ak", above, belonging)
         parent = flow.argmax(0).astype(np.int32)
-    start_kept, distance = np.full((2, len(starts)), np.nan)
-    for k, found in enumerate(from_starts):
-        if found is not None:
-            start_kept[k] = (found.log_likelihood - one.log_likelihood) / gains.mean()
-            distance[k] = data.distance(found.labels, labels) / (2 * np.log(max(number, 2)))
+    found = [*from_starts, *from_chains]
+    found_kept, distance = np.full((2, len(found)), np.nan)
+    for k, arrival in enumerate(found):
+        if arrival is not None:
+            found_kept[k] = (arrival.log_likelihood - one.log_likelihood) / gains.mean()
+            distance[k] = data.distance(arrival.labels, labels) / (2 * np.log(max(number, 2)))
     kept = gain / gains.mean()
-    arrived = (start_kept >= kept - _SAME_KEPT) & (distance <= _SAME_BLOCS)
-    chains = np.array([chain for chain, _ in starts])
+    arrived = (found_kept >= kept - _SAME_KEPT) & (distance <= _SAME_BLOCS)
+    num = len(from_starts)
     return BlocLevel(
         number=number,
         kept=float(kept),
@@ -448,10 +513,12 @@ def _level(
         flow=flow,
         membership=membership[data.row_of_given],
         labels=labels[data.row_index].astype(np.int32),
-        start_kept=start_kept,
-        start_distance=distance,
-        arrived=arrived,
-        chains_agree=np.array([arrived[chains == k].any() for k in range(data.num_chains)]),
+        start_kept=found_kept[:num],
+        start_distance=distance[:num],
+        arrived=arrived[:num],
+        chain_kept=found_kept[num:],
+        chain_distance=distance[num:],
+        chains_agree=arrived[num:],
     )
 
 
@@ -475,6 +542,7 @@ def _describe(
         center, theta = parameters
         left = np.arange(len(names), 0, -1)[: theta.shape[1]]
         agreement = 1 - model.entropy((center, theta)) / np.log(left).sum()
+    above = _times_above(model.cells, data.search.amounts(belonging))
     for k in range(len(order)):
         members = labels == k
         total = float(data.counts[members].sum())
@@ -499,9 +567,30 @@ def _describe(
                 weights=weights,
                 unseen_weight=pool,
                 agreement=agrees,
+                levels=tuple(
+                    tuple(names[i] for i in level) for level in _levels(above[k], ordering)
+                ),
             )
         )
     return tuple(blocs)
+
+
+def _times_above(cells: ChoiceCells, amounts: np.ndarray) -> np.ndarray:
+    """Return how many rankings of each component put an item above another, (K, n, n).
+
+    :param amounts: how often each component makes each choice, (cells, K).
+    """
+    shape = cells.sets.shape[::-1]
+    above = [csr_array((x, (cells.items, cells.set_of)), shape) @ cells.sets for x in amounts.T]
+    return np.stack(above)
+
+
+def _levels(above: np.ndarray, consensus: np.ndarray) -> list[np.ndarray]:
+    """Cut a consensus where rankings agree on the order, two further ones for each pair aside."""
+    shares = (above + 1) / (above + above.T + 2)
+    ordered = shares[consensus[:, None], consensus]
+    cuts = [k for k in range(1, len(consensus)) if ordered[:k, k:].min() >= BEFORE_FROM]
+    return np.split(consensus, cuts)
 
 
 def _interval(values: np.ndarray) -> tuple[float, float]:

@@ -116,7 +116,7 @@ def test_it_is_written_after_a_minute_and_then_half_as_often(
 
     monkeypatch.setattr(InterimPage, "_show", show)
     args = SimpleNamespace(out=Path("out"), no_progress=True)
-    page, progress = InterimPage(args, "", lambda *_: None), Progress(args)
+    page, progress = InterimPage(args, lambda *_: None), Progress(args)
     check = SimpleNamespace(rhat=r_hat)
     run = SimpleNamespace(num_draws=8, first_draw=4, check_if_due=lambda: None, last_check=check)
     while clock.seconds - start <= 2000:
@@ -128,7 +128,7 @@ def test_it_is_written_after_a_minute_and_then_half_as_often(
 def test_it_waits_for_draws(monkeypatch, clock):
     monkeypatch.setattr(InterimPage, "_show", lambda *_: pytest.fail("too early"))
     args = SimpleNamespace(out=Path("out"), no_progress=True)
-    page, progress = InterimPage(args, "", lambda *_: None), Progress(args)
+    page, progress = InterimPage(args, lambda *_: None), Progress(args)
     clock.step(1000)
     page.show_if_due(SimpleNamespace(num_draws=6, first_draw=3), progress)
 

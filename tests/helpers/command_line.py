@@ -8,7 +8,7 @@ import xarray as xr
 import numpyro_rankings.predictive_checks
 import numpyro_rankings.report.write
 from numpyro_rankings.cli.progress import Progress
-from numpyro_rankings.report.page import details_of_run, status_box, write_page
+from numpyro_rankings.report.page import write_page
 from numpyro_rankings.run.store import Store
 
 SOI = """\
@@ -52,7 +52,9 @@ def without_page(patch):
     """Write of the page its status and how it was made, but no figures, nor their checks."""
 
     def write(path, findings, *_, title, status=None, **__):
-        write_page(path, title, [status_box(status), details_of_run(findings.details)])
+        details = findings.details
+        view = {"title": title, "what": "a test", "status": status, "details": details}
+        write_page(path, "base.html", view)
 
     patch.setattr(numpyro_rankings.report.write, "write_findings", write)
     patch.setattr(numpyro_rankings.report.write, "write_findings_of_points", write)

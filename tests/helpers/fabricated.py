@@ -152,3 +152,23 @@ def fabricated_pool_mcmc(rankings, chains=2, draws=30, seed=0):
     }
     kernel = GammaProcessPlackettLuceGibbs(dist.Gamma(1.0, 1.0))
     return as_run(kernel, z, rankings, np.ones(shape), np.zeros(shape, bool))
+
+
+def with_groups(mcmc, data):
+    """The run of ``fabricated_mcmc`` with the simulated groups in each draw; its chains agree."""
+    z = {name: np.array(x) for name, x in mcmc._states["z"].items()}
+    chains, draws = z["assignments"].shape[:2]
+    labels, number = np.asarray(data.assignments), len(data.centers)
+    shape, n = (chains, draws, max(number, 2)), data.centers.shape[1]
+    z["assignments"] = np.broadcast_to(labels, (chains, draws, len(labels))).astype(np.int8)
+    z["center"] = np.broadcast_to(np.arange(n), (*shape, n)).astype(np.int32).copy()
+    z["center"][:, :, :number] = data.centers
+    z["concentration"] = np.full((*shape, n - 1), 1.0, np.float32)
+    z["concentration"][:, :, :number] = data.concentrations[:, : n - 1]
+    sizes = np.bincount(labels, minlength=shape[-1])
+    z["cluster_sizes"] = np.broadcast_to(sizes, shape).astype(np.int32)
+    z["num_clusters"] = np.full((chains, draws), len(np.unique(labels)), np.int32)
+    for name in ("log_joint", "alpha"):  # the same in all chains, which so agree
+        z[name] = np.broadcast_to(1 + np.arange(draws) % 3, (chains, draws)).astype(np.float32)
+    mcmc._states["z"] = z
+    return mcmc

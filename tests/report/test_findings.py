@@ -18,8 +18,9 @@ from numpyro_rankings.report import findings_of, write_report
 from numpyro_rankings.summaries import holds
 
 DETAILS = re.compile(
-    "<dt>How do I repeat it[?].*?</dd>|<h2>How this was made.*?</dl>\n"
-    "| The group of each ranking, and how surely it belongs there, is in assignments.csv[.]",
+    '<dt class="on-screen">How do I repeat it[?].*?</dd>\n|<section class="details">.*?</section>\n'
+    '|<span class="on-screen">\nThe group of each ranking, and how surely it belongs there, is in '
+    "assignments.csv[.]\n</span>\n",
     re.DOTALL,
 )
 

@@ -6,17 +6,21 @@ import re
 import shutil
 import subprocess
 
+import jax
 import numpy as np
 import pytest
 from helpers.command_line import FEW, GAUSSIAN, POINTS, QUICK_CLUSTER, QUICK_FIT, SOI
-from helpers.fabricated import fabricated_mcmc, fabricated_partition_mcmc
+from helpers.fabricated import fabricated_mcmc, fabricated_partition_mcmc, with_groups
 from helpers.figures import assert_inside
+from helpers.names import HOSTILE, hostile_report
 from matplotlib.text import Text
 
 from numpyro_rankings.cli import cluster as cluster_command
 from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.run import Sampled
-from numpyro_rankings.report import answers, page
+from numpyro_rankings.datasets import load_dataset, simulate_mallows_mixture
+from numpyro_rankings.partitions import canonical_labels
+from numpyro_rankings.report import answers, page, write_report
 from numpyro_rankings.report import figures as report_figures
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -45,15 +49,29 @@ const result = {
   scrollWidth: root.scrollWidth,
   images: [...page.images].map(i => [i.naturalWidth, i.getBoundingClientRect().width]),
   rows: [...page.querySelectorAll("table")].map(t => t.tBodies[0].rows.length),
-  fonts: all.filter(hasText).map(e => parseFloat(page.defaultView.getComputedStyle(e).fontSize)),
+  fonts: all.filter(e => hasText(e) && e.getClientRects().length > 0)
+    .map(e => parseFloat(page.defaultView.getComputedStyle(e).fontSize)),
   overflowing: all.filter(e => hasText(e) && !scrolls(e)
     && page.defaultView.getComputedStyle(e).display !== "inline" && outside(e)).map(named),
   wider: all.filter(e => !scrolls(e) && e.getBoundingClientRect().right > root.clientWidth + 1)
     .map(named),
   first: [...page.querySelectorAll("dt")].slice(0, 5).map(e => e.textContent),
   firstTop: page.querySelector("dt").getBoundingClientRect().top,
+  title: page.title,
+  text: page.body.textContent,
+  items: [...page.querySelectorAll("ol.order li")].map(e => e.lastChild.textContent),
+  executing: page.querySelectorAll("script").length + all.filter(e => [...e.attributes]
+    .some(a => a.name.startsWith("on"))).length,
 };
 """
+
+
+def chromium(path, *options):
+    """Open a page in Chromium without a window."""
+    common = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    common += ["--virtual-time-budget=20000", f"--user-data-dir={path.parent / 'profile'}"]
+    command = [str(CHROMIUM), *common, *options, path.as_uri()]
+    return subprocess.run(command, capture_output=True, text=True)
 
 
 def measure(path, width):
@@ -69,13 +87,7 @@ def measure(path, width):
         "document.getElementById('found').textContent = JSON.stringify(result); };</script>",
         encoding="utf-8",
     )
-    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-    options += ["--virtual-time-budget=20000"]
-    done = subprocess.run(
-        [str(CHROMIUM), *options, f"--user-data-dir={path.parent / 'profile'}",
-         f"--window-size={width + 100},1000", "--dump-dom", framed.as_uri()],
-        capture_output=True, text=True,
-    )  # fmt: skip
+    done = chromium(framed, f"--window-size={width + 100},1000", "--dump-dom")
     found = re.search(r'<pre id="found">(.+?)</pre>', done.stdout, re.DOTALL)
     assert found, done.stderr[-2000:]
     return json.loads(html.unescape(found[1]))
@@ -138,3 +150,115 @@ def reports(tmp_path_factory):
 @pytest.mark.parametrize("command, num_tables, num_images", [("fit", 2, 6), ("cluster", 2, 4)])
 def test_layout(reports, command, num_tables, num_images, width):
     check(measure(reports[command], width), width, num_tables, num_images)
+
+
+def test_names_are_shown_as_they_are(tmp_path):
+    """Whatever they look like in HTML, and in the figures."""
+    hostile_report(tmp_path / "page.html", HOSTILE, fabricated_mcmc, "auto")
+    found = measure(tmp_path / "page.html", WIDTHS[0])
+    assert found["title"] == HOSTILE[4] and found["executing"] == 0
+    assert set(found["items"]) == set(HOSTILE[:4])
+    assert [name for name in HOSTILE if name not in found["text"]] == []
+    assert len(found["images"]) >= 6 and min(natural for natural, _ in found["images"]) > 0
+
+
+DETAILS = {"command": "numpyro-rankings fit --out apa", "data": "APA 1980", "seed": "0"}
+DETAILS |= {"versions": "a line of versions " * 8, "model": "a line about the model " * 6}
+SHEET = (210 - 2 * 13) / 25.4 * 96  # pixels; the width of A4 between the margins
+LEAST_SIZE = 8 * 96 / 72  # pixels; 8 points
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory):
+    """The page of a fit of the bundled table with 15 groups that hold, and chains that disagree."""
+    rankings = load_dataset()
+    mcmc = fabricated_mcmc(rankings, num_slots=16)
+    z = {name: np.array(x) for name, x in mcmc._states["z"].items()}
+    rng = np.random.default_rng(0)
+    groups = np.asarray(rankings.row_index) % 15
+    labels = canonical_labels(
+        np.where(rng.random(z["assignments"].shape) < 0.05, groups[::-1], groups)
+    )
+    z |= {"assignments": labels, "num_clusters": labels.max(-1) + 1}
+    z["cluster_sizes"] = (labels[..., None] == np.arange(16)).sum(2)
+    z["log_joint"][1] -= 50
+    mcmc._states["z"] = z
+    path = tmp_path_factory.mktemp("usual") / "report.html"
+    write_report(path, mcmc, rankings, title="Groups in APA 1980", details=DETAILS, blocs=None)
+    return path
+
+
+@pytest.fixture(scope="module")
+def with_blocs(tmp_path_factory):
+    """The page of a fit with 11 groups, where three blocs come first."""
+    names = load_dataset().items
+    data = simulate_mallows_mixture(jax.random.key(0), 1000, 5, 5, 11, 1.5, items=names)
+    rankings = data.rankings
+    mcmc = with_groups(fabricated_mcmc(rankings, num_slots=16), data)
+    about = {"region": ["north", "south"] * 500}
+    path = tmp_path_factory.mktemp("blocs") / "report.html"
+    title = "Groups of judges"
+    write_report(path, mcmc, rankings, title=title, details=DETAILS, about=about, blocs=3)
+    assert path.read_text(encoding="utf-8").index("The blocs") > 0
+    return path
+
+
+def num_sheets(path):
+    """How many sheets of paper Chromium prints."""
+    pdf = path.with_suffix(".pdf")
+    done = chromium(path, "--no-pdf-header-footer", f"--print-to-pdf={pdf}")
+    assert pdf.exists(), done.stderr[-2000:]
+    return len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))
+
+
+@pytest.mark.parametrize("page", ["usual", "with_blocs"])
+def test_it_prints_on_two_sheets(page, request, tmp_path):
+    """The answer is on the first, the diagnostics are on the second."""
+    page = request.getfixturevalue(page)
+    text = page.read_text(encoding="utf-8")
+    assert num_sheets(page) == 2
+    for hidden, what in (
+        (".diagnostics, .details", "the answer"),
+        ("main > :not(.diagnostics, .details)", "the diagnostics"),
+    ):
+        path = tmp_path / "half.html"
+        path.write_text(text.replace("</style>", f"{hidden} {{ display: none }}</style>", 1))
+        assert num_sheets(path) == 1, what
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_layout_with_blocs(with_blocs, width):
+    """On a phone the tree is wider than the screen, and scrolls."""
+    found = measure(with_blocs, width)
+    assert found["scrollWidth"] <= width and found["wider"] == [] and found["overflowing"] == []
+    assert min(found["fonts"]) >= 12
+    assert found["first"][0] == "How many blocs?" and found["firstTop"] < 400
+
+
+@pytest.mark.parametrize("page, num_images", [("usual", 2), ("with_blocs", 2)])
+def test_print_is_readable(page, num_images, request, tmp_path):
+    """As on paper, but laid out on a screen: sizes of the texts, also of those in figures."""
+    text = request.getfixturevalue(page).read_text(encoding="utf-8")
+    assert text.count("@media print {") == 1
+    path = tmp_path / "paper.html"
+    path.write_text(text.replace("@media print {", "@media screen {"), encoding="utf-8")
+    found = measure(path, round(SHEET))
+    assert min(found["fonts"]) >= LEAST_SIZE - 0.01
+    assert found["overflowing"] == [] and found["wider"] == []
+    shown = [(natural, width) for natural, width in found["images"] if width > 0]
+    assert len(shown) == num_images
+    for natural, width in shown:
+        assert width / natural * TEXT_OF_FIGURES * 96 / 72 >= LEAST_SIZE - 0.01
+
+
+def test_no_group_is_cut_by_the_end_of_a_sheet(usual, tmp_path):
+    """Cards that are taller than half a sheet take a sheet each."""
+    text = usual.read_text(encoding="utf-8")
+    tall = ".group { height: 60vh } .diagnostics, .details, main > :not(.groups) { display: none }"
+    path = tmp_path / "tall.html"
+    sheets = []
+    for allowed in ("", ".group { break-inside: auto }"):
+        style = f"@media print {{ {tall} {allowed} }}"
+        path.write_text(text.replace("</style>", f"{style}</style>", 1))
+        sheets.append(num_sheets(path))
+    assert sheets[0] == 15 > sheets[1]

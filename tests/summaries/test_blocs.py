@@ -14,6 +14,7 @@ from numpyro_rankings.infer.mallows.start import Components as SearchedComponent
 from numpyro_rankings.infer.mallows.start import improve
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.summaries import bloc_search
+from numpyro_rankings.summaries import blocs as module
 from numpyro_rankings.summaries.bloc_models import Components, MallowsBlocs, PlackettLuceBlocs
 from numpyro_rankings.summaries.bloc_search import Search
 from numpyro_rankings.summaries.blocs import _by_chain, _Data
@@ -218,7 +219,13 @@ def test_shapes_and_the_tree():
         )
         assert level.arrived.shape == found.start_chain.shape == found.start_draw.shape
         assert level.chains_agree.shape == (2,)
-        assert level.chains_agree.any() == (level.num_arrived > 0)
+        assert level.chain_kept.shape == level.chain_distance.shape == (2,)
+        agree = (level.chain_kept >= level.kept - 0.01) & (level.chain_distance <= 0.1)
+        np.testing.assert_array_equal(level.chains_agree, agree)
+        for chain in range(2) if number > 1 else ():
+            of_chain = level.start_kept[found.start_chain == chain]
+            if np.isfinite(of_chain).any():  # the search does not lose
+                assert level.chain_kept[chain] >= np.nanmax(of_chain) - 1e-3
         if number > 1:
             above = [bloc.size for bloc in found.levels[number - 2].blocs]
             np.testing.assert_allclose(level.flow.sum(1), above)
@@ -276,7 +283,32 @@ def test_chains_that_have_other_groups_do_not_arrive(monkeypatch):
     assert level.start_distance[:2].max() < level.start_distance[2:].min()
     close = level.start_kept >= level.kept - 0.01
     np.testing.assert_array_equal(level.arrived, close & (level.start_distance <= 0.1))
-    assert not level.chains_agree[1]
+    # the search leads from there to the same blocs
+    assert level.num_arrived <= 2 and level.chains_agree.all()
+    np.testing.assert_allclose(level.chain_kept, level.kept, atol=0.01)
+
+
+def test_chains_that_lead_elsewhere_do_not_agree(monkeypatch):
+    """The last chain has other groups, from which no search goes on; and once too few of them."""
+    monkeypatch.setattr(bloc_search, "_BLURRED_ROUNDS", 0)
+    monkeypatch.setattr(bloc_search, "_MOST_ROUNDS", 2)
+    monkeypatch.setattr(module, "_search_further", lambda *_: None)
+    monkeypatch.setattr(Search, "shake", lambda search, fit: fit)
+    monkeypatch.setattr(Search, "settle", lambda search, fit: fit)
+    draws, data = _fabricated(3, shape=(4, 2))
+    labels = draws["assignments"].copy()
+    labels[3] = np.random.default_rng(0).integers(0, 3, labels[3].shape)
+    level = find_blocs({**draws, "assignments": labels}, data.rankings, 3).level
+    assert level.chains_agree.tolist() == [True, True, True, False]
+    best = level.start_kept.reshape(4, -1).max(1)
+    np.testing.assert_allclose(level.chain_kept, best, rtol=1e-6)
+    labels[3] = draws["assignments"][3]
+    for of_draw in labels[3]:
+        first, *_, last = np.unique(of_draw)
+        of_draw[of_draw == last] = first
+    level = find_blocs({**draws, "assignments": labels}, data.rankings, 3).level
+    assert level.chains_agree.tolist() == [True, True, True, False]
+    assert np.isnan(level.chain_kept[3])
 
 
 @pytest.mark.parametrize("pool", [None, 0.001])

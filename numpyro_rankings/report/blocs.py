@@ -1,0 +1,210 @@
+"""What a report shows of blocs: a table, what each number of them keeps, and how they split."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from numpyro_rankings import plots, words
+from numpyro_rankings.diagnostics import Verdict
+from numpyro_rankings.report import blocs_in_words as said
+from numpyro_rankings.report.answers import Judges, Row, judges_in_tables
+from numpyro_rankings.report.findings import Findings
+from numpyro_rankings.summaries import BlocLevel, Blocs
+
+_WIDTH, _FLOW, _BAR, _PITCH, _GAP, _TOP = 720.0, 220.0, 12.0, 34.0, 8.0, 44.0  # pixels
+_LEAST_FLOW = 0.01  # share of all rankings that a band of the tree shows
+_LETTERS = 34  # of what a bloc wants, beside it in the tree
+_NEUTRAL = "#6e7781"
+
+
+class Kept(NamedTuple):
+    """What a number of blocs keeps.
+
+    - **number** - of blocs, and **is_chosen** whether the others on the page are these.
+    - **kept** - in words.
+    - **width** - of the bar, **low** of the interval and **spread** of it, in percent.
+    """
+
+    number: int
+    is_chosen: bool
+    kept: str
+    width: str
+    low: str
+    spread: str
+
+
+class Node(NamedTuple):
+    """A bloc in the tree: its place in pixels, color, size and what it wants."""
+
+    x: str
+    y: str
+    height: str
+    color: str
+    name: str
+    share: str
+    wants: str
+
+
+class Band(NamedTuple):
+    """The members that two blocs of neighbouring levels have in common: an area."""
+
+    path: str
+    color: str
+
+
+class Head(NamedTuple):
+    """A level of the tree: its place in pixels, and what it is."""
+
+    x: str
+    number: int
+    kept: str
+
+
+class Tree(NamedTuple):
+    """How few blocs split into more, from left to right.
+
+    - **height** - of the picture in pixels, whose width is 720, and **bar** - width of a bloc.
+    """
+
+    height: str
+    bar: str
+    heads: Sequence[Head]
+    nodes: Sequence[Node]
+    bands: Sequence[Band]
+
+
+class BlocsShown(NamedTuple):
+    """The section about blocs.
+
+    - **how_many** - in words, with what they keep.
+    - **wants** - what each bloc wants.
+    - **verdict** - on them.
+    - **rows** - of the table.
+    - **explained** - sentences about the table, and **kept_explained** about what blocs keep.
+    - **kept** - by each number of them.
+    - **tree** - None if there is one bloc only.
+    - **judges** - tables of the columns about the judges.
+    - **are_first** - whether they come before the groups.
+    """
+
+    how_many: str
+    wants: Sequence[str]
+    verdict: Verdict
+    rows: Sequence[Row]
+    explained: str
+    kept_explained: str
+    kept: Sequence[Kept]
+    tree: Tree | None
+    judges: Sequence[Judges]
+    are_first: bool
+
+
+def blocs_shown(findings: Findings, about: Mapping[str, Sequence[str]]) -> BlocsShown | None:
+    """Return what the page shows of the blocs; None if there are none.
+
+    :param about: as for :func:`~numpyro_rankings.report.write_report`.
+    """
+    blocs, total = findings.blocs, findings.total
+    if blocs is None:
+        return None
+    wants = [said.wants_of_bloc(bloc) for bloc in blocs.blocs]
+    rows = [
+        (
+            str(k),
+            words.size(bloc.size),
+            words.interval(bloc.size_interval),
+            words.share(bloc.size / total),
+            words.percent(bloc.certainty),
+            words.percent(bloc.agreement),
+            text,
+        )
+        for k, (bloc, text) in enumerate(zip(blocs.blocs, wants, strict=True), 1)
+    ]
+    return BlocsShown(
+        said.how_many_blocs(blocs),
+        wants,
+        said.verdict_of_blocs(blocs),
+        rows,
+        f"{said.CERTAINTY_EXPLAINED} {said.BEFORE_EXPLAINED}",
+        said.KEPT_EXPLAINED,
+        [_kept(level, blocs.number) for level in blocs.levels],
+        _tree(blocs, total) if len(blocs.levels) > 1 else None,
+        judges_in_tables(about, blocs.labels, said.names_of_blocs(blocs.number)),
+        findings.blocs_first,
+    )
+
+
+def _kept(level: BlocLevel, chosen: int) -> Kept:
+    kept, low, high = (float(np.clip(x, 0, 1)) for x in (level.kept, *level.kept_interval))
+    return Kept(
+        level.number,
+        level.number == chosen,
+        said.share_kept(level),
+        *(f"{100 * x:.2f}" for x in (kept, low, high - low)),
+    )
+
+
+def _tree(blocs: Blocs, total: int) -> Tree:
+    """Lay out the chosen level and its neighbours: a column each, with a bar for each bloc."""
+    first = max(0, min(blocs.number - 2, len(blocs.levels) - 3))
+    levels = blocs.levels[first : first + 3]
+    scale = _FLOW / total
+    columns = np.linspace(0, _WIDTH, len(levels), endpoint=False)
+    tops, colors, heights = [], [], []
+    for level in levels:
+        sizes = np.array([bloc.size for bloc in level.blocs]) * scale
+        room = np.maximum(sizes, _PITCH) + _GAP
+        tops.append(_TOP + np.cumsum(room) - room)
+        heights.append(float(room.sum()))
+        colors.append(_colors(level, blocs.number))
+    nodes = [
+        Node(
+            f"{x:.1f}",
+            f"{top:.1f}",
+            f"{max(bloc.size * scale, 1):.1f}",
+            color,
+            name,
+            words.share(bloc.size / total),
+            words.shorten(said.wants_of_bloc(bloc), _LETTERS),
+        )
+        for x, level, of_level, its in zip(columns, levels, tops, colors, strict=True)
+        for bloc, top, color, name in zip(
+            level.blocs, of_level, its, said.names_of_blocs(level.number), strict=True
+        )
+    ]
+    bands = []
+    for k in range(1, len(levels)):
+        its = colors[k] if levels[k].number <= blocs.number else colors[k - 1]
+        shown = levels[k].flow * scale
+        left = tops[k - 1][:, None] + np.cumsum(shown, 1) - shown
+        right = tops[k] + np.cumsum(shown, 0) - shown
+        for a, b in np.argwhere(levels[k].flow >= _LEAST_FLOW * total):
+            color = its[b] if levels[k].number <= blocs.number else its[a]
+            ends = columns[k - 1] + _BAR, columns[k]
+            bands.append(Band(_area(*ends, left[a, b], right[a, b], shown[a, b]), color))
+    heads = [
+        Head(f"{x:.1f}", level.number, words.share(level.kept))
+        for x, level in zip(columns, levels, strict=True)
+    ]
+    return Tree(f"{_TOP + max(heights):.0f}", f"{_BAR:.0f}", heads, nodes, bands)
+
+
+def _colors(level: BlocLevel, chosen: int) -> list[str]:
+    """Return the color of each bloc: those that come of one chosen bloc have its color."""
+    if level.number < chosen:
+        return [_NEUTRAL] * level.number
+    which = np.arange(level.number) if level.number == chosen else level.parent
+    if level.number > chosen + 1:
+        which = np.zeros(level.number, int)
+    return [plots.COLORS[k % len(plots.COLORS)] for k in which]
+
+
+def _area(x: float, end: float, left: float, right: float, height: float) -> str:
+    """Return the path of a band, as the attribute ``d`` of SVG has it."""
+    middle = (x + end) / 2
+    return (
+        f"M{x:.1f},{left:.1f} C{middle:.1f},{left:.1f} {middle:.1f},{right:.1f} "
+        f"{end:.1f},{right:.1f} V{right + height:.1f} C{middle:.1f},{right + height:.1f} "
+        f"{middle:.1f},{left + height:.1f} {x:.1f},{left + height:.1f} Z"
+    )

@@ -1,0 +1,119 @@
+"""What screen and page say of blocs, the coarse view of a fit with many groups."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from numpyro_rankings import words
+from numpyro_rankings.diagnostics import Verdict
+from numpyro_rankings.summaries import Bloc, BlocLevel, Blocs
+from numpyro_rankings.words import percent, plural
+
+BEFORE_EXPLAINED = (
+    "A before B: of the members who order the two, at least 60% put A first. Items that are close "
+    "are not all so clearly before one another."
+)
+CERTAINTY_EXPLAINED = "Certainty: how probable it is that a member belongs to its bloc."
+KEPT_EXPLAINED = (
+    "Kept is a share of what the groups of a draw say about the rankings: one population for all "
+    "keeps 0%, and all these groups keep 100%."
+)
+
+
+def verdict_of_blocs(blocs: Blocs) -> Verdict:
+    """Judge whether each chain alone leads to the same blocs."""
+    level = blocs.level
+    number, agree = len(level.chains_agree), int(level.chains_agree.sum())
+    what = plural(level.number, "bloc")
+    if level.number == 1:
+        return Verdict("good", "One bloc is everybody.", [])
+    if number == 1:
+        text = "Whether another chain has the same blocs is not known: run at least two."
+        return Verdict("care", f"{what}, found from one chain.", [text])
+    if agree == number:
+        text = "The draws of each chain alone lead to the same blocs."
+        return Verdict("good", f"{what}, found from all {number} chains.", [text])
+    reasons = [*_where_others_end(blocs), *_agreed(blocs)]
+    if 2 * agree > number:
+        return Verdict("care", f"{what}, found from {agree} of {number} chains.", reasons)
+    headline = f"{what}, found from {agree} of {number} chains only: do not rely on all of them."
+    return Verdict("bad", headline, reasons)
+
+
+def _where_others_end(blocs: Blocs) -> list[str]:
+    """Say of each chain that leads to other blocs how much these keep."""
+    level = blocs.level
+    others: dict[str, list[int]] = {}
+    for chain in np.flatnonzero(~level.chains_agree):
+        kept = float(level.chain_kept[chain])
+        text = f"leads to other blocs, which keep {_less(level.kept - kept)}"
+        if np.isnan(kept):
+            text = f"has fewer than {plural(level.number, 'group')} to merge"
+        others.setdefault(text, []).append(int(chain) + 1)
+    return [f"{_chains(chains, text)}." for text, chains in others.items()]
+
+
+def _less(less: float) -> str:
+    return "as much" if less < 0.005 else f"{percent(less)} less"
+
+
+def _chains(chains: Sequence[int], text: str) -> str:
+    """Say what chains do, given what one does."""
+    if len(chains) == 1:
+        return f"Chain {chains[0]} {text}"
+    verb, _, rest = text.partition(" ")
+    several = {"leads": "lead", "has": "have"}[verb]
+    return f"Chains {', '.join(map(str, chains[:-1]))} and {chains[-1]} {several} {rest}"
+
+
+def _agreed(blocs: Blocs) -> list[str]:
+    """Name the largest smaller number of blocs that all chains agree on."""
+    for level in blocs.levels[blocs.number - 2 : 0 : -1]:
+        if level.chains_agree.all():
+            return [f"All chains find the same {plural(level.number, 'bloc')}."]
+    return []
+
+
+def how_many_blocs(blocs: Blocs) -> str:
+    """Say how many blocs there are, and what they keep."""
+    level = blocs.level
+    return (
+        f"{plural(level.number, 'bloc')} keep {percent(level.kept)} of what all groups of a draw "
+        "say about the rankings."
+    )
+
+
+def what_each_keeps(blocs: Blocs) -> str:
+    """Say in one line what each number of blocs keeps."""
+    first, *others = blocs.levels[1:]
+    texts = [f"{plural(first.number, 'bloc')} keep {share_kept(first)}"]
+    return f"{', '.join([*texts, *(f'{x.number} {share_kept(x)}' for x in others)])}."
+
+
+def kept_in_words(blocs: Blocs) -> list[str]:
+    """Say what each number of blocs keeps, a line for each from 2 on."""
+    return [f"{plural(level.number, 'bloc')}: {share_kept(level)}" for level in blocs.levels[1:]]
+
+
+def share_kept(level: BlocLevel) -> str:
+    """Say what a number of blocs keeps, with its interval: ``49.2% (48.1–50.3%)``."""
+    low, high = (100 * x for x in level.kept_interval)
+    return f"{words.share(level.kept)} ({low:.1f}–{high:.1f}%)"
+
+
+def size_of_bloc(bloc: Bloc, total: int) -> str:
+    """Say how large a bloc is, with the interval of its size."""
+    return (
+        f"{words.size(bloc.size)}, {words.share(bloc.size / total)} of all "
+        f"(90% interval {words.interval(bloc.size_interval)})"
+    )
+
+
+def wants_of_bloc(bloc: Bloc) -> str:
+    """Say what the members of a bloc want."""
+    return words.order_in_words(bloc.levels)
+
+
+def names_of_blocs(number: int) -> list[str]:
+    """Return what the blocs of a level are called: by their places, the largest first."""
+    return [f"bloc {k}" for k in range(1, number + 1)]

@@ -1,0 +1,196 @@
+"""Blocs in what the command ``fit`` prints and writes."""
+
+import csv
+import os
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from helpers.command_line import QUICK_FIT, without_page
+from helpers.fabricated import fabricated_mcmc, with_groups
+
+from numpyro_rankings import find_blocs, read_survey, words
+from numpyro_rankings.cli import fit, main, results
+from numpyro_rankings.cli.run import Sampled
+from numpyro_rankings.datasets import simulate_mallows_mixture
+from numpyro_rankings.report import blocs_in_words, findings_of
+from numpyro_rankings.report import findings as module
+from numpyro_rankings.summaries import blocs as blocs_module
+
+FIT = ["fit", "lists.csv", "--layout", "orders", *QUICK_FIT, "--out", "out"]
+
+
+@pytest.fixture
+def run_of(tmp_path, monkeypatch):
+    """Lets the command write results of draws with so many groups."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(fit, "use_compilation_cache", lambda: None)
+    without_page(monkeypatch)
+
+    def make(number):
+        data = simulate_mallows_mixture(jax.random.key(1), 80, 5, 5, number, 2.0)
+        names = [str(x) for x in data.rankings.items]
+        rows = np.asarray(data.rankings.orderings)[np.asarray(data.rankings.row_index)]
+        lines = ["1st,2nd,3rd,4th,5th", *(",".join(names[i] for i in row) for row in rows)]
+        Path("lists.csv").write_text("\n".join(lines) + "\n")
+        survey = read_survey("lists.csv", layout="orders")
+        rankings, by_label = survey.rankings, np.argsort(survey.place)
+        labels = np.asarray(data.assignments)[by_label]
+        data = data._replace(centers=_renumbered(data, rankings), assignments=labels)
+        mcmc = with_groups(fabricated_mcmc(rankings, chains=2, draws=20), data)
+        monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", 60))
+        return mcmc, survey
+
+    return make
+
+
+def _renumbered(data, rankings):
+    """Return the centers in the order of the items of the file."""
+    place = {str(name): i for i, name in enumerate(rankings.items)}
+    new = np.array([place[str(name)] for name in data.rankings.items])
+    return new[np.asarray(data.centers)]
+
+
+def table(name):
+    with open(f"out/{name}", newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def content(folder="out"):
+    return {x.name: x.read_bytes() for x in Path(folder).iterdir()}
+
+
+def test_numbers_of_blocs_are_the_same_on_the_screen_and_in_files(run_of, capsys):
+    mcmc, survey = run_of(6)
+    assert main(FIT) == 0
+    shown = capsys.readouterr().out
+    blocs = findings_of(mcmc, survey.rankings, checks=None).blocs
+    rows = table("blocs.csv")
+    assert [(int(row["level"]), int(row["bloc"])) for row in rows] == [
+        (level, k) for level in range(2, 7) for k in range(1, level + 1)
+    ]
+    chosen = [row for row in rows if row["chosen"] == "yes"]
+    assert {int(row["level"]) for row in chosen} == {blocs.number}
+    for row, bloc in zip(chosen, blocs.blocs, strict=True):
+        numbers = {name: float(row[name]) for name in ("size", "share", "certainty", "agreement")}
+        bounds = words.interval([float(row["size_low"]), float(row["size_high"])])
+        line = [row["bloc"], words.size(numbers["size"]), words.share(numbers["share"])]
+        line += [f"({bounds})"] + [words.percent(numbers[x]) for x in ("certainty", "agreement")]
+        assert line in [x.split() for x in shown.splitlines()]
+        assert row["wants"] in shown and row["consensus"] == " > ".join(bloc.consensus)
+        assert row["wants"] == blocs_in_words.wants_of_bloc(bloc)
+        assert blocs_in_words.size_of_bloc(bloc, 80) == (
+            f"{line[1]}, {line[2]} of all (90% interval {bounds})"
+        )
+        assert float(row["theta_1"]) == pytest.approx(bloc.concentration[0], rel=1e-5)
+    one_line = " ".join(shown.split())
+    assert blocs_in_words.what_each_keeps(blocs) in one_line
+    for level in blocs.levels[1:]:
+        row = next(x for x in rows if int(x["level"]) == level.number)
+        assert float(row["kept"]) == pytest.approx(level.kept, rel=1e-5)
+        parents = [int(x["parent"]) - 1 for x in rows if int(x["level"]) == level.number]
+        np.testing.assert_array_equal(parents, level.parent)
+    said = blocs_in_words.verdict_of_blocs(blocs)
+    assert said.headline in shown and all(x in one_line for x in said.reasons)
+    # they come before the six groups
+    assert shown.index(said.headline) < shown.index("found in") < shown.index("Results:")
+    assert "assignments.csv, blocs.csv" in shown
+
+    labels = table("assignments.csv")
+    names = list(labels[0])
+    assert names[names.index("cluster") + 1] == "bloc"
+    assert [int(row["bloc"]) - 1 for row in labels] == blocs.labels[survey.place].tolist()
+    members = np.bincount(blocs.labels, minlength=blocs.number)
+    assert [int(row["members"]) for row in chosen] == members.tolist()
+
+
+def test_few_groups_have_blocs_only_if_asked(run_of, capsys):
+    run_of(3)
+    assert main(FIT) == 0
+    assert sorted(os.listdir("out")) == sorted(results.FILES)
+    assert "bloc" not in capsys.readouterr().out and "bloc" not in table("assignments.csv")[0]
+    assert main([*FIT, "--force", "--blocs", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert sorted(os.listdir("out")) == sorted([*results.FILES, "blocs.csv"])
+    assert {row["level"] for row in table("blocs.csv") if row["chosen"] == "yes"} == {"2"}
+    # after the groups, which are few
+    assert shown.index("found in") < shown.index("2 blocs keep") < shown.index("Results:")
+    # the same draws give the same bytes
+    before = content()
+    assert main([*FIT, "--force", "--blocs", "2"]) == 0
+    after = content()
+    for name in ("blocs.csv", "assignments.csv", "clusters.csv"):
+        assert after[name] == before[name]
+    # and results without blocs leave none of earlier ones
+    assert main([*FIT, "--force"]) == 0
+    assert sorted(os.listdir("out")) == sorted(results.FILES)
+
+
+def test_more_blocs_than_groups_do_not_end_the_command(run_of, capsys):
+    run_of(3)
+    assert main([*FIT, "--blocs", "5"]) == 0
+    told = capsys.readouterr()
+    words_ = "no blocs are described: --blocs is 5, but the draws have at most 3 groups"
+    assert words_ in told.err and "bloc" not in told.out
+    assert sorted(os.listdir("out")) == sorted(results.FILES)
+
+
+def test_blocs_of_others_stay(run_of, capsys):
+    run_of(3)
+    assert main(FIT) == 0
+    Path("out/blocs.csv").write_text("name,bloc\nBob,1\n")
+    before = content()
+    assert main([*FIT, "--force"]) == 2
+    assert "out/blocs.csv was not written by numpyro-rankings" in capsys.readouterr().err
+    assert content() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--blocs", "1"], "--blocs must be from 2 to 8, got 1"),
+        (["--blocs", "9"], "--blocs must be from 2 to 8, got 9"),
+        (["--blocs", "two"], "--blocs must be a whole number, got 'two'"),
+        (["--blocs", "2", "--components", "1"], "a single population has no blocs"),
+        (["--blocs", "2", "--model", "plackett-luce"], "a single population has no blocs"),
+        (["--blocs", "2", "--model", "gamma-process"], "a single population has no blocs"),
+        (["--blocs", "4", "--components", "3"], "--blocs must be at most --components 3"),
+    ],
+)
+def test_refused_at_once(capsys, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["fit", *arguments]) == 2
+    assert message in capsys.readouterr().err and not os.listdir(".")
+
+
+def test_the_command_cluster_has_no_blocs(capsys):
+    assert main(["cluster", "points.csv", "--family", "gaussian", "--blocs", "2"]) == 2
+    assert "--blocs" in capsys.readouterr().err
+
+
+def test_the_most_blocs_are_those_of_the_search():
+    assert fit._MOST_BLOCS == blocs_module.MOST_BLOCS
+
+
+def test_several_files_each_have_their_blocs(run_of):
+    run_of(3)
+    Path("more.csv").write_text(Path("lists.csv").read_text())
+    assert main(["fit", "more.csv", *FIT[1:], "--blocs", "2"]) == 0
+    for folder in ("lists", "more"):
+        assert sorted(os.listdir(f"out/{folder}")) == sorted([*results.FILES, "blocs.csv"])
+
+
+def test_blocs_are_found_once(run_of, monkeypatch):
+    run_of(6)
+    calls = []
+
+    def counted(*arguments):
+        calls.append(arguments[2:])
+        return find_blocs(*arguments)
+
+    monkeypatch.setattr(module, "find_blocs", counted)
+    monkeypatch.setattr(blocs_module, "find_blocs", counted)
+    assert main(FIT) == 0
+    assert main([*FIT, "--force", "--blocs", "3"]) == 0
+    assert calls == [(), (3,)]

@@ -1,0 +1,149 @@
+"""What is said of blocs, and when there are any."""
+
+import jax
+import numpy as np
+import pytest
+from helpers.fabricated import fabricated_mcmc, with_groups
+
+from numpyro_rankings import find_blocs
+from numpyro_rankings.datasets import simulate_mallows_mixture
+from numpyro_rankings.report import blocs_in_words, findings_of
+from numpyro_rankings.summaries import blocs as module
+
+
+@pytest.fixture(scope="module")
+def grouped():
+    """Rankings of five groups, and two chains of three draws that have them."""
+    data = simulate_mallows_mixture(jax.random.key(0), 200, 5, 5, 5, 1.5)
+    shape = 2, 3
+    draws = {
+        "assignments": np.broadcast_to(data.assignments, (*shape, 200)).astype(np.int8),
+        "center": np.broadcast_to(data.centers, (*shape, 5, 5)),
+        "concentration": np.broadcast_to(data.concentrations[:, :4], (*shape, 5, 4)),
+        "cluster_sizes": np.broadcast_to(np.bincount(data.assignments), (*shape, 5)),
+    }
+    return draws, data.rankings
+
+
+@pytest.fixture(scope="module")
+def blocs(grouped):
+    return find_blocs(*grouped, 3)
+
+
+def with_chains(blocs, agree, kept=None):
+    """Return the blocs with other chains: whether each agrees, and what its blocs keep."""
+    agree = np.asarray(agree)
+    kept = np.where(agree, blocs.level.kept, blocs.level.kept - 0.03) if kept is None else kept
+    level = blocs.level._replace(chains_agree=agree, chain_kept=np.asarray(kept))
+    levels = list(blocs.levels)
+    levels[blocs.number - 1] = level
+    few = levels[1]
+    levels[1] = few._replace(chains_agree=np.ones(len(agree), bool))
+    return blocs._replace(levels=tuple(levels))
+
+
+def test_verdict_of_blocs_by_how_many_chains_agree(blocs):
+    said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True] * 4))
+    assert said.level == "good" and said.headline == "3 blocs, found from all 4 chains."
+    assert said.reasons == ["The draws of each chain alone lead to the same blocs."]
+
+    said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True, False, True, True]))
+    assert said.level == "care" and said.headline == "3 blocs, found from 3 of 4 chains."
+    assert said.reasons[0] == "Chain 2 leads to other blocs, which keep 3% less."
+    assert said.reasons[-1] == "All chains find the same 2 blocs."
+
+    said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True, False, False, True]))
+    assert said.level == "bad" and said.headline.startswith(
+        "3 blocs, found from 2 of 4 chains only"
+    )
+    assert said.reasons[0] == "Chains 2 and 3 lead to other blocs, which keep 3% less."
+
+    kept = [blocs.level.kept, np.nan, blocs.level.kept - 0.001, blocs.level.kept]
+    said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True, False, False, True], kept))
+    assert said.reasons[:2] == [
+        "Chain 2 has fewer than 3 groups to merge.",
+        "Chain 3 leads to other blocs, which keep as much.",
+    ]
+
+    said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True]))
+    assert said.level == "care" and said.headline == "3 blocs, found from one chain."
+
+
+def test_blocs_in_words(blocs):
+    bloc = blocs.blocs[0]
+    low, high = bloc.size_interval
+    assert blocs_in_words.size_of_bloc(bloc, 200) == (
+        f"{bloc.size:.0f}, {bloc.size / 200:.1%} of all (90% interval {low:.0f}–{high:.0f})"
+    )
+    lines = blocs_in_words.kept_in_words(blocs)
+    assert [line.split(":")[0] for line in lines] == [f"{k} blocs" for k in range(2, 6)]
+    low, high = blocs.level.kept_interval
+    assert lines[1] == f"3 blocs: {blocs.level.kept:.1%} ({100 * low:.1f}–{100 * high:.1f}%)"
+
+
+def test_what_a_bloc_wants_is_what_its_members_say():
+    """Counted by hand: levels are cut where every pair has at least 60% of those who order it."""
+    above = np.zeros((4, 4))
+    for better, worse, share in ((0, 1, 90), (0, 2, 60), (0, 3, 70), (1, 2, 55), (1, 3, 95)):
+        above[better, worse], above[worse, better] = share, 100 - share
+    above[2, 3], above[3, 2] = 80, 20
+    found = [x.tolist() for x in module._levels(above, np.arange(4))]
+    assert found == [[0, 1, 2], [3]]  # 60 of 100, of which two more are added to both sides
+    above[0, 2] += 3
+    assert [x.tolist() for x in module._levels(above, np.arange(4))] == [[0], [1, 2], [3]]
+
+
+def test_items_above_others_are_counted_over_members(grouped, blocs):
+    draws, rankings = grouped
+    data = module._Data(module._by_chain(draws), rankings)
+    belonging = np.random.default_rng(0).random((len(data.counts), 2))
+    found = module._times_above(data.search.model.cells, data.search.amounts(belonging))
+    expected = np.zeros((2, 5, 5))
+    distinct, _ = rankings.merged()
+    for row, amount in zip(np.asarray(distinct.orderings), belonging, strict=True):
+        for place, better in enumerate(row):
+            for worse in row[place + 1 :]:
+                expected[:, better, worse] += amount
+    off = ~np.eye(5, dtype=bool)
+    np.testing.assert_allclose(found[:, off], expected[:, off], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("number", "asked", "expected"),
+    [
+        (5, "auto", True),
+        (4, "auto", False),
+        (4, 3, True),
+        (5, None, False),
+        (1, "auto", False),
+    ],
+)
+def test_blocs_are_found_for_many_groups_or_if_asked(number, asked, expected):
+    """More than four groups, those that come and go included."""
+    data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, number, 2.0)
+    mcmc = with_groups(fabricated_mcmc(data.rankings, chains=2, draws=10), data)
+    found = findings_of(mcmc, data.rankings, checks=None, blocs=asked)
+    assert (found.blocs is not None) == expected
+    assert found.blocs_first == (expected and number > 4)
+    if asked == 3:
+        assert found.blocs.number == 3
+        given = findings_of(mcmc, data.rankings, checks=None, blocs=found.blocs)
+        assert given.blocs is found.blocs
+
+
+@pytest.mark.parametrize("components", [None, 3, 5])
+def test_blocs_are_found_if_chains_disagree(components):
+    """Not of a mixture of few components, whose groups are as few as blocs."""
+    data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, 3, 2.0)
+    mcmc = with_groups(fabricated_mcmc(data.rankings, components, chains=2, draws=10), data)
+    log_joint = np.array(mcmc._states["z"]["log_joint"])
+    log_joint[1] -= 50
+    mcmc._states["z"] |= {"log_joint": log_joint}
+    found = findings_of(mcmc, data.rankings, checks=None)
+    assert found.chains_disagree
+    assert found.blocs_first == (components != 3)
+    if components == 3:
+        assert found.blocs is None
+        return
+    # the blocs are those of all chains, not only of those that the weights choose
+    assert sorted(set(found.blocs.start_chain)) == [0, 1]

@@ -1,0 +1,143 @@
+"""The section about blocs: what it says, and where it is on the page."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+from helpers.fabricated import fabricated_mcmc, with_groups
+
+from numpyro_rankings import words
+from numpyro_rankings.datasets import simulate_mallows_mixture
+from numpyro_rankings.report import blocs, blocs_in_words, findings_of
+from numpyro_rankings.report import findings as module
+from numpyro_rankings.report.write import write_findings
+
+NAMES = ["<b>Ann</b>", "Bob & co", "Cid", "Dee", "Eve"]
+ABOUT = {"region <x>": ["north", "south"] * 100}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Rankings of six groups, and what is found in draws that have them."""
+    data = simulate_mallows_mixture(jax.random.key(0), 200, 5, 5, 6, 1.5, items=NAMES)
+    mcmc = with_groups(fabricated_mcmc(data.rankings), data)
+    return data.rankings, findings_of(mcmc, data.rankings, checks=None, blocs=3)
+
+
+@pytest.fixture(scope="module")
+def page_of(fitted, tmp_path_factory):
+    def write(findings):
+        path = tmp_path_factory.mktemp("page") / "report.html"
+        write_findings(path, findings, fitted[0], title="Blocs", about=ABOUT)
+        return path.read_text(encoding="utf-8")
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def page(page_of, fitted):
+    return page_of(fitted[1])
+
+
+def headings(page):
+    return re.findall("<h2>(.*?)</h2>", page)
+
+
+def row(cells):
+    return "".join(f"<td>{cell}</td>" for cell in cells)
+
+
+def test_blocs_come_first_and_groups_are_in_a_table(page, fitted):
+    findings = fitted[1]
+    assert findings.blocs_first and len(findings.held) == 6
+    assert headings(page)[:2] == ["The blocs", "Who is in the groups"]
+    assert "<h3>Group " not in page and "What do they want?" in page
+    for k, p in enumerate(findings.held, 1):
+        assert f"<tr>{row([k, words.size(p.mean_size)])}" in page
+    questions = re.findall("<dt[^>]*>(.*?)</dt>", page)
+    assert questions == [
+        "How many blocs?",
+        "What do they want?",
+        "Can I trust the blocs?",
+        "How many groups?",
+        "Can I trust the groups?",
+    ]
+
+
+def test_what_is_said_of_blocs(page, fitted):
+    found, total = fitted[1].blocs, fitted[0].num_rankings
+    judged = blocs_in_words.verdict_of_blocs(found)
+    assert f'<div class="verdict {judged.level}"><strong>{judged.headline}' in page
+    for k, bloc in enumerate(found.blocs, 1):
+        wants = blocs_in_words.wants_of_bloc(bloc)
+        wants = wants.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        texts = [k, words.size(bloc.size), words.interval(bloc.size_interval)]
+        texts += [words.share(bloc.size / total), words.percent(bloc.certainty)]
+        assert row([*texts, words.percent(bloc.agreement), wants]) in page
+        assert f"bloc {k}: {wants}" in page
+    for level in found.levels:
+        shown = words.plural(level.number, "bloc")
+        kept = blocs_in_words.share_kept(level)
+        chosen = ' class="chosen"' if level.number == 3 else ""
+        assert f"<span{chosen}>{shown}</span>" in page and f"<span{chosen}>{kept}</span>" in page
+    assert "<h4>region &lt;x&gt;</h4>" in page
+    south = np.arange(200) % 2 == 1
+    for k in range(3):
+        members = found.labels == k
+        share = f"{south[members].mean():.0%}"
+        assert (
+            row([f"bloc {k + 1}", members.sum(), f"{1 - south[members].mean():.0%}", share])[
+                : -len(f"<td>{share}</td>")
+            ]
+            in page
+        )
+
+
+def test_blocs_that_were_asked_for_come_after_few_groups(page_of, fitted, monkeypatch):
+    monkeypatch.setattr(module, "FEW_GROUPS", 6)
+    page = page_of(fitted[1])
+    assert headings(page)[:2] == ["Who is in the groups", "The blocs"]
+    assert page.count("<h3>Group ") == 6 and "How many blocs?" not in page
+    page = page_of(fitted[1]._replace(blocs=None))
+    assert "The blocs" not in page
+
+
+@pytest.mark.parametrize(("number", "levels"), [(1, 3), (2, 3), (3, 4), (6, 6), (3, 2)])
+def test_tree(fitted, number, levels):
+    """Bars are as high as blocs are large, and bands lead from all of a bloc to all of another."""
+    found, total = fitted[1].blocs, fitted[0].num_rankings
+    number = min(number, levels)
+    tree = blocs._tree(found._replace(number=number, levels=found.levels[:levels]), total)
+    shown = [head.number for head in tree.heads]
+    assert number in shown and shown == list(range(shown[0], shown[0] + min(3, levels)))
+    assert len(tree.nodes) == sum(shown)
+    by_column = {head.x: [node for node in tree.nodes if node.x == head.x] for head in tree.heads}
+    for head in tree.heads:
+        nodes = by_column[head.x]
+        heights = [float(node.height) for node in nodes]
+        assert sum(heights) == pytest.approx(blocs._FLOW, abs=0.1 * len(nodes))
+        ends = [float(node.y) + max(float(node.height), blocs._PITCH) for node in nodes]
+        assert (np.array(ends[:-1]) < [float(node.y) for node in nodes[1:]]).all()
+        assert max(ends) <= float(tree.height)
+    for band in tree.bands:
+        numbers = [float(x) for x in re.findall(r"[\d.]+", band.path)]
+        left, right, thick = numbers[1], numbers[7], numbers[8] - numbers[7]
+        assert thick >= 0.9 * blocs._LEAST_FLOW * blocs._FLOW
+        starts, ends = (
+            [n for x in by_column for n in by_column[x] if abs(float(n.x) - at) < 0.1]
+            for at in (numbers[0] - blocs._BAR, numbers[6])
+        )
+        assert any(_holds(node, left, thick) for node in starts)
+        assert any(_holds(node, right, thick) for node in ends)
+
+
+def _holds(node, top, height):
+    """Whether a bar has the end of a band beside it."""
+    first = float(node.y)
+    return first - 0.2 <= top and top + height <= first + float(node.height) + 0.4
+
+
+def test_names_in_the_tree_are_shown_as_they_are(page):
+    tree = page.partition('<svg class="tree"')[2].partition("</svg>")[0]
+    assert "&lt;b&gt;Ann" in tree and "<b>" not in tree
