@@ -109,8 +109,9 @@ def write_findings(
         groups(findings, about),
     ]
     if isinstance(findings.profiles[0], WeightsProfile):
-        names = [str(name) for name in findings.data["posterior"]["item"].values]
-        parts.append(table_of_weights(profiles, names))
+        is_pool = findings.profiles[0].unseen_interval is not None
+        fitted = rankings.of_listed_items() if is_pool else rankings
+        parts.append(table_of_weights(profiles, fitted.items))
     else:
         parts += [concentrations(profiles), consensus_figures(profiles, rankings)]
     parts += [
