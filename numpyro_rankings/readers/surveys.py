@@ -478,7 +478,7 @@ def _of_orders(grid: Grid, columns: _Columns) -> _Lists:
     if rest := [name for name in others if name not in names]:
         raise RankingsError(
             f"{grid.name}: the column {rest[0]!r} is no place; if it is about the judges, add it "
-            "to --about, or to --judge if it names them"
+            "to --about, or to --judge if it names them, or to --count"
         )
     places = [grid.column(name) for name in names]
     if columns.items is None and has_words_of_ballots(places):

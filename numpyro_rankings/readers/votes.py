@@ -28,8 +28,8 @@ _WRITE_IN = re.compile(
     r"write[\s_-]*ins?\b.*|uwi",
     re.IGNORECASE | re.DOTALL,
 )
-_MARKS = ("|", ";", "\n", "//", "/", ",")  # between the names of an overvote
-_SURE_MARKS = ("|", ";", "\n")  # names rarely have these
+_MARKS = ("|", ";", "=", "\n", "//", "/", ",")  # between the names of an overvote
+_SURE_MARKS = ("|", ";", "=", "\n")  # names rarely have these
 _MARK_WORDS = {"newline": "\n", "space": " ", "tab": "\t", "comma": ",", "semicolon": ";"}
 _RANK_IN_HEADER = re.compile(
     r"\b(?:choice|rank(?:ing)?|place|pref(?:erence)?|vote)[ _#:.-]*(\d+)\b|"

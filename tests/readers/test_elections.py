@@ -91,6 +91,15 @@ def test_a_tie_with_a_withdrawn_candidate_is_none(tmp_path):
     assert by_name(read_survey(path))[3] == " ".join((BLT_ITEMS[2], BLT_ITEMS[0], BLT_ITEMS[1]))
 
 
+def test_ballots_for_withdrawn_candidates_alone(tmp_path):
+    path = tmp_path / "election.blt"
+    path.write_text(BLT.replace("3 1 3 4 0\n", "3 1 3 4 0\n2 2 0\n1 - 2 - 0\n1 - 0\n"))
+    survey = read_survey(path)
+    assert survey.ballots.cast == 12 and survey.ballots.blank == 5
+    note = "'Basil' has withdrawn, and is taken off the ballots, which leaves 3 ballots blank"
+    assert note in survey.notes
+
+
 def test_ids_of_ballots(tmp_path):
     path = tmp_path / "election.blt"
     text = '3 1\n(a 1) 1 1 2 0\n(b-2) 1 3 0\n0\n"A"\n"B"\n"C"\n'
