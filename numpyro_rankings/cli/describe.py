@@ -375,10 +375,15 @@ def _words(name: str) -> str:
     return " ".join(sorted(filter(None, map(_letters, re.split(r"[\s,]+", name)))))
 
 
+def _without_party(name: str) -> str:
+    """Return the letters of a name without capitals before it, as in DEM Golden, Jared F."""
+    return _letters(re.sub(r"^[A-Z]{2,4}[.:]?\s+(?=\S)", "", name.strip()))
+
+
 def _odd_names(items: Sequence[str]) -> Iterator[str]:
     """Yield which names of items may mean the same item, or none."""
     shown: set[str] = set()
-    for key in (_letters, _words):
+    for key in (_letters, _words, _without_party):
         alike: dict[str, list[str]] = {}
         for name in items:
             if name not in shown:

@@ -22,6 +22,7 @@ from numpyro_rankings.cli.arguments import (
     scale,
 )
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
+from numpyro_rankings.cli.item_names import rename_findings, rename_rankings, shown_names
 from numpyro_rankings.cli.progress import say
 from numpyro_rankings.cli.rankings_file import (
     FORMATS_IN_WORDS,
@@ -102,7 +103,7 @@ are written to --out DIR (of several files, to a folder of each in it):
   report.html      the groups, their orders, and whether the results can be trusted; open it in a
                    browser
   clusters.csv     the size, consensus order and concentrations (or item weights) of each cluster,
-                   with 90% intervals
+                   with 90% intervals, and the parties of the items if FILE has them
   assignments.csv  the cluster of each ranking in the order of FILE, with the name of its judge, or
                    the row in FILE, and the columns of --about, and how surely it belongs there: the
                    probability that it is in the same cluster as the others
@@ -378,7 +379,8 @@ def _fit_one(
             rankings = survey.rankings
             thin = _choose_thinning(args, rankings)
             title = f"Groups in {Path(args.file).name if args.file else 'APA 1980'}"
-            kept.interim = _interim_page(args, title, rankings, thin, command)
+            named = rename_rankings(rankings, shown_names(survey))
+            kept.interim = _interim_page(args, title, named, thin, command)
             with memory_errors():
                 sampled = _sample(args, rankings, thin, kept)
                 if args.components is None:
@@ -393,7 +395,7 @@ def _fit_one(
         kept.write(lambda folder: _write(folder, title, survey, findings, status))
         if tell is not None:
             tell(_fitted(rankings, findings, sampled.ended))
-        _print_summary(args.out, rankings, findings)
+        _print_summary(args.out, named, rename_findings(findings, rankings.items, named.items))
         return kept.end(sampled)
 
 
@@ -563,13 +565,13 @@ def _write(
     from numpyro_rankings.inference_data import save_inference_data
     from numpyro_rankings.report import write as report
 
-    rankings = survey.rankings
+    rankings, names = survey.rankings, shown_names(survey)
     with ThreadPoolExecutor(1) as beside:  # to compress the draws takes about as long as the rest
         saved = beside.submit(save_inference_data, findings.data, folder / "posterior.nc")
         write_clusters(
             folder / "clusters.csv",
             findings,
-            functools.partial(columns_of_rankings, rankings=rankings),
+            functools.partial(columns_of_rankings, rankings=rankings, about=survey.items_about),
         )
         _write_assignments(folder / "assignments.csv", findings, survey)
         if findings.blocs is not None:
@@ -577,8 +579,8 @@ def _write(
         by_label = np.argsort(survey.place)  # the ranking of the file that each label is of
         report.write_findings(
             folder / "report.html",
-            findings,
-            rankings,
+            rename_findings(findings, rankings.items, names),
+            rename_rankings(rankings, names),
             title=title,
             about={name: [x[i] for i in by_label] for name, x in survey.about.items()},
             status=status,

@@ -8,11 +8,11 @@ To add a column to ``clusters.csv``, add a line to the function of the clusters 
 - what a family says of clusters of points, such as means or words, is added by ``describe`` in
   ``points.py``.
 
-Then add it to ``docs/command_line.rst``.
+Then add it to ``docs/reading.rst``.
 """
 
 import csv
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,13 +97,24 @@ def _columns_of_any(number: int, p: Any, findings: "Findings") -> dict[str, Any]
     }
 
 
-def columns_of_rankings(p: Any, rankings: "Rankings") -> dict[str, Any]:
-    """Return the columns of a cluster of rankings."""
+def columns_of_rankings(
+    p: Any, rankings: "Rankings", about: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, Any]:
+    """Return the columns of a cluster of rankings.
+
+    :param about: what is known about the items, such as a party: texts by column, in their order.
+    """
     is_weighted = hasattr(p, "weights")
+    place = {item: k for k, item in enumerate(rankings.items)}
+    order = [place[item] for item in p.consensus]
     return {
         "agreement": f"{p.agreement:.6g}",
         "entropy": f"{p.entropy:.6g}",
         "consensus": " > ".join(p.consensus),
+        **{
+            f"consensus_{name}": " > ".join(x[k] for k in order)
+            for name, x in (about or {}).items()
+        },
         "wants": order_in_words(p.levels),
         **(_columns_of_weights(p, rankings) if is_weighted else _columns_of_mallows(p)),
     }

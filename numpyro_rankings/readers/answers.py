@@ -535,10 +535,13 @@ def _refuse_list(
     """Say why the parts of a cell are no list of items."""
     if "" in parts and not closes_gaps:
         shown = shorten("; ".join(parts), _LENGTH)
-        raise RankingsError(
-            f"{where}: place {parts.index('') + 1} is empty in {shown!r}; "
-            f"{option('gaps', 'close')} keeps the order of the items that are listed"
-        )
+        hint = f"{option('gaps', 'close')} keeps the order of the items that are listed"
+        if not any(x and not x.isdecimal() for x in parts):
+            hint = (
+                "if the numbers are ranks, split the cells into a column for each item, and add "
+                f"{option('layout', 'ranks')}"
+            )
+        raise RankingsError(f"{where}: place {parts.index('') + 1} is empty in {shown!r}; {hint}")
     twice = next((x for k, x in enumerate(parts) if x and x in parts[:k]), None)
     if twice is not None:
         cut = twice.endswith(("...", "…"))

@@ -127,7 +127,11 @@ def read_blt(path: str | os.PathLike, encoding: str | None = None, **options: ob
     if withdrawn:
         shown = ", ".join(repr(items[k]) for k in sorted(withdrawn))
         verb = "has withdrawn, and is" if len(withdrawn) == 1 else "have withdrawn, and are"
-        notes.append(f"{shown} {verb} taken off the ballots")
+        has_names = np.array([bool(body.strip("- ")) for body in ballots.bodies])
+        is_bare = has_names & (index[of_bodies] == BLANK).all(1)
+        number = int(np.array(ballots.weights) @ is_bare[np.array(ballots.codes)])
+        rest = f", which leaves {plural(number, 'ballot')} blank" if number else ""
+        notes.append(f"{shown} {verb} taken off the ballots{rest}")
     ids = [x for x in ballots.ids if x]
     if 0 < len(ids) < len(ballots.ids):
         number = len(ballots.ids) - len(ids)
@@ -204,11 +208,8 @@ def _take_ballots(name: str, number: int, line: str, ballots: _Ballots) -> str |
             tokens = body.split()
             if "0" in tokens:
                 end = tokens.index("0")
-                body, line = " ".join(tokens[:end]), body
-                for _ in range(end + 1):
-                    line = line.lstrip()
-                    line = line[len(line.split(None, 1)[0]) :]
-                line = line.strip()
+                line = "".join(body.split(None, end + 1)[end + 1 :])
+                body = " ".join(tokens[:end])
             else:
                 body = " ".join(tokens)
         ballots.codes.append(ballots.bodies.setdefault(body, len(ballots.bodies)))

@@ -6,25 +6,21 @@
    https://doi.org/10.6028/NIST.SP.1500-103
 """
 
-import contextlib
-import gc
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+import sys
+from array import array
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from numpyro_rankings.options import option
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
-from numpyro_rankings.readers.elections import (
-    Election,
-    padded,
-    refuse_same_names,
-    survey_of_election,
-)
+from numpyro_rankings.readers.elections import Election, refuse_same_names, survey_of_election
+from numpyro_rankings.readers.json_lists import iterate_list, read_lists
 from numpyro_rankings.readers.surveys import Survey
-from numpyro_rankings.readers.text import read_text
 from numpyro_rankings.readers.votes import BLANK_WORDS, OVERVOTE_WORDS, Votes, letters
 from numpyro_rankings.words import plural
 
@@ -32,6 +28,7 @@ CAST_VOTES = "a file of cast vote records"
 WRITE_IN = "Write-in"
 _MOST_RANKS, _BYTES_OF_HEAD = 1000, 2**20
 _IDS = ("UniqueId", "BallotPrePrintedId", "BallotAuditId")  # the first that all ballots have
+_ROUND = re.compile(r"(.+)-round-\d+")  # snapshots that RCTab adds when it counts
 
 
 def looks_like_cast_votes(name: str) -> bool:
@@ -48,68 +45,77 @@ def read_cast_votes(
 ) -> Survey:
     """Read the ballots of one contest from cast vote records in the format of NIST SP 1500-103.
 
-    The current snapshot of each record is read. Positions that have no indication, or must not be
-    counted, are none. All write-ins are one item. The precinct and batch of each ballot, and the
-    parties of candidates, are kept.
+    The current snapshot of each record is read; where it is of a round of a count, the one before
+    the count. Positions that have no indication, or must not be counted, are none. All write-ins
+    are one item. The precinct and batch of each ballot, and the parties of candidates, are kept.
 
     :param path: the file, in JSON.
     :param contest: the name or id of the contest, if the file has several.
     :param options: rules and aliases, as in :func:`~numpyro_rankings.read_survey`.
     :raises RankingsError: naming the record.
     """
-    name = os.fspath(path)
-    with _without_collections():
-        election = _election(name, contest)
+    election = _election(os.fspath(path), contest)
     return survey_of_election(election, CAST_VOTES, **options)  # type: ignore[arg-type]
-
-
-@contextlib.contextmanager
-def _without_collections() -> Iterator[None]:
-    """Look for no unused objects meanwhile, which takes most of the time with so many in use."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _election(name: str, contest: str | None) -> Election:
     """Return the ballots of a contest."""
-    report = _load(name)
+    report = read_lists(name, ("Election", "GpUnit", "Party"))
+    if "Election" not in report:
+        raise RankingsError(
+            f"{name}: expected a cast vote record report of NIST SP 1500-103, with Election and "
+            "CVR; RCTab converts the exports of vendors to it"
+        )
     found = _contest(name, report, contest)
     selections, items, parties, is_written = _selections(name, report, found)
-    units = _by_id(_list(name, report, "GpUnit", False))
-    rows, numbers = [], []
+    units = _by_id(_objects(name, report, "GpUnit", False))
+    precincts = {key: str(unit.get("Name", "")) for key, unit in units.items()}
     about: dict[str, list[str]] = {"precinct": [], "batch": []}
     ids: dict[str, list[str]] = {key: [] for key in _IDS}
-    records = _list(name, report, "CVR")
-    for number, record in enumerate(records, 1):
+    numbers, lengths, ranks, codes = array("q"), array("q"), array("q"), array("i")
+    number = num_counted = 0
+    for number, record in enumerate(iterate_list(name, "CVR"), 1):
         where = f"{name}: record {number}"
-        votes = _votes_for(where, record, found["@id"])
-        if votes is None:
+        try:
+            snapshot, is_counted = _snapshot(where, record)
+            votes = _votes_for(where, snapshot, found["@id"])
+            marks = None if votes is None else _marks(where, votes, selections)
+        except AttributeError:
+            raise RankingsError(f"{where}: expected lists of objects") from None
+        if marks is None:
             continue
-        rows.append(_ranks(where, votes, selections))
+        num_counted += is_counted
         numbers.append(number)
-        unit = units.get(_id(record, "BallotStyleUnitId"), {})
-        about["precinct"].append(str(unit.get("Name", "")))
-        about["batch"].append(str(record.get("BatchSequenceId", "")))
+        lengths.append(len(marks))
+        ranks.extend(marks)
+        codes.extend(marks.values())
+        about["precinct"].append(precincts.get(_id(record, "BallotStyleUnitId"), ""))
+        about["batch"].append(sys.intern(str(record.get("BatchSequenceId", ""))))
         for key in _IDS:
-            ids[key].append(str(record.get(key, "")))
-    if not rows:
+            if key in ids and key in record:
+                ids[key].append(str(record[key]))
+            else:
+                ids.pop(key, None)
+    if not numbers:
         raise RankingsError(f"{name}: no record has the contest {found.get('Name')!r}")
     notes = [f"the contest is {found.get('Name')!r}"]
-    if len(rows) < len(records):
-        number = len(records) - len(rows)
-        verb = "does" if number == 1 else "do"
-        notes.append(f"{plural(number, 'record')} {verb} not have this contest")
-    if WRITE_IN not in (items[k] for row in rows for k in row if k >= 0):
-        items, is_written = _without(items, is_written, WRITE_IN, rows)
+    if others := number - len(numbers):
+        verb = "does" if others == 1 else "do"
+        notes.append(f"{plural(others, 'record')} {verb} not have this contest")
+    if num_counted:
+        notes.append(
+            f"the rounds of a count are in {plural(num_counted, 'record')}, which "
+            f"{'is' if num_counted == 1 else 'are'} read as before the count"
+        )
+    table = np.full((len(numbers), max(ranks, default=1)), BLANK, np.int32)
+    rows = np.repeat(np.arange(len(numbers)), lengths)
+    table[rows, np.array(ranks) - 1] = np.array(codes)
+    if not (table == items.index(WRITE_IN)).any():
+        items, table, is_written = _without(WRITE_IN, items, table, is_written)
     return Election(
         name,
-        Votes(items, padded(rows), is_written, []),
-        np.ones(len(rows), int),
+        Votes(items, table, is_written, []),
+        None,
         np.array(numbers),
         name.replace("{", "{{").replace("}", "}}") + ": record {}",
         next((x for x in ids.values() if all(x)), None),
@@ -119,25 +125,18 @@ def _election(name: str, contest: str | None) -> Election:
     )
 
 
-def _load(name: str) -> dict[str, Any]:
-    text = read_text(name)
-    try:
-        report = json.loads(text.content.decode(text.encoding))
-    except json.JSONDecodeError as error:
-        raise RankingsError(f"{name}:{error.lineno}: this is not JSON: {error.msg}") from None
-    except RecursionError:
-        raise RankingsError(f"{name}: this is not JSON of cast vote records") from None
-    if not isinstance(report, dict) or "CVR" not in report or "Election" not in report:
-        raise RankingsError(
-            f"{name}: expected a cast vote record report of NIST SP 1500-103, with Election and "
-            "CVR; RCTab converts the exports of vendors to it"
-        )
-    return report
-
-
-def _list(name: str, parent: Mapping[str, Any], key: str, is_needed: bool = True) -> list[Any]:
+def _list(where: str, parent: Mapping[str, Any], key: str, is_needed: bool = True) -> list[Any]:
+    """Return a list; to ask what is in it for a value is an error if it is no object."""
     value = parent.get(key, [] if not is_needed else None)
-    if not isinstance(value, list) or not all(isinstance(x, dict) for x in value):
+    if not isinstance(value, list):
+        raise RankingsError(f"{where}: expected a list of objects as {key}")
+    return value
+
+
+def _objects(name: str, parent: Mapping[str, Any], key: str, is_needed: bool = True) -> list[Any]:
+    """Return a list of objects."""
+    value = _list(name, parent, key, is_needed)
+    if not all(isinstance(x, dict) for x in value):
         raise RankingsError(f"{name}: expected a list of objects as {key}")
     return value
 
@@ -155,15 +154,17 @@ def _by_id(objects: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 def _contest(name: str, report: Mapping[str, Any], wanted: str | None) -> dict[str, Any]:
     """Return the contest that is wanted, or the only one."""
     contests = [
-        x for election in _list(name, report, "Election") for x in _list(name, election, "Contest")
+        x
+        for election in _objects(name, report, "Election")
+        for x in _objects(name, election, "Contest")
     ]
     shown = ", ".join(repr(str(x.get("Name", x.get("@id")))) for x in contests[:12])
     shown += ", …" if len(contests) > 12 else ""
     if wanted is None:
         if len(contests) != 1:
             raise RankingsError(
-                f"{name}: which of the {len(contests)} contests? Name it with --contest; there are "
-                f"{shown}"
+                f"{name}: which of the {len(contests)} contests? Name it with "
+                f"{option('contest')}; there are {shown}"
             )
         found = contests
     else:
@@ -185,18 +186,18 @@ def _selections(
     name: str, report: Mapping[str, Any], contest: Mapping[str, Any]
 ) -> tuple[dict[str, int], tuple[str, ...], dict[str, str], np.ndarray]:
     """Return the mark that each selection means, the items, and their parties."""
-    party_of = _by_id(_list(name, report, "Party", False))
+    party_of = _by_id(_objects(name, report, "Party", False))
     candidates = _by_id(
         [
             x
-            for election in _list(name, report, "Election")
-            for x in _list(name, election, "Candidate", False)
+            for election in _objects(name, report, "Election")
+            for x in _objects(name, election, "Candidate", False)
         ]
     )
     marks: dict[str, int] = {}
     items: list[str] = []
     parties: dict[str, str] = {}
-    for selection in _list(name, contest, "ContestSelection"):
+    for selection in _objects(name, contest, "ContestSelection"):
         key = selection.get("@id")
         if selection.get("IsWriteIn") in (True, "true"):
             continue
@@ -222,7 +223,7 @@ def _selections(
     if WRITE_IN not in items:
         items.append(WRITE_IN)
     written = items.index(WRITE_IN)
-    for selection in _list(name, contest, "ContestSelection"):
+    for selection in _objects(name, contest, "ContestSelection"):
         if selection.get("IsWriteIn") in (True, "true"):
             marks[str(selection.get("@id"))] = written
     marks[WRITE_IN] = written
@@ -230,62 +231,70 @@ def _selections(
 
 
 def _without(
-    items: tuple[str, ...], is_written: np.ndarray, item: str, rows: list[list[int]]
-) -> tuple[tuple[str, ...], np.ndarray]:
+    item: str, items: tuple[str, ...], marks: np.ndarray, is_written: np.ndarray
+) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
     """Drop an item that no ballot has."""
     k = items.index(item)
-    for row in rows:
-        row[:] = [x - 1 if x > k else x for x in row]
-    return items[:k] + items[k + 1 :], np.delete(is_written, k)
+    return (
+        items[:k] + items[k + 1 :],
+        np.where(marks > k, marks - 1, marks),
+        np.delete(is_written, k),
+    )
 
 
-def _votes_for(where: str, record: Mapping[str, Any], contest: str) -> list[Any] | None:
-    """Return the selections of a contest in the current snapshot; None if it has none."""
-    current = record.get("CurrentSnapshotId")
+def _snapshot(where: str, record: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Return the current snapshot, and whether the rounds of a count came after it."""
     snapshots = _list(where, record, "CVRSnapshot")
+    current = record.get("CurrentSnapshotId")
+    if len(snapshots) > 1 and isinstance(current, str) and (of_round := _ROUND.fullmatch(current)):
+        if before := [x for x in snapshots if x.get("@id") == of_round[1]]:
+            return before[0], True
     found = [x for x in snapshots if x.get("@id") == current]
     if len(found) != 1:
         raise RankingsError(
             f"{where}: the current snapshot {current!r} is there {len(found)} times; expected once"
         )
-    for one in _list(where, found[0], "CVRContest", False):
+    return found[0], False
+
+
+def _votes_for(where: str, snapshot: Mapping[str, Any], contest: str) -> list[Any] | None:
+    """Return the selections of a contest; None if the snapshot does not have it."""
+    for one in _list(where, snapshot, "CVRContest", False):
         if one.get("ContestId") == contest:
             return _list(where, one, "CVRContestSelection", False)
     return None
 
 
-def _ranks(
+def _marks(
     where: str, votes: Iterable[Mapping[str, Any]], selections: Mapping[str, int]
-) -> list[int]:
-    """Return the mark at each rank."""
-    at: dict[int, set[int]] = {}
+) -> dict[int, int]:
+    """Return the mark at each rank that is not blank."""
+    marks: dict[int, int] = {}
     for vote in votes:
-        key = str(vote.get("ContestSelectionId"))
-        if key not in selections:
+        key = vote.get("ContestSelectionId")
+        if not isinstance(key, str) or key not in selections:
             raise RankingsError(f"{where}: the contest has no selection {key!r}")
-        if "Rank" in vote:
-            at.setdefault(_rank(where, vote), set()).add(selections[key])
-            continue
-        for position in _list(where, vote, "SelectionPosition"):
+        # the rank of a selection, or of its positions
+        positions = [vote] if "Rank" in vote else vote.get("SelectionPosition")
+        if not isinstance(positions, list):
+            raise RankingsError(f"{where}: expected a list of objects as SelectionPosition")
+        for position in positions:
             if "no" in (position.get("HasIndication"), position.get("IsAllocable")):
                 continue
-            is_written = bool(position.get("CVRWriteIn"))
-            mark = selections[WRITE_IN] if is_written else selections[key]
-            at.setdefault(_rank(where, position), set()).add(mark)
-    row = []
-    for rank in range(1, max(at, default=0) + 1):
-        found = at.get(rank, set()) - {BLANK}
-        row.append(BLANK if not found else OVERVOTE if len(found) > 1 else found.pop())
-    return row
+            mark = selections[WRITE_IN if position.get("CVRWriteIn") else key]
+            rank = position.get("Rank")
+            if type(rank) is not int or not 1 <= rank <= _MOST_RANKS:
+                rank = _rank(where, rank)
+            if mark != BLANK:
+                marks[rank] = mark if marks.get(rank, mark) == mark else OVERVOTE
+    return marks
 
 
-def _rank(where: str, vote: Mapping[str, Any]) -> int:
-    rank = vote.get("Rank")
-    if isinstance(rank, str) and rank.isdecimal():
-        rank = int(rank)
-    if not isinstance(rank, int) or isinstance(rank, bool) or not 1 <= rank <= _MOST_RANKS:
-        raise RankingsError(
-            f"{where}: expected a rank, a whole number from 1, got {rank!r}; is this a contest of "
-            "ranked choice?"
-        )
-    return rank
+def _rank(where: str, rank: object) -> int:
+    """Return a rank that is a text, or refuse it."""
+    if isinstance(rank, str) and re.fullmatch("[0-9]{1,4}", rank) and 1 <= int(rank) <= _MOST_RANKS:
+        return int(rank)
+    raise RankingsError(
+        f"{where}: expected a rank, a whole number from 1, got {rank!r}; is this a contest of "
+        "ranked choice?"
+    )

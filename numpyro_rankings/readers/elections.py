@@ -7,7 +7,7 @@ makes a survey. The other readers are in ``blt.py`` and ``cast_votes.py``.
 import csv
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ class Election(NamedTuple):
 
     - **name** - of the file, for messages.
     - **votes** - what is on the ballots of each row.
-    - **weights** - (rows,) how many ballots each row stands for.
+    - **weights** - (rows,) how many ballots each row stands for; None if it is one each.
     - **numbers** - (rows,) the number of each row in the file.
     - **place** - how messages call a row, such as ``FILE:{}``.
     - **ids** - a name of each row, or None.
@@ -42,7 +42,7 @@ class Election(NamedTuple):
 
     name: str
     votes: Votes
-    weights: np.ndarray
+    weights: np.ndarray | None
     numbers: np.ndarray
     place: str
     ids: list[str] | None
@@ -61,9 +61,12 @@ def survey_of_election(
     :param rules: as in :func:`~numpyro_rankings.read_survey`.
     """
     joined = read_aliases(aliases)
-    special = {"count": [str(x) for x in election.weights.tolist()], **election.about}
+    special = dict(election.about)
     notes = list(election.notes)
-    judge = None
+    judge = count = None
+    if election.weights is not None:
+        count = "count"
+        special[count] = [str(x) for x in election.weights.tolist()]
     if election.ids is not None:
         if len(set(election.ids)) == len(election.ids):
             judge = "id"
@@ -83,7 +86,7 @@ def survey_of_election(
         given_rules(**rules),
         joined,
         judge=judge,
-        count="count",
+        count=count,
         about=tuple(election.about),
         layout=layout,
         notes=notes,
@@ -95,10 +98,10 @@ def survey_of_election(
     return survey._replace(items_about={"party": of_items})
 
 
-def _column(name: str, texts: Iterable[str]) -> Column:
-    index: dict[str, int] = {}
-    codes = [index.setdefault(text, len(index)) for text in texts]
-    return Column(name, list(index), np.array(codes, np.int32))
+def _column(name: str, texts: Sequence[str]) -> Column:
+    values = list(dict.fromkeys(texts))
+    index = dict(zip(values, range(len(values)), strict=True))
+    return Column(name, values, np.fromiter(map(index.__getitem__, texts), np.int32, len(texts)))
 
 
 def padded(rows: Sequence[Sequence[int]]) -> np.ndarray:

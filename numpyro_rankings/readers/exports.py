@@ -243,6 +243,7 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
             f"{option('header_rows', header_rows)}: expected 1, 2 or 3; remove titles and other "
             "rows above the names of the columns"
         )
+    _refuse_dominion(grid)
     names = [_UNNAMED.sub("", name) for name in grid.columns]
     more = _further_header_rows(grid, names) if header_rows is None else header_rows - 1
     if header_rows is None and not more and len(names) > 2 and names[0] and not any(names[1:]):
@@ -277,6 +278,19 @@ def fold_header(grid: Grid, header_rows: int | None) -> Table:
     kind = "ids and questions" if is_id else "questions and items"
     note = f"{more + 1} rows name the columns, with {kind}"
     return Table(grid.keep(rows), labels, texts, [note])
+
+
+def _refuse_dominion(grid: Grid) -> None:
+    """Refuse an export of Dominion's, whose contests and candidates are in rows of their own."""
+    for column in grid.cells:
+        for row in range(min(3, len(grid.numbers))):
+            if column.text(row) == "CvrNumber":
+                raise RankingsError(
+                    f"{grid.where(row)}: this seems to be an export of Dominion, in which several "
+                    "rows name the columns: write one row instead, with names such as 'Ann 1' for "
+                    "a candidate and a rank, and add --layout marks; or read the .json to which "
+                    "RCTab converts the export"
+                )
 
 
 def _further_header_rows(grid: Grid, names: Sequence[str]) -> int:

@@ -197,7 +197,8 @@ def _of_orders(grid: Grid, columns: Columns) -> Lists:
     if rest := [name for name in others if name not in names]:
         raise RankingsError(
             f"{grid.name}: the column {rest[0]!r} is no place; if it is about the judges, add it "
-            f"to {option('about')}, or to {option('judge')} if it names them"
+            f"to {option('about')}, or to {option('judge')} if it names them, or to "
+            f"{option('count')}"
         )
     places = [grid.column(name) for name in names]
     if columns.items is None and has_words_of_ballots(places):

@@ -1,13 +1,14 @@
 """Text files: their encoding and lines, and the names that can be written to them."""
 
 import codecs
+import contextlib
 import io
 import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from numpyro_rankings.options import option
 from numpyro_rankings.rankings import RankingsError
@@ -75,9 +76,35 @@ def read_text(path: str | os.PathLike, encoding: str | None = None, hint: bool =
     return file
 
 
+@contextlib.contextmanager
+def open_text(path: str | os.PathLike) -> Iterator[TextIO]:
+    """Open a text file in UTF-8, or in what its first bytes say, to read a part of it at a time.
+
+    :raises RankingsError: if it is missing, or what is read meanwhile is not text.
+    """
+    name = os.fspath(path)
+    with _errors_in_words(name):
+        with open(name, "rb") as stream:
+            encoding = _by_mark(stream.read(4)) or "utf-8"
+        with open(name, encoding=encoding) as text:
+            try:
+                yield text
+            except UnicodeDecodeError as error:
+                raise RankingsError(
+                    f"{name}: this is not text in {encoding.upper()}: {error.reason}"
+                ) from None
+
+
 def _read_bytes(name: str) -> bytes:
-    try:
+    with _errors_in_words(name):
         return Path(name).read_bytes()
+
+
+@contextlib.contextmanager
+def _errors_in_words(name: str) -> Iterator[None]:
+    """Say why a file cannot be read."""
+    try:
+        yield
     except FileNotFoundError:
         raise RankingsError(f"{name}: no such file") from None
     except IsADirectoryError:

@@ -10,6 +10,7 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
+from numpyro_rankings.options import option
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.answers import rank_in_words
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
@@ -28,8 +29,8 @@ _WRITE_IN = re.compile(
     r"write[\s_-]*ins?\b.*|uwi",
     re.IGNORECASE | re.DOTALL,
 )
-_MARKS = ("|", ";", "\n", "//", "/", ",")  # between the names of an overvote
-_SURE_MARKS = ("|", ";", "\n")  # names rarely have these
+_MARKS = ("|", ";", "=", "\n", "//", "/", ",")  # between the names of an overvote
+_SURE_MARKS = ("|", ";", "=", "\n")  # names rarely have these
 _MARK_WORDS = {"newline": "\n", "space": " ", "tab": "\t", "comma": ",", "semicolon": ";"}
 _RANK_IN_HEADER = re.compile(
     r"\b(?:choice|rank(?:ing)?|place|pref(?:erence)?|vote)[ _#:.-]*(\d+)\b|"
@@ -133,18 +134,19 @@ def columns_of_ranks(grid: Grid, names: Sequence[str], is_picked: bool) -> list[
     if not ranks:
         raise RankingsError(
             f"{grid.header_place}: which columns are the ranks of the ballots? Pick them with "
-            f"--columns, such as '*hoice*'; the columns are {shown}"
+            f"{option('columns')}, such as '*hoice*'; the columns are {shown}"
         )
     other = next((x for x in names if x not in ranks), None)
     if other is None:
         twice = next(x for k, x in enumerate(names) if ranks[x] in [ranks[y] for y in names[:k]])
         raise RankingsError(
             f"{grid.header_place}: several columns are rank {ranks[twice]}, such as {twice!r}; "
-            "pick those of one contest with --columns"
+            f"pick those of one contest with {option('columns')}"
         )
     raise RankingsError(
-        f"{grid.header_place}: the column {other!r} is no rank; pick the ranks with --columns, or "
-        "add it to --about if it is about the ballots, to --judge if it names them, or to --count"
+        f"{grid.header_place}: the column {other!r} is no rank; pick the ranks with "
+        f"{option('columns')}, or add it to {option('about')} if it is about the ballots, to "
+        f"{option('judge')} if it names them, or to {option('count')}"
     )
 
 
@@ -213,8 +215,8 @@ def votes_of_names(
                 shown = ", ".join(items[:_SHOWN]) + (", …" if len(items) > _SHOWN else "")
                 raise RankingsError(
                     f"{_place(grid, ranks, first[text])}: there is no item {name[:40]!r}; expected "
-                    f"{shown}, or a word such as undervote or overvote; add --missing if it means "
-                    "a blank rank"
+                    f"{shown}, or a word such as undervote or overvote; add {option('missing')} if "
+                    "it means a blank rank"
                 )
             order.setdefault(name)
     found = tuple(dict.fromkeys((*(items or ()), *order)))
@@ -268,7 +270,8 @@ def _parts(text: str, mark: str | None, alone: set[str], where: Callable[[], str
             other = next(x for x in parts if x not in alone)
             raise RankingsError(
                 f"{where()}: {text[:60]!r} seems to have several names, but no other cell has "
-                f"{other[:40]!r}; add --separator {one!r}, or --items with all names"
+                f"{other[:40]!r}; add {option('separator', one)}, or {option('items')} with all "
+                "names"
             )
     return [text]
 
@@ -361,11 +364,13 @@ def _refuse_sheet(
         other = next((x for x, m in zip(names, parses, strict=True) if not m), names[0])
         raise RankingsError(
             f"{grid.header_place}: the column {other!r} does not say an item and a rank, such as "
-            "'Ann 1'; pick the marks with --columns"
+            f"'Ann 1'; pick the marks with {option('columns')}"
         )
     named = tried[0]
     if known and (others := [name for name, _ in named if name not in known]):
-        raise RankingsError(f"{grid.header_place}: there is no item {others[0]!r} in --items")
+        raise RankingsError(
+            f"{grid.header_place}: there is no item {others[0]!r}; name all with {option('items')}"
+        )
     items = dict.fromkeys(name for name, _ in named)
     width = max(rank for _, rank in named)
     for name in items:
@@ -375,6 +380,6 @@ def _refuse_sheet(
                 has = "no column" if not number else f"{number} columns"
                 raise RankingsError(
                     f"{grid.header_place}: {name!r} has {has} for rank {rank}, where others have "
-                    "one; pick the marks with --columns"
+                    f"one; pick the marks with {option('columns')}"
                 )
     raise RankingsError(f"{grid.header_place}: the columns are no sheet of items and ranks")

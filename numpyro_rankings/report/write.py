@@ -105,8 +105,9 @@ def write_findings(
     """Write a report on what was found, as :func:`write_report`."""
     weights = orders = sharpness = None
     if isinstance(findings.profiles[0], WeightsProfile):
-        names = [str(name) for name in findings.data["posterior"]["item"].values]
-        weights = table_of_weights(findings.held, names)
+        is_pool = findings.profiles[0].unseen_interval is not None
+        fitted = rankings.of_listed_items() if is_pool else rankings
+        weights = table_of_weights(findings.held, fitted.items)
     else:
         sharpness = concentrations(findings.held)
         orders = consensus_figures(findings.held, rankings)

@@ -50,6 +50,8 @@ def test_words_in_another_order_and_signs(capsys, tmp_path):
     assert any("'Poe; Ann', 'POE ANN'" in line for line in lines)
     (tmp_path / "names.csv").write_text('1st,2nd\n"Poe, Ann",Bob\nAnn Poe,Bob\n')
     assert any("'Poe, Ann', 'Ann Poe'" in line for line in described(capsys, "names.csv"))
+    (tmp_path / "names.csv").write_text("1st,2nd\nDEM Ann Poe (5),Bob\nAnn Poe,Bob\n")
+    assert any("'DEM Ann Poe (5)', 'Ann Poe'" in line for line in described(capsys, "names.csv"))
     (tmp_path / "names.csv").write_text("1st,2nd\n(1),(2)\n(2),(1)\n")
     assert not any("may mean the same item" in line for line in described(capsys, "names.csv"))
 
@@ -81,6 +83,25 @@ def test_parties_are_shown(capsys):
     assert lines[:2] == ["8 rankings of 2 items, 2 of them different"] + lines[1:2]
     start = lines.index("party of each item:")
     assert lines[start + 1 : start + 3] == ["Ann Green", "Bob"]
+
+
+DOMINION = """\
+City of X,5.11.3.1,,
+,,Mayor (Number of ranks=2),Mayor (Number of ranks=2)
+,,Ann(1),Ann(2)
+CvrNumber,BatchId,,
+1,1,1,0
+"""
+
+
+def test_files_that_would_be_misread_are_refused_with_what_to_do(capsys, tmp_path):
+    (tmp_path / "dominion.csv").write_text(DOMINION)
+    for options in ([], ["--header-rows", "3", "--layout", "marks", "--columns", "Mayor*"]):
+        assert main(["describe", "dominion.csv", *options]) == 2
+        assert "dominion.csv:4: this seems to be an export of Dominion" in capsys.readouterr().err
+    (tmp_path / "papers.csv").write_text('Paper,Preferences\n1,",,1,2"\n2,"2,1,,"\n')
+    assert main(["describe", "papers.csv", "--layout", "cell", "--columns", "Preferences"]) == 2
+    assert "if the numbers are ranks, split the cells into a column" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

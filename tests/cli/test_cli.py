@@ -263,6 +263,43 @@ def test_fit_an_export_of_a_survey_tool(tmp_path, monkeypatch, capsys, no_sampli
     assert people[1]["ordering"] == "Coffee > Tea"
 
 
+# as many rankings, distinct ones, items and places as SOI has, for which programs are compiled
+COUNCIL = """\
+4,2,
+14,1,2,3,4,
+4,1,2,
+12,4,3,2,
+6,4,
+4,2,1,3,
+"Candidate 1","Ann","Green Party (Gr)",
+"Candidate 2","Bob","",
+"Candidate 3","Cid","Labour",
+"Candidate 4","Dee","Green Party (Gr)",
+"A ward",
+"""
+
+
+def test_parties_of_the_items_are_in_the_results(tmp_path, monkeypatch, capsys, no_sampling):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ward.csv").write_text(COUNCIL)
+    party = {"Ann": "Green Party (Gr)", "Bob": "", "Cid": "Labour", "Dee": "Green Party (Gr)"}
+    shown = {"Ann": "Ann (Gr)", "Bob": "Bob", "Cid": "Cid (Labour)", "Dee": "Dee (Gr)"}
+    assert _run("fit", "ward.csv", *QUICK_FIT, "--out", "out") == 0
+    with open("out/clusters.csv", newline="", encoding="utf-8") as stream:
+        first = next(csv.DictReader(stream))
+    order = first["consensus"].split(" > ")
+    assert first["consensus_party"].split(" > ") == [party[name] for name in order]
+    with open("out/assignments.csv", newline="", encoding="utf-8") as stream:
+        assert next(csv.DictReader(stream))["ordering"] == "Ann > Bob > Cid > Dee"
+    data = az.from_netcdf("out/posterior.nc")
+    assert list(data["posterior"]["item"].values) == list(party)
+    page = html.unescape(open("out/report.html", encoding="utf-8").read())
+    center = first["most_frequent_center"].split(" > ")
+    assert " > ".join(map(shown.get, center)) in page and " > ".join(center) not in page
+    printed = capsys.readouterr().out
+    assert "Ann (Gr)" in printed and "Cid (Labour)" in printed
+
+
 def test_describe_an_order_in_one_cell(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "forms.csv").write_text('ID,Order\n1,"A, x;B;C;"\n2,"C;B;A, x;"\n')

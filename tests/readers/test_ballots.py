@@ -181,6 +181,12 @@ def test_a_name_with_a_comma_is_one_name():
     assert read_rankings(frame, "votes").items == ("Poe, Ann", "Roe, Bob")
 
 
+def test_an_equals_sign_joins_names_that_other_cells_have():
+    frame = pd.DataFrame({"Rank 1": ["Ann", "Bob=Ann"], "Rank 2": ["Bob", "Cid"]})
+    survey = read_survey(frame, "votes", overvote="skip")
+    assert survey.rankings.items == ("Ann", "Bob", "Cid") and survey.ballots.overvoted == 1
+
+
 def test_a_separator_joins_names_that_no_other_cell_has():
     frame = pd.DataFrame({"Rank 1": ["Ann", "Ann+Cid"], "Rank 2": ["Bob", "Bob"]})
     survey = read_survey(frame, "votes", separator="+")
@@ -232,7 +238,7 @@ REFUSED = {
         {"Rank 1": ["Ann", "Ann|Zed"], "Rank 2": ["Bob", ""]},
         {},
         "row 2: column 'Rank 1': 'Ann|Zed' seems to have several names, but no other cell has "
-        "'Zed'; add --separator",
+        "'Zed'; add separator=",
     ),
     "an empty name": ({"Rank 1": ["Ann|", "Bob"]}, {"separator": "|"}, "row 1.*empty name"),
     "no separator": (VOTES, {"separator": ""}, "separator is empty"),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from numpyro_rankings import Rankings, RankingsError
-from numpyro_rankings.readers import read_rankings, read_survey, write_blt
+from numpyro_rankings.readers import json_lists, read_rankings, read_survey, write_blt
 from numpyro_rankings.readers.ballots import BallotCounts
 
 
@@ -89,6 +89,15 @@ def test_a_tie_with_a_withdrawn_candidate_is_none(tmp_path):
     path = tmp_path / "election.blt"
     path.write_text(BLT.replace("1=3 2", "1=2 3"))
     assert by_name(read_survey(path))[3] == " ".join((BLT_ITEMS[2], BLT_ITEMS[0], BLT_ITEMS[1]))
+
+
+def test_ballots_for_withdrawn_candidates_alone(tmp_path):
+    path = tmp_path / "election.blt"
+    path.write_text(BLT.replace("3 1 3 4 0\n", "3 1 3 4 0\n2 2 0\n1 - 2 - 0\n1 - 0\n"))
+    survey = read_survey(path)
+    assert survey.ballots.cast == 12 and survey.ballots.blank == 5
+    note = "'Basil' has withdrawn, and is taken off the ballots, which leaves 3 ballots blank"
+    assert note in survey.notes
 
 
 def test_ids_of_ballots(tmp_path):
@@ -336,6 +345,52 @@ def test_ranks_of_selections_and_the_only_contest(tmp_path):
     assert by_name(survey) == ["Bob Ann"] and survey.rankings.items == ("Ann", "Bob")
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("is_sorted", [False, True])  # the records come first then
+def test_no_more_of_a_file_than_some_records_is_in_memory(tmp_path, monkeypatch, indent, is_sorted):
+    path = tmp_path / "cvr.json"
+    path.write_text(json.dumps(REPORT, indent=indent, sort_keys=is_sorted))
+    whole = read_survey(path, contest="Mayor")
+    longest = max(len(json.dumps(REPORT[key], indent=6)) for key in ("Election", "GpUnit"))
+    monkeypatch.setattr(json_lists, "_CHARACTERS", 41)
+    monkeypatch.setattr(json_lists, "_LONGEST", longest)  # shorter than the list of records
+    in_parts = read_survey(path, contest="Mayor")
+    assert in_parts.rankings == whole.rankings and in_parts.judges == whole.judges
+    assert in_parts.about == whole.about and in_parts.notes == whole.notes
+    assert in_parts.items_about == whole.items_about
+    monkeypatch.setattr(json_lists, "_LONGEST", 100)
+    with pytest.raises(RankingsError, match=r"cvr.json:\d+: this is not JSON"):
+        read_survey(path, contest="Mayor")
+
+
+def test_a_file_of_records_that_is_cut_off_is_refused(tmp_path, monkeypatch):
+    text = json.dumps(REPORT, indent=1)
+    start = text.index('"CVR": [') + 8
+    monkeypatch.setattr(json_lists, "_CHARACTERS", 100)
+    for end in range(start, text.rindex("]"), 53):
+        (tmp_path / "cut.json").write_text(text[:end])
+        with pytest.raises(RankingsError, match=r"cut.json:\d+: this is not JSON: ") as error:
+            read_survey(tmp_path / "cut.json", contest="Mayor")
+        assert "\n" not in str(error.value)
+
+
+def test_rounds_of_a_count_are_not_what_was_cast(tmp_path):
+    report = copy.deepcopy(REPORT)
+    for cast in report["CVR"]:
+        snapshot = cast["CVRSnapshot"][1]
+        of_round = copy.deepcopy(snapshot) | {"@id": f"{snapshot['@id']}-round-2"}
+        for selection in of_round["CVRContest"][1]["CVRContestSelection"]:
+            for one in selection["SelectionPosition"]:
+                one["IsAllocable"] = "no"
+        cast["CVRSnapshot"].append(of_round)
+        cast["CurrentSnapshotId"] = of_round["@id"]
+    (tmp_path / "cvr.json").write_text(json.dumps(REPORT))
+    (tmp_path / "counted.json").write_text(json.dumps(report))
+    counted = read_survey(tmp_path / "counted.json", contest="Mayor")
+    assert counted.rankings == read_rankings(tmp_path / "cvr.json", contest="Mayor")
+    assert any(x.startswith("the rounds of a count are in 7 records") for x in counted.notes)
+
+
 def broken(change):
     report = copy.deepcopy(REPORT)
     change(report)
@@ -352,7 +407,7 @@ def first_vote(report):
 
 
 BROKEN_RECORDS = {
-    "no JSON": ("{\n]", "2: this is not JSON"),
+    "no JSON": (json.dumps(REPORT, indent=1)[:-3], "404: this is not JSON: expected "),
     "something else": ("[1, 2]", "expected a cast vote record report"),
     "no contest is named": (json.dumps(REPORT), "which of the 2 contests.*'Mayor', 'Clerk'"),
     "no such contest": (json.dumps(REPORT), "there is no contest 'Judge'; there are 'Mayor'"),

@@ -1,0 +1,61 @@
+"""What items are called on the screen and on the page, where the file says more about them.
+
+Tables and draws keep the plain names, by which they can be joined.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpyro_rankings.rankings import Rankings
+    from numpyro_rankings.readers import Survey
+    from numpyro_rankings.report.findings import Findings
+
+_WITH_SHORT = re.compile(r".*\S\s*\(([^()]{1,12})\)")  # "Scottish National Party (SNP)"
+
+
+def shown_names(survey: "Survey") -> list[str]:
+    """Return the name of each item with what is known about it, such as ``Ann Able (SNP)``."""
+    about = list((survey.items_about or {}).values())
+    known = [[_short(texts[k]) for texts in about] for k in range(survey.rankings.num_items)]
+    return [
+        f"{item} ({', '.join(filter(None, texts))})" if any(texts) else item
+        for item, texts in zip(survey.rankings.items, known, strict=True)
+    ]
+
+
+def _short(text: str) -> str:
+    found = _WITH_SHORT.fullmatch(text)
+    return found[1] if found else text
+
+
+def rename_rankings(rankings: "Rankings", names: Sequence[str]) -> "Rankings":
+    """Return the rankings with other names of their items."""
+    from numpyro_rankings.rankings import Rankings
+
+    leaves, (num_items, _, num_rankings) = rankings.tree_flatten()
+    return Rankings.tree_unflatten((num_items, tuple(names), num_rankings), leaves)
+
+
+def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[str]) -> "Findings":
+    """Return findings whose profiles and checks have other names of the items.
+
+    :param items: the names that they have.
+    """
+    index = dict(zip(items, names, strict=True))
+    profiles = []
+    for p in findings.profiles:
+        new: dict[str, Any] = {"levels": tuple(_renamed(level, index) for level in p.levels)}
+        for field in ("consensus", "map_consensus"):
+            if field in p._fields:
+                new[field] = _renamed(getattr(p, field), index)
+        profiles.append(p._replace(**new))
+    checks = findings.checks
+    if checks is not None:
+        checks = checks._replace(items=_renamed(checks.items, index))
+    return findings._replace(profiles=profiles, checks=checks)
+
+
+def _renamed(items: Sequence[str], index: dict[str, str]) -> tuple[str, ...]:
+    return tuple(index[item] for item in items)
