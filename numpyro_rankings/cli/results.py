@@ -171,8 +171,9 @@ def _folder_beside(place: Path) -> Iterator[Path]:
 
 
 _COLUMNS_EXPLAINED = (
-    "Found in: the share of the draws that have the group. Together: how often two of its members "
-    "are in one group."
+    "Found in: the share of the draws that have a group which shares more members with it than "
+    "with any other, and more than a third of either. Together: how often two of its members are "
+    "in one group."
 )
 _AGREEMENT_EXPLAINED = (
     " Agreement: how alike its members rank, 0% if at random, 100% if all alike. Before: so in at "

@@ -66,11 +66,11 @@ def how_many(findings: Findings) -> str:
     if findings.reference is None:
         return "One: a single population was fitted."
     text = (
-        f"{plural(held, 'group')} {'holds' if held == 1 else 'hold'}: found again in at least half "
-        "of the draws."
+        f"{plural(held, 'group')} {'holds' if held == 1 else 'hold'}: found again in more than "
+        "half of the draws."
     )
     if not held:
-        text = "No group holds: none is found again in at least half of the draws."
+        text = "No group holds: none is found again in more than half of the draws."
     if passing:
         comes = "comes and goes" if passing == 1 else "come and go"
         comes = f"more {comes}" if held else comes
@@ -145,7 +145,7 @@ def groups(findings: Findings, about: Mapping[str, Sequence[str]] | None = None)
 def _explained(findings: Findings) -> str:
     """Say what the sizes of groups are, and how surely their members belong."""
     text = (
-        "These groups hold: each is found again in at least half of the draws. Its size is a mean "
+        "These groups hold: each is found again in more than half of the draws. Its size is a mean "
         "over all draws, where a draw without the group counts as 0."
     )
     if findings.membership is not None:
@@ -250,7 +250,7 @@ def passing_groups(findings: Findings) -> str:
 
 _HEADINGS = ("group", "size", "90% interval", "share", "found in", "together")
 _PASSING_EXPLAINED = (
-    "These groups are found in less than half of the draws. Do not rely on them: with a little "
+    "These groups are found again in half of the draws or less. Do not rely on them: with a little "
     "more or less data, or in another run, they may not be there."
 )
 
