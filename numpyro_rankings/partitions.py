@@ -441,21 +441,25 @@ def found_again(assignments: ArrayLike, reference: ArrayLike, matched: np.ndarra
     """
     draws = as_draws(assignments)
     reference = as_partition(reference, draws.shape[1]).astype(np.int64)
-    num_names = int(reference.max()) + 1
+    num_names, num_clusters = int(reference.max()) + 1, matched.shape[1]
+    of_names = np.bincount(reference)
     found = np.zeros(matched.shape, bool)
     for draw, labels in enumerate(draws):
-        pairs, overlap = np.unique(
-            labels.astype(np.int64) * num_names + reference, return_counts=True
-        )
+        both = labels.astype(np.int64) * num_names + reference
+        if num_clusters * num_names <= 4 * len(both):
+            table = np.bincount(both, minlength=num_clusters * num_names)
+            pairs = np.flatnonzero(table)
+            overlap = table[pairs]
+        else:  # with many small clusters the full table would be large
+            pairs, overlap = np.unique(both, return_counts=True)
         rows, columns = np.divmod(pairs, num_names)
-        sizes = np.bincount(rows, overlap)[rows], np.bincount(columns, overlap)[columns]
-        most_of_row = np.zeros(matched.shape[1], np.int64)
-        most_of_column = np.zeros(num_names, np.int64)
+        of_rows = np.bincount(rows, overlap, num_clusters)
+        most_of_row, most_of_column = np.zeros(num_clusters), np.zeros(num_names)
         np.maximum.at(most_of_row, rows, overlap)
         np.maximum.at(most_of_column, columns, overlap)
         is_match = matched[draw, rows] == columns
         is_most = (overlap == most_of_row[rows]) & (overlap == most_of_column[columns])
-        are_many = _SHARED * overlap > np.maximum(*sizes)
+        are_many = _SHARED * overlap > np.maximum(of_rows[rows], of_names[columns])
         found[draw, rows[is_match & is_most & are_many]] = True
     return found
 
