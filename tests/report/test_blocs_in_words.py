@@ -69,6 +69,11 @@ def test_verdict_of_blocs_by_how_many_chains_agree(blocs):
     assert said.level == "care" and said.headline == "3 blocs, found from one chain."
 
 
+def test_one_bloc_is_everybody(grouped):
+    said = blocs_in_words.verdict_of_blocs(find_blocs(*grouped, 1))
+    assert (said.level, said.headline, said.reasons) == ("good", "One bloc is everybody.", [])
+
+
 def test_blocs_in_words(blocs):
     bloc = blocs.blocs[0]
     low, high = bloc.size_interval

@@ -421,6 +421,7 @@ def test_a_group_holds_if_its_members_are_found_together_again():
     assert (first.presence, first.matched, last.matched) == (1.0, 1.0, 1.0)
     assert last.presence == pytest.approx(1 / 3)
     assert holds(first) and not holds(last)
+    assert holds(last._replace(presence=0.51)) and not holds(last._replace(presence=0.5))
     assert last.size == last.mean_size == 2.0  # of the clusters that are matched
     samples = _samples(np.random.default_rng(6), 3, 4, 3, labels)
     rankings = Rankings.from_orderings([[0, 1, 2]] * 10, num_items=4)
