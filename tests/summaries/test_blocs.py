@@ -313,6 +313,21 @@ def test_chains_that_lead_elsewhere_do_not_agree(monkeypatch):
     assert np.isnan(level.chain_kept[3])
 
 
+def test_of_blocs_that_keep_as_much_those_of_most_chains_are_taken():
+    draws, data = _fabricated(3)
+    of_draws = _Data(_by_chain(draws), data.rankings)
+    best = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2]))
+    other = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[3]))
+    labels = np.arange(len(of_draws.counts)) % 2
+    elsewhere = module._FromStart(best.log_likelihood - 0.1, labels, other.components)
+    same = module._arrival(best)
+    for chains, is_best in (([elsewhere, elsewhere], False), ([elsewhere, same], True)):
+        found = module._agreed(of_draws, best, [*chains, None], 100.0)
+        assert (found is best) == is_best
+    assert len(module._agreed(of_draws, best, [elsewhere] * 2, 100.0).membership.T) == 3
+    assert module._agreed(of_draws, best, [elsewhere] * 2, 1.0) is best  # which keeps 10% less
+
+
 @pytest.mark.parametrize("pool", [None, 0.001])
 @pytest.mark.parametrize("choice_sets", [False, True])
 def test_blocs_of_weights(pool, choice_sets):
