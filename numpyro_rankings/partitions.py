@@ -21,6 +21,7 @@ __all__ = [
     "coclustering",
     "coclustering_blocks",
     "contingency_table",
+    "found_again",
     "match_clusters",
     "medoid_partition",
     "partition_entropy",
@@ -29,6 +30,7 @@ __all__ = [
 
 MAX_COCLUSTERED = 5000  # rows of the largest co-clustering matrix that is returned whole
 _COUNTED_IN_BYTES = 255  # draws whose counts fit in a byte, which is added faster than an integer
+_SHARED = 3  # a cluster is found again if it shares more than one in so many of its members
 
 
 def as_draws(assignments: ArrayLike) -> np.ndarray:
@@ -409,6 +411,57 @@ def match_clusters(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
         shared = table[rows, columns] > 0
         matched[draw, some_rows[rows[shared]]] = some_columns[columns[shared]]
     return matched
+
+
+def found_again(assignments: ArrayLike, reference: ArrayLike, matched: np.ndarray) -> np.ndarray:
+    """Say which clusters of the draws are those of a reference partition that they are matched to.
+
+    A cluster of the reference is found again in a draw if it and the cluster that is matched to it
+    have more members in common than either has with any other, or as many, and these are more than
+    a third of the members of either. A match alone says little: it is what is left after all others
+    are matched, and may have few members in common.
+
+    A pair that shares more than half of its union is found again, and no other pair of the two can
+    be. To ask for that would be too much where clusters overlap: a ranking that two of them explain
+    as well is in either in half of the draws, however certain the two are.
+
+    :param assignments: labels ``0..C-1``, shape ``(D, N)``.
+    :param reference: labels ``0..K-1``, shape ``(N,)``.
+    :param matched: the result of :func:`match_clusters`, (D, C).
+    :return: shape ``(D, C)``.
+
+    .. doctest::
+
+       >>> draws, reference = [[0, 0, 0, 1, 1], [0, 0, 0, 0, 1]], [0, 0, 0, 1, 1]
+       >>> found_again(draws, reference, match_clusters(draws, reference)).tolist()
+       [[True, True], [True, True]]
+       >>> draws = [[0, 1, 1, 1, 1]]  # the matched cluster has 1 of 3
+       >>> found_again(draws, [0, 0, 0, 1, 1], match_clusters(draws, [0, 0, 0, 1, 1])).tolist()
+       [[False, True]]
+    """
+    draws = as_draws(assignments)
+    reference = as_partition(reference, draws.shape[1]).astype(np.int64)
+    num_names, num_clusters = int(reference.max()) + 1, matched.shape[1]
+    of_names = np.bincount(reference)
+    found = np.zeros(matched.shape, bool)
+    for draw, labels in enumerate(draws):
+        both = labels.astype(np.int64) * num_names + reference
+        if num_clusters * num_names <= 4 * len(both):
+            table = np.bincount(both, minlength=num_clusters * num_names)
+            pairs = np.flatnonzero(table)
+            overlap = table[pairs]
+        else:  # with many small clusters the full table would be large
+            pairs, overlap = np.unique(both, return_counts=True)
+        rows, columns = np.divmod(pairs, num_names)
+        of_rows = np.bincount(rows, overlap, num_clusters)
+        most_of_row, most_of_column = np.zeros(num_clusters), np.zeros(num_names)
+        np.maximum.at(most_of_row, rows, overlap)
+        np.maximum.at(most_of_column, columns, overlap)
+        is_match = matched[draw, rows] == columns
+        is_most = (overlap == most_of_row[rows]) & (overlap == most_of_column[columns])
+        are_many = _SHARED * overlap > np.maximum(of_rows[rows], of_names[columns])
+        found[draw, rows[is_match & is_most & are_many]] = True
+    return found
 
 
 def _match(table: np.ndarray, matched: np.ndarray) -> None:

@@ -48,7 +48,8 @@ def relabel_samples(samples: Mapping[str, Any], reference: Any = None) -> Relabe
     the cluster, ``found``, equal those of the cluster profiles. ArviZ does not skip NaN, so use
     only the draws where the cluster is found, or a cluster that all draws have. If two clusters
     overlap so much that draws confuse them, they keep separate numbers without being distinct: look
-    at ``found`` and at the ``presence`` of the profiles before interpreting them.
+    at the ``presence`` of the profiles, which says how often the members are the same, before
+    interpreting them.
 
     :param samples: ``mcmc.get_samples()`` of a kernel of this package with ``assignments``, grouped
         by chain or not.

@@ -13,6 +13,7 @@ from numpyro_rankings.partitions import (
     coclustering,
     coclustering_blocks,
     contingency_table,
+    found_again,
     match_clusters,
     medoid_partition,
     partition_entropy,
@@ -256,3 +257,54 @@ def test_matching_pairs_as_many_as_the_whole_table_would(size):
         assert len(set(matched[found])) == len(found)
         assert table[found, matched[found]].sum() == best
         assert (table[found, matched[found]] > 0).all()
+
+
+@pytest.mark.parametrize("size", [4, 10])
+def test_what_is_found_again_against_all_pairs(size):
+    rng = np.random.default_rng(3)
+    reference = canonical_labels(np.repeat(np.arange(12), size))
+    noise = rng.random((30, 12 * size)) < np.linspace(0, 0.9, 30)[:, None]
+    draws = canonical_labels(np.where(noise, rng.integers(0, 20, noise.shape), reference))
+    matched = match_clusters(draws, reference)
+    found = found_again(draws, reference, matched)
+    for labels, names, again in zip(draws, matched, found, strict=True):
+        for cluster, name in enumerate(names):
+            expected = name >= 0
+            if expected:
+                both = np.sum((labels == cluster) & (reference == name))
+                of_name = [np.sum((labels == c) & (reference == name)) for c in range(20)]
+                of_cluster = [np.sum((labels == cluster) & (reference == k)) for k in range(12)]
+                expected = both == max(of_name) and both == max(of_cluster)
+                expected &= both > max(np.sum(labels == cluster), np.sum(reference == name)) / 3
+            assert again[cluster] == expected
+    assert found[0].sum() == 12 and found[-1].sum() <= 4
+
+
+def test_a_match_of_other_members_is_not_found_again():
+    """What is left of a group that was merged, or of a large one that lost most members."""
+    reference = np.repeat([0, 1, 2], [6, 4, 4])
+    rest = np.repeat([0, 1, 0, 2], [5, 1, 4, 4])  # the second is in the first, but for one of it
+    matched = match_clusters([rest], reference)
+    assert matched.tolist() == [[0, -1, 2]] or matched.tolist() == [[1, 0, 2]]
+    assert found_again([rest], reference, matched)[0].tolist()[2]
+    few = np.repeat([0, 1, 1, 2], [2, 4, 4, 4])  # four of the first are with the second
+    matched = match_clusters([few], reference)
+    found = found_again([few], reference, matched)
+    assert matched.tolist() == [[0, 1, 2]] and found.tolist() == [[False, True, True]]
+
+
+def test_groups_that_share_more_than_half_of_their_union_are_found_again():
+    """Such a pair is unique, and every matching by greatest overlap has it."""
+    rng = np.random.default_rng(0)
+    reference = canonical_labels(rng.integers(0, 5, 40))
+    noise = rng.random((300, 40)) < rng.random((300, 1))
+    draws = canonical_labels(np.where(noise, rng.integers(0, 7, (300, 40)), reference))
+    matched = match_clusters(draws, reference)
+    found, number = found_again(draws, reference, matched), 0
+    for labels, names, again in zip(draws, matched, found, strict=True):
+        table = contingency_table(labels, reference)
+        union = table.sum(1)[:, None] + table.sum(0) - table
+        for cluster, name in np.argwhere(2 * table > union):
+            assert names[cluster] == name and again[cluster]
+            number += 1
+    assert number > 100

@@ -111,7 +111,7 @@ def test_means_are_those_of_the_profiles():
     for profile in cluster_profiles(samples, rankings):
         theta = back.samples["concentration"][:, profile.label]
         np.testing.assert_allclose(np.nanmean(theta, 0), profile.concentration, rtol=1e-5)
-        assert back.found[:, profile.label].mean() == profile.presence
+        assert back.found[:, profile.label].mean() == profile.matched
 
 
 def test_bad_input():

@@ -125,7 +125,7 @@ class InterimPage:
             self._keep_earlier()
         self._write(page.encode())
         if self._is_first:
-            about = f"{plural(len(found.lines), 'group')} so far{state and f' ({state})'}"
+            about = f"{_how_many(found.lines)} so far{state and f' ({state})'}"
             progress.tell([f"{about}, see {self._path}", *_shortened(found.lines)])
         self._is_first = False
 
@@ -142,6 +142,10 @@ class InterimPage:
             (folder / _PAGE).write_bytes(page)
 
         write_at_once(self._path.parent, write, (_PAGE,))
+
+
+def _how_many(lines: Sequence[str]) -> str:
+    return plural(len(lines), "group") if lines else "no group that holds"
 
 
 def _shortened(lines: Sequence[str]) -> list[str]:

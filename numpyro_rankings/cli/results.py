@@ -170,8 +170,9 @@ def _folder_beside(place: Path) -> Iterator[Path]:
 
 
 _COLUMNS_EXPLAINED = (
-    "Found in: the share of the draws that have the group. Together: how often two of its members "
-    "are in one group."
+    "Found in: the share of the draws that have a group which shares more members with it than "
+    "with any other, and more than a third of either. Together: how often two of its members are "
+    "in one group."
 )
 _AGREEMENT_EXPLAINED = (
     " Agreement: how alike its members rank, 0% if at random, 100% if all alike. Before: so in at "
@@ -229,7 +230,7 @@ def print_blocs(blocs: "Blocs", total: int) -> None:
         )
         _print_wrapped(said.wants_of_bloc(bloc), " " * 7)
     print()
-    _print_wrapped(f"{said.what_each_keeps(blocs)} {said.KEPT_EXPLAINED}")
+    _print_wrapped(f"{said.what_each_keeps(blocs)} {said.kept_explained(blocs)}")
     _print_wrapped(f"{said.CERTAINTY_EXPLAINED} {said.BEFORE_EXPLAINED}")
     judged = said.verdict_of_blocs(blocs)
     print(f"\n{judged.headline}")

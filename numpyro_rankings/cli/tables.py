@@ -90,6 +90,7 @@ def _columns_of_any(number: int, p: Any, findings: "Findings") -> dict[str, Any]
         "members": len(p.members),
         "share": f"{p.mean_size / findings.total:.6g}",
         "presence": f"{p.presence:.6g}",
+        "matched": f"{p.matched:.6g}",
         "size": f"{p.mean_size:.6g}",
         "size_low": f"{low:.6g}",
         "size_high": f"{high:.6g}",

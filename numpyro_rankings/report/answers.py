@@ -80,11 +80,11 @@ def how_many(findings: Findings) -> str:
     if findings.reference is None:
         return "One: a single population was fitted."
     text = (
-        f"{plural(held, 'group')} {'holds' if held == 1 else 'hold'}: found again in at least half "
-        "of the draws."
+        f"{plural(held, 'group')} {'holds' if held == 1 else 'hold'}: found again in more than "
+        "half of the draws."
     )
     if not held:
-        text = "No group holds: none is found again in at least half of the draws."
+        text = "No group holds: none is found again in more than half of the draws."
     if passing:
         comes = "comes and goes" if passing == 1 else "come and go"
         comes = f"more {comes}" if held else comes

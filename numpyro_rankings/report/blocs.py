@@ -127,7 +127,7 @@ def blocs_shown(findings: Findings, about: Mapping[str, Sequence[str]]) -> Blocs
         said.verdict_of_blocs(blocs),
         rows,
         f"{said.CERTAINTY_EXPLAINED} {said.BEFORE_EXPLAINED}",
-        said.KEPT_EXPLAINED,
+        said.kept_explained(blocs),
         [_kept(level, blocs.number) for level in blocs.levels],
         _tree(blocs, total) if len(blocs.levels) > 1 else None,
         judges_in_tables(about, blocs.labels, said.names_of_blocs(blocs.number)),

@@ -14,9 +14,13 @@ BEFORE_EXPLAINED = (
     "are not all so clearly before one another."
 )
 CERTAINTY_EXPLAINED = "Certainty: how probable it is that a member belongs to its bloc."
-KEPT_EXPLAINED = (
+_KEPT_EXPLAINED = (
     "Kept is a share of what the groups of a draw say about the rankings: one population for all "
     "keeps 0%, and all these groups keep 100%."
+)
+_MORE_THAN_ALL = (
+    " More than 100% means that one population says nearly as much as the groups: blocs are those "
+    "that fit the rankings best, and no more than chance may be in them."
 )
 
 
@@ -88,6 +92,11 @@ def what_each_keeps(blocs: Blocs) -> str:
     first, *others = blocs.levels[1:]
     texts = [f"{plural(first.number, 'bloc')} keep {share_kept(first)}"]
     return f"{', '.join([*texts, *(f'{x.number} {share_kept(x)}' for x in others)])}."
+
+
+def kept_explained(blocs: Blocs) -> str:
+    """Explain what blocs keep."""
+    return _KEPT_EXPLAINED + (_MORE_THAN_ALL if blocs.level.kept > 1 else "")
 
 
 def kept_in_words(blocs: Blocs) -> list[str]:

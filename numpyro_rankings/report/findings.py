@@ -119,11 +119,12 @@ class Findings(NamedTuple):
     def left(self) -> float:
         """The share of the rankings or points that belong to no cluster that holds.
 
-        In draw d, cluster k has n_dk of the N rankings, 0 if it is not found. A ranking is in one
-        cluster of the draw, and a cluster of the draw is matched with at most one of the profiles,
-        so that Σ_k n_dk ≤ N. The share of the others is 1 - Σ_k n_dk / N in the draw, and its mean
-        over all draws is 1 - Σ_k E[n_dk] / N, where E[n_dk] counts the zeros. The means over the
-        draws that have the cluster, E[n_dk | n_dk > 0], add up to more.
+        In draw d, n_dk of the N rankings are in the cluster that is matched to cluster k, 0 if none
+        is. A ranking is in one cluster of the draw, and a cluster of the draw is matched to at most
+        one of the profiles, so that Σ_k n_dk ≤ N over any of them, such as those that hold. The
+        share of the others is 1 - Σ_k n_dk / N in the draw, and its mean over all draws is
+        1 - Σ_k E[n_dk] / N, where E[n_dk] counts the zeros. The means over the draws that have a
+        match, E[n_dk | n_dk > 0], add up to more.
         """
         return max(0.0, 1 - sum(p.mean_size for p in self.held) / self.total)
 
@@ -213,9 +214,11 @@ def _blocs_of(
     if findings.reference is None or (are_few and not findings.chains_disagree):
         return None
     try:
-        return find_blocs(findings.data, rankings)
+        blocs = find_blocs(findings.data, rankings)
     except NoBlocsError:
         return None
+    # two that keep more than all groups are no coarse view: one population says nearly as much
+    return blocs if blocs.levels[1].kept < 1 else None
 
 
 class _Found(NamedTuple):

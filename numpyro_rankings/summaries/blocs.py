@@ -1,5 +1,6 @@
 """Blocs: the few components that keep most of what a fit with many groups says about rankings."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +21,10 @@ _STARTS = 12  # draws whose groups are merged, in all chains together
 _DRAWS = 40  # draws that intervals are over
 _FIRST = 3  # draws that say at first how large the gain is
 _INTERVAL = (0.05, 0.95)
+_NO_GAIN = "there are no blocs to find: one population describes the rankings as well as the draws"
 _SAME_KEPT = 0.01  # a start arrives at the best if it keeps this much less at most,
 _SAME_BLOCS = 0.1  # and differs by at most this share of the largest variation of information
+_DIFFER = 1e-3  # variation of information, in nats, from which a search goes on
 BEFORE_FROM = 0.6  # share of the members of a bloc that order two items
 
 
@@ -168,7 +171,8 @@ def find_blocs(
     another start has found, or EM sees only part of the rankings for some rounds. The same search
     is made with the starts of each chain alone. Each level tells which chains lead to the best
     blocs, and how many starts do without the search. If a chain does not, other blocs may keep
-    about as much: see ``chain_kept``.
+    about as much: see ``chain_kept``. Of blocs that keep as much within 0.5% of the gain, the best
+    are those that most chains lead to.
 
     :param draws: samples of :class:`~numpyro_rankings.infer.SliceGibbs`,
         :class:`~numpyro_rankings.infer.BetaGibbs`,
@@ -177,12 +181,13 @@ def find_blocs(
         of :func:`~numpyro_rankings.to_inference_data`.
     :param rankings: the rankings that were fitted.
     :param num_blocs: K. By default it is the largest number from 2 to 8 whose last bloc still adds
-        ``least_gain`` of the gain, and 2 if none does.
+        ``least_gain`` of the gain, up to 100%, and 2 if none does.
     :param least_gain: share of the gain, between 0 and 1.
     :return: the blocs of this number, and of all others up to 8, with the tree of how K blocs split
         into K + 1.
-    :raises ValueError: if the draws are not of a mixture, if they have one group only, or if
-        ``num_blocs`` is more than their groups.
+    :raises ValueError: if the draws are not of a mixture, if they have one group only, if their
+        groups say no more about the rankings than one population, or if ``num_blocs`` is more than
+        their groups.
 
     .. doctest::
 
@@ -221,10 +226,12 @@ def find_blocs(
     one = data.best_of_one(merged)
     some = [data.belongings(*start)[0] for start in starts[:: -(-len(starts) // _FIRST)]]
     gain = float(np.mean(some)) - one.log_likelihood
+    if gain <= 0:
+        raise NoBlocsError(_NO_GAIN)
     data.search.scale = max(gain, 1.0)
     best, from_starts, pool = _search_from_starts(data, merged, one, top)
     number = num_blocs or _suggested(_kept(best, gain), least_gain)
-    _search_further(data.search, best, pool, min(number + 2, top))
+    _search_further(data.search, best, pool, min(number + 2, top), data.search.settle)
     number = num_blocs or _suggested(_kept(best, gain), least_gain)
     for k in range(1, min(number + 1, top)):
         best[k] = data.search.settle(data.search.shake(best[k]))
@@ -233,11 +240,11 @@ def find_blocs(
         _search_of_chain(data, from_starts, np.flatnonzero(chain_of == chain), best, number)
         for chain in range(data.num_chains)
     ]
+    for k in range(1, min(number, top)):
+        best[k] = _agreed(data, best[k], [found[k] for found in from_chains], gain)
     said = data.ask(data.choose(_DRAWS), best)
     if said.log_density.mean() <= one.log_likelihood:
-        raise NoBlocsError(
-            "there are no blocs to find: one population describes the rankings as well as the draws"
-        )
+        raise NoBlocsError(_NO_GAIN)
     levels = tuple(
         _level(data, said, best, k, from_starts[k - 1], [found[k - 1] for found in from_chains])
         for k in range(1, top + 1)
@@ -248,8 +255,12 @@ def find_blocs(
 
 
 def _suggested(kept: np.ndarray, least_gain: float) -> int:
-    """Return the largest number whose last bloc adds enough, or 2."""
-    enough = np.flatnonzero(np.diff(kept[:MOST_BLOCS]) >= least_gain) + 2
+    """Return the largest number whose last bloc adds enough, or 2.
+
+    What exceeds 100% is how well blocs are fitted, and nothing that the draws say.
+    """
+    kept = np.minimum(kept[:MOST_BLOCS], 1.0)
+    enough = np.flatnonzero(np.diff(kept) >= least_gain) + 2
     return int(max(enough, default=2))
 
 
@@ -282,20 +293,27 @@ def _search_from_starts(
     return best, from_starts, pool
 
 
-def _search_further(search: Search, best: list[Fit], pool: list[Components], most: int) -> None:
+def _search_further(
+    search: Search,
+    best: list[Fit],
+    pool: list[Components],
+    most: int,
+    finish: Callable[[Fit], Fit],
+) -> None:
     """Improve the best components of each number, from those of other numbers.
 
     :param most: number up to which components are exchanged, and those of more are merged.
+    :param finish: makes the last rounds of EM.
     """
     further = search.candidates(pool)
     for k in range(1, len(best)):
         best[k] = search.best_of(best[k], search.enlarged(best[k - 1], further))
         if k < most:
-            best[k] = search.settle(search.exchange(best[k], further))
+            best[k] = finish(search.exchange(best[k], further))
     for k in range(most - 2, 0, -1):
         smaller = search.best_of(best[k], [search.merged(best[k + 1])])
         if smaller is not best[k]:
-            best[k] = search.settle(search.exchange(smaller, further))
+            best[k] = finish(search.exchange(smaller, further))
 
 
 def _search_of_chain(
@@ -320,14 +338,40 @@ def _search_of_chain(
             _arrival(fit) if x is not None else None for fit, x in zip(best, found, strict=True)
         ]
     known = [best[0], *(next(search.rounds(x.components)) for x in found[1:most] if x is not None)]
-    _search_further(
-        search, known, [x.components for level in of_chain[1:] for x in level], len(known)
-    )
+    pool = [x.components for level in of_chain[1:] for x in level]
+    _search_further(search, known, pool, len(known), lambda fit: fit)
     for k in range(1, len(known)):
-        known[k] = search.settle(search.shake(known[k]))
+        is_asked = k == most - 1  # of which the verdict is: fewer are not worth all the rounds
+        known[k] = search.settle(known[k]) if is_asked else known[k]
+        if data.distance(known[k].membership.argmax(1), best[k].membership.argmax(1)) > _DIFFER:
+            known[k] = search.shake(known[k])
+            known[k] = search.settle(known[k]) if is_asked else known[k]
         best[k] = max(best[k], known[k], key=_objective)
         found[k] = _arrival(known[k])
     return found
+
+
+def _agreed(data: "_Data", best: Fit, from_chains: "list[_FromStart | None]", gain: float) -> Fit:
+    """Of components that keep about as much, return those that most chains lead to.
+
+    :param from_chains: the best of each chain.
+    :param gain: what is 100%.
+    """
+    found = [arrival for arrival in from_chains if arrival is not None]
+    options = [_arrival(best)]
+    least = best.log_likelihood - _SAME_KEPT * gain / 2
+    options += [x for x in found if x.log_likelihood >= least]
+    scale = _SAME_BLOCS * 2 * np.log(max(best.membership.shape[1], 2))
+    chains = [
+        sum(
+            x.log_likelihood >= option.log_likelihood - _SAME_KEPT * gain
+            and data.distance(x.labels, option.labels) <= scale
+            for x in found
+        )
+        for option in options
+    ]
+    most = int(np.argmax(chains))  # the first of several, which is the best of all
+    return best if most == 0 else next(data.search.rounds(options[most].components))
 
 
 def _objective(fit: Fit) -> float:

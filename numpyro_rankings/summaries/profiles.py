@@ -13,7 +13,7 @@ from scipy.special import entr
 from numpyro_rankings.components.family import Family
 from numpyro_rankings.distributions import GeneralizedMallows
 from numpyro_rankings.infer.base import GibbsKernel
-from numpyro_rankings.partitions import as_draws, as_partition, match_clusters
+from numpyro_rankings.partitions import as_draws, as_partition, found_again, match_clusters
 from numpyro_rankings.point_estimates import reference_partition
 from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.summaries.block_samples import as_of_kernel, find_block
@@ -27,7 +27,7 @@ from numpyro_rankings.summaries.samples import (
 )
 
 _INTERVAL = (0.05, 0.95)  # quantiles of the intervals
-HOLDS_FROM = 0.5  # share of the draws
+HOLDS_ABOVE = 0.5  # share of the draws
 
 
 class ClusterProfile(NamedTuple):
@@ -36,8 +36,11 @@ class ClusterProfile(NamedTuple):
     Intervals hold 90% of the posterior.
 
     :param label: label of the cluster in the reference partition.
-    :param presence: share of the draws in which the cluster is found.
-    :param size: mean number of rankings over the draws in which the cluster is found.
+    :param presence: share of the draws in which the cluster is found again
+        (:func:`~numpyro_rankings.partitions.found_again`).
+    :param matched: share of the draws in which a cluster is matched to it
+        (:func:`~numpyro_rankings.partitions.match_clusters`), of which all further numbers are.
+    :param size: mean number of rankings over the draws in which one is matched.
     :param size_interval: ``(low, high)``.
     :param consensus: names of the items in the order of the CP consensus, best first.
     :param consensus_ordering: the same as item indices, shape ``(n,)``.
@@ -51,14 +54,15 @@ class ClusterProfile(NamedTuple):
     :param agreement: 1 minus the ratio of that entropy to that of uniform lists: 0 for uniform
         lists, 1 for unanimous ones.
     :param members: indices of its rankings in the reference partition.
-    :param interval_over_all: the interval of the size over all draws, 0 in those in which the
-        cluster is not found.
+    :param interval_over_all: the interval of the size over all draws, 0 in those in which none is
+        matched.
     :param levels: the consensus, cut where the draws are certain of it
         (:func:`~numpyro_rankings.summaries.certain_levels`).
     """
 
     label: int
     presence: float
+    matched: float
     size: float
     size_interval: tuple[float, float]
     consensus: tuple[str, ...]
@@ -77,8 +81,8 @@ class ClusterProfile(NamedTuple):
 
     @property
     def mean_size(self) -> float:
-        """Mean size over all draws, 0 in those in which the cluster is not found."""
-        return self.presence * self.size
+        """Mean size over all draws, 0 in those in which none is matched."""
+        return self.matched * self.size
 
 
 class WeightsProfile(NamedTuple):
@@ -87,8 +91,11 @@ class WeightsProfile(NamedTuple):
     Intervals hold 90% of the posterior.
 
     :param label: label of the cluster in the reference partition.
-    :param presence: share of the draws in which the cluster is found.
-    :param size: mean number of rankings over the draws in which the cluster is found.
+    :param presence: share of the draws in which the cluster is found again
+        (:func:`~numpyro_rankings.partitions.found_again`).
+    :param matched: share of the draws in which a cluster is matched to it
+        (:func:`~numpyro_rankings.partitions.match_clusters`), of which all further numbers are.
+    :param size: mean number of rankings over the draws in which one is matched.
     :param size_interval: ``(low, high)``.
     :param consensus: names of the items by their mean weight, largest first.
     :param consensus_ordering: the same as item indices, shape ``(K,)``.
@@ -100,14 +107,15 @@ class WeightsProfile(NamedTuple):
     :param entropy: mean ratio of the entropy of the weights to that of equal weights.
     :param agreement: 1 minus that ratio: 0 for equal weights, 1 if one item always comes first.
     :param members: indices of its rankings in the reference partition.
-    :param interval_over_all: the interval of the size over all draws, 0 in those in which the
-        cluster is not found.
+    :param interval_over_all: the interval of the size over all draws, 0 in those in which none is
+        matched.
     :param levels: the consensus, cut where the draws are certain of it
         (:func:`~numpyro_rankings.summaries.certain_levels`).
     """
 
     label: int
     presence: float
+    matched: float
     size: float
     size_interval: tuple[float, float]
     consensus: tuple[str, ...]
@@ -124,26 +132,30 @@ class WeightsProfile(NamedTuple):
 
     @property
     def mean_size(self) -> float:
-        """Mean size over all draws, 0 in those in which the cluster is not found."""
-        return self.presence * self.size
+        """Mean size over all draws, 0 in those in which none is matched."""
+        return self.matched * self.size
 
 
 class PartitionProfile(NamedTuple):
     """Posterior summary of one cluster of points. Intervals hold 90% of the posterior.
 
     :param label: label of the cluster in the reference partition.
-    :param presence: share of the draws in which the cluster is found.
-    :param size: mean number of points over the draws in which the cluster is found.
+    :param presence: share of the draws in which the cluster is found again
+        (:func:`~numpyro_rankings.partitions.found_again`).
+    :param matched: share of the draws in which a cluster is matched to it
+        (:func:`~numpyro_rankings.partitions.match_clusters`), of which all further numbers are.
+    :param size: mean number of points over the draws in which one is matched.
     :param size_interval: ``(low, high)``.
     :param members: indices of its points in the reference partition.
     :param cohesion: mean probability that two of its points share a cluster; for a single point,
         the probability that it is alone.
-    :param interval_over_all: the interval of the size over all draws, 0 in those in which the
-        cluster is not found.
+    :param interval_over_all: the interval of the size over all draws, 0 in those in which none is
+        matched.
     """
 
     label: int
     presence: float
+    matched: float
     size: float
     size_interval: tuple[float, float]
     members: np.ndarray
@@ -152,18 +164,22 @@ class PartitionProfile(NamedTuple):
 
     @property
     def mean_size(self) -> float:
-        """Mean size over all draws, 0 in those in which the cluster is not found."""
-        return self.presence * self.size
+        """Mean size over all draws, 0 in those in which none is matched."""
+        return self.matched * self.size
 
 
 def holds(profile: Any) -> bool:
-    """Return whether a cluster holds: whether it is found again in at least half of the draws.
+    """Return whether a cluster holds: whether it is found again in more than half of the draws.
 
-    A reader can rely on the clusters that hold. The others come and go from draw to draw.
+    It is found again in a draw (:func:`~numpyro_rankings.partitions.found_again`) if it and a
+    cluster of the draw have more members in common than with any other, and more than a third of
+    either. A reader can rely on the clusters that hold. The others come and go from draw to draw: a
+    draw may have a cluster in their place, but of other members. Where a cluster is in half of the
+    chains only, it does not hold.
 
     :param profile: of a cluster, as the functions of this module return it.
     """
-    return profile.presence >= HOLDS_FROM
+    return profile.presence > HOLDS_ABOVE
 
 
 def cluster_profiles(
@@ -216,9 +232,10 @@ def cluster_profiles(
     rankings = fitted_items(draws, rankings)
     if "assignments" not in draws:
         everyone = np.arange(rankings.num_rankings)
-        return [_weights_profile(0, draws, None, rankings, everyone)]
+        return [_weights_profile(0, draws, None, None, rankings, everyone)]
     labels = reference_partition(draws["assignments"], reference).labels
     matched = match_clusters(draws["assignments"], labels)
+    found = found_again(draws["assignments"], labels, matched)
     if not weighted:
         draws = {**draws, "entropy": _entropies(draws, matched)}
     describe = _weights_profile if weighted else _profile
@@ -230,7 +247,7 @@ def cluster_profiles(
                 "out, or merge this cluster with another"
             )
         members = np.flatnonzero(labels == k)
-        profiles.append(describe(k, draws, matched, rankings, members))
+        profiles.append(describe(k, draws, matched, found, rankings, members))
     return sorted(profiles, key=_by_size)
 
 
@@ -259,6 +276,7 @@ def _profile(
     label: int,
     draws: dict[str, np.ndarray],
     matched: np.ndarray,
+    found: np.ndarray,
     rankings: Rankings,
     members: np.ndarray,
 ) -> ClusterProfile:
@@ -272,7 +290,8 @@ def _profile(
     uniform = np.log(np.arange(rankings.num_items, 0, -1)[: theta.shape[-1]]).sum()
     return ClusterProfile(
         label=label,
-        presence=len(draw) / len(matched),
+        presence=float(found[draw, slot].sum() / len(matched)),
+        matched=len(draw) / len(matched),
         size=float(sizes.mean()),
         size_interval=_interval(sizes),
         consensus=tuple(items[i] for i in ordering),
@@ -295,16 +314,18 @@ def _weights_profile(
     label: int,
     draws: dict[str, np.ndarray],
     matched: np.ndarray | None,
+    found: np.ndarray | None,
     rankings: Rankings,
     members: np.ndarray,
 ) -> WeightsProfile:
     """Profile of a cluster of weights; ``matched`` is None for a single population."""
-    unseen, presence, num_draws = draws.get("unseen_weight"), 1.0, 1
-    if matched is None:
+    unseen, presence, share, num_draws = draws.get("unseen_weight"), 1.0, 1.0, 1
+    if matched is None or found is None:
         sizes, weights = np.array([float(rankings.num_rankings)]), draws["weights"]
     else:
         draw, slot = np.nonzero(matched == label)
-        presence, num_draws = len(draw) / len(matched), len(matched)
+        num_draws = len(matched)
+        presence, share = float(found[draw, slot].sum() / num_draws), len(draw) / num_draws
         sizes, weights = draws["cluster_sizes"][draw, slot], draws["weights"][draw, slot]
         unseen = None if unseen is None else unseen[draw, slot]
     weights = weights.astype(np.float64)
@@ -315,6 +336,7 @@ def _weights_profile(
     return WeightsProfile(
         label=label,
         presence=presence,
+        matched=share,
         size=float(sizes.mean()),
         size_interval=_interval(sizes),
         consensus=tuple(names[i] for i in ordering),
@@ -345,7 +367,9 @@ def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[Pa
     reference = reference_partition(assignments, reference).labels
     matched = match_clusters(assignments, reference)
     number = int(reference.max()) + 1
-    sizes_by_draw = np.zeros((len(matched), number), np.int32)  # 0 where a cluster is not found
+    again = found_again(assignments, reference, matched)
+    presence = np.bincount(matched[again], minlength=number) / len(matched)
+    sizes_by_draw = np.zeros((len(matched), number), np.int32)  # 0 where none is matched
     for draw, (labels, names) in enumerate(zip(assignments, matched, strict=True)):
         known = np.flatnonzero(names >= 0)
         sizes = np.bincount(labels, minlength=len(names))
@@ -357,7 +381,8 @@ def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[Pa
         profiles.append(
             PartitionProfile(
                 label=k,
-                presence=len(found) / len(column),
+                presence=float(presence[k]),
+                matched=len(found) / len(column),
                 size=float(found.mean()) if len(found) else 0.0,
                 size_interval=_interval(found) if len(found) else (0.0, 0.0),
                 members=members,

@@ -159,6 +159,11 @@ def test_what_it_says(capsys, written, late):
     assert shown.count("so far") == 1
 
 
+def test_that_no_group_holds_is_said():
+    assert interim._how_many(["group 1:  60%  A before B"]) == "1 group"
+    assert interim._how_many([]) == "no group that holds"
+
+
 @pytest.mark.parametrize("number", [3, 4, 5, 40])
 def test_at_most_five_lines_are_printed(number):
     lines = interim._shortened([f"cluster {k}: " + "long " * 50 for k in range(number)])

@@ -8,7 +8,9 @@ from helpers.fabricated import fabricated_mcmc, with_groups
 from numpyro_rankings import find_blocs
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.report import blocs_in_words, findings_of
+from numpyro_rankings.report import findings as findings_module
 from numpyro_rankings.summaries import blocs as module
+from numpyro_rankings.summaries.blocs import NoBlocsError
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +69,11 @@ def test_verdict_of_blocs_by_how_many_chains_agree(blocs):
 
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True]))
     assert said.level == "care" and said.headline == "3 blocs, found from one chain."
+
+
+def test_one_bloc_is_everybody(grouped):
+    said = blocs_in_words.verdict_of_blocs(find_blocs(*grouped, 1))
+    assert (said.level, said.headline, said.reasons) == ("good", "One bloc is everybody.", [])
 
 
 def test_blocs_in_words(blocs):
@@ -129,6 +136,30 @@ def test_blocs_are_found_for_many_groups_or_if_asked(number, asked, expected):
         assert found.blocs.number == 3
         given = findings_of(mcmc, data.rankings, checks=None, blocs=found.blocs)
         assert given.blocs is found.blocs
+
+
+def test_no_blocs_where_one_population_says_as_much():
+    centers = np.tile(np.arange(5), (5, 1))
+    data = simulate_mallows_mixture(jax.random.key(2), 60, 5, 5, 5, 0.5, centers=centers)
+    mcmc = with_groups(fabricated_mcmc(data.rankings, chains=2, draws=10), data)
+    assert findings_of(mcmc, data.rankings, checks=None).blocs is None
+    with pytest.raises(NoBlocsError, match="one population describes the rankings as well"):
+        find_blocs(mcmc.get_samples(group_by_chain=True), data.rankings)
+
+
+def test_blocs_that_keep_more_than_all_groups(grouped, blocs, monkeypatch):
+    """What exceeds 100% chooses no number, is explained, and is left out of the report."""
+    assert module._suggested(np.array([0.0, 0.95, 1.2, 1.6]), 0.1) == 2
+    assert module._suggested(np.array([0.0, 0.7, 0.85, 1.6]), 0.1) == 4
+    assert "More than 100%" not in blocs_in_words.kept_explained(blocs)
+    more = [level._replace(kept=level.kept + 0.6) for level in blocs.levels]
+    more = blocs._replace(levels=tuple(more))
+    assert "More than 100%" in blocs_in_words.kept_explained(more)
+
+    data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, 5, 2.0)
+    mcmc = with_groups(fabricated_mcmc(data.rankings, chains=2, draws=10), data)
+    monkeypatch.setattr(findings_module, "find_blocs", lambda *_: more)
+    assert findings_of(mcmc, data.rankings, checks=None).blocs is None
 
 
 @pytest.mark.parametrize("components", [None, 3, 5])

@@ -13,9 +13,9 @@ from helpers.fabricated import fabricated_mcmc, fabricated_weights_mcmc
 from numpyro_rankings import diagnostics, read_rankings, to_inference_data, words
 from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.run import Sampled
+from numpyro_rankings.report import Findings, findings_of, write_report
 from numpyro_rankings.report import findings as module
-from numpyro_rankings.report import findings_of, write_report
-from numpyro_rankings.summaries import holds
+from numpyro_rankings.summaries import PartitionProfile, holds
 
 DETAILS = re.compile(
     '<dt class="on-screen">How do I repeat it[?].*?</dd>\n|<section class="details">.*?</section>\n'
@@ -155,6 +155,16 @@ def test_what_is_left_counts_all_draws(small, monkeypatch, capsys):
     line = "5.0% belong to no group that holds"
     assert line in capsys.readouterr().out
     assert line in open("out/report.html", encoding="utf-8").read()
+
+
+def test_what_is_left_counts_zeros_of_a_group_that_holds():
+    """Of 100, a group has 40, and another one 50 in three of five draws, which is 30 on average."""
+    members = np.arange(40)
+    all_draws = PartitionProfile(0, 1.0, 1.0, 40.0, (40, 40), members, 1.0, (40, 40))
+    some = PartitionProfile(1, 0.6, 0.6, 50.0, (50, 50), members + 40, 1.0, (0, 50))
+    found = Findings(None, None, [all_draws, some], 100, None, None, None, None, None, {})
+    assert len(found.held) == 2 and some.mean_size == pytest.approx(30)
+    assert found.left == pytest.approx(0.3)
 
 
 def test_shares_add_up_where_a_group_is_missing_in_some_draws(small):

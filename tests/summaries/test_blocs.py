@@ -4,11 +4,13 @@ import jax
 import numpy as np
 import pytest
 from helpers.fabricated import fabricated_mcmc
+from numpyro.infer import MCMC
 from scipy.optimize import linear_sum_assignment
 
 from numpyro_rankings import find_blocs, to_inference_data
 from numpyro_rankings.datasets import simulate_mallows_mixture, simulate_plackett_luce_mixture
 from numpyro_rankings.distributions import GeneralizedMallows
+from numpyro_rankings.infer import DPPlackettLuceGibbs
 from numpyro_rankings.infer.mallows.data import as_mallows_data
 from numpyro_rankings.infer.mallows.start import Components as SearchedComponents
 from numpyro_rankings.infer.mallows.start import improve
@@ -311,6 +313,21 @@ def test_chains_that_lead_elsewhere_do_not_agree(monkeypatch):
     assert np.isnan(level.chain_kept[3])
 
 
+def test_of_blocs_that_keep_as_much_those_of_most_chains_are_taken():
+    draws, data = _fabricated(3)
+    of_draws = _Data(_by_chain(draws), data.rankings)
+    best = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2]))
+    other = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[3]))
+    labels = np.arange(len(of_draws.counts)) % 2
+    elsewhere = module._FromStart(best.log_likelihood - 0.1, labels, other.components)
+    same = module._arrival(best)
+    for chains, is_best in (([elsewhere, elsewhere], False), ([elsewhere, same], True)):
+        found = module._agreed(of_draws, best, [*chains, None], 100.0)
+        assert (found is best) == is_best
+    assert len(module._agreed(of_draws, best, [elsewhere] * 2, 100.0).membership.T) == 3
+    assert module._agreed(of_draws, best, [elsewhere] * 2, 1.0) is best  # which keeps 10% less
+
+
 @pytest.mark.parametrize("pool", [None, 0.001])
 @pytest.mark.parametrize("choice_sets", [False, True])
 def test_blocs_of_weights(pool, choice_sets):
@@ -326,6 +343,56 @@ def test_blocs_of_weights(pool, choice_sets):
         assert (bloc.unseen_weight is None) == (pool is None)
         assert bloc.concentration is None
         assert bloc.consensus_ordering[0] == bloc.weights.argmax()
+
+
+def test_sizes_are_those_of_the_groups_of_a_draw():
+    """A slow twin. The rankings of a group stand for its size, whatever its density expects."""
+    draws, data = _fabricated(3)
+    for labels in draws["assignments"].reshape(4, -1):  # the first group lends half of it
+        first, second, *_ = np.unique(labels)
+        of_first = np.flatnonzero(labels == first)
+        labels[of_first[::2]] = second
+    of_draws = _Data(_by_chain(draws), data.rankings)
+    merged = of_draws.merge(0, 0, 8)
+    fits = [of_draws.best_of_one([merged]), next(of_draws.search.rounds(merged[2]))]
+    said = of_draws.ask([(0, 0), (1, 1)], fits)
+    lists = stage_orderings(np.asarray(data.rankings.orderings), 4)
+    for d, (chain, draw) in enumerate([(0, 0), (1, 1)]):
+        labels = draws["assignments"][chain, draw]
+        used, sizes = np.unique(labels, return_counts=True)
+        log_p = log_cluster_likelihood(
+            lists, draws["center"][chain, draw][used], draws["concentration"][chain, draw][used]
+        )
+        joint = np.exp(log_p) * (sizes / sizes.sum())
+        belonging = joint / joint.sum(1, keepdims=True)
+        membership = fits[1].membership[of_draws.row_of_given]
+        expected = np.zeros(2)
+        for group, size in enumerate(sizes):  # of those that it would have, as many as it has
+            mean = np.average(membership, axis=0, weights=belonging[:, group])
+            expected += size * mean
+        assert not np.allclose(belonging.sum(0), sizes, rtol=0.05)
+        np.testing.assert_allclose(said.sizes[d, 0], sizes.sum())
+        np.testing.assert_allclose(said.sizes[d, 1:], expected, rtol=1e-4)
+        assert said.log_density[d] == pytest.approx(np.log(joint.sum(1)).sum(), rel=1e-5)
+
+
+def test_blocs_of_a_run_of_the_dirichlet_process_of_weights():
+    """Draws of the kernel itself, whose pool is a part of each group."""
+    rng = np.random.default_rng(2)
+    weights = np.array([[0.8, 0.1, 0.05, 0.03, 0.02], [0.02, 0.03, 0.05, 0.1, 0.8]])
+    truth = rng.integers(0, 2, 120)
+    lists = [rng.choice(5, 2, replace=False, p=weights[k]).tolist() for k in truth]
+    rankings = Rankings.from_orderings(lists, num_items=5)
+    mcmc = MCMC(
+        DPPlackettLuceGibbs(max_clusters=16), num_warmup=60, num_samples=40, progress_bar=False
+    )
+    mcmc.run(jax.random.key(0), rankings)
+    found = find_blocs(mcmc.get_samples(), rankings, 2)
+    assert {bloc.consensus[0] for bloc in found.blocs} == {"item 1", "item 5"}
+    assert max(np.mean(found.labels == truth), np.mean(found.labels != truth)) > 0.85
+    for bloc in found.blocs:
+        assert 0 < bloc.unseen_weight < 0.5
+        assert bloc.weights.sum() + bloc.unseen_weight == pytest.approx(1)
 
 
 def test_takes_draws_of_one_chain():

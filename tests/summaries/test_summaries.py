@@ -16,6 +16,7 @@ from numpyro_rankings.summaries import (
     certain_levels,
     cluster_profiles,
     cp_consensus,
+    holds,
     kendall_distance,
     log_predictive_density,
     map_consensus,
@@ -409,3 +410,25 @@ def test_levels_are_cut_where_draws_are_certain():
     found = [x.tolist() for x in certain_levels(orderings[-40:], np.array([2, 0, 1, 3]))]
     assert found == [[2], [0, 1, 3]]
     assert [x.tolist() for x in certain_levels(orderings[:, :1] * 0, np.array([0]))] == [[0]]
+
+
+def test_a_group_holds_if_its_members_are_found_together_again():
+    """In two of three draws the last group is matched to a cluster of one of its members."""
+    two = np.repeat([0, 1], [6, 4])
+    away = np.repeat([0, 0, 1], [6, 3, 1])
+    labels = np.array([two, away, away])
+    first, last = partition_profiles(labels, two)
+    assert (first.presence, first.matched, last.matched) == (1.0, 1.0, 1.0)
+    assert last.presence == pytest.approx(1 / 3)
+    assert holds(first) and not holds(last)
+    assert holds(last._replace(presence=0.51)) and not holds(last._replace(presence=0.5))
+    assert last.size == last.mean_size == 2.0  # of the clusters that are matched
+    samples = _samples(np.random.default_rng(6), 3, 4, 3, labels)
+    rankings = Rankings.from_orderings([[0, 1, 2]] * 10, num_items=4)
+    of_rankings = cluster_profiles(samples, rankings, two)
+    weighted = {"assignments": labels, "weights": np.full((3, 2, 4), 0.25)}
+    sizes = np.array([np.bincount(x, minlength=2) for x in labels])
+    weighted |= {"cluster_sizes": sizes, "log_joint": np.zeros(3)}
+    for found in (of_rankings, cluster_profiles(weighted, rankings, two)):
+        assert [p.presence for p in found] == [1.0, pytest.approx(1 / 3)]
+        assert [p.matched for p in found] == [1.0, 1.0]
