@@ -152,7 +152,7 @@ def test_blocs_that_keep_more_than_all_groups(grouped, blocs, monkeypatch):
     assert module._suggested(np.array([0.0, 0.95, 1.2, 1.6]), 0.1) == 2
     assert module._suggested(np.array([0.0, 0.7, 0.85, 1.6]), 0.1) == 4
     assert "More than 100%" not in blocs_in_words.kept_explained(blocs)
-    more = [level._replace(kept=level.kept + 0.6) for level in blocs.levels]
+    more = [level._replace(kept=level.kept + 1.0) for level in blocs.levels]
     more = blocs._replace(levels=tuple(more))
     assert "More than 100%" in blocs_in_words.kept_explained(more)
 
