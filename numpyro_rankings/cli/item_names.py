@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.readers import Survey
     from numpyro_rankings.report.findings import Findings
+    from numpyro_rankings.summaries import Bloc
 
 _WITH_SHORT = re.compile(r".*\S\s*\(([^()]{1,12})\)")  # "Scottish National Party (SNP)"
 
@@ -39,7 +40,7 @@ def rename_rankings(rankings: "Rankings", names: Sequence[str]) -> "Rankings":
 
 
 def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[str]) -> "Findings":
-    """Return findings whose profiles and checks have other names of the items.
+    """Return findings whose profiles, blocs and checks have other names of the items.
 
     :param items: the names that they have.
     """
@@ -54,7 +55,19 @@ def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[
     checks = findings.checks
     if checks is not None:
         checks = checks._replace(items=_renamed(checks.items, index))
-    return findings._replace(profiles=profiles, checks=checks)
+    blocs = findings.blocs
+    if blocs is not None:
+        levels = (
+            level._replace(blocs=tuple(_renamed_bloc(bloc, index) for bloc in level.blocs))
+            for level in blocs.levels
+        )
+        blocs = blocs._replace(levels=tuple(levels))
+    return findings._replace(profiles=profiles, blocs=blocs, checks=checks)
+
+
+def _renamed_bloc(bloc: "Bloc", index: dict[str, str]) -> "Bloc":
+    levels = tuple(_renamed(level, index) for level in bloc.levels)
+    return bloc._replace(consensus=_renamed(bloc.consensus, index), levels=levels)
 
 
 def _renamed(items: Sequence[str], index: dict[str, str]) -> tuple[str, ...]:

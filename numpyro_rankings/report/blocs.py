@@ -78,7 +78,7 @@ class BlocsShown(NamedTuple):
     """The section about blocs.
 
     - **how_many** - in words, with what they keep.
-    - **wants** - what each bloc wants.
+    - **shares** - of all rankings in each bloc, and **wants**, what it wants.
     - **verdict** - on them.
     - **rows** - of the table.
     - **explained** - sentences about the table, and **kept_explained** about what blocs keep.
@@ -89,6 +89,7 @@ class BlocsShown(NamedTuple):
     """
 
     how_many: str
+    shares: Sequence[str]
     wants: Sequence[str]
     verdict: Verdict
     rows: Sequence[Row]
@@ -123,6 +124,7 @@ def blocs_shown(findings: Findings, about: Mapping[str, Sequence[str]]) -> Blocs
     ]
     return BlocsShown(
         said.how_many_blocs(blocs),
+        [words.share(bloc.size / total) for bloc in blocs.blocs],
         wants,
         said.verdict_of_blocs(blocs),
         rows,

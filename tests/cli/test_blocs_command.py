@@ -11,7 +11,7 @@ from helpers.command_line import QUICK_FIT, without_page
 from helpers.fabricated import fabricated_mcmc, with_groups
 
 from numpyro_rankings import find_blocs, read_survey, words
-from numpyro_rankings.cli import fit, main, results
+from numpyro_rankings.cli import fit, item_names, main, results
 from numpyro_rankings.cli.run import Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.report import blocs_in_words, findings_of
@@ -194,3 +194,17 @@ def test_blocs_are_found_once(run_of, monkeypatch):
     assert main(FIT) == 0
     assert main([*FIT, "--force", "--blocs", "3"]) == 0
     assert calls == [(), (3,)]
+
+
+def test_items_of_blocs_have_the_names_of_the_page():
+    """Such as ``Ann (Gr)``; the blocs of the tables keep theirs."""
+    data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, 5, 2.0)
+    mcmc = with_groups(fabricated_mcmc(data.rankings, chains=2, draws=10), data)
+    found = findings_of(mcmc, data.rankings, checks=None)
+    names = [f"{item} (party)" for item in data.rankings.items]
+    renamed = item_names.rename_findings(found, data.rankings.items, names)
+    for level, new in zip(found.blocs.levels, renamed.blocs.levels, strict=True):
+        for bloc, other in zip(level.blocs, new.blocs, strict=True):
+            assert other.consensus == tuple(names[k] for k in bloc.consensus_ordering)
+            assert [x for level in other.levels for x in level] == list(other.consensus)
+            assert other.size == bloc.size
