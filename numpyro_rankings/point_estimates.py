@@ -102,8 +102,8 @@ class ReferencePartition(NamedTuple):
         if self.set_aside is None:
             return ""
         return (
-            "The groups overlap, or the chains disagree, so much that many members could as well "
-            "be in another group: look at how surely each belongs to its group."
+            "Many members could as well be in another group: look at how surely each belongs to "
+            "its group."
         )
 
 

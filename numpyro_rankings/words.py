@@ -81,7 +81,7 @@ def order_in_words(levels: Sequence[Sequence[str]]) -> str:
     text, named, left = "", 0, sum(map(len, levels))
     for k, level in enumerate(levels):
         if k == len(levels) - 1 and len(level) > 1:
-            return f"{text}; the rest close"
+            return f"{text}{' first' if k == 1 and len(levels[0]) == 1 else ''}; the rest close"
         if named >= _NAMED:
             return f"{text}; then {left} more"
         few = list(level if len(level) == _LISTED + 1 else level[:_LISTED])

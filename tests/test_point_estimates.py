@@ -197,7 +197,7 @@ def test_reference_partition_keeps_groups_that_overlap():
     np.testing.assert_array_equal(found.labels, medoid.labels)
     assert found.set_aside.labels.max() == 0
     assert found.set_aside.expected_loss < found.expected_loss
-    assert "the draw that agrees best" in found.in_words and "overlap" in found.caution
+    assert "the draw that agrees best" in found.in_words and "in another group" in found.caution
 
 
 def test_reference_partition_sets_no_draw_aside():

@@ -22,6 +22,7 @@ CLUSTERS_SHOWN = 6
 _ITEMS_SHOWN = 12
 _ITEMS_IN_TABLE = 40
 _CLUSTERS_IN_TABLE = 50
+_PASSING_IN_TABLE = 10
 _LEAST_REST = 0.005  # share of the rankings in no group that holds that is worth a line
 
 
@@ -44,6 +45,7 @@ class Answers(NamedTuple):
     - **groups** - what they are, in their order; none if that is not known.
     - **smaller** - number of groups that hold besides them.
     - **left** - what belongs to no group that holds; nothing if little does.
+    - **doubt** - that few belong to their group for sure; nothing if most do.
     - **command** - that repeats the run; nothing if it is not known.
     - **versions** - of the software.
     """
@@ -53,6 +55,7 @@ class Answers(NamedTuple):
     groups: Sequence[str]
     smaller: int
     left: str
+    doubt: str
     command: str
     versions: str
 
@@ -69,6 +72,7 @@ def short_answers(findings: Findings, answers: Sequence[str]) -> Answers:
         answers[: len(shown)],
         len(findings.held) - len(shown),
         left_in_words(findings),
+        _doubt_in_words(findings),
         findings.details.get("command", ""),
         findings.details.get("versions", ""),
     )
@@ -76,7 +80,7 @@ def short_answers(findings: Findings, answers: Sequence[str]) -> Answers:
 
 def how_many(findings: Findings) -> str:
     """Say how many groups hold, and how many were asked for or are in a draw."""
-    held, passing = len(findings.held), len(findings.passing)
+    held = len(findings.held)
     if findings.reference is None:
         return "One: a single population was fitted."
     text = (
@@ -85,15 +89,13 @@ def how_many(findings: Findings) -> str:
     )
     if not held:
         text = "No group holds: none is found again in more than half of the draws."
-    if passing:
-        comes = "comes and goes" if passing == 1 else "come and go"
-        comes = f"more {comes}" if held else comes
-        text += f" {passing:,} {comes} from draw to draw."
+    if findings.passing:
+        text += f" {'All others' if held else 'They'} come and go from draw to draw."
     if findings.num_components is not None:
         return f"{text} You asked for {plural(findings.num_components, 'group')}."
     numbers = np.asarray(findings.described["posterior"]["num_clusters"]).ravel()
     low, high = np.quantile(numbers, (0.05, 0.95), method="inverted_cdf").astype(int)
-    if low == high == held and not passing:
+    if low == high == held and not findings.passing:
         return text
     return f"{text} A draw has {groups_in_words(low, high)} (90% interval)."
 
@@ -111,6 +113,19 @@ def left_in_words(findings: Findings) -> str:
     if findings.left < _LEAST_REST:
         return ""
     return f"{words.share(findings.left)} belong to no group that holds"
+
+
+def _doubt_in_words(findings: Findings) -> str:
+    """Say that few belong to their group for sure, if two members are rarely together."""
+    if findings.membership is None or not findings.held or len(findings.profiles) == 1:
+        return ""
+    together = float(findings.membership[np.concatenate([p.members for p in findings.held])].mean())
+    if together >= 0.5:
+        return ""
+    return (
+        "Use the groups as rough types: two members of a group are together in "
+        f"{words.percent(together)} of the draws, so that few belong to it for sure."
+    )
 
 
 def groups_in_words(low: int, high: int) -> str:
@@ -283,7 +298,8 @@ def _table(findings: Findings, texts: Any, first: int, last: int) -> TableOfGrou
 
     :param texts: what it says of each of them besides what it says of groups of any kind.
     """
-    shown = range(first, min(last, first + _CLUSTERS_IN_TABLE))
+    most = _PASSING_IN_TABLE if first == len(findings.held) else _CLUSTERS_IN_TABLE
+    shown = range(first, min(last, first + most))
     rows = [
         (*_cells(i + 1, findings.profiles[i], findings), *more)
         for i, more in zip(shown, texts, strict=False)
@@ -299,6 +315,7 @@ def _cells(number: int, p: Any, findings: Findings) -> tuple[str, ...]:
         words.size(p.mean_size),
         words.interval(p.interval_over_all),
         words.share(p.mean_size / findings.total),
+        words.size(len(p.members)),
         words.percent(p.presence),
         "" if together is None else words.percent(together),
     )

@@ -13,7 +13,11 @@ BEFORE_EXPLAINED = (
     "A before B: of the members who order the two, at least 60% put A first. Items that are close "
     "are not all so clearly before one another."
 )
-CERTAINTY_EXPLAINED = "Certainty: how probable it is that a member belongs to its bloc."
+CERTAINTY_EXPLAINED = (
+    "The interval of a size is over draws, for these blocs; certainty is how probable it is that a "
+    "member belongs to its bloc. Agreement: how alike its members rank, 0% if at random, 100% if "
+    "all alike; below 10% they hardly agree."
+)
 _KEPT_EXPLAINED = (
     "Kept is a share of what the groups of a draw say about the rankings: one population for all "
     "keeps 0%, and all these groups keep 100%."
@@ -74,7 +78,8 @@ def _agreed(blocs: Blocs) -> list[str]:
     """Name the largest smaller number of blocs that all chains agree on."""
     for level in blocs.levels[blocs.number - 2 : 0 : -1]:
         if level.chains_agree.all():
-            return [f"All chains find the same {plural(level.number, 'bloc')}."]
+            what = plural(level.number, "bloc")
+            return [f"All chains find the same {what}: --blocs {level.number} describes these."]
     return []
 
 

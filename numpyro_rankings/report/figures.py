@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _TRACES_SHOWN = 8
 _ITEMS_CHECKED = 20
+_MANY_OUTSIDE = 0.2  # share of the intervals of 90% that the observed numbers are outside of
 
 
 class OrderOfGroup(NamedTuple):
@@ -130,6 +131,7 @@ class Checks(NamedTuple):
 
     - **shares**, **pairs** - how many numbers are compared, and **shares_outside**,
       **pairs_outside** how many are outside their intervals.
+    - **misses** - whether more are outside than by chance.
     - **worst** - the pair that is farthest outside; None if none is.
     - **image** - shares of first places.
     """
@@ -138,6 +140,7 @@ class Checks(NamedTuple):
     shares_outside: str
     pairs: str
     pairs_outside: str
+    misses: bool
     worst: WorstPair | None
     image: Figure
 
@@ -155,6 +158,7 @@ def predictive_checks(checks: PredictiveChecks | None) -> Checks | None:
         f"{num_shares_outside:,}",
         plural(num_pairs, "preference"),
         f"{num_pairs_outside:,}",
+        num_shares_outside + num_pairs_outside > _MANY_OUTSIDE * (num_shares + num_pairs),
         _worst_pair(checks),
         embedded_figure(plots.plot_predictive_check(checks.top, checks.items, _ITEMS_CHECKED)),
     )

@@ -52,7 +52,7 @@ def test_verdict_of_blocs_by_how_many_chains_agree(blocs):
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True, False, True, True]))
     assert said.level == "care" and said.headline == "3 blocs, found from 3 of 4 chains."
     assert said.reasons[0] == "Chain 2 leads to other blocs, which keep 3% less."
-    assert said.reasons[-1] == "All chains find the same 2 blocs."
+    assert said.reasons[-1] == "All chains find the same 2 blocs: --blocs 2 describes these."
 
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True, False, False, True]))
     assert said.level == "bad" and said.headline.startswith(

@@ -51,14 +51,15 @@ def row(cells):
 def test_blocs_come_first_and_groups_are_in_a_table(page, fitted):
     findings = fitted[1]
     assert findings.blocs_first and len(findings.held) == 6
-    assert headings(page)[:2] == ["The blocs", "Who is in the groups"]
-    assert "<h3>Group " not in page and "What do they want?" in page
+    titles = ["The blocs", "Can the groups be trusted?", "Who is in the groups"]
+    assert headings(page)[:3] == titles
+    assert "<h3>Group " not in page and "what do they want?" in page
     for k, p in enumerate(findings.held, 1):
         assert f"<tr>{row([k, words.size(p.mean_size)])}" in page
     questions = re.findall("<dt[^>]*>(.*?)</dt>", page)
     assert questions == [
         "How many blocs?",
-        "What do they want?",
+        "How large are they, and what do they want?",
         "Can I trust the blocs?",
         "How many groups?",
         "Can I trust the groups?",
@@ -75,7 +76,7 @@ def test_what_is_said_of_blocs(page, fitted):
         texts = [k, words.size(bloc.size), words.interval(bloc.size_interval)]
         texts += [words.share(bloc.size / total), words.percent(bloc.certainty)]
         assert row([*texts, words.percent(bloc.agreement), wants]) in page
-        assert f"bloc {k}: {wants}" in page
+        assert f"bloc {k} ({words.share(bloc.size / total)}): {wants}" in page
     for level in found.levels:
         shown = words.plural(level.number, "bloc")
         kept = blocs_in_words.share_kept(level)

@@ -15,10 +15,11 @@ from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.run import Sampled
 from numpyro_rankings.report import Findings, findings_of, write_report
 from numpyro_rankings.report import findings as module
+from numpyro_rankings.report.answers import short_answers
 from numpyro_rankings.summaries import PartitionProfile, holds
 
 DETAILS = re.compile(
-    '<dt class="on-screen">How do I repeat it[?].*?</dd>\n|<section class="details">.*?</section>\n'
+    '<dt class="on-screen">How was it made[?].*?</dd>\n|<section class="details">.*?</section>\n'
     '|<span class="on-screen">\nThe group of each ranking, and how surely it belongs there, is in '
     "assignments.csv[.]\n</span>\n",
     re.DOTALL,
@@ -183,13 +184,24 @@ def test_groups_that_come_and_go_are_in_a_table_at_the_end(small, monkeypatch, c
     assert [len(found.held), len(found.passing)] == [2, 1]
     write_report("page.html", mcmc, small, reference=THREE, checks=None)
     page = open("page.html", encoding="utf-8").read()
-    assert "2 groups hold" in page and "1 more comes and goes from draw to draw" in page
+    assert "2 groups hold" in page and "All others come and go from draw to draw" in page
     assert "<h3>Group 2</h3>" in page and "<h3>Group 3</h3>" not in page
     last = page.rpartition("Groups that come and go")[2]
     passing = found.passing[0]
     row = ["3", words.size(passing.mean_size), words.interval(passing.interval_over_all)]
+    row += [words.share(passing.mean_size / found.total), words.size(len(passing.members))]
     assert "".join(f"<td>{cell}</td>" for cell in row) in last
     assert f"<td>{words.percent(8 / 30)}</td>" in last and "Do the chains agree" not in last
+
+
+def test_members_that_are_rarely_together_are_in_doubt(small):
+    """If two of a group are together in less than half of the draws, the page says so at its top."""
+    mcmc = fabricated_mcmc(small)
+    found = findings_of(mcmc, small, checks=None)
+    for level, said in ((0.49, "together in 49% of the draws"), (0.5, "")):
+        sure = found._replace(membership=np.full(found.total, level))
+        doubt = short_answers(sure, []).doubt
+        assert said in doubt and bool(said) == bool(doubt)
 
 
 def test_no_group_holds(small):

@@ -104,7 +104,7 @@ def check(found, width, num_tables, num_images):
         assert shown / natural * TEXT_OF_FIGURES * 96 / 72 >= 12
     assert len(found["rows"]) == num_tables and min(found["rows"]) > 0
     assert found["first"][0] == "How many groups?" and found["firstTop"] < 400
-    assert found["first"][3:] == ["Can I trust it?", "How do I repeat it?"]
+    assert found["first"][3:] == ["Can I trust it?", "How was it made?"]
 
 
 def _sampled(mcmc):
