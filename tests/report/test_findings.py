@@ -195,7 +195,7 @@ def test_groups_that_come_and_go_are_in_a_table_at_the_end(small, monkeypatch, c
 
 
 def test_members_that_are_rarely_together_are_in_doubt(small):
-    """If two of a group are together in less than half of the draws, the page says so at its top."""
+    """The page says at its top if two of a group are together in less than half of the draws."""
     mcmc = fabricated_mcmc(small)
     found = findings_of(mcmc, small, checks=None)
     for level, said in ((0.49, "together in 49% of the draws"), (0.5, "")):
