@@ -21,8 +21,6 @@ from numpyro_rankings.infer.mallows.settings import MallowsSettings
 from numpyro_rankings.infer.mallows.state import LabelReport, MallowsMixture, SweepInputs
 from numpyro_rankings.ops.checks import check_whole
 
-_VISITS_IF_FEW = 4_000_000  # rankings that are visited one by one, times the square of their number
-
 
 class SliceGibbs(MallowsGibbs):
     r"""
@@ -67,8 +65,8 @@ class SliceGibbs(MallowsGibbs):
         start at ``"nearest"``. An explicit ``"search"`` has at least 100 iterations.
     :param num_births: in parallel mode, the number of random rankings that a sweep also visits one
         by one, each of which may open a cluster that fits it; by default N/500, at least 16 and at
-        most 256, up to 400 of fewer than 500 rankings, and none for a finite mixture whose labels
-        are integrated out by ``num_marginal_steps``.
+        most 256, and none for a finite mixture whose labels are integrated out by
+        ``num_marginal_steps``.
     :param num_center_updates: updates of (σ, θ) in a sweep, the paper's TGibbs.
     :param num_reinsertions: reinsertions before and after each stagewise draw.
     :param num_marginal_steps: Metropolis-Hastings steps in a sweep with the labels integrated out:
@@ -175,10 +173,7 @@ class SliceGibbs(MallowsGibbs):
             return self._num_births
         if now.partition.num_components is not None and self._effort(now, inputs).num_steps > 0:
             return 0  # those steps fill empty components
-        number = inputs.data.num_labels
-        # of few rankings, all are visited several times: it costs little, and new clusters are rare
-        if_few = min(4 * number, _VISITS_IF_FEW // number**2)
-        return max(int(np.clip(number // 500, 16, 256)), if_few)
+        return int(np.clip(inputs.data.num_labels // 500, 16, 256))
 
     def _update_labels(
         self, key: Array, now: MallowsMixture, inputs: SweepInputs
