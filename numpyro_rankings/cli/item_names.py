@@ -39,7 +39,7 @@ def rename_rankings(rankings: "Rankings", names: Sequence[str]) -> "Rankings":
 
 
 def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[str]) -> "Findings":
-    """Return findings whose profiles and checks have other names of the items.
+    """Return findings whose profiles, blocs and checks have other names of the items.
 
     :param items: the names that they have.
     """
@@ -51,10 +51,23 @@ def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[
             if field in p._fields:
                 new[field] = _renamed(getattr(p, field), index)
         profiles.append(p._replace(**new))
+    blocs = findings.blocs
+    if blocs is not None:
+        levels = []
+        for level in blocs.levels:
+            renamed = tuple(
+                x._replace(
+                    consensus=_renamed(x.consensus, index),
+                    levels=tuple(_renamed(names, index) for names in x.levels),
+                )
+                for x in level.blocs
+            )
+            levels.append(level._replace(blocs=renamed))
+        blocs = blocs._replace(levels=tuple(levels))
     checks = findings.checks
     if checks is not None:
         checks = checks._replace(items=_renamed(checks.items, index))
-    return findings._replace(profiles=profiles, checks=checks)
+    return findings._replace(profiles=profiles, blocs=blocs, checks=checks)
 
 
 def _renamed(items: Sequence[str], index: dict[str, str]) -> tuple[str, ...]:
