@@ -221,7 +221,10 @@ def _take_ballots(name: str, number: int, line: str, ballots: _Ballots) -> str |
 
 def _weight_problem(text: str) -> str:
     if re.fullmatch(r"\d+[./]\d+", text):
-        return f"the weight {text[:20]} is not a whole number, which counts of ballots are"
+        return (
+            f"the weight {text[:20]} is not a whole number, which counts of ballots are; weighted "
+            "votes cannot be used yet"
+        )
     if text.startswith("-"):
         return f"{text[:20]!r} withdraws a candidate, which comes before the ballots"
     if text.startswith('"') or any(c.isalpha() for c in text):

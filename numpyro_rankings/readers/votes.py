@@ -206,7 +206,9 @@ def votes_of_names(
             parts = _parts(text, mark, alone, partial(_place, grid, ranks, first[text]))
             if len(parts) > 1:
                 parts_of[text] = parts
-    several = {text for text, parts in parts_of.items() if len(set(parts)) > 1}
+    several = {
+        text for text, parts in parts_of.items() if len({aliases.get(x, x) for x in parts}) > 1
+    }
     single = {text: parts[0] for text, parts in parts_of.items() if text not in several}
     order: dict[str, None] = {}
     for text in texts:
