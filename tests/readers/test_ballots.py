@@ -225,6 +225,11 @@ def test_scanned_sheets(how):
     assert survey.ballots == BallotCounts(5, 1, 0, 1, 1, 0, 1, 0, 1)
 
 
+def test_the_first_rank_may_be_called_by_the_contest():
+    frame = pd.DataFrame({"Mayor": ["Ann"], "Mayor 2nd choice": ["Bob"]})
+    assert read_survey(frame, "votes", columns="Mayor*").rankings.items == ("Ann", "Bob")
+
+
 def test_a_name_and_its_alias_at_one_rank_are_one_name():
     frame = pd.DataFrame({"1st": ["Ann|ANN", "Bob"], "2nd": ["Bob", "Ann"]})
     survey = read_survey(frame, "votes", aliases={"ANN": "Ann"})
@@ -271,6 +276,16 @@ REFUSED = {
         {"Mayor choice 1": ["Ann"], "Mayor choice 2": ["Bob"], "Clerk choice 1": ["Cid"]},
         {},
         "several columns are rank 1, such as 'Clerk choice 1'",
+    ),
+    "two contests that are picked": (
+        {"Mayor choice 1": ["Ann"], "Mayor choice 2": ["Bob"], "Clerk choice 1": ["Cid"]},
+        {"columns": "*choice*"},
+        "several columns are rank 1, such as 'Clerk choice 1'",
+    ),
+    "a precinct that is picked": (
+        VOTES | {"Precinct": ["P", "Q"]},
+        {"columns": "*"},
+        "the column 'Precinct' is no rank",
     ),
     "half a name": (
         {"Rank 1": ["Ann", "Ann|Zed"], "Rank 2": ["Bob", ""]},
