@@ -256,7 +256,9 @@ def _rows_of_text(text: TextFile, mark: str, first: int) -> Iterator[tuple[int, 
             yield number, row
             number = first + 1 + reader.line_num
     except csv.Error as error:
-        raise RankingsError(f"{text.name}:{number}: {error}") from None
+        raise RankingsError(
+            f"{text.name}:{number}: {error}; are the quotation marks around texts in pairs?"
+        ) from None
 
 
 def _place_of(name: str, form: str) -> str:

@@ -256,6 +256,13 @@ def test_lists_of_names_with_their_ranks(tmp_path, text, options, line):
         read_survey(path, **options)
 
 
+def test_a_quotation_mark_that_is_not_closed(tmp_path):
+    path = tmp_path / "ballots.csv"
+    path.write_text('Choice 1,Choice 2\n"Ann,undervote\nBob,Ann\n')
+    with pytest.raises(RankingsError, match=r"ballots.csv:2: .*; are the quotation marks"):
+        read_survey(path)
+
+
 def test_brackets_in_names(tmp_path):
     path = tmp_path / "limesurvey.csv"
     path.write_text("id,Q1[1],Q1[2],Q2[1]\n1,A,B,C\n2,A\n")
