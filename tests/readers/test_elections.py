@@ -173,7 +173,10 @@ BROKEN_BLT = {
     "one candidate": ("1 1\n3 1 0\n0\nA\n", "1: a ranking needs at least 2 candidates"),
     "no ballots": ('2 1\n0\n"A"\n"B"\n', "2: there are no ballots"),
     "withdrawn outside": (BLT.replace("-2\n", "-7\n"), "3: the withdrawn candidate 7 is outside"),
-    "all withdrawn": (BLT.replace("-2\n", "-2 -1 -3\n"), "fewer than 2 candidates"),
+    "all withdrawn": (
+        BLT.replace("-2\n", "-2 -1 -3\n"),
+        "a ranking needs at least 2 candidates who",
+    ),
     "withdrawn late": (BLT.replace("\n1 0\n1", "\n-3\n1"), "8: '-3' withdraws a candidate"),
     "no end": ("2 1\n3 1 2 0\n1 2 0\n", "3: the ballots do not end"),
     "names at once": ('2 1\n3 1 2 0\n"A"\n"B"\n', "3: expected a ballot, got '\"A\"'"),
