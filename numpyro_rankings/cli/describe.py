@@ -288,7 +288,7 @@ def _column(name: str, values: list[str]) -> Iterator[str]:
 
     counted = Counter(values)
     missing = counted.pop("", 0)
-    numbers = as_numbers(list(counted))
+    numbers = as_numbers(name, list(counted))
     if numbers is not None:
         import numpy as np
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.readers import Survey
     from numpyro_rankings.report.findings import Findings
-    from numpyro_rankings.summaries import Bloc
 
 _WITH_SHORT = re.compile(r".*\S\s*\(([^()]{1,12})\)")  # "Scottish National Party (SNP)"
 
@@ -52,22 +51,23 @@ def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[
             if field in p._fields:
                 new[field] = _renamed(getattr(p, field), index)
         profiles.append(p._replace(**new))
+    blocs = findings.blocs
+    if blocs is not None:
+        levels = []
+        for level in blocs.levels:
+            renamed = tuple(
+                x._replace(
+                    consensus=_renamed(x.consensus, index),
+                    levels=tuple(_renamed(names, index) for names in x.levels),
+                )
+                for x in level.blocs
+            )
+            levels.append(level._replace(blocs=renamed))
+        blocs = blocs._replace(levels=tuple(levels))
     checks = findings.checks
     if checks is not None:
         checks = checks._replace(items=_renamed(checks.items, index))
-    blocs = findings.blocs
-    if blocs is not None:
-        levels = (
-            level._replace(blocs=tuple(_renamed_bloc(bloc, index) for bloc in level.blocs))
-            for level in blocs.levels
-        )
-        blocs = blocs._replace(levels=tuple(levels))
     return findings._replace(profiles=profiles, blocs=blocs, checks=checks)
-
-
-def _renamed_bloc(bloc: "Bloc", index: dict[str, str]) -> "Bloc":
-    levels = tuple(_renamed(level, index) for level in bloc.levels)
-    return bloc._replace(consensus=_renamed(bloc.consensus, index), levels=levels)
 
 
 def _renamed(items: Sequence[str], index: dict[str, str]) -> tuple[str, ...]:

@@ -59,10 +59,18 @@ def write_assignments(
     _write(path, columns, zip(*columns.values(), strict=True))
 
 
-def write_blocs(path: Path, blocs: "Blocs", rankings: "Rankings") -> None:
-    """Write ``blocs.csv``, one row for each bloc of each level from 2 on, numbered from 1."""
+def write_blocs(
+    path: Path,
+    blocs: "Blocs",
+    rankings: "Rankings",
+    about: Mapping[str, Sequence[str]] | None = None,
+) -> None:
+    """Write ``blocs.csv``, one row for each bloc of each level from 2 on, numbered from 1.
+
+    :param about: what is known about the items, as in :func:`columns_of_rankings`.
+    """
     rows = [
-        _columns_of_bloc(level, k, blocs, rankings)
+        _columns_of_bloc(level, k, blocs, rankings, about)
         for level in blocs.levels[1:]
         for k in range(level.number)
     ]
@@ -106,19 +114,22 @@ def columns_of_rankings(
     :param about: what is known about the items, such as a party: texts by column, in their order.
     """
     is_weighted = hasattr(p, "weights")
-    place = {item: k for k, item in enumerate(rankings.items)}
-    order = [place[item] for item in p.consensus]
     return {
         "agreement": f"{p.agreement:.6g}",
         "entropy": f"{p.entropy:.6g}",
-        "consensus": " > ".join(p.consensus),
-        **{
-            f"consensus_{name}": " > ".join(x[k] for k in order)
-            for name, x in (about or {}).items()
-        },
+        **_columns_of_consensus(p.consensus, rankings, about),
         "wants": order_in_words(p.levels),
         **(_columns_of_weights(p, rankings) if is_weighted else _columns_of_mallows(p)),
     }
+
+
+def _columns_of_consensus(
+    consensus: Sequence[str], rankings: "Rankings", about: Mapping[str, Sequence[str]] | None
+) -> dict[str, str]:
+    place = {item: k for k, item in enumerate(rankings.items)}
+    order = [place[item] for item in consensus]
+    columns = {f"consensus_{x}": [texts[k] for k in order] for x, texts in (about or {}).items()}
+    return {"consensus": " > ".join(consensus)} | {x: " > ".join(y) for x, y in columns.items()}
 
 
 def _columns_of_mallows(p: "ClusterProfile") -> dict[str, str]:
@@ -143,7 +154,11 @@ def _columns_of_weights(p: "WeightsProfile", rankings: "Rankings") -> dict[str, 
 
 
 def _columns_of_bloc(
-    level: "BlocLevel", k: int, blocs: "Blocs", rankings: "Rankings"
+    level: "BlocLevel",
+    k: int,
+    blocs: "Blocs",
+    rankings: "Rankings",
+    about: Mapping[str, Sequence[str]] | None,
 ) -> dict[str, Any]:
     bloc = level.blocs[k]
     row = {
@@ -157,7 +172,7 @@ def _columns_of_bloc(
         "parent": int(level.parent[k]) + 1,
         "certainty": f"{bloc.certainty:.6g}",
         "agreement": f"{bloc.agreement:.6g}",
-        "consensus": " > ".join(bloc.consensus),
+        **_columns_of_consensus(bloc.consensus, rankings, about),
         "wants": order_in_words(bloc.levels),
     }
     if bloc.concentration is not None:

@@ -117,7 +117,7 @@ def read_blt(path: str | os.PathLike, encoding: str | None = None, **options: ob
     of_bodies = _marks(name, ballots, num_items, withdrawn)
     kept = [k for k in range(num_items) if k not in withdrawn]
     if len(kept) < 2:
-        raise RankingsError(f"{name}: fewer than 2 candidates have not withdrawn")
+        raise RankingsError(f"{name}: a ranking needs at least 2 candidates who have not withdrawn")
     index = np.full(num_items + 2, BLANK, np.int32)
     index[kept] = np.arange(len(kept))
     index[[OVERVOTE, BLANK]] = OVERVOTE, BLANK
@@ -221,7 +221,10 @@ def _take_ballots(name: str, number: int, line: str, ballots: _Ballots) -> str |
 
 def _weight_problem(text: str) -> str:
     if re.fullmatch(r"\d+[./]\d+", text):
-        return f"the weight {text[:20]} is not a whole number, which counts of ballots are"
+        return (
+            f"the weight {text[:20]} is not a whole number, which counts of ballots are; weighted "
+            "votes cannot be used yet"
+        )
     if text.startswith("-"):
         return f"{text[:20]!r} withdraws a candidate, which comes before the ballots"
     if text.startswith('"') or any(c.isalpha() for c in text):

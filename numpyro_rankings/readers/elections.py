@@ -94,6 +94,7 @@ def survey_of_election(
     if not election.parties:
         return survey
     parties = {joined.get(name, name): party for name, party in election.parties.items()}
+    parties |= election.parties  # that of an item itself, not that of its alias
     of_items = [parties.get(name, "") for name in survey.rankings.items]
     return survey._replace(items_about={"party": of_items})
 
@@ -181,7 +182,9 @@ def read_council(path: str | os.PathLike, encoding: str | None = None, **options
         while cells and not cells[-1]:
             cells.pop()
         if int(cells[0] or 0) < 1:
-            raise RankingsError(f"{where}: the count of the ballots is {cells[0] or 'missing'}")
+            raise RankingsError(
+                f"{where}: the count of the ballots is {cells[0]}; expected a positive whole number"
+            )
         row = [int(cell) - 1 if cell else BLANK for cell in cells[1:]]
         if wrong := [k for k in row if k != BLANK and not 0 <= k < num_items]:
             raise RankingsError(

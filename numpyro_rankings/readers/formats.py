@@ -244,4 +244,6 @@ def check_no_options(name: str, what: str, layout: str | None, options: dict[str
     if layout is not None:
         given.insert(0, "layout")
     if given:
-        raise RankingsError(f"{name}: {given[0]} does not go with {what}")
+        is_kept = given[0] == "about" and what == CAST_VOTES
+        why = ", whose precincts and batches are kept without it" if is_kept else ""
+        raise RankingsError(f"{name}: {given[0]} does not go with {what}{why}; leave it out")

@@ -35,6 +35,7 @@ _ERRORS = {"#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!"}  # of spr
 _WHOLE = re.compile(r"[+-]?\d{1,15}(?:[.,]0{0,2})?")
 _LINES_OF_HEAD, _LABELS_SHOWN = 20, 3
 _ROWS_AT_ONCE = 2**8  # more would not stay in the cache of the processor
+_IN_BRACKETS = r"[^\s,;()\[\]\"]+\[\d{1,3}\]"  # a name and its rank, as "C04[1]"
 _SEPARATOR_LINE = re.compile(r"sep=([,;\t])", re.IGNORECASE)
 
 
@@ -202,6 +203,19 @@ def check_cells(grid: Grid) -> None:
         )
 
 
+def refuse_ranks_in_brackets(where: str, names: Sequence[str]) -> None:
+    """Refuse names that have their ranks on a ballot, such as ``C04[1]`` and ``C07[2]``."""
+    pattern = re.compile(f"{_IN_BRACKETS}(?:,{_IN_BRACKETS})*")
+    items = {name.partition("[")[0] for name in names}
+    if len(items) > 1 and all(map(pattern.fullmatch, names)):
+        raise RankingsError(
+            f"{where}: {names[0][:40]!r} seems to be a name with its rank in brackets; write a "
+            "column for each rank, such as 'Choice 1', with the names alone and '|' between those "
+            f"at the same rank, and add {option('layout', 'votes')}; if it is a name, add "
+            f"{option('items')} with all names"
+        )
+
+
 def whole_number(text: str) -> int | None:
     """Return the whole number that a cell holds, such as ``3``, ``3.0`` or ``3,0``, or None."""
     return int(re.split("[.,]", text)[0]) if _WHOLE.fullmatch(text) else None
@@ -215,11 +229,18 @@ def whole_number(text: str) -> int | None:
 def _read_text(name: str, names: Sequence[str], encoding: str | None) -> Grid:
     text = read_text(name, encoding, hint=True)
     first, line = next((k, line) for k, line in enumerate(text.lines()) if line.strip())
-    if said := _SEPARATOR_LINE.fullmatch(line.strip()):
-        mark, first = said[1], first + 1
-    else:
-        mark = _separator(text, first)
-    return _grid(name, _place_of(name, ":{}"), _rows_of_text(text, mark, first), names)
+    try:
+        if said := _SEPARATOR_LINE.fullmatch(line.strip()):
+            mark, first = said[1], first + 1
+        else:
+            mark = _separator(text, first)
+        return _grid(name, _place_of(name, ":{}"), _rows_of_text(text, mark, first), names)
+    except RankingsError:
+        head = itertools.islice(enumerate(text.lines(), 1), _LINES_OF_HEAD)
+        lists = [(k, found) for k, x in head if (found := re.findall(_IN_BRACKETS, x))]
+        if len(lists) > 1:  # one line may have the names of columns
+            refuse_ranks_in_brackets(f"{name}:{lists[0][0]}", [x for _, y in lists for x in y])
+        raise
 
 
 def _rows_of_text(text: TextFile, mark: str, first: int) -> Iterator[tuple[int, list[str]]]:
@@ -235,7 +256,9 @@ def _rows_of_text(text: TextFile, mark: str, first: int) -> Iterator[tuple[int, 
             yield number, row
             number = first + 1 + reader.line_num
     except csv.Error as error:
-        raise RankingsError(f"{text.name}:{number}: {error}") from None
+        raise RankingsError(
+            f"{text.name}:{number}: {error}; are the quotation marks around texts in pairs?"
+        ) from None
 
 
 def _place_of(name: str, form: str) -> str:

@@ -109,7 +109,11 @@ class _Window:
     def _error(self, what: str, place: int) -> RankingsError:
         """Return the error at a place, a number of characters of the file."""
         with open_text(self._name) as stream:
-            line = 1
+            line = column = 1
             while place > 0 and (text := stream.read(min(place, _CHARACTERS))):
                 line, place = line + text.count("\n"), place - len(text)
-        return RankingsError(f"{self._name}:{line}: this is not JSON: {what}")
+                column = len(text) - text.rfind("\n") + (0 if "\n" in text else column - 1)
+        return RankingsError(
+            f"{self._name}:{line}: this is not JSON: {what}, at character {column} of the line; if "
+            "the file is cut off there, export it again"
+        )

@@ -14,7 +14,7 @@ from numpyro_rankings.options import option
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
 from numpyro_rankings.readers.aliases import Aliases, read_aliases
 from numpyro_rankings.readers.answers import layout_of_cells
-from numpyro_rankings.readers.ballots import RULES, BallotCounts, Rules, given_rules
+from numpyro_rankings.readers.ballots import BallotCounts, Rules, given_rules
 from numpyro_rankings.readers.columns import (
     Columns,
     check_columns,
@@ -31,7 +31,7 @@ from numpyro_rankings.readers.exports import (
     name_columns,
     read_question,
 )
-from numpyro_rankings.readers.grids import Grid, read_grid
+from numpyro_rankings.readers.grids import Grid, read_grid, refuse_ranks_in_brackets
 from numpyro_rankings.readers.layouts import (
     BALLOTS,
     LAYOUTS,
@@ -45,6 +45,7 @@ from numpyro_rankings.readers.votes import Votes, has_words_of_ballots
 from numpyro_rankings.words import plural
 
 _SHOWN = 5  # rows or items in a message
+_NAMES_IN_CELLS = ("orders", "long", "cell", "votes")
 _UNRANKED, _GAPS = ("below", "not-offered"), ("refuse", "close")
 
 
@@ -118,13 +119,14 @@ def read_layout(
             "contest goes with cast vote records (.json); of a table, columns picks those of a "
             "contest"
         )
-    rules = given_rules(
-        overvote=overvote,
-        skipped=skipped,
-        repeated=repeated,
-        write_ins=write_ins,
-        max_ranks=max_ranks,
-    )
+    given = {
+        "overvote": overvote,
+        "skipped": skipped,
+        "repeated": repeated,
+        "write_ins": write_ins,
+        "max_ranks": max_ranks,
+    }
+    rules = given_rules(**given)
     names = None if items is None else item_names(items)
     about = (about,) if isinstance(about, str) else about
     source, notes = with_index(source, (judge, item, rank, count, *about))
@@ -145,9 +147,12 @@ def read_layout(
         layout, why = _layout_by_names(table, question, bool(patterns), words)
         notes.append(f"read as {option('layout', layout)}, because of the {why}")
     if layout in BALLOTS and gaps != "refuse":
-        raise RankingsError(f"gaps does not go with the layout {layout}, whose rule is skipped")
+        raise RankingsError(
+            f"gaps does not go with the layout {layout}; {option('skipped')} is the rule for blank "
+            "ranks"
+        )
     if rules is not None and layout not in (*BALLOTS, "ranks"):
-        name = next(x for x in RULES if getattr(rules, x) != getattr(Rules(), x))
+        name = next(x for x, value in given.items() if value is not None)
         raise RankingsError(
             f"{name} is a rule of ballots, which the layouts votes, marks and ranks have, not "
             f"{layout}"
@@ -252,6 +257,8 @@ def _survey(
         raise RankingsError(
             f"{grid.name}: a ranking needs at least 2 items, got {len(found.items)}"
         )
+    if layout in _NAMES_IN_CELLS and columns.items is None:
+        refuse_ranks_in_brackets(found.where(0), found.items)
     is_listed = found.orderings >= 0
     is_kept = is_listed.any(1)
     kept = np.flatnonzero(is_kept)

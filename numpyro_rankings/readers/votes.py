@@ -123,12 +123,13 @@ def notes_of_aliases(aliases: Mapping[str, str], names: Iterable[str]) -> list[s
 def columns_of_ranks(grid: Grid, names: Sequence[str], is_picked: bool) -> list[str]:
     """Return the columns that are ranks, the first one first.
 
-    :param is_picked: whether the columns were picked; their names need not say the rank then.
+    :param is_picked: whether the columns were picked; their names need not say the rank then, but
+        may not say that they are of two contests, or that there is a column beside the ranks.
     """
     ranks = {name: rank for name in names if (rank := _rank_of_header(name)) is not None}
     if len(set(ranks.values())) == len(names):
         return sorted(names, key=ranks.__getitem__)
-    if is_picked:
+    if is_picked and (not ranks or (len(ranks) < len(names) and 1 not in ranks.values())):
         return list(names)
     shown = ", ".join(map(repr, names[:_SHOWN])) + (", …" if len(names) > _SHOWN else "")
     if not ranks:
@@ -206,7 +207,9 @@ def votes_of_names(
             parts = _parts(text, mark, alone, partial(_place, grid, ranks, first[text]))
             if len(parts) > 1:
                 parts_of[text] = parts
-    several = {text for text, parts in parts_of.items() if len(set(parts)) > 1}
+    several = {
+        text for text, parts in parts_of.items() if len({aliases.get(x, x) for x in parts}) > 1
+    }
     single = {text: parts[0] for text, parts in parts_of.items() if text not in several}
     order: dict[str, None] = {}
     for text in texts:

@@ -9,6 +9,10 @@ import numpy as np
 
 # not 007, nor 1,000, which may be a thousand
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:[.,](?!\d{3}$)\d{1,15})?")
+_NUMBERS_ARE_NAMES = re.compile(
+    r"(?:.*[^a-z])?(?:precinct|batch|ward|district|tabulator)[\s_]*(?:id|no\.?|num|number)?",
+    re.IGNORECASE,
+)
 _MOST_CATEGORIES, _LEAST_NUMBERS = 6, 8
 NO_ANSWER, OTHERS = "(no answer)", "(others)"
 
@@ -29,9 +33,12 @@ class ColumnByGroup(NamedTuple):
     is_number: bool
 
 
-def as_numbers(values: Sequence[str]) -> np.ndarray | None:
-    """Return texts as numbers, NaN where there is none, if they are numbers and not a few codes."""
-    if not all(_NUMBER.fullmatch(x) for x in values if x):
+def as_numbers(name: str, values: Sequence[str]) -> np.ndarray | None:
+    """Return texts as numbers, NaN where there is none, if they are numbers and not a few codes.
+
+    :param name: of their column: the numbers of precincts are names.
+    """
+    if _NUMBERS_ARE_NAMES.fullmatch(name) or not all(_NUMBER.fullmatch(x) for x in values if x):
         return None
     numbers = np.array([float(x.replace(",", ".")) if x else np.nan for x in values])
     return numbers if len(np.unique(numbers[~np.isnan(numbers)])) >= _LEAST_NUMBERS else None
@@ -54,7 +61,7 @@ def by_group(name: str, values: Sequence[str], groups: np.ndarray, size: int) ->
     :param size: the number of groups.
     """
     members = [groups == k for k in range(size)] + [np.ones(len(groups), bool)]
-    numbers = as_numbers(values)
+    numbers = as_numbers(name, values)
     if numbers is not None:
         found = np.full((size + 1, 3), np.nan)
         for k, of_group in enumerate(members):

@@ -61,6 +61,21 @@ def content(folder="out"):
     return {x.name: x.read_bytes() for x in Path(folder).iterdir()}
 
 
+def test_parties_are_beside_the_names_in_blocs(run_of, monkeypatch, capsys):
+    _, survey = run_of(6)
+    party = dict.fromkeys(survey.rankings.items, "Red Party (Red)")
+    survey = survey._replace(items_about={"party": list(party.values())})
+    monkeypatch.setattr(fit, "_read", lambda _: survey)
+    assert main(FIT) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    rows = table("blocs.csv")
+    assert {row["consensus_party"] for row in rows} == {" > ".join(party.values())}
+    for row in rows:
+        if row["chosen"] == "yes":
+            first = row["consensus"].split(" > ")[0]
+            assert f"{first} (Red) before" in shown and row["wants"] not in shown
+
+
 def test_numbers_of_blocs_are_the_same_on_the_screen_and_in_files(run_of, capsys):
     mcmc, survey = run_of(6)
     assert main(FIT) == 0

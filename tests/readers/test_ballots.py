@@ -225,6 +225,56 @@ def test_scanned_sheets(how):
     assert survey.ballots == BallotCounts(5, 1, 0, 1, 1, 0, 1, 0, 1)
 
 
+def test_the_first_rank_may_be_called_by_the_contest():
+    frame = pd.DataFrame({"Mayor": ["Ann"], "Mayor 2nd choice": ["Bob"]})
+    assert read_survey(frame, "votes", columns="Mayor*").rankings.items == ("Ann", "Bob")
+
+
+def test_a_name_and_its_alias_at_one_rank_are_one_name():
+    frame = pd.DataFrame({"1st": ["Ann|ANN", "Bob"], "2nd": ["Bob", "Ann"]})
+    survey = read_survey(frame, "votes", aliases={"ANN": "Ann"})
+    assert survey.ballots.overvoted == 0 and survey.rankings.num_rankings == 2
+
+
+LISTS = "1)C04[1],C07[2],C01[3]\n2)C03[1],C07[1]\n3)C03[1]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "line"),
+    [
+        (LISTS, {}, 1),
+        (LISTS, {"layout": "votes"}, 1),
+        ('ballot\n"C04[1],C07[2]"\n"C03[1]"\n', {}, 2),
+        ('id,vote\n1,"C04[1],C07[2]"\n2,"C07[1],C04[2]"\n', {"layout": "cell", "judge": "id"}, 2),
+        ("id,1st,2nd\n1,C04[1],C07[2]\n2,C07[1],\n", {"judge": "id"}, 2),
+    ],
+)
+def test_lists_of_names_with_their_ranks(tmp_path, text, options, line):
+    path = tmp_path / "ballots.txt"
+    path.write_text(text)
+    with pytest.raises(RankingsError, match=f"ballots.txt:{line}: 'C04.1.' seems to be a name"):
+        read_survey(path, **options)
+
+
+def test_a_quotation_mark_that_is_not_closed(tmp_path):
+    path = tmp_path / "ballots.csv"
+    path.write_text('Choice 1,Choice 2\n"Ann,undervote\nBob,Ann\n')
+    with pytest.raises(RankingsError, match=r"ballots.csv:2: .*; are the quotation marks"):
+        read_survey(path)
+
+
+def test_brackets_in_names(tmp_path):
+    path = tmp_path / "limesurvey.csv"
+    path.write_text("id,Q1[1],Q1[2],Q2[1]\n1,A,B,C\n2,A\n")
+    with pytest.raises(RankingsError, match=r"limesurvey.csv:3: has 2 cells, expected 4"):
+        read_survey(path, "orders", columns="Q1*")
+    frame = pd.DataFrame({"1st": ["Plan[1]", "Plan[2]"], "2nd": ["Plan[2]", "Plan[1]"]})
+    assert read_survey(frame).rankings.items == ("Plan[1]", "Plan[2]")
+    frame = frame.replace("Plan[2]", "Law[2]")
+    names = ["Plan[1]", "Law[2]"]
+    assert read_survey(frame, items=names).rankings.items == ("Plan[1]", "Law[2]")
+
+
 VOTES = {"Rank 1": ["Ann", "Bob"], "Rank 2": ["Bob", "Ann"]}
 REFUSED = {
     "no ranks": ({"a": ["Ann"], "b": ["Bob"]}, {}, "which columns are the ranks"),
@@ -233,6 +283,16 @@ REFUSED = {
         {"Mayor choice 1": ["Ann"], "Mayor choice 2": ["Bob"], "Clerk choice 1": ["Cid"]},
         {},
         "several columns are rank 1, such as 'Clerk choice 1'",
+    ),
+    "two contests that are picked": (
+        {"Mayor choice 1": ["Ann"], "Mayor choice 2": ["Bob"], "Clerk choice 1": ["Cid"]},
+        {"columns": "*choice*"},
+        "several columns are rank 1, such as 'Clerk choice 1'",
+    ),
+    "a precinct that is picked": (
+        VOTES | {"Precinct": ["P", "Q"]},
+        {"columns": "*"},
+        "the column 'Precinct' is no rank",
     ),
     "half a name": (
         {"Rank 1": ["Ann", "Ann|Zed"], "Rank 2": ["Bob", ""]},
@@ -262,6 +322,17 @@ REFUSED = {
         {"1st": ["Ann", "Bob"], "2nd": ["Bob", "Ann"]},
         {"layout": "orders", "overvote": "skip"},
         "overvote is a rule of ballots",
+    ),
+    "rules at their defaults": (
+        {"vote": ["Ann;Bob", "Bob;Ann"]},
+        {"layout": "cell", "columns": "vote", "repeated": "skip"},
+        "repeated is a rule of ballots, which the layouts votes, marks and ranks have, not cell",
+    ),
+    "ranks in brackets": (
+        {"1st": ["C04[1]", "C03[1],C07[1]"], "2nd": ["C07[2]", ""]},
+        {},
+        r"row 1: 'C04\[1\]' seems to be a name with its rank in brackets; write a column for each "
+        r"rank.*layout='votes'; if it is a name, add items=",
     ),
     "no item and rank": (
         {"Ann": [1], "Bob": [0]},

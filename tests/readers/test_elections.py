@@ -173,7 +173,10 @@ BROKEN_BLT = {
     "one candidate": ("1 1\n3 1 0\n0\nA\n", "1: a ranking needs at least 2 candidates"),
     "no ballots": ('2 1\n0\n"A"\n"B"\n', "2: there are no ballots"),
     "withdrawn outside": (BLT.replace("-2\n", "-7\n"), "3: the withdrawn candidate 7 is outside"),
-    "all withdrawn": (BLT.replace("-2\n", "-2 -1 -3\n"), "fewer than 2 candidates"),
+    "all withdrawn": (
+        BLT.replace("-2\n", "-2 -1 -3\n"),
+        "a ranking needs at least 2 candidates who",
+    ),
     "withdrawn late": (BLT.replace("\n1 0\n1", "\n-3\n1"), "8: '-3' withdraws a candidate"),
     "no end": ("2 1\n3 1 2 0\n1 2 0\n", "3: the ballots do not end"),
     "names at once": ('2 1\n3 1 2 0\n"A"\n"B"\n', "3: expected a ballot, got '\"A\"'"),
@@ -237,7 +240,7 @@ def test_a_council_and_its_blt_agree(tmp_path):
 BROKEN_COUNCILS = {
     "one candidate": (COUNCIL.replace("3,2,\n", "1,1,\n"), "1: a ranking needs at least 2"),
     "a word": (COUNCIL.replace("5,3,1", "5,Cid,1"), "3: expected a count and the numbers"),
-    "no count": (COUNCIL.replace("5,3,1", "0,3,1"), "3: the count of the ballots is 0"),
+    "no count": (COUNCIL.replace("5,3,1", "0,3,1"), "3: the count of the ballots is 0; expected a"),
     "outside": (COUNCIL.replace("5,3,1", "5,4,1"), "3: candidate 4 is outside 1..3"),
     "no ballots": ("3,2,\n" + COUNCIL[COUNCIL.index('"Cand') :], "2: there are no ballots"),
     "one too few": (COUNCIL.replace("3,2,\n", "4,2,\n"), "8: the first row says 4 candidates"),
@@ -372,6 +375,18 @@ def test_a_file_of_records_that_is_cut_off_is_refused(tmp_path, monkeypatch):
         with pytest.raises(RankingsError, match=r"cut.json:\d+: this is not JSON: ") as error:
             read_survey(tmp_path / "cut.json", contest="Mayor")
         assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("size", [7, 1000])
+def test_where_a_file_in_one_line_is_not_json(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(json_lists, "_CHARACTERS", size)
+    for before in ("", "\n\n "):
+        text = before + json.dumps(REPORT)
+        place = text.index('"CVRSnapshot"')
+        (tmp_path / "odd.json").write_text(text[:place] + "?" + text[place:])
+        where = f"at character {place + 1 - before.count(chr(10))} of the line; if the file is cut"
+        with pytest.raises(RankingsError, match=where):
+            read_survey(tmp_path / "odd.json", contest="Mayor")
 
 
 def test_rounds_of_a_count_are_not_what_was_cast(tmp_path):
@@ -522,6 +537,23 @@ def test_options_that_a_file_does_not_have(tmp_path, options, message):
     path.write_text(BLT)
     with pytest.raises(RankingsError, match=message):
         read_survey(path, **options)
+
+
+def test_the_columns_of_cast_vote_records_need_no_option(tmp_path):
+    path = tmp_path / "cvr.json"
+    path.write_text(json.dumps(REPORT))
+    with pytest.raises(RankingsError, match="precincts and batches are kept without it; leave"):
+        read_survey(path, contest="Mayor", about="precinct")
+
+
+def test_an_alias_does_not_change_the_party_of_its_item(tmp_path):
+    path = tmp_path / "ward.csv"
+    path.write_text(COUNCIL)
+    survey = read_survey(path, aliases={"Bob, Best": "Ann Able"})
+    assert dict(zip(survey.rankings.items, survey.items_about["party"], strict=True)) == {
+        "Ann Able": "Green (Gr)",
+        "Cid Chair": "Green (Gr)",
+    }
 
 
 def test_aliases_of_a_file(tmp_path):

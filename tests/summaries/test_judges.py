@@ -29,8 +29,17 @@ def test_quartiles_of_numbers():
     np.testing.assert_allclose(found.values[1], [70, 60, 80])
 
 
+@pytest.mark.parametrize("name", ["precinct", "Batch ID", "ward_no", "Voting District"])
+def test_numbers_of_precincts_are_names(name):
+    texts = [str(k) for k in range(9)] + ["8"]
+    assert as_numbers(name, texts) is None
+    assert as_numbers(f"{name} size", texts) is not None
+    found = by_group(name, texts, np.zeros(10, int), 1)
+    assert not found.is_number and found.headings[0] == "8"
+
+
 @pytest.mark.parametrize("text", ["007", "1,000", "2.500", "5E3", "x", "inf"])
 def test_texts_that_are_no_numbers(text):
-    assert as_numbers([str(k) for k in range(9)]) is not None
-    assert as_numbers([*(str(k) for k in range(9)), text]) is None
-    assert as_numbers(["1", "2", "1"]) is None  # a few codes
+    assert as_numbers("age", [str(k) for k in range(9)]) is not None
+    assert as_numbers("age", [*(str(k) for k in range(9)), text]) is None
+    assert as_numbers("age", ["1", "2", "1"]) is None  # a few codes
