@@ -91,6 +91,8 @@ def how_many(findings: Findings) -> str:
         text = "No group holds: none is found again in more than half of the draws."
     if findings.passing:
         text += f" {'All others' if held else 'They'} come and go from draw to draw."
+    if findings.no_blocs:
+        text += f" {findings.no_blocs}"
     if findings.num_components is not None:
         return f"{text} You asked for {plural(findings.num_components, 'group')}."
     numbers = np.asarray(findings.described["posterior"]["num_clusters"]).ravel()

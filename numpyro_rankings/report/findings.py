@@ -34,7 +34,7 @@ from numpyro_rankings.summaries import (
     membership_probability,
     partition_profiles,
 )
-from numpyro_rankings.summaries.blocs import NoBlocsError
+from numpyro_rankings.summaries.blocs import MOST_WORK, NoBlocsError, search_work
 from numpyro_rankings.summaries.likelihood import NEW_CLUSTERS
 
 if TYPE_CHECKING:
@@ -55,6 +55,10 @@ _SITES = (
 # pairs. With more items there are none.
 _CHECK_DRAWS, _CHECK_DRAWS_LEAST, _CHECK_ENTRIES = 50, 10, 2**26
 FEW_GROUPS = 4  # that are read one by one; of more, blocs are the coarse view
+_TOO_MUCH_WORK = (
+    "Blocs, the coarse view of many groups, take minutes to find in so large a table: ask for them "
+    "by --blocs, or in Python by find_blocs."
+)
 _MEMBERSHIP_DRAWS = 1000  # draws from which the probabilities of membership are computed
 
 
@@ -77,6 +81,7 @@ class Findings(NamedTuple):
     - **details** - how the run was made, by name.
     - **blocs** - the coarse view of the draws of all chains, whatever the weights of these; None if
       there are few groups.
+    - **no_blocs** - why there are none although there are many groups; else nothing.
     """
 
     data: Any
@@ -90,6 +95,7 @@ class Findings(NamedTuple):
     checks: PredictiveChecks | None
     details: Mapping[str, str]
     blocs: Blocs | None = None
+    no_blocs: str = ""
 
     @property
     def chains_disagree(self) -> bool:
@@ -195,30 +201,34 @@ def findings_of(
         found.checks,
         details or {},
     )
-    return findings._replace(blocs=_blocs_of(findings, rankings, blocs))
+    of_blocs, why_none = _blocs_of(findings, rankings, blocs)
+    return findings._replace(blocs=of_blocs, no_blocs=why_none)
 
 
 def _blocs_of(
     findings: Findings,
     rankings: Rankings | None,
     asked: Blocs | int | Literal["auto"] | None,
-) -> Blocs | None:
+) -> tuple[Blocs | None, str]:
+    """Return the blocs, and why there are none although there are many groups."""
     if rankings is None or asked is None or isinstance(asked, Blocs):
-        return asked if isinstance(asked, Blocs) else None
+        return asked if isinstance(asked, Blocs) else None, ""
     if not isinstance(asked, str):
-        return find_blocs(findings.data, rankings, asked)
+        return find_blocs(findings.data, rankings, asked), ""
     number = findings.num_components
     are_few = len(findings.profiles) <= FEW_GROUPS
     if number is not None and number <= FEW_GROUPS:
-        return None
+        return None, ""
     if findings.reference is None or (are_few and not findings.chains_disagree):
-        return None
+        return None, ""
+    if search_work(posterior_of(findings.data), rankings) > MOST_WORK:
+        return None, _TOO_MUCH_WORK
     try:
         blocs = find_blocs(findings.data, rankings)
     except NoBlocsError:
-        return None
+        return None, ""
     # two that keep more than all groups are no coarse view: one population says nearly as much
-    return blocs if blocs.levels[1].kept < 1 else None
+    return (blocs if blocs.levels[1].kept < 1 else None), ""
 
 
 class _Found(NamedTuple):

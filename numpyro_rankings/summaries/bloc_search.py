@@ -231,7 +231,7 @@ class Search:
         shares = np.full(ratios.shape[1], share, np.float32)
         for _ in range(3):
             part = shares * ratios
-            part /= part + (1 - shares) * rest
+            part /= np.maximum(part + (1 - shares) * rest, np.finfo(np.float32).tiny)
             shares = np.clip(np.einsum("r,rp->p", further.weights, part), 1e-6, 1 - 1e-6)
         density = np.maximum(shares * ratios + (1 - shares) * rest, np.finfo(np.float32).tiny)
         return np.einsum("r,rp->p", further.weights, np.log(density)), shares

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from numpyro_rankings._memory import USABLE, available_memory
 from numpyro_rankings.diagnostics import posterior_of
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.partitions import partition_entropy
@@ -21,6 +22,7 @@ _STARTS = 12  # draws whose groups are merged, in all chains together
 _DRAWS = 40  # draws that intervals are over
 _FIRST = 3  # draws that say at first how large the gain is
 _INTERVAL = (0.05, 0.95)
+MOST_WORK = 600_000  # of a search that is made without being asked for, about 40 s of one core
 _NO_GAIN = "there are no blocs to find: one population describes the rankings as well as the draws"
 _SAME_KEPT = 0.01  # a start arrives at the best if it keeps this much less at most,
 _SAME_BLOCS = 0.1  # and differs by at most this share of the largest variation of information
@@ -186,8 +188,8 @@ def find_blocs(
     :return: the blocs of this number, and of all others up to 8, with the tree of how K blocs split
         into K + 1.
     :raises ValueError: if the draws are not of a mixture, if they have one group only, if their
-        groups say no more about the rankings than one population, or if ``num_blocs`` is more than
-        their groups.
+        groups say no more about the rankings than one population, if ``num_blocs`` is more than
+        their groups, or if the search will not fit into memory.
 
     .. doctest::
 
@@ -213,7 +215,9 @@ def find_blocs(
     _check_share(least_gain)
     samples = _by_chain(draws)
     flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
-    data = _Data(samples, fitted_items(flat, rankings))
+    fitted = fitted_items(flat, rankings)
+    _check_memory(samples, fitted)
+    data = _Data(samples, fitted)
     starts = data.choose(_STARTS)
     most = max(MOST_BLOCS, num_blocs or 0)
     merged = [data.merge(*start, most) for start in starts]
@@ -252,6 +256,32 @@ def find_blocs(
     number = num_blocs or _suggested(np.array([level.kept for level in levels]), least_gain)
     chains, places = np.array(starts).T
     return Blocs(number, levels, chains, places, said.log_density, one.log_likelihood)
+
+
+def search_work(draws: Any, rankings: Rankings) -> float:
+    """Return about how much work the search for blocs is; see ``MOST_WORK``."""
+    rows, stages = rankings.orderings.shape
+    items = rankings.num_items
+    of_rows = float(rows * stages)
+    if "center" in draws:  # costs of pairs of items
+        return of_rows + 30.0 * stages * items**2
+    return of_rows + 2.0 * min(of_rows, 2.0**items) * items  # weights of choice sets
+
+
+def _check_memory(samples: dict[str, np.ndarray], rankings: Rankings) -> None:
+    """Refuse a search that will not fit into memory."""
+    rows, stages = rankings.orderings.shape
+    items, free = rankings.num_items, available_memory()
+    most = int(np.max(np.sum(samples["cluster_sizes"] > 0, axis=-1)))
+    if "center" in samples:  # of the groups of a draw, and a few of blocs
+        needed = 8.0 * (most + 6 * MOST_BLOCS) * stages * items**2
+    else:
+        needed = 8.0 * min(float(rows * stages), 2.0**items) * items
+    if free is not None and needed > USABLE * free:
+        raise NoBlocsError(
+            f"to find blocs of {items:,} items takes about {needed / 1e9:.3g} GB of memory, and "
+            f"{free / 1e9:.3g} GB are free"
+        )
 
 
 def _suggested(kept: np.ndarray, least_gain: float) -> int:

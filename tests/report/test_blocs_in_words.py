@@ -9,6 +9,7 @@ from numpyro_rankings import find_blocs
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.report import blocs_in_words, findings_of
 from numpyro_rankings.report import findings as findings_module
+from numpyro_rankings.report.answers import how_many
 from numpyro_rankings.summaries import blocs as module
 from numpyro_rankings.summaries.blocs import NoBlocsError
 
@@ -136,6 +137,26 @@ def test_blocs_are_found_for_many_groups_or_if_asked(number, asked, expected):
         assert found.blocs.number == 3
         given = findings_of(mcmc, data.rankings, checks=None, blocs=found.blocs)
         assert given.blocs is found.blocs
+
+
+def test_blocs_of_a_large_table_are_found_only_if_asked(monkeypatch):
+    """The work grows with the squared number of items; the page says why there are none."""
+    data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, 5, 2.0)
+    work = module.search_work({"center": 0}, data.rankings)
+    assert work == 60 * 5 + 30 * 5 * 5**2 < module.MOST_WORK
+    assert module.search_work({"weights": 0}, data.rankings) == 60 * 5 + 2 * 2**5 * 5
+
+    mcmc = with_groups(fabricated_mcmc(data.rankings, chains=2, draws=10), data)
+    monkeypatch.setattr(findings_module, "MOST_WORK", work - 1)
+    found = findings_of(mcmc, data.rankings, checks=None)
+    assert found.blocs is None and not found.blocs_first
+    assert "ask for them by --blocs" in how_many(found)
+    asked = findings_of(mcmc, data.rankings, checks=None, blocs=2)
+    assert asked.blocs.number == 2 and "--blocs" not in how_many(asked)
+
+    monkeypatch.setattr(module, "available_memory", lambda: 1000)
+    with pytest.raises(NoBlocsError, match="to find blocs of 5 items takes about"):
+        find_blocs(mcmc.get_samples(group_by_chain=True), data.rankings)
 
 
 def test_no_blocs_where_one_population_says_as_much():
