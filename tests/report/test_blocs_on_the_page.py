@@ -41,7 +41,7 @@ def page(page_of, fitted):
 
 
 def headings(page):
-    return re.findall("<h2>(.*?)</h2>", page)
+    return re.findall("<h2[^>]*>(.*?)</h2>", page)
 
 
 def row(cells):
