@@ -79,7 +79,11 @@ def short_answers(findings: Findings, answers: Sequence[str]) -> Answers:
 
 
 def how_many(findings: Findings) -> str:
-    """Say how many groups hold, and how many were asked for or are in a draw."""
+    """Say how many groups hold, how many were asked for or are in a draw, and why without blocs."""
+    return f"{_how_many(findings)} {findings.no_blocs}".strip()
+
+
+def _how_many(findings: Findings) -> str:
     held = len(findings.held)
     if findings.reference is None:
         return "One: a single population was fitted."
@@ -91,8 +95,6 @@ def how_many(findings: Findings) -> str:
         text = "No group holds: none is found again in more than half of the draws."
     if findings.passing:
         text += f" {'All others' if held else 'They'} come and go from draw to draw."
-    if findings.no_blocs:
-        text += f" {findings.no_blocs}"
     if findings.num_components is not None:
         return f"{text} You asked for {plural(findings.num_components, 'group')}."
     numbers = np.asarray(findings.described["posterior"]["num_clusters"]).ravel()
