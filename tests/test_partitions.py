@@ -293,6 +293,15 @@ def test_a_match_of_other_members_is_not_found_again():
     assert matched.tolist() == [[0, 1, 2]] and found.tolist() == [[False, True, True]]
 
 
+def test_a_match_that_has_fewer_in_common_than_another_pair_is_not_found_again():
+    """Four of ten are more than a third of them, but the other six are together elsewhere."""
+    reference = np.repeat([0, 1], [10, 7])
+    draws = [np.repeat([0, 1], [4, 13])]
+    matched = match_clusters(draws, reference)
+    assert matched.tolist() == [[0, 1]]
+    assert found_again(draws, reference, matched).tolist() == [[False, True]]
+
+
 def test_groups_that_share_more_than_half_of_their_union_are_found_again():
     """Such a pair is unique, and every matching by greatest overlap has it."""
     rng = np.random.default_rng(0)

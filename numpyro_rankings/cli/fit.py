@@ -161,8 +161,8 @@ def add_command(commands: Any) -> None:
         metavar="K",
         help="number of blocs, from 2 to 8: the few groups that keep most of what the fit says "
         "about the rankings (default: none of up to 4 groups on which the chains agree, nor with "
-        "--components up to 4; otherwise the largest number of which the last one still adds a "
-        "tenth)",
+        "--components up to 4, nor of a table so large that to find them takes minutes; otherwise "
+        "the largest number of which the last one still adds a tenth)",
     )
     parser.set_defaults(do=_fit, kernel=None)  # that of the file before
 

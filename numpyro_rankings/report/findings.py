@@ -170,7 +170,8 @@ def findings_of(
     :param details: how the run was made, by name.
     :param blocs: those of :func:`~numpyro_rankings.find_blocs`, or how many to find; None for none.
         By default they are found if there are more than 4 groups, or if the chains disagree on an
-        unknown number of groups; not for points, and not for a mixture of up to 4 components.
+        unknown number of groups; not for points, not for a mixture of up to 4 components, and not
+        where it would take minutes, as with many items.
     :raises ValueError: if there are no assignments, or not so many blocs.
     """
     data = _as_data(source, rankings)

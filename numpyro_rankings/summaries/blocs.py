@@ -265,7 +265,12 @@ def search_work(draws: Any, rankings: Rankings) -> float:
     of_rows = float(rows * stages)
     if "center" in draws:  # costs of pairs of items
         return of_rows + 30.0 * stages * items**2
-    return of_rows + 2.0 * min(of_rows, 2.0**items) * items  # weights of choice sets
+    return of_rows + 2.0 * min(of_rows, _num_sets(items)) * items  # weights of choice sets
+
+
+def _num_sets(items: int) -> float:
+    """Return the number of sets of items, as far as it matters: there are fewer rows than 2^64."""
+    return 2.0 ** min(items, 64)
 
 
 def _check_memory(samples: dict[str, np.ndarray], rankings: Rankings) -> None:
@@ -276,7 +281,7 @@ def _check_memory(samples: dict[str, np.ndarray], rankings: Rankings) -> None:
     if "center" in samples:  # of the groups of a draw, and a few of blocs
         needed = 8.0 * (most + 6 * MOST_BLOCS) * stages * items**2
     else:
-        needed = 8.0 * min(float(rows * stages), 2.0**items) * items
+        needed = 8.0 * min(float(rows * stages), _num_sets(items)) * items
     if free is not None and needed > USABLE * free:
         raise NoBlocsError(
             f"to find blocs of {items:,} items takes about {needed / 1e9:.3g} GB of memory, and "

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from helpers.fabricated import fabricated_mcmc, with_groups
 
-from numpyro_rankings import find_blocs
+from numpyro_rankings import Rankings, find_blocs
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.report import blocs_in_words, findings_of
 from numpyro_rankings.report import findings as findings_module
@@ -137,6 +137,13 @@ def test_blocs_are_found_for_many_groups_or_if_asked(number, asked, expected):
         assert found.blocs.number == 3
         given = findings_of(mcmc, data.rankings, checks=None, blocs=found.blocs)
         assert given.blocs is found.blocs
+
+
+def test_the_work_of_blocs_with_more_items_than_a_float_has_powers_of_two():
+    rankings = Rankings.from_orderings([[0, 1, 2]], num_items=1100)
+    assert module.search_work({"weights": 0}, rankings) == 3 + 2 * 3 * 1100
+    sizes = {"weights": np.ones((1, 1, 1100)), "cluster_sizes": np.ones((1, 1))}
+    module._check_memory(sizes, rankings)
 
 
 def test_blocs_of_a_large_table_are_found_only_if_asked(monkeypatch):
