@@ -74,8 +74,9 @@ share a cluster if they are near. Four files are written to --out DIR:
   assignments.csv  the cluster of each point, and the probability that it is in the same cluster as
                    the other points there
   posterior.nc     the draws behind the results, for ArviZ: arviz.from_netcdf("posterior.nc").
-                   They are those of the second half (with --draws: all after the warm-up), at most
-                   4,000 of each chain, and fewer than that beyond 256 MB
+                   They are those after the burn-in, an eighth to a half of the run (with --draws:
+                   all after the warm-up), at most 4,000 of each chain, and fewer than that beyond
+                   256 MB
 """
 
 _EXAMPLES = """\
@@ -307,7 +308,7 @@ def _cluster(args: argparse.Namespace, command: str) -> int:
                 check_overflow(sampled.mcmc, args.max_clusters or MAX_CLUSTERS)
                 say(args, "summarising the draws")
                 summary = _summarise(sampled, points)
-        details = _details(args, points, describe_run(args, thin, sampled.num_sweeps), command)
+        details = _details(args, points, describe_run(args, thin, *sampled.lengths), command)
         say(args, "drawing the figures")
         summary.findings.data.attrs.update(details)
         status = kept.status_of(sampled)

@@ -44,6 +44,7 @@ from numpyro_rankings.cli.run import (
     check_overflow,
     choose_thinning,
     label_bytes,
+    lengths_of,
     memory_errors,
     notes,
     sample,
@@ -110,8 +111,9 @@ are written to --out DIR (of several files, to a folder of each in it):
   blocs.csv        if there are more than 4 groups, or the chains disagree: the blocs, which are the
                    coarse view of the groups; assignments.csv has the bloc of each ranking
   posterior.nc     the draws behind the results, for ArviZ: arviz.from_netcdf("posterior.nc").
-                   They are those of the second half (with --draws: all after the warm-up), at most
-                   4,000 of each chain, and fewer than that beyond 256 MB
+                   They are those after the burn-in, an eighth to a half of the run (with --draws:
+                   all after the warm-up), at most 4,000 of each chain, and fewer than that beyond
+                   256 MB
 
 While the chains run, as soon as R-hat is below 1.1 or after about a minute, the groups so far are
 printed, and report.html shows them; in a browser it renews itself until it is final.
@@ -387,7 +389,7 @@ def _fit_one(
                     check_overflow(sampled.mcmc, args.max_clusters)
                 say(args, "summarising the draws")
                 findings = _summarise(sampled, rankings, args.blocs)
-        details = _details(args, rankings, describe_run(args, thin, sampled.num_sweeps), command)
+        details = _details(args, rankings, describe_run(args, thin, *sampled.lengths), command)
         say(args, "drawing the figures")
         findings = findings._replace(details=details)
         findings.data.attrs.update({name.replace(" ", "_"): x for name, x in details.items()})
@@ -462,7 +464,7 @@ def _interim_page(
     """Return the page that is written while the run goes on."""
 
     def details(run: "Run") -> dict[str, str]:
-        return _details(args, rankings, describe_run(args, thin, run.num_sweeps), command)
+        return _details(args, rankings, describe_run(args, thin, *lengths_of(run, thin)), command)
 
     return InterimPage(args, finder_of_groups(rankings, title, args.chains, details))
 

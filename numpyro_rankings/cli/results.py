@@ -43,10 +43,12 @@ _BEGINNINGS = {
 }
 
 
-def describe_run(args: argparse.Namespace, thin: int, num_sweeps: int) -> dict[str, str]:
+def describe_run(
+    args: argparse.Namespace, thin: int, num_sweeps: int, num_used: int
+) -> dict[str, str]:
     """Describe how the run was made, for the last section of the report.
 
-    :param num_sweeps: of each chain.
+    :param num_sweeps: of each chain, and **num_used**, those after the burn-in.
     """
     import platform
 
@@ -59,7 +61,7 @@ def describe_run(args: argparse.Namespace, thin: int, num_sweeps: int) -> dict[s
     from numpyro_rankings._version import __version__
 
     kept = f", of which one in {thin} is kept" if thin > 1 else ""
-    length = f"{plural(num_sweeps, 'sweep')}, of which the second half is used"
+    length = f"{plural(num_sweeps, 'sweep')}, of which the last {num_used:,} are used"
     if args.draws is not None:  # all that there are, even after Ctrl-C
         further = plural(num_sweeps - args.warmup, "further sweep")
         length = f"{plural(args.warmup, 'warm-up sweep')} and {further}"

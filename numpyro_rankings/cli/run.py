@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from numpyro_rankings.cli.progress import Progress
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
+    from numpyro_rankings.run.results import BurnIn
     from numpyro_rankings.run.settings import Settings
 
 FITS = "fits.json"  # in the folder of the results of several files
-_BURN_IN = 0.5  # share of the draws of a run that ends by itself
 _MARGIN = 1.05  # of the ESS, because not all draws are summarised
 _LEAST_DRAWS, _LEAST_SHOWN, _MOST_SHOWN = 4, 200, 4000  # of each chain
 # draws of each chain, and the share of them that lacked a slot, at which a run is given up
@@ -174,13 +174,13 @@ class Sampled(NamedTuple):
     - **mcmc** - the draws that are summarised, as an :class:`numpyro.infer.MCMC` after its run.
     - **ended** - why the run ended: its draws suffice, its time or its length was over, or Ctrl-C
       or another signal came.
-    - **num_sweeps** - of each chain.
+    - **lengths** - sweeps of each chain, and those of them after the burn-in.
     - **changes** - of the run that Python code resumed with ``check=False``, in sentences.
     """
 
     mcmc: Any
     ended: Literal["good", "time", "length", "interrupted"]
-    num_sweeps: int
+    lengths: tuple[int, int]
     changes: Sequence[str] = ()
 
     def note_changes(self, data: Any) -> None:
@@ -291,8 +291,8 @@ def _fill_in_stored(args: argparse.Namespace, path: Path) -> int:
     _refuse_without_length(args, path, found)
     if args.draws is not None and args.warmup is None and not found.num_warmup:
         raise UserError(
-            f"{path} is a run without warm-up, of which the second half is used: resume it without "
-            "--draws"
+            f"{path} is a run without warm-up, of which only the last part is used: resume it "
+            "without --draws"
         )
     stored = {"chains": found.num_chains, "thin": found.thinning, "seed": found.key[-1]}
     if args.draws is not None or args.warmup is not None:
@@ -454,7 +454,7 @@ class Kept:
         why = "interrupted"
         if sampled.ended == "time":
             why = f"stopped after {self._args.minutes:g} minutes; the draws do not suffice yet"
-        return f"{why}, after {sampled.num_sweeps:,} sweeps of each chain."
+        return f"{why}, after {sampled.lengths[0]:,} sweeps of each chain."
 
     def _how_to_go_on(self) -> str:
         command = self._resumed()
@@ -492,8 +492,9 @@ def resumed(command: str, out: Path, minutes: float | None = None, option: str =
 def check_ess(args: argparse.Namespace) -> None:
     """Refuse a goal that no run can reach."""
     from numpyro_rankings.run.monitor import Monitor
+    from numpyro_rankings.run.results import BURN_IN
 
-    most = Monitor.LEAST_KEPT * args.chains * (1 - _BURN_IN) / _MARGIN
+    most = Monitor.LEAST_KEPT * args.chains * (1 - BURN_IN) / _MARGIN
     if args.ess is not None and args.ess > most:
         raise UserError(f"--ess must be at most {most:,.0f} with {plural(args.chains, 'chain')}")
 
@@ -516,7 +517,7 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple, kept: 
 
     check_ess(args)
     check_not_ended()
-    burn_in = _BURN_IN if args.draws is None else 0.0
+    burn_in: BurnIn = "auto" if args.draws is None else 0.0
     number = _largest_divisor(args.chains, len(jax.devices()))
     devices = jax.devices()[:number] if number > 1 else None
     store = store_of(args.out)
@@ -558,7 +559,12 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple, kept: 
     finally:
         stack.close()
         progress.end()
-    return Sampled(mcmc, ended, run.num_sweeps, run.changes)
+    return Sampled(mcmc, ended, lengths_of(run, thin), run.changes)
+
+
+def lengths_of(run: "Run", thin: int) -> tuple[int, int]:
+    """Return the number of sweeps of each chain, and of those after the burn-in."""
+    return run.num_sweeps, (run.num_draws - run.first_draw) * thin
 
 
 def _why_good(run: "Run") -> str:

@@ -24,6 +24,16 @@ class Check(NamedTuple):
     ess: float
     num_moving: int
 
+    @classmethod
+    def of(cls, table: "pd.DataFrame") -> "Check":
+        """Return the result of a check of these diagnostics."""
+        moving = table[table["note"] != "constant"]
+        return cls(
+            float(moving["r_hat"].max(skipna=False)),
+            float(moving[["ess_bulk", "ess_tail"]].min(axis=None, skipna=False)),
+            len(moving),
+        )
+
     def suffices(self, rhat: float, ess: float, num_chains: int) -> bool:
         """Whether the goals are reached."""
         if self.num_moving == 0:
@@ -56,13 +66,7 @@ class Checks:
         :param tabulate: returns the table of the diagnostics.
         """
         start = clock.now()
-        table = tabulate()
-        moving = table[table["note"] != "constant"]
-        self.last = Check(
-            float(moving["r_hat"].max(skipna=False)),
-            float(moving[["ess_bulk", "ess_tail"]].min(axis=None, skipna=False)),
-            len(moving),
-        )
+        self.last = Check.of(tabulate())
         self._at, self._num_draws = clock.now(), num_draws
         self._took = self._at - start
         return self.last

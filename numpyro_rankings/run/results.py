@@ -1,33 +1,52 @@
 """What a run that goes on and one that is read from its store have in common."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from numpyro_rankings.diagnostics import CHANGES, Verdict, with_care
+from numpyro_rankings.run.goals import Check
 from numpyro_rankings.run.monitor import Monitor
-from numpyro_rankings.run.settings import at_least
+from numpyro_rankings.run.settings import at_least, check_share
 
 if TYPE_CHECKING:
     import pandas as pd
 
 LEAST_DRAWS = 4  # of each chain, for R-hat
 READ_AT_ONCE = 500  # draws of each chain, for the diagnostics
+BURN_IN = 0.5  # largest share of the draws that is left out by default
+_SHORTER = 0.125, 0.25  # shares that suffice where the chains then agree
+_AGREE, _ENOUGH = 1.01, 50  # R-hat up to which they do, if there is so large an ESS of each
+
+BurnIn = float | Literal["auto"]
+
+
+class _Diagnosed(NamedTuple):
+    """Diagnostics of so many draws: the share of them that was left out, and the table."""
+
+    num_draws: int
+    burn_in: float
+    table: "pd.DataFrame"
 
 
 class Results(ABC):
     """The draws of a run after its burn-in, and what is said of them."""
 
-    _burn_in: float
+    _burn_in: BurnIn
     _monitor: Monitor
-    _unmonitored = 0.0  # share of the draws that the monitor has, and leaves out
     _remedy = ""  # where there are too few draws
+    _diagnosed: _Diagnosed | None = None
 
     @property
     @abstractmethod
     def num_draws(self) -> int:
         """Number of draws of each chain, those of the burn-in included."""
+
+    @property
+    @abstractmethod
+    def num_chains(self) -> int:
+        """Number of chains."""
 
     @property
     @abstractmethod
@@ -38,16 +57,58 @@ class Results(ABC):
     def diagnostics(self) -> "pd.DataFrame":
         """Tabulate R-hat and ESS of the draws after the burn-in."""
 
+    @abstractmethod
+    def _table(self, burn_in: float) -> "pd.DataFrame":
+        """Tabulate R-hat and ESS of the draws without a share of them at their beginning."""
+
     @property
     def first_draw(self) -> int:
         """Index of the first draw that is not in the burn-in."""
-        return int(self._burn_in * self.num_draws)
+        return int(self._share_left_out() * self.num_draws)
 
     @property
     def verdict(self) -> Verdict:
         """Whether the draws after the burn-in can be relied on, as the reports say it."""
-        found = self._monitor.verdict(self._unmonitored, self.diagnostics())
+        table = self.diagnostics()
+        found = self._monitor.verdict(self._share_monitored(), table)
         return with_care(found, self.changes)
+
+    def _share_left_out(self) -> float:
+        """Return the share of the draws that is the burn-in."""
+        if self._burn_in != "auto":
+            return self._burn_in
+        if self.num_draws * (1 - BURN_IN) < LEAST_DRAWS:
+            return BURN_IN
+        try:
+            return self._diagnose().burn_in
+        except ValueError:  # there is nothing to be diagnosed
+            return BURN_IN
+
+    def _share_monitored(self) -> float:
+        """Return the share of the draws of the monitor that is the burn-in."""
+        return self._share_left_out()
+
+    def _diagnose(self) -> _Diagnosed:
+        """Tabulate R-hat and ESS of the draws after the burn-in.
+
+        A burn-in that is not given is an eighth or a quarter of the draws if R-hat of what is then
+        kept shows that the chains agree, and its ESS is large enough to tell; otherwise half of
+        them. R-hat is split: it also tells whether the first of these draws are like the last.
+        """
+        found = self._diagnosed
+        if found is None or found.num_draws != self.num_draws:
+            found = self._diagnosed = self._diagnose_now()
+        return found
+
+    def _diagnose_now(self) -> _Diagnosed:
+        if self._burn_in != "auto":
+            return _Diagnosed(self.num_draws, self._burn_in, self._table(self._burn_in))
+        for share in _SHORTER:
+            table = self._table(share)
+            check = Check.of(table)
+            if check.rhat <= _AGREE and check.ess >= _ENOUGH * self.num_chains:
+                return _Diagnosed(self.num_draws, share, table)
+        return _Diagnosed(self.num_draws, BURN_IN, self._table(BURN_IN))
 
     @property
     def _num_kept(self) -> int:
@@ -79,3 +140,13 @@ def by_chain_or_not(samples: dict[str, np.ndarray], group_by_chain: bool) -> dic
     if group_by_chain:
         return samples
     return {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
+
+
+def check_burn_in(value: Any) -> BurnIn:
+    """Return the burn-in as it is asked for, or raise ValueError."""
+    return "auto" if isinstance(value, str) and value == "auto" else check_share("burn_in", value)
+
+
+def largest_burn_in(burn_in: BurnIn) -> float:
+    """Return the largest share that may be left out."""
+    return BURN_IN if burn_in == "auto" else burn_in

@@ -46,7 +46,15 @@ from numpyro_rankings.run.memory import Memory
 from numpyro_rankings.run.monitor import Monitor, Quantities, Taken
 from numpyro_rankings.run.placement import Placement, mesh_of
 from numpyro_rankings.run.processes import agree, together
-from numpyro_rankings.run.results import LEAST_DRAWS, READ_AT_ONCE, Results, by_chain_or_not
+from numpyro_rankings.run.results import (
+    LEAST_DRAWS,
+    READ_AT_ONCE,
+    BurnIn,
+    Results,
+    by_chain_or_not,
+    check_burn_in,
+    largest_burn_in,
+)
 from numpyro_rankings.run.settings import (
     Settings,
     at_least,
@@ -54,7 +62,6 @@ from numpyro_rankings.run.settings import (
     check_kernel,
     check_names,
     check_precision,
-    check_share,
     check_superchains,
     has_x64,
     one_key,
@@ -87,8 +94,8 @@ class Run(Results):
     bit, as one that was left alone on the same machine with the same versions.
 
     No number of warm-up sweeps is needed: diagnostics and results are those of the last part of the
-    draws, by default the second half. Kernels that adapt have their own warm-up before, whose
-    sweeps are not kept.
+    draws, by default the second half, or more of them if the chains then agree. Kernels that adapt
+    have their own warm-up before, whose sweeps are not kept.
 
     :param kernel: a kernel of this package, or any other of NumPyro.
     :param data: the arguments of its model.
@@ -108,7 +115,9 @@ class Run(Results):
     :param num_warmup: sweeps in which the kernel adapts; by default 0 for the kernels of this
         package, which do not adapt, and 1,000 for others.
     :param thinning: sweeps from one draw that is kept to the next.
-    :param burn_in: share of the draws that is left out at their beginning.
+    :param burn_in: share of the draws that is left out at their beginning. By default it is an
+        eighth, or else a quarter, if all draws after it have an R-hat of at most 1.01 and an ESS of
+        at least 50 for each chain, and half of them otherwise.
     :param quantities: a function of the samples, (chains, draws, …) by name, that returns the
         quantities to diagnose in the same form. The default is those that
         :func:`~numpyro_rankings.to_inference_data` names for the kernels of this package, and for
@@ -141,7 +150,7 @@ class Run(Results):
         mesh: Mesh | None = None,
         num_warmup: int | None = None,
         thinning: int = 1,
-        burn_in: float = 0.5,
+        burn_in: BurnIn = "auto",
         quantities: Quantities | None = None,
         init_params: Any = None,
         extra_fields: tuple[str, ...] = (),
@@ -196,7 +205,7 @@ class Run(Results):
         *data: Any,
         devices: Sequence[jax.Device] | None = None,
         mesh: Mesh | None = None,
-        burn_in: float = 0.5,
+        burn_in: BurnIn = "auto",
         quantities: Quantities | None = None,
         init_params: Any = None,
         model_kwargs: Mapping[str, Any] | None = None,
@@ -312,7 +321,8 @@ class Run(Results):
         """
         with together():
             self._draws.check_writable()
-            most = self._monitor.LEAST_KEPT * self._settings.num_chains * (1 - self._burn_in)
+            kept = self._monitor.LEAST_KEPT * (1 - largest_burn_in(self._burn_in))
+            most = kept * self._settings.num_chains
             check_goals(rhat, ess, minutes, most)
             self._check_diagnosable()
         import arviz  # noqa: F401 - takes a second, which is not the time of a check
@@ -378,6 +388,11 @@ class Run(Results):
         return self._checks.last
 
     @property
+    def num_chains(self) -> int:
+        """Number of chains."""
+        return self._settings.num_chains
+
+    @property
     def num_clusters(self) -> np.ndarray | None:
         """The number of clusters of each chain in its last draw, None of other kernels."""
         return self._monitor.latest("num_clusters")
@@ -388,7 +403,9 @@ class Run(Results):
 
         None of kernels without slots, and of those of other packages.
         """
-        return self._monitor.overflow(self._burn_in)
+        if not self._monitor.overflow(0.0):
+            return self._monitor.overflow(0.0)
+        return self._monitor.overflow(self._share_left_out())
 
     @property
     def changes(self) -> list[str]:
@@ -407,8 +424,7 @@ class Run(Results):
         :raises ValueError: if there are too few draws.
         """
         self._check_draws()
-        self._catch_up()
-        return self._monitor.table(self._burn_in)
+        return self._diagnose().table.copy()
 
     def get_samples(
         self, group_by_chain: bool = False, max_draws: int | None = None
@@ -487,8 +503,12 @@ class Run(Results):
         self._new_about: dict[str, Any] | None = None
         self._checks = Checks()
 
-    def _show(self, burn_in: float, quantities: Quantities | None) -> None:
-        self._burn_in = self._unmonitored = check_share("burn_in", burn_in)
+    def _table(self, burn_in: float) -> "pd.DataFrame":
+        self._catch_up()
+        return self._monitor.table(burn_in)
+
+    def _show(self, burn_in: BurnIn, quantities: Quantities | None) -> None:
+        self._burn_in = check_burn_in(burn_in)
         loop = self._loop
         superchains = self._settings.superchains
         self._monitor = Monitor(loop.kernel, loop.args, loop.kwargs, quantities, superchains)
@@ -671,11 +691,14 @@ class Run(Results):
             raise
 
     def _is_check_due(self) -> bool:
-        return self._num_kept >= LEAST_DRAWS and self._checks.is_due()
+        return self._has_draws_to_check() and self._checks.is_due()
+
+    def _has_draws_to_check(self) -> bool:
+        return self.num_draws - int(largest_burn_in(self._burn_in) * self.num_draws) >= LEAST_DRAWS
 
     def _holds(self, rhat: float, ess: float) -> bool:
         """Whether a check of the draws is good enough, in the first process."""
-        if self._num_kept < LEAST_DRAWS:
+        if not self._has_draws_to_check():
             return False
         if not self._checks.is_of(self.num_draws):
             with together():
@@ -704,7 +727,7 @@ class Run(Results):
         """Whether the latest check is good enough."""
         check, num_chains = self._checks.last, self._settings.num_chains
         assert check is not None
-        if self._monitor.still(self._burn_in) or self._num_kept * num_chains < ess:
+        if self._monitor.still(self._share_left_out()) or self._num_kept * num_chains < ess:
             return False
         return check.suffices(rhat, ess, num_chains)
 

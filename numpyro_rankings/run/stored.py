@@ -15,8 +15,14 @@ from numpyro_rankings.run.errors import StoreError
 from numpyro_rankings.run.folder import folder_of
 from numpyro_rankings.run.monitor import Facts, Monitor, Quantities
 from numpyro_rankings.run.read_only import ReadOnlyStore
-from numpyro_rankings.run.results import READ_AT_ONCE, Results, by_chain_or_not
-from numpyro_rankings.run.settings import Settings, check_share, settings_of
+from numpyro_rankings.run.results import (
+    READ_AT_ONCE,
+    BurnIn,
+    Results,
+    by_chain_or_not,
+    check_burn_in,
+)
+from numpyro_rankings.run.settings import Settings, settings_of
 from numpyro_rankings.run.transitions import ENERGY
 
 if TYPE_CHECKING:
@@ -24,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def open_run(
-    store: str | os.PathLike, burn_in: float = 0.5, quantities: Quantities | None = None
+    store: str | os.PathLike, burn_in: BurnIn = "auto", quantities: Quantities | None = None
 ) -> "StoredRun":
     """Read a store of a :class:`Run`, without its kernel and its data.
 
@@ -40,7 +46,8 @@ def open_run(
     reading alone. Of a store that is damaged in part, what is whole can be read.
 
     :param store: the folder.
-    :param burn_in: share of the draws that is left out at their beginning, as for :class:`Run`.
+    :param burn_in: share of the draws that is left out at their beginning; by default chosen as by
+        :class:`Run`.
     :param quantities: as for :class:`Run`; by default those that the run diagnoses by itself.
     :raises StoreError: if it is not a store, or nothing in it can be read.
     :raises ValueError: if an argument is out of range.
@@ -57,9 +64,9 @@ class StoredRun(Results):
     """
 
     def __init__(
-        self, store: str | os.PathLike, burn_in: float, quantities: Quantities | None
+        self, store: str | os.PathLike, burn_in: BurnIn, quantities: Quantities | None
     ) -> None:
-        self._burn_in = check_share("burn_in", burn_in)
+        self._burn_in = check_burn_in(burn_in)
         self._store = ReadOnlyStore(folder_of(store))
         self._sites, self._stats = self._store.arrays_of(SITES), self._store.arrays_of(STATS)
         about = self._store.about
@@ -144,10 +151,7 @@ class StoredRun(Results):
         :raises ValueError: if there are too few draws.
         """
         self._check_draws()
-        if not self._has_monitored:
-            self._let_monitor()
-            self._has_monitored = True
-        return self._monitor.table(self._unmonitored)  # it has no other draws
+        return self._diagnose().table.copy()
 
     def to_inference_data(self, max_draws: int | None = None) -> Any:
         """Convert the draws after the burn-in to ArviZ.
@@ -233,10 +237,20 @@ class StoredRun(Results):
             )
         return {name: values[:, is_whole] for name, (values, _) in read.items()}
 
+    def _share_monitored(self) -> float:
+        """Return the share of the draws that the monitor has and that is the burn-in."""
+        return self._share_left_out() if self._burn_in == "auto" else 0.0  # else it has no others
+
+    def _table(self, burn_in: float) -> "pd.DataFrame":
+        if not self._has_monitored:
+            self._let_monitor()
+            self._has_monitored = True
+        return self._monitor.table(burn_in if self._burn_in == "auto" else 0.0)
+
     def _let_monitor(self) -> None:
         """Give the monitor the draws that it would keep, of all arrays that are whole."""
         stride = Monitor.stride_of(self.num_draws)
-        first = -(-self.first_draw // stride) * stride
+        first = 0 if self._burn_in == "auto" else -(-self.first_draw // stride) * stride
         draws = range(first, self.num_draws, stride)
         damaged = [
             {name for name, where in arrays.items() if not self._store.is_whole(where, draws)}

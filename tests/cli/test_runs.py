@@ -68,7 +68,7 @@ def test_it_ends_by_itself(capsys, whole_page):
     why = r"stopped after [\d,]+ sweeps of each chain because the chains agree: R-hat 1\.[\d]+, ESS"
     assert any(re.search(why, line) for line in shown)
     page = open("out/report.html", encoding="utf-8").read()
-    assert "sweeps, of which the second half is used" in page
+    assert re.search(r"[\d,]+ sweeps, of which the last [\d,]+ are used", page)
     for expected in ("Can I trust it?", "What each item weighs", "Ann &lt;A&gt;", "R-hat"):
         assert expected in page
     assert "To go on" not in printed.err
@@ -426,7 +426,7 @@ def test_a_run_that_ends_by_itself_gets_no_fixed_length(capsys):
     for options in (["--draws", "40"], ["--warmup", "8", "--draws", "40"]):
         assert run(*MODEL, *options, "--resume", "out") == 2
     first, second = capsys.readouterr().err.strip().split("\n")
-    assert "of which the second half is used: resume it without --draws" in first
+    assert "of which only the last part is used: resume it without --draws" in first
     assert "out.run is a run with --warmup 0, not 8" in second
 
 

@@ -17,13 +17,21 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import pandas as pd
 import pytest
 from helpers.no_warnings import no_warnings
 from helpers.toy_kernel import Autoregressive, posterior
 from jax import random
 from numpyro.infer import HMC, MCMC, NUTS, Gibbs
 
-from numpyro_rankings import Rankings, Run, StoreError, diagnostics_table, to_inference_data
+from numpyro_rankings import (
+    Rankings,
+    Run,
+    StoreError,
+    diagnostics_table,
+    open_run,
+    to_inference_data,
+)
 from numpyro_rankings.diagnostics import nested_r_hat, verdict
 from numpyro_rankings.distributions import TopTPlackettLuce
 from numpyro_rankings.infer import CollapsedGibbs, PlackettLuceGibbs
@@ -392,6 +400,34 @@ def test_what_is_diagnosed_is_what_reports_diagnose(left_alone):
     )
     assert run.verdict == verdict(data)
     assert run.to_inference_data()["posterior"].equals(data["posterior"])
+
+
+def test_the_burn_in_is_as_short_as_the_chains_agree(tmp_path):
+    """The eighth or quarter of the draws of which R-hat of the rest is at most 1.01, else half."""
+    found = {}
+    for persistence, sweeps in ((0.0, 2000), (0.9, 2000), (0.99, 2000), (0.0, 10)):
+        run = toy_run(Autoregressive(persistence), burn_in="auto", store=tmp_path / "a.run")
+        run.extend(sweeps)
+        run.close()
+        share = run.first_draw / sweeps
+        found[persistence, sweeps] = share
+        opened = open_run(tmp_path / "a.run")
+        assert opened.first_draw == run.first_draw
+        pd.testing.assert_frame_equal(opened.diagnostics(), run.diagnostics())
+        assert opened.verdict == run.verdict
+        again = open_run(tmp_path / "a.run", burn_in=share)
+        pd.testing.assert_frame_equal(again.diagnostics(), run.diagnostics())
+        assert again.verdict == run.verdict
+        shorter = [x for x in (0.125, 0.25) if x < share]
+        for other in shorter if sweeps > 10 else ():
+            r_hat = open_run(tmp_path / "a.run", burn_in=other).diagnostics()["r_hat"].max()
+            assert r_hat > 1.01
+        shutil.rmtree(tmp_path / "a.run")
+    assert found[0.0, 2000] == 0.125 and found[0.99, 2000] == found[0.0, 10] == 0.5
+    alone = toy_run(Autoregressive(0.0), burn_in="auto", num_chains=1)
+    alone.extend(200)
+    assert alone.first_draw == 100  # one chain agrees with none
+    print(found)
 
 
 def test_long_runs_are_diagnosed_by_some_of_their_draws(monkeypatch):
