@@ -7,9 +7,11 @@ of each, and ``figure6 --help`` and so on tell the sizes. Figures are those of M
 
 import argparse
 import itertools
+import json
 import resource
 import time
 from functools import partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +35,7 @@ KERNELS = {
     "beta": ("BetaGibbs exact", BetaGibbs),
     "beta-approx": ("BetaGibbs exact=False", partial(BetaGibbs, exact=False)),
 }
+CURVES = ("mixture", "kernel", "shift")  # of Figure 8
 
 
 def sweeps(kernel, num_sweeps, fields):
@@ -310,7 +313,7 @@ def figure8(args):
     print(f"mean shift: exponential blurring mean shift, up to N = {args.most_shifted:,}")
     columns = ("truth", "DP mixture", "kernel density", "mean shift")
     columns += ("VI of DP", "VI of mean shift", "VI of truth")
-    columns += ("test: VI of DP", "of mean shift", "of truth", "clusters", "of mean shift")
+    columns += ("test: VI of DP", "test: of shift", "test: of truth", "clusters", "of mean shift")
     print(f"{'N':>6s}", *(f"{c:>17s}" for c in columns), " seconds a fit")
     # one kernel, so that replicates of one size share a compilation
     kernel = SliceGibbs(assignment="parallel")
@@ -320,7 +323,7 @@ def figure8(args):
     for size in args.sizes:
         rows, seconds = [], []
         for replicate in range(args.replicates):
-            key = jax.random.key(1000 + replicate)
+            key = jax.random.key(1000 + args.first + replicate)
             key_data, key_fit = jax.random.split(key)
             # the fixed mixture of the paper: the same components in every replicate
             components = [np.random.default_rng(c).permutation(n) for c in range(3)]
@@ -342,7 +345,7 @@ def figure8(args):
             likeliest = by_cluster.argmax(1)
 
             fitted, vi, vi_of_fit, clusters = np.nan, np.nan, np.nan, np.nan
-            if size <= args.most_fitted:
+            if size <= args.most_fitted and "mixture" in args.curves:
                 start = time.perf_counter()
                 state = kernel.init(key_fit, 0, None, (train,), {})
                 state, _, _ = burn_in(state, train)
@@ -357,9 +360,11 @@ def figure8(args):
                     for x in likeliest_clusters(draws, orderings[size:])
                 ]
                 clusters = np.asarray(draws["num_clusters"])
-            kde = log_kernel_density(orderings[:size], orderings[size:], n, theta)
+            kde = np.array(np.nan)
+            if "kernel" in args.curves:
+                kde = log_kernel_density(orderings[:size], orderings[size:], n, theta)
             shifted, vi_of_shifted, vi_of_tests, number = np.nan, np.nan, np.nan, np.nan
-            if size <= args.most_shifted:
+            if size <= args.most_shifted and "shift" in args.curves:
                 found = blurring_mean_shift(orderings[:size], n)
                 shifted, near = score_under_clusters(found, orderings[:size], orderings[size:], n)
                 vi_of_shifted, number = variation_of_information(labels, found), found.max() + 1
@@ -380,6 +385,11 @@ def figure8(args):
                     number,
                 ]
             )
+            if args.out is not None:
+                one = {"N": size, "replicate": args.first + replicate}
+                one |= dict(zip(columns, map(float, rows[-1]), strict=True))
+                with args.out.open("a") as file:
+                    file.write(json.dumps(one) + "\n")
         mean = np.mean(rows, 0)
         error = np.std(rows, 0, ddof=1) / np.sqrt(len(rows)) if len(rows) > 1 else mean * np.nan
         cells = (f"{m:9.4f} ({e:5.4f})" for m, e in zip(mean, error, strict=True))
@@ -520,7 +530,12 @@ def main():
     add(figure7)
     one = add(figure8)
     one.add_argument("--replicates", type=int, default=10)
+    one.add_argument("--first", type=int, default=0, help="number of the first replicate")
     one.add_argument("--sizes", type=int, nargs="+", default=[100, 300, 1000, 3000, 10000])
+    one.add_argument(
+        "--curves", nargs="+", choices=CURVES, default=CURVES, help="besides the truth"
+    )
+    one.add_argument("--out", type=Path, help="file to which each replicate adds a line of JSON")
     one.add_argument("--tests", type=int, default=3000)
     one.add_argument("--most-fitted", type=int, default=10000, help="largest N for the DP mixture")
     one.add_argument("--most-shifted", type=int, default=3000, help="largest N for mean shift")

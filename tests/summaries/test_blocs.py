@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 from helpers.fabricated import fabricated_mcmc
+from helpers.simulated_blocs import LEAST_SHARE, least_share, simulate_blocs
 from numpyro.infer import MCMC
 from scipy.optimize import linear_sum_assignment
 
@@ -431,32 +432,18 @@ def test_bad_input_is_refused_in_one_line():
         find_blocs(poor, rankings)
 
 
-def _simulate_blocs(seed, num_rankings=800, num_items=9):
-    """Three blocs of 2 to 4 nearby groups, and a tenth of the rankings at random."""
-    rng = np.random.default_rng(seed)
-    centers, bloc_of, shares = [], [], []
-    for bloc, share in enumerate(rng.dirichlet([6.0] * 3)):
-        base, number = rng.permutation(num_items), rng.integers(2, 5)
-        for group in rng.dirichlet([5.0] * number):
-            center = base.copy()
-            for place in rng.integers(0, num_items - 1, 3):  # three swaps of neighbors
-                center[[place, place + 1]] = center[[place + 1, place]]
-            centers.append(center)
-            bloc_of.append(bloc)
-            shares.append(0.9 * share * group)
-    theta = rng.uniform(1.0, 1.6, (len(centers) + 1, num_items))
-    theta[-1] = 0.0
-    data = simulate_mallows_mixture(
-        jax.random.key(seed),
-        num_rankings,
-        num_items,
-        num_items,
-        len(theta),
-        theta,
-        weights=[*shares, 0.1],
-        centers=[*centers, rng.permutation(num_items)],
-    )
-    return data, np.array([*bloc_of, -1])
+def test_blocs_found_are_matched_with_the_true_ones():
+    truth = np.repeat([0, 1, 2, -1], 10)
+    assert least_share(truth, np.repeat([2, 0, 1, 1], 10)) == 1
+    mixed = np.repeat([2, 0, 1, 1], 10)
+    mixed[:3] = 1
+    assert least_share(truth, mixed) == 0.7
+    assert least_share(truth, np.repeat([0, 0, 1, 1], 10)) == 0  # two blocs for three
+    assert least_share(truth, np.repeat([0, 1, 2, 3], 10)) == 1
+    data, bloc_of = simulate_blocs(0, 2000)
+    assert bloc_of.tolist() == sorted(bloc_of[:-1]) + [-1] and set(bloc_of) == {-1, 0, 1, 2}
+    assert all(2 <= count <= 4 for count in np.bincount(bloc_of[:-1]))
+    assert np.mean(bloc_of[data.assignments] < 0) == pytest.approx(0.1, abs=0.02)
 
 
 @pytest.mark.slow
@@ -464,7 +451,7 @@ def test_blocs_of_simulated_groups_are_found():
     """By draws that know the groups; each bloc keeps at least 80% of its rankings."""
     found = 0
     for seed in range(20):
-        data, bloc_of = _simulate_blocs(seed)
+        data, bloc_of = simulate_blocs(seed)
         rng, labels = np.random.default_rng(seed), np.asarray(data.assignments)
         theta = np.asarray(data.concentrations)[:, : data.rankings.num_items - 1]
         draws = {
@@ -474,10 +461,7 @@ def test_blocs_of_simulated_groups_are_found():
             "cluster_sizes": np.tile(np.bincount(labels, minlength=len(theta)), (2, 6, 1)),
         }
         truth, blocs = bloc_of[labels], find_blocs(draws, data.rankings, 3).labels
-        table = np.zeros((3, 3))
-        np.add.at(table, (truth[truth >= 0], blocs[truth >= 0]), 1)
-        shares = table / table.sum(1, keepdims=True)
-        found += shares[linear_sum_assignment(-table)].min() >= 0.8
+        found += least_share(truth, blocs) >= LEAST_SHARE
     assert found >= 18
 
 
