@@ -60,7 +60,8 @@ def update_labels_at_once(
     )
     # with the largest shares first, the clusters open to a ranking are the leading ones
     order = jnp.argsort(-log_shares)
-    num_allowed = jnp.searchsorted(-log_shares[order], -log_slices, side="right").astype(jnp.int32)
+    sorted_shares = log_shares[order]
+    num_allowed = _num_leading(lambda c: sorted_shares[c] >= log_slices, num_slots, labels.shape)
     order = occupied_first[order]
     table = log_likelihoods(order, num_allowed.max())
     new_labels = order[draw_labels(key_labels, table, rows, num_allowed)]
@@ -88,21 +89,33 @@ def draw_labels(
     last = num_clusters - 1 if num_allowed is None else num_allowed - 1
     num_rankings = num_rows if row_index is None else len(row_index)
 
+    if row_index is not None:  # from one axis is far faster than from two
+        flat_sums, start_of_row = log_sums.T.ravel(), row_index * num_clusters
+
     def sums_at(clusters: Array | int) -> Array:
         if row_index is not None:
-            return log_sums[clusters, row_index]
+            return flat_sums.at[start_of_row + clusters].get(mode="promise_in_bounds")
         clusters = jnp.broadcast_to(clusters, (1, num_rankings))
         return jnp.take_along_axis(log_sums, clusters, axis=0, mode="clip")[0]
 
     # 1 - uniform is in (0, 1]
     target = sums_at(last) + jnp.log1p(-random.uniform(key, (num_rankings,)))
-    # the first cluster whose sum reaches the target, by bisection
-    labels = jnp.zeros(num_rankings, jnp.int32)
-    for bit in reversed(range(num_clusters.bit_length())):
-        further = labels + 2**bit
-        short = sums_at(jnp.minimum(further, num_clusters) - 1) < target
-        labels = jnp.where(short & (further <= num_clusters), further, labels)
-    return labels
+    # the first cluster whose sum reaches the target
+    return _num_leading(lambda c: sums_at(c) < target, num_clusters, target.shape)
+
+
+def _num_leading(holds: Callable[[Array], Array], num: int, shape: tuple[int, ...]) -> Array:
+    """Return how many of the first numbers have a property, by bisection, int32.
+
+    :param holds: says it of the numbers 0 to ``num - 1``, given in the shape, one for each entry.
+    """
+    steps = num.bit_length()
+
+    def step(i: Array, found: Array) -> Array:
+        further = found + (1 << (steps - 1 - i))
+        return jnp.where((further <= num) & holds(jnp.minimum(further, num) - 1), further, found)
+
+    return jax.lax.fori_loop(0, steps, step, jnp.zeros(shape, jnp.int32))
 
 
 def draw_dirichlet_shares(key: Array, sizes: Array, prior: PartitionPrior) -> Array:
