@@ -204,6 +204,7 @@ def test_profiles_follow_a_cluster_through_label_switches():
     assert large.interval_over_all == large.size_interval
     assert small.interval_over_all == pytest.approx((0.3, 2.0))  # 0 in one of four draws
     assert large.levels == (("Cid",), ("Ann",), ("Bob",), ("Dee",))
+    assert large.clear_pairs == ()
     assert large.rank_mean.tolist() == [2, 3, 1, 4]
     assert large.rank_interval.tolist() == [[2, 2], [3, 3], [1, 1], [4, 4]]
     stage = np.exp(-0.5 * np.arange(4))
