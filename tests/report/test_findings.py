@@ -22,7 +22,7 @@ DETAILS = re.compile(
     '<dt class="on-screen">How was it made[?].*?</dd>\n|<section class="details">.*?</section>\n'
     '|<span class="on-screen">\nThe group of each ranking, and how surely it belongs there, is in '
     "assignments.csv[.]\n</span>\n"
-    '|<span class="of-files">.*?</span>\n',
+    '|<span class="line of-files">.*?</span>\n',
     re.DOTALL,
 )
 
