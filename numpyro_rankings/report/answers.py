@@ -100,7 +100,7 @@ def how_many(findings: Findings) -> str:
 def _how_many(findings: Findings) -> str:
     held = len(findings.held)
     if findings.reference is None:
-        return "One, of everybody: you asked for a single group."
+        return "One, of everybody: a single population was fitted."
     text = (
         f"{plural(held, 'group')} {'holds' if held == 1 else 'hold'}, that is, "
         f"{'it' if held == 1 else 'each'} is found again in more than half of the draws."

@@ -178,10 +178,11 @@ def _instead(findings: Findings) -> str:
     number, first = findings.num_components, findings.profiles[0]
     if isinstance(first, PartitionProfile):
         return "Run it again with another --seed, and trust only groups that are found again."
-    if number is not None and number > 2:
-        return f"Try fewer groups: --components {number - 1}."
     if number is not None:
-        return "Try one group, --components 1, or an unknown number, --components dp."
+        fewer = f"Try {'fewer groups' if number > 2 else 'one group'}: --components {number - 1}"
+        if isinstance(first, WeightsProfile):
+            return f"{fewer}."
+        return f"{fewer}. Or leave --components out, and use the blocs that are then found."
     if findings.reference is None:
         return "Run it again with another --seed."
     few = max(2, len(findings.held)) if findings.blocs is None else findings.blocs.number
@@ -215,7 +216,11 @@ def _use_blocs(findings: Findings) -> list[str]:
 def _use_groups(findings: Findings) -> list[str]:
     held = len(findings.held)
     if findings.verdict.level == "bad":
-        return ["Do not report the groups yet." if findings.reference else "Report nothing yet."]
+        if findings.reference is None:
+            return ["Report nothing yet."]
+        is_apart = worst_of(findings.table)[0] > R_HAT_APART
+        when = ": the chains do not agree on them" if is_apart else " yet"
+        return [f"Do not report the groups{when}."]
     if findings.reference is None:
         return ["Report what all want: there is one group."]
     if not held:

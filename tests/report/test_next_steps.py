@@ -106,13 +106,16 @@ def test_chains_apart_are_not_waited_for(found):
     said = texts(with_worst(found, 2.18, 5), Status("", "", COMMAND, 240.0))
     assert "Do not wait for the chains: with R-hat 2.18" in said[0]
     assert "may never agree" in said[0] and "--components" in said[0]
-    assert said[1:] == ["Do not report the groups yet."]
+    assert said[1:] == ["Do not report the groups: the chains do not agree on them."]
     assert not any(step.command for step in next_steps(with_worst(found, 2.18, 5)))
 
 
 @pytest.mark.parametrize(
     ("number", "hint"),
-    [(5, "Try fewer groups: --components 4."), (2, "--components 1, or an unknown number")],
+    [
+        (5, "Try fewer groups: --components 4. Or leave --components out"),
+        (2, "Try one group: --components 1. Or leave --components out"),
+    ],
 )
 def test_another_number_of_groups_is_proposed(found, rankings, number, hint):
     mcmc = fabricated_mcmc(rankings, num_components=number)
@@ -132,9 +135,10 @@ def test_the_command_that_goes_on_and_for_how_long(found, growing):
 
 
 def test_that_it_cannot_be_said(found, growing):
-    first = next_steps(with_worst(found, 1.1, 10), Status("", "", COMMAND, 60.0))[0]
+    first, *others = next_steps(with_worst(found, 1.1, 10), Status("", "", COMMAND, 60.0))
     assert "cannot be said" in first.text and "more than 30 times" in first.text
     assert first.command == COMMAND
+    assert [step.text for step in others] == ["Do not report the groups yet."]
 
 
 def test_a_run_of_a_fixed_length_goes_on_to_its_end(found, growing):
