@@ -2,17 +2,20 @@
 
 import math
 import re
+from argparse import Namespace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers.fabricated import fabricated_mcmc, fabricated_partition_mcmc, with_groups
 
 from numpyro_rankings import Rankings, words
+from numpyro_rankings.cli.run import Kept, Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.diagnostics import Verdict, table_of_scalars
 from numpyro_rankings.report import findings_of, write_report
 from numpyro_rankings.report import next_steps as module
-from numpyro_rankings.report.next_steps import next_steps, outlook, outlook_of, worst_of
+from numpyro_rankings.report.next_steps import Outlook, next_steps, outlook, outlook_of, worst_of
 from numpyro_rankings.report.page import Status
 
 COMMAND = "numpyro-rankings fit ballots.soi --resume out"
@@ -248,3 +251,29 @@ def test_both_commands_of_a_run_that_was_resumed(rankings, tmp_path):
     ]
     assert page.count("<code>fit --out out</code>") == 2
     assert "The group of each ranking is in assignments.csv." in page
+
+
+@pytest.mark.parametrize(("times", "minutes"), [(1.1, "2"), (4.0, "9"), (math.nan, "2")])
+def test_the_command_has_the_minutes_that_are_guessed(found, monkeypatch, times, minutes):
+    """And half as many more, but not fewer than its own."""
+    command = "numpyro-rankings fit ballots.soi --minutes 2"
+    goals = []
+
+    def guess(_, status):
+        goals.append((status.rhat_goal, status.ess_goal))
+        return Outlook(1.1, 100, times)
+
+    monkeypatch.setattr(module, "outlook_of", guess)
+    args = Namespace(draws=None, minutes=2.0, rhat=1.02, ess=300, out=Path("out"))
+    kept = Kept(args, command)
+    status = kept.status_of(Sampled(None, "time", 100, (), 120.0), found)
+    assert status.command.endswith(f"--minutes {minutes} --resume out")
+    assert status.seconds == 120 and goals == [(1.02, 300)]
+    assert kept.status_of(Sampled(None, "good", 100), found) is None
+
+
+def test_what_is_left_of_a_fixed_length(found):
+    args = Namespace(draws=300, warmup=100, out=Path("out"))
+    kept = Kept(args, "numpyro-rankings fit ballots.soi --draws 300")
+    status = kept.status_of(Sampled(None, "interrupted", 100, (), 20.0), found)
+    assert status.seconds_left == pytest.approx(60)
