@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpyro.infer import MCMC
 
-from numpyro_rankings.words import LABEL_FREE_QUANTITIES, quantity_name, with_article
+from numpyro_rankings.words import LABEL_FREE_QUANTITIES, listed, quantity_name, with_article
 
 if TYPE_CHECKING:
     import pandas as pd
 
 R_HAT_GOOD, R_HAT_BAD = 1.01, 1.05
+R_HAT_APART = 1.2  # above which it cannot be said when the chains will agree
 ESS_GOOD, ESS_BAD = 400, 100
 # attributes of the posterior
 STACKING_WEIGHTS, NUM_COMPONENTS = "stacking_weights", "num_components"
@@ -218,7 +219,7 @@ def judge(table: "pd.DataFrame", facts: RunFacts) -> Verdict:
         reasons += _judge_agreement(moving, facts.num_chains)
     if facts.stacking_weights is not None:
         reasons.append(("bad", _describe_stacking(facts.stacking_weights)))
-    reasons += _judge_ess(moving)
+    reasons += _judge_ess(moving, bool(moving["r_hat"].max() > R_HAT_APART))
     by_level = {
         level: [text for its_level, text in reasons if its_level == level]
         for level in ("bad", "care", "good")
@@ -228,7 +229,7 @@ def judge(table: "pd.DataFrame", facts: RunFacts) -> Verdict:
         return Verdict("bad", "Do not rely on this run yet.", sentences)
     if by_level["care"]:
         return Verdict("care", _CARE, sentences)
-    return Verdict("good", "The chains agree; the posterior can be used.", sentences)
+    return Verdict("good", "The chains agree: the results can be used.", sentences)
 
 
 def with_care(found: Verdict, reasons: Sequence[str]) -> Verdict:
@@ -263,7 +264,7 @@ def _judge_still(facts: RunFacts) -> list[_Reason]:
         names = [*names[:_SITES_NAMED], f"{len(names) - _SITES_NAMED} further sites"]
     they = "Chain {} does" if len(chains) == 1 else "Chains {} do"
     text = (
-        f"{they.format(_listed(list(map(str, chains))))} not move: all draws of {_listed(names)} "
+        f"{they.format(listed(list(map(str, chains))))} not move: all draws of {listed(names)} "
         "are equal within a chain. Start elsewhere, or use another kernel."
     )
     return [("bad", text)]
@@ -286,7 +287,7 @@ def _judge_transitions(facts: RunFacts) -> list[_Reason]:
         reasons.append(("care" if facts.max_depth > _MAX_DEPTH_CARE else "good", text))
     low = {i: x for i, x in enumerate(facts.energy_fractions, 1) if x < _ENERGY_FRACTION_CARE}
     if low:
-        chains = ("chain " if len(low) == 1 else "chains ") + _listed(list(map(str, low)))
+        chains = ("chain " if len(low) == 1 else "chains ") + listed(list(map(str, low)))
         text = (
             f"The energy changes little from draw to draw in {chains} (E-BFMI "
             f"{min(low.values()):.2f}, less than {_ENERGY_FRACTION_CARE:g}), so the tails may be "
@@ -300,8 +301,7 @@ def _percent(share: float) -> str:
     return f"{share:.1%}" if share >= 0.001 else "Less than 0.1%"
 
 
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+_MAY_STAY = ", and may stay there however long they run."
 
 
 def _judge_agreement(moving: "pd.DataFrame", num_chains: int) -> list[_Reason]:
@@ -316,7 +316,7 @@ def _judge_agreement(moving: "pd.DataFrame", num_chains: int) -> list[_Reason]:
     if r_hat > R_HAT_BAD:
         text = (
             f"The {num_chains} chains do not agree on {name} (R-hat {r_hat:.2f}): they are in "
-            "different parts of the posterior. Run them longer, or from another start."
+            f"different places{_MAY_STAY if r_hat > R_HAT_APART else '. Run them longer.'}"
         )
         return [("bad", text)]
     if r_hat > R_HAT_GOOD:
@@ -332,13 +332,17 @@ def _describe_stacking(weights: Sequence[float]) -> str:
     """Say which chains are described."""
     held = [f"chain {k} ({w:.0%})" for k, w in enumerate(weights, 1) if w >= _LEAST_WEIGHT]
     return (
-        f"The groups described here are those of {_listed(held)}: with these weights (stacking) "
+        f"The groups described here are those of {listed(held)}: with these weights (stacking) "
         "the chains together predict best the rankings that they have not seen. The weights say "
         "how well chains predict, not how probable their groups are."
     )
 
 
-def _judge_ess(moving: "pd.DataFrame") -> list[_Reason]:
+def _judge_ess(moving: "pd.DataFrame", is_apart: bool) -> list[_Reason]:
+    """Judge the least ESS.
+
+    :param is_apart: whether the chains are in different places, which more draws need not change.
+    """
     both = moving[["ess_bulk", "ess_tail"]]
     if not both.notna().any(axis=None):
         return []
@@ -346,7 +350,7 @@ def _judge_ess(moving: "pd.DataFrame") -> list[_Reason]:
     ess, name = smallest.min(), with_article(quantity_name(str(smallest.idxmin())))
     text = f"The effective sample size (ESS) is at least {ess:,.0f}, smallest for {name}"
     if ess < ESS_BAD:
-        return [("bad", f"{text}: too small for intervals. Run longer.")]
+        return [("bad", f"{text}: too small for intervals.{'' if is_apart else ' Run longer.'}")]
     if ess < ESS_GOOD:
         return [("care", f"{text}: enough for means, but small for intervals.")]
     return [("good", f"{text}.")]

@@ -376,7 +376,7 @@ def test_chains_stuck_apart_and_single_chains_are_named(data, rankings):
     assert table.loc["num_clusters", "r_hat"] == np.inf
     judged = verdict({"posterior": stuck, "sample_stats": data["sample_stats"]}, table)
     assert judged.level == "bad"
-    assert any("number of clusters" in reason for reason in judged.reasons)
+    assert any("number of groups" in reason for reason in judged.reasons)
 
     broken = diagnostics_table(data)
     broken.loc["log_joint", ["mean", "r_hat", "ess_bulk", "ess_tail"]] = np.nan

@@ -186,7 +186,7 @@ def test_trace_of_each_chain(data):
     assert [line.get_ydata().tolist() for line in lines] == [[2, 2], [2, 3]]
     ax = plot_trace(data, "largest_sizes[2]")
     assert ax.lines[1].get_ydata().tolist() == [5, 7]
-    assert ax.get_title(loc="left") == "size of the 2nd largest cluster"
+    assert ax.get_title(loc="left") == "size of the 2nd largest group"
     np.testing.assert_allclose(
         plot_trace(data, "top_weights[Ann [A]]").lines[0].get_ydata()[1], 2 / 9
     )

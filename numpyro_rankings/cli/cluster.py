@@ -17,10 +17,12 @@ from numpyro_rankings.cli.arguments import (
 )
 from numpyro_rankings.cli.progress import say
 from numpyro_rankings.cli.results import (
+    describe_command,
     describe_run,
     print_diagnostics,
     print_groups,
     print_reference,
+    print_title,
 )
 from numpyro_rankings.cli.run import (
     Kept,
@@ -310,10 +312,11 @@ def _cluster(args: argparse.Namespace, command: str) -> int:
                 summary = _summarise(sampled, points)
         details = _details(args, points, describe_run(args, thin, *sampled.lengths), command)
         say(args, "drawing the figures")
-        summary.findings.data.attrs.update(details)
-        status = kept.status_of(sampled)
-        kept.write(lambda folder: _write(folder, args, points, summary, details, status))
-        _print_summary(args.out, points, summary)
+        summary = summary._replace(findings=summary.findings._replace(details=details))
+        summary.findings.data.attrs.update({k.replace(" ", "_"): x for k, x in details.items()})
+        status = kept.status_of(sampled, summary.findings)
+        kept.write(lambda folder: _write(folder, args, points, summary, status))
+        _print_summary(args.out, points, summary, status)
         return kept.end(sampled)
 
 
@@ -413,7 +416,7 @@ def _details(
     elif args.discount:
         prior += f", discount {args.discount:g}"
     return {
-        "command": command,
+        **describe_command(args, command),
         "data": f"{args.file}: {points.what}",
         "model": f"{points.model}; {prior}",
         **of_run,
@@ -425,14 +428,13 @@ def _write(
     args: argparse.Namespace,
     points: "Points",
     summary: _Summary,
-    details: dict[str, str],
     status: "Status | None",
 ) -> None:
     from numpyro_rankings.cli.tables import write_assignments, write_clusters
     from numpyro_rankings.inference_data import save_inference_data
     from numpyro_rankings.report import write as report
 
-    findings, descriptions = summary.findings._replace(details=details), summary.descriptions
+    findings, descriptions = summary
     profiles = findings.profiles
     columns_of_family = {p.label: d.columns for p, d in zip(profiles, descriptions, strict=True)}
     clusters = {int(k): number for number, p in enumerate(profiles, 1) for k in p.members}
@@ -475,14 +477,14 @@ def _figures(
     return figures
 
 
-def _print_summary(out: Path, points: "Points", summary: _Summary) -> None:
+def _print_summary(out: Path, points: "Points", summary: _Summary, status: "Status | None") -> None:
     findings = summary.findings
-    print(f"\nGroups in {points.what}\n")
+    print_title(findings, points.what)
     lines = [_in_words(d) for d in summary.descriptions]
     print_groups(findings, "", [""] * len(lines), lines, _CLUSTERS_SHOWN)
     assert findings.reference is not None  # of points it is always known
     print_reference(findings.reference)
-    print_diagnostics(findings, out)
+    print_diagnostics(findings, out, status)
 
 
 def _in_words(description: "Description") -> str:

@@ -31,11 +31,13 @@ from numpyro_rankings.cli.rankings_file import (
     read_file,
 )
 from numpyro_rankings.cli.results import (
+    describe_command,
     describe_run,
     print_blocs,
     print_diagnostics,
     print_groups,
     print_reference,
+    print_title,
 )
 from numpyro_rankings.cli.run import (
     Kept,
@@ -393,11 +395,12 @@ def _fit_one(
         say(args, "drawing the figures")
         findings = findings._replace(details=details)
         findings.data.attrs.update({name.replace(" ", "_"): x for name, x in details.items()})
-        status = kept.status_of(sampled)
+        status = kept.status_of(sampled, findings)
         kept.write(lambda folder: _write(folder, title, survey, findings, status))
         if tell is not None:
             tell(_fitted(rankings, findings, sampled.ended))
-        _print_summary(args.out, named, rename_findings(findings, rankings.items, named.items))
+        named_findings = rename_findings(findings, rankings.items, named.items)
+        _print_summary(args.out, named, named_findings, status)
         return kept.end(sampled)
 
 
@@ -549,7 +552,7 @@ def _details(
         "dp-plackett-luce": f"Dirichlet process mixture of Plackett–Luce models of {pool}",
     }[args.model]
     return {
-        "command": command,
+        **describe_command(args, command),
         "data": f"{args.file or _BUNDLED_CITATION}: {rankings.num_rankings:,} rankings, "
         f"{rankings.unique().num_rows:,} distinct, of {rankings.num_items} items, each listing "
         f"{fewest if fewest == most else f'{fewest} to {most}'} of them",
@@ -630,11 +633,13 @@ def _fitted(rankings: "Rankings", findings: "Findings", ended: str) -> Fitted:
     return Fitted(*sizes, r_hat, ess, ended)
 
 
-def _print_summary(out: Path, rankings: "Rankings", findings: "Findings") -> None:
+def _print_summary(
+    out: Path, rankings: "Rankings", findings: "Findings", status: "Status | None"
+) -> None:
     from numpyro_rankings.words import order_in_words, percent
 
     num_rankings = plural(rankings.num_rankings, "ranking")
-    print(f"\nGroups in {num_rankings} of {plural(rankings.num_items, 'item')}\n")
+    print_title(findings, f"{num_rankings} of {plural(rankings.num_items, 'item')}")
     held, blocs = findings.held, findings.blocs
     if blocs is not None and findings.blocs_first:
         print_blocs(blocs, findings.total)
@@ -643,7 +648,7 @@ def _print_summary(out: Path, rankings: "Rankings", findings: "Findings") -> Non
         findings,
         "agreement",
         [f"{percent(p.agreement):>9}" for p in held],
-        [order_in_words(p.levels) for p in held],
+        [order_in_words(p.levels, p.clear_pairs) for p in held],
         len(held),
     )
     if findings.reference is not None:
@@ -651,4 +656,4 @@ def _print_summary(out: Path, rankings: "Rankings", findings: "Findings") -> Non
     if blocs is not None and not findings.blocs_first:
         print()
         print_blocs(blocs, findings.total)
-    print_diagnostics(findings, out)
+    print_diagnostics(findings, out, status)

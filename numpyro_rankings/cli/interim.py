@@ -203,7 +203,7 @@ def finder_of_groups(
         )
         size = rankings.num_rankings
         lines = [
-            f"group {k}: {share(p.mean_size / size):>6}  {order_in_words(p.levels)}"
+            f"group {k}: {share(p.mean_size / size):>6}  {order_in_words(p.levels, p.clear_pairs)}"
             for k, p in enumerate(profiles, 1)
             if holds(p)
         ]

@@ -46,7 +46,10 @@ def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[
     index = dict(zip(items, names, strict=True))
     profiles = []
     for p in findings.profiles:
-        new: dict[str, Any] = {"levels": tuple(_renamed(level, index) for level in p.levels)}
+        new: dict[str, Any] = {
+            "levels": tuple(_renamed(level, index) for level in p.levels),
+            "clear_pairs": _renamed_pairs(p.clear_pairs, index),
+        }
         for field in ("consensus", "map_consensus"):
             if field in p._fields:
                 new[field] = _renamed(getattr(p, field), index)
@@ -59,6 +62,7 @@ def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[
                 x._replace(
                     consensus=_renamed(x.consensus, index),
                     levels=tuple(_renamed(names, index) for names in x.levels),
+                    clear_pairs=_renamed_pairs(x.clear_pairs, index),
                 )
                 for x in level.blocs
             )
@@ -68,6 +72,12 @@ def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[
     if checks is not None:
         checks = checks._replace(items=_renamed(checks.items, index))
     return findings._replace(profiles=profiles, blocs=blocs, checks=checks)
+
+
+def _renamed_pairs(
+    pairs: Sequence[tuple[str, str]], index: dict[str, str]
+) -> tuple[tuple[str, str], ...]:
+    return tuple((index[a], index[b]) for a, b in pairs)
 
 
 def _renamed(items: Sequence[str], index: dict[str, str]) -> tuple[str, ...]:

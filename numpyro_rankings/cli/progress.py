@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from numpyro_rankings import clock
 from numpyro_rankings.cli.arguments import PROGRAM
+from numpyro_rankings.words import duration
 
 if TYPE_CHECKING:
     from numpyro_rankings.run import Run
@@ -66,7 +67,7 @@ class Progress:
         parts = [] if run.last_check is None else [_of_check(run.last_check)]
         seconds = self._seconds_left(run)
         if seconds is not None:
-            parts.append(f"about {_in_words(seconds)} left")
+            parts.append(f"about {duration(seconds)} left")
         return ", ".join(parts)
 
     def end(self) -> None:
@@ -108,7 +109,3 @@ def _of_check(check: "Check") -> str:
         return "R-hat unknown yet"
     r_hat = f"R-hat {check.rhat:.3f}, " if math.isfinite(check.rhat) else ""
     return f"{r_hat}ESS {check.ess:,.0f}"
-
-
-def _in_words(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -28,6 +28,7 @@ from numpyro_rankings.words import (
 
 if TYPE_CHECKING:
     from numpyro_rankings.report.findings import Findings
+    from numpyro_rankings.report.page import Status
     from numpyro_rankings.summaries import Blocs
 
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
@@ -41,6 +42,15 @@ _BEGINNINGS = {
     "fits.csv": re.compile(b"file,folder,"),
     "fits.json": re.compile(rb'\{\s*"format":'),
 }
+
+
+def describe_command(args: argparse.Namespace, command: str) -> dict[str, str]:
+    """Say which command made the results and, if it has resumed the run, what began it."""
+    from numpyro_rankings.cli.run import begun_with
+    from numpyro_rankings.report.answers import BEGUN_WITH
+
+    begun = begun_with(command, args)
+    return {"command": command} | ({BEGUN_WITH: begun} if begun else {})
 
 
 def describe_run(
@@ -172,13 +182,13 @@ def _folder_beside(place: Path) -> Iterator[Path]:
 
 
 _COLUMNS_EXPLAINED = (
-    "Found in: the share of the draws that have a group which shares more members with it than "
-    "with any other, and more than a third of either. Together: how often two of its members are "
-    "in one group."
+    "Found in: the share of the draws in which the group is found again: one there shares more "
+    "members with it than with any other, and more than a third of the members of each. Together: "
+    "in what share of the draws two of its members are in one group."
 )
 _AGREEMENT_EXPLAINED = (
     " Agreement: how alike its members rank, 0% if at random, 100% if all alike. Before: so in at "
-    "least 95% of the draws; items that are close may be in any order."
+    "least 95% of the draws. Close: in any order, except for pairs that are said to be clear."
 )
 
 
@@ -215,6 +225,18 @@ def print_groups(
         _print_wrapped(_COLUMNS_EXPLAINED + (_AGREEMENT_EXPLAINED if columns else ""))
 
 
+def print_title(findings: "Findings", what: str) -> None:
+    """Print what was grouped, and how.
+
+    :param what: such as ``20 points``.
+    """
+    from numpyro_rankings.report.glossary import how_found
+
+    print(f"\nGroups in {what}\n")
+    _print_wrapped(how_found(findings))
+    print()
+
+
 def print_blocs(blocs: "Blocs", total: int) -> None:
     """Print the blocs, each with a line below it, what each number keeps, and the verdict.
 
@@ -248,8 +270,17 @@ def print_reference(reference: Any) -> None:
     _print_wrapped(reference_in_words(reference))
 
 
-def print_diagnostics(findings: "Findings", out: Path) -> None:
-    """Print whether the run can be trusted, and where the results are."""
+def print_diagnostics(findings: "Findings", out: Path, status: "Status | None" = None) -> None:
+    """Print whether the run can be trusted, what to do next, and where the results are.
+
+    :param status: as for :func:`~numpyro_rankings.report.write_report`.
+    """
+    from numpyro_rankings.report.answers import files_in_words
+    from numpyro_rankings.report.glossary import R_HAT_EXPLAINED
+    from numpyro_rankings.report.next_steps import next_steps
+
+    print()
+    _print_wrapped(R_HAT_EXPLAINED)
     is_moving = findings.table["note"] != "constant"
     table = findings.table[is_moving] if is_moving.any() else findings.table
     print(
@@ -265,6 +296,13 @@ def print_diagnostics(findings: "Findings", out: Path) -> None:
     print(f"\n{findings.verdict.headline}")
     for reason in findings.verdict.reasons:
         _print_wrapped(reason, "  ")
+    print("\nWhat to do next?")
+    for step in next_steps(findings, status):
+        _print_wrapped(step.text, "  ")
+        if step.command:
+            print(f"    {step.command}")
+    if files := files_in_words(findings):
+        _print_wrapped(files, "  ")
     names = FILES if findings.blocs is None else (*FILES, *OPTIONAL)
     others = ", ".join(name for name in names if name != "report.html")
     print(f"\nResults: {out / 'report.html'} (open it in a browser), {others}")

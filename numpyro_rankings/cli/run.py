@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -34,6 +34,7 @@ from numpyro_rankings.words import plural
 if TYPE_CHECKING:
     from numpyro_rankings.cli.interim import InterimPage
     from numpyro_rankings.cli.progress import Progress
+    from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
     from numpyro_rankings.run.results import BurnIn
@@ -176,12 +177,14 @@ class Sampled(NamedTuple):
       or another signal came.
     - **lengths** - sweeps of each chain, and those of them after the burn-in.
     - **changes** - of the run that Python code resumed with ``check=False``, in sentences.
+    - **seconds** - that the sweeps took, those before it was resumed included; None if not known.
     """
 
     mcmc: Any
     ended: Literal["good", "time", "length", "interrupted"]
     lengths: tuple[int, int]
     changes: Sequence[str] = ()
+    seconds: float | None = None
 
     def note_changes(self, data: Any) -> None:
         """Note in the draws for ArviZ what was changed, so that the verdict says so."""
@@ -441,14 +444,28 @@ class Kept:
         print(f"\n{PROGRAM}: {self._why(sampled)}{self._how_to_go_on()}", file=sys.stderr)
         return status
 
-    def status_of(self, sampled: Sampled) -> "Status | None":
-        """Return what is to be said on top of the report of a run that did not end by itself."""
+    def status_of(self, sampled: Sampled, findings: "Findings") -> "Status | None":
+        """Return what is to be said on top of the report of a run that did not end by itself.
+
+        Its command has the minutes that the run is expected to need, and half as many more.
+        """
+        from numpyro_rankings.report.next_steps import seconds_needed
         from numpyro_rankings.report.page import Status
 
         if sampled.ended in ("good", "length"):
             return None
-        text = "This is the report of the draws that there are."
-        return Status(self._why(sampled), text, self._resumed())
+        args, text = self._args, "This is the report of the draws that there are."
+        status = Status(self._why(sampled), text, None, sampled.seconds)
+        if args.draws is None:
+            status = status._replace(rhat_goal=args.rhat, ess_goal=args.ess)
+            needed = seconds_needed(findings, status) / 60
+            if not math.isnan(needed) and 1.5 * needed > args.minutes:
+                self.minutes = math.ceil(1.5 * needed)
+        elif sampled.seconds is not None:
+            left = args.warmup + args.draws - sampled.lengths[0]
+            left_of_length = max(0.0, left * sampled.seconds / sampled.lengths[0])
+            status = status._replace(seconds_left=left_of_length)
+        return status._replace(command=self._resumed())
 
     def _why(self, sampled: Sampled) -> str:
         why = "interrupted"
@@ -478,15 +495,40 @@ def resumed(command: str, out: Path, minutes: float | None = None, option: str =
 
     :param minutes: instead of its own.
     """
-    replaced = {"--out", "--resume"} | (set() if minutes is None else {"--minutes"})
-    words, kept = iter(shlex.split(command)), []
-    for word in words:
-        if word in replaced:
-            next(words, None)
-        elif word != "--force" and word.partition("=")[0] not in replaced:
-            kept.append(word)
+    kept = _without(command, {"--out", "--resume"} | (set() if minutes is None else {"--minutes"}))
     kept += [] if minutes is None else ["--minutes", f"{minutes:g}"]
     return shlex.join([*kept, option, str(out)])
+
+
+def begun_with(command: str, args: argparse.Namespace) -> str:
+    """Return a command that begins the run that a command has resumed; nothing if it began itself.
+
+    How long the run was to be is left out, because it is not known and does not change the draws.
+
+    :param args: of the command, filled in from the store.
+    """
+    if args.resume is None or not any(x.startswith("--resume") for x in shlex.split(command)):
+        return ""
+    of_store = {"--seed": args.seed, "--chains": args.chains, "--thin": args.thin}
+    usual = {"--seed": 0, "--chains": 4, "--thin": 1}
+    if args.draws is not None:
+        of_store["--warmup"], usual["--warmup"] = args.warmup, 1000
+    lengths = {"--minutes", "--rhat", "--ess"}
+    words = _without(command, {"--out", "--resume", *lengths, *of_store})
+    for option, value in of_store.items():
+        words += [] if value == usual[option] else [option, f"{value:g}"]
+    return shlex.join([*words, "--out", str(args.out)])
+
+
+def _without(command: str, options: Collection[str]) -> list[str]:
+    """Return the words of a command without some options, their values and ``--force``."""
+    words, kept = iter(shlex.split(command)), []
+    for word in words:
+        if word in options:
+            next(words, None)
+        elif word != "--force" and word.partition("=")[0] not in options:
+            kept.append(word)
+    return kept
 
 
 def check_ess(args: argparse.Namespace) -> None:
@@ -559,7 +601,7 @@ def sample(args: argparse.Namespace, thin: int, kernel: Any, data: tuple, kept: 
     finally:
         stack.close()
         progress.end()
-    return Sampled(mcmc, ended, lengths_of(run, thin), run.changes)
+    return Sampled(mcmc, ended, lengths_of(run, thin), run.changes, run.seconds)
 
 
 def lengths_of(run: "Run", thin: int) -> tuple[int, int]:

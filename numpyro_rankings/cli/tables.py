@@ -118,7 +118,7 @@ def columns_of_rankings(
         "agreement": f"{p.agreement:.6g}",
         "entropy": f"{p.entropy:.6g}",
         **_columns_of_consensus(p.consensus, rankings, about),
-        "wants": order_in_words(p.levels),
+        "wants": order_in_words(p.levels, p.clear_pairs),
         **(_columns_of_weights(p, rankings) if is_weighted else _columns_of_mallows(p)),
     }
 
@@ -173,7 +173,7 @@ def _columns_of_bloc(
         "certainty": f"{bloc.certainty:.6g}",
         "agreement": f"{bloc.agreement:.6g}",
         **_columns_of_consensus(bloc.consensus, rankings, about),
-        "wants": order_in_words(bloc.levels),
+        "wants": order_in_words(bloc.levels, bloc.clear_pairs),
     }
     if bloc.concentration is not None:
         return row | {f"theta_{j}": f"{x:.6g}" for j, x in enumerate(bloc.concentration, 1)}

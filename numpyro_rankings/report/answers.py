@@ -13,11 +13,13 @@ import numpy as np
 from numpyro_rankings import plots, words
 from numpyro_rankings.point_estimates import ReferencePartition
 from numpyro_rankings.report.findings import Findings
-from numpyro_rankings.report.page import Figure, embedded_figure
-from numpyro_rankings.summaries import WeightsProfile
+from numpyro_rankings.report.next_steps import Step, is_in_doubt, members_together, next_steps
+from numpyro_rankings.report.page import Figure, Status, embedded_figure
+from numpyro_rankings.summaries import PartitionProfile, WeightsProfile
 from numpyro_rankings.summaries.judges import by_group
 from numpyro_rankings.words import number, plural
 
+BEGUN_WITH = "begun with"  # of the details of a run that was resumed
 CLUSTERS_SHOWN = 6
 _ITEMS_SHOWN = 12
 _ITEMS_IN_TABLE = 40
@@ -46,7 +48,10 @@ class Answers(NamedTuple):
     - **smaller** - number of groups that hold besides them.
     - **left** - what belongs to no group that holds; nothing if little does.
     - **doubt** - that few belong to their group for sure; nothing if most do.
-    - **command** - that repeats the run; nothing if it is not known.
+    - **steps** - what to do next; none while the run goes on.
+    - **files** - which table has the group of each ranking or point; nothing without files.
+    - **begun_with** - command that began the run; nothing if **command** did.
+    - **command** - that made the page; nothing if it is not known.
     - **versions** - of the software.
     """
 
@@ -56,14 +61,20 @@ class Answers(NamedTuple):
     smaller: int
     left: str
     doubt: str
+    steps: Sequence[Step]
+    files: str
+    begun_with: str
     command: str
     versions: str
 
 
-def short_answers(findings: Findings, answers: Sequence[str]) -> Answers:
+def short_answers(
+    findings: Findings, answers: Sequence[str], status: Status | None = None
+) -> Answers:
     """Return the short answers.
 
     :param answers: what each of the groups is.
+    :param status: as for :func:`~numpyro_rankings.report.write_report`.
     """
     shown = findings.held[:CLUSTERS_SHOWN]
     return Answers(
@@ -73,6 +84,9 @@ def short_answers(findings: Findings, answers: Sequence[str]) -> Answers:
         len(findings.held) - len(shown),
         left_in_words(findings),
         _doubt_in_words(findings),
+        next_steps(findings, status),
+        files_in_words(findings),
+        findings.details.get(BEGUN_WITH, ""),
         findings.details.get("command", ""),
         findings.details.get("versions", ""),
     )
@@ -86,10 +100,10 @@ def how_many(findings: Findings) -> str:
 def _how_many(findings: Findings) -> str:
     held = len(findings.held)
     if findings.reference is None:
-        return "One: a single population was fitted."
+        return "One, of everybody: a single population was fitted."
     text = (
-        f"{plural(held, 'group')} {'holds' if held == 1 else 'hold'}: found again in more than "
-        "half of the draws."
+        f"{plural(held, 'group')} {'holds' if held == 1 else 'hold'}, that is, "
+        f"{'it' if held == 1 else 'each'} is found again in more than half of the draws."
     )
     if not held:
         text = "No group holds: none is found again in more than half of the draws."
@@ -101,7 +115,7 @@ def _how_many(findings: Findings) -> str:
     low, high = np.quantile(numbers, (0.05, 0.95), method="inverted_cdf").astype(int)
     if low == high == held and not findings.passing:
         return text
-    return f"{text} A draw has {groups_in_words(low, high)} (90% interval)."
+    return f"{text} A draw has {groups_in_words(low, high)} in all (90% interval)."
 
 
 def size_in_words(profile: Any, findings: Findings) -> str:
@@ -121,15 +135,22 @@ def left_in_words(findings: Findings) -> str:
 
 def _doubt_in_words(findings: Findings) -> str:
     """Say that few belong to their group for sure, if two members are rarely together."""
-    if findings.membership is None or not findings.held or len(findings.profiles) == 1:
-        return ""
-    together = float(findings.membership[np.concatenate([p.members for p in findings.held])].mean())
-    if together >= 0.5:
+    together = members_together(findings)
+    if together is None or not is_in_doubt(findings):
         return ""
     return (
-        "Use the groups as rough types: two members of a group are together in "
+        "The groups are rough types: two members of a group are together in "
         f"{words.percent(together)} of the draws, so that few belong to it for sure."
     )
+
+
+def files_in_words(findings: Findings) -> str:
+    """Say which table has the group of each ranking or point; nothing if no tables are written."""
+    if "command" not in findings.details or findings.reference is None:
+        return ""
+    what = "point" if isinstance(findings.profiles[0], PartitionProfile) else "ranking"
+    of_blocs = "" if findings.blocs is None else "bloc and "
+    return f"The {of_blocs}group of each {what} {'are' if of_blocs else 'is'} in assignments.csv."
 
 
 def groups_in_words(low: int, high: int) -> str:
@@ -141,9 +162,9 @@ def reference_in_words(reference: ReferencePartition) -> str:
     """Say which partition the groups come from, and how far the draws are from it."""
     worst = math.log(len(reference.labels))
     text = (
-        f"The groups are {reference.in_words}. {reference.caution} Their distance from the draws "
-        f"is {reference.expected_loss:.3g} on average: 0 means that all draws agree, and "
-        f"{worst:.3g} is the worst possible."
+        f"The groups shown are those of {reference.in_words}. {reference.caution} They differ "
+        f"from those of the draws by {reference.expected_loss:.3g} on average: 0 means that all "
+        f"draws have the same groups, and {worst:.3g} is the worst possible."
     )
     return " ".join(text.split())
 
@@ -155,7 +176,7 @@ def short_order(names: Sequence[str], most: int = _ITEMS_SHOWN) -> str:
 
 def wants(findings: Findings) -> list[str]:
     """Say what the members of each group of rankings want."""
-    return [words.order_in_words(p.levels) for p in findings.profiles]
+    return [words.order_in_words(p.levels, p.clear_pairs) for p in findings.profiles]
 
 
 class Card(NamedTuple):
@@ -247,7 +268,7 @@ def _card(i: int, p: Any, findings: Findings, judges: Sequence[str]) -> Card:
         words.percent(p.presence) if p.presence < 1 else "",
         "" if together is None else words.percent(together),
         words.percent(p.agreement),
-        words.order_in_words(p.levels),
+        words.order_in_words(p.levels, p.clear_pairs),
         judges,
         p.consensus[:_ITEMS_SHOWN],
         f"{rest:,}" if rest > 0 else "",
@@ -293,7 +314,9 @@ def passing_groups(findings: Findings) -> TableOfGroups | None:
 
 def _table_of_rankings(findings: Findings, first: int, last: int) -> TableOfGroups:
     shown = findings.profiles[first:last]
-    texts = ((words.percent(p.agreement), words.order_in_words(p.levels)) for p in shown)
+    texts = (
+        (words.percent(p.agreement), words.order_in_words(p.levels, p.clear_pairs)) for p in shown
+    )
     return _table(findings, texts, first, last)
 
 

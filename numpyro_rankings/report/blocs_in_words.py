@@ -10,21 +10,21 @@ from numpyro_rankings.summaries import Bloc, BlocLevel, Blocs
 from numpyro_rankings.words import percent, plural
 
 BEFORE_EXPLAINED = (
-    "A before B: of the members who order the two, at least 60% put A first. Items that are close "
-    "are not all so clearly before one another."
+    "A before B: of the members who order the two, at least 60% put A first. Items that are "
+    "close are in no such order, except for pairs that are said to be clear."
 )
 CERTAINTY_EXPLAINED = (
-    "The interval of a size is over draws, for these blocs; certainty is how probable it is that a "
-    "member belongs to its bloc. Agreement: how alike its members rank, 0% if at random, 100% if "
-    "all alike; below 10% they hardly agree."
+    "The interval of a size says how much the draws differ on it, with the blocs as they are. "
+    "Certainty: how probable it is that a member belongs to its bloc. Agreement: how alike its "
+    "members rank, 0% if at random, 100% if all alike; below 10% they hardly agree."
 )
 _KEPT_EXPLAINED = (
-    "Kept is a share of what the groups of a draw say about the rankings: one population for all "
-    "keeps 0%, and all these groups keep 100%."
+    "Kept: how much of what all groups say about the rankings the blocs say too. All groups keep "
+    "100%; one group of everybody keeps 0%."
 )
 _MORE_THAN_ALL = (
-    " More than 100% means that one population says nearly as much as the groups: blocs are those "
-    "that fit the rankings best, and no more than chance may be in them."
+    " More than 100% means that one group of everybody says nearly as much as all groups: the "
+    "blocs may be nothing but chance."
 )
 
 
@@ -36,7 +36,7 @@ def verdict_of_blocs(blocs: Blocs) -> Verdict:
     if level.number == 1:
         return Verdict("good", "One bloc is everybody.", [])
     if number == 1:
-        text = "Whether another chain has the same blocs is not known: run at least two."
+        text = "Whether another chain would find the same blocs is not known: run at least two."
         return Verdict("care", f"{what}, found from one chain.", [text])
     if agree == number:
         text = "The draws of each chain alone lead to the same blocs."
@@ -74,21 +74,28 @@ def _chains(chains: Sequence[int], text: str) -> str:
     return f"Chains {', '.join(map(str, chains[:-1]))} and {chains[-1]} {several} {rest}"
 
 
-def _agreed(blocs: Blocs) -> list[str]:
-    """Name the largest smaller number of blocs that all chains agree on."""
+def agreed_number(blocs: Blocs) -> int | None:
+    """Return the largest smaller number of blocs that all chains agree on; None if none is."""
     for level in blocs.levels[blocs.number - 2 : 0 : -1]:
         if level.chains_agree.all():
-            what = plural(level.number, "bloc")
-            return [f"All chains find the same {what}: --blocs {level.number} describes these."]
-    return []
+            return level.number
+    return None
+
+
+def _agreed(blocs: Blocs) -> list[str]:
+    """Name the largest smaller number of blocs that all chains agree on."""
+    number = agreed_number(blocs)
+    if number is None:
+        return []
+    return [f"All chains find the same {plural(number, 'bloc')}: --blocs {number} describes these."]
 
 
 def how_many_blocs(blocs: Blocs) -> str:
     """Say how many blocs there are, and what they keep."""
     level = blocs.level
     return (
-        f"{plural(level.number, 'bloc')} keep {percent(level.kept)} of what all groups of a draw "
-        "say about the rankings."
+        f"{plural(level.number, 'bloc')} say {percent(level.kept)} of what all groups together say "
+        "about the rankings."
     )
 
 
@@ -125,7 +132,7 @@ def size_of_bloc(bloc: Bloc, total: int) -> str:
 
 def wants_of_bloc(bloc: Bloc) -> str:
     """Say what the members of a bloc want."""
-    return words.order_in_words(bloc.levels)
+    return words.order_in_words(bloc.levels, bloc.clear_pairs)
 
 
 def names_of_blocs(number: int) -> list[str]:

@@ -57,6 +57,8 @@ def write_description(
             "title": title,
             "what": what,
             "status": None,
+            "how_found": "",
+            "glossary": [],
             "details": details,
             "odd": odd,
             "items": embedded_figure(_plot_items(rankings, counted)),

@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from numpyro_rankings.diagnostics import ESS_GOOD, R_HAT_GOOD
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
@@ -23,11 +24,18 @@ class Status(NamedTuple):
     - **headline** - in a few words.
     - **text** - a sentence or two.
     - **command** - that goes on with the run, None if there is none.
+    - **seconds** - that the sweeps took so far, None if it is not known.
+    - **seconds_left** - to the end of a run of a fixed length, of others None.
+    - **rhat_goal**, **ess_goal** - at which the run ends by itself.
     """
 
     headline: str
     text: str
     command: str | None = None
+    seconds: float | None = None
+    seconds_left: float | None = None
+    rhat_goal: float = R_HAT_GOOD
+    ess_goal: float = ESS_GOOD
 
 
 class Figure(NamedTuple):

@@ -29,6 +29,7 @@ from numpyro_rankings.report.figures import (
     traces,
 )
 from numpyro_rankings.report.findings import Findings, findings_of, in_order
+from numpyro_rankings.report.glossary import glossary, how_found
 from numpyro_rankings.report.page import Status, write_page
 from numpyro_rankings.summaries import (
     Blocs,
@@ -112,8 +113,8 @@ def write_findings(
         sharpness = concentrations(findings.held)
         orders = consensus_figures(findings.held, rankings)
     view = {
-        **_frame(title, _in_words(rankings), status, findings.details),
-        "answers": short_answers(findings, wants(findings)),
+        **_frame(title, _in_words(rankings), status, findings),
+        "answers": short_answers(findings, wants(findings), status),
         "blocs": blocs_shown(findings, about or {}),
         "verdict": findings.verdict,
         "groups": groups(findings, about),
@@ -129,11 +130,16 @@ def write_findings(
     write_page(path, "report.html", view)
 
 
-def _frame(
-    title: str, what: str, status: Status | None, details: Mapping[str, str]
-) -> dict[str, Any]:
+def _frame(title: str, what: str, status: Status | None, findings: Findings) -> dict[str, Any]:
     """Return what every page shows."""
-    return {"title": title, "what": what, "status": status, "details": details}
+    return {
+        "title": title,
+        "what": what,
+        "how_found": how_found(findings),
+        "status": status,
+        "details": findings.details,
+        "glossary": glossary(findings),
+    }
 
 
 def _in_words(rankings: Rankings) -> str:
@@ -188,8 +194,9 @@ def interim_view(
         {},
     )
     return {
-        **_frame(title, _in_words(rankings), status, details),
-        "answers": short_answers(findings, wants(findings)),
+        **_frame(title, _in_words(rankings), status, findings),
+        "details": details,
+        "answers": short_answers(findings, wants(findings), status),
         "blocs": None,
         "verdict": verdict,
         "groups": groups(findings),
@@ -259,8 +266,8 @@ def write_findings_of_points(
         for i in range(len(findings.profiles))
     ]
     view = {
-        **_frame(title, what, status, findings.details),
-        "answers": short_answers(findings, answers),
+        **_frame(title, what, status, findings),
+        "answers": short_answers(findings, answers, status),
         "blocs": None,
         "verdict": findings.verdict,
         "points": table_of_points(findings, columns),

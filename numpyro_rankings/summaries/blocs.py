@@ -14,6 +14,7 @@ from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.summaries.bloc_models import Components, MallowsBlocs
 from numpyro_rankings.summaries.bloc_search import Fit, Search, normalised
 from numpyro_rankings.summaries.choice_cells import ChoiceCells
+from numpyro_rankings.summaries.orderings import clear_pairs
 from numpyro_rankings.summaries.profiles import normalised_entropy
 from numpyro_rankings.summaries.samples import check_draws, check_samples, fitted_items
 
@@ -49,6 +50,8 @@ class Bloc(NamedTuple):
       :class:`~numpyro_rankings.summaries.ClusterProfile`.
     - **levels** - the consensus, cut where the members agree: of those who order an item above a
       cut and one below it, whichever these are, at least 60% put the one above first.
+    - **clear_pairs** - names of two items of one level of which at least 60% of the members who
+      order the two put the first one first, the clearest pair of each level first.
     """
 
     size: float
@@ -61,6 +64,7 @@ class Bloc(NamedTuple):
     unseen_weight: float | None
     agreement: float
     levels: tuple[tuple[str, ...], ...]
+    clear_pairs: tuple[tuple[str, str], ...] = ()
 
 
 class BlocLevel(NamedTuple):
@@ -635,6 +639,9 @@ def _describe(
         else:
             ordering, concentration = center[k].astype(np.int32), theta[k]
             agrees = float(agreement[k])
+        shares = _shares(above[k])
+        levels = _levels(shares, ordering)
+        pairs = clear_pairs(_of_items(shares), levels, BEFORE_FROM)
         blocs.append(
             Bloc(
                 size=float(belonging[:, k].sum()),
@@ -646,9 +653,8 @@ def _describe(
                 weights=weights,
                 unseen_weight=pool,
                 agreement=agrees,
-                levels=tuple(
-                    tuple(names[i] for i in level) for level in _levels(above[k], ordering)
-                ),
+                levels=tuple(tuple(names[i] for i in level) for level in levels),
+                clear_pairs=tuple((names[a], names[b]) for a, b in pairs),
             )
         )
     return tuple(blocs)
@@ -664,9 +670,17 @@ def _times_above(cells: ChoiceCells, amounts: np.ndarray) -> np.ndarray:
     return np.stack(above)
 
 
-def _levels(above: np.ndarray, consensus: np.ndarray) -> list[np.ndarray]:
-    """Cut a consensus where rankings agree on the order, two further ones for each pair aside."""
-    shares = (above + 1) / (above + above.T + 2)
+def _shares(above: np.ndarray) -> np.ndarray:
+    """Return how often an item is above another, with two further rankings for each pair."""
+    return (above + 1) / (above + above.T + 2)
+
+
+def _of_items(shares: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda items: shares[np.ix_(items, items)]
+
+
+def _levels(shares: np.ndarray, consensus: np.ndarray) -> list[np.ndarray]:
+    """Cut a consensus where rankings agree on the order."""
     ordered = shares[consensus[:, None], consensus]
     cuts = [k for k in range(1, len(consensus)) if ordered[:k, k:].min() >= BEFORE_FROM]
     return np.split(consensus, cuts)

@@ -1,5 +1,7 @@
 """Orderings: distances, scores, and consensus orderings."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -7,6 +9,7 @@ from numpyro_rankings.ops.checks import refuse_masked
 from numpyro_rankings.rankings import Rankings
 
 CERTAIN_FROM = 0.95  # share of the draws
+_COMPARED = 20  # items of a level, the first ones, whose pairs are compared
 
 
 def as_orderings(orderings: ArrayLike) -> np.ndarray:
@@ -129,6 +132,44 @@ def map_consensus(orderings: ArrayLike) -> tuple[np.ndarray, float]:
     distinct, times = np.unique(as_orderings(orderings), axis=0, return_counts=True)
     best = int(times.argmax())
     return distinct[best].astype(np.int32), float(times[best] / times.sum())
+
+
+def clear_pairs(
+    shares: Callable[[np.ndarray], np.ndarray], levels: Sequence[np.ndarray], least: float
+) -> list[tuple[int, int]]:
+    """Return the pairs of items within a level whose order is clear all the same.
+
+    Of a level with more than 20 items only the first 20 are compared.
+
+    :param shares: for some items (m,), how often that of the row is above that of the column,
+        (m, m).
+    :param levels: the items of each level, such as those of :func:`certain_levels`.
+    :param least: share from which the order of two items is clear.
+    :return: the item above and the one below, the clearest pair of each level first.
+    """
+    found = []
+    for level in levels:
+        if len(level) < 3:  # a clear pair would be two levels
+            continue
+        items = level[:_COMPARED]
+        above = shares(items)
+        pairs = np.argwhere((above >= least) & ~np.eye(len(items), dtype=bool))
+        pairs = pairs[np.argsort(-above[tuple(pairs.T)], kind="stable")]
+        found += [(int(items[a]), int(items[b])) for a, b in pairs]
+    return found
+
+
+def shares_above(ranks: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Return how often draws put an item above another, as :func:`clear_pairs` takes it.
+
+    :param ranks: of each item in each draw, (D, n).
+    """
+
+    def of(items: np.ndarray) -> np.ndarray:
+        place = ranks[:, items]
+        return np.stack([(place[:, [k]] < place).mean(0) for k in range(len(items))])
+
+    return of
 
 
 def certain_levels(orderings: np.ndarray, consensus: np.ndarray) -> list[np.ndarray]:

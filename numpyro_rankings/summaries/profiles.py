@@ -18,7 +18,14 @@ from numpyro_rankings.point_estimates import reference_partition
 from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.summaries.block_samples import as_of_kernel, find_block
 from numpyro_rankings.summaries.components import with_drawn_parameters
-from numpyro_rankings.summaries.orderings import certain_levels, cp_consensus, map_consensus
+from numpyro_rankings.summaries.orderings import (
+    CERTAIN_FROM,
+    certain_levels,
+    clear_pairs,
+    cp_consensus,
+    map_consensus,
+    shares_above,
+)
 from numpyro_rankings.summaries.samples import (
     check_samples,
     fitted_items,
@@ -58,6 +65,8 @@ class ClusterProfile(NamedTuple):
         matched.
     :param levels: the consensus, cut where the draws are certain of it
         (:func:`~numpyro_rankings.summaries.certain_levels`).
+    :param clear_pairs: names of two items of one level of which the first is before the second in
+        at least 95% of the draws, the clearest first.
     """
 
     label: int
@@ -78,6 +87,7 @@ class ClusterProfile(NamedTuple):
     members: np.ndarray
     interval_over_all: tuple[float, float]
     levels: tuple[tuple[str, ...], ...]
+    clear_pairs: tuple[tuple[str, str], ...] = ()
 
     @property
     def mean_size(self) -> float:
@@ -111,6 +121,8 @@ class WeightsProfile(NamedTuple):
         matched.
     :param levels: the consensus, cut where the draws are certain of it
         (:func:`~numpyro_rankings.summaries.certain_levels`).
+    :param clear_pairs: names of two items of one level of which the first is before the second in
+        at least 95% of the draws, the clearest first.
     """
 
     label: int
@@ -129,6 +141,7 @@ class WeightsProfile(NamedTuple):
     members: np.ndarray
     interval_over_all: tuple[float, float]
     levels: tuple[tuple[str, ...], ...]
+    clear_pairs: tuple[tuple[str, str], ...] = ()
 
     @property
     def mean_size(self) -> float:
@@ -287,6 +300,7 @@ def _profile(
     ordering, (likeliest, probability) = cp_consensus(center), map_consensus(center)
     items, entropy = [str(name) for name in rankings.items], entropies.mean()
     levels = certain_levels(center, ordering)
+    pairs = clear_pairs(shares_above(ranks), levels, CERTAIN_FROM)
     uniform = np.log(np.arange(rankings.num_items, 0, -1)[: theta.shape[-1]]).sum()
     return ClusterProfile(
         label=label,
@@ -307,6 +321,7 @@ def _profile(
         members=members,
         interval_over_all=_interval_over_all(sizes, len(matched)),
         levels=tuple(tuple(items[i] for i in level) for level in levels),
+        clear_pairs=tuple((items[a], items[b]) for a, b in pairs),
     )
 
 
@@ -333,6 +348,7 @@ def _weights_profile(
     ordering = np.argsort(-mean, kind="stable").astype(np.int32)
     entropy = float(normalised_entropy(weights).mean())
     levels = certain_levels(np.argsort(-weights, axis=-1, kind="stable"), ordering)
+    pairs = clear_pairs(shares_above(-weights), levels, CERTAIN_FROM)
     return WeightsProfile(
         label=label,
         presence=presence,
@@ -350,6 +366,7 @@ def _weights_profile(
         members=members,
         interval_over_all=_interval_over_all(sizes, num_draws),
         levels=tuple(tuple(names[i] for i in level) for level in levels),
+        clear_pairs=tuple((names[a], names[b]) for a, b in pairs),
     )
 
 

@@ -222,4 +222,6 @@ def test_items_of_blocs_have_the_names_of_the_page():
         for bloc, other in zip(level.blocs, new.blocs, strict=True):
             assert other.consensus == tuple(names[k] for k in bloc.consensus_ordering)
             assert [x for level in other.levels for x in level] == list(other.consensus)
+            pairs = [tuple(f"{item} (party)" for item in pair) for pair in bloc.clear_pairs]
+            assert list(other.clear_pairs) == pairs
             assert other.size == bloc.size

@@ -124,7 +124,7 @@ def test_cluster_finds_the_groups_and_writes_its_four_files(clustered, monkeypat
         "mean of x",
         "two points are in one group",
         "the grouping that agrees best with all draws",
-        "95% of the draws are within",
+        "That of 95% of the draws is at most",
     ):
         assert expected in page
     assert page.count("data:image/svg+xml;base64,") >= 4

@@ -5,6 +5,7 @@ import errno
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -416,6 +417,14 @@ def test_a_resumed_run_has_the_settings_of_its_store(capsys, monkeypatch):
     np.testing.assert_array_equal(draws_of("out"), draws_of("alone"))
     page = open("out/report.html", encoding="utf-8").read()
     assert "2 chains, each of 8 warm-up sweeps and 80 further sweeps, of which one in 2" in page
+    begun = re.search("<dt>begun with</dt><dd><code>(.*?)</code>", page)[1]
+    options = "--draws 80 --seed 3 --chains 2 --thin 2 --warmup 8 --out out"
+    assert begun == f"numpyro-rankings {' '.join(MODEL)} {options}"
+    assert re.search("<dt>command</dt><dd><code>.* --resume out</code>", page)
+    args = shlex.split(begun)[1:-1]
+    assert run(*args, "again") == 0
+    np.testing.assert_array_equal(draws_of("again"), draws_of("alone"))
+    assert "begun with" not in open("again/report.html", encoding="utf-8").read()
     assert "<dt>seed</dt><dd>3</dd>" in page
 
 

@@ -54,6 +54,7 @@ def without_page(patch):
     def write(path, findings, *_, title, status=None, **__):
         details = findings.details
         view = {"title": title, "what": "a test", "status": status, "details": details}
+        view |= {"how_found": "", "glossary": []}
         write_page(path, "base.html", view)
 
     patch.setattr(numpyro_rankings.report.write, "write_findings", write)

@@ -95,10 +95,31 @@ def test_what_a_bloc_wants_is_what_its_members_say():
     for better, worse, share in ((0, 1, 90), (0, 2, 60), (0, 3, 70), (1, 2, 55), (1, 3, 95)):
         above[better, worse], above[worse, better] = share, 100 - share
     above[2, 3], above[3, 2] = 80, 20
-    found = [x.tolist() for x in module._levels(above, np.arange(4))]
+    found = [x.tolist() for x in module._levels(module._shares(above), np.arange(4))]
     assert found == [[0, 1, 2], [3]]  # 60 of 100, of which two more are added to both sides
     above[0, 2] += 3
-    assert [x.tolist() for x in module._levels(above, np.arange(4))] == [[0], [1, 2], [3]]
+    assert [x.tolist() for x in module._levels(module._shares(above), np.arange(4))] == [
+        [0],
+        [1, 2],
+        [3],
+    ]
+
+
+def test_clear_pairs_of_a_bloc_are_those_that_most_members_order_so():
+    """The first three items are one level, because of one of their pairs alone."""
+    shares = np.array(
+        [[0, 0.9, 0.6, 0.7], [0.1, 0, 0.55, 0.95], [0.4, 0.45, 0, 0.8], [0.3, 0.05, 0.2, 0]]
+    )
+    pick = module._of_items(shares)
+    levels = [np.arange(3), np.array([3])]
+    assert module.clear_pairs(pick, levels, 0.6) == [(0, 1), (0, 2)]
+    assert module.clear_pairs(pick, [np.array([3, 0]), np.arange(1, 3)], 0.6) == []
+
+
+def test_clear_pairs_are_said_of_a_bloc(blocs):
+    bloc = blocs.blocs[0]._replace(levels=(("A", "B", "C"), ("D",)), clear_pairs=(("A", "C"),))
+    said = "A, B and C, all close (but A before C is clear), before D"
+    assert blocs_in_words.wants_of_bloc(bloc) == said
 
 
 def test_items_above_others_are_counted_over_members(grouped, blocs):

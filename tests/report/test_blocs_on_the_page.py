@@ -56,13 +56,15 @@ def test_blocs_come_first_and_groups_are_in_a_table(page, fitted):
     assert "<h3>Group " not in page and "What do they want?" in page
     for k, p in enumerate(findings.held, 1):
         assert f"<tr>{row([k, words.size(p.mean_size)])}" in page
-    questions = re.findall("<dt[^>]*>(.*?)</dt>", page)
+    answers = page.partition('<section class="answers">')[2].partition("</section>")[0]
+    questions = re.findall("<dt>(.*?)</dt>", answers)
     assert questions == [
         "How many blocs?",
         "What do they want?",
         "Can I trust the blocs?",
         "How many groups?",
         "Can I trust the groups?",
+        "What to do next?",
     ]
 
 

@@ -16,12 +16,15 @@ from numpyro_rankings.cli.run import Sampled
 from numpyro_rankings.report import Findings, findings_of, write_report
 from numpyro_rankings.report import findings as module
 from numpyro_rankings.report.answers import short_answers
+from numpyro_rankings.report.glossary import how_found
+from numpyro_rankings.report.next_steps import next_steps
 from numpyro_rankings.summaries import PartitionProfile, holds
 
 DETAILS = re.compile(
     '<dt class="on-screen">How was it made[?].*?</dd>\n|<section class="details">.*?</section>\n'
     '|<span class="on-screen">\nThe group of each ranking, and how surely it belongs there, is in '
-    "assignments.csv[.]\n</span>\n",
+    "assignments.csv[.]\n</span>\n"
+    '|<span class="line of-files">.*?</span>\n',
     re.DOTALL,
 )
 
@@ -117,8 +120,12 @@ def test_numbers_are_the_same_on_screen_page_and_in_files(small, monkeypatch, ca
         card = page.partition(f"<h3>Group {row['cluster']}</h3>")[2].partition("</section>")[0]
         assert f"together in {together} of the draws<" in card and f"agreement {agreement}<" in card
         assert (f"found in {found} of the draws" in card) == (numbers["presence"] < 1)
-        assert row["wants"] in shown and html.escape(row["wants"]) in card
-    table = findings_of(az.from_netcdf("out/posterior.nc"), small, checks=None).table
+        assert row["wants"] in " ".join(shown.split()) and html.escape(row["wants"]) in card
+    found = findings_of(az.from_netcdf("out/posterior.nc"), small, checks=None)
+    for text in (how_found(found), *(step.text for step in next_steps(found))):
+        assert text in html.unescape(page) and text in " ".join(shown.split())
+    assert "What to do next?" in shown and "What to do next?" in page
+    table = found.table
     for name, of_quantity in table[table["note"] != "constant"].iterrows():
         texts = [words.value(of_quantity[x]) for x in ("mean", "sd")]
         texts += [words.number(of_quantity[x], ",.0f") for x in ("ess_bulk", "ess_tail")]

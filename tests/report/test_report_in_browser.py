@@ -55,8 +55,12 @@ const result = {
     && page.defaultView.getComputedStyle(e).display !== "inline" && outside(e)).map(named),
   wider: all.filter(e => !scrolls(e) && e.getBoundingClientRect().right > root.clientWidth + 1)
     .map(named),
-  first: [...page.querySelectorAll("dt")].slice(0, 5).map(e => e.textContent),
+  first: [...page.querySelectorAll("dt")].slice(0, 6).map(e => e.textContent),
   firstTop: page.querySelector("dt").getBoundingClientRect().top,
+  shown: [...page.querySelectorAll("dt, dd, dd .line")].filter(e => e.getClientRects().length > 0)
+    .map(e => e.textContent),
+  hidden: [...page.querySelectorAll(".answers dt")].filter(e => e.getClientRects().length === 0)
+    .map(e => e.textContent),
   title: page.title,
   text: page.body.textContent,
   items: [...page.querySelectorAll("ol.order li")].map(e => e.lastChild.textContent),
@@ -104,7 +108,7 @@ def check(found, width, num_tables, num_images):
         assert shown / natural * TEXT_OF_FIGURES * 96 / 72 >= 12
     assert len(found["rows"]) == num_tables and min(found["rows"]) > 0
     assert found["first"][0] == "How many groups?" and found["firstTop"] < 400
-    assert found["first"][3:] == ["Can I trust it?", "How was it made?"]
+    assert found["first"][3:] == ["Can I trust it?", "What to do next?", "How was it made?"]
 
 
 def _sampled(mcmc):
@@ -218,12 +222,37 @@ def test_it_prints_on_two_sheets(page, request, tmp_path):
     text = page.read_text(encoding="utf-8")
     assert num_sheets(page) == 2
     for hidden, what in (
-        (".diagnostics, .details", "the answer"),
-        ("main > :not(.diagnostics, .details)", "the diagnostics"),
+        (".diagnostics, .details, .glossary", "the answer"),
+        ("main > :not(.diagnostics, .details, .glossary)", "the diagnostics"),
     ):
         path = tmp_path / "half.html"
         path.write_text(text.replace("</style>", f"{hidden} {{ display: none }}</style>", 1))
         assert num_sheets(path) == 1, what
+
+
+@pytest.mark.parametrize(
+    ("page", "questions"),
+    [
+        ("usual", ["How many groups", "Who is in them", "What do they want", "Can I trust it"]),
+        ("with_blocs", ["How many blocs", "What do they want", "Can I trust the groups"]),
+    ],
+)
+def test_all_answers_are_printed(page, questions, request, tmp_path):
+    """With all their lines; how the page was made is in its last section."""
+    text = request.getfixturevalue(page).read_text(encoding="utf-8")
+    path = tmp_path / "paper.html"
+    path.write_text(text.replace("@media print {", "@media screen {"), encoding="utf-8")
+    found = measure(path, round(SHEET))
+    shown = "\n".join(found["shown"])
+    assert found["hidden"] == ["How was it made?"] and DETAILS["command"] in shown
+    assert DETAILS["versions"].strip() in shown
+    for question in [*questions, "What to do next"]:
+        assert f"{question}?" in shown
+    lines = text.partition('<section class="answers">')[2].partition("</section>")[0]
+    lines = re.findall('<span class="line[^>]*>(.*?)</span>', lines)
+    assert len(lines) >= 4
+    for line in lines:
+        assert html.unescape(re.sub("<.*?>", "", line)) in shown
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -25,6 +25,7 @@ from numpyro_rankings.summaries import (
     rank_probabilities,
 )
 from numpyro_rankings.summaries import profiles as profiles_module
+from numpyro_rankings.summaries.orderings import clear_pairs, shares_above
 
 
 def test_kendall_distance_counts_inverted_pairs():
@@ -204,6 +205,7 @@ def test_profiles_follow_a_cluster_through_label_switches():
     assert large.interval_over_all == large.size_interval
     assert small.interval_over_all == pytest.approx((0.3, 2.0))  # 0 in one of four draws
     assert large.levels == (("Cid",), ("Ann",), ("Bob",), ("Dee",))
+    assert large.clear_pairs == ()
     assert large.rank_mean.tolist() == [2, 3, 1, 4]
     assert large.rank_interval.tolist() == [[2, 2], [3, 3], [1, 1], [4, 4]]
     stage = np.exp(-0.5 * np.arange(4))
@@ -410,6 +412,18 @@ def test_levels_are_cut_where_draws_are_certain():
     found = [x.tolist() for x in certain_levels(orderings[-40:], np.array([2, 0, 1, 3]))]
     assert found == [[2], [0, 1, 3]]
     assert [x.tolist() for x in certain_levels(orderings[:, :1] * 0, np.array([0]))] == [[0]]
+
+
+def test_clear_pairs_within_a_level():
+    """Of three items in one level: 0 is before 2 in 96% of the draws, 1 is anywhere."""
+    orders = [[0, 1, 2]] * 40 + [[1, 0, 2]] * 28 + [[0, 2, 1]] * 28 + [[2, 0, 1]] * 4
+    shares = shares_above(np.argsort(np.array(orders), axis=-1))
+    np.testing.assert_allclose(shares(np.array([0, 2])), [[0, 0.96], [0.04, 0]])
+    level = np.array([0, 1, 2])
+    assert clear_pairs(shares, [level], 0.95) == [(0, 2)]
+    assert clear_pairs(shares, [level], 0.97) == []
+    assert clear_pairs(shares, [level[[0, 2]]], 0.95) == []  # of two there would be two levels
+    assert clear_pairs(shares, [level], 0.6) == [(0, 2), (0, 1), (1, 2)]
 
 
 def test_a_group_holds_if_its_members_are_found_together_again():

@@ -1,0 +1,84 @@
+"""The words of the report: how it was made, at its top, and a list of terms at its end."""
+
+from typing import NamedTuple
+
+from numpyro_rankings.diagnostics import ESS_GOOD, R_HAT_BAD, R_HAT_GOOD, posterior_of
+from numpyro_rankings.report.findings import Findings
+from numpyro_rankings.summaries import PartitionProfile
+
+R_HAT_EXPLAINED = (
+    f"R-hat says whether the chains agree on a quantity: 1 if they do, and up to {R_HAT_GOOD:g} is "
+    "good. ESS (effective sample size) says how many draws that do not depend on one another they "
+    f"are worth: {ESS_GOOD} is good."
+)
+_NUMBERS = ("", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
+
+
+class Term(NamedTuple):
+    """A word, and what it means."""
+
+    name: str
+    meaning: str
+
+
+def how_found(findings: Findings) -> str:
+    """Say what chains, sweeps and draws are, before anything else is said of them."""
+    what = "point" if isinstance(findings.profiles[0], PartitionProfile) else "ranking"
+    places, one = f"possible groupings of the {what}s", "groupings"
+    if findings.reference is None:
+        places, one = "possible values of the model", "values"
+    if findings.data is None:
+        runs, draws = "Independent runs", "some"
+    else:
+        chains = posterior_of(findings.data).sizes["chain"]
+        runs = f"{_number(chains)} {'run' if chains == 1 else 'independent runs'}"
+        sizes = posterior_of(findings.described).sizes
+        draws = f"{sizes['chain'] * sizes['draw']:,}"
+    name = "chain" if runs.endswith("run") else "chains"
+    return (
+        f"{runs} of the sampler (the {name}) went through {places}, step by step (in sweeps). The "
+        f"results are over {draws} of these {one} (the draws)."
+    )
+
+
+def _number(number: int) -> str:
+    return _NUMBERS[number] if number < len(_NUMBERS) else f"{number:,}"
+
+
+def glossary(findings: Findings) -> list[Term]:
+    """Return the words that the page uses, each with its meaning."""
+    what = "point" if isinstance(findings.profiles[0], PartitionProfile) else "ranking"
+    of_blocs = [
+        Term("bloc", "one of a few large groups that together say most of what the many say")
+    ]
+    of_groups = [
+        Term(
+            "draw",
+            f"one possible grouping of the {what}s, with all that belongs to it; what most draws "
+            "have is probable, and what few have is not",
+        ),
+        Term("group that holds", "one that is found again in more than half of the draws"),
+    ]
+    of_one = [Term("draw", "one set of possible values; what most draws have is probable")]
+    common = [
+        Term("chain", "one of the runs of the sampler, each from a start of its own"),
+        Term("sweep", "one step of a chain, in which everything may change"),
+        Term("90% interval", "nine of ten draws are between its two numbers"),
+        Term(
+            "R-hat",
+            f"whether the chains agree on a number: 1 if they do; up to {R_HAT_GOOD:g} is good, "
+            f"above {R_HAT_BAD:g} they do not",
+        ),
+        Term(
+            "ESS",
+            "effective sample size: how many draws that do not depend on one another the draws are "
+            f"worth; {ESS_GOOD} is good",
+        ),
+        Term("log joint", "how probable a draw is, as a logarithm: larger is better"),
+        Term("posterior", "all draws together: what is possible, and how probable it is"),
+    ]
+    return [
+        *(of_blocs if findings.blocs is not None else []),
+        *(of_groups if findings.reference is not None else of_one),
+        *common,
+    ]
