@@ -1,9 +1,11 @@
 """Figures of a fitted mixture. Each function draws on ``ax``, by default a new one, and returns it.
 
-The colours are those of Okabe and Ito, which colour-blind readers can distinguish. Clusters also
-differ by marker and name.
+The colours are those of Okabe and Ito, which colour-blind readers can distinguish, in an order in
+which the first ones also differ in lightness, for prints in grey. Clusters also differ by marker
+and name.
 """
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,7 +26,7 @@ from numpyro_rankings.summaries import (
     rank_probabilities,
 )
 from numpyro_rankings.summaries.orderings import as_orderings
-from numpyro_rankings.words import base_and_index, quantity_name, shorten
+from numpyro_rankings.words import base_and_index, quantity_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,8 +45,12 @@ __all__ = [
     "plot_weights",
 ]
 
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C6BB1", "#444444")
+COLORS = ("#0072B2", "#E69F00", "#444444", "#CC79A7", "#56B4E9", "#D55E00", "#8C6BB1", "#009E73")
 _MARKERS = "osD^vPX*"
+_LETTERS = 24  # of a name in a line beside an axis
+_ROW, _WRAPPED_ROW = 0.26, 0.42  # inches for a name in one line, and in two
+_LEAST_DISTANCE = 0.07  # of ticks that are numbers, as a share of an axis
+_OVERLAID = 3  # clusters whose concentrations are told apart in one place
 _WIDTH = 4.0  # inches; on a phone 400 px wide, text of 10 points is then 12 px high
 
 
@@ -136,14 +142,15 @@ def plot_coclustering(
         ax.axhline(edge, color="white", linewidth=linewidth)
         ax.axvline(edge, color="white", linewidth=linewidth)
     bounds = np.concatenate([[-0.5], edges, [len(judges) - 0.5]])
-    wide = np.diff(bounds) > 0.04 * len(judges)
-    if not wide.any():
-        wide[np.linspace(0, len(wide) - 1, 5).astype(int)] = True
     middles, names = (
         (bounds[1:] + bounds[:-1]) / 2,
         by_size[judges][np.ceil(bounds[:-1]).astype(int)],
     )
-    ticks, tick_names = middles[wide], [str(name + 1) for name in names[wide]]
+    shown: list[int] = []  # the widest groups first, where their numbers do not touch
+    for k in np.argsort(-np.diff(bounds), kind="stable"):
+        if (np.abs(middles[shown] - middles[k]) >= _LEAST_DISTANCE * len(judges)).all():
+            shown.append(int(k))
+    ticks, tick_names = middles[sorted(shown)], [str(name + 1) for name in names[sorted(shown)]]
     ax.set_xticks(ticks, tick_names)
     ax.set_yticks(ticks, tick_names)
     some = f"{len(judges)} of {len(places):,} {noun}" if len(judges) < len(places) else noun
@@ -157,20 +164,44 @@ def _intervals(
     names: Sequence[str], mean: np.ndarray, interval: np.ndarray, color: str, ax: "Axes | None"
 ) -> "Axes":
     """Plot a mean and its interval for each name, one below the other."""
-    ax = _axes(ax, _WIDTH, 1.0 + 0.26 * len(names))
-    rows = _rows(names, ax)
+    ax = _axes(ax, _WIDTH, 1.0 + _row_height(names) * len(names))
+    rows = _rows(names, ax, lines=2)
     ax.hlines(rows, interval[:, 0], interval[:, 1], color=color, linewidth=3, alpha=0.45)
     ax.plot(mean, rows, "o", color=color, markersize=6)
     return ax
 
 
-def _rows(names: Sequence[str], ax: "Axes") -> np.ndarray:
-    """Label one row for each name, one below the other, and return their places."""
+def _rows(names: Sequence[str], ax: "Axes", lines: int = 1) -> np.ndarray:
+    """Label one row for each name, one below the other, and return their places.
+
+    :param lines: that a name may have, 1 or 2.
+    """
     rows = np.arange(len(names))
     # names like "$199 or $299" are not formulas
-    ax.set_yticks(rows, [shorten(str(name)) for name in names], parse_math=False)
+    ax.set_yticks(rows, [_beside(str(name), lines) for name in names], parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     return rows
+
+
+def _row_height(names: Sequence[str]) -> float:
+    """Return the height of a row in inches, with room for names of two lines if there are any."""
+    return _WRAPPED_ROW if any(len(str(name)) > _LETTERS for name in names) else _ROW
+
+
+def _beside(name: str, lines: int) -> str:
+    """Fit a name beside an axis.
+
+    What is too long is left out in the middle, because the ends are what often differs.
+    """
+    if len(name) <= _LETTERS:
+        return name
+    if lines == 1:
+        half = (_LETTERS - 1) // 2
+        return f"{name[: _LETTERS - 1 - half]}…{name[-half:]}"
+    wrapped = textwrap.wrap(name, _LETTERS, break_on_hyphens=False)
+    if len(wrapped) <= 2:
+        return "\n".join(wrapped)
+    return f"{name[: _LETTERS - 1]}…\n…{name[1 - _LETTERS :]}"
 
 
 def plot_comparison(comparison: Any, ax: "Axes | None" = None) -> "Axes":
@@ -262,8 +293,9 @@ def plot_predictive_check(
     :param max_items: the largest number of items shown, those with the largest observed shares.
     """
     shown = np.argsort(-check.observed, kind="stable")[:max_items]
-    ax = _axes(ax, _WIDTH, 1.4 + 0.26 * len(shown))
-    rows = _rows([items[i] for i in shown], ax)
+    names = [items[i] for i in shown]
+    ax = _axes(ax, _WIDTH, 1.4 + _row_height(names) * len(shown))
+    rows = _rows(names, ax, lines=2)
     low, high = check.interval[shown].T
     ax.hlines(rows, low, high, color=COLORS[0], linewidth=5, alpha=0.4, label="90% of replications")
     ax.plot(check.observed[shown], rows, "D", color=COLORS[1], markersize=5, label="observed")
@@ -289,12 +321,13 @@ def plot_rank_probabilities(
     shown = cp_consensus(orderings)[:max_items]
     probability = rank_probabilities(orderings)[shown, :max_items]
     size = len(shown)
-    ax = _axes(ax, 2.6 + 0.26 * size, 1.6 + 0.26 * size)
+    names = [items[i] for i in shown]
+    ax = _axes(ax, 2.6 + _ROW * size, 1.6 + _row_height(names) * size)
     shape = (0.5, probability.shape[1] + 0.5, size - 0.5, -0.5)
     image = ax.imshow(
         probability, cmap="cividis", vmin=0, vmax=1, extent=shape, interpolation="nearest"
     )
-    _rows([items[i] for i in shown], ax)
+    _rows(names, ax, lines=2)
     _whole_numbers(ax.xaxis)
     ax.set_xlabel("rank (1 = best)", loc="right")
     ax.figure.colorbar(image, ax=ax, label="probability", shrink=0.85)
@@ -395,6 +428,8 @@ def plot_concentration(
 ) -> "Axes":
     """Plot the concentration θ of each stage with its 90% interval, one line for each cluster.
 
+    More than three clusters stand side by side, each with all stages from left to right.
+
     :param profiles: the :func:`~numpyro_rankings.cluster_profiles`.
     :param max_clusters: the largest number of clusters shown.
     """
@@ -406,9 +441,14 @@ def plot_concentration(
     ax = _axes(ax, _WIDTH, 3.0)
     shown = profiles[:max_clusters]
     num_stages = len(shown[0].concentration)
+    are_apart = len(shown) > _OVERLAID
+    places = len(shown) * (num_stages + 1) if are_apart else num_stages
+    is_wide = places > (40 if are_apart else 20)
     for i, profile in enumerate(shown):
-        # side by side, so that intervals do not overlap
-        shift = 0.0 if num_stages > 20 else 0.07 * (i - (len(shown) - 1) / 2)
+        if are_apart:
+            shift = float(i * (num_stages + 1))
+        else:  # side by side, so that intervals do not overlap
+            shift = 0.0 if is_wide else 0.07 * (i - (len(shown) - 1) / 2)
         mean, interval = profile.concentration, profile.concentration_interval
         ax.errorbar(
             np.arange(1, num_stages + 1) + shift,
@@ -416,17 +456,27 @@ def plot_concentration(
             yerr=np.maximum([mean - interval[:, 0], interval[:, 1] - mean], 0.0),
             color=COLORS[i % len(COLORS)],
             marker=_MARKERS[i % len(_MARKERS)],
-            markersize=5 if num_stages <= 20 else 3,
+            markersize=3 if is_wide else 5,
             linewidth=1.2,
             elinewidth=1.2,
-            capsize=2 if num_stages <= 20 else 0,
+            capsize=0 if is_wide else 2,
             label=f"group {i + 1}",
         )
     ax.set_ylim(bottom=0)
+    ax.set_ylabel("concentration θ")
+    if are_apart:
+        starts = np.arange(len(shown) + 1) * (num_stages + 1)
+        for start in starts[1:-1]:
+            ax.axvline(start, color="0.8", linewidth=0.8)
+        ax.set_xlim(0, places)
+        names = [str(i + 1) for i in range(len(shown))]
+        ax.set_xticks((starts[1:] + starts[:-1]) / 2, names)
+        ax.tick_params(axis="x", length=0)
+        ax.set_xlabel(f"group, with stages 1 to {num_stages} from left to right", loc="right")
+        return _tidy(ax, "y")
     ax.set_xlim(0.5, num_stages + 0.5)
     _whole_numbers(ax.xaxis)
     ax.set_xlabel("stage")
-    ax.set_ylabel("concentration θ")
     if len(shown) > 1:
         place = (0.5, -0.17)  # below the axis, where there are no intervals
         ax.legend(loc="upper center", bbox_to_anchor=place, frameon=False, ncols=3)

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import itertools
 
 import matplotlib
 import numpy as np
@@ -9,8 +10,10 @@ import numpyro.distributions as dist
 import pytest
 import xarray as xr
 from helpers.figures import assert_inside
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
+from numpyro_rankings import plots
 from numpyro_rankings.decays import exponential_decay, identity_decay, window_decay
 from numpyro_rankings.plots import (
     plot_coclustering,
@@ -127,7 +130,12 @@ def test_consensus_and_its_names(profiles):
     large, small = profiles  # of the labels 1 and 0 of the first draw
     assert (large.label, small.label) == (1, 0)
     ax = plot_consensus(small, NAMES)
-    assert names_of(ax.yaxis) == [NAMES[2], NAMES[0], NAMES[1], "a name as long as this …"]
+    assert names_of(ax.yaxis) == [
+        NAMES[2],
+        NAMES[0],
+        NAMES[1],
+        "a name as long as this\nis cut off",
+    ]
     np.testing.assert_array_equal(ax.lines[0].get_xdata(), [1, 2, 3, 4])
     ax = plot_consensus(large, NAMES, max_items=2)
     assert len(ax.get_yticks()) == 2 and names_of(ax.yaxis)[1] == NAMES[2]
@@ -266,16 +274,58 @@ def test_a_page_has_the_figure_that_savefig_would_save(data):
         return ax
 
     found = embedded_figure(count(plot_coclustering(data, LABELS[0])))
-    assert (len(layouts), len(drawings)) == (3, 1)
+    assert (len(layouts), len(drawings)) == (2, 1)
     ax = plot_coclustering(data, LABELS[0])
-    figure, stream = ax.figure, io.StringIO()
+    figure = ax.figure
     before = figure.canvas, figure.get_layout_engine(), figure.dpi
     embedded_figure(ax)
     assert (figure.canvas, figure.get_layout_engine(), figure.dpi) == before
     figure = plot_coclustering(data, LABELS[0]).figure
     with matplotlib.rc_context({"svg.hashsalt": "numpyro_rankings", "svg.fonttype": "none"}):
-        figure.draw_without_rendering()
-        figure.draw_without_rendering()
-        figure.savefig(stream, format="svg", metadata={"Date": None})
+        for _ in range(2):  # the first time sets the ticks
+            stream = io.StringIO()
+            figure.savefig(stream, format="svg", metadata={"Date": None})
     encoded = found.source.partition("base64,")[2]
     assert base64.b64decode(encoded).decode() == stream.getvalue()
+
+
+def test_long_names_keep_their_ends():
+    """They have two lines; what is too long for them is left out in the middle."""
+    assert plots._beside("Ann", 2) == "Ann"
+    wrapped = plots._beside("More buses in the city centre at night", 2)
+    assert wrapped == "More buses in the city\ncentre at night"
+    shown = [plots._beside(f"{'x' * 60}{end}", lines) for end in "ab" for lines in (1, 2)]
+    assert len(set(shown)) == 4
+    assert max(len(line) for text in shown for line in text.split("\n")) <= 24
+
+
+@pytest.mark.parametrize("number", [4, 8])
+def test_concentrations_of_many_clusters_stand_side_by_side(profiles, number):
+    ax = plot_concentration([profiles[k % 2] for k in range(number)])
+    places = [container.lines[0].get_xdata() for container in ax.containers]
+    assert all(one.max() < other.min() for one, other in itertools.pairwise(places))
+    assert names_of(ax.xaxis) == [str(k + 1) for k in range(number)] and ax.get_legend() is None
+    middles = [float(x.mean()) for x in places]
+    np.testing.assert_allclose(ax.get_xticks(), middles)
+
+
+@pytest.mark.parametrize("sizes", [[30, 2, 2, 20, 1, 1, 1, 1, 1, 1], [1] * 60])
+def test_numbers_beside_the_heat_map_do_not_touch(sizes):
+    """The largest groups have theirs, and of many small ones as many as there is room for."""
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    draws = xr.Dataset({"assignments": (("chain", "draw", "ranking"), labels[None, None])})
+    ax = plot_coclustering(xr.DataTree.from_dict({"posterior": draws}), labels)
+    ticks = ax.get_yticks()
+    assert np.diff(ticks).min() >= 0.07 * 60
+    assert {"1", "2"} <= set(names_of(ax.yaxis)) if max(sizes) > 1 else len(ticks) >= 8
+
+
+def test_the_first_colors_differ_in_grey():
+    def lightness(color):
+        red, green, blue = (
+            x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in to_rgb(color)
+        )
+        return 116 * (0.2126 * red + 0.7152 * green + 0.0722 * blue) ** (1 / 3) - 16
+
+    first = sorted(lightness(color) for color in plots.COLORS[:4])
+    assert np.diff(first).min() > 7 and len(set(plots.COLORS)) == len(plots.COLORS)

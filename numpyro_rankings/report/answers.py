@@ -22,6 +22,7 @@ from numpyro_rankings.words import number, plural
 BEGUN_WITH = "begun with"  # of the details of a run that was resumed
 CLUSTERS_SHOWN = 6
 _ITEMS_SHOWN = 12
+_CURVES = 8  # groups whose concentrations are in the figure
 _ITEMS_IN_TABLE = 40
 _CLUSTERS_IN_TABLE = 50
 _PASSING_IN_TABLE = 10
@@ -36,7 +37,14 @@ class WithInterval(NamedTuple):
     high: str
 
 
-Row = Sequence[str | WithInterval]
+class Colored(NamedTuple):
+    """The cell of a name, with the color that it has in figures."""
+
+    text: str
+    color: str
+
+
+Row = Sequence[str | WithInterval | Colored]
 
 
 class Answers(NamedTuple):
@@ -487,11 +495,16 @@ def _with_interval(mean: float, interval: Sequence[float]) -> WithInterval:
 
 
 class Concentrations(NamedTuple):
-    """The concentrations θ: a figure, and the table by group and stage."""
+    """The concentrations θ: a figure, and the table by group and stage.
+
+    - **in_figure** - number of groups in the figure, and **not_in_figure** of the others.
+    """
 
     image: Figure
     headings: Sequence[str]
     rows: Sequence[Row]
+    in_figure: int
+    not_in_figure: int
 
 
 def concentrations(profiles: Sequence[Any]) -> Concentrations | None:
@@ -506,5 +519,7 @@ def concentrations(profiles: Sequence[Any]) -> Concentrations | None:
         (f"group {i}", *map(_with_interval, p.concentration, p.concentration_interval))
         for i, p in enumerate(profiles, 1)
     ]
-    image = embedded_figure(plots.plot_concentration(profiles))
-    return Concentrations(image, [f"stage {j}" for j in stages], rows)
+    image = embedded_figure(plots.plot_concentration(profiles, _CURVES))
+    shown = min(len(profiles), _CURVES)
+    headings = [f"stage {j}" for j in stages]
+    return Concentrations(image, headings, rows, shown, len(profiles) - shown)

@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from numpyro_rankings import plots, words
 from numpyro_rankings.diagnostics import Verdict
 from numpyro_rankings.report import blocs_in_words as said
-from numpyro_rankings.report.answers import Judges, Row, judges_in_tables
+from numpyro_rankings.report.answers import Colored, Judges, Row, judges_in_tables
 from numpyro_rankings.report.findings import Findings
 from numpyro_rankings.summaries import BlocLevel, Blocs
 
 _WIDTH, _FLOW, _BAR, _PITCH, _GAP, _TOP = 720.0, 220.0, 12.0, 34.0, 8.0, 44.0  # pixels
 _LEAST_FLOW = 0.01  # share of all rankings that a band of the tree shows
 _LETTERS = 34  # of what a bloc wants, beside it in the tree
-_NEUTRAL = "#6e7781"
 
 
 class Kept(NamedTuple):
@@ -112,7 +112,7 @@ def blocs_shown(findings: Findings, about: Mapping[str, Sequence[str]]) -> Blocs
     wants = [said.wants_of_bloc(bloc) for bloc in blocs.blocs]
     rows = [
         (
-            str(k),
+            Colored(str(k), plots.COLORS[(k - 1) % len(plots.COLORS)]),
             words.size(bloc.size),
             words.interval(bloc.size_interval),
             words.share(bloc.size / total),
@@ -153,13 +153,13 @@ def _tree(blocs: Blocs, total: int) -> Tree:
     levels = blocs.levels[first : first + 3]
     scale = _FLOW / total
     columns = np.linspace(0, _WIDTH, len(levels), endpoint=False)
-    tops, colors, heights = [], [], []
+    tops, heights = [], []
+    colors = _colors(levels, blocs.number)
     for level in levels:
         sizes = np.array([bloc.size for bloc in level.blocs]) * scale
         room = np.maximum(sizes, _PITCH) + _GAP
         tops.append(_TOP + np.cumsum(room) - room)
         heights.append(float(room.sum()))
-        colors.append(_colors(level, blocs.number))
     nodes = [
         Node(
             f"{x:.1f}",
@@ -177,14 +177,12 @@ def _tree(blocs: Blocs, total: int) -> Tree:
     ]
     bands = []
     for k in range(1, len(levels)):
-        its = colors[k] if levels[k].number <= blocs.number else colors[k - 1]
         shown = levels[k].flow * scale
         left = tops[k - 1][:, None] + np.cumsum(shown, 1) - shown
         right = tops[k] + np.cumsum(shown, 0) - shown
         for a, b in np.argwhere(levels[k].flow >= _LEAST_FLOW * total):
-            color = its[b] if levels[k].number <= blocs.number else its[a]
             ends = columns[k - 1] + _BAR, columns[k]
-            bands.append(Band(_area(*ends, left[a, b], right[a, b], shown[a, b]), color))
+            bands.append(Band(_area(*ends, left[a, b], right[a, b], shown[a, b]), colors[k][b]))
     heads = [
         Head(f"{x:.1f}", level.number, words.share(level.kept))
         for x, level in zip(columns, levels, strict=True)
@@ -192,14 +190,24 @@ def _tree(blocs: Blocs, total: int) -> Tree:
     return Tree(f"{_TOP + max(heights):.0f}", f"{_BAR:.0f}", heads, nodes, bands)
 
 
-def _colors(level: BlocLevel, chosen: int) -> list[str]:
-    """Return the color of each bloc: those that come of one chosen bloc have its color."""
-    if level.number < chosen:
-        return [_NEUTRAL] * level.number
-    which = np.arange(level.number) if level.number == chosen else level.parent
-    if level.number > chosen + 1:
-        which = np.zeros(level.number, int)
-    return [plots.COLORS[k % len(plots.COLORS)] for k in which]
+def _colors(levels: Sequence[BlocLevel], chosen: int) -> list[list[str]]:
+    """Return the color of each bloc of each level.
+
+    A bloc has the color of the one in the chosen level that has most members in common with it, as
+    far as each of the level can have another one; what is left has a color of its own.
+    """
+    here = next(k for k, level in enumerate(levels) if level.number == chosen)
+    which = {here: np.arange(chosen)}
+    for k in range(here - 1, -1, -1):  # of fewer blocs each is matched
+        fewer, more = linear_sum_assignment(levels[k + 1].flow, maximize=True)
+        which[k] = which[k + 1][more[np.argsort(fewer)]]
+    for k in range(here + 1, len(levels)):
+        fewer, more = linear_sum_assignment(levels[k].flow, maximize=True)
+        which[k] = np.arange(levels[k].number)  # the one that is left has the next color
+        which[k][np.setdiff1d(which[k], more)] = levels[k].number - 1
+        which[k][more] = which[k - 1][fewer]
+    names = plots.COLORS
+    return [[names[i % len(names)] for i in which[k]] for k in range(len(levels))]
 
 
 def _area(x: float, end: float, left: float, right: float, height: float) -> str:

@@ -112,15 +112,13 @@ def embedded_figure(ax: "Axes") -> Figure:
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         try:
-            if engine is not None:
-                # The first layout sets the ticks, and the second one makes room for them.
-                engine.execute(figure)
-                engine.execute(figure)
             of_page = FigureCanvasSVG(figure)
             if engine is not None:
-                # The third one has the sizes of the texts in this format. To draw the figure each
-                # time, as savefig does for a figure with an engine, would take twice the time.
+                # The first layout sets the ticks, and the second one makes room for them, with the
+                # sizes of the texts in this format. To draw the figure each time, as savefig does
+                # for a figure with an engine, would take twice the time.
                 figure.dpi = of_page.fixed_dpi
+                engine.execute(figure)
                 engine.execute(figure)
                 figure.dpi = dpi
                 figure.set_layout_engine("none")

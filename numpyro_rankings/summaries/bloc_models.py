@@ -74,12 +74,14 @@ class MallowsBlocs:
         self._limits = self.num_items - 1 - np.arange(self.num_stages)
         self._left = self.cells.sets[self.cells.set_of]
         self._stages = self.num_items - self._left.sum(1).astype(int)
+        self._behind = np.tri(self.num_items)  # that the first item is not before the second one
         self._bounds = np.searchsorted(self.cells.items, np.arange(self.num_items + 1))
         # cells in the order of stage and item, which are the rows of a matrix that adds them up
         groups = self._stages * self.num_items + self.cells.items
         self._order = np.argsort(groups, kind="stable")
         ends = np.arange(self.num_stages * self.num_items + 1)
-        self._ends = np.searchsorted(groups[self._order], ends)
+        parts = np.ones(len(groups)), self._order, np.searchsorted(groups[self._order], ends)
+        self._adder = csr_array(parts, shape=(len(ends) - 1, len(groups)))
         # mean codes, and the best log likelihood of a ranking with each, at each stage
         on_grid = np.repeat(_GRID[:, None], self.num_stages, axis=1)
         log_psis, means, _ = self._moments(on_grid)
@@ -123,10 +125,10 @@ class MallowsBlocs:
     def _sums(self, amounts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what the codes depend on: costs of pairs of items, (K, T, n, n), and counts."""
         n, stages, number = self.num_items, self.num_stages, amounts.shape[1]
-        shape, found = (stages * n, len(self._order)), []
+        found = []
         for k in range(number):
-            parts = amounts[self._order, k], self._order, self._ends
-            found.append(csr_array(parts, shape=shape) @ self._left)
+            self._adder.data = amounts[self._order, k]  # a new matrix would take most of the time
+            found.append(self._adder @ self._left)
         costs = np.stack(found).reshape(number, stages, n, n)
         costs[..., np.arange(n), np.arange(n)] = 0.0
         counts = np.stack([np.bincount(self._stages, x, stages) for x in amounts.T])
@@ -138,7 +140,7 @@ class MallowsBlocs:
         half = max(self.num_items // 2, 1)
         for length in (1, *(1 + (turn * k) % half for k in range(1, _MOVES))):
             center = self._moved(center, costs, counts, length)
-        sums = np.sum(self._ordered(center, costs) * np.tri(self.num_items), axis=(2, 3))
+        sums = np.sum(self._ordered(center, costs) * self._behind, axis=(2, 3))
         return center, self._best_concentration(sums, counts)
 
     def _ordered(self, center: np.ndarray, costs: np.ndarray) -> np.ndarray:
@@ -157,10 +159,11 @@ class MallowsBlocs:
         """
         n, here = self.num_items, np.arange(self.num_items)
         ordered = self._ordered(center, costs)
-        sums = np.sum(ordered * np.tri(n), axis=(2, 3))
+        sums = np.sum(ordered * self._behind, axis=(2, 3))
         # cost of moving the item at place a behind that at place b, cumulated
         change = ordered - ordered.swapaxes(2, 3)
-        total = np.pad(change.cumsum(2).cumsum(3), ((0, 0), (0, 0), (1, 0), (1, 0)))
+        total = np.zeros((*change.shape[:2], n + 1, n + 1))  # np.pad takes several times as long
+        total[:, :, 1:, 1:] = change.cumsum(2).cumsum(3)
         behind = total[:, :, np.minimum(here + length, n)] - total[:, :, :-1]
         start, new_start = here[:, None], here
         end = np.minimum(np.where(new_start > start, new_start + length, new_start), n)

@@ -1,5 +1,6 @@
 """The section about blocs: what it says, and where it is on the page."""
 
+import itertools
 import re
 
 import jax
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.fabricated import fabricated_mcmc, with_groups
 
-from numpyro_rankings import words
+from numpyro_rankings import plots, words
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.report import blocs, blocs_in_words, findings_of
 from numpyro_rankings.report import findings as module
@@ -75,7 +76,9 @@ def test_what_is_said_of_blocs(page, fitted):
     for k, bloc in enumerate(found.blocs, 1):
         wants = blocs_in_words.wants_of_bloc(bloc)
         wants = wants.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-        texts = [k, words.size(bloc.size), words.interval(bloc.size_interval)]
+        color = plots.COLORS[k - 1]  # that of the tree
+        swatch = f'<span class="swatch" style="background:{color}"></span>{k}'
+        texts = [swatch, words.size(bloc.size), words.interval(bloc.size_interval)]
         texts += [words.share(bloc.size / total), words.percent(bloc.certainty)]
         assert row([*texts, words.percent(bloc.agreement), wants]) in page
         assert f"bloc {k} ({words.share(bloc.size / total)}): {wants}" in page
@@ -133,6 +136,25 @@ def test_tree(fitted, number, levels):
         )
         assert any(_holds(node, left, thick) for node in starts)
         assert any(_holds(node, right, thick) for node in ends)
+
+
+def test_a_bloc_has_one_color_at_all_levels(fitted):
+    """That of its largest part; the blocs of a level have different ones."""
+    found, total = fitted[1].blocs, fitted[0].num_rankings
+    tree = blocs._tree(found._replace(number=3), total)
+    by_level = [[n.color for n in tree.nodes if n.x == head.x] for head in tree.heads]
+    assert [len(set(colors)) for colors in by_level] == [2, 3, 4]
+    assert by_level[1] == list(plots.COLORS[:3])
+    for k, (fewer, more) in enumerate(itertools.pairwise(by_level)):
+        assert set(fewer) < set(more)
+        flow = found.levels[k + 2].flow
+        kept = sum(flow[a, more.index(color)] for a, color in enumerate(fewer))
+        others = (sum(flow[a, b] for a, b in enumerate(x)) for x in _choices(len(more), len(fewer)))
+        assert kept == pytest.approx(max(others))
+
+
+def _choices(number, size):
+    return itertools.permutations(range(number), size)
 
 
 def _holds(node, top, height):
