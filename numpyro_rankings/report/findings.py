@@ -4,7 +4,7 @@ Screen, page and tables take the same :class:`Findings`, wherever the draws come
 """
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import jax
@@ -186,18 +186,10 @@ def findings_of(
         posterior = posterior.assign_attrs({STACKING_WEIGHTS: weights})
         data = {"posterior": posterior, "sample_stats": as_dataset(data["sample_stats"])}
     described = posterior_by_weight(posterior)
-    with ThreadPoolExecutor(1) as beside:  # mostly Python; the rest is mostly compiled
-        search = None
-        if (
-            rankings is not None
-            and blocs == "auto"
-            and _will_have_blocs(posterior, table, rankings)
-        ):
-            search = beside.submit(find_blocs, data, rankings)
-        if rankings is None:
-            found = _of_points(described, profiles, reference)
-        else:
-            found = _of_rankings(described, rankings, profiles, reference, checks)
+    if rankings is None:
+        found = _of_points(described, profiles, reference)
+    else:
+        found = _of_rankings(described, rankings, profiles, reference, checks)
     findings = Findings(
         data,
         {"posterior": described},
@@ -210,31 +202,16 @@ def findings_of(
         found.checks,
         details or {},
     )
-    of_blocs, why_none = _blocs_of(findings, rankings, blocs, search)
+    of_blocs, why_none = _blocs_of(findings, rankings, blocs)
     return findings._replace(blocs=of_blocs, no_blocs=why_none)
-
-
-def _will_have_blocs(posterior: Any, table: "pd.DataFrame", rankings: Rankings) -> bool:
-    """Whether blocs will most probably be found, as far as can be said before the groups are."""
-    if "assignments" not in posterior or search_work(posterior, rankings) > MOST_WORK:
-        return False
-    number = posterior.attrs.get(NUM_COMPONENTS)
-    if number is not None and int(number) <= FEW_GROUPS:
-        return False
-    are_many = bool(np.quantile(posterior["num_clusters"], 0.05) > FEW_GROUPS)
-    return are_many or bool(table["r_hat"].max() > R_HAT_BAD)
 
 
 def _blocs_of(
     findings: Findings,
     rankings: Rankings | None,
     asked: Blocs | int | Literal["auto"] | None,
-    search: "Future[Blocs] | None",
 ) -> tuple[Blocs | None, str]:
-    """Return the blocs, and why there are none although there are many groups.
-
-    :param search: for them, if it has begun.
-    """
+    """Return the blocs, and why there are none although there are many groups."""
     if rankings is None or asked is None or isinstance(asked, Blocs):
         return asked if isinstance(asked, Blocs) else None, ""
     if not isinstance(asked, str):
@@ -248,7 +225,7 @@ def _blocs_of(
     if search_work(posterior_of(findings.data), rankings) > MOST_WORK:
         return None, _TOO_MUCH_WORK
     try:
-        blocs = find_blocs(findings.data, rankings) if search is None else search.result()
+        blocs = find_blocs(findings.data, rankings)
     except NoBlocsError:
         return None, ""
     # two that keep more than all groups are no coarse view: one population says nearly as much

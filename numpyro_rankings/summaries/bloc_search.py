@@ -107,10 +107,13 @@ class Search:
 
     # -- expectation-maximization --------------------------------------------------------------
 
-    def rounds(self, components: Components, counts: np.ndarray | None = None) -> Iterator[Fit]:
+    def rounds(
+        self, components: Components, counts: np.ndarray | None = None, thorough: bool = False
+    ) -> Iterator[Fit]:
         """Make rounds of EM; none decreases the objective.
 
         :param counts: rankings of each row, all of them by default.
+        :param thorough: whether each round may take longer, to get further.
         """
         counts = self.counts if counts is None else counts
         trace: tuple[float, ...] = ()
@@ -120,10 +123,14 @@ class Search:
             log_prior = self.model.log_prior(components.parameters) + components.log_shares.sum()
             trace = (*trace, log_likelihood + float(log_prior))
             yield Fit(components, log_likelihood, trace[-1], membership, trace)
-            components = self._improved(components, membership * counts[:, None], len(trace))
+            belonging = membership * counts[:, None]
+            components = self._improved(components, belonging, len(trace), thorough)
 
-    def _improved(self, components: Components, belonging: np.ndarray, turn: int) -> Components:
-        parameters = self.model.fit(components.parameters, self.amounts(belonging), turn)
+    def _improved(
+        self, components: Components, belonging: np.ndarray, turn: int, thorough: bool = False
+    ) -> Components:
+        amounts = self.amounts(belonging)
+        parameters = self.model.fit(components.parameters, amounts, turn, thorough)
         return as_components(parameters, belonging.sum(0))
 
     def blurred(self, components: Components, power: float = _FIRST_POWER) -> Components:
@@ -141,14 +148,15 @@ class Search:
 
     def climb(self, components: Components, target: float = -np.inf) -> Fit:
         """Make 5 to 12 rounds, until they add little or will not reach the target."""
-        return self._until(components, self.slow, _MOST_ROUNDS, target)
+        return self._until(self.rounds(components), self.slow, _MOST_ROUNDS, target)
 
     def settle(self, fit: Fit) -> Fit:
         """Make further rounds, until they add very little."""
-        return self._until(fit.components, self.slow / 10, _MOST_OF_BEST, -np.inf)
+        rounds = self.rounds(fit.components, thorough=True)
+        return self._until(rounds, self.slow / 10, _MOST_OF_BEST, -np.inf)
 
-    def _until(self, components: Components, slow: float, most: int, target: float) -> Fit:
-        for fit in self.rounds(components):
+    def _until(self, rounds: Iterator[Fit], slow: float, most: int, target: float) -> Fit:
+        for fit in rounds:
             made = len(fit.trace) - 1
             if made < 2:
                 continue

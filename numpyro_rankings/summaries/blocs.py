@@ -13,7 +13,7 @@ from numpyro_rankings.partitions import partition_entropy
 from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.summaries.bloc_models import Components, MallowsBlocs
 from numpyro_rankings.summaries.bloc_search import Fit, Search, normalised
-from numpyro_rankings.summaries.choice_cells import ChoiceCells
+from numpyro_rankings.summaries.choice_cells import ChoiceCells, count_cells
 from numpyro_rankings.summaries.orderings import clear_pairs
 from numpyro_rankings.summaries.profiles import normalised_entropy
 from numpyro_rankings.summaries.samples import check_draws, check_samples, fitted_items
@@ -23,7 +23,7 @@ _STARTS = 12  # draws whose groups are merged, in all chains together
 _DRAWS = 40  # draws that intervals are over
 _FIRST = 3  # draws that say at first how large the gain is
 _INTERVAL = (0.05, 0.95)
-MOST_WORK = 600_000  # of a search that is made without being asked for, about 40 s of one core
+MOST_WORK = 1_500_000  # of a search that is made without being asked for, about 20 s of one core
 _NO_GAIN = "there are no blocs to find: one population describes the rankings as well as the draws"
 _SAME_KEPT = 0.01  # a start arrives at the best if it keeps this much less at most,
 _SAME_BLOCS = 0.1  # and differs by at most this share of the largest variation of information
@@ -264,12 +264,8 @@ def find_blocs(
 
 def search_work(draws: Any, rankings: Rankings) -> float:
     """Return about how much work the search for blocs is; see ``MOST_WORK``."""
-    rows, stages = rankings.orderings.shape
-    items = rankings.num_items
-    of_rows = float(rows * stages)
-    if "center" in draws:  # costs of pairs of items
-        return of_rows + 30.0 * stages * items**2
-    return of_rows + 2.0 * min(of_rows, _num_sets(items)) * items  # weights of choice sets
+    of_choices = float(count_cells(rankings) * rankings.num_items)
+    return rankings.orderings.size + (1.0 if "center" in draws else 2.5) * of_choices
 
 
 def _num_sets(items: int) -> float:
@@ -282,8 +278,9 @@ def _check_memory(samples: dict[str, np.ndarray], rankings: Rankings) -> None:
     rows, stages = rankings.orderings.shape
     items, free = rankings.num_items, available_memory()
     most = int(np.max(np.sum(samples["cluster_sizes"] > 0, axis=-1)))
-    if "center" in samples:  # of the groups of a draw, and a few of blocs
-        needed = 8.0 * (most + 6 * MOST_BLOCS) * stages * items**2
+    if "center" in samples:  # what choices are left with, and how often groups make them
+        choices = min(float(rows * stages), items * _num_sets(items))
+        needed = 8.0 * choices * (items + 3 * most)
     else:
         needed = 8.0 * min(float(rows * stages), _num_sets(items)) * items
     if free is not None and needed > USABLE * free:

@@ -38,8 +38,38 @@ def choice_cells(rankings: Rankings, num_stages: int, pool: bool = False) -> Cho
     :param pool: whether a pool of further items is always in play, so that the choice of the only
         item left counts too.
     """
-    n, orderings = rankings.num_items, np.asarray(rankings.orderings)[:, :num_stages]
-    num_rows = len(orderings)
+    orderings = np.asarray(rankings.orderings)[:, :num_stages]
+    offered, left, row, place = _sets_left(rankings, orderings, pool)
+    num_rows, n = len(orderings), rankings.num_items
+    _, first, set_of = np.unique(left, return_index=True, return_inverse=True)
+    sets = np.broadcast_to(offered, (num_rows, n))[row[first]].astype(np.float32)
+    for stage in range(orderings.shape[1]):
+        later = np.flatnonzero(place[first] > stage)
+        sets[later, orderings[row[first[later]], stage]] = 0.0
+    keys = orderings[row, place].astype(np.int64) * len(sets) + set_of.ravel()
+    cells, cell = np.unique(keys, return_inverse=True)
+    shape = num_rows, len(cells)
+    of_rows = csr_array((np.ones(len(row)), (row, cell.ravel())), shape)
+    items, set_of = np.divmod(cells, len(sets))
+    return ChoiceCells(of_rows, csr_array(of_rows.T), items, set_of, sets)
+
+
+def count_cells(rankings: Rankings) -> int:
+    """Return the number of different choices, without the sets, which may be large."""
+    orderings = np.asarray(rankings.orderings)
+    _, left, row, place = _sets_left(rankings, orderings, False)
+    numbers = np.random.default_rng(1).integers(2**64, size=rankings.num_items, dtype=np.uint64)
+    return len(np.unique(left ^ numbers[orderings[row, place]]))
+
+
+def _sets_left(
+    rankings: Rankings, orderings: np.ndarray, pool: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the items offered, and of each choice a number that stands for the set of items left.
+
+    :return: the items offered, the numbers, and the row and place of each choice.
+    """
+    n = rankings.num_items
     if rankings.choice_sets is None:
         offered = np.ones((1, n), bool)
     else:
@@ -53,14 +83,4 @@ def choice_cells(rankings: Rankings, num_stages: int, pool: bool = False) -> Cho
     left = everything[:, None] ^ np.bitwise_xor.accumulate(chosen, axis=1) ^ chosen
 
     row, place = np.nonzero(informative)
-    _, first, set_of = np.unique(left[row, place], return_index=True, return_inverse=True)
-    sets = np.broadcast_to(offered, (num_rows, n))[row[first]].astype(np.float32)
-    for stage in range(orderings.shape[1]):
-        later = np.flatnonzero(place[first] > stage)
-        sets[later, orderings[row[first[later]], stage]] = 0.0
-    keys = orderings[row, place].astype(np.int64) * len(sets) + set_of.ravel()
-    cells, cell = np.unique(keys, return_inverse=True)
-    shape = num_rows, len(cells)
-    of_rows = csr_array((np.ones(len(row)), (row, cell.ravel())), shape)
-    items, set_of = np.divmod(cells, len(sets))
-    return ChoiceCells(of_rows, csr_array(of_rows.T), items, set_of, sets)
+    return offered, left[row, place], row, place

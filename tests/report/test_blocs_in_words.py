@@ -12,6 +12,7 @@ from numpyro_rankings.report import findings as findings_module
 from numpyro_rankings.report.answers import how_many
 from numpyro_rankings.summaries import blocs as module
 from numpyro_rankings.summaries.blocs import NoBlocsError
+from numpyro_rankings.summaries.choice_cells import count_cells
 
 
 @pytest.fixture(scope="module")
@@ -162,17 +163,19 @@ def test_blocs_are_found_for_many_groups_or_if_asked(number, asked, expected):
 
 def test_the_work_of_blocs_with_more_items_than_a_float_has_powers_of_two():
     rankings = Rankings.from_orderings([[0, 1, 2]], num_items=1100)
-    assert module.search_work({"weights": 0}, rankings) == 3 + 2 * 3 * 1100
+    assert module.search_work({"weights": 0}, rankings) == 3 + 2.5 * 3 * 1100
     sizes = {"weights": np.ones((1, 1, 1100)), "cluster_sizes": np.ones((1, 1))}
     module._check_memory(sizes, rankings)
 
 
 def test_blocs_of_a_large_table_are_found_only_if_asked(monkeypatch):
-    """The work grows with the squared number of items; the page says why there are none."""
+    """The work grows with choices times items; the page says why there are none."""
     data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, 5, 2.0)
     work = module.search_work({"center": 0}, data.rankings)
-    assert work == 60 * 5 + 30 * 5 * 5**2 < module.MOST_WORK
-    assert module.search_work({"weights": 0}, data.rankings) == 60 * 5 + 2 * 2**5 * 5
+    choices = count_cells(data.rankings)
+    assert choices <= 5 * 2**4
+    assert work == 60 * 5 + choices * 5 < module.MOST_WORK
+    assert module.search_work({"weights": 0}, data.rankings) == 60 * 5 + 2.5 * choices * 5
 
     mcmc = with_groups(fabricated_mcmc(data.rankings, chains=2, draws=10), data)
     monkeypatch.setattr(findings_module, "MOST_WORK", work - 1)

@@ -19,9 +19,9 @@ from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.summaries import bloc_search
 from numpyro_rankings.summaries import blocs as module
 from numpyro_rankings.summaries.bloc_models import Components, MallowsBlocs, PlackettLuceBlocs
-from numpyro_rankings.summaries.bloc_search import Search
+from numpyro_rankings.summaries.bloc_search import Candidates, Search
 from numpyro_rankings.summaries.blocs import _by_chain, _Data
-from numpyro_rankings.summaries.choice_cells import choice_cells
+from numpyro_rankings.summaries.choice_cells import choice_cells, count_cells
 from numpyro_rankings.summaries.likelihood import (
     log_cluster_likelihood,
     log_plackett_luce_likelihood,
@@ -122,7 +122,9 @@ def test_log_likelihood_of_plackett_luce_cells(pool, with_sets):
 
 def test_equal_choices_are_one_cell():
     lists = [[0, 1, 2], [1, 0, 2], [0, 2]]
-    cells = choice_cells(Rankings.from_orderings(lists, num_items=4), 3)
+    rankings = Rankings.from_orderings(lists, num_items=4)
+    cells = choice_cells(rankings, 3)
+    assert count_cells(rankings) == 6
     # 0 and 1 of all, 1 without 0, 0 without 1, 2 without both (of two lists), 2 without 0
     assert cells.of_rows.shape == (3, 6)
     assert cells.items.tolist() == [0, 0, 1, 1, 2, 2]
@@ -160,6 +162,72 @@ def test_no_round_decreases_the_objective(weighted):
             break
     assert np.diff(fit.trace).min() > -1e-6
     assert fit.trace[-1] > fit.trace[0] + 50
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+def test_no_round_with_many_items_decreases_the_objective(thorough, monkeypatch):
+    """Thorough rounds get as far at least; quick ones need no costs of each stage."""
+    data = simulate_mallows_mixture(jax.random.key(2), 200, 20, 8, 3, 0.5)
+    search = Search(data.rankings.unique(), False, False)
+    rng = np.random.default_rng(1)
+    start = Components(np.log([0.5, 0.5]), (_orderings(rng, 2, 20), np.full((2, 8), 0.1)))
+    if not thorough:
+        monkeypatch.setattr(MallowsBlocs, "_costs", None)
+    for fit in search.rounds(start, thorough=thorough):
+        if len(fit.trace) == 40:
+            break
+    assert np.diff(fit.trace).min() > -1e-6
+    assert fit.trace[-1] > fit.trace[0] + 50
+
+
+def test_quick_moves_with_equal_concentrations_are_the_best_ones():
+    """A slow twin: each move of one item, its codes told one by one."""
+    data = simulate_mallows_mixture(jax.random.key(2), 60, 7, 4, 1, 0.7)
+    rankings = data.rankings.unique()
+    model = MallowsBlocs(rankings)
+    center = _orderings(np.random.default_rng(0), 1, 7)
+    of_rows = np.asarray(rankings.counts, float)[:, None]
+    amounts, theta = model.cells.of_cells @ of_rows, np.ones((1, 4))
+    costs = model._weighted_costs(amounts, theta)
+    found = model._moved_quickly(center, costs, 1)
+    totals = {}
+    for start in range(7):
+        for new_start in range(7):
+            rest = np.delete(center[0], start)
+            option = np.insert(rest, new_start, center[0, start])
+            totals[tuple(option)] = model._sums(option[None], amounts).sum()
+    assert totals[tuple(found[0])] == min(totals.values())
+    assert min(totals.values()) < totals[tuple(center[0])]
+
+
+def test_weights_of_zero_have_a_finite_prior_and_are_improved():
+    """Weights of draws in float32 may be 0; the prior is that of each item chosen once more."""
+    rankings = Rankings.from_orderings([[0, 1, 2], [1, 0, 2], [2, 1, 0]], num_items=3)
+    search = Search(rankings, True, False)
+    weights = np.array([[0.5, 0.3, 0.2], [1.0, 1e-30, 0.0]], np.float32)
+    tiny = float(np.finfo(np.float32).tiny)
+    by_hand = np.log([0.5, 0.3, 0.2]).sum() + np.log(1e-30) + np.log(tiny)
+    assert search.model.log_prior((weights,)) == pytest.approx(by_hand, rel=1e-6)
+    parts = search.model.log_prior((weights[:1],)), search.model.log_prior((weights[1:],))
+    assert sum(parts) == pytest.approx(by_hand, rel=1e-6)
+    rounds = search.rounds(Components(np.log([0.5, 0.5]), (weights,)))
+    fits = [next(rounds) for _ in range(4)]
+    assert np.isfinite(fits[0].objective)
+    assert np.diff(fits[-1].trace).min() > 0
+    assert np.isfinite(fits[-1].components.parameters[0]).all()
+    assert fits[-1].components.parameters[0].min() > 0
+
+
+def test_gains_are_finite_where_neither_candidate_nor_rest_has_density():
+    """The density of a row is then 0 under both, and its share 0 / 0."""
+    search = Search(Rankings.from_orderings([[0, 1, 2], [2, 1, 0]], num_items=3), False, False)
+    weights = np.array([0.5, 0.5], np.float32)
+    further = Candidates((np.arange(3)[None],), np.arange(2), weights, np.zeros((2, 1)))
+    rest = ratios = np.array([[0.0], [1.0]], np.float32)
+    with np.errstate(invalid="raise", divide="raise"):
+        gains, shares = search._gains(further, rest, ratios, 0.5)
+    assert np.isfinite(gains).all() and np.isfinite(shares).all()
+    assert 0 < shares[0] < 1
 
 
 @pytest.mark.parametrize("weighted", [False, True])
