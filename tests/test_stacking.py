@@ -128,7 +128,7 @@ def test_a_report_of_chains_that_disagree(tmp_path, monkeypatch, capsys):
     weights = stack_fitted_chains(z, rankings, 2).weights
     np.testing.assert_allclose(weights[2], 0.0, atol=1e-3)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", 60))
+    monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", (60, 60)))
     monkeypatch.setattr(fit, "use_compilation_cache", lambda: None)
     command = ["fit", "two.csv", "--components", "2", "--warmup", "0", "--draws", "60"]
     assert main([*command, "--chains", "3", "--no-progress", "--out", "out"]) == 0

@@ -39,7 +39,7 @@ def run_of(tmp_path, monkeypatch):
         labels = np.asarray(data.assignments)[by_label]
         data = data._replace(centers=_renumbered(data, rankings), assignments=labels)
         mcmc = with_groups(fabricated_mcmc(rankings, chains=2, draws=20), data)
-        monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", 60))
+        monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", (60, 60)))
         return mcmc, survey
 
     return make

@@ -39,7 +39,7 @@ def no_sampling(monkeypatch):
         draws = args.draws // thin
         sizes = args.components, args.max_clusters, args.chains, draws
         mcmc = fabricated_mcmc(rankings, *sizes, **further)
-        return run.Sampled(mcmc, "length", args.warmup + args.draws)
+        return run.Sampled(mcmc, "length", (args.warmup + args.draws, args.draws))
 
     monkeypatch.setattr(fit, "_sample", sample)
     return further
@@ -115,7 +115,7 @@ def test_fit_writes_its_four_files(small, capsys, request, is_real):
     ):
         assert expected in page
     assert page.count("data:image/svg+xml;base64,") >= 6
-    assert page.count("<table>") >= 2
+    assert page.count("<table") >= 2
     for forbidden in ("http://", "https://", "<script", "<link", "Ann <A>"):
         assert forbidden not in page
 
@@ -575,7 +575,7 @@ def test_too_few_slots_write_nothing(small, capsys, monkeypatch):
         fit,
         "_sample",
         lambda *_: run.Sampled(
-            fabricated_mcmc(read_rankings("small.soi"), overflow=0.5), "length", 9
+            fabricated_mcmc(read_rankings("small.soi"), overflow=0.5), "length", (9, 9)
         ),
     )
     _expect_error(

@@ -545,7 +545,7 @@ def test_arguments_are_parsed_before_anything_heavy_is_loaded():
 
 
 def test_the_report_of_an_interrupted_run_says_so(small, monkeypatch):
-    made = run.Sampled(fabricated_partition_mcmc(np.arange(20) % 2), "interrupted", 60)
+    made = run.Sampled(fabricated_partition_mcmc(np.arange(20) % 2), "interrupted", (60, 60))
 
     def sample(args, points, distances, thin, kept):
         kept._held = HeldInterrupts()

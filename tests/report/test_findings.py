@@ -3,19 +3,16 @@
 import csv
 import html
 import re
-import threading
 
 import arviz as az
-import jax
 import numpy as np
 import pytest
 from helpers.command_line import QUICK_FIT, SOI
-from helpers.fabricated import fabricated_mcmc, fabricated_weights_mcmc, with_groups
+from helpers.fabricated import fabricated_mcmc, fabricated_weights_mcmc
 
 from numpyro_rankings import diagnostics, read_rankings, to_inference_data, words
 from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.run import Sampled
-from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.report import Findings, findings_of, write_report
 from numpyro_rankings.report import findings as module
 from numpyro_rankings.report.answers import short_answers
@@ -42,7 +39,7 @@ def small(tmp_path, monkeypatch):
 
 def fit_these(mcmc, monkeypatch, out="out"):
     """Let the command write results of these draws."""
-    monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", 60))
+    monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", (60, 60)))
     assert main(["fit", "small.soi", *QUICK_FIT, "--out", out]) == 0
 
 
@@ -222,30 +219,3 @@ def test_no_group_holds(small):
     page = open("page.html", encoding="utf-8").read()
     assert "No group holds" in page and "belong to no group that holds" in page
     assert "What do they want?" not in page and "<h3>" not in page.partition("come and go</h2>")[0]
-
-
-@pytest.mark.parametrize("number, has_blocs", [(5, True), (3, False)])
-def test_blocs_are_searched_for_beside_the_groups(number, has_blocs, monkeypatch):
-    """Once, and if there are many groups in every draw, before these are described."""
-    data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, number, 2.0)
-    mcmc = with_groups(fabricated_mcmc(data.rankings, chains=2, draws=10), data)
-    begun, searches, search, describe = (
-        threading.Event(),
-        [],
-        module.find_blocs,
-        module._of_rankings,
-    )
-
-    def find_blocs(*args):
-        searches.append(threading.current_thread())
-        begun.set()
-        return search(*args)
-
-    def of_rankings(*args):
-        assert not has_blocs or begun.wait(60)
-        return describe(*args)
-
-    monkeypatch.setattr(module, "find_blocs", find_blocs)
-    monkeypatch.setattr(module, "_of_rankings", of_rankings)
-    found = findings_of(mcmc, data.rankings, checks=None)
-    assert (found.blocs is not None) == has_blocs and len(searches) == has_blocs

@@ -266,14 +266,14 @@ def test_the_command_has_the_minutes_that_are_guessed(found, monkeypatch, times,
     monkeypatch.setattr(module, "outlook_of", guess)
     args = Namespace(draws=None, minutes=2.0, rhat=1.02, ess=300, out=Path("out"))
     kept = Kept(args, command)
-    status = kept.status_of(Sampled(None, "time", 100, (), 120.0), found)
+    status = kept.status_of(Sampled(None, "time", (100, 50), (), 120.0), found)
     assert status.command.endswith(f"--minutes {minutes} --resume out")
     assert status.seconds == 120 and goals == [(1.02, 300)]
-    assert kept.status_of(Sampled(None, "good", 100), found) is None
+    assert kept.status_of(Sampled(None, "good", (100, 50)), found) is None
 
 
 def test_what_is_left_of_a_fixed_length(found):
     args = Namespace(draws=300, warmup=100, out=Path("out"))
     kept = Kept(args, "numpyro-rankings fit ballots.soi --draws 300")
-    status = kept.status_of(Sampled(None, "interrupted", 100, (), 20.0), found)
+    status = kept.status_of(Sampled(None, "interrupted", (100, 50), (), 20.0), found)
     assert status.seconds_left == pytest.approx(60)

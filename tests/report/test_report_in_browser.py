@@ -112,7 +112,7 @@ def check(found, width, num_tables, num_images):
 
 
 def _sampled(mcmc):
-    return Sampled(mcmc, "length", mcmc.num_samples)
+    return Sampled(mcmc, "length", (mcmc.num_samples, mcmc.num_samples))
 
 
 @pytest.fixture(scope="module")
