@@ -13,12 +13,14 @@ from numpyro.infer import MCMC, NUTS, Gibbs
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import (
     Rankings,
+    Run,
     cluster_profiles,
     diagnostics_table,
     log_predictive_density,
     to_inference_data,
 )
 from numpyro_rankings.components import GaussianMean
+from numpyro_rankings.diagnostics import as_dataset
 from numpyro_rankings.infer import (
     CollapsedGibbs,
     DDCRPGibbs,
@@ -63,6 +65,13 @@ def as_run(blocks, z, *args):
     mcmc._states = {"z": {name: jnp.asarray(x) for name, x in z.items()}}
     mcmc._args, mcmc._kwargs = args, {}
     return mcmc
+
+
+def of_run(mcmc, **options):
+    """What ``Run`` makes of these draws; to start chains of blocks takes long to compile."""
+    run = Run.__new__(Run)
+    run.as_mcmc, run._changes = lambda max_draws: mcmc, []
+    return run.to_inference_data(**options)
 
 
 def mallows_sites(rng, labels):
@@ -117,6 +126,30 @@ def test_a_block_with_renamed_sites_is_converted(num_components):
         log_predictive_density(data, RANKINGS)
     without = to_inference_data(mcmc, RANKINGS, log_likelihood=False, include_assignments=False)
     assert "z" not in without["posterior"] and "log_likelihood" not in list(without)
+
+
+@pytest.mark.parametrize("num_components", [None, SLOTS])
+def test_a_run_gives_what_its_draws_give(num_components):
+    mcmc, _ = mallows_run(num_components)
+    expected = to_inference_data(mcmc, RANKINGS)
+    assert {"rank", "cluster_sizes"} <= set(expected["posterior"]) and "log_likelihood" in expected
+    found = of_run(mcmc)
+    for group in ("posterior", "log_likelihood", "observed_data"):
+        assert as_dataset(found[group]).equals(as_dataset(expected[group])), group
+    assert found["posterior"].attrs["sites"] == expected["posterior"].attrs["sites"]
+    without = of_run(mcmc, include_assignments=False, log_likelihood=False)
+    assert "z" not in without["posterior"] and "log_likelihood" not in list(without)
+
+
+def test_a_run_of_several_blocks_or_of_names_with_a_slash_gives_the_sites_alone():
+    mcmc, z = mallows_run(None)
+    block = mcmc.sampler.blocks[0][0]
+    mcmc.sampler = Gibbs([(block, list(SITES.values())), (block, ["other"])])
+    assert "rank" not in of_run(mcmc, log_likelihood=False)["posterior"]
+    mcmc, z = mallows_run(None)
+    mcmc._states["z"] = {**z, "a/b": z["mass"]}
+    with pytest.warns(UserWarning, match="a/b as a%2Fb"):
+        assert "rank" not in of_run(mcmc, log_likelihood=False)["posterior"]
 
 
 def test_profiles_of_a_run_know_the_names_of_its_sites():
@@ -281,6 +314,7 @@ def test_blocks_of_partitions_are_converted():
     data = to_inference_data(mcmc)
     assert (data["posterior"]["num_clusters"] == 2).all()
     assert data["posterior"]["links"].dims == ("chain", "draw", "point")
+    assert as_dataset(of_run(mcmc)["posterior"]).equals(as_dataset(data["posterior"]))
 
 
 def test_models_that_cannot_be_converted():

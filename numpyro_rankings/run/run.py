@@ -68,7 +68,7 @@ from numpyro_rankings.run.settings import (
     settings_of,
 )
 from numpyro_rankings.run.store import Store
-from numpyro_rankings.run.to_arviz import from_numpyro
+from numpyro_rankings.run.to_arviz import from_numpyro, own_kernel, rankings_of
 from numpyro_rankings.run.transitions import fields_of_transitions
 
 if TYPE_CHECKING:
@@ -473,21 +473,23 @@ class Run(Results):
 
         :param max_draws: as for :meth:`get_samples`.
         :param options: of :func:`~numpyro_rankings.to_inference_data` for the kernels of this
-            package, where the rankings need not be given, and otherwise of
-            :func:`arviz.from_numpyro`. xarray has no names with a slash: a site ``a/b`` of such a
-            kernel is ``a%2Fb``, with a warning.
+            package, by themselves or as the one block of :class:`numpyro.infer.Gibbs`, where the
+            rankings need not be given, and otherwise of :func:`arviz.from_numpyro`. xarray has no
+            names with a slash: a site ``a/b`` of a model of the user's is ``a%2Fb``, with a
+            warning, and beside such a site a block is converted as a kernel of another package.
         :raises ValueError: if there are no draws.
         """
         return self._with_changes(self._to_inference_data(max_draws, options))
 
     def _to_inference_data(self, max_draws: int | None, options: dict[str, Any]) -> Any:
         mcmc = self.as_mcmc(max_draws)
-        if not isinstance(self._loop.kernel, GibbsKernel):
+        kernel = own_kernel(mcmc)
+        if kernel is None:
             return from_numpyro(mcmc, **options)
         from numpyro_rankings.inference_data import to_inference_data
 
-        if self._monitor.rankings is not None:
-            options = {"rankings": self._monitor.rankings, **options}
+        if (rankings := rankings_of(mcmc, kernel)) is not None:
+            options = {"rankings": rankings, **options}
         return to_inference_data(mcmc, **options)
 
     # -----------------------------------------------------------------------------------------

@@ -158,7 +158,9 @@ class StoredRun(Results):
 
         It has the groups ``posterior`` and ``sample_stats``, for the kernels of this package those
         of :meth:`~numpyro_rankings.Run.to_inference_data`. What needs the data is not there: what
-        was observed, and the log likelihood.
+        was observed, and the log likelihood. Of a model of which a kernel of this package is a
+        block it has the sites alone, because the store does not know which of them are the block's:
+        ``Run.resume(…).to_inference_data()`` has the rest.
 
         :param max_draws: as for :meth:`get_samples`.
         :raises ValueError: if there are no draws.

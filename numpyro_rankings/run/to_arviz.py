@@ -1,4 +1,4 @@
-"""Draws of kernels of other packages to ArviZ."""
+"""Draws of a run to ArviZ: those of kernels of other packages, and which are not of them."""
 
 import copy
 import warnings
@@ -7,7 +7,34 @@ from typing import Any
 from numpyro.infer import MCMC
 from numpyro.primitives import Messenger
 
+from numpyro_rankings.infer.base import GibbsKernel, find_rankings
+from numpyro_rankings.infer.ddcrp.base import LinkGibbs
+from numpyro_rankings.infer.partition.base import PartitionKernel
+from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.run.convert import by_name
+from numpyro_rankings.summaries.block_samples import blocks_of
+
+
+def own_kernel(mcmc: MCMC) -> GibbsKernel | None:
+    """Return the kernel of this package, by itself or as the one block of Gibbs, if any.
+
+    None if there are several, of which :func:`~numpyro_rankings.to_inference_data` takes one, or if
+    a site of the model has a slash in its name, which it cannot change.
+    """
+    kernel: Any = mcmc.sampler
+    if isinstance(kernel, GibbsKernel):
+        return kernel
+    blocks = list(blocks_of(kernel))
+    if len(blocks) != 1 or any("/" in name for name in mcmc._states[kernel.sample_field]):
+        return None
+    return blocks[0]
+
+
+def rankings_of(mcmc: MCMC, kernel: GibbsKernel) -> Rankings | None:
+    """Return the rankings of a run, None of a kernel of partitions, which needs none."""
+    if isinstance(kernel, PartitionKernel | LinkGibbs):
+        return None
+    return find_rankings(mcmc._args, mcmc._kwargs)
 
 
 def from_numpyro(mcmc: MCMC, **options: Any) -> Any:

@@ -28,7 +28,7 @@ def find_block(kernel: Any) -> GibbsKernel | None:
 
     :raises ValueError: if there are several.
     """
-    found = list(_blocks_of(kernel))
+    found = list(blocks_of(kernel))
     if len(found) > 1:
         names = " and ".join(type(block).__name__ for block in found)
         raise ValueError(
@@ -39,12 +39,13 @@ def find_block(kernel: Any) -> GibbsKernel | None:
     return found[0] if found else None
 
 
-def _blocks_of(kernel: Any) -> Iterator[GibbsKernel]:
+def blocks_of(kernel: Any) -> Iterator[GibbsKernel]:
+    """Yield the blocks of :class:`numpyro.infer.Gibbs` that are kernels of this package."""
     for block, _ in getattr(kernel, "blocks", ()):
         if isinstance(block, GibbsKernel):
             yield block
         else:
-            yield from _blocks_of(block)
+            yield from blocks_of(block)
 
 
 def as_of_kernel(samples: Mapping[str, Any], block: GibbsKernel) -> dict[str, Any]:

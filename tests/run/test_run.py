@@ -349,6 +349,7 @@ def test_resumed_runs_are_the_same(name, left_alone, tmp_path):
     assert run.verdict == alone.verdict
     first, second = run.to_inference_data(), alone.to_inference_data()
     assert first["posterior"].equals(second["posterior"])
+    assert ("population_weights" in first["posterior"]) == (name in ("own", "composed"))
     run.close()
 
 
