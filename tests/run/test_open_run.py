@@ -190,6 +190,19 @@ def test_kernels_of_this_package(name, tmp_path):
     assert run.verdict == verdict(expected)
 
 
+@pytest.mark.parametrize("burn_in", ["auto", 0.5])
+def test_events_of_the_burn_in_are_not_in_the_verdict(burn_in, tmp_path):
+    """And all those after it are, whether the draws before it were read or not."""
+    mcmc = fabricated_mcmc(LISTS, draws=30)
+    overflow = np.zeros((2, 30), bool)
+    overflow[:, :9] = overflow[:, 16:19] = True
+    mcmc._states["overflow"] = overflow
+    run = open_run(store_of(mcmc, tmp_path / "a.run"), burn_in=burn_in)
+    assert run.first_draw == 15
+    expected = "20.0% of the draws needed more clusters"
+    assert any(reason.startswith(expected) for reason in run.verdict.reasons), run.verdict.reasons
+
+
 @pytest.mark.parametrize("name", ["mallows", "weights"])
 def test_stores_of_version_0_1_0(name, tmp_path):
     """They have no items: what needs them is left out."""

@@ -16,7 +16,7 @@ from numpyro_rankings.infer.mallows.data import as_mallows_data
 from numpyro_rankings.infer.mallows.start import Components as SearchedComponents
 from numpyro_rankings.infer.mallows.start import improve
 from numpyro_rankings.rankings import Rankings
-from numpyro_rankings.summaries import bloc_search
+from numpyro_rankings.summaries import bloc_models, bloc_search
 from numpyro_rankings.summaries import blocs as module
 from numpyro_rankings.summaries.bloc_models import Components, MallowsBlocs, PlackettLuceBlocs
 from numpyro_rankings.summaries.bloc_search import Candidates, Search
@@ -198,6 +198,24 @@ def test_quick_moves_with_equal_concentrations_are_the_best_ones():
             totals[tuple(option)] = model._sums(option[None], amounts).sum()
     assert totals[tuple(found[0])] == min(totals.values())
     assert min(totals.values()) < totals[tuple(center[0])]
+
+
+def test_quick_moves_take_the_better_of_two_centers(monkeypatch):
+    """One component begins with the best center, and is moved away from it; the other to it."""
+    data = simulate_mallows_mixture(jax.random.key(2), 60, 7, 4, 1, 0.7)
+    rankings = data.rankings.unique()
+    model = MallowsBlocs(rankings)
+    of_rows = np.asarray(rankings.counts, float)[:, None]
+    amounts = model.cells.of_cells @ of_rows
+    worst = np.arange(7)[None]
+    best, theta = model.fit((worst, np.ones((1, 4))), amounts, 0, thorough=True)
+    assert not np.array_equal(best, worst)
+    monkeypatch.setattr(bloc_models, "_FEW_COSTS", 0)
+    monkeypatch.setattr(MallowsBlocs, "_moved_quickly", lambda self, center, *_: moved)
+    start, moved = np.concatenate([best, worst]), np.concatenate([worst, best])
+    found = model.fit((start, np.ones((2, 4))), np.tile(amounts, 2), 0)
+    np.testing.assert_array_equal(found[0], np.concatenate([best, best]))
+    np.testing.assert_allclose(found[1], np.concatenate([theta, theta]), rtol=1e-5)
 
 
 def test_weights_of_zero_have_a_finite_prior_and_are_improved():
