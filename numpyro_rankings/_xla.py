@@ -19,10 +19,12 @@ _FLAG = "--xla_cpu_experimental_ynn_fusion_type=-reduce"
 def set_flag() -> None:
     """Tell XLA not to use YNNPACK for reductions; has no effect once JAX has computed anything."""
     jaxlib = tuple(int(part) for part in re.findall(r"\d+", version("jaxlib"))[:3])
-    flags = os.environ.get("XLA_FLAGS", "")
+    flags = os.environ.get("XLA_FLAGS", "").strip()
+    is_file = flags and not flags.startswith("-")  # whose name is all that XLA then reads
     # XLA ends the process if it does not know a flag
-    if _FIRST <= jaxlib and jaxlib[:2] <= _LAST and "ynn_fusion_type" not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {_FLAG}".strip()
+    if _FIRST <= jaxlib and jaxlib[:2] <= _LAST and "ynn_fusion_type" not in flags and not is_file:
+        # first, because XLA reads no flag after a word that is none
+        os.environ["XLA_FLAGS"] = f"{_FLAG} {flags}".strip()
 
 
 @lru_cache

@@ -8,7 +8,7 @@ import numpy as np
 from numpyro_rankings.diagnostics import CHANGES, Verdict, with_care
 from numpyro_rankings.run.goals import Check
 from numpyro_rankings.run.monitor import Monitor
-from numpyro_rankings.run.settings import at_least, check_share
+from numpyro_rankings.run.settings import at_least, is_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,7 +144,11 @@ def by_chain_or_not(samples: dict[str, np.ndarray], group_by_chain: bool) -> dic
 
 def check_burn_in(value: Any) -> BurnIn:
     """Return the burn-in as it is asked for, or raise ValueError."""
-    return "auto" if isinstance(value, str) and value == "auto" else check_share("burn_in", value)
+    if isinstance(value, str) and value == "auto":
+        return "auto"
+    if not (is_number(value) and 0 <= value < 1):
+        raise ValueError(f'burn_in must be "auto" or a share from 0 to less than 1, got {value!r}')
+    return float(value)
 
 
 def largest_burn_in(burn_in: BurnIn) -> float:

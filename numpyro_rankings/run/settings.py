@@ -145,18 +145,15 @@ def check_names(name: str, value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def is_number(value: Any) -> bool:
+    """Whether it is a real number."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
 def check_number(name: str, value: Any) -> None:
     """Raise ValueError unless it is a real number."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if not is_number(value):
         raise ValueError(f"{name} must be a number, got {value!r}")
-
-
-def check_share(name: str, value: Any) -> float:
-    """Return a share of less than 1, or raise ValueError."""
-    check_number(name, value)
-    if not 0 <= value < 1:
-        raise ValueError(f"{name} must be a share from 0 to less than 1, got {value!r}")
-    return float(value)
 
 
 def at_least(name: str, value: Any, least: int) -> int:

@@ -49,7 +49,7 @@ from numpyro.diagnostics import effective_sample_size
 from numpyro.infer import MCMC
 from scipy.special import gammaln, softmax
 
-from numpyro_rankings import Rankings
+from numpyro_rankings import Rankings, _xla
 from numpyro_rankings.components import DirichletMultinomial
 from numpyro_rankings.infer import GammaProcessPlackettLuceGibbs, PlackettLuceGibbs
 from numpyro_rankings.ops.special import log_gamma_ratio
@@ -105,6 +105,32 @@ def test_the_flag_is_set_or_the_user_told():
     assert run("") == "right"
     # a user's own setting stays, and where it leads to wrong sums that is told
     assert run("--xla_cpu_experimental_ynn_fusion_type=+reduce") in ("right", "told")
+
+
+FLAG = "--xla_cpu_experimental_ynn_fusion_type=-reduce"
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("", FLAG),
+        ("--xla_dump_to=d", f"{FLAG} --xla_dump_to=d"),
+        # XLA reads no flag after a word that is none
+        (" --xla_dump_to=d word --xla_x=1", f"{FLAG} --xla_dump_to=d word --xla_x=1"),
+        ("--xla_cpu_experimental_ynn_fusion_type=dot", None),
+        # the name of a file of flags, which XLA reads if there is nothing else
+        ("flags.txt", None),
+    ],
+)
+def test_the_flag_is_put_where_it_is_read(flags, expected, monkeypatch):
+    monkeypatch.setattr(_xla, "version", lambda _: "0.10.2")
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    _xla.set_flag()
+    assert os.environ["XLA_FLAGS"] == (flags if expected is None else expected)
+    monkeypatch.setattr(_xla, "version", lambda _: "0.13.0")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=d")
+    _xla.set_flag()
+    assert os.environ["XLA_FLAGS"] == "--xla_dump_to=d"
 
 
 @pytest.mark.parametrize("chains", (1, 2, 3, 4, 8))

@@ -334,7 +334,7 @@ def test_refusals(store, tmp_path):
     (tmp_path / "other").mkdir()
     with pytest.raises(StoreError, match=r"is not the store of a run: zarr\.json cannot be read"):
         open_run(tmp_path / "other")
-    with pytest.raises(ValueError, match="burn_in must be a share"):
+    with pytest.raises(ValueError, match='burn_in must be "auto" or a share from'):
         open_run(store, burn_in=1)
     with pytest.raises(ValueError, match="quantities must be a function"):
         open_run(store, quantities=3)

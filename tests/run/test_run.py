@@ -615,10 +615,11 @@ def test_bad_settings(settings, message):
 
 
 def test_bad_burn_in():
-    with pytest.raises(ValueError, match="burn_in must be a share"):
-        toy_run(burn_in=1.0)
-    with pytest.raises(ValueError, match="burn_in must be a number, got 'x'"):
-        toy_run(burn_in="x")
+    for wrong in (1.0, -0.1, np.nan, True, None, "x", "0.5"):
+        with pytest.raises(ValueError) as error:
+            toy_run(burn_in=wrong)
+        expected = f'burn_in must be "auto" or a share from 0 to less than 1, got {wrong!r}'
+        assert str(error.value) == expected
 
 
 def test_quantities_of_another_form():
