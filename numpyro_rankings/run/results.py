@@ -22,7 +22,7 @@ _AGREE, _ENOUGH = 1.01, 50  # R-hat up to which they do, if there is so large an
 BurnIn = float | Literal["auto"]
 
 
-class _Diagnosed(NamedTuple):
+class Diagnosed(NamedTuple):
     """Diagnostics of so many draws: the share of them that was left out, and the table."""
 
     num_draws: int
@@ -36,7 +36,7 @@ class Results(ABC):
     _burn_in: BurnIn
     _monitor: Monitor
     _remedy = ""  # where there are too few draws
-    _diagnosed: _Diagnosed | None = None
+    _diagnosed: Diagnosed | None = None
 
     @property
     @abstractmethod
@@ -88,7 +88,7 @@ class Results(ABC):
         """Return the share of the draws of the monitor that is the burn-in."""
         return self._share_left_out()
 
-    def _diagnose(self) -> _Diagnosed:
+    def _diagnose(self) -> Diagnosed:
         """Tabulate R-hat and ESS of the draws after the burn-in.
 
         A burn-in that is not given is an eighth or a quarter of the draws if R-hat of what is then
@@ -100,15 +100,15 @@ class Results(ABC):
             found = self._diagnosed = self._diagnose_now()
         return found
 
-    def _diagnose_now(self) -> _Diagnosed:
+    def _diagnose_now(self) -> Diagnosed:
         if self._burn_in != "auto":
-            return _Diagnosed(self.num_draws, self._burn_in, self._table(self._burn_in))
+            return Diagnosed(self.num_draws, self._burn_in, self._table(self._burn_in))
         for share in _SHORTER:
             table = self._table(share)
             check = Check.of(table)
             if check.rhat <= _AGREE and check.ess >= _ENOUGH * self.num_chains:
-                return _Diagnosed(self.num_draws, share, table)
-        return _Diagnosed(self.num_draws, BURN_IN, self._table(BURN_IN))
+                return Diagnosed(self.num_draws, share, table)
+        return Diagnosed(self.num_draws, BURN_IN, self._table(BURN_IN))
 
     @property
     def _num_kept(self) -> int:

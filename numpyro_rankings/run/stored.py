@@ -16,8 +16,10 @@ from numpyro_rankings.run.folder import folder_of
 from numpyro_rankings.run.monitor import Facts, Monitor, Quantities
 from numpyro_rankings.run.read_only import ReadOnlyStore
 from numpyro_rankings.run.results import (
+    BURN_IN,
     READ_AT_ONCE,
     BurnIn,
+    Diagnosed,
     Results,
     by_chain_or_not,
     check_burn_in,
@@ -47,7 +49,7 @@ def open_run(
 
     :param store: the folder.
     :param burn_in: share of the draws that is left out at their beginning; by default chosen as by
-        :class:`Run`.
+        :class:`Run`, or half of them if some before are damaged, with a warning.
     :param quantities: as for :class:`Run`; by default those that the run diagnoses by itself.
     :raises StoreError: if it is not a store, or nothing in it can be read.
     :raises ValueError: if an argument is out of range.
@@ -58,7 +60,7 @@ def open_run(
 class StoredRun(Results):
     """What :func:`~numpyro_rankings.open_run` returns: a run that can be read, but not continued.
 
-    A site of which a part is damaged is left out of the results, with a warning.
+    A site of which a part after the burn-in is damaged is left out of the results, with a warning.
     :meth:`find_damage` tells all that is damaged, and ``get_samples(sites=…)`` returns those draws
     of a damaged site that are whole.
     """
@@ -243,24 +245,38 @@ class StoredRun(Results):
         """Return the share of the draws that the monitor has and that is the burn-in."""
         return self._share_left_out() if self._burn_in == "auto" else 0.0  # else it has no others
 
-    def _table(self, burn_in: float) -> "pd.DataFrame":
+    def _diagnose_now(self) -> Diagnosed:
         if not self._has_monitored:
             self._let_monitor()
             self._has_monitored = True
+        return super()._diagnose_now()
+
+    def _table(self, burn_in: float) -> "pd.DataFrame":
         return self._monitor.table(burn_in if self._burn_in == "auto" else 0.0)
 
     def _let_monitor(self) -> None:
-        """Give the monitor the draws that it would keep, of all arrays that are whole."""
+        """Give the monitor the draws that it would keep, of all arrays that are whole.
+
+        The burn-in is half of them if more arrays are then whole.
+        """
         stride = Monitor.stride_of(self.num_draws)
-        first = 0 if self._burn_in == "auto" else -(-self.first_draw // stride) * stride
-        draws = range(first, self.num_draws, stride)
-        damaged = [
-            {name for name, where in arrays.items() if not self._store.is_whole(where, draws)}
-            for arrays in (self._sites, self._stats)
-        ]
-        self._warn_of(sorted(damaged[0] | damaged[1]))
-        sites = self._diagnosable(self._sites.keys() - damaged[0])
-        stats = self._stats.keys() - damaged[1]
+
+        def draws_after(burn_in: float) -> range:
+            first = -(-int(burn_in * self.num_draws) // stride) * stride
+            return range(first, self.num_draws, stride)
+
+        draws = draws_after(0.0 if self._burn_in == "auto" else self._burn_in)
+        damaged = self._damaged_in(draws)
+        if damaged and self._burn_in == "auto":
+            of_half = self._damaged_in(draws_after(BURN_IN))
+            if of_half != damaged:
+                self._burn_in, draws = BURN_IN, draws_after(BURN_IN)
+                names = ", ".join(sorted({name for _, name in damaged - of_half}))
+                self._warn(f"draws of {names} in the first half; the burn-in is all of it")
+            damaged = of_half
+        self._warn_of(sorted({name for _, name in damaged}))
+        sites = self._diagnosable({name for name in self._sites if (SITES, name) not in damaged})
+        stats = {name for name in self._stats if (STATS, name) not in damaged}
         if stride > 1:  # what it is used for needs successive draws
             stats -= {ENERGY}
         if not sites:
@@ -272,6 +288,15 @@ class StoredRun(Results):
             samples = {name: self._store.read(self._sites[name], part)[0] for name in sites}
             extra = {name: self._store.read(self._stats[name], part)[0] for name in stats}
             self._monitor.add(self._monitor.take(samples, extra))
+
+    def _damaged_in(self, draws: range) -> set[tuple[str, str]]:
+        """Return group and name of the arrays of which not all of these draws can be read."""
+        return {
+            (group, name)
+            for group, arrays in ((SITES, self._sites), (STATS, self._stats))
+            for name, where in arrays.items()
+            if not self._store.is_whole(where, draws)
+        }
 
     def _diagnosable(self, sites: set[str]) -> list[str]:
         """Drop the sites that say nothing without others, or without rankings."""
@@ -287,12 +312,11 @@ class StoredRun(Results):
 
     def _warn_of(self, damaged: list[str]) -> None:
         if damaged:
-            warnings.warn(
-                f"{self._store.path} is damaged: {', '.join(damaged)} left out; find_damage() "
-                "tells more",
-                UserWarning,
-                stacklevel=4,
-            )
+            self._warn(f"{', '.join(damaged)} left out")
+
+    def _warn(self, words: str) -> None:
+        text = f"{self._store.path} is damaged: {words}; find_damage() tells more"
+        warnings.warn(text, UserWarning, stacklevel=5)
 
 
 class _NoKernel(MCMCKernel):

@@ -316,6 +316,40 @@ def test_uncommitted_draws_are_not_read_where_the_root_is_lost(store, stored):
     assert_same(run.get_samples(group_by_chain=True), stored[1])
 
 
+@pytest.mark.parametrize("part", ["posterior/pair/c/0/0/0", "sample_stats/energy"])
+def test_damage_before_the_half_makes_the_burn_in_half(part, store):
+    """No site is left out then, and the rest is that of a run with such a burn-in."""
+    damage(next(x for x in (store / part, *(store / part).rglob("0")) if x.is_file()))
+    run, half = open_run(store), open_run(store, burn_in=0.5)
+    name = part.split("/")[1]
+    expected = f"is damaged: draws of {name} in the first half; the burn-in is all of it"
+    with pytest.warns(UserWarning, match=expected) as warned:
+        table = run.diagnostics()
+    assert len(warned) == 1
+    with no_warnings():
+        assert table.equals(half.diagnostics()) and run.verdict == half.verdict
+        assert run.first_draw == LENGTH // 2
+        samples = run.get_samples(group_by_chain=True)
+        assert_same(samples, half.get_samples(group_by_chain=True))
+    assert set(samples) == {"mu", "pair"}
+
+
+def test_damage_before_and_after_the_half(store):
+    damage(store / SITES / "pair" / "c" / "0" / "0" / "0")
+    damage(store / SITES / "mu" / "c" / "0" / "1")
+    run = open_run(store)
+    with pytest.warns(UserWarning) as warned:
+        table = run.diagnostics()
+    assert [str(x.message).split(": ")[1].split(";")[0] for x in warned] == [
+        "draws of pair in the first half",
+        "mu left out",
+    ]
+    assert {x.split("[")[0] for x in table.index} == {"pair"}
+    damage(store / SITES / "pair" / "c" / "0" / "3" / "0")
+    with pytest.warns(UserWarning, match="mu, pair left out"), pytest.raises(StoreError):
+        open_run(store).diagnostics()
+
+
 def test_labels_that_are_damaged(tmp_path):
     """What labels index is then not diagnosed."""
     path = store_of(CASES["weights"][0](), tmp_path / "a.run")
