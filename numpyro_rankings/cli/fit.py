@@ -469,7 +469,7 @@ def _interim_page(
     def details(run: "Run") -> dict[str, str]:
         return _details(args, rankings, describe_run(args, thin, *lengths_of(run, thin)), command)
 
-    return InterimPage(args, finder_of_groups(rankings, title, args.chains, details))
+    return InterimPage(args, finder_of_groups(rankings, title, args.chains, details, args.blocs))
 
 
 def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,10 +13,14 @@ from numpyro_rankings.cli.results import terminal_width, write_at_once
 from numpyro_rankings.words import order_in_words, plural, share, shorten
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from numpyro_rankings.cli.progress import Progress
     from numpyro_rankings.rankings import Rankings
+    from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
+    from numpyro_rankings.summaries import Blocs
 
 _PAGE = "report.html"
 _FIRST = 60.0  # seconds after the start: the first page at the latest; then 120, 240, …
@@ -27,6 +32,7 @@ _LEAST_DRAWS = 4  # of each chain
 _MOST_DRAWS, _LEAST_SHOWN = 200, 10  # of all chains together, and of each
 _COMPARED = 1e8  # labels in all pairs of draws that are compared to find the partition: a second
 _GROUPS_PRINTED = 4
+_BLOCS_CHANGE = "The blocs are found from a few of the draws so far, and may still change too."
 _MARK = '<meta name="numpyro-rankings" content="not final">\n'
 _REFRESH = f'<meta http-equiv="refresh" content="{_RELOAD}">\n'
 
@@ -50,10 +56,13 @@ class InterimPage:
     so; if it has replaced the page of earlier results, that page is put back.
 
     :param args: of the command.
-    :param find: returns what a run has found so far, with a status for the top of the page.
+    :param find: returns what a run has found so far, given a status for the top of the page, and
+        how many seconds may go into it.
     """
 
-    def __init__(self, args: argparse.Namespace, find: "Callable[[Run, Status], Found]") -> None:
+    def __init__(
+        self, args: argparse.Namespace, find: "Callable[[Run, Status, float], Found]"
+    ) -> None:
         self._path, self._find = args.out / _PAGE, find
         self._next, self._spent, self._takes = _FIRST, 0.0, _FIRST_TAKES
         self._earlier: bytes | None = None
@@ -68,7 +77,7 @@ class InterimPage:
         if not self._is_due(run, start):
             return
         try:
-            self._show(run, progress)
+            self._show(run, progress, _SHARE * start - self._spent)
         except HopelessError:
             raise
         except Exception as error:  # whatever it is, the run is worth more than the page
@@ -110,7 +119,7 @@ class InterimPage:
         run.check_if_due()
         return run.last_check is not None and run.last_check.rhat < _RHAT
 
-    def _show(self, run: "Run", progress: "Progress") -> None:
+    def _show(self, run: "Run", progress: "Progress", seconds: float) -> None:
         from numpyro_rankings.report.page import Status, page_of
 
         state = progress.state(run)
@@ -119,7 +128,8 @@ class InterimPage:
             "chain. The groups may still change. This page renews itself, until the results "
             "replace it, which have figures and more sections."
         )
-        found = self._find(run, Status(f"still running{state and f': {state}'}", text))
+        status = Status(f"still running{state and f': {state}'}", text)
+        found = self._find(run, status, seconds)
         page = page_of("report.html", found.view, _MARK + _REFRESH)
         if self._is_first:
             self._keep_earlier()
@@ -156,32 +166,82 @@ def _shortened(lines: Sequence[str]) -> list[str]:
     return [shorten(f"  {line}", width) for line in shown]
 
 
+class _BlocFinder:
+    """Finds the blocs of some draws of a run that goes on, if there is time for it.
+
+    How long it takes is a guess from the size of the table. Where that is too short, the next page
+    is put off until there is time for what the last one took.
+
+    :param rankings: that are fitted.
+    :param asked: number of blocs that was asked for, None if they are found where they help.
+    """
+
+    def __init__(self, rankings: "Rankings", asked: int | None) -> None:
+        self._rankings, self._asked = rankings, asked
+        self._takes: float | None = None
+
+    def find(
+        self, findings: "Findings", draws: "Mapping[str, np.ndarray]", seconds: float
+    ) -> "Blocs | None":
+        """Return the blocs, None if there are none or it may take longer than **seconds**."""
+        from numpyro_rankings.report.findings import blocs_that_help, needs_blocs
+        from numpyro_rankings.summaries.blocs import (
+            MOST_WORK,
+            NoBlocsError,
+            find_blocs,
+            search_seconds,
+            search_work,
+        )
+
+        if findings.reference is None or not (self._asked or needs_blocs(findings)):
+            return None
+        if self._takes is None:
+            work = search_work(draws, self._rankings)
+            is_long = self._asked is None and work > MOST_WORK  # the results have none either
+            self._takes = math.inf if is_long else search_seconds(work)
+        if self._takes > seconds:
+            return None
+        if self._asked is None:
+            return blocs_that_help(draws, self._rankings)
+        try:
+            return find_blocs(draws, self._rankings, self._asked)
+        except NoBlocsError:
+            return None
+
+
 def finder_of_groups(
-    rankings: "Rankings", title: str, chains: int, details: "Callable[[Run], dict[str, str]]"
-) -> "Callable[[Run, Status], Found]":
+    rankings: "Rankings",
+    title: str,
+    chains: int,
+    details: "Callable[[Run], dict[str, str]]",
+    num_blocs: int | None = None,
+) -> "Callable[[Run, Status, float], Found]":
     """Return what finds the groups of rankings in a run that goes on.
 
     It takes few of the draws, and describes the draw that agrees best with the others, because to
-    search for a partition takes long.
+    search for a partition takes long. Blocs are found if the rest of the time suffices.
 
     :param title: of the page.
     :param chains: number of chains.
     :param details: returns how a run is made.
+    :param num_blocs: number of blocs that was asked for, if any.
     """
+    blocs = _BlocFinder(rankings, num_blocs)
 
-    def find(run: "Run", status: "Status") -> Found:
+    def find(run: "Run", status: "Status", seconds: float) -> Found:
         import numpy as np
 
         from numpyro_rankings.partitions import medoid_partition
         from numpyro_rankings.point_estimates import ReferencePartition
         from numpyro_rankings.report.findings import in_order
-        from numpyro_rankings.report.write import interim_view
+        from numpyro_rankings.report.write import interim_findings, interim_view
         from numpyro_rankings.summaries import cluster_profiles, holds
         from numpyro_rankings.summaries.samples import flatten_chains
 
-        some = max(_LEAST_SHOWN, _MOST_DRAWS // chains)
+        start, some = clock.now(), max(_LEAST_SHOWN, _MOST_DRAWS // chains)
         mcmc = run.as_mcmc(some)
-        samples = flatten_chains(mcmc.get_samples(group_by_chain=True))
+        by_chain = mcmc.get_samples(group_by_chain=True)
+        samples = flatten_chains(by_chain)
         reference = None
         if "assignments" in samples:
             pairs = _COMPARED / rankings.num_rankings
@@ -189,7 +249,7 @@ def finder_of_groups(
             medoid = medoid_partition(samples["assignments"], compared)
             reference = ReferencePartition(medoid.labels, medoid.expected_loss, "medoid")
         profiles = in_order(cluster_profiles(samples, rankings, reference))
-        view = interim_view(
+        findings = interim_findings(
             rankings,
             profiles,
             reference,
@@ -197,10 +257,12 @@ def finder_of_groups(
             run.verdict,
             samples.get("num_clusters"),
             getattr(mcmc.sampler, "num_components", None),
-            title=title,
-            status=status,
-            details=details(run),
         )
+        left = seconds - (clock.now() - start)
+        findings = findings._replace(blocs=blocs.find(findings, by_chain, left))
+        if findings.blocs is not None:
+            status = status._replace(text=f"{status.text} {_BLOCS_CHANGE}")
+        view = interim_view(findings, rankings, title=title, status=status, details=details(run))
         size = rankings.num_rankings
         lines = [
             f"group {k}: {share(p.mean_size / size):>6}  {order_in_words(p.levels, p.clear_pairs)}"

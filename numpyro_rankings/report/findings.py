@@ -216,20 +216,29 @@ def _blocs_of(
         return asked if isinstance(asked, Blocs) else None, ""
     if not isinstance(asked, str):
         return find_blocs(findings.data, rankings, asked), ""
-    number = findings.num_components
-    are_few = len(findings.profiles) <= FEW_GROUPS
-    if number is not None and number <= FEW_GROUPS:
-        return None, ""
-    if findings.reference is None or (are_few and not findings.chains_disagree):
+    if not needs_blocs(findings):
         return None, ""
     if search_work(posterior_of(findings.data), rankings) > MOST_WORK:
         return None, _TOO_MUCH_WORK
+    return blocs_that_help(findings.data, rankings), ""
+
+
+def needs_blocs(findings: Findings) -> bool:
+    """Whether there are so many groups, or such different ones, that blocs are worth their time."""
+    number = findings.num_components
+    if findings.reference is None or (number is not None and number <= FEW_GROUPS):
+        return False
+    return len(findings.profiles) > FEW_GROUPS or findings.chains_disagree
+
+
+def blocs_that_help(draws: Any, rankings: Rankings) -> Blocs | None:
+    """Return the blocs; None if there are none, or if they are no coarse view of the groups."""
     try:
-        blocs = find_blocs(findings.data, rankings)
+        blocs = find_blocs(draws, rankings)
     except NoBlocsError:
-        return None, ""
+        return None
     # two that keep more than all groups are no coarse view: one population says nearly as much
-    return (blocs if blocs.levels[1].kept < 1 else None), ""
+    return blocs if blocs.levels[1].kept < 1 else None
 
 
 class _Found(NamedTuple):

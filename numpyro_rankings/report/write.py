@@ -149,7 +149,7 @@ def _in_words(rankings: Rankings) -> str:
     )
 
 
-def interim_view(
+def interim_findings(
     rankings: Rankings,
     profiles: Sequence[Any],
     reference: ReferencePartition | None,
@@ -157,12 +157,8 @@ def interim_view(
     verdict: Verdict,
     num_clusters: np.ndarray | None,
     num_components: int | None,
-    *,
-    title: str,
-    status: Status,
-    details: Mapping[str, str],
-) -> dict[str, Any]:
-    """Return what the page shows of a run that goes on: words and tables, which take no time.
+) -> Findings:
+    """Return what is found so far in a run that goes on.
 
     :param rankings: the rankings that are fitted.
     :param profiles: the :func:`~numpyro_rankings.cluster_profiles` of some of the draws.
@@ -171,9 +167,6 @@ def interim_view(
     :param verdict: on the run.
     :param num_clusters: of these draws; None for a single population.
     :param num_components: of a finite mixture, otherwise None.
-    :param title: the heading of the page.
-    :param status: what to say on top of it.
-    :param details: how the run is made, for the last section.
     """
     import xarray as xr
 
@@ -181,7 +174,7 @@ def interim_view(
     numbers = {} if num_clusters is None else {"num_clusters": ("draw", np.asarray(num_clusters))}
     described = {"posterior": xr.Dataset(numbers, attrs=attributes)}
     # without the details, which tell of files that are not written yet
-    findings = Findings(
+    return Findings(
         None,
         described,
         in_order(profiles),
@@ -193,12 +186,30 @@ def interim_view(
         None,
         {},
     )
+
+
+def interim_view(
+    findings: Findings,
+    rankings: Rankings,
+    *,
+    title: str,
+    status: Status,
+    details: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return what the page shows of a run that goes on: words and tables, which take no time.
+
+    :param findings: what :func:`interim_findings` returns, with blocs or without.
+    :param rankings: the rankings that are fitted.
+    :param title: the heading of the page.
+    :param status: what to say on top of it.
+    :param details: how the run is made, for the last section.
+    """
     return {
         **_frame(title, _in_words(rankings), status, findings),
         "details": details,
         "answers": short_answers(findings, wants(findings), status),
-        "blocs": None,
-        "verdict": verdict,
+        "blocs": blocs_shown(findings, {}),
+        "verdict": findings.verdict,
         "groups": groups(findings),
         "weights": None,
         "concentrations": None,

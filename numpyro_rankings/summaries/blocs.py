@@ -24,6 +24,7 @@ _DRAWS = 40  # draws that intervals are over
 _FIRST = 3  # draws that say at first how large the gain is
 _INTERVAL = (0.05, 0.95)
 MOST_WORK = 1_500_000  # of a search that is made without being asked for, about 20 s of one core
+_LEAST_SECONDS, _SECONDS_OF_MOST = 5.0, 20.0  # of a small search, and of one with so much work
 _NO_GAIN = "there are no blocs to find: one population describes the rankings as well as the draws"
 _SAME_KEPT = 0.01  # a start arrives at the best if it keeps this much less at most,
 _SAME_BLOCS = 0.1  # and differs by at most this share of the largest variation of information
@@ -266,6 +267,11 @@ def search_work(draws: Any, rankings: Rankings) -> float:
     """Return about how much work the search for blocs is; see ``MOST_WORK``."""
     of_choices = float(count_cells(rankings) * rankings.num_items)
     return rankings.orderings.size + (1.0 if "center" in draws else 2.5) * of_choices
+
+
+def search_seconds(work: float) -> float:
+    """Return about how many seconds the search for blocs takes, rather too many."""
+    return _LEAST_SECONDS + _SECONDS_OF_MOST * work / MOST_WORK
 
 
 def _num_sets(items: int) -> float:
