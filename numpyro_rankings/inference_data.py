@@ -29,7 +29,12 @@ from numpyro_rankings.infer.not_finite import check_not_stopped
 from numpyro_rankings.infer.partition.base import PartitionKernel
 from numpyro_rankings.quantities import as_shown, label_free_quantities
 from numpyro_rankings.rankings import Rankings, check_rankings
-from numpyro_rankings.summaries.block_samples import as_of_kernel, find_block, pointwise_of_block
+from numpyro_rankings.summaries.block_samples import (
+    BlockFacts,
+    as_of_kernel,
+    find_block,
+    pointwise_of_block,
+)
 from numpyro_rankings.summaries.likelihood import (
     COST_OF_NEW,
     pointwise_log_likelihood,
@@ -173,30 +178,57 @@ def _of_block(
     samples = mcmc.get_samples(group_by_chain=True)
     own = as_of_kernel(samples, block)
     check_not_stopped(block, own)
-    name, num_components = type(block).__name__, getattr(block, "num_components", None)
-    values, items = None, []
+    facts, values = BlockFacts.of(block), None
     if isinstance(block, PartitionKernel | LinkGibbs):
-        _check_for_partitions(name, rankings, log_likelihood)
-        if isinstance(block, LinkGibbs):
+        _check_for_partitions(facts.kernel, rankings, log_likelihood)
+    else:
+        rankings = _check_for_rankings(facts.kernel, rankings, points)
+        fitted = find_rankings(mcmc._args, mcmc._kwargs)
+        given = rankings
+        if "unseen_weight" in own:
+            given, fitted = given.of_listed_items(), fitted.of_listed_items()
+        check_fitted(fitted.num_rankings, fitted.num_items, given)
+        lead = np.shape(own[next(iter(own))])[:2]
+        if _wants_log_likelihood(lead, own, rankings, log_likelihood):
+            values = pointwise_of_block(mcmc, block)
+    return block_data(mcmc, facts, rankings, values, include_assignments, points)
+
+
+def block_data(
+    mcmc: MCMC,
+    block: BlockFacts,
+    rankings: Rankings | None,
+    values: np.ndarray | None = None,
+    include_assignments: bool = True,
+    points: Sequence[Any] | None = None,
+) -> Any:
+    """Convert draws of a model of which a kernel of this package is a block.
+
+    :param mcmc: of the model, or of a kernel without one.
+    :param block: what is known of the block.
+    :param rankings: as for :func:`of_store`; None of partitions.
+    :param values: the log likelihood, if it is wanted.
+    :param include_assignments: as for :func:`to_inference_data`, and **points** too.
+    """
+    samples = mcmc.get_samples(group_by_chain=True)
+    own = as_of_kernel(samples, block)
+    items: Sequence[str] = []
+    if rankings is None:
+        if "links" in own:
             own["assignments"] = _labels_of_links(own["links"])
         coords, dims = _of_points(own["assignments"].shape[-1], points)
     else:
-        rankings = _check_for_rankings(name, rankings, points)
-        fitted = find_rankings(mcmc._args, mcmc._kwargs)
-        convert = _coords_of_weights if "weights" in own else _coords_of_centers
         if "unseen_weight" in own:
-            rankings, fitted = rankings.of_listed_items(), fitted.of_listed_items()
-        check_fitted(fitted.num_rankings, fitted.num_items, rankings)
+            rankings = rankings.of_listed_items()
+        convert = _coords_of_weights if "weights" in own else _coords_of_centers
         coords, dims = convert(own, rankings)
         dims |= {site: ["ranking"] for site in block.judge_sites}
-        if _wants_log_likelihood(np.shape(own[next(iter(own))])[:2], own, rankings, log_likelihood):
-            values = pointwise_of_block(mcmc, block)
         items = coords["item"]
     sites = block.sites
     dims = {sites.get(site, site): axes for site, axes in dims.items() if site != "rankings"}
     data = _from_numpyro(mcmc, coords, {k: x for k, x in dims.items() if k in samples})
     posterior = as_dataset(data["posterior"])
-    added = label_free_quantities(own, rankings, num_components)
+    added = label_free_quantities(own, rankings, block.num_components)
     if items:
         posterior = posterior.assign_coords(item=items)
     if "weights" in own:
@@ -223,7 +255,8 @@ def _of_block(
         large = [sites[name] for name in ("assignments", "links") if name in sites]
         posterior = posterior.drop_vars(large, errors="ignore")
     posterior.attrs["sites"] = json.dumps(sites)
-    return _finished(data, posterior, name, num_components, values, block.judge_sites)
+    number = block.num_components
+    return _finished(data, posterior, block.kernel, number, values, block.judge_sites)
 
 
 def _with_new(posterior: Any, name: str, axes: tuple[str, ...], values: np.ndarray) -> Any:

@@ -9,9 +9,7 @@ import numpy as np
 from numpyro.infer.mcmc import MCMCKernel
 
 from numpyro_rankings.diagnostics import RunFacts, Verdict, judge, scalars_of, table_of_scalars
-from numpyro_rankings.infer.base import GibbsKernel, find_rankings
-from numpyro_rankings.infer.ddcrp.base import LinkGibbs
-from numpyro_rankings.infer.partition.base import PartitionKernel
+from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.quantities import as_shown, label_free_quantities
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.run.convert import in_numpy_types, is_real
@@ -25,6 +23,7 @@ from numpyro_rankings.run.transitions import (
     transitions_of,
 )
 from numpyro_rankings.summaries import borda_ordering
+from numpyro_rankings.summaries.block_samples import BlockFacts, blocks_of, fitted_rankings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,6 +68,8 @@ class Facts(NamedTuple):
     - **label_sites** - of the blocks that draw labels, in a kernel of NumPyro.
     - **rankings** - that were fitted, None for a kernel that has none.
     - **transitions** - where the kernel has HMC.
+    - **block** - the one block of a kernel of NumPyro that is of this package, whose rankings
+      **rankings** then are; None without one.
     """
 
     is_label_free: bool
@@ -76,20 +77,23 @@ class Facts(NamedTuple):
     label_sites: tuple[str, ...] = ()
     rankings: Rankings | None = None
     transitions: Transitions = MappingProxyType({})
+    block: BlockFacts | None = None
 
     @classmethod
     def of(cls, kernel: MCMCKernel, args: tuple, kwargs: dict) -> "Facts":
         """Return those of a kernel on its data."""
-        is_of_package = isinstance(kernel, GibbsKernel)
-        has_rankings = is_of_package and not isinstance(kernel, PartitionKernel | LinkGibbs)
-        blocks = [block for block, _ in getattr(kernel, "blocks", ())]
+        blocks = list(blocks_of(kernel))
+        own = kernel if isinstance(kernel, GibbsKernel) else None
+        block = blocks[0] if len(blocks) == 1 else None
+        fitted = own or block
         num_components = getattr(kernel, "num_components", None)
         return cls(
-            is_of_package,
+            own is not None,
             None if num_components is None else int(num_components),
-            tuple(sorted({str(x.label_site) for x in blocks if isinstance(x, GibbsKernel)})),
-            find_rankings(args, kwargs) if has_rankings else None,
+            tuple(sorted({str(x.label_site) for x in blocks})),
+            None if fitted is None else fitted_rankings(fitted, args, kwargs),
             transitions_of(kernel),
+            None if block is None else BlockFacts.of(block),
         )
 
     def as_json(self, sites: Collection[str]) -> dict[str, Any]:
@@ -97,8 +101,11 @@ class Facts(NamedTuple):
 
         :param sites: names of the sites of the kernel.
         """
+        found = self._asdict()
+        if self.block is not None:
+            found["block"], sites = self.block._asdict(), self.block.sites
         if (rankings := self.rankings) is None:
-            return self._asdict()
+            return found
         listed = np.unique(rankings.orderings)
         listed = listed[listed >= 0]
         if "center" in sites:  # whose distance from the Borda order is diagnosed
@@ -108,7 +115,7 @@ class Facts(NamedTuple):
             "ordering": listed.tolist(),
             "count": rankings.num_rankings,
         }
-        return {**self._asdict(), "rankings": about}
+        return {**found, "rankings": about}
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> "Facts":
@@ -123,8 +130,14 @@ class Facts(NamedTuple):
                 [about["ordering"]], len(items), items, count, entries="indices"
             )
         label_sites, transitions = tuple(found["label_sites"]), dict(found.get("transitions", {}))
+        block = found.get("block")  # which older versions did not store
         return cls(
-            found["is_label_free"], found["num_components"], label_sites, rankings, transitions
+            found["is_label_free"],
+            found["num_components"],
+            label_sites,
+            rankings,
+            transitions,
+            None if block is None else BlockFacts(**block),
         )
 
 

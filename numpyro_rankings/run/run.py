@@ -68,8 +68,9 @@ from numpyro_rankings.run.settings import (
     settings_of,
 )
 from numpyro_rankings.run.store import Store
-from numpyro_rankings.run.to_arviz import from_numpyro, own_kernel, rankings_of
+from numpyro_rankings.run.to_arviz import from_numpyro, own_kernel
 from numpyro_rankings.run.transitions import fields_of_transitions
+from numpyro_rankings.summaries.block_samples import fitted_rankings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -488,7 +489,7 @@ class Run(Results):
             return from_numpyro(mcmc, **options)
         from numpyro_rankings.inference_data import to_inference_data
 
-        if (rankings := rankings_of(mcmc, kernel)) is not None:
+        if (rankings := fitted_rankings(kernel, mcmc._args, mcmc._kwargs)) is not None:
             options = {"rankings": rankings, **options}
         return to_inference_data(mcmc, **options)
 

@@ -161,8 +161,7 @@ class StoredRun(Results):
         It has the groups ``posterior`` and ``sample_stats``, for the kernels of this package those
         of :meth:`~numpyro_rankings.Run.to_inference_data`. What needs the data is not there: what
         was observed, and the log likelihood. Of a model of which a kernel of this package is a
-        block it has the sites alone, because the store does not know which of them are the block's:
-        ``Run.resume(…).to_inference_data()`` has the rest.
+        block, a store of version 0.1.0 gives the sites alone.
 
         :param max_draws: as for :meth:`get_samples`.
         :raises ValueError: if there are no draws.
@@ -191,6 +190,11 @@ class StoredRun(Results):
             from numpyro_rankings.inference_data import of_store
 
             return of_store(mcmc, rankings, self._kernel)
+        if (block := self._facts.block) is not None and not any("/" in name for name in sites):
+            from numpyro_rankings.inference_data import block_data
+
+            if set(block.sites.values()) <= set(sites):
+                return block_data(mcmc, block, rankings)
         import arviz as az
 
         return az.from_numpyro(mcmc, coords={}, dims={}, log_likelihood=False)

@@ -7,10 +7,7 @@ from typing import Any
 from numpyro.infer import MCMC
 from numpyro.primitives import Messenger
 
-from numpyro_rankings.infer.base import GibbsKernel, find_rankings
-from numpyro_rankings.infer.ddcrp.base import LinkGibbs
-from numpyro_rankings.infer.partition.base import PartitionKernel
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.run.convert import by_name
 from numpyro_rankings.summaries.block_samples import blocks_of
 
@@ -28,13 +25,6 @@ def own_kernel(mcmc: MCMC) -> GibbsKernel | None:
     if len(blocks) != 1 or any("/" in name for name in mcmc._states[kernel.sample_field]):
         return None
     return blocks[0]
-
-
-def rankings_of(mcmc: MCMC, kernel: GibbsKernel) -> Rankings | None:
-    """Return the rankings of a run, None of a kernel of partitions, which needs none."""
-    if isinstance(kernel, PartitionKernel | LinkGibbs):
-        return None
-    return find_rankings(mcmc._args, mcmc._kwargs)
 
 
 def from_numpyro(mcmc: MCMC, **options: Any) -> Any:

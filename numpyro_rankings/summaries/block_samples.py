@@ -1,7 +1,7 @@
 """Draws of models of which a kernel of this package is a block."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,8 @@ from numpyro.infer import MCMC
 from numpyro.infer.gibbs import GIBBS_SITES_KWARG
 
 from numpyro_rankings.infer.base import GibbsKernel, find_rankings
+from numpyro_rankings.infer.ddcrp.base import LinkGibbs
+from numpyro_rankings.infer.partition.base import PartitionKernel
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.summaries.likelihood import (
     log_cluster_likelihood,
@@ -48,7 +50,41 @@ def blocks_of(kernel: Any) -> Iterator[GibbsKernel]:
             yield from blocks_of(block)
 
 
-def as_of_kernel(samples: Mapping[str, Any], block: GibbsKernel) -> dict[str, Any]:
+class BlockFacts(NamedTuple):
+    """What its draws do not say of a block, in types of JSON.
+
+    - **kernel** - the name of its class.
+    - **sites** - the names of its sites in the model, by its own names for them.
+    - **judge_sites** - as the argument of the kernels of rankings.
+    - **num_components** - of a finite mixture, otherwise None.
+    """
+
+    kernel: str
+    sites: dict[str, str]
+    judge_sites: tuple[str, ...]
+    num_components: int | None
+
+    @classmethod
+    def of(cls, block: GibbsKernel) -> "BlockFacts":
+        """Return those of a kernel of this package."""
+        number = getattr(block, "num_components", None)
+        judge_sites = tuple(getattr(block, "judge_sites", ()))
+        return cls(
+            type(block).__name__, block.sites, judge_sites, None if number is None else int(number)
+        )
+
+
+def fitted_rankings(kernel: GibbsKernel, args: tuple, kwargs: dict) -> Rankings | None:
+    """Return the rankings that a kernel fits, None of a kernel of partitions, which needs none.
+
+    :param args: arguments of its model, and **kwargs** keyword arguments.
+    """
+    if isinstance(kernel, PartitionKernel | LinkGibbs):
+        return None
+    return find_rankings(args, kwargs)
+
+
+def as_of_kernel(samples: Mapping[str, Any], block: GibbsKernel | BlockFacts) -> dict[str, Any]:
     """Return the samples of a block under the kernel's own names, with the sizes of the clusters.
 
     Those of other blocks are left out.

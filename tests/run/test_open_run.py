@@ -1,5 +1,6 @@
 """Stores that are read without their kernel and data, also where they are damaged."""
 
+import json
 import os
 import shutil
 import tempfile
@@ -19,6 +20,7 @@ from helpers.no_warnings import no_warnings
 from helpers.shared_programs import shared_programs
 from helpers.toy_kernel import Autoregressive
 from jax import random
+from numpyro.infer import Gibbs
 
 from numpyro_rankings import (
     Rankings,
@@ -188,6 +190,63 @@ def test_kernels_of_this_package(name, tmp_path):
     numbers = found.drop(columns="note").to_numpy(), table.drop(columns="note").to_numpy()
     np.testing.assert_allclose(*numbers, rtol=1e-6)
     assert run.verdict == verdict(expected)
+
+
+def block_store(mcmc, path, **about):
+    """Store draws of a model of which a kernel is a block."""
+    draws = {"z": jax.device_get(mcmc.get_samples(group_by_chain=True))}
+    facts = Facts.of(mcmc.sampler, mcmc._args, {}).as_json(draws["z"])
+    facts = json.loads(json.dumps(facts))
+    store = Store.create(path, {"kernel": {}, "diagnosed": facts, **about})
+    length = next(iter(draws["z"].values())).shape[1]
+    store.append(as_groups(draws, "z"), {}, {"num_sweeps": length, "seconds": 1.0})
+    store.close()
+    return open_run(path, burn_in=0.0)
+
+
+def as_block(mcmc, names, judge_sites=()):
+    """Turn a run of a kernel into one of a model with it as a block, whose sites have names."""
+    kernel, z = mcmc.sampler, mcmc._states["z"]
+    own = [name for name in ("assignments", "links", "center", "concentration") if name in z]
+    own += [name for name in ("weights", "unseen_weight") if name in z]
+    sites = {name: names.get(name, name) for name in own}
+    kernel._sites, kernel._judge_sites = sites, tuple(judge_sites)
+    kernel._model = lambda *_, **__: None
+    mcmc.sampler = Gibbs([(kernel, list(sites.values()))])
+    mcmc._states = {"z": {sites[name]: z[name] for name in own} | {"scale": z["log_joint"]}}
+    return mcmc
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_models_of_which_a_kernel_is_a_block(name, tmp_path):
+    make, has_rankings = CASES[name]
+    mcmc = as_block(make(), {"assignments": "group", "center": "sigma"})
+    run = block_store(mcmc, tmp_path / "a.run")
+    rankings = [LISTS] if has_rankings else []
+    expected = to_inference_data(mcmc, *rankings, log_likelihood=False)
+    found = run.to_inference_data()
+    assert as_dataset(found["posterior"]).equals(as_dataset(expected["posterior"]))
+    for key in ("kernel", "sites", "num_components"):
+        found_there = [as_dataset(x["posterior"]).attrs.get(key) for x in (found, expected)]
+        assert found_there[0] == found_there[1]
+    assert "scale" in found["posterior"] and len(found["posterior"]) > len(run.get_samples())
+
+
+def test_blocks_of_which_a_part_is_not_known(tmp_path):
+    """Of version 0.1.0, of several blocks, with a slash, or with damage: the sites alone."""
+    mcmc = as_block(fabricated_mcmc(LISTS), {"center": "sigma"})
+    old = Facts.of(mcmc.sampler, mcmc._args, {})._replace(block=None, rankings=None)
+    run = block_store(mcmc, tmp_path / "old.run", diagnosed=old.as_json([]) | {"block": None})
+    sites = set(run.get_samples())
+    assert set(as_dataset(run.to_inference_data()["posterior"])) == sites
+    path = tmp_path / "damaged.run"
+    block_store(mcmc, path)
+    damage(next(x for x in (path / SITES / "sigma" / "c").rglob("*") if x.is_file()))
+    with pytest.warns(UserWarning, match="sigma left out"):
+        posterior = as_dataset(open_run(path, burn_in=0.0).to_inference_data()["posterior"])
+    assert set(posterior) == sites - {"sigma"}
+    mcmc.sampler = Gibbs([*mcmc.sampler.blocks, *mcmc.sampler.blocks])
+    assert Facts.of(mcmc.sampler, mcmc._args, {}).block is None
 
 
 @pytest.mark.parametrize("burn_in", ["auto", 0.5])
