@@ -15,7 +15,7 @@ from numpyro_rankings.report.findings import Findings
 from numpyro_rankings.summaries import BlocLevel, Blocs
 
 _WIDTH, _FLOW, _BAR, _GAP, _TOP = 720.0, 220.0, 12.0, 8.0, 44.0  # pixels
-_LABEL, _FIRST_LINE, _LINE, _LETTER = 18.0, 20.0, 15.0, 7.2  # of the words beside a bar
+_LABEL, _FIRST_LINE, _LINE, _LETTER = 18.0, 20.0, 15.0, 7.2  # of the words beside a bar; pixels
 _LEAST_FLOW = 0.01  # share of all rankings that a band of the tree shows
 _NAMES, _LINES = 4, 8  # at most, of what a bloc wants, beside it in the tree
 
@@ -72,14 +72,10 @@ class Tree(NamedTuple):
     """How few blocs split into more, from left to right.
 
     - **height** - of the picture in pixels, whose width is 720, and **bar** - width of a bloc.
-    - **label**, **first_line**, **line** - where the words beside a bar are, from its top left.
     """
 
     height: str
     bar: str
-    label: str
-    first_line: int
-    line: int
     heads: Sequence[Head]
     nodes: Sequence[Node]
     bands: Sequence[Band]
@@ -204,9 +200,7 @@ def _tree(blocs: Blocs, total: int) -> Tree:
         Head(f"{x:.1f}", level.number, words.share(level.kept), level.number == blocs.number)
         for x, level in zip(columns, levels, strict=True)
     ]
-    sizes_of_words = f"{_LABEL:.0f}", int(_FIRST_LINE), int(_LINE)
-    height, bar = f"{_TOP + max(heights):.0f}", f"{_BAR:.0f}"
-    return Tree(height, bar, *sizes_of_words, heads, nodes, bands)
+    return Tree(f"{_TOP + max(heights):.0f}", f"{_BAR:.0f}", heads, nodes, bands)
 
 
 def _names(number: int, chosen: int) -> list[str]:

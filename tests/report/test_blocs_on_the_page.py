@@ -123,7 +123,7 @@ def test_tree(fitted, number, levels):
         nodes = by_column[head.x]
         heights = [float(node.height) for node in nodes]
         assert sum(heights) == pytest.approx(blocs._FLOW, abs=0.1 * len(nodes))
-        words_end = [tree.first_line + tree.line * len(node.lines) for node in nodes]
+        words_end = [blocs._FIRST_LINE + blocs._LINE * len(node.lines) for node in nodes]
         ends = [
             float(node.y) + max(float(node.height), end)
             for node, end in zip(nodes, words_end, strict=True)
