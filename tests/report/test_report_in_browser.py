@@ -227,7 +227,7 @@ def with_long_names(tmp_path_factory):
 
     The chains disagree, and there are blocs. Members of the groups that hold are often elsewhere.
     """
-    data = simulate_mallows_mixture(jax.random.key(1), 1000, 9, 9, 13, 0.8, items=LONG_NAMES)
+    data = simulate_mallows_mixture(jax.random.key(1), 1000, 9, 9, 13, 1.5, items=LONG_NAMES)
     mcmc = with_groups(fabricated_mcmc(data.rankings, num_slots=16), data)
     z = {name: np.array(x) for name, x in mcmc._states["z"].items()}
     rng, labels = np.random.default_rng(0), z["assignments"]
