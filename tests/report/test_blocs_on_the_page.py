@@ -142,6 +142,18 @@ def test_tree(fitted, number, levels):
         assert any(_holds(node, right, thick) for node in ends)
 
 
+def test_words_in_the_tree_do_not_touch(fitted, monkeypatch):
+    """Of small blocs neither, whose words are higher than they are."""
+    monkeypatch.setattr(blocs, "_FLOW", 20.0)
+    tree = blocs._tree(fitted[1].blocs._replace(number=3), fitted[0].num_rankings)
+    for head in tree.heads:
+        nodes = [node for node in tree.nodes if node.x == head.x]
+        starts = [*(float(node.y) for node in nodes[1:]), float(tree.height)]
+        for node, start in zip(nodes, starts, strict=True):
+            last = 13 + 15 * len(node.lines)  # where the template has the last line
+            assert float(node.y) + last + 4 < start
+
+
 def test_a_bloc_has_the_color_of_the_level_shown(fitted):
     """That with which it has most in common; fewer blocs have different ones."""
     found, total = fitted[1].blocs, fitted[0].num_rankings
