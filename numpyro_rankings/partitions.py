@@ -284,6 +284,30 @@ def _share_of_draws_together(rows: np.ndarray, columns: np.ndarray) -> np.ndarra
     return together / len(rows)
 
 
+def coclustering_of_groups(assignments: ArrayLike, reference: ArrayLike) -> np.ndarray:
+    """Mean probability that a member of one group shares a cluster with a member of another.
+
+    Within a group the mean is over pairs of different members; it is NaN if there is one only.
+
+    :param assignments: labels ``0..C-1``, shape ``(D, N)``.
+    :param reference: the groups, labels ``0..K-1``, shape ``(N,)``.
+    :return: shape ``(K, K)``.
+    """
+    assignments = as_draws(assignments)
+    reference = as_partition(reference, assignments.shape[1]).astype(np.int64)
+    sizes = np.bincount(reference).astype(np.float64)
+    together = np.zeros((len(sizes), len(sizes)))
+    for labels in assignments:  # one draw at a time, without an N × N array
+        clusters = int(labels.max()) + 1
+        table = np.bincount(reference * clusters + labels, minlength=len(sizes) * clusters)
+        table = table.reshape(len(sizes), clusters).astype(np.float64)
+        together += table @ table.T
+    with np.errstate(invalid="ignore"):
+        return (together / len(assignments) - np.diag(sizes)) / (
+            np.outer(sizes, sizes) - np.diag(sizes)
+        )
+
+
 def coclustering_blocks(
     assignments: ArrayLike, block_size: int = 256
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -48,7 +48,7 @@ __all__ = [
 COLORS = ("#0072B2", "#E69F00", "#444444", "#CC79A7", "#56B4E9", "#D55E00", "#8C6BB1", "#009E73")
 _MARKERS = "osD^vPX*"
 _LETTERS = 24  # of a name in a line beside an axis
-_ROW, _WRAPPED_ROW = 0.26, 0.42  # inches for a name in one line, and in two
+_ROW, _WRAPPED_ROW = 0.26, 0.38  # inches for a name in one line, and in two
 _LEAST_DISTANCE = 0.07  # of ticks that are numbers, as a share of an axis
 _OVERLAID = 3  # clusters whose concentrations are told apart in one place
 _WIDTH = 4.0  # inches; on a phone 400 px wide, text of 10 points is then 12 px high
@@ -486,7 +486,10 @@ def plot_concentration(
 def plot_trace(
     data: Any, name: str = "num_clusters", max_draws: int = 500, ax: "Axes | None" = None
 ) -> "Axes":
-    """Plot the trace of a quantity that does not depend on labels, one line for each chain.
+    """Plot the trace of a quantity that does not depend on labels, the chains side by side.
+
+    Each chain has a strip with its draws from left to right, and its mean as a black line. Chains
+    that agree are at the same height, and move up and down alike.
 
     :param data: the result of :func:`~numpyro_rankings.to_inference_data`.
     :param name: a variable of its posterior, such as ``"log_joint"``, or an entry of a variable:
@@ -508,11 +511,22 @@ def plot_trace(
     if values.ndim != 2:
         raise ValueError(f"{base} has several numbers in each draw: name one, such as {base}[1]")
     ax = _axes(ax, _WIDTH, 2.0)
-    kept = _evenly(values.shape[1], max_draws)
-    for chain, line in enumerate(values[:, kept]):
+    num_chains, num_draws = values.shape
+    kept = _evenly(num_draws, max_draws)
+    starts = 1.08 * num_draws * np.arange(num_chains)
+    for chain, (start, line) in enumerate(zip(starts, values[:, kept], strict=True)):
         color = COLORS[chain % len(COLORS)]
-        ax.plot(kept + 1, line, color=color, linewidth=0.7, alpha=0.8, label=f"chain {chain + 1}")
-    ax.set_xlabel("draw")
+        ax.plot(start + kept + 1, line, color=color, linewidth=0.6, label=f"chain {chain + 1}")
+        mean = float(values[chain].mean())
+        ax.hlines(mean, start + 1, start + num_draws, color="black", linewidth=1.4, zorder=3)
+    if num_chains == 1:
+        ax.set_xlabel("draw")
+    else:
+        shown = _evenly(num_chains, 16)  # more numbers would touch
+        names = [str(chain + 1) for chain in shown]
+        ax.set_xticks(starts[shown] + (1 + num_draws) / 2, names)
+        ax.tick_params(axis="x", length=0)
+        ax.set_xlabel("chain, with its draws from left to right", loc="right")
     ax.set_title(quantity_name(name), loc="left", fontsize="medium", parse_math=False)
     ax.ticklabel_format(axis="y", useOffset=False, style="plain")
     if np.all(values == np.round(values)) and np.ptp(values) < 20:

@@ -12,6 +12,7 @@ from numpyro_rankings.partitions import (
     canonical_labels,
     coclustering,
     coclustering_blocks,
+    coclustering_of_groups,
     contingency_table,
     found_again,
     match_clusters,
@@ -137,6 +138,23 @@ def test_coclustering_of_all_and_of_a_few():
     np.testing.assert_allclose(coclustering(draws, [2, 0]), expected[np.ix_([2, 0], [2, 0])])
     with pytest.raises(ValueError, match="judges"):
         coclustering(np.zeros((1, 6000), np.int8))
+
+
+def test_coclustering_of_groups():
+    """The mean of the matrix over pairs of members, without those of a member with itself."""
+    rng = np.random.default_rng(3)
+    draws, groups = rng.integers(0, 4, (7, 30)), np.repeat([0, 1, 2], [12, 17, 1])
+    pairs = coclustering(draws)
+    np.fill_diagonal(pairs, np.nan)
+    expected = np.array(
+        [[pairs[np.ix_(groups == a, groups == b)] for b in range(3)] for a in range(3)],
+        dtype=object,
+    )
+    found = coclustering_of_groups(draws, groups)
+    for a, b in np.ndindex(2, 3):
+        assert found[a, b] == found[b, a] == pytest.approx(np.nanmean(expected[a, b]))
+    assert np.isnan(found[2, 2])
+    assert coclustering_of_groups(draws.astype(np.int8), groups)[0, 0] == found[0, 0]
 
 
 def test_coclustering_of_some_with_others():

@@ -199,6 +199,12 @@ def test_trace_of_each_chain(data):
         plot_trace(data, "top_weights[Ann [A]]").lines[0].get_ydata()[1], 2 / 9
     )
     assert len(plot_trace(data, max_draws=1).lines[0].get_ydata()) == 1
+    # side by side, each with its mean
+    (first, second), means = lines, [c.get_segments()[0] for c in lines[0].axes.collections]
+    assert first.get_xdata().max() < second.get_xdata().min()
+    assert [mean[0, 1] for mean in means] == [2, 2.5]
+    assert all(m[0, 0] == x.get_xdata()[0] for m, x in zip(means, lines, strict=True))
+    assert names_of(ax.xaxis) == ["1", "2"] and "chain" in ax.get_xlabel()
     for name, message in {
         "foo": "has no variable 'foo'; it has assignments, num_clusters",
         "largest_sizes[3]": "no entry '3'; it has 1, 2",
@@ -294,9 +300,24 @@ def test_long_names_keep_their_ends():
     assert plots._beside("Ann", 2) == "Ann"
     wrapped = plots._beside("More buses in the city centre at night", 2)
     assert wrapped == "More buses in the city\ncentre at night"
+    three = "More buses in the city centre at night and on Sundays before noon"
+    assert plots._beside(three, 2) == "More buses in the city …\n… on Sundays before noon"
+    assert plots._beside(three, 1) == "More buses i…before noon"
     shown = [plots._beside(f"{'x' * 60}{end}", lines) for end in "ab" for lines in (1, 2)]
     assert len(set(shown)) == 4
     assert max(len(line) for text in shown for line in text.split("\n")) <= 24
+    assert [len(text.split("\n")) for text in shown] == [1, 2] * 2
+
+
+def test_rows_have_room_for_two_lines(profiles):
+    """Of names of any length, and in the figure itself no name has more."""
+    heights = []
+    for length in (24, 25, 70):
+        names = [f"{k}{'y' * (length - 1)}" for k in range(4)]
+        ax = plot_consensus(profiles[0], names)
+        heights.append(ax.figure.get_figheight())
+        assert max(name.count("\n") for name in names_of(ax.yaxis)) == (length > 24)
+    assert heights[0] < heights[1] == heights[2]
 
 
 @pytest.mark.parametrize("number", [4, 8])

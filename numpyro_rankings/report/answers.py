@@ -23,6 +23,7 @@ BEGUN_WITH = "begun with"  # of the details of a run that was resumed
 CLUSTERS_SHOWN = 6
 _ITEMS_SHOWN = 12
 _CURVES = 8  # groups whose concentrations are in the figure
+_STAGES_ACROSS, _GROUPS_ACROSS = 9, 8  # columns of a table that a screen has room for
 _ITEMS_IN_TABLE = 40
 _CLUSTERS_IN_TABLE = 50
 _PASSING_IN_TABLE = 10
@@ -495,14 +496,15 @@ def _with_interval(mean: float, interval: Sequence[float]) -> WithInterval:
 
 
 class Concentrations(NamedTuple):
-    """The concentrations θ: a figure, and the table by group and stage.
+    """The concentrations θ: a figure, and tables by group and stage.
 
+    - **tables** - headings and rows of each: one with a row for each group; or if there are many
+      stages, some with a row for each stage and a column for each of a few groups.
     - **in_figure** - number of groups in the figure, and **not_in_figure** of the others.
     """
 
     image: Figure
-    headings: Sequence[str]
-    rows: Sequence[Row]
+    tables: Sequence[tuple[Sequence[str], Sequence[Row]]]
     in_figure: int
     not_in_figure: int
 
@@ -514,12 +516,18 @@ def concentrations(profiles: Sequence[Any]) -> Concentrations | None:
     """
     if not profiles:
         return None
-    stages = range(1, len(profiles[0].concentration) + 1)
-    rows: list[Row] = [
-        (f"group {i}", *map(_with_interval, p.concentration, p.concentration_interval))
-        for i, p in enumerate(profiles, 1)
-    ]
+    names = [f"group {i}" for i in range(1, len(profiles) + 1)]
+    stages = [f"stage {j}" for j in range(1, len(profiles[0].concentration) + 1)]
+    cells = [[*map(_with_interval, p.concentration, p.concentration_interval)] for p in profiles]
+    tables: list[tuple[Sequence[str], Sequence[Row]]] = []
+    if len(stages) <= _STAGES_ACROSS:
+        named = zip(names, cells, strict=True)
+        tables.append((stages, [(name, *of_group) for name, of_group in named]))
+    else:
+        for first in range(0, len(names), _GROUPS_ACROSS):
+            some = slice(first, first + _GROUPS_ACROSS)
+            by_stage = zip(stages, zip(*cells[some], strict=True), strict=True)
+            tables.append((names[some], [(name, *of_stage) for name, of_stage in by_stage]))
     image = embedded_figure(plots.plot_concentration(profiles, _CURVES))
     shown = min(len(profiles), _CURVES)
-    headings = [f"stage {j}" for j in stages]
-    return Concentrations(image, headings, rows, shown, len(profiles) - shown)
+    return Concentrations(image, tables, shown, len(profiles) - shown)

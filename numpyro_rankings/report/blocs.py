@@ -1,5 +1,6 @@
 """What a report shows of blocs: a table, what each number of them keeps, and how they split."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,9 +14,10 @@ from numpyro_rankings.report.answers import Colored, Judges, Row, judges_in_tabl
 from numpyro_rankings.report.findings import Findings
 from numpyro_rankings.summaries import BlocLevel, Blocs
 
-_WIDTH, _FLOW, _BAR, _PITCH, _GAP, _TOP = 720.0, 220.0, 12.0, 34.0, 8.0, 44.0  # pixels
+_WIDTH, _FLOW, _BAR, _GAP, _TOP = 720.0, 220.0, 12.0, 8.0, 44.0  # pixels
+_LABEL, _FIRST_LINE, _LINE, _LETTER = 18.0, 20.0, 15.0, 7.2  # of the words beside a bar; pixels
 _LEAST_FLOW = 0.01  # share of all rankings that a band of the tree shows
-_LETTERS = 34  # of what a bloc wants, beside it in the tree
+_NAMES, _LINES = 4, 8  # at most, of what a bloc wants, beside it in the tree
 
 
 class Kept(NamedTuple):
@@ -35,7 +37,11 @@ class Kept(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A bloc in the tree: its place in pixels, color, size and what it wants."""
+    """A bloc in the tree: its place in pixels, color, size and what it wants.
+
+    - **name** - of a bloc of the level that the page is about; of others nothing.
+    - **lines** - what it wants first.
+    """
 
     x: str
     y: str
@@ -43,7 +49,7 @@ class Node(NamedTuple):
     color: str
     name: str
     share: str
-    wants: str
+    lines: Sequence[str]
 
 
 class Band(NamedTuple):
@@ -54,11 +60,12 @@ class Band(NamedTuple):
 
 
 class Head(NamedTuple):
-    """A level of the tree: its place in pixels, and what it is."""
+    """A level of the tree: its place in pixels, what it is, and whether the page is about it."""
 
     x: str
     number: int
     kept: str
+    is_chosen: bool
 
 
 class Tree(NamedTuple):
@@ -153,11 +160,14 @@ def _tree(blocs: Blocs, total: int) -> Tree:
     levels = blocs.levels[first : first + 3]
     scale = _FLOW / total
     columns = np.linspace(0, _WIDTH, len(levels), endpoint=False)
+    letters = int((_WIDTH / len(levels) - _LABEL) / _LETTER)
     tops, heights = [], []
     colors = _colors(levels, blocs.number)
-    for level in levels:
+    lines = [[_wants_first(bloc.levels, letters) for bloc in level.blocs] for level in levels]
+    for level, of_level in zip(levels, lines, strict=True):
         sizes = np.array([bloc.size for bloc in level.blocs]) * scale
-        room = np.maximum(sizes, _PITCH) + _GAP
+        words_beside = _FIRST_LINE + _LINE * np.array([len(some) for some in of_level])
+        room = np.maximum(sizes, words_beside) + _GAP
         tops.append(_TOP + np.cumsum(room) - room)
         heights.append(float(room.sum()))
     nodes = [
@@ -168,11 +178,13 @@ def _tree(blocs: Blocs, total: int) -> Tree:
             color,
             name,
             words.share(bloc.size / total),
-            words.shorten(said.wants_of_bloc(bloc), _LETTERS),
+            beside,
         )
-        for x, level, of_level, its in zip(columns, levels, tops, colors, strict=True)
-        for bloc, top, color, name in zip(
-            level.blocs, of_level, its, said.names_of_blocs(level.number), strict=True
+        for x, level, of_level, its, said_of in zip(
+            columns, levels, tops, colors, lines, strict=True
+        )
+        for bloc, name, top, color, beside in zip(
+            level.blocs, _names(level.number, blocs.number), of_level, its, said_of, strict=True
         )
     ]
     bands = []
@@ -182,19 +194,43 @@ def _tree(blocs: Blocs, total: int) -> Tree:
         right = tops[k] + np.cumsum(shown, 0) - shown
         for a, b in np.argwhere(levels[k].flow >= _LEAST_FLOW * total):
             ends = columns[k - 1] + _BAR, columns[k]
-            bands.append(Band(_area(*ends, left[a, b], right[a, b], shown[a, b]), colors[k][b]))
+            color = colors[k][b] if levels[k].number <= blocs.number else colors[k - 1][a]
+            bands.append(Band(_area(*ends, left[a, b], right[a, b], shown[a, b]), color))
     heads = [
-        Head(f"{x:.1f}", level.number, words.share(level.kept))
+        Head(f"{x:.1f}", level.number, words.share(level.kept), level.number == blocs.number)
         for x, level in zip(columns, levels, strict=True)
     ]
     return Tree(f"{_TOP + max(heights):.0f}", f"{_BAR:.0f}", heads, nodes, bands)
 
 
+def _names(number: int, chosen: int) -> list[str]:
+    """Number the blocs of the chosen level alone, for another ``bloc 2`` would seem the same."""
+    return said.names_of_blocs(number) if number == chosen else [""] * number
+
+
+def _wants_first(levels: Sequence[Sequence[str]], letters: int) -> list[str]:
+    """Say in a few lines which items come first: the first level, and a second one if both are one.
+
+    :param levels: of the consensus.
+    :param letters: in a line.
+    """
+    first = levels[0]
+    named = list(first if len(first) <= _NAMES + 1 else first[:_NAMES])
+    if len(first) > len(named):
+        named.append(f"{len(first) - len(named)} more")
+    text = f"{words.listed(named)} first"
+    if len(levels) == 1 and len(first) > 1:
+        text = "all close"
+    elif len(first) == 1 and len(levels) > 1 and len(levels[1]) == 1:
+        text = f"{first[0]} before {levels[1][0]}"
+    return textwrap.wrap(text, letters, max_lines=_LINES, placeholder=" …")
+
+
 def _colors(levels: Sequence[BlocLevel], chosen: int) -> list[list[str]]:
     """Return the color of each bloc of each level.
 
-    A bloc has the color of the one in the chosen level that has most members in common with it, as
-    far as each of the level can have another one; what is left has a color of its own.
+    A bloc has the color of the one in the chosen level that has most members in common with it; of
+    fewer blocs each has another one.
     """
     here = next(k for k, level in enumerate(levels) if level.number == chosen)
     which = {here: np.arange(chosen)}
@@ -202,10 +238,7 @@ def _colors(levels: Sequence[BlocLevel], chosen: int) -> list[list[str]]:
         fewer, more = linear_sum_assignment(levels[k + 1].flow, maximize=True)
         which[k] = which[k + 1][more[np.argsort(fewer)]]
     for k in range(here + 1, len(levels)):
-        fewer, more = linear_sum_assignment(levels[k].flow, maximize=True)
-        which[k] = np.arange(levels[k].number)  # the one that is left has the next color
-        which[k][np.setdiff1d(which[k], more)] = levels[k].number - 1
-        which[k][more] = which[k - 1][fewer]
+        which[k] = which[k - 1][levels[k].flow.argmax(0)]
     names = plots.COLORS
     return [[names[i % len(names)] for i in which[k]] for k in range(len(levels))]
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from numpyro_rankings import plots
-from numpyro_rankings.diagnostics import ESS_GOOD, R_HAT_GOOD
+from numpyro_rankings.diagnostics import ESS_GOOD, R_HAT_GOOD, posterior_of
+from numpyro_rankings.partitions import coclustering_of_groups
 from numpyro_rankings.point_estimates import credible_ball
 from numpyro_rankings.predictive_checks import PredictiveCheck, PredictiveChecks
 from numpyro_rankings.rankings import Rankings
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _TRACES_SHOWN = 8
+_DRAWS_OF_TRACES = 600  # of all chains, so that each is seen
+_GROUPS_TOGETHER = 8  # in the table of who goes with whom
+_DRAWS_TOGETHER = 1000
+_SHARP = 0.5  # how often members are together, from which on a map of all pairs shows a block
 _ITEMS_CHECKED = 20
 _MANY_OUTSIDE = 0.2  # share of the intervals of 90% that the observed numbers are outside of
 
@@ -64,6 +69,19 @@ def consensus_figures(profiles: Sequence[Any], rankings: Rankings) -> Orders | N
     return Orders(shown, len(profiles) - len(shown))
 
 
+class Together(NamedTuple):
+    """How often a member of one group is in one group with another of it, or of another group.
+
+    - **headings** - of the columns, and **rows**: their heading, and for each cell the text and the
+      opacity of its colour.
+    - **not_shown** - number of groups that hold and are among the others.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[tuple[str, str]]]]
+    not_shown: int
+
+
 class Partition(NamedTuple):
     """The partition that the groups come from.
 
@@ -71,7 +89,12 @@ class Partition(NamedTuple):
     - **size** - number of rankings or points, and **noun** what they are.
     - **radius**, **groups** - of 95% of the draws: how near they are to it, and how many groups
       they have.
-    - **coclustering**, **num_groups** - figures; None if all draws have as many groups.
+    - **any_two**, **firmest** - how often any two are together, and two members of the group in
+      which they are most often; the latter is nothing if no group holds.
+    - **together** - of the groups that hold; None if there is nothing to compare.
+    - **coclustering** - a map of all pairs; None if it would show nothing, because members of each
+      group are together in less than half of the draws.
+    - **num_groups** - a figure; None if all draws have as many groups.
     - **more** - further figures and their captions.
     """
 
@@ -80,7 +103,10 @@ class Partition(NamedTuple):
     noun: str
     radius: str
     groups: str
-    coclustering: Figure
+    any_two: str
+    firmest: str
+    together: Together | None
+    coclustering: Figure | None
     num_groups: Figure | None
     more: Sequence[tuple[Figure, str]]
 
@@ -104,16 +130,50 @@ def partition_figures(
     fewest, most = (len(np.unique(x)) for x in (ball.fewest, ball.most))
     order = [p.label for p in profiles]
     vary = numbers.min() < numbers.max()
+    shares, any_two, table = _together(findings, labels)
+    is_sharp = len(shares) > 0 and max(shares) >= _SHARP
     return Partition(
         reference_in_words(reference),
         plural(len(reference.labels), noun),
         noun,
         f"{ball.radius:.3g}",
         groups_in_words(fewest, most),
-        embedded_figure(plots.plot_coclustering(data, reference, order=order)),
+        percent(any_two),
+        percent(max(shares)) if len(shares) else "",
+        table,
+        embedded_figure(plots.plot_coclustering(data, reference, order=order))
+        if is_sharp
+        else None,
         embedded_figure(plots.plot_num_clusters(data)) if vary else None,
         [(embedded_figure(ax), caption) for ax, caption in more],
     )
+
+
+def _together(findings: Findings, labels: np.ndarray) -> tuple[np.ndarray, float, Together | None]:
+    """Return how often members of each group that holds are together, and any two; and a table."""
+    held = findings.held
+    some = np.linspace(0, len(labels) - 1, min(len(labels), _DRAWS_TOGETHER)).astype(int)
+    place = np.full(labels.shape[1], len(held))
+    for k, profile in enumerate(held):
+        place[profile.members] = k
+    within = np.diag(coclustering_of_groups(labels[some], place))[: len(held)]
+    any_two = coclustering_of_groups(labels[some], np.zeros_like(place))[0, 0]
+    shares = np.where(np.isnan(within), 0.0, within)  # of a single member nothing is known
+    shown = np.minimum(place, _GROUPS_TOGETHER)
+    present, shown = np.unique(shown, return_inverse=True)
+    if not len(held) or len(present) < 2:
+        return shares, any_two, None
+    means = coclustering_of_groups(labels[some], shown)
+    names = [str(k + 1) for k in range(min(len(held), _GROUPS_TOGETHER))]
+    names += ["others"] * (len(present) - len(names))
+    rows = [
+        (
+            f"group {name}" if name != "others" else name,
+            [("" if np.isnan(x) else percent(x), f"{0.6 * np.nan_to_num(x):.2f}") for x in row],
+        )
+        for name, row in zip(names, means, strict=True)
+    ]
+    return shares, any_two, Together(names, rows, max(0, len(held) - _GROUPS_TOGETHER))
 
 
 class WorstPair(NamedTuple):
@@ -219,5 +279,10 @@ def traces(findings: Findings, shown: int = _TRACES_SHOWN) -> Chains:
         )
         for name, row in listed.iterrows()
     ]
-    figures = [embedded_figure(plots.plot_trace(findings.data, name)) for name in moving[:shown]]
+    draws = 1
+    if shown:
+        draws = max(50, _DRAWS_OF_TRACES // posterior_of(findings.data).sizes["chain"])
+    figures = [
+        embedded_figure(plots.plot_trace(findings.data, name, draws)) for name in moving[:shown]
+    ]
     return Chains(rows, shown > 0, figures)

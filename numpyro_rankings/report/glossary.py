@@ -5,6 +5,7 @@ from typing import NamedTuple
 from numpyro_rankings.diagnostics import ESS_GOOD, R_HAT_BAD, R_HAT_GOOD, posterior_of
 from numpyro_rankings.report.findings import Findings
 from numpyro_rankings.summaries import PartitionProfile
+from numpyro_rankings.words import base_and_index, quantity_name
 
 R_HAT_EXPLAINED = (
     f"R-hat says whether the chains agree on a quantity: 1 if they do, and up to {R_HAT_GOOD:g} is "
@@ -45,6 +46,28 @@ def _number(number: int) -> str:
     return _NUMBERS[number] if number < len(_NUMBERS) else f"{number:,}"
 
 
+def _quantities(findings: Findings, what: str) -> list[Term]:
+    """Return the quantities among the diagnostics whose names do not say what they are."""
+    meanings = {
+        "log_joint": "how probable the data and the draw are together, as a logarithm; on it, only "
+        "whether the chains agree matters",
+        "partition_entropy": "how finely a draw divides "
+        f"the {what}s: 0 if all are in one group, larger the more groups there are and the more "
+        "equal their sizes",
+        "kendall_to_reference": "how many pairs of items a ranking's group orders unlike the "
+        "average of all rankings, on average",
+        "largest_sizes": "of the groups of each draw in the order of their sizes, whoever is in "
+        "them",
+    }
+    names = {"largest_sizes": "size of the k-th largest group"}
+    present = {base_and_index(str(name))[0] for name in findings.table.index}
+    return [
+        Term(names.get(base, quantity_name(base)), meaning)
+        for base, meaning in meanings.items()
+        if base in present
+    ]
+
+
 def glossary(findings: Findings) -> list[Term]:
     """Return the words that the page uses, each with its meaning."""
     what = "point" if isinstance(findings.profiles[0], PartitionProfile) else "ranking"
@@ -74,7 +97,7 @@ def glossary(findings: Findings) -> list[Term]:
             "effective sample size: how many draws that do not depend on one another the draws are "
             f"worth; {ESS_GOOD} is good",
         ),
-        Term("log joint", "how probable a draw is, as a logarithm: larger is better"),
+        *_quantities(findings, what),
         Term("posterior", "all draws together: what is possible, and how probable it is"),
     ]
     return [

@@ -123,7 +123,11 @@ def test_tree(fitted, number, levels):
         nodes = by_column[head.x]
         heights = [float(node.height) for node in nodes]
         assert sum(heights) == pytest.approx(blocs._FLOW, abs=0.1 * len(nodes))
-        ends = [float(node.y) + max(float(node.height), blocs._PITCH) for node in nodes]
+        words_end = [blocs._FIRST_LINE + blocs._LINE * len(node.lines) for node in nodes]
+        ends = [
+            float(node.y) + max(float(node.height), end)
+            for node, end in zip(nodes, words_end, strict=True)
+        ]
         assert (np.array(ends[:-1]) < [float(node.y) for node in nodes[1:]]).all()
         assert max(ends) <= float(tree.height)
     for band in tree.bands:
@@ -138,19 +142,70 @@ def test_tree(fitted, number, levels):
         assert any(_holds(node, right, thick) for node in ends)
 
 
-def test_a_bloc_has_one_color_at_all_levels(fitted):
-    """That of its largest part; the blocs of a level have different ones."""
+def test_words_in_the_tree_do_not_touch(fitted, monkeypatch):
+    """Of small blocs neither, whose words are higher than they are."""
+    monkeypatch.setattr(blocs, "_FLOW", 20.0)
+    tree = blocs._tree(fitted[1].blocs._replace(number=3), fitted[0].num_rankings)
+    for head in tree.heads:
+        nodes = [node for node in tree.nodes if node.x == head.x]
+        starts = [*(float(node.y) for node in nodes[1:]), float(tree.height)]
+        for node, start in zip(nodes, starts, strict=True):
+            last = 13 + 15 * len(node.lines)  # where the template has the last line
+            assert float(node.y) + last + 4 < start
+
+
+def test_a_bloc_has_the_color_of_the_level_shown(fitted):
+    """That with which it has most in common; fewer blocs have different ones."""
     found, total = fitted[1].blocs, fitted[0].num_rankings
     tree = blocs._tree(found._replace(number=3), total)
     by_level = [[n.color for n in tree.nodes if n.x == head.x] for head in tree.heads]
-    assert [len(set(colors)) for colors in by_level] == [2, 3, 4]
-    assert by_level[1] == list(plots.COLORS[:3])
-    for k, (fewer, more) in enumerate(itertools.pairwise(by_level)):
-        assert set(fewer) < set(more)
-        flow = found.levels[k + 2].flow
-        kept = sum(flow[a, more.index(color)] for a, color in enumerate(fewer))
-        others = (sum(flow[a, b] for a, b in enumerate(x)) for x in _choices(len(more), len(fewer)))
-        assert kept == pytest.approx(max(others))
+    fewer, shown, more = by_level
+    assert shown == list(plots.COLORS[:3]) and len(set(fewer)) == 2
+    flow = found.levels[2].flow
+    kept = sum(flow[a, shown.index(color)] for a, color in enumerate(fewer))
+    others = (sum(flow[a, b] for a, b in enumerate(x)) for x in _choices(3, 2))
+    assert kept == pytest.approx(max(others))
+    flow = found.levels[3].flow
+    assert [shown.index(color) for color in more] == flow.argmax(0).tolist()
+    # bands have the colours of their ends in the level shown
+    middle = {float(node.y): node for node in tree.nodes if node.x == tree.heads[1].x}
+    x = float(tree.heads[1].x)
+    for band in tree.bands:
+        numbers = [float(n) for n in re.findall(r"[\d.]+", band.path)]
+        at = numbers[7] if abs(numbers[6] - x) < 0.1 else numbers[1]
+        thick = numbers[8] - numbers[7]
+        (node,) = (n for n in middle.values() if _holds(n, at, thick))
+        assert band.color == node.color
+
+
+def test_only_the_blocs_of_the_level_shown_have_numbers(fitted):
+    """For a ``bloc 2`` of another level would seem to be the same."""
+    found, total = fitted[1].blocs, fitted[0].num_rankings
+    tree = blocs._tree(found._replace(number=3), total)
+    names = [[n.name for n in tree.nodes if n.x == head.x] for head in tree.heads]
+    assert names == [[""] * 2, ["bloc 1", "bloc 2", "bloc 3"], [""] * 4]
+    assert [head.is_chosen for head in tree.heads] == [False, True, False]
+
+
+LONG = [f"{k}. Improve what is there before anything else is built" for k in range(7)]
+
+
+@pytest.mark.parametrize(
+    ("levels", "text"),
+    [
+        ([["A"], ["B"], ["C", "D"]], "A before B"),
+        ([["A"], ["B", "C"]], "A first"),
+        ([["A", "B"], ["C"]], "A and B first"),
+        ([["A", "B", "C"]], "all close"),
+        ([["A"]], "A first"),
+        ([LONG[:5], ["C"]], f"{words.listed(LONG[:5])} first"),
+        ([LONG[:6], ["C"]], f"{', '.join(LONG[:4])} and 2 more first"),
+    ],
+)
+def test_what_comes_first_is_said_in_full(levels, text):
+    """Long names have as many lines as they need, and no line is longer than there is room."""
+    lines = blocs._wants_first(levels, 60)
+    assert " ".join(lines) == text and max(map(len, lines)) <= 60
 
 
 def _choices(number, size):

@@ -20,8 +20,9 @@ from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.run import Sampled
 from numpyro_rankings.datasets import load_dataset, simulate_mallows_mixture
 from numpyro_rankings.partitions import canonical_labels
-from numpyro_rankings.report import answers, page, write_report
+from numpyro_rankings.report import answers, findings_of, page, write_report
 from numpyro_rankings.report import figures as report_figures
+from numpyro_rankings.report.write import write_findings
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [
@@ -151,7 +152,7 @@ def reports(tmp_path_factory):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("command, num_tables, num_images", [("fit", 2, 6), ("cluster", 2, 4)])
+@pytest.mark.parametrize("command, num_tables, num_images", [("fit", 3, 6), ("cluster", 3, 4)])
 def test_layout(reports, command, num_tables, num_images, width):
     check(measure(reports[command], width), width, num_tables, num_images)
 
@@ -207,6 +208,47 @@ def with_blocs(tmp_path_factory):
     return path
 
 
+LONG_NAMES = [
+    "Bernadette O'Shaughnessy F.F.",
+    "Cornelius Fitzgerald-Byrne F.F.",
+    "Dervla Ní Chonghaile Lab",
+    "Eoghan Mac Giolla Phádraig S.P.",
+    "Fionnuala Abercrombie F.G.",
+    "Gearóid McLoughlin S.F.",
+    "Hyacinth Prendergast G.P.",
+    "Ignatius Ruttledge-Poole C.C. Csp",
+    "Jacinta Montgomery P.D.",
+]
+
+
+@pytest.fixture(scope="module")
+def with_long_names(tmp_path_factory):
+    """The page of an election: nine long names, three groups that hold, ten that come and go.
+
+    The chains disagree, and there are blocs. Members of the groups that hold are often elsewhere.
+    """
+    data = simulate_mallows_mixture(jax.random.key(1), 1000, 9, 9, 13, 1.5, items=LONG_NAMES)
+    mcmc = with_groups(fabricated_mcmc(data.rankings, num_slots=16), data)
+    z = {name: np.array(x) for name, x in mcmc._states["z"].items()}
+    rng, labels = np.random.default_rng(0), z["assignments"]
+    elsewhere = (labels >= 3) | (rng.random(labels.shape) < 0.45)
+    labels = np.where(elsewhere, rng.integers(3, 13, labels.shape), labels)
+    z["assignments"] = labels.astype(np.int8)
+    z["cluster_sizes"] = (labels[..., None] == np.arange(13)).sum(2)
+    z["log_joint"] = z["log_joint"].copy()
+    z["log_joint"][1] -= 50
+    mcmc._states["z"] = z
+    path = tmp_path_factory.mktemp("long") / "report.html"
+    found = findings_of(
+        mcmc, data.rankings, reference=np.asarray(data.assignments), details=DETAILS, blocs=3
+    )
+    assert (len(found.held), len(found.passing)) == (3, 10) and found.chains_disagree
+    write_findings(path, found, data.rankings, title="Groups in Dublin East 2002")
+    text = path.read_text(encoding="utf-8")
+    assert "The blocs" in text and "would show nothing" in text
+    return path
+
+
 def num_sheets(path):
     """How many sheets of paper Chromium prints."""
     pdf = path.with_suffix(".pdf")
@@ -215,9 +257,9 @@ def num_sheets(path):
     return len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))
 
 
-@pytest.mark.parametrize("page", ["usual", "with_blocs"])
+@pytest.mark.parametrize("page", ["usual", "with_blocs", "with_long_names"])
 def test_it_prints_on_two_sheets(page, request, tmp_path):
-    """The answer is on the first, the diagnostics are on the second."""
+    """The answer is on the first; the diagnostics have room on one."""
     page = request.getfixturevalue(page)
     text = page.read_text(encoding="utf-8")
     assert num_sheets(page) == 2
@@ -230,11 +272,22 @@ def test_it_prints_on_two_sheets(page, request, tmp_path):
         assert num_sheets(path) == 1, what
 
 
+@pytest.mark.parametrize("page", ["with_blocs", "with_long_names"])
+def test_no_sheet_ends_before_it_is_full(page, request, tmp_path):
+    """After a short answer the diagnostics, or as much of them as there is room for, go on."""
+    text = request.getfixturevalue(page).read_text(encoding="utf-8")
+    short = ".answers, .blocs, .groups-table, .diagnostics img { display: none }"
+    path = tmp_path / "short.html"
+    path.write_text(text.replace("</style>", f"{short}</style>", 1), encoding="utf-8")
+    assert num_sheets(path) == 1
+
+
 @pytest.mark.parametrize(
     ("page", "questions"),
     [
         ("usual", ["How many groups", "Who is in them", "What do they want", "Can I trust it"]),
         ("with_blocs", ["How many blocs", "What do they want", "Can I trust the groups"]),
+        ("with_long_names", ["How many blocs", "What do they want", "Can I trust the groups"]),
     ],
 )
 def test_all_answers_are_printed(page, questions, request, tmp_path):
@@ -264,8 +317,8 @@ def test_layout_with_blocs(with_blocs, width):
     assert found["first"][0] == "How many blocs?" and found["firstTop"] < 400
 
 
-@pytest.mark.parametrize("page, num_images", [("usual", 2), ("with_blocs", 2)])
-def test_print_is_readable(page, num_images, request, tmp_path):
+@pytest.mark.parametrize("page", ["usual", "with_blocs", "with_long_names"])
+def test_print_is_readable(page, request, tmp_path):
     """As on paper, but laid out on a screen: sizes of the texts, also of those in figures."""
     text = request.getfixturevalue(page).read_text(encoding="utf-8")
     assert text.count("@media print {") == 1
@@ -275,7 +328,7 @@ def test_print_is_readable(page, num_images, request, tmp_path):
     assert min(found["fonts"]) >= LEAST_SIZE - 0.01
     assert found["overflowing"] == [] and found["wider"] == []
     shown = [(natural, width) for natural, width in found["images"] if width > 0]
-    assert len(shown) == num_images
+    assert len(shown) == 1  # the check of the model: a table has who goes with whom
     for natural, width in shown:
         assert width / natural * TEXT_OF_FIGURES * 96 / 72 >= LEAST_SIZE - 0.01
 
