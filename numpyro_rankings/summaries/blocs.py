@@ -174,8 +174,9 @@ def find_blocs(
     The groups of 12 draws, from all chains, are merged two by two, each time the pair whose union
     costs least. Expectation-maximization (EM) on the rankings goes on from there, for 11 to 18
     rounds. The best result is then searched for further: a bloc is added or exchanged for one that
-    another start has found, or EM sees only part of the rankings for some rounds. The same search
-    is made with the starts of each chain alone. Each level tells which chains lead to the best
+    another start has found, or EM sees only part of the rankings for some rounds. More blocs never
+    keep less: where the search ends with less, it is made again from those of one fewer, one of
+    which is divided. The same search is made with the starts of each chain alone. Each level tells which chains lead to the best
     blocs, and how many starts do without the search. If a chain does not, other blocs may keep
     about as much: see ``chain_kept``. Of blocs that keep as much within 0.5% of the gain, the best
     are those that most chains lead to.
@@ -250,6 +251,7 @@ def find_blocs(
     ]
     for k in range(1, min(number, top)):
         best[k] = _agreed(data, best[k], [found[k] for found in from_chains], gain)
+    _never_less(data.search, best, pool)
     said = data.ask(data.choose(_DRAWS), best)
     if said.log_density.mean() <= one.log_likelihood:
         raise NoBlocsError(_NO_GAIN)
@@ -408,6 +410,25 @@ def _agreed(data: "_Data", best: Fit, from_chains: "list[_FromStart | None]", ga
     ]
     most = int(np.argmax(chains))  # the first of several, which is the best of all
     return best if most == 0 else next(data.search.rounds(options[most].components))
+
+
+def _never_less(search: Search, best: list[Fit], pool: list[Components]) -> None:
+    """Replace components that say less about the rankings than those of one fewer.
+
+    The objective has a prior, and rounds of EM may end early, so that more components can be the
+    better ones and have a lower likelihood. They are searched for again, from those of one fewer
+    with one of the pool added. If EM takes these below as well, the largest one is divided into two
+    equal ones, whose likelihood is the same.
+    """
+    further = None
+    for k in range(1, len(best)):
+        fewer = best[k - 1]
+        if best[k].log_likelihood >= fewer.log_likelihood:
+            continue
+        further = search.candidates(pool) if further is None else further
+        found = [search.climb(start) for start in search.enlarged(fewer, further)]
+        found += [next(search.rounds(search.divided(fewer)))]
+        best[k] = max([best[k], *found], key=lambda fit: fit.log_likelihood)
 
 
 def _objective(fit: Fit) -> float:
