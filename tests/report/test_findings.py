@@ -134,6 +134,11 @@ def test_numbers_are_the_same_on_screen_page_and_in_files(
         of_theta = of_theta if with_intervals else ""
         cell = f"<td>{theta:.3f}{of_theta}</td>"
         assert f"<td>group {row['cluster']}</td>{cell}" in page
+    for p in findings_of(mcmc, small, checks=None).profiles:
+        certain = " > ".join(x[0] if len(x) == 1 else f"{{{', '.join(x)}}}" for x in p.certain)
+        assert f". {html.escape(certain)}. The most frequent order" in page
+    assert "<th>members</th>" not in page
+    assert "it can list more or fewer than the size" in " ".join(page.split())
     assert ("too small for them" in " ".join(shown.split())) != with_intervals
     assert ("too small for them" in page) != with_intervals
     assert ("mean and 90% interval" in figures(page)) == with_intervals
