@@ -256,3 +256,20 @@ def test_no_group_holds(small):
     page = open("page.html", encoding="utf-8").read()
     assert "No group holds" in page and "belong to no group that holds" in page
     assert "What do they want?" not in page and "<h3>" not in page.partition("come and go</h2>")[0]
+
+
+@pytest.mark.parametrize("ess", [99, 100])
+def test_weights_have_intervals_if_the_ess_suffices(small, monkeypatch, ess):
+    def with_ess(data):
+        return diagnostics.diagnostics_table(data).assign(ess_bulk=float(ess), ess_tail=1000.0)
+
+    monkeypatch.setattr(module, "diagnostics_table", with_ess)
+    mcmc = fabricated_weights_mcmc(small, 4)
+    write_report("page.html", mcmc, small, checks=None)
+    page = open("page.html", encoding="utf-8").read()
+    first = findings_of(mcmc, small, checks=None).held[0]
+    (low, high), mean = first.weights_interval[0], first.weights[0]
+    cell = f"<td>{small.items[0]}</td><td>{mean:.3f} <span".replace("<A>", "&lt;A&gt;")
+    assert (cell in page) == (f"({low:.3f}–{high:.3f})" in page) == (ess == 100)
+    assert ("weight, mean and 90% interval" in figures(page)) == (ess == 100)
+    assert ("Means and 90% intervals of the weights" in " ".join(page.split())) == (ess == 100)
