@@ -338,15 +338,27 @@ def _describe_stacking(weights: Sequence[float]) -> str:
     )
 
 
+def allows_intervals(table: "pd.DataFrame") -> bool:
+    """Return whether the ESS suffices for intervals: whether it is at least 100.
+
+    Below, the verdict says that it is too small for them, and page and screen have none of groups.
+    """
+    return not _least_ess(table[table["note"] != "constant"]).min() < ESS_BAD  # or NaN
+
+
+def _least_ess(moving: "pd.DataFrame") -> "pd.Series":
+    """Return the smaller ESS of each quantity."""
+    return moving[["ess_bulk", "ess_tail"]].min(axis=1)
+
+
 def _judge_ess(moving: "pd.DataFrame", is_apart: bool) -> list[_Reason]:
     """Judge the least ESS.
 
     :param is_apart: whether the chains are in different places, which more draws need not change.
     """
-    both = moving[["ess_bulk", "ess_tail"]]
-    if not both.notna().any(axis=None):
+    smallest = _least_ess(moving)
+    if not smallest.notna().any():
         return []
-    smallest = both.min(axis=1)
     ess, name = smallest.min(), with_article(quantity_name(str(smallest.idxmin())))
     text = f"The effective sample size (ESS) is at least {ess:,.0f}, smallest for {name}"
     if ess < ESS_BAD:

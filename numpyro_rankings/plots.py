@@ -163,7 +163,10 @@ def plot_coclustering(
 def _intervals(
     names: Sequence[str], mean: np.ndarray, interval: np.ndarray, color: str, ax: "Axes | None"
 ) -> "Axes":
-    """Plot a mean and its interval for each name, one below the other."""
+    """Plot a mean and its interval for each name, one below the other.
+
+    :param interval: the means twice to show none.
+    """
     ax = _axes(ax, _WIDTH, 1.0 + _row_height(names) * len(names))
     rows = _rows(names, ax, lines=2)
     ax.hlines(rows, interval[:, 0], interval[:, 1], color=color, linewidth=3, alpha=0.45)
@@ -239,21 +242,26 @@ def plot_consensus(
     max_items: int = 30,
     color: str = COLORS[0],
     ax: "Axes | None" = None,
+    with_intervals: bool = True,
 ) -> "Axes":
     """Plot the mean rank of each item with its 90% interval, in the order of the consensus.
 
     :param profile: one of :func:`~numpyro_rankings.cluster_profiles`.
     :param items: names of all items, in item order.
     :param max_items: the largest number of items shown, from the top of the consensus.
+    :param with_intervals: whether to show the intervals.
     """
     _check_profile(profile, ClusterProfile, max_items, items)
     shown = profile.consensus_ordering[:max_items]
     mean, interval = profile.rank_mean[shown], profile.rank_interval[shown]
+    if not with_intervals:
+        interval = np.stack([mean, mean], axis=1)
     ax = _intervals([items[i] for i in shown], mean, interval, color, ax)
     ax.set_xlim(0.5, max(interval.max(), len(shown)) + 0.5)
     _whole_numbers(ax.xaxis)
     # the label starts at the right, and extends to the left as far as it needs
-    ax.set_xlabel("rank (1 = best), mean and 90% interval", loc="right")
+    what = "mean and 90% interval" if with_intervals else "mean"
+    ax.set_xlabel(f"rank (1 = best), {what}", loc="right")
     return _tidy(ax, "x")
 
 
@@ -263,20 +271,24 @@ def plot_weights(
     max_items: int = 20,
     color: str = COLORS[0],
     ax: "Axes | None" = None,
+    with_intervals: bool = True,
 ) -> "Axes":
     """Plot the weight of each item with its 90% interval, the largest first.
 
     :param profile: one of :func:`~numpyro_rankings.cluster_profiles`.
     :param items: names of the items that have weights, in their order.
     :param max_items: the largest number of items shown.
+    :param with_intervals: whether to show the intervals.
     """
     _check_profile(profile, WeightsProfile, max_items, items)
     shown = profile.consensus_ordering[:max_items]
     mean, interval = profile.weights[shown], profile.weights_interval[shown]
+    if not with_intervals:
+        interval = np.stack([mean, mean], axis=1)
     ax = _intervals([items[i] for i in shown], mean, interval, color, ax)
     ax.set_xlim(0.0, max(1.05 * interval.max(), 1.05 * mean.max(), 1e-6))
     ax.locator_params(axis="x", nbins=4)
-    ax.set_xlabel("weight, mean and 90% interval", loc="right")
+    ax.set_xlabel(f"weight, mean{' and 90% interval' if with_intervals else ''}", loc="right")
     return _tidy(ax, "x")
 
 
@@ -425,6 +437,7 @@ def plot_concentration(
     profiles: Sequence[ClusterProfile],
     max_clusters: int = 8,
     ax: "Axes | None" = None,
+    with_intervals: bool = True,
 ) -> "Axes":
     """Plot the concentration θ of each stage with its 90% interval, one line for each cluster.
 
@@ -432,6 +445,7 @@ def plot_concentration(
 
     :param profiles: the :func:`~numpyro_rankings.cluster_profiles`.
     :param max_clusters: the largest number of clusters shown.
+    :param with_intervals: whether to show the intervals.
     """
     check_whole("max_clusters", max_clusters)
     if len(profiles) == 0 or not all(isinstance(one, ClusterProfile) for one in profiles):
@@ -450,10 +464,11 @@ def plot_concentration(
         else:  # side by side, so that intervals do not overlap
             shift = 0.0 if is_wide else 0.07 * (i - (len(shown) - 1) / 2)
         mean, interval = profile.concentration, profile.concentration_interval
+        errors = np.maximum([mean - interval[:, 0], interval[:, 1] - mean], 0.0)
         ax.errorbar(
             np.arange(1, num_stages + 1) + shift,
             mean,
-            yerr=np.maximum([mean - interval[:, 0], interval[:, 1] - mean], 0.0),
+            yerr=errors if with_intervals else None,
             color=COLORS[i % len(COLORS)],
             marker=_MARKERS[i % len(_MARKERS)],
             markersize=3 if is_wide else 5,

@@ -70,58 +70,103 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.0f} h"
 
 
-_NAMED = 6  # items of an order that are named
-_LISTED = 3  # items of a level that are named
+_NAMED = 6  # items of an order that are named, and more if few are left
+_LISTED = 3  # items of a large level that are named
+_FEW = 3  # items that are not hidden in "and 3 more"
 _PAIRS = 2  # of a level that are named
+COMPARED = 60  # items of a level, the first ones, whose pairs are compared
 
 
 def order_in_words(
     levels: Sequence[Sequence[str]], clear_pairs: Sequence[tuple[str, str]] = ()
 ) -> str:
-    """Say an order that is certain only in part: ``E before D before B; the rest close``.
+    """Say an order that is clear only in part: ``E before D before B; the rest close``.
 
-    :param levels: names of the items, level by level, best first; within a level the order is not
-        certain.
-    :param clear_pairs: names of two items of one level of which it is certain that the first is
-        before the second, the most certain first.
+    Of a level of several items it says that they are close if no pair is clear, or which pairs are
+    if they are one or two. Of more pairs, two are named, and the items are mostly close. If at
+    least half of all pairs are clear, the items are roughly in an order that no clear pair is
+    against, or in no one order if the clear pairs form a circle.
+
+    :param levels: names of the items, level by level, best first: each item of a level is before
+        each of the next.
+    :param clear_pairs: names of two items of one level of which the first is before the second all
+        the same, the clearest first.
     """
-    if len(levels) == 1 and len(levels[0]) > 1:
-        names = list(levels[0])
-        shown = names if len(names) == _LISTED + 1 else names[:_LISTED]
-        more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-        return f"all close: on average {', then '.join(shown)}{more}{_clear(names, clear_pairs)}"
     text, named, left = "", 0, sum(map(len, levels))
     for k, level in enumerate(levels):
-        if k == len(levels) - 1 and len(level) > 1:
+        names, how, exceptions = _how(level, clear_pairs)
+        if len(levels) == 1 and len(names) > 1:
+            return _only_level(names, how, exceptions)
+        if k == len(levels) - 1 and len(names) > _FEW and how.endswith("close"):
             first = " first" if k == 1 and len(levels[0]) == 1 else ""
-            return f"{text}{first}; the rest close{_clear(level, clear_pairs)}"
-        if named >= _NAMED:
+            return f"{text}{first}; the rest {how.removeprefix('all ')}{exceptions}"
+        if named >= _NAMED and left > _FEW:
             return f"{text}; then {left} more"
-        few = list(level if len(level) == _LISTED + 1 else level[:_LISTED])
-        named, left = named + len(few), left - len(level)
-        if len(level) > len(few):
-            few.append(f"{len(level) - len(few)} more")
+        few = _shown(names)
+        named, left = named + len(few), left - len(names)
         if text:
-            text += ", before " if text.endswith((" close", " clear)")) else " before "
-        if len(level) == 1:
-            text += few[0]
+            text += ", before " if len(levels[k - 1]) > 1 else " before "
+        if len(names) == 1:
+            text += names[0]
         else:
-            both = "both" if len(level) == 2 else "all"
-            clear = _clear(level, clear_pairs)
-            text += f"{', '.join(few[:-1])} and {few[-1]}, {both} close{clear}"
+            more = [f"{len(names) - len(few)} more"] if len(few) < len(names) else []
+            text += f"{listed([*few, *more])}, {how}{exceptions}"
     return text
 
 
-def _clear(level: Sequence[str], clear_pairs: Sequence[tuple[str, str]]) -> str:
-    """Say which pairs of a level are clear: `` (but D before A is clear)``."""
-    names = set(level)
-    pairs = [f"{a} before {b}" for a, b in clear_pairs if a in names and b in names]
+def _only_level(names: Sequence[str], how: str, exceptions: str) -> str:
+    """Say an order that is one level."""
+    few = _shown(names)
+    more = f" and {len(names) - len(few)} more" if len(few) < len(names) else ""
+    if not how.endswith("close"):
+        return f"{how}: {', '.join(few)}{more}"
+    how = how.replace("both", "all")
+    return f"{how}: on average {', then '.join(few)}{more}{exceptions}"
+
+
+def _shown(names: Sequence[str]) -> list[str]:
+    """Return the items of a level that are named: all, unless more than three others are left."""
+    return list(names if len(names) <= _LISTED + _FEW else names[:_LISTED])
+
+
+def _how(
+    level: Sequence[str], clear_pairs: Sequence[tuple[str, str]]
+) -> tuple[list[str], str, str]:
+    """Return the items of a level in an order, in what order they are, and the exceptions."""
+    places, compared = set(level), min(len(level), COMPARED)
+    pairs = [(a, b) for a, b in clear_pairs if a in places and b in places]
     if not pairs:
-        return ""
-    shown, more = pairs[:_PAIRS], len(pairs) - _PAIRS
-    if more > 0:
-        shown.append(plural(more, "more pair"))
-    return f" (but {listed(shown)} {'is' if len(shown) == 1 else 'are'} clear)"
+        return list(level), "both close" if len(level) == 2 else "all close", ""
+    ordered = _in_line(level, pairs)
+    if 4 * len(pairs) >= compared * (compared - 1) and len(level) > 2:  # half of all pairs
+        how = "in no one order" if ordered is None else "roughly in this order"
+        return ordered or list(level), how, ""
+    names = ordered or list(level)
+    texts = [f"{a} before {b}" for a, b in pairs[:_PAIRS]]
+    if len(pairs) <= _PAIRS:
+        return names, "all close", f" (but {listed(texts)} {_are(texts)} clear)"
+    texts.append(plural(len(pairs) - _PAIRS, "more pair"))
+    return names, "mostly close", f" ({listed(texts)} {_are(texts)} clear)"
+
+
+def _are(texts: Sequence[str]) -> str:
+    return "is" if len(texts) == 1 else "are"
+
+
+def _in_line(level: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[str] | None:
+    """Return the items in an order that no pair is against; None if the pairs form a circle.
+
+    Of the items that may be next, the first of the level is.
+    """
+    left, ordered = list(level), []
+    while left:
+        behind = {b for a, b in pairs if a in left}
+        free = [name for name in left if name not in behind]
+        if not free:
+            return None
+        ordered.append(free[0])
+        left.remove(free[0])
+    return ordered
 
 
 def listed(texts: Sequence[str]) -> str:

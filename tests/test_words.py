@@ -8,26 +8,45 @@ from numpyro_rankings import words
 @pytest.mark.parametrize(
     ("levels", "text"),
     [
-        (["E", "D", "B", "AC"], "E before D before B; the rest close"),
+        (["E", "D", "B", "ACFG"], "E before D before B; the rest close"),
+        (["E", "D", "B", "AC"], "E before D before B before A and C, both close"),
         (["E", "D", "B"], "E before D before B"),
-        (["E", "DB", "AC"], "E before D and B, both close; the rest close"),
+        (["E", "DB", "ACF"], "E before D and B, both close, before A, C and F, all close"),
+        (["E", "DB", "ACFG"], "E before D and B, both close; the rest close"),
+        (["E", "ACFG"], "E first; the rest close"),
         (["DBAC", "E"], "D, B, A and C, all close, before E"),
-        (["DBACF", "E"], "D, B, A and 2 more, all close, before E"),
+        (["DBACFG", "E"], "D, B, A, C, F and G, all close, before E"),
+        (["DBACFGH", "E"], "D, B, A and 4 more, all close, before E"),
         (["DBAC"], "all close: on average D, then B, then A, then C"),
         (["DB"], "all close: on average D, then B"),
-        (["DBACE"], "all close: on average D, then B, then A and 2 more"),
+        (["DBACEFG"], "all close: on average D, then B, then A and 4 more"),
         (["A"], "A"),
         ([*"ABCDEFGH", "IJ"], "A before B before C before D before E before F; then 4 more"),
+        (
+            [*"ABCDEFG", "HI"],
+            "A before B before C before D before E before F before G before H and I, both close",
+        ),
     ],
 )
 def test_orders_in_words(levels, text):
     assert words.order_in_words([tuple(level) for level in levels]) == text
 
 
+@pytest.mark.parametrize("levels", [[*"ABCDEFGHI"], ["ABCDEF", "GHI"], ["ABC", *"DEFGHI"]])
+def test_no_more_than_three_items_are_left_without_a_name(levels):
+    """Of any number of items: either all have their names, or more than three have not."""
+    for k in range(1, len(levels) + 1):
+        text = words.order_in_words([tuple(level) for level in levels[:k]])
+        named = sum(name in text for name in "".join(levels[:k]))
+        left = len("".join(levels[:k])) - named
+        assert left == 0 or (left > 3 and f"{left} more" in text)
+
+
 @pytest.mark.parametrize(
     ("levels", "pairs", "text"),
     [
-        (["E", "BAC"], ["BC"], "E first; the rest close (but B before C is clear)"),
+        (["E", "BACD"], ["BC"], "E first; the rest close (but B before C is clear)"),
+        (["E", "BAC"], ["BC"], "E before B, A and C, all close (but B before C is clear)"),
         (["DBA", "E"], ["BA"], "D, B and A, all close (but B before A is clear), before E"),
         (
             ["DBAC", "E"],
@@ -42,12 +61,30 @@ def test_orders_in_words(levels, text):
         (
             ["DBACF", "E"],
             ["DF", "DC", "BF", "DA"],
-            "D, B, A and 2 more, all close (but D before F, D before C and 2 more pairs are "
-            "clear), before E",
+            "D, B, A, C and F, mostly close (D before F, D before C and 2 more pairs are clear), "
+            "before E",
+        ),
+        (
+            ["E", "DBACF"],
+            ["DF", "DC", "BF"],
+            "E first; the rest mostly close (D before F, D before C and 1 more pair are clear)",
+        ),
+        # half of the pairs: an order that none of them is against
+        (["DEBA", "C"], ["DA", "DB", "EA"], "D, E, B and A, roughly in this order, before C"),
+        (["CBA"], ["AB", "BC"], "roughly in this order: A, B, C"),
+        (["X", "CBA"], ["AB", "BC"], "X before A, B and C, roughly in this order"),
+        # pairs that form a circle
+        (["ABC", "D"], ["AB", "BC", "CA"], "A, B and C, in no one order, before D"),
+        (["ABC"], ["AB", "BC", "CA"], "in no one order: A, B, C"),
+        (
+            ["ABCDE"],
+            ["AB", "BC", "CA"],
+            "mostly close: on average A, then B, then C, then D, then E (A before B, B before C "
+            "and 1 more pair are clear)",
         ),
     ],
 )
-def test_clear_pairs_are_named_where_items_are_close(levels, pairs, text):
+def test_clear_pairs_are_told_where_items_are_close(levels, pairs, text):
     levels, pairs = [tuple(level) for level in levels], [tuple(pair) for pair in pairs]
     assert words.order_in_words(levels, pairs) == text
     others = [("x", "y"), (levels[0][0], "z")]  # of no level, or of two

@@ -642,7 +642,7 @@ def _print_summary(
     print_title(findings, f"{num_rankings} of {plural(rankings.num_items, 'item')}")
     held, blocs = findings.held, findings.blocs
     if blocs is not None and findings.blocs_first:
-        print_blocs(blocs, findings.total)
+        print_blocs(findings, blocs)
         print()
     print_groups(
         findings,
@@ -655,5 +655,5 @@ def _print_summary(
         print_reference(findings.reference)
     if blocs is not None and not findings.blocs_first:
         print()
-        print_blocs(blocs, findings.total)
+        print_blocs(findings, blocs)
     print_diagnostics(findings, out, status)

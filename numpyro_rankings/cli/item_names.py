@@ -48,6 +48,7 @@ def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[
     for p in findings.profiles:
         new: dict[str, Any] = {
             "levels": tuple(_renamed(level, index) for level in p.levels),
+            "certain": tuple(_renamed(level, index) for level in p.certain),
             "clear_pairs": _renamed_pairs(p.clear_pairs, index),
         }
         for field in ("consensus", "map_consensus"):

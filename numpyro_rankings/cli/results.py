@@ -186,10 +186,7 @@ _COLUMNS_EXPLAINED = (
     "members with it than with any other, and more than a third of the members of each. Together: "
     "in what share of the draws two of its members are in one group."
 )
-_AGREEMENT_EXPLAINED = (
-    " Agreement: how alike its members rank, 0% if at random, 100% if all alike. Before: so in at "
-    "least 95% of the draws. Close: in any order, except for pairs that are said to be clear."
-)
+_AGREEMENT_EXPLAINED = "Agreement: how alike its members rank, 0% if at random, 100% if all alike."
 
 
 def print_groups(
@@ -202,17 +199,20 @@ def print_groups(
     :param lines: the line below the row of each profile.
     :param most: how many of them to show.
     """
-    from numpyro_rankings.report.answers import how_many, left_in_words
+    from numpyro_rankings.report.answers import how_many, left_in_words, no_intervals
+    from numpyro_rankings.report.blocs_in_words import BEFORE_EXPLAINED
 
     _print_wrapped(how_many(findings))
-    held = findings.held
+    held, intervals = findings.held, findings.with_intervals
     if held:
-        print(f"\ngroup     size   share  (90% interval)   found in  together  {columns}".rstrip())
+        of_sizes = _bounds("(90% interval)" if intervals else None)
+        print(f"\ngroup     size   share{of_sizes}  found in  together  {columns}".rstrip())
     for i, p in enumerate(held[:most]):
         together = findings.together(p)
         print(
-            f"{i + 1:>5} {size(p.mean_size):>8} {share(p.mean_size / findings.total):>7}  "
-            f"{f'({interval(p.interval_over_all)})':<15} {percent(p.presence):>9} "
+            f"{i + 1:>5} {size(p.mean_size):>8} {share(p.mean_size / findings.total):>7}"
+            f"{_bounds(f'({interval(p.interval_over_all)})' if intervals else None)}"
+            f"{percent(p.presence):>10} "
             f"{'' if together is None else percent(together):>9}  {texts[i]}".rstrip()
         )
         _print_wrapped(lines[i], " " * 7)
@@ -222,7 +222,16 @@ def print_groups(
     if left := left_in_words(findings):
         _print_wrapped(f"{left}.")
     if held and findings.membership is not None:
-        _print_wrapped(_COLUMNS_EXPLAINED + (_AGREEMENT_EXPLAINED if columns else ""))
+        explained = [no_intervals(findings), _COLUMNS_EXPLAINED]
+        if columns:
+            explained += [_AGREEMENT_EXPLAINED]
+            explained += [] if findings.blocs_first else [BEFORE_EXPLAINED]
+        _print_wrapped(" ".join(filter(None, explained)))
+
+
+def _bounds(text: str | None) -> str:
+    """Return the column of the intervals; nothing if there is none."""
+    return "" if text is None else f"  {text:<15}"
 
 
 def print_title(findings: "Findings", what: str) -> None:
@@ -237,25 +246,24 @@ def print_title(findings: "Findings", what: str) -> None:
     print()
 
 
-def print_blocs(blocs: "Blocs", total: int) -> None:
-    """Print the blocs, each with a line below it, what each number keeps, and the verdict.
-
-    :param total: number of all rankings.
-    """
+def print_blocs(findings: "Findings", blocs: "Blocs") -> None:
+    """Print the blocs, each with a line below it, what each number keeps, and the verdict."""
     from numpyro_rankings.report import blocs_in_words as said
 
     _print_wrapped(said.how_many_blocs(blocs))
-    print("\n bloc     size   share  (90% interval)   certainty  agreement")
+    total, intervals = findings.total, findings.with_intervals
+    of_sizes = _bounds("(90% interval)" if intervals else None)
+    print(f"\n bloc     size   share{of_sizes}  certainty  agreement")
     for k, bloc in enumerate(blocs.blocs, 1):
         print(
-            f"{k:>5} {size(bloc.size):>8} {share(bloc.size / total):>7}  "
-            f"{f'({interval(bloc.size_interval)})':<15} {percent(bloc.certainty):>10} "
-            f"{percent(bloc.agreement):>10}"
+            f"{k:>5} {size(bloc.size):>8} {share(bloc.size / total):>7}"
+            f"{_bounds(f'({interval(bloc.size_interval)})' if intervals else None)}"
+            f"{percent(bloc.certainty):>11} {percent(bloc.agreement):>10}"
         )
         _print_wrapped(said.wants_of_bloc(bloc), " " * 7)
     print()
     _print_wrapped(f"{said.what_each_keeps(blocs)} {said.kept_explained(blocs)}")
-    _print_wrapped(f"{said.CERTAINTY_EXPLAINED} {said.BEFORE_EXPLAINED}")
+    _print_wrapped(said.table_explained(intervals))
     judged = said.verdict_of_blocs(blocs)
     print(f"\n{judged.headline}")
     for reason in judged.reasons:

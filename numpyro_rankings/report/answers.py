@@ -12,6 +12,7 @@ import numpy as np
 
 from numpyro_rankings import plots, words
 from numpyro_rankings.point_estimates import ReferencePartition
+from numpyro_rankings.report.blocs_in_words import BEFORE_EXPLAINED, NO_INTERVALS
 from numpyro_rankings.report.findings import Findings
 from numpyro_rankings.report.next_steps import Step, is_in_doubt, members_together, next_steps
 from numpyro_rankings.report.page import Figure, Status, embedded_figure
@@ -124,15 +125,25 @@ def _how_many(findings: Findings) -> str:
     low, high = np.quantile(numbers, (0.05, 0.95), method="inverted_cdf").astype(int)
     if low == high == held and not findings.passing:
         return text
+    if not findings.with_intervals:
+        mean = findings.table["mean"].get("num_clusters", numbers.mean())
+        return f"{text} A draw has about {mean:.0f} groups in all."
     return f"{text} A draw has {groups_in_words(low, high)} in all (90% interval)."
 
 
 def size_in_words(profile: Any, findings: Findings) -> str:
     """Say how large a group is, with the interval of its size."""
     of_all = f"{words.size(profile.mean_size)}, {words.share(profile.mean_size / findings.total)}"
-    if findings.reference is None:
+    if findings.reference is None or not findings.with_intervals:
         return f"{of_all} of all"
     return f"{of_all} of all (90% interval {words.interval(profile.interval_over_all)})"
+
+
+def no_intervals(findings: Findings) -> str:
+    """Say why sizes have no intervals; nothing if they have, or if it is said of blocs before."""
+    if findings.with_intervals or findings.reference is None or not findings.held:
+        return ""
+    return "" if findings.blocs_first else NO_INTERVALS
 
 
 def left_in_words(findings: Findings) -> str:
@@ -216,8 +227,13 @@ class Card(NamedTuple):
 
 
 class TableOfGroups(NamedTuple):
-    """A table of groups, and the number of groups for which it has no room."""
+    """A table of groups.
 
+    - **headings** - of what it says of groups of any kind, the first columns of its **rows**.
+    - **not_shown** - number of groups for which it has no room.
+    """
+
+    headings: Sequence[str]
     rows: Sequence[Row]
     not_shown: int
 
@@ -230,6 +246,9 @@ class Groups(NamedTuple):
     - **left** - what belongs to none, as in :class:`Answers`.
     - **with_sizes** - whether there are sizes to explain, and **with_together** how surely the
       members belong to the groups.
+    - **no_intervals** - why the sizes have none; nothing if they have.
+    - **before_explained** - what is said of orders.
+      Both are nothing if the section about blocs, which comes first, says it.
     - **by_weight** - whether the items have weights.
     - **with_files** - whether tables are written beside the page.
     """
@@ -239,6 +258,8 @@ class Groups(NamedTuple):
     left: str
     with_sizes: bool
     with_together: bool
+    no_intervals: str
+    before_explained: str
     by_weight: bool
     with_files: bool
 
@@ -260,6 +281,8 @@ def groups(findings: Findings, about: Mapping[str, Sequence[str]] | None = None)
         left_in_words(findings),
         bool(held) and findings.reference is not None,
         findings.membership is not None,
+        no_intervals(findings),
+        "" if findings.blocs_first else BEFORE_EXPLAINED,
         isinstance(findings.profiles[0], WeightsProfile),
         "command" in findings.details,
     )
@@ -340,7 +363,10 @@ def _table(findings: Findings, texts: Any, first: int, last: int) -> TableOfGrou
         (*_cells(i + 1, findings.profiles[i], findings), *more)
         for i, more in zip(shown, texts, strict=False)
     ]
-    return TableOfGroups(rows, last - first - len(shown))
+    headings = ["group", "size", "90% interval", "share", "found in", "together"]
+    if not findings.with_intervals:
+        headings.remove("90% interval")
+    return TableOfGroups(headings, rows, last - first - len(shown))
 
 
 def _cells(number: int, p: Any, findings: Findings) -> tuple[str, ...]:
@@ -349,9 +375,8 @@ def _cells(number: int, p: Any, findings: Findings) -> tuple[str, ...]:
     return (
         str(number),
         words.size(p.mean_size),
-        words.interval(p.interval_over_all),
+        *([words.interval(p.interval_over_all)] if findings.with_intervals else []),
         words.share(p.mean_size / findings.total),
-        words.size(len(p.members)),
         words.percent(p.presence),
         "" if together is None else words.percent(together),
     )
@@ -386,14 +411,13 @@ def judges_in_tables(
     :param labels: (N,) the part of each judge, from 0; those of none have a larger number.
     :param names: of the parts.
     """
-    sizes = [*np.bincount(labels, minlength=len(names))[: len(names)], len(labels)]
     tables = []
     for column, texts in about.items():
         found = by_group(column, texts, labels, len(names))
         spec = ".4g" if found.is_number else ".0%"
         rows = [
-            (name, f"{size:,}", *(number(x, spec) for x in values))
-            for name, size, values in zip([*names, "all"], sizes, found.values, strict=True)
+            (name, *(number(x, spec) for x in values))
+            for name, values in zip([*names, "all"], found.values, strict=True)
         ]
         tables.append(Judges(column, list(found.headings), rows))
     return tables
@@ -403,15 +427,17 @@ class Points(NamedTuple):
     """The groups of points that hold.
 
     - **columns** - headings of what the table says of points of this kind alone.
-    - **rows**, **not_shown** - as in :class:`TableOfGroups`.
-    - **left**, **with_together** - as in :class:`Groups`.
+    - **headings**, **rows**, **not_shown** - as in :class:`TableOfGroups`.
+    - **left**, **with_together**, **no_intervals** - as in :class:`Groups`.
     """
 
     columns: Sequence[str]
+    headings: Sequence[str]
     rows: Sequence[Row]
     not_shown: int
     left: str
     with_together: bool
+    no_intervals: str
 
 
 def table_of_points(findings: Findings, columns: Mapping[str, Sequence[str]]) -> Points:
@@ -421,7 +447,8 @@ def table_of_points(findings: Findings, columns: Mapping[str, Sequence[str]]) ->
     """
     held = _table(findings, zip(*columns.values(), strict=True), 0, len(findings.held))
     known = findings.membership is not None
-    return Points(list(columns), *held, left_in_words(findings), known)
+    left = left_in_words(findings)
+    return Points(list(columns), *held, left, known, no_intervals(findings))
 
 
 def passing_points(
@@ -447,6 +474,7 @@ class Weights(NamedTuple):
     - **groups** - the largest ones, and **groups_left** how many others hold.
     - **headings**, **rows** - of the table, whose items are the heaviest ones; **items_left** is
       the number of the others.
+    - **with_intervals** - whether there are intervals.
     """
 
     groups: Sequence[WeightsOfGroup]
@@ -454,12 +482,16 @@ class Weights(NamedTuple):
     headings: Sequence[str]
     rows: Sequence[Row]
     items_left: int
+    with_intervals: bool
 
 
-def table_of_weights(profiles: Sequence[Any], items: Sequence[str]) -> Weights | None:
+def table_of_weights(
+    profiles: Sequence[Any], items: Sequence[str], with_intervals: bool = True
+) -> Weights | None:
     """Return the weights of the items.
 
     :param profiles: of the groups that hold.
+    :param with_intervals: whether the draws suffice for intervals.
     """
     if not profiles:
         return None
@@ -467,7 +499,12 @@ def table_of_weights(profiles: Sequence[Any], items: Sequence[str]) -> Weights |
     of_groups = [
         WeightsOfGroup(
             embedded_figure(
-                plots.plot_weights(p, items, color=plots.COLORS[i % len(plots.COLORS)])
+                plots.plot_weights(
+                    p,
+                    items,
+                    color=plots.COLORS[i % len(plots.COLORS)],
+                    with_intervals=with_intervals,
+                )
             ),
             words.percent(p.entropy),
             f"{p.unseen_weight:.2g}" if p.unseen_interval else "",
@@ -478,7 +515,10 @@ def table_of_weights(profiles: Sequence[Any], items: Sequence[str]) -> Weights |
     mean = sum(p.mean_size / total * p.weights for p in profiles)
     heaviest = np.argsort(-mean, kind="stable")[:_ITEMS_IN_TABLE]
     rows = [
-        (items[k], *(_with_interval(p.weights[k], p.weights_interval[k]) for p in shown))
+        (
+            items[k],
+            *(_cell(p.weights[k], p.weights_interval[k], with_intervals) for p in shown),
+        )
         for k in heaviest
     ]
     return Weights(
@@ -487,11 +527,14 @@ def table_of_weights(profiles: Sequence[Any], items: Sequence[str]) -> Weights |
         [f"group {i}" for i in range(1, len(shown) + 1)],
         rows,
         len(items) - len(heaviest),
+        with_intervals,
     )
 
 
-def _with_interval(mean: float, interval: Sequence[float]) -> WithInterval:
+def _cell(mean: float, interval: Sequence[float], with_interval: bool) -> str | WithInterval:
     low, high = interval
+    if not with_interval:
+        return f"{mean:.3f}"
     return WithInterval(f"{mean:.3f}", f"{low:.3f}", f"{high:.3f}")
 
 
@@ -501,24 +544,33 @@ class Concentrations(NamedTuple):
     - **tables** - headings and rows of each: one with a row for each group; or if there are many
       stages, some with a row for each stage and a column for each of a few groups.
     - **in_figure** - number of groups in the figure, and **not_in_figure** of the others.
+    - **with_intervals** - whether there are intervals.
     """
 
     image: Figure
     tables: Sequence[tuple[Sequence[str], Sequence[Row]]]
     in_figure: int
     not_in_figure: int
+    with_intervals: bool
 
 
-def concentrations(profiles: Sequence[Any]) -> Concentrations | None:
+def concentrations(profiles: Sequence[Any], with_intervals: bool = True) -> Concentrations | None:
     """Return the concentrations θ.
 
     :param profiles: of the groups that hold.
+    :param with_intervals: whether the draws suffice for intervals.
     """
     if not profiles:
         return None
     names = [f"group {i}" for i in range(1, len(profiles) + 1)]
     stages = [f"stage {j}" for j in range(1, len(profiles[0].concentration) + 1)]
-    cells = [[*map(_with_interval, p.concentration, p.concentration_interval)] for p in profiles]
+    cells = [
+        [
+            _cell(mean, interval, with_intervals)
+            for mean, interval in zip(p.concentration, p.concentration_interval, strict=True)
+        ]
+        for p in profiles
+    ]
     tables: list[tuple[Sequence[str], Sequence[Row]]] = []
     if len(stages) <= _STAGES_ACROSS:
         named = zip(names, cells, strict=True)
@@ -528,6 +580,8 @@ def concentrations(profiles: Sequence[Any]) -> Concentrations | None:
             some = slice(first, first + _GROUPS_ACROSS)
             by_stage = zip(stages, zip(*cells[some], strict=True), strict=True)
             tables.append((names[some], [(name, *of_stage) for name, of_stage in by_stage]))
-    image = embedded_figure(plots.plot_concentration(profiles, _CURVES))
+    image = embedded_figure(
+        plots.plot_concentration(profiles, _CURVES, with_intervals=with_intervals)
+    )
     shown = min(len(profiles), _CURVES)
-    return Concentrations(image, tables, shown, len(profiles) - shown)
+    return Concentrations(image, tables, shown, len(profiles) - shown, with_intervals)

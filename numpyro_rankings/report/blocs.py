@@ -87,7 +87,7 @@ class BlocsShown(NamedTuple):
     - **how_many** - in words, with what they keep.
     - **shares** - of all rankings in each bloc, and **wants**, what it wants.
     - **verdict** - on them.
-    - **rows** - of the table.
+    - **rows** - of the table, **with_intervals** of the sizes or not.
     - **explained** - sentences about the table, and **kept_explained** about what blocs keep.
     - **kept** - by each number of them.
     - **tree** - None if there is one bloc only.
@@ -100,6 +100,7 @@ class BlocsShown(NamedTuple):
     wants: Sequence[str]
     verdict: Verdict
     rows: Sequence[Row]
+    with_intervals: bool
     explained: str
     kept_explained: str
     kept: Sequence[Kept]
@@ -117,11 +118,11 @@ def blocs_shown(findings: Findings, about: Mapping[str, Sequence[str]]) -> Blocs
     if blocs is None:
         return None
     wants = [said.wants_of_bloc(bloc) for bloc in blocs.blocs]
-    rows = [
+    rows: list[Row] = [
         (
             Colored(str(k), plots.COLORS[(k - 1) % len(plots.COLORS)]),
             words.size(bloc.size),
-            words.interval(bloc.size_interval),
+            *([words.interval(bloc.size_interval)] if findings.with_intervals else []),
             words.share(bloc.size / total),
             words.percent(bloc.certainty),
             words.percent(bloc.agreement),
@@ -135,7 +136,8 @@ def blocs_shown(findings: Findings, about: Mapping[str, Sequence[str]]) -> Blocs
         wants,
         said.verdict_of_blocs(blocs),
         rows,
-        f"{said.CERTAINTY_EXPLAINED} {said.BEFORE_EXPLAINED}",
+        findings.with_intervals,
+        said.table_explained(findings.with_intervals),
         said.kept_explained(blocs),
         [_kept(level, blocs.number) for level in blocs.levels],
         _tree(blocs, total) if len(blocs.levels) > 1 else None,

@@ -5,16 +5,23 @@ from collections.abc import Sequence
 import numpy as np
 
 from numpyro_rankings import words
-from numpyro_rankings.diagnostics import Verdict
+from numpyro_rankings.diagnostics import ESS_BAD, Verdict
 from numpyro_rankings.summaries import Bloc, BlocLevel, Blocs
 from numpyro_rankings.words import percent, plural
 
 BEFORE_EXPLAINED = (
-    "A before B: of the members who order the two, at least 60% put A first. Items that are "
-    "close are in no such order, except for pairs that are said to be clear."
+    "A before B: of the members who order the two, at least 60% put A first; such a pair is clear. "
+    "Close: not clear. Roughly in this order: at least half of the pairs are clear, none against "
+    "it."
 )
-CERTAINTY_EXPLAINED = (
-    "The interval of a size says how much the draws differ on it, with the blocs as they are. "
+NO_INTERVALS = (
+    f"No intervals of sizes are shown: the effective sample size (ESS) is below {ESS_BAD}, too "
+    "small for them."
+)
+_INTERVAL_EXPLAINED = (
+    "The interval of a size says how much the draws differ on it, with the blocs as they are."
+)
+_CERTAINTY_EXPLAINED = (
     "Certainty: how probable it is that a member belongs to its bloc. Agreement: how alike its "
     "members rank, 0% if at random, 100% if all alike; below 10% they hardly agree."
 )
@@ -120,6 +127,12 @@ def share_kept(level: BlocLevel) -> str:
     """Say what a number of blocs keeps, with its interval: ``49.2% (48.1–50.3%)``."""
     low, high = (100 * x for x in level.kept_interval)
     return f"{words.share(level.kept)} ({low:.1f}–{high:.1f}%)"
+
+
+def table_explained(with_intervals: bool) -> str:
+    """Explain the table of blocs."""
+    of_sizes = _INTERVAL_EXPLAINED if with_intervals else NO_INTERVALS
+    return f"{of_sizes} {_CERTAINTY_EXPLAINED} {BEFORE_EXPLAINED}"
 
 
 def size_of_bloc(bloc: Bloc, total: int) -> str:

@@ -37,9 +37,14 @@ _MANY_OUTSIDE = 0.2  # share of the intervals of 90% that the observed numbers a
 
 
 class OrderOfGroup(NamedTuple):
-    """The mean ranks of a group; its most frequent order, and how often it is in the draws."""
+    """The mean ranks of a group, and its order.
+
+    - **certain** - the order that the draws agree on.
+    - **probability** - of its most frequent **order**.
+    """
 
     image: Figure
+    certain: str
     probability: str
     order: str
 
@@ -49,24 +54,42 @@ class Orders(NamedTuple):
 
     groups: Sequence[OrderOfGroup]
     groups_left: int
+    with_intervals: bool
 
 
-def consensus_figures(profiles: Sequence[Any], rankings: Rankings) -> Orders | None:
-    """Return the mean ranks of each group that holds; None if none does."""
+def consensus_figures(
+    profiles: Sequence[Any], rankings: Rankings, with_intervals: bool = True
+) -> Orders | None:
+    """Return the mean ranks of each group that holds; None if none does.
+
+    :param with_intervals: whether the draws suffice for intervals.
+    """
     if not profiles:
         return None
     items = [str(name) for name in rankings.items]
     shown = [
         OrderOfGroup(
             embedded_figure(
-                plots.plot_consensus(p, items, color=plots.COLORS[i % len(plots.COLORS)])
+                plots.plot_consensus(
+                    p,
+                    items,
+                    color=plots.COLORS[i % len(plots.COLORS)],
+                    with_intervals=with_intervals,
+                )
             ),
+            _certain_order(p.certain),
             percent(p.map_probability),
             short_order(p.map_consensus),
         )
         for i, p in enumerate(profiles[:CLUSTERS_SHOWN])
     ]
-    return Orders(shown, len(profiles) - len(shown))
+    return Orders(shown, len(profiles) - len(shown), with_intervals)
+
+
+def _certain_order(levels: Sequence[Sequence[str]]) -> str:
+    """Return the beginning of an order whose levels are certain, in one line: ``A > {B, C}``."""
+    texts = [level[0] if len(level) == 1 else f"{{{', '.join(level)}}}" for level in levels]
+    return short_order(texts)
 
 
 class Together(NamedTuple):

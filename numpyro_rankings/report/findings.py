@@ -17,6 +17,7 @@ from numpyro_rankings.diagnostics import (
     R_HAT_BAD,
     STACKING_WEIGHTS,
     Verdict,
+    allows_intervals,
     as_dataset,
     diagnostics_table,
     posterior_of,
@@ -101,6 +102,11 @@ class Findings(NamedTuple):
     def chains_disagree(self) -> bool:
         """Whether the chains are in different places, so that their groups are others."""
         return bool(self.table["r_hat"].max() > R_HAT_BAD)
+
+    @property
+    def with_intervals(self) -> bool:
+        """Whether the draws suffice for intervals of sizes and parameters of groups and blocs."""
+        return allows_intervals(self.table)
 
     @property
     def blocs_first(self) -> bool:

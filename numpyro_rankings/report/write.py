@@ -108,10 +108,10 @@ def write_findings(
     if isinstance(findings.profiles[0], WeightsProfile):
         is_pool = findings.profiles[0].unseen_interval is not None
         fitted = rankings.of_listed_items() if is_pool else rankings
-        weights = table_of_weights(findings.held, fitted.items)
+        weights = table_of_weights(findings.held, fitted.items, findings.with_intervals)
     else:
-        sharpness = concentrations(findings.held)
-        orders = consensus_figures(findings.held, rankings)
+        sharpness = concentrations(findings.held, findings.with_intervals)
+        orders = consensus_figures(findings.held, rankings, findings.with_intervals)
     view = {
         **_frame(title, _in_words(rankings), status, findings),
         "answers": short_answers(findings, wants(findings), status),

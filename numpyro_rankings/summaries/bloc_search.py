@@ -207,6 +207,15 @@ class Search:
             found.append(Components(log_shares, tuple(np.append(x, y[[p]], 0) for x, y in both)))
         return found
 
+    def divided(self, fit: Fit) -> Components:
+        """Divide the largest component into two equal ones."""
+        log_shares = fit.components.log_shares
+        k = int(np.argmax(log_shares))
+        log_shares = np.append(log_shares, log_shares[k])
+        log_shares[[k, -1]] -= np.log(2)
+        parameters = (np.append(x, x[[k]], 0) for x in fit.components.parameters)
+        return Components(log_shares, tuple(parameters))
+
     def exchanged(self, fit: Fit, further: Candidates) -> list[Components]:
         """Exchange a component for one of the candidates, the exchanges that add most first."""
         ratios, shares_now = self._ratios(fit, further), np.exp(fit.components.log_shares)

@@ -14,7 +14,7 @@ from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.summaries.bloc_models import Components, MallowsBlocs
 from numpyro_rankings.summaries.bloc_search import Fit, Search, normalised
 from numpyro_rankings.summaries.choice_cells import ChoiceCells, count_cells
-from numpyro_rankings.summaries.orderings import clear_pairs
+from numpyro_rankings.summaries.orderings import wants_of_members
 from numpyro_rankings.summaries.profiles import normalised_entropy
 from numpyro_rankings.summaries.samples import check_draws, check_samples, fitted_items
 
@@ -29,7 +29,6 @@ _NO_GAIN = "there are no blocs to find: one population describes the rankings as
 _SAME_KEPT = 0.01  # a start arrives at the best if it keeps this much less at most,
 _SAME_BLOCS = 0.1  # and differs by at most this share of the largest variation of information
 _DIFFER = 1e-3  # variation of information, in nats, from which a search goes on
-BEFORE_FROM = 0.6  # share of the members of a bloc that order two items
 
 
 class NoBlocsError(ValueError):
@@ -49,8 +48,9 @@ class Bloc(NamedTuple):
       Plackett–Luce models, else None.
     - **agreement** - 0 if its members rank at random, 1 if all rank alike, as in
       :class:`~numpyro_rankings.summaries.ClusterProfile`.
-    - **levels** - the consensus, cut where the members agree: of those who order an item above a
-      cut and one below it, whichever these are, at least 60% put the one above first.
+    - **levels** - the items by what the members want, best first: of those who order an item of
+      one level and one of a later level, whichever these are, at least 60% put the former first.
+      Within a level the items are in the order of the consensus.
     - **clear_pairs** - names of two items of one level of which at least 60% of the members who
       order the two put the first one first, the clearest pair of each level first.
     """
@@ -175,11 +175,12 @@ def find_blocs(
     The groups of 12 draws, from all chains, are merged two by two, each time the pair whose union
     costs least. Expectation-maximization (EM) on the rankings goes on from there, for 11 to 18
     rounds. The best result is then searched for further: a bloc is added or exchanged for one that
-    another start has found, or EM sees only part of the rankings for some rounds. The same search
-    is made with the starts of each chain alone. Each level tells which chains lead to the best
-    blocs, and how many starts do without the search. If a chain does not, other blocs may keep
-    about as much: see ``chain_kept``. Of blocs that keep as much within 0.5% of the gain, the best
-    are those that most chains lead to.
+    another start has found, or EM sees only part of the rankings for some rounds. More blocs never
+    keep less: where the search ends with less, it is made again from those of one fewer, one of
+    which is divided. The same search is made with the starts of each chain alone. Each level tells
+    which chains lead to the best blocs, and how many starts do without the search. If a chain does
+    not, other blocs may keep about as much: see ``chain_kept``. Of blocs that keep as much within
+    0.5% of the gain, the best are those that most chains lead to.
 
     :param draws: samples of :class:`~numpyro_rankings.infer.SliceGibbs`,
         :class:`~numpyro_rankings.infer.BetaGibbs`,
@@ -251,6 +252,7 @@ def find_blocs(
     ]
     for k in range(1, min(number, top)):
         best[k] = _agreed(data, best[k], [found[k] for found in from_chains], gain)
+    _never_less(data.search, best, pool)
     said = data.ask(data.choose(_DRAWS), best)
     if said.log_density.mean() <= one.log_likelihood:
         raise NoBlocsError(_NO_GAIN)
@@ -414,6 +416,25 @@ def _agreed(data: "_Data", best: Fit, from_chains: "list[_FromStart | None]", ga
     ]
     most = int(np.argmax(chains))  # the first of several, which is the best of all
     return best if most == 0 else next(data.search.rounds(options[most].components))
+
+
+def _never_less(search: Search, best: list[Fit], pool: list[Components]) -> None:
+    """Replace components that say less about the rankings than those of one fewer.
+
+    The objective has a prior, and rounds of EM may end early, so that more components can be the
+    better ones and have a lower likelihood. They are searched for again, from those of one fewer
+    with one of the pool added. If EM takes these below as well, the largest one is divided into two
+    equal ones, whose likelihood is the same.
+    """
+    further = None
+    for k in range(1, len(best)):
+        fewer = best[k - 1]
+        if best[k].log_likelihood >= fewer.log_likelihood:
+            continue
+        further = search.candidates(pool) if further is None else further
+        found = [search.climb(start) for start in search.enlarged(fewer, further)]
+        found += [next(search.rounds(search.divided(fewer)))]
+        best[k] = max([best[k], *found], key=lambda fit: fit.log_likelihood)
 
 
 def _objective(fit: Fit) -> float:
@@ -642,9 +663,8 @@ def _describe(
         else:
             ordering, concentration = center[k].astype(np.int32), theta[k]
             agrees = float(agreement[k])
-        shares = _shares(above[k])
-        levels = _levels(shares, ordering)
-        pairs = clear_pairs(_of_items(shares), levels, BEFORE_FROM)
+        found = wants_of_members(above[k][np.ix_(ordering, ordering)], ordering)
+        levels, pairs = found.named(names)
         blocs.append(
             Bloc(
                 size=float(belonging[:, k].sum()),
@@ -656,8 +676,8 @@ def _describe(
                 weights=weights,
                 unseen_weight=pool,
                 agreement=agrees,
-                levels=tuple(tuple(names[i] for i in level) for level in levels),
-                clear_pairs=tuple((names[a], names[b]) for a, b in pairs),
+                levels=levels,
+                clear_pairs=pairs,
             )
         )
     return tuple(blocs)
@@ -671,22 +691,6 @@ def _times_above(cells: ChoiceCells, amounts: np.ndarray) -> np.ndarray:
     shape = cells.sets.shape[::-1]
     above = [csr_array((x, (cells.items, cells.set_of)), shape) @ cells.sets for x in amounts.T]
     return np.stack(above)
-
-
-def _shares(above: np.ndarray) -> np.ndarray:
-    """Return how often an item is above another, with two further rankings for each pair."""
-    return (above + 1) / (above + above.T + 2)
-
-
-def _of_items(shares: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda items: shares[np.ix_(items, items)]
-
-
-def _levels(shares: np.ndarray, consensus: np.ndarray) -> list[np.ndarray]:
-    """Cut a consensus where rankings agree on the order."""
-    ordered = shares[consensus[:, None], consensus]
-    cuts = [k for k in range(1, len(consensus)) if ordered[:k, k:].min() >= BEFORE_FROM]
-    return np.split(consensus, cuts)
 
 
 def _interval(values: np.ndarray) -> tuple[float, float]:

@@ -1,15 +1,20 @@
 """Orderings: distances, scores, and consensus orderings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from numpyro_rankings.ops.checks import refuse_masked
 from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.words import COMPARED
 
 CERTAIN_FROM = 0.95  # share of the draws
-_COMPARED = 20  # items of a level, the first ones, whose pairs are compared
+BEFORE_FROM = 0.6  # share of the members who order two items
+_MOST_ITEMS = 1000  # the first ones of a consensus, that are compared with one another
 
 
 def as_orderings(orderings: ArrayLike) -> np.ndarray:
@@ -134,42 +139,116 @@ def map_consensus(orderings: ArrayLike) -> tuple[np.ndarray, float]:
     return distinct[best].astype(np.int32), float(times[best] / times.sum())
 
 
+class Wants(NamedTuple):
+    """What the members of a group want, as :func:`wants_of_members` finds it.
+
+    - **levels** - indices of the items, level by level, best first.
+    - **clear_pairs** - two items of one level of which the first is before the second.
+    """
+
+    levels: list[np.ndarray]
+    clear_pairs: list[tuple[int, int]]
+
+    def named(
+        self, names: Sequence[str]
+    ) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, str], ...]]:
+        """Return both with the names of the items."""
+        levels = tuple(tuple(names[i] for i in level) for level in self.levels)
+        return levels, tuple((names[a], names[b]) for a, b in self.clear_pairs)
+
+
+def wants_of_members(above: np.ndarray, consensus: np.ndarray) -> Wants:
+    """Find the order that members have in common: levels of items, and clear pairs within them.
+
+    An item is *before* another if at least 60% of the members who order the two put it first; two
+    further members, one for each order, are added, so that a few decide nothing. Each item of a
+    level is before each item of all later levels, and no level can be divided in this way.
+
+    :param above: how many members put the item of the row above that of the column, (m, m), for the
+        first m items of the consensus. Further items are in the last level.
+    :param consensus: an ordering, whose order the items of a level have.
+    """
+    first = consensus[: len(above)]
+    shares = (above + 1) / (above + above.T + 2)
+    levels = levels_of_shares(shares)
+    pairs = clear_pairs(shares, levels)
+    named = [first[level] for level in levels]
+    named[-1] = np.append(named[-1], consensus[len(above) :])
+    return Wants(named, [(int(first[a]), int(first[b])) for a, b in pairs])
+
+
+def levels_of_shares(shares: np.ndarray, least: float = BEFORE_FROM) -> list[np.ndarray]:
+    """Divide items into levels, as finely as each item can be before all of later levels.
+
+    :param shares: how often the item of the row is above that of the column, (m, m).
+    :param least: share from which it is before it.
+    :return: the items of each level, by index.
+
+    .. doctest::
+
+       >>> shares = np.array([[0.5, 0.55, 0.7], [0.45, 0.5, 0.8], [0.3, 0.2, 0.5]])
+       >>> [level.tolist() for level in levels_of_shares(shares)]
+       [[0, 1], [2]]
+    """
+    is_before = (shares >= least) & ~np.eye(len(shares), dtype=bool)
+    # with steps from an item to one that it is not before, no step leads to a later level, and the
+    # items of a level can be reached from one another
+    number, level_of = connected_components(csr_array(~is_before), connection="strong")
+    beaten = [is_before[level_of == k][0] & (level_of != k) for k in range(number)]
+    order = np.argsort([-x.sum() for x in beaten], kind="stable")
+    return [np.flatnonzero(level_of == k) for k in order]
+
+
 def clear_pairs(
-    shares: Callable[[np.ndarray], np.ndarray], levels: Sequence[np.ndarray], least: float
+    shares: np.ndarray, levels: Sequence[np.ndarray], least: float = BEFORE_FROM
 ) -> list[tuple[int, int]]:
-    """Return the pairs of items within a level whose order is clear all the same.
+    """Return the pairs of items within a level of which one is before the other all the same.
 
-    Of a level with more than 20 items only the first 20 are compared.
+    Of a level with more than 60 items only the first 60 are compared.
 
-    :param shares: for some items (m,), how often that of the row is above that of the column,
-        (m, m).
-    :param levels: the items of each level, such as those of :func:`certain_levels`.
-    :param least: share from which the order of two items is clear.
+    :param shares: how often the item of the row is above that of the column, (m, m).
+    :param levels: the items of each level, such as those of :func:`levels_of_shares`.
+    :param least: share from which it is before it.
     :return: the item above and the one below, the clearest pair of each level first.
     """
     found = []
     for level in levels:
-        if len(level) < 3:  # a clear pair would be two levels
-            continue
-        items = level[:_COMPARED]
-        above = shares(items)
+        items = level[:COMPARED]
+        above = shares[np.ix_(items, items)]
         pairs = np.argwhere((above >= least) & ~np.eye(len(items), dtype=bool))
         pairs = pairs[np.argsort(-above[tuple(pairs.T)], kind="stable")]
         found += [(int(items[a]), int(items[b])) for a, b in pairs]
     return found
 
 
-def shares_above(ranks: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """Return how often draws put an item above another, as :func:`clear_pairs` takes it.
+def times_above(rankings: Rankings, amounts: np.ndarray, consensus: np.ndarray) -> np.ndarray:
+    """Return how many of some rankings put an item above another, (m, m).
 
-    :param ranks: of each item in each draw, (D, n).
+    An item that is listed is above one that is not, unless that was not offered.
+
+    :param amounts: how many rankings of each row, (rows,).
+    :param consensus: the items to compare, of which the first 1000 are.
     """
-
-    def of(items: np.ndarray) -> np.ndarray:
-        place = ranks[:, items]
-        return np.stack([(place[:, [k]] < place).mean(0) for k in range(len(items))])
-
-    return of
+    items = consensus[:_MOST_ITEMS]
+    (rows,) = np.nonzero(amounts > 0)
+    number, amounts = len(items), amounts[rows]
+    place_of = np.full(rankings.num_items + 1, -1)  # -1, which pads the lists, is at the end
+    place_of[items] = np.arange(number)
+    listed = place_of[np.asarray(rankings.orderings)[rows]]
+    behind = np.zeros(number**2)
+    for k in range(1, listed.shape[1]):
+        row, earlier = np.nonzero((listed[:, [k]] >= 0) & (listed[:, :k] >= 0))
+        cells = listed[row, k] * number + listed[row, earlier]
+        behind += np.bincount(cells, amounts[row], minlength=number**2)
+    row, place = np.nonzero(listed >= 0)
+    entries = amounts[row], (listed[row, place], row)
+    of_items = csr_array(entries, shape=(number, len(rows)))
+    offered = np.ones((len(rows), 1))
+    if rankings.choice_sets is not None:
+        offered = np.asarray(rankings.choice_sets)[np.ix_(rows, items)].astype(float)
+    above = of_items @ offered - behind.reshape(number, number)
+    np.fill_diagonal(above, 0.0)
+    return above
 
 
 def certain_levels(orderings: np.ndarray, consensus: np.ndarray) -> list[np.ndarray]:

@@ -1,6 +1,6 @@
 """Profiles: posterior summaries of each cluster of a reference partition."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -19,12 +19,11 @@ from numpyro_rankings.rankings import Rankings, check_rankings
 from numpyro_rankings.summaries.block_samples import as_of_kernel, find_block
 from numpyro_rankings.summaries.components import with_drawn_parameters
 from numpyro_rankings.summaries.orderings import (
-    CERTAIN_FROM,
     certain_levels,
-    clear_pairs,
     cp_consensus,
     map_consensus,
-    shares_above,
+    times_above,
+    wants_of_members,
 )
 from numpyro_rankings.summaries.samples import (
     check_samples,
@@ -35,6 +34,7 @@ from numpyro_rankings.summaries.samples import (
 
 _INTERVAL = (0.05, 0.95)  # quantiles of the intervals
 HOLDS_ABOVE = 0.5  # share of the draws
+_MEMBERS_DRAWS = 50  # draws over which the members of a cluster are counted
 
 
 class ClusterProfile(NamedTuple):
@@ -63,10 +63,14 @@ class ClusterProfile(NamedTuple):
     :param members: indices of its rankings in the reference partition.
     :param interval_over_all: the interval of the size over all draws, 0 in those in which none is
         matched.
-    :param levels: the consensus, cut where the draws are certain of it
+    :param levels: the items by what the members want, best first: of those who order an item of one
+        level and one of a later level, whichever these are, at least 60% put the former first. Each
+        ranking counts as a member as often as it is in the cluster over the draws. Within a level
+        the items are in the order of the consensus.
+    :param clear_pairs: names of two items of one level of which at least 60% of the members who
+        order the two put the first one first, the clearest pair of each level first.
+    :param certain: the consensus, cut where at least 95% of the draws agree on it
         (:func:`~numpyro_rankings.summaries.certain_levels`).
-    :param clear_pairs: names of two items of one level of which the first is before the second in
-        at least 95% of the draws, the clearest first.
     """
 
     label: int
@@ -88,6 +92,7 @@ class ClusterProfile(NamedTuple):
     interval_over_all: tuple[float, float]
     levels: tuple[tuple[str, ...], ...]
     clear_pairs: tuple[tuple[str, str], ...] = ()
+    certain: tuple[tuple[str, ...], ...] = ()
 
     @property
     def mean_size(self) -> float:
@@ -119,10 +124,14 @@ class WeightsProfile(NamedTuple):
     :param members: indices of its rankings in the reference partition.
     :param interval_over_all: the interval of the size over all draws, 0 in those in which none is
         matched.
-    :param levels: the consensus, cut where the draws are certain of it
+    :param levels: the items by what the members want, best first: of those who order an item of one
+        level and one of a later level, whichever these are, at least 60% put the former first. Each
+        ranking counts as a member as often as it is in the cluster over the draws. Within a level
+        the items are in the order of the consensus.
+    :param clear_pairs: names of two items of one level of which at least 60% of the members who
+        order the two put the first one first, the clearest pair of each level first.
+    :param certain: the consensus, cut where at least 95% of the draws agree on it
         (:func:`~numpyro_rankings.summaries.certain_levels`).
-    :param clear_pairs: names of two items of one level of which the first is before the second in
-        at least 95% of the draws, the clearest first.
     """
 
     label: int
@@ -142,6 +151,7 @@ class WeightsProfile(NamedTuple):
     interval_over_all: tuple[float, float]
     levels: tuple[tuple[str, ...], ...]
     clear_pairs: tuple[tuple[str, str], ...] = ()
+    certain: tuple[tuple[str, ...], ...] = ()
 
     @property
     def mean_size(self) -> float:
@@ -299,8 +309,8 @@ def _profile(
     ranks = np.argsort(center, axis=-1) + 1
     ordering, (likeliest, probability) = cp_consensus(center), map_consensus(center)
     items, entropy = [str(name) for name in rankings.items], entropies.mean()
-    levels = certain_levels(center, ordering)
-    pairs = clear_pairs(shares_above(ranks), levels, CERTAIN_FROM)
+    amounts = _members_by_row(draws["assignments"], draw, slot, rankings)
+    levels, pairs = _wants(rankings, amounts, ordering)
     uniform = np.log(np.arange(rankings.num_items, 0, -1)[: theta.shape[-1]]).sum()
     return ClusterProfile(
         label=label,
@@ -320,8 +330,9 @@ def _profile(
         agreement=float(1 - entropy / uniform),
         members=members,
         interval_over_all=_interval_over_all(sizes, len(matched)),
-        levels=tuple(tuple(items[i] for i in level) for level in levels),
-        clear_pairs=tuple((items[a], items[b]) for a, b in pairs),
+        levels=levels,
+        clear_pairs=pairs,
+        certain=_named(certain_levels(center, ordering), items),
     )
 
 
@@ -337,18 +348,20 @@ def _weights_profile(
     unseen, presence, share, num_draws = draws.get("unseen_weight"), 1.0, 1.0, 1
     if matched is None or found is None:
         sizes, weights = np.array([float(rankings.num_rankings)]), draws["weights"]
+        amounts = np.asarray(rankings.counts, float)
     else:
         draw, slot = np.nonzero(matched == label)
         num_draws = len(matched)
         presence, share = float(found[draw, slot].sum() / num_draws), len(draw) / num_draws
         sizes, weights = draws["cluster_sizes"][draw, slot], draws["weights"][draw, slot]
         unseen = None if unseen is None else unseen[draw, slot]
+        amounts = _members_by_row(draws["assignments"], draw, slot, rankings)
     weights = weights.astype(np.float64)
     mean, names = weights.mean(0), [str(name) for name in rankings.items]
     ordering = np.argsort(-mean, kind="stable").astype(np.int32)
     entropy = float(normalised_entropy(weights).mean())
-    levels = certain_levels(np.argsort(-weights, axis=-1, kind="stable"), ordering)
-    pairs = clear_pairs(shares_above(-weights), levels, CERTAIN_FROM)
+    levels, pairs = _wants(rankings, amounts, ordering)
+    certain = certain_levels(np.argsort(-weights, axis=-1, kind="stable"), ordering)
     return WeightsProfile(
         label=label,
         presence=presence,
@@ -365,9 +378,39 @@ def _weights_profile(
         agreement=1.0 - entropy,
         members=members,
         interval_over_all=_interval_over_all(sizes, num_draws),
-        levels=tuple(tuple(names[i] for i in level) for level in levels),
-        clear_pairs=tuple((names[a], names[b]) for a, b in pairs),
+        levels=levels,
+        clear_pairs=pairs,
+        certain=_named(certain, names),
     )
+
+
+def _members_by_row(
+    labels: np.ndarray, draw: np.ndarray, slot: np.ndarray, rankings: Rankings
+) -> np.ndarray:
+    """Return how many rankings of each row are in a cluster, the mean over some draws, (rows,).
+
+    :param labels: (D, N).
+    :param draw: the draws that have the cluster, and **slot**, its label there.
+    """
+    rows = np.asarray(rankings.row_index)
+    some = np.linspace(0, len(draw) - 1, min(len(draw), _MEMBERS_DRAWS)).astype(int)
+    amounts = np.zeros(rankings.num_rows)
+    for k in some:
+        amounts += np.bincount(rows[labels[draw[k]] == slot[k]], minlength=len(amounts))
+    return amounts / len(some)
+
+
+def _wants(rankings: Rankings, amounts: np.ndarray, consensus: np.ndarray) -> Any:
+    """Return the levels and the clear pairs of members, by the names of the items.
+
+    :param amounts: number of members of each row, (rows,).
+    """
+    found = wants_of_members(times_above(rankings, amounts, consensus), consensus)
+    return found.named([str(name) for name in rankings.items])
+
+
+def _named(levels: Sequence[np.ndarray], names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(names[i] for i in level) for level in levels)
 
 
 def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[PartitionProfile]:

@@ -76,8 +76,16 @@ def test_parties_are_beside_the_names_in_blocs(run_of, monkeypatch, capsys):
             assert f"{first} (Red) before" in shown and row["wants"] not in shown
 
 
-def test_numbers_of_blocs_are_the_same_on_the_screen_and_in_files(run_of, capsys):
+@pytest.mark.parametrize("ess", [99, 100])
+def test_numbers_of_blocs_are_the_same_on_the_screen_and_in_files(run_of, capsys, monkeypatch, ess):
+    """Sizes have intervals on the screen if the ESS is at least 100, and in the files always."""
     mcmc, survey = run_of(6)
+    made = module.diagnostics_table
+
+    def with_ess(data):
+        return made(data).assign(ess_bulk=float(ess), ess_tail=1000.0)
+
+    monkeypatch.setattr(module, "diagnostics_table", with_ess)
     assert main(FIT) == 0
     shown = capsys.readouterr().out
     blocs = findings_of(mcmc, survey.rankings, checks=None).blocs
@@ -91,7 +99,8 @@ def test_numbers_of_blocs_are_the_same_on_the_screen_and_in_files(run_of, capsys
         numbers = {name: float(row[name]) for name in ("size", "share", "certainty", "agreement")}
         bounds = words.interval([float(row["size_low"]), float(row["size_high"])])
         line = [row["bloc"], words.size(numbers["size"]), words.share(numbers["share"])]
-        line += [f"({bounds})"] + [words.percent(numbers[x]) for x in ("certainty", "agreement")]
+        line += [f"({bounds})"] if ess == 100 else []
+        line += [words.percent(numbers[x]) for x in ("certainty", "agreement")]
         assert line in [x.split() for x in shown.splitlines()]
         assert row["wants"] in shown and row["consensus"] == " > ".join(bloc.consensus)
         assert row["wants"] == blocs_in_words.wants_of_bloc(bloc)

@@ -13,6 +13,7 @@ from numpyro_rankings.report.answers import how_many
 from numpyro_rankings.summaries import blocs as module
 from numpyro_rankings.summaries.blocs import NoBlocsError
 from numpyro_rankings.summaries.choice_cells import count_cells
+from numpyro_rankings.summaries.orderings import wants_of_members
 
 
 @pytest.fixture(scope="module")
@@ -96,25 +97,12 @@ def test_what_a_bloc_wants_is_what_its_members_say():
     for better, worse, share in ((0, 1, 90), (0, 2, 60), (0, 3, 70), (1, 2, 55), (1, 3, 95)):
         above[better, worse], above[worse, better] = share, 100 - share
     above[2, 3], above[3, 2] = 80, 20
-    found = [x.tolist() for x in module._levels(module._shares(above), np.arange(4))]
-    assert found == [[0, 1, 2], [3]]  # 60 of 100, of which two more are added to both sides
+    found = wants_of_members(above, np.arange(4))
+    assert [x.tolist() for x in found.levels] == [[0, 1, 2], [3]]
+    assert found.clear_pairs == [(0, 1)]  # 60 of 100, of which two more are added to both sides
     above[0, 2] += 3
-    assert [x.tolist() for x in module._levels(module._shares(above), np.arange(4))] == [
-        [0],
-        [1, 2],
-        [3],
-    ]
-
-
-def test_clear_pairs_of_a_bloc_are_those_that_most_members_order_so():
-    """The first three items are one level, because of one of their pairs alone."""
-    shares = np.array(
-        [[0, 0.9, 0.6, 0.7], [0.1, 0, 0.55, 0.95], [0.4, 0.45, 0, 0.8], [0.3, 0.05, 0.2, 0]]
-    )
-    pick = module._of_items(shares)
-    levels = [np.arange(3), np.array([3])]
-    assert module.clear_pairs(pick, levels, 0.6) == [(0, 1), (0, 2)]
-    assert module.clear_pairs(pick, [np.array([3, 0]), np.arange(1, 3)], 0.6) == []
+    found = wants_of_members(above, np.arange(4))
+    assert [x.tolist() for x in found.levels] == [[0], [1, 2], [3]]
 
 
 def test_clear_pairs_are_said_of_a_bloc(blocs):

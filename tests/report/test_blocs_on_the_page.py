@@ -69,7 +69,14 @@ def test_blocs_come_first_and_groups_are_in_a_table(page, fitted):
     ]
 
 
-def test_what_is_said_of_blocs(page, fitted):
+@pytest.mark.parametrize("ess", [99, 100])
+def test_what_is_said_of_blocs(page_of, fitted, ess):
+    """Sizes have intervals if the ESS is at least 100, and what they keep always has."""
+    page = page_of(
+        fitted[1]._replace(table=fitted[1].table.assign(ess_bulk=1000.0, ess_tail=float(ess)))
+    )
+    assert page.count("<th>90% interval</th>") == (2 if ess == 100 else 0)
+    assert page.count("(ESS) is below 100, too small for them") == (ess == 99)
     found, total = fitted[1].blocs, fitted[0].num_rankings
     judged = blocs_in_words.verdict_of_blocs(found)
     assert f'<div class="verdict {judged.level}"><strong>{judged.headline}' in page
@@ -78,7 +85,8 @@ def test_what_is_said_of_blocs(page, fitted):
         wants = wants.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         color = plots.COLORS[k - 1]  # that of the tree
         swatch = f'<span class="swatch" style="background:{color}"></span>{k}'
-        texts = [swatch, words.size(bloc.size), words.interval(bloc.size_interval)]
+        texts = [swatch, words.size(bloc.size)]
+        texts += [words.interval(bloc.size_interval)] if ess == 100 else []
         texts += [words.share(bloc.size / total), words.percent(bloc.certainty)]
         assert row([*texts, words.percent(bloc.agreement), wants]) in page
         assert f"bloc {k} ({words.share(bloc.size / total)}): {wants}" in page
@@ -93,7 +101,7 @@ def test_what_is_said_of_blocs(page, fitted):
         members = found.labels == k
         share = f"{south[members].mean():.0%}"
         assert (
-            row([f"bloc {k + 1}", members.sum(), f"{1 - south[members].mean():.0%}", share])[
+            row([f"bloc {k + 1}", f"{1 - south[members].mean():.0%}", share])[
                 : -len(f"<td>{share}</td>")
             ]
             in page

@@ -1,5 +1,6 @@
 """An answer is packed once: what screen, page and tables say of one fit, wherever it comes from."""
 
+import base64
 import csv
 import html
 import re
@@ -23,7 +24,7 @@ from numpyro_rankings.summaries import PartitionProfile, holds
 DETAILS = re.compile(
     '<dt class="on-screen">How was it made[?].*?</dd>\n|<section class="details">.*?</section>\n'
     '|<span class="on-screen">\nThe group of each ranking, and how surely it belongs there, is in '
-    "assignments.csv[.]\n</span>\n"
+    "assignments.csv[.].*?</span>\n"
     '|<span class="line of-files">.*?</span>\n',
     re.DOTALL,
 )
@@ -99,7 +100,12 @@ def test_what_is_computed_is_computed_once(small, monkeypatch, capsys):
     assert sorted(calls) == sorted(names)
 
 
-def test_numbers_are_the_same_on_screen_page_and_in_files(small, monkeypatch, capsys):
+@pytest.mark.parametrize("with_intervals", [True, False])
+def test_numbers_are_the_same_on_screen_page_and_in_files(
+    small, monkeypatch, capsys, with_intervals
+):
+    """Sizes have intervals if the ESS is not too small, and in the files they always have."""
+    monkeypatch.setattr(diagnostics, "ESS_BAD", 0 if with_intervals else 10**6)
     mcmc = with_labels(fabricated_mcmc(small), lambda draw: TWO if draw % 3 else 0 * TWO)
     fit_these(mcmc, monkeypatch)
     shown = capsys.readouterr().out
@@ -111,16 +117,37 @@ def test_numbers_are_the_same_on_screen_page_and_in_files(small, monkeypatch, ca
         numbers = {name: float(x) for name, x in row.items() if re.fullmatch(r"[\d.e-]+", x)}
         size, share = words.size(numbers["size"]), words.share(numbers["share"])
         bounds = words.interval((numbers["size_low"], numbers["size_high"]))
-        assert f"group {row['cluster']}: {size}, {share} of all (90% interval {bounds})" in page
+        of_all = f" (90% interval {bounds})" if with_intervals else ""
+        assert f"group {row['cluster']}: {size}, {share} of all{of_all}</span>" in page
         found, together, agreement = (
             words.percent(numbers[name]) for name in ("presence", "cohesion", "agreement")
         )
-        line = [row["cluster"], size, share, f"({bounds})", found, together, agreement]
+        of_size = [f"({bounds})"] if with_intervals else []
+        line = [row["cluster"], size, share, *of_size, found, together, agreement]
         assert line in [x.split() for x in shown.splitlines()]
         card = page.partition(f"<h3>Group {row['cluster']}</h3>")[2].partition("</section>")[0]
         assert f"together in {together} of the draws<" in card and f"agreement {agreement}<" in card
         assert (f"found in {found} of the draws" in card) == (numbers["presence"] < 1)
         assert row["wants"] in " ".join(shown.split()) and html.escape(row["wants"]) in card
+        theta, *interval = (numbers[f"theta_1{x}"] for x in ("", "_low", "_high"))
+        of_theta = ' <span class="soft">({:.3f}–{:.3f})</span>'.format(*interval)
+        of_theta = of_theta if with_intervals else ""
+        cell = f"<td>{theta:.3f}{of_theta}</td>"
+        assert f"<td>group {row['cluster']}</td>{cell}" in page
+    for p in findings_of(mcmc, small, checks=None).profiles:
+        certain = " > ".join(x[0] if len(x) == 1 else f"{{{', '.join(x)}}}" for x in p.certain)
+        assert f". {html.escape(certain)}. The most frequent order" in page
+    assert "<th>members</th>" not in page
+    assert "it can list more or fewer than the size" in " ".join(page.split())
+    assert ("too small for them" in " ".join(shown.split())) != with_intervals
+    assert ("too small for them" in page) != with_intervals
+    assert ("mean and 90% interval" in figures(page)) == with_intervals
+    for text in (page, " ".join(shown.split())):
+        numbers = ("A draw has 1 to 2 groups in all (90%", "A draw has about 2 groups in all.")
+        assert numbers[0 if with_intervals else 1] in text
+        assert numbers[1 if with_intervals else 0] not in text
+    total = sum(float(row["share"]) for row in rows)
+    assert total == pytest.approx(1) and "belong to no group that holds" not in page + shown
     found = findings_of(az.from_netcdf("out/posterior.nc"), small, checks=None)
     for text in (how_found(found), *(step.text for step in next_steps(found))):
         assert text in html.unescape(page) and text in " ".join(shown.split())
@@ -134,6 +161,13 @@ def test_numbers_are_the_same_on_screen_page_and_in_files(small, monkeypatch, ca
         cells = "".join(f"<td>{text}</td>" for text in (quantity, *texts, ""))
         assert f"<tr>{cells}</tr>" in page
         assert any(x.startswith(quantity) and x.split()[-5:] == texts for x in shown.splitlines())
+
+
+def figures(page):
+    """Return the figures of a page as texts."""
+    return "".join(
+        base64.b64decode(x).decode() for x in re.findall(r"svg[+]xml;base64,([^\"]+)", page)
+    )
 
 
 def with_labels(mcmc, of_draw):
@@ -160,9 +194,11 @@ def test_what_is_left_counts_all_draws(small, monkeypatch, capsys):
     assert sorted([first.mean_size, second.mean_size]) == pytest.approx([18, 20])
     assert found.left == pytest.approx(6 / 40 / 3)
     fit_these(mcmc, monkeypatch)
-    line = "5.0% belong to no group that holds"
-    assert line in capsys.readouterr().out
-    assert line in open("out/report.html", encoding="utf-8").read()
+    line, page = "5.0% belong to no group that holds", open("out/report.html", encoding="utf-8")
+    for text in (capsys.readouterr().out, page.read()):
+        assert line in text
+        shares = ["45.0%", "50.0%"]  # those that are shown, with which it is 100%
+        assert sorted(set(re.findall(r"[45][05]\.0%", text))) == shares
 
 
 def test_what_is_left_counts_zeros_of_a_group_that_holds():
@@ -185,6 +221,7 @@ def test_shares_add_up_where_a_group_is_missing_in_some_draws(small):
 
 def test_groups_that_come_and_go_are_in_a_table_at_the_end(small, monkeypatch, capsys):
     """The third group is in every fourth draw only, but in the partition that is given."""
+    monkeypatch.setattr(diagnostics, "ESS_BAD", 0)
     mcmc = with_labels(fabricated_mcmc(small), lambda draw: TWO if draw % 4 else THREE)
     found = findings_of(mcmc, small, reference=THREE, checks=None)
     assert [holds(p) for p in found.profiles] == [True, True, False]
@@ -196,7 +233,7 @@ def test_groups_that_come_and_go_are_in_a_table_at_the_end(small, monkeypatch, c
     last = page.rpartition("Groups that come and go")[2]
     passing = found.passing[0]
     row = ["3", words.size(passing.mean_size), words.interval(passing.interval_over_all)]
-    row += [words.share(passing.mean_size / found.total), words.size(len(passing.members))]
+    row += [words.share(passing.mean_size / found.total), words.percent(passing.presence)]
     assert "".join(f"<td>{cell}</td>" for cell in row) in last
     assert f"<td>{words.percent(8 / 30)}</td>" in last and "Do the chains agree" not in last
 
@@ -219,3 +256,20 @@ def test_no_group_holds(small):
     page = open("page.html", encoding="utf-8").read()
     assert "No group holds" in page and "belong to no group that holds" in page
     assert "What do they want?" not in page and "<h3>" not in page.partition("come and go</h2>")[0]
+
+
+@pytest.mark.parametrize("ess", [99, 100])
+def test_weights_have_intervals_if_the_ess_suffices(small, monkeypatch, ess):
+    def with_ess(data):
+        return diagnostics.diagnostics_table(data).assign(ess_bulk=float(ess), ess_tail=1000.0)
+
+    monkeypatch.setattr(module, "diagnostics_table", with_ess)
+    mcmc = fabricated_weights_mcmc(small, 4)
+    write_report("page.html", mcmc, small, checks=None)
+    page = open("page.html", encoding="utf-8").read()
+    first = findings_of(mcmc, small, checks=None).held[0]
+    (low, high), mean = first.weights_interval[0], first.weights[0]
+    cell = f"<td>{small.items[0]}</td><td>{mean:.3f} <span".replace("<A>", "&lt;A&gt;")
+    assert (cell in page) == (f"({low:.3f}–{high:.3f})" in page) == (ess == 100)
+    assert ("weight, mean and 90% interval" in figures(page)) == (ess == 100)
+    assert ("Means and 90% intervals of the weights" in " ".join(page.split())) == (ess == 100)

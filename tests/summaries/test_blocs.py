@@ -325,6 +325,27 @@ def test_shapes_and_the_tree():
     assert found.log_density.shape == (4,)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_more_blocs_never_keep_less(monkeypatch, weighted, seed):
+    """There are two groups, which the draws divide at random: more blocs have little to add."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 6, 150)
+    data = simulate_mallows_mixture(jax.random.key(seed), 150, 5, lengths, 2, 1.0)
+    labels, shape = 4 * np.asarray(data.assignments) + rng.integers(0, 4, (2, 3, 150)), (2, 3, 8)
+    centers = np.broadcast_to(np.repeat(data.centers, 4, 0), (*shape, 5))
+    draws = {"assignments": labels, "cluster_sizes": (labels[..., None] == np.arange(8)).sum(2)}
+    if weighted:
+        weights = np.exp(-np.argsort(centers, -1)) * rng.gamma(20, 1 / 20, (*shape, 5))
+        draws["weights"] = weights / weights.sum(-1, keepdims=True)
+    else:
+        theta = np.repeat(data.concentrations[:, :4], 4, 0) * rng.gamma(20, 1 / 20, (*shape, 4))
+        draws |= {"center": centers, "concentration": theta}
+    assert np.diff(find_blocs(draws, data.rankings, 8).kept).min() >= -1e-9
+    monkeypatch.setattr(module, "_never_less", lambda *_: None)
+    assert np.diff(find_blocs(draws, data.rankings, 8).kept).min() < -1e-3
+
+
 def test_number_of_blocs_by_what_the_last_one_adds():
     draws, data = _fabricated(4)
     kept = find_blocs(draws, data.rankings).kept

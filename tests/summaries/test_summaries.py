@@ -25,7 +25,12 @@ from numpyro_rankings.summaries import (
     rank_probabilities,
 )
 from numpyro_rankings.summaries import profiles as profiles_module
-from numpyro_rankings.summaries.orderings import clear_pairs, shares_above
+from numpyro_rankings.summaries.orderings import (
+    clear_pairs,
+    levels_of_shares,
+    times_above,
+    wants_of_members,
+)
 
 
 def test_kendall_distance_counts_inverted_pairs():
@@ -414,16 +419,92 @@ def test_levels_are_cut_where_draws_are_certain():
     assert [x.tolist() for x in certain_levels(orderings[:, :1] * 0, np.array([0]))] == [[0]]
 
 
-def test_clear_pairs_within_a_level():
-    """Of three items in one level: 0 is before 2 in 96% of the draws, 1 is anywhere."""
-    orders = [[0, 1, 2]] * 40 + [[1, 0, 2]] * 28 + [[0, 2, 1]] * 28 + [[2, 0, 1]] * 4
-    shares = shares_above(np.argsort(np.array(orders), axis=-1))
-    np.testing.assert_allclose(shares(np.array([0, 2])), [[0, 0.96], [0.04, 0]])
-    level = np.array([0, 1, 2])
-    assert clear_pairs(shares, [level], 0.95) == [(0, 2)]
-    assert clear_pairs(shares, [level], 0.97) == []
-    assert clear_pairs(shares, [level[[0, 2]]], 0.95) == []  # of two there would be two levels
-    assert clear_pairs(shares, [level], 0.6) == [(0, 2), (0, 1), (1, 2)]
+CYCLE = np.array([[0.5, 0.7, 0.3, 0.9], [0.3, 0.5, 0.7, 0.9], [0.7, 0.3, 0.5, 0.9], [0.1] * 4])
+CHAIN = np.array([[0.5, 0.55, 0.8], [0.45, 0.5, 0.59], [0.2, 0.41, 0.5]])  # 0 before 2 alone
+
+
+@pytest.mark.parametrize(
+    ("shares", "levels", "pairs"),
+    [
+        (CYCLE, [[0, 1, 2], [3]], [(0, 1), (1, 2), (2, 0)]),
+        (CYCLE[::-1, ::-1], [[1, 2, 3], [0]], [(1, 3), (2, 1), (3, 2)]),
+        (CHAIN, [[0, 1, 2]], [(0, 2)]),
+        (CHAIN[:2, :2], [[0, 1]], []),
+        (1 - CHAIN, [[0, 1, 2]], [(2, 0)]),
+        (np.full((3, 3), 0.5), [[0, 1, 2]], []),
+        (np.triu(np.full((3, 3), 0.6), 1), [[0], [1], [2]], []),
+        (np.tril(np.full((3, 3), 0.6), -1), [[2], [1], [0]], []),
+        (np.ones((1, 1)), [[0]], []),
+    ],
+)
+def test_levels_and_clear_pairs_of_shares(shares, levels, pairs):
+    found = levels_of_shares(shares)
+    assert [level.tolist() for level in found] == levels
+    assert sorted(clear_pairs(shares, found)) == pairs
+
+
+def test_levels_cannot_be_divided():
+    """Of random relations of up to six items, which often have circles."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        n = int(rng.integers(2, 7))
+        shares = rng.choice([0.3, 0.5, 0.7], (n, n), p=rng.dirichlet([0.5, 0.5, 3]))
+        shares = np.triu(shares, 1) + np.triu(1 - shares, 1).T
+        levels = levels_of_shares(shares)
+        assert sorted(np.concatenate(levels).tolist()) == list(range(n))
+        for k, level in enumerate(levels):
+            later = [i for x in levels[k + 1 :] for i in x]
+            assert (shares[np.ix_(level, later)] >= 0.6).all()
+            for size in range(1, len(level)):
+                for some in itertools.combinations(level.tolist(), size):
+                    others = sorted({*level.tolist()} - {*some})
+                    assert not (shares[np.ix_(some, others)] >= 0.6).all()
+
+
+@pytest.mark.parametrize("with_sets", [False, True])
+def test_times_above_are_counted_over_lists(with_sets):
+    """A slow twin: one pair of items and one list at a time."""
+    rng, n = np.random.default_rng(2), 6
+    sets = rng.random((40, n)) < 0.7 if with_sets else np.ones((40, n), bool)
+    sets[:, :2] = True
+    lists = [rng.permutation(np.flatnonzero(x))[: rng.integers(1, 5)].tolist() for x in sets]
+    rankings = Rankings.from_orderings(lists, num_items=n, choice_sets=sets if with_sets else None)
+    amounts = rng.random(rankings.num_rows) * rng.integers(0, 2, rankings.num_rows)
+    items = rng.permutation(n)[:4]
+    expected = np.zeros((4, 4))
+    rows = zip(np.asarray(rankings.orderings).tolist(), amounts, sets, strict=True)
+    for row, amount, offered in rows:
+        for a, b in itertools.permutations(range(4), 2):
+            first, second = items[a], items[b]
+            behind = second in row[: row.index(first)] if first in row else True
+            expected[a, b] += amount * (not behind and offered[second])
+    np.testing.assert_allclose(times_above(rankings, amounts, items), expected, atol=1e-12)
+
+
+def test_items_beyond_those_that_are_compared_are_in_the_last_level():
+    above = np.array([[0, 90, 90], [10, 0, 50], [10, 50, 0]])
+    found = wants_of_members(above, np.array([4, 2, 0, 3, 1]))
+    assert [level.tolist() for level in found.levels] == [[4], [2, 0, 3, 1]]
+    few = wants_of_members(above / 50, np.array([4, 2, 0]))  # of two lists little can be said
+    assert len(few.levels) == 2
+    assert len(wants_of_members(above / 1000, np.array([4, 2, 0])).levels) == 1
+
+
+def test_a_group_wants_what_its_members_say_and_not_what_the_draws_are_sure_of():
+    """All draws have the same center; 55 of 100 members put its first item first, and 80 the second
+    before the third. Two lists are in the group in every second draw only.
+    """
+    lists = [[0, 1, 2]] * 40 + [[0, 2, 1]] * 15 + [[1, 0, 2]] * 40 + [[1, 2, 0]] * 5
+    lists += [[2, 1, 0]] * 100
+    rankings = Rankings.from_orderings(lists, num_items=3, items=["A", "B", "C"])
+    labels = np.tile(np.repeat([0, 1], 100), (4, 1))
+    labels[::2, :2] = 1
+    samples = _samples(np.random.default_rng(0), 4, 3, 2, labels)
+    samples["center"][:, 0], samples["center"][:, 1] = [0, 1, 2], [2, 1, 0]
+    found = {p.label: p for p in cluster_profiles(samples, rankings, labels[1])}
+    assert found[0].levels == (("A", "B"), ("C",)) and found[0].clear_pairs == ()
+    assert found[0].certain == (("A",), ("B",), ("C",))
+    assert found[1].levels == (("C",), ("B",), ("A",))
 
 
 def test_a_group_holds_if_its_members_are_found_together_again():
