@@ -47,7 +47,7 @@ _BEGINNINGS = {
 def describe_command(args: argparse.Namespace, command: str) -> dict[str, str]:
     """Say which command made the results and, if it has resumed the run, what began it."""
     from numpyro_rankings.cli.run import begun_with
-    from numpyro_rankings.report.answers import BEGUN_WITH
+    from numpyro_rankings.report.findings import BEGUN_WITH
 
     begun = begun_with(command, args)
     return {"command": command} | ({BEGUN_WITH: begun} if begun else {})
@@ -226,13 +226,17 @@ def print_groups(
 
 
 def print_title(findings: "Findings", what: str) -> None:
-    """Print what was grouped, and how.
+    """Print what was grouped, the verdict on everything, and how it was grouped.
 
     :param what: such as ``20 points``.
     """
     from numpyro_rankings.report.glossary import how_found
+    from numpyro_rankings.report.overall import overall
 
     print(f"\nGroups in {what}\n")
+    judged = overall(findings)
+    _print_wrapped(" ".join([judged.headline, *judged.reasons]))
+    print()
     _print_wrapped(how_found(findings))
     print()
 
@@ -244,8 +248,7 @@ def print_blocs(blocs: "Blocs", total: int) -> None:
     """
     from numpyro_rankings.report import blocs_in_words as said
 
-    _print_wrapped(said.how_many_blocs(blocs))
-    print("\n bloc     size   share  (90% interval)   certainty  agreement")
+    print(" bloc     size   share  (90% interval)   certainty  agreement")
     for k, bloc in enumerate(blocs.blocs, 1):
         print(
             f"{k:>5} {size(bloc.size):>8} {share(bloc.size / total):>7}  "
@@ -257,7 +260,8 @@ def print_blocs(blocs: "Blocs", total: int) -> None:
     _print_wrapped(f"{said.what_each_keeps(blocs)} {said.kept_explained(blocs)}")
     _print_wrapped(f"{said.CERTAINTY_EXPLAINED} {said.BEFORE_EXPLAINED}")
     judged = said.verdict_of_blocs(blocs)
-    print(f"\n{judged.headline}")
+    print()
+    _print_wrapped(judged.headline)
     for reason in judged.reasons:
         _print_wrapped(reason, "  ")
 

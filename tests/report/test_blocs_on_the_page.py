@@ -72,7 +72,10 @@ def test_blocs_come_first_and_groups_are_in_a_table(page, fitted):
 def test_what_is_said_of_blocs(page, fitted):
     found, total = fitted[1].blocs, fitted[0].num_rankings
     judged = blocs_in_words.verdict_of_blocs(found)
-    assert f'<div class="verdict {judged.level}"><strong>{judged.headline}' in page
+    assert f"<dt>Can I trust the blocs?</dt>\n<dd>{judged.headline}</dd>" in page
+    assert page.count(judged.headline) == 1
+    for reason in judged.reasons:
+        assert f"<li>{reason}</li>" in page
     for k, bloc in enumerate(found.blocs, 1):
         wants = blocs_in_words.wants_of_bloc(bloc)
         wants = wants.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -105,6 +108,8 @@ def test_blocs_that_were_asked_for_come_after_few_groups(page_of, fitted, monkey
     page = page_of(fitted[1])
     assert headings(page)[:2] == ["Who is in the groups", "The blocs"]
     assert page.count("<h3>Group ") == 6 and "How many blocs?" not in page
+    judged = blocs_in_words.verdict_of_blocs(fitted[1].blocs)
+    assert f'<div class="verdict"><strong>{judged.headline}</strong>' in page
     page = page_of(fitted[1]._replace(blocs=None))
     assert "The blocs" not in page
 
