@@ -60,7 +60,7 @@ def _of_blocs(findings: Findings) -> list[_Part]:
     runs = f"Only {said.runs_that_agree(blocs)} these blocs."
     if len(blocs.level.chains_agree) == 1:
         runs = "There is one run: others may lead to other blocs."
-    agree = f"The runs agree on {'it' if blocs.number == 1 else 'them'}"
+    agree = "The runs agree on them"
     if findings.verdict.level == "good":
         of_groups: list[_Part] = []
         agree += " and on the groups"
@@ -68,6 +68,8 @@ def _of_blocs(findings: Findings) -> list[_Part]:
         of_groups = [("care", f"Do not rely on the groups: {_of_chains(findings)}.")]
         if findings.verdict.level == "care":
             of_groups = [("care", f"Of the groups, {_of_chains(findings)}.")]
+    if blocs.number == 1:
+        return [("good", "Report what all want: one bloc is everybody."), *of_groups]
     if level == "good":
         return [("good", f"Report {what}: {keep}"), ("good", f"{agree}."), *of_groups]
     if level == "care":
@@ -164,11 +166,11 @@ def trust(findings: Findings) -> str:
     level, runs = findings.verdict.level, _of_chains(findings)
     if level == "bad":
         return f"No: {runs}."
+    if findings.reference is not None and not findings.held:
+        return "No: none holds."
     if level == "care":
         doubt = _doubt(findings)
         return f"Partly: {runs}.{f' {_sentence(doubt)}' if doubt else ''}"
-    if findings.reference is not None and not findings.held:
-        return "No: none holds."
     but = why_unclear(findings) or _doubt(findings)
     if why_unclear(findings) and not findings.blocs_first:  # the verdict on all says why
         but = "there are no clear groups"

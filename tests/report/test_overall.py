@@ -109,6 +109,12 @@ def test_it_is_green_only_if_chains_agreement_and_fit_are_good(blocs):
     assert overall(blocs._replace(checks=None)).reasons == good.reasons[:2]
 
 
+def test_one_bloc(blocs):
+    one = blocs.blocs._replace(number=1)
+    said = overall(blocs._replace(blocs=one))
+    assert said.headline == "Report what all want: one bloc is everybody."
+
+
 @pytest.mark.parametrize(
     ("agree", "of_two", "level", "headline", "reason"),
     [
@@ -171,6 +177,7 @@ def test_there_are_no_clear_groups(groups):
         "There are no clear groups: none is found again in more than half of the draws."
     )
     assert trust(rare) == "No: none holds."
+    assert trust(with_worst(rare, 1.03, 900, "care")) == "No: none holds."
     loose = with_groups_of(groups, [0.04, 0.05, 0.06, 0.07, 0.08, 0.09])
     assert "the members of all 6 that hold hardly agree (4% to 9%)" in overall(loose).headline
     assert trust(loose) == "Partly: the runs agree, but there are no clear groups."
