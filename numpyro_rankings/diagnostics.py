@@ -229,7 +229,7 @@ def judge(table: "pd.DataFrame", facts: RunFacts) -> Verdict:
         return Verdict("bad", "Do not rely on this run yet.", sentences)
     if by_level["care"]:
         return Verdict("care", _CARE, sentences)
-    return Verdict("good", "The chains agree: the results can be used.", sentences)
+    return Verdict("good", "The chains agree.", sentences)
 
 
 def with_care(found: Verdict, reasons: Sequence[str]) -> Verdict:

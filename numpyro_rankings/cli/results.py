@@ -47,7 +47,7 @@ _BEGINNINGS = {
 def describe_command(args: argparse.Namespace, command: str) -> dict[str, str]:
     """Say which command made the results and, if it has resumed the run, what began it."""
     from numpyro_rankings.cli.run import begun_with
-    from numpyro_rankings.report.answers import BEGUN_WITH
+    from numpyro_rankings.report.findings import BEGUN_WITH
 
     begun = begun_with(command, args)
     return {"command": command} | ({BEGUN_WITH: begun} if begun else {})
@@ -235,13 +235,17 @@ def _bounds(text: str | None) -> str:
 
 
 def print_title(findings: "Findings", what: str) -> None:
-    """Print what was grouped, and how.
+    """Print what was grouped, the verdict on everything, and how it was grouped.
 
     :param what: such as ``20 points``.
     """
     from numpyro_rankings.report.glossary import how_found
+    from numpyro_rankings.report.overall import overall
 
     print(f"\nGroups in {what}\n")
+    judged = overall(findings)
+    _print_wrapped(" ".join([judged.headline, *judged.reasons]))
+    print()
     _print_wrapped(how_found(findings))
     print()
 
@@ -250,10 +254,9 @@ def print_blocs(findings: "Findings", blocs: "Blocs") -> None:
     """Print the blocs, each with a line below it, what each number keeps, and the verdict."""
     from numpyro_rankings.report import blocs_in_words as said
 
-    _print_wrapped(said.how_many_blocs(blocs))
     total, intervals = findings.total, findings.with_intervals
     of_sizes = _bounds("(90% interval)" if intervals else None)
-    print(f"\n bloc     size   share{of_sizes}  certainty  agreement")
+    print(f" bloc     size   share{of_sizes}  certainty  agreement")
     for k, bloc in enumerate(blocs.blocs, 1):
         print(
             f"{k:>5} {size(bloc.size):>8} {share(bloc.size / total):>7}"
@@ -265,7 +268,8 @@ def print_blocs(findings: "Findings", blocs: "Blocs") -> None:
     _print_wrapped(f"{said.what_each_keeps(blocs)} {said.kept_explained(blocs)}")
     _print_wrapped(said.table_explained(intervals))
     judged = said.verdict_of_blocs(blocs)
-    print(f"\n{judged.headline}")
+    print()
+    _print_wrapped(judged.headline)
     for reason in judged.reasons:
         _print_wrapped(reason, "  ")
 

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -22,6 +22,7 @@ from numpyro_rankings.cli.arguments import (
     note,
 )
 from numpyro_rankings.cli.results import FILES, OPTIONAL, check_replaceable, write_at_once
+from numpyro_rankings.commands import OUT, without
 from numpyro_rankings.interrupts import (
     HeldInterrupts,
     SignalInterrupt,
@@ -221,7 +222,7 @@ def output_folder(args: argparse.Namespace) -> Path:
         raise UserError("--out goes without --resume, whose folder the results are written to")
     if args.resume is not None and args.force:
         raise UserError("--force goes without --resume, which goes on with the run that is there")
-    return args.resume or args.out or Path("numpyro-rankings-results")
+    return args.resume or args.out or Path(OUT)
 
 
 def begin(args: argparse.Namespace) -> None:
@@ -356,6 +357,7 @@ class Kept:
         self._held: HeldInterrupts | None = None
         self._stack = contextlib.ExitStack()
         self.minutes: float | None = None  # to go on with, if those of the command were too few
+        self._better = ""  # command that may help more than to go on
         self.interim: InterimPage | None = None  # page of the run while it goes on
 
     def __enter__(self) -> "Kept":
@@ -447,15 +449,23 @@ class Kept:
     def status_of(self, sampled: Sampled, findings: "Findings") -> "Status | None":
         """Return what is to be said on top of the report of a run that did not end by itself.
 
-        Its command has the minutes that the run is expected to need, and half as many more.
+        Its command has the minutes that the run is expected to need, and half as many more. Where
+        the chains are in different places, it says which command may help more.
         """
-        from numpyro_rankings.report.next_steps import seconds_needed
+        from numpyro_rankings.diagnostics import R_HAT_APART
+        from numpyro_rankings.report.next_steps import instead, seconds_needed, worst_of
         from numpyro_rankings.report.page import Status
 
         if sampled.ended in ("good", "length"):
             return None
         args, text = self._args, "This is the report of the draws that there are."
         status = Status(self._why(sampled), text, None, sampled.seconds)
+        if worst_of(findings.table)[0] > R_HAT_APART:
+            better = next((step.command for step in instead(findings)), "")
+            text = f"{text} Going on will probably not help."
+            status = status._replace(text=text, better=better)
+            if sampled.ended == "time":  # one who has interrupted it knows why
+                self._better = better
         if args.draws is None:
             status = status._replace(rhat_goal=args.rhat, ess_goal=args.ess)
             needed = seconds_needed(findings, status) / 60
@@ -475,7 +485,12 @@ class Kept:
 
     def _how_to_go_on(self) -> str:
         command = self._resumed()
-        return "" if command is None else f" To go on:\n  {command}"
+        if command is None:
+            return ""
+        if self._better:
+            better = f" Going on will probably not help. This may:\n  {self._better}\n"
+            return f"{better}To go on all the same:\n  {command}"
+        return f" To go on:\n  {command}"
 
     def _resumed(self) -> str | None:
         if self._command is None:
@@ -495,7 +510,7 @@ def resumed(command: str, out: Path, minutes: float | None = None, option: str =
 
     :param minutes: instead of its own.
     """
-    kept = _without(command, {"--out", "--resume"} | (set() if minutes is None else {"--minutes"}))
+    kept = without(command, {"--out", "--resume"} | (set() if minutes is None else {"--minutes"}))
     kept += [] if minutes is None else ["--minutes", f"{minutes:g}"]
     return shlex.join([*kept, option, str(out)])
 
@@ -514,21 +529,10 @@ def begun_with(command: str, args: argparse.Namespace) -> str:
     if args.draws is not None:
         of_store["--warmup"], usual["--warmup"] = args.warmup, 1000
     lengths = {"--minutes", "--rhat", "--ess"}
-    words = _without(command, {"--out", "--resume", *lengths, *of_store})
+    words = without(command, {"--out", "--resume", *lengths, *of_store})
     for option, value in of_store.items():
         words += [] if value == usual[option] else [option, f"{value:g}"]
     return shlex.join([*words, "--out", str(args.out)])
-
-
-def _without(command: str, options: Collection[str]) -> list[str]:
-    """Return the words of a command without some options, their values and ``--force``."""
-    words, kept = iter(shlex.split(command)), []
-    for word in words:
-        if word in options:
-            next(words, None)
-        elif word != "--force" and word.partition("=")[0] not in options:
-            kept.append(word)
-    return kept
 
 
 def check_ess(args: argparse.Namespace) -> None:

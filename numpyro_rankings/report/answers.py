@@ -13,14 +13,14 @@ import numpy as np
 from numpyro_rankings import plots, words
 from numpyro_rankings.point_estimates import ReferencePartition
 from numpyro_rankings.report.blocs_in_words import BEFORE_EXPLAINED, NO_INTERVALS
-from numpyro_rankings.report.findings import Findings
-from numpyro_rankings.report.next_steps import Step, is_in_doubt, members_together, next_steps
+from numpyro_rankings.report.findings import BEGUN_WITH, Findings
+from numpyro_rankings.report.next_steps import Step, next_steps
+from numpyro_rankings.report.overall import trust
 from numpyro_rankings.report.page import Figure, Status, embedded_figure
 from numpyro_rankings.summaries import PartitionProfile, WeightsProfile
 from numpyro_rankings.summaries.judges import by_group
 from numpyro_rankings.words import number, plural
 
-BEGUN_WITH = "begun with"  # of the details of a run that was resumed
 CLUSTERS_SHOWN = 6
 _ITEMS_SHOWN = 12
 _CURVES = 8  # groups whose concentrations are in the figure
@@ -57,7 +57,7 @@ class Answers(NamedTuple):
     - **groups** - what they are, in their order; none if that is not known.
     - **smaller** - number of groups that hold besides them.
     - **left** - what belongs to no group that holds; nothing if little does.
-    - **doubt** - that few belong to their group for sure; nothing if most do.
+    - **trust** - whether they can be trusted: yes, partly or no.
     - **steps** - what to do next; none while the run goes on.
     - **files** - which table has the group of each ranking or point; nothing without files.
     - **begun_with** - command that began the run; nothing if **command** did.
@@ -70,7 +70,7 @@ class Answers(NamedTuple):
     groups: Sequence[str]
     smaller: int
     left: str
-    doubt: str
+    trust: str
     steps: Sequence[Step]
     files: str
     begun_with: str
@@ -93,7 +93,7 @@ def short_answers(
         answers[: len(shown)],
         len(findings.held) - len(shown),
         left_in_words(findings),
-        _doubt_in_words(findings),
+        trust(findings),
         next_steps(findings, status),
         files_in_words(findings),
         findings.details.get(BEGUN_WITH, ""),
@@ -151,17 +151,6 @@ def left_in_words(findings: Findings) -> str:
     if findings.left < _LEAST_REST:
         return ""
     return f"{words.share(findings.left)} belong to no group that holds"
-
-
-def _doubt_in_words(findings: Findings) -> str:
-    """Say that few belong to their group for sure, if two members are rarely together."""
-    together = members_together(findings)
-    if together is None or not is_in_doubt(findings):
-        return ""
-    return (
-        "The groups are rough types: two members of a group are together in "
-        f"{words.percent(together)} of the draws, so that few belong to it for sure."
-    )
 
 
 def files_in_words(findings: Findings) -> str:

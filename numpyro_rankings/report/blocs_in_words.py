@@ -36,23 +36,29 @@ _MORE_THAN_ALL = (
 
 
 def verdict_of_blocs(blocs: Blocs) -> Verdict:
-    """Judge whether each chain alone leads to the same blocs."""
+    """Judge whether each chain alone leads to the same blocs: yes, partly or no."""
     level = blocs.level
     number, agree = len(level.chains_agree), int(level.chains_agree.sum())
     what = plural(level.number, "bloc")
     if level.number == 1:
-        return Verdict("good", "One bloc is everybody.", [])
+        return Verdict("good", "Yes: one bloc is everybody.", [])
     if number == 1:
-        text = "Whether another chain would find the same blocs is not known: run at least two."
-        return Verdict("care", f"{what}, found from one chain.", [text])
+        text = f"Partly: one run leads to these {what}, and others may lead elsewhere."
+        return Verdict("care", text, ["Run at least two chains."])
     if agree == number:
-        text = "The draws of each chain alone lead to the same blocs."
-        return Verdict("good", f"{what}, found from all {number} chains.", [text])
-    reasons = [*_where_others_end(blocs), *_agreed(blocs)]
+        return Verdict("good", f"Yes: all {number} runs lead to the same {what}.", [])
+    fewer = fewer_blocs(blocs)
+    but = f"; all {number} lead to the same {fewer}" if fewer else ""
+    reasons = _where_others_end(blocs)
     if 2 * agree > number:
-        return Verdict("care", f"{what}, found from {agree} of {number} chains.", reasons)
-    headline = f"{what}, found from {agree} of {number} chains only: do not rely on all of them."
-    return Verdict("bad", headline, reasons)
+        return Verdict("care", f"Partly: {runs_that_agree(blocs)} these {what}{but}.", reasons)
+    return Verdict("bad", f"No: only {runs_that_agree(blocs)} these {what}{but}.", reasons)
+
+
+def runs_that_agree(blocs: Blocs) -> str:
+    """Say how many runs lead to the blocs, without these: ``3 of 4 runs lead to``."""
+    agree = blocs.level.chains_agree
+    return f"{agree.sum()} of {len(agree)} runs {'leads' if agree.sum() == 1 else 'lead'} to"
 
 
 def _where_others_end(blocs: Blocs) -> list[str]:
@@ -83,27 +89,35 @@ def _chains(chains: Sequence[int], text: str) -> str:
 
 def agreed_number(blocs: Blocs) -> int | None:
     """Return the largest smaller number of blocs that all chains agree on; None if none is."""
+    if len(blocs.level.chains_agree) == 1:
+        return None
     for level in blocs.levels[blocs.number - 2 : 0 : -1]:
         if level.chains_agree.all():
             return level.number
     return None
 
 
-def _agreed(blocs: Blocs) -> list[str]:
-    """Name the largest smaller number of blocs that all chains agree on."""
+def fewer_blocs(blocs: Blocs, which: str = "") -> str:
+    """Name the largest smaller number of blocs that all chains agree on; nothing if none is.
+
+    :param which: what else is said of them.
+    """
     number = agreed_number(blocs)
     if number is None:
-        return []
-    return [f"All chains find the same {plural(number, 'bloc')}: --blocs {number} describes these."]
+        return ""
+    instead = f"{percent(blocs.levels[number - 1].kept)} instead of {percent(blocs.level.kept)}"
+    return f"{plural(number, 'bloc')}{which} (--blocs {number}), which keep {instead}"
 
 
 def how_many_blocs(blocs: Blocs) -> str:
-    """Say how many blocs there are, and what they keep."""
-    level = blocs.level
-    return (
-        f"{plural(level.number, 'bloc')} say {percent(level.kept)} of what all groups together say "
-        "about the rankings."
+    """Say how many blocs there are, and what they and one more keep."""
+    level, more = blocs.level, blocs.levels[blocs.number : blocs.number + 1]
+    text = (
+        f"{plural(level.number, 'bloc')} keep {percent(level.kept)} of what all groups together "
+        "say about the rankings"
     )
+    others = [f"{x.number} would keep {percent(x.kept)}" for x in more]
+    return f"{'; '.join([text, *others])}."
 
 
 def what_each_keeps(blocs: Blocs) -> str:

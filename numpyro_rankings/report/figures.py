@@ -12,7 +12,7 @@ from numpyro_rankings import plots
 from numpyro_rankings.diagnostics import ESS_GOOD, R_HAT_GOOD, posterior_of
 from numpyro_rankings.partitions import coclustering_of_groups
 from numpyro_rankings.point_estimates import credible_ball
-from numpyro_rankings.predictive_checks import PredictiveCheck, PredictiveChecks
+from numpyro_rankings.predictive_checks import PredictiveChecks
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.report.answers import (
     CLUSTERS_SHOWN,
@@ -21,6 +21,7 @@ from numpyro_rankings.report.answers import (
     short_order,
 )
 from numpyro_rankings.report.findings import Findings, labels_of_draws
+from numpyro_rankings.report.fit import counts_outside, misses_something
 from numpyro_rankings.report.page import Figure, embedded_figure
 from numpyro_rankings.words import number, percent, plural, quantity_name, value
 
@@ -33,7 +34,6 @@ _GROUPS_TOGETHER = 8  # in the table of who goes with whom
 _DRAWS_TOGETHER = 1000
 _SHARP = 0.5  # how often members are together, from which on a map of all pairs shows a block
 _ITEMS_CHECKED = 20
-_MANY_OUTSIDE = 0.2  # share of the intervals of 90% that the observed numbers are outside of
 
 
 class OrderOfGroup(NamedTuple):
@@ -232,16 +232,13 @@ def predictive_checks(checks: PredictiveChecks | None) -> Checks | None:
     """Compare the rankings with replications from the model."""
     if checks is None:
         return None
-    num_shares, num_shares_outside = _outside(checks.top)
-    above = np.triu(np.ones(checks.pairs.observed.shape, bool), 1)
-    pairs = PredictiveCheck(*(x[above] for x in checks.pairs))
-    num_pairs, num_pairs_outside = _outside(pairs)
+    (num_shares, num_shares_outside), (num_pairs, num_pairs_outside) = counts_outside(checks)
     return Checks(
         plural(num_shares, "share"),
         f"{num_shares_outside:,}",
         plural(num_pairs, "preference"),
         f"{num_pairs_outside:,}",
-        num_shares_outside + num_pairs_outside > _MANY_OUTSIDE * (num_shares + num_pairs),
+        misses_something(checks),
         _worst_pair(checks),
         embedded_figure(plots.plot_predictive_check(checks.top, checks.items, _ITEMS_CHECKED)),
     )
@@ -257,14 +254,6 @@ def _worst_pair(checks: PredictiveChecks) -> WorstPair | None:
         return None
     first, second = (checks.items[k] for k in pair)
     return WorstPair(first, second, *(f"{x[pair]:.1%}" for x in (seen, low, high)))
-
-
-def _outside(check: PredictiveCheck) -> tuple[int, int]:
-    """Return how many quantities are compared, and how many are outside their interval."""
-    known = ~np.isnan(check.mean) & ~np.isnan(check.observed)
-    low, high = check.interval[known].T
-    seen = check.observed[known]
-    return int(known.sum()), int(((seen < low) | (seen > high)).sum())
 
 
 class Chains(NamedTuple):

@@ -55,6 +55,7 @@ _SITES = (
 # Predictive checks: draws that are replicated, the fewest of them, and entries of their tables of
 # pairs. With more items there are none.
 _CHECK_DRAWS, _CHECK_DRAWS_LEAST, _CHECK_ENTRIES = 50, 10, 2**26
+BEGUN_WITH = "begun with"  # of the details of a run that was resumed
 FEW_GROUPS = 4  # that are read one by one; of more, blocs are the coarse view
 _TOO_MUCH_WORK = (
     "Blocs, the coarse view of many groups, take minutes to find in so large a table: ask for them "

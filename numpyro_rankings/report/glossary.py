@@ -1,11 +1,18 @@
 """The words of the report: how it was made, at its top, and a list of terms at its end."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from numpyro_rankings.diagnostics import ESS_GOOD, R_HAT_BAD, R_HAT_GOOD, posterior_of
+from numpyro_rankings.diagnostics import (
+    ESS_GOOD,
+    R_HAT_BAD,
+    R_HAT_GOOD,
+    STACKING_WEIGHTS,
+    posterior_of,
+)
 from numpyro_rankings.report.findings import Findings
 from numpyro_rankings.summaries import PartitionProfile
-from numpyro_rankings.words import base_and_index, quantity_name
+from numpyro_rankings.words import base_and_index, listed, quantity_name
 
 R_HAT_EXPLAINED = (
     f"R-hat says whether the chains agree on a quantity: 1 if they do, and up to {R_HAT_GOOD:g} is "
@@ -37,9 +44,36 @@ def how_found(findings: Findings) -> str:
         draws = f"{sizes['chain'] * sizes['draw']:,}"
     name = "chain" if runs.endswith("run") else "chains"
     return (
-        f"{runs} of the sampler (the {name}) went through {places}, step by step (in sweeps). The "
-        f"results are over {draws} of these {one} (the draws)."
+        f"{runs} of the sampler (the {name}) went through {places}, step by step (in sweeps). "
+        f"{_weighted(findings)} over {draws} of these {one} (the draws){_by_weight(findings)}."
     )
+
+
+def _weighted(findings: Findings) -> str:
+    """Say what is over the draws, and that the chains are weighted if they are."""
+    if _weights(findings) is None:
+        return "The results are"
+    return "They do not agree, and are weighted by how well they predict. The results are"
+
+
+def _by_weight(findings: Findings) -> str:
+    """Say how many draws are of each chain, if the chains are weighted."""
+    weights = _weights(findings)
+    if weights is None:
+        return ""
+    of_blocs = ""
+    if findings.blocs is not None:
+        sizes = posterior_of(findings.data).sizes
+        of_blocs = f"; those about blocs are over all {sizes['chain'] * sizes['draw']:,}"
+    return f", of which the runs have {listed([f'{x:.0%}' for x in weights])}{of_blocs}"
+
+
+def _weights(findings: Findings) -> Sequence[float] | None:
+    """Return the weights of the chains, None if they have none."""
+    if findings.data is None:
+        return None
+    weights = posterior_of(findings.data).attrs.get(STACKING_WEIGHTS)
+    return None if weights is None else list(map(float, weights))
 
 
 def _number(number: int) -> str:

@@ -1,11 +1,13 @@
 """What to do next: whether to go on with the run and for how long, and what of it can be used."""
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+import shlex
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from numpyro_rankings.commands import beside, with_options
 from numpyro_rankings.diagnostics import (
     ESS_GOOD,
     R_HAT_APART,
@@ -14,10 +16,10 @@ from numpyro_rankings.diagnostics import (
     posterior_of,
 )
 from numpyro_rankings.report import blocs_in_words as said
-from numpyro_rankings.report.findings import Findings
+from numpyro_rankings.report.findings import BEGUN_WITH, Findings
 from numpyro_rankings.report.page import Status
 from numpyro_rankings.summaries import PartitionProfile, WeightsProfile
-from numpyro_rankings.words import duration, plural
+from numpyro_rankings.words import duration, percent, plural, share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
 LEAST_GROWTH = 1.25  # of the ESS in the second half of the draws, below which no time is told
 MOST_TIMES = 30.0  # as long as so far, above which no time is told
 TOGETHER = 0.5  # share of the draws in which two members of a group have to be in one group
+MOST_LEFT = 0.5  # share of all in no group that holds, above which there are no clear groups
+HARDLY_AGREE = 0.1  # agreement of the members of a bloc or group, below which they hardly agree
+# options of fit that go without those that a step proposes
+_OF_POOLS = ("--alpha", "--sigma", "--phi", "--gamma")
+_OF_MIXTURE = ("--blocs", "--components", "--max-clusters", "--init")
 
 
 class Step(NamedTuple):
@@ -129,11 +136,14 @@ def next_steps(findings: Findings, status: Status | None = None) -> list[Step]:
         return []
     steps = []
     if posterior_of(findings.data).sizes["chain"] == 1:
-        text = "Run it again with several chains (--chains 4): one chain cannot show whether it"
-        steps.append(Step(f"{text} would end elsewhere from another start."))
+        text = (
+            "One chain cannot show whether it would end elsewhere from another start. Run it again"
+        )
+        more = _another(findings, "4-chains", {"--chains": 4})
+        steps.append(_step(f"{text} with several (--chains 4)", more))
     if status is not None or findings.verdict.level != "good":
         steps += _go_on(findings, status)
-    return [*steps, *_use(findings)]
+    return [*steps, *_use(findings, status)]
 
 
 def _go_on(findings: Findings, status: Status | None) -> list[Step]:
@@ -143,9 +153,9 @@ def _go_on(findings: Findings, status: Status | None) -> list[Step]:
     if found.is_apart:
         text = (
             f"Do not wait for the chains: with R-hat {found.r_hat:.2f} they have found different "
-            f"groups, and may never agree, however long they run. {_instead(findings)}"
+            "groups, and may never agree, however long they run."
         )
-        return [Step(text)]
+        return [Step(text), *instead(findings)]
     if status is not None and status.seconds_left is not None:
         text = f"Go on to the end of its length, for about {duration(status.seconds_left)}"
         return [_step(text, command)]
@@ -173,67 +183,172 @@ def _step(text: str, command: str) -> Step:
     return Step(f"{text}:" if command else f"{text}.", command)
 
 
-def _instead(findings: Findings) -> str:
+def instead(findings: Findings) -> list[Step]:
     """Say what may do better than to wait for chains that are in different places."""
     number, first = findings.num_components, findings.profiles[0]
+    of_seed = _another(findings, "another-seed", {"--seed": _seed(findings) + 1})
     if isinstance(first, PartitionProfile):
-        return "Run it again with another --seed, and trust only groups that are found again."
-    if number is not None:
-        fewer = f"Try {'fewer groups' if number > 2 else 'one group'}: --components {number - 1}"
-        if isinstance(first, WeightsProfile):
-            return f"{fewer}."
-        return f"{fewer}. Or leave --components out, and use the blocs that are then found."
+        text = "Run it again with another --seed, and trust only groups that are found again"
+        return [_step(text, of_seed)]
     if findings.reference is None:
-        return "Run it again with another --seed."
-    few = max(2, len(findings.held)) if findings.blocs is None else findings.blocs.number
-    model = "--model plackett-luce " if isinstance(first, WeightsProfile) else ""
-    return f"A fixed number of groups may do better: {model}--components {few}."
+        return [_step("Run it again with another --seed", of_seed)]
+    if number is None:
+        few = max(2, len(findings.held)) if findings.blocs is None else findings.blocs.number
+        return [_components(findings, few, "A fixed number of groups may do better")]
+    fewer = "Try fewer groups" if number > 2 else "Try one group"
+    steps = [_components(findings, number - 1, fewer)]
+    if not isinstance(first, WeightsProfile):
+        any_number = _another(findings, "any-number", {}, _OF_MIXTURE)
+        text = "Or leave --components out, and use the blocs that are then found"
+        steps.append(_step(text, any_number))
+    return steps
 
 
-def _use(findings: Findings) -> list[Step]:
+def _components(findings: Findings, number: int, text: str) -> Step:
+    """Propose a fixed number of groups."""
+    options: dict[str, object] = {"--components": number}
+    dropped = list(_OF_MIXTURE)
+    if isinstance(findings.profiles[0], WeightsProfile):
+        options = {"--model": "plackett-luce", **options}
+        if findings.num_components is None:  # of a pool of items, whose options differ
+            dropped += _OF_POOLS
+    if number == 1:
+        dropped.append("--alpha")
+    said_so = " ".join(f"{option} {value}" for option, value in options.items())
+    command = _another(findings, plural(number, "group").replace(" ", "-"), options, dropped)
+    return _step(f"{text} ({said_so})", command)
+
+
+def _seed(findings: Findings) -> int:
+    seed = findings.details.get("seed", "0")
+    return int(seed) if seed.isdecimal() else 0
+
+
+def _another(
+    findings: Findings, name: str, options: Mapping[str, object], dropped: Collection[str] = ()
+) -> str:
+    """Return the command of another run with these options; nothing if none made the page.
+
+    :param name: what is added to the name of the folder of its results.
+    """
+    command = findings.details.get(BEGUN_WITH, findings.details.get("command", ""))
+    return beside(command, name, options, dropped) if _is_own(command) else ""
+
+
+def _is_own(command: str) -> bool:
+    """Whether a command is one of this package, and not what a caller says of a page."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return False
+    return words[:2] in (["numpyro-rankings", "fit"], ["numpyro-rankings", "cluster"])
+
+
+def _use(findings: Findings, status: Status | None) -> list[Step]:
     """Say what can be used as it is."""
-    texts = _use_blocs(findings) if findings.blocs_first else _use_groups(findings)
-    return [Step(text) for text in texts]
+    return _use_blocs(findings, status) if findings.blocs_first else _use_groups(findings)
 
 
-def _use_blocs(findings: Findings) -> list[str]:
+def _use_blocs(findings: Findings, status: Status | None) -> list[Step]:
     blocs = findings.blocs
     assert blocs is not None
     what = plural(blocs.number, "bloc")
-    level, agreed = said.verdict_of_blocs(blocs).level, said.agreed_number(blocs)
-    others = "" if agreed is None else f"the {agreed} blocs that all chains find (--blocs {agreed})"
+    level = said.verdict_of_blocs(blocs).level
+    fewer = said.fewer_blocs(blocs, " that all runs find")
+    not_groups = ""
+    if findings.verdict.level == "bad" and findings.held:
+        not_groups = " Do not report the groups."
     if level == "good":
-        use = f"Report the {what}."
-    elif level == "care":
-        use = f"Report the {what} with care{', or ' if others else ''}{others}."
-    else:
-        use = f"Report {others}." if others else "Report neither blocs nor groups yet."
-    if findings.verdict.level == "bad" and findings.held and not use.startswith("Report neither"):
-        use += " Do not report the groups."
-    return [use]
+        return [Step(f"Report the {what}.{not_groups}")]
+    steps = [Step(f"Report the {what} with care.{not_groups}")] if level == "care" else []
+    if fewer:
+        command = _with_blocs(findings, status)
+        text = f"Or report the {fewer}" if steps else f"Report the {fewer}"
+        if not steps and not_groups:
+            text += f".{not_groups.removesuffix('.')}"
+            text += ". To see the blocs" if command else ""
+        steps.append(_step(text, command))
+    return steps or [Step("Report neither blocs nor groups yet.")]
 
 
-def _use_groups(findings: Findings) -> list[str]:
+def _with_blocs(findings: Findings, status: Status | None) -> str:
+    """Return the command that describes the blocs that all chains find; nothing if none can.
+
+    It goes on with a run that has not ended, and else makes the run again.
+    """
+    assert findings.blocs is not None
+    number = said.agreed_number(findings.blocs)
+    if status is not None and status.command is not None and _is_own(status.command):
+        return with_options(status.command, {"--blocs": number})
+    return _another(findings, f"{number}-blocs", {"--blocs": number})
+
+
+def _use_groups(findings: Findings) -> list[Step]:
     held = len(findings.held)
     if findings.verdict.level == "bad":
         if findings.reference is None:
-            return ["Report nothing yet."]
+            return [Step("Report nothing yet.")]
         is_apart = worst_of(findings.table)[0] > R_HAT_APART
         when = ": the chains do not agree on them" if is_apart else " yet"
-        return [f"Do not report the groups{when}."]
+        return [Step(f"Do not report the groups{when}.")]
     if findings.reference is None:
-        return ["Report what all want: there is one group."]
-    if not held:
-        text = "No group can be reported."
-        if not isinstance(findings.profiles[0], PartitionProfile):
-            text += " Try a fixed number of groups, such as --components 2, or one, --components 1."
-        return [text]
+        return [Step("Report what all want: there is one group.")]
+    if why_unclear(findings):
+        return _without_groups(findings)
     what = f"the {plural(held, 'group')}" if held > 1 else "the group"
     hold = "hold" if held > 1 else "holds"
     if is_in_doubt(findings):
         text = f"Report {what} that {hold} as rough types: few members belong to one for sure."
-        return [text]
-    return [f"Report {what} that {hold}."]
+        return [Step(text)]
+    return [Step(f"Report {what} that {hold}.")]
+
+
+def _without_groups(findings: Findings) -> list[Step]:
+    """Say what to do where there are no clear groups."""
+    steps = [Step("Report no groups.")]
+    if not isinstance(findings.profiles[0], PartitionProfile):
+        steps.append(_components(findings, 1, "For what all together want, fit one group"))
+        if findings.num_components is None:
+            steps.append(_components(findings, 2, "Or try a fixed number of groups"))
+    return steps
+
+
+def why_unclear(findings: Findings) -> str:
+    """Say why there are no clear groups; nothing if there are, or if there is only one.
+
+    There are none if none holds, if more than half of all belong to none that holds, or if the
+    members of all that hold hardly agree.
+    """
+    held = findings.held
+    if findings.reference is None or len(findings.profiles) == 1:
+        return ""
+    if not held:
+        return "none is found again in more than half of the draws"
+    left = f"{share(findings.left)} belong to no group that holds"
+    if findings.left > MOST_LEFT:
+        return left
+    hardly = hardly_agree(held)
+    if len(hardly) < len(held):
+        return ""
+    if len(held) == 1:
+        its = f"has {share(1 - findings.left)} of all, and its members hardly agree"
+        return f"the only one that holds {its} ({agreements(held)})"
+    return f"the members of all {len(held)} that hold hardly agree ({agreements(held)})"
+
+
+def hardly_agree(groups: Collection[Any]) -> list[int]:
+    """Return the numbers, from 1, of the groups or blocs whose members hardly agree."""
+    if any(isinstance(group, PartitionProfile) for group in groups):
+        return []  # of points it is not known
+    # as it is shown, so that none of 10% is said to be less
+    return [k for k, x in enumerate(groups, 1) if round(x.agreement, 2) < HARDLY_AGREE]
+
+
+def agreements(groups: Collection[Any]) -> str:
+    """Return the range of the agreement of groups or blocs in words."""
+    found = sorted(x.agreement for x in groups)
+    texts = dict.fromkeys(percent(x) for x in (found[0], found[-1]))
+    return " to ".join(texts)
 
 
 def is_in_doubt(findings: Findings) -> bool:

@@ -27,6 +27,7 @@ class Status(NamedTuple):
     - **seconds** - that the sweeps took so far, None if it is not known.
     - **seconds_left** - to the end of a run of a fixed length, of others None.
     - **rhat_goal**, **ess_goal** - at which the run ends by itself.
+    - **better** - command that may help more than to go on, nothing if none is known.
     """
 
     headline: str
@@ -36,6 +37,7 @@ class Status(NamedTuple):
     seconds_left: float | None = None
     rhat_goal: float = R_HAT_GOOD
     ess_goal: float = ESS_GOOD
+    better: str = ""
 
 
 class Figure(NamedTuple):

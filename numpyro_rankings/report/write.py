@@ -30,6 +30,7 @@ from numpyro_rankings.report.figures import (
 )
 from numpyro_rankings.report.findings import Findings, findings_of, in_order
 from numpyro_rankings.report.glossary import glossary, how_found
+from numpyro_rankings.report.overall import overall
 from numpyro_rankings.report.page import Status, write_page
 from numpyro_rankings.summaries import (
     Blocs,
@@ -136,6 +137,7 @@ def _frame(title: str, what: str, status: Status | None, findings: Findings) -> 
         "title": title,
         "what": what,
         "how_found": how_found(findings),
+        "overall": overall(findings) if findings.data is not None else None,
         "status": status,
         "details": findings.details,
         "glossary": glossary(findings),

@@ -701,7 +701,7 @@ def test_a_run_that_python_code_changed(stored, capsys):
     assert main([*FIT, "--shape", "2", "--resume", "out"]) == 0
     shown = capsys.readouterr()
     assert change in " ".join(shown.out.split()) and change in shown.err
-    assert "the results can be used" not in shown.out
+    assert "\nThe chains agree.\n" not in shown.out
     with xr.open_dataset("out/posterior.nc", group="posterior", engine="h5netcdf") as posterior:
         assert posterior.attrs["changes"] == change
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from helpers.fabricated import fabricated_mcmc, with_groups
 
-from numpyro_rankings import Rankings, find_blocs
+from numpyro_rankings import Rankings, find_blocs, words
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.report import blocs_in_words, findings_of
 from numpyro_rankings.report import findings as findings_module
@@ -48,35 +48,50 @@ def with_chains(blocs, agree, kept=None):
 
 
 def test_verdict_of_blocs_by_how_many_chains_agree(blocs):
+    """It answers with yes, partly or no first, and says what fewer blocs keep."""
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True] * 4))
-    assert said.level == "good" and said.headline == "3 blocs, found from all 4 chains."
-    assert said.reasons == ["The draws of each chain alone lead to the same blocs."]
+    assert said.level == "good" and said.headline == "Yes: all 4 runs lead to the same 3 blocs."
+    assert said.reasons == []
 
+    few, level = blocs.levels[1], blocs.level
+    kept = f"which keep {words.percent(few.kept)} instead of {words.percent(level.kept)}"
+    same = f"; all 4 lead to the same 2 blocs (--blocs 2), {kept}."
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True, False, True, True]))
-    assert said.level == "care" and said.headline == "3 blocs, found from 3 of 4 chains."
-    assert said.reasons[0] == "Chain 2 leads to other blocs, which keep 3% less."
-    assert said.reasons[-1] == "All chains find the same 2 blocs: --blocs 2 describes these."
+    assert said.level == "care"
+    assert said.headline == f"Partly: 3 of 4 runs lead to these 3 blocs{same}"
+    assert said.reasons == ["Chain 2 leads to other blocs, which keep 3% less."]
 
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True, False, False, True]))
-    assert said.level == "bad" and said.headline.startswith(
-        "3 blocs, found from 2 of 4 chains only"
-    )
-    assert said.reasons[0] == "Chains 2 and 3 lead to other blocs, which keep 3% less."
+    assert said.level == "bad"
+    assert said.headline == f"No: only 2 of 4 runs lead to these 3 blocs{same}"
+    assert said.reasons == ["Chains 2 and 3 lead to other blocs, which keep 3% less."]
 
     kept = [blocs.level.kept, np.nan, blocs.level.kept - 0.001, blocs.level.kept]
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True, False, False, True], kept))
-    assert said.reasons[:2] == [
+    assert said.reasons == [
         "Chain 2 has fewer than 3 groups to merge.",
         "Chain 3 leads to other blocs, which keep as much.",
     ]
 
-    said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True]))
-    assert said.level == "care" and said.headline == "3 blocs, found from one chain."
+    one = with_chains(blocs, [True])
+    said = blocs_in_words.verdict_of_blocs(one)
+    assert said.level == "care" and said.headline.startswith("Partly: one run leads to these 3")
+    assert blocs_in_words.fewer_blocs(one) == ""
 
 
 def test_one_bloc_is_everybody(grouped):
     said = blocs_in_words.verdict_of_blocs(find_blocs(*grouped, 1))
-    assert (said.level, said.headline, said.reasons) == ("good", "One bloc is everybody.", [])
+    assert (said.level, said.headline, said.reasons) == ("good", "Yes: one bloc is everybody.", [])
+
+
+def test_what_one_more_bloc_would_keep(blocs):
+    level, more = blocs.level, blocs.levels[3]
+    assert blocs_in_words.how_many_blocs(blocs) == (
+        f"3 blocs keep {words.percent(level.kept)} of what all groups together say about the "
+        f"rankings; 4 would keep {words.percent(more.kept)}."
+    )
+    last = blocs._replace(levels=blocs.levels[:3])
+    assert blocs_in_words.how_many_blocs(last).endswith("about the rankings.")
 
 
 def test_blocs_in_words(blocs):

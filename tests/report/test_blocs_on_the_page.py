@@ -52,8 +52,7 @@ def row(cells):
 def test_blocs_come_first_and_groups_are_in_a_table(page, fitted):
     findings = fitted[1]
     assert findings.blocs_first and len(findings.held) == 6
-    titles = ["The blocs", "Can the groups be trusted?", "Who is in the groups"]
-    assert headings(page)[:3] == titles
+    assert headings(page)[:2] == ["The blocs", "Who is in the groups"]
     assert "<h3>Group " not in page and "What do they want?" in page
     for k, p in enumerate(findings.held, 1):
         assert f"<tr>{row([k, words.size(p.mean_size)])}" in page
@@ -79,7 +78,10 @@ def test_what_is_said_of_blocs(page_of, fitted, ess):
     assert page.count("(ESS) is below 100, too small for them") == (ess == 99)
     found, total = fitted[1].blocs, fitted[0].num_rankings
     judged = blocs_in_words.verdict_of_blocs(found)
-    assert f'<div class="verdict {judged.level}"><strong>{judged.headline}' in page
+    assert f"<dt>Can I trust the blocs?</dt>\n<dd>{judged.headline}</dd>" in page
+    assert page.count(judged.headline) == 1
+    for reason in judged.reasons:
+        assert f"<li>{reason}</li>" in page
     for k, bloc in enumerate(found.blocs, 1):
         wants = blocs_in_words.wants_of_bloc(bloc)
         wants = wants.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -113,6 +115,8 @@ def test_blocs_that_were_asked_for_come_after_few_groups(page_of, fitted, monkey
     page = page_of(fitted[1])
     assert headings(page)[:2] == ["Who is in the groups", "The blocs"]
     assert page.count("<h3>Group ") == 6 and "How many blocs?" not in page
+    judged = blocs_in_words.verdict_of_blocs(fitted[1].blocs)
+    assert f'<div class="verdict"><strong>{judged.headline}</strong>' in page
     page = page_of(fitted[1]._replace(blocs=None))
     assert "The blocs" not in page
 

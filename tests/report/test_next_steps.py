@@ -2,21 +2,31 @@
 
 import math
 import re
+import shlex
 from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.fabricated import fabricated_mcmc, fabricated_partition_mcmc, with_groups
+from helpers.fabricated import (
+    fabricated_mcmc,
+    fabricated_partition_mcmc,
+    fabricated_weights_mcmc,
+    with_groups,
+)
 
 from numpyro_rankings import Rankings, words
+from numpyro_rankings.cli.fit import _check_arguments
+from numpyro_rankings.cli.program import make_parser
 from numpyro_rankings.cli.run import Kept, Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.diagnostics import Verdict, table_of_scalars
 from numpyro_rankings.report import findings_of, write_report
 from numpyro_rankings.report import next_steps as module
+from numpyro_rankings.report.glossary import how_found
 from numpyro_rankings.report.next_steps import Outlook, next_steps, outlook, outlook_of, worst_of
 from numpyro_rankings.report.page import Status
+from numpyro_rankings.report.write import write_findings
 
 COMMAND = "numpyro-rankings fit ballots.soi --resume out"
 
@@ -108,22 +118,91 @@ def test_the_guess_is_about_right_where_chains_mix():
 def test_chains_apart_are_not_waited_for(found):
     said = texts(with_worst(found, 2.18, 5), Status("", "", COMMAND, 240.0))
     assert "Do not wait for the chains: with R-hat 2.18" in said[0]
-    assert "may never agree" in said[0] and "--components" in said[0]
-    assert said[1:] == ["Do not report the groups: the chains do not agree on them."]
+    assert "may never agree" in said[0]
+    assert said[1:] == [
+        "A fixed number of groups may do better (--components 3).",
+        "Do not report the groups: the chains do not agree on them.",
+    ]
     assert not any(step.command for step in next_steps(with_worst(found, 2.18, 5)))
 
 
 @pytest.mark.parametrize(
     ("number", "hint"),
     [
-        (5, "Try fewer groups: --components 4. Or leave --components out"),
-        (2, "Try one group: --components 1. Or leave --components out"),
+        (5, "Try fewer groups (--components 4)."),
+        (2, "Try one group (--components 1)."),
     ],
 )
 def test_another_number_of_groups_is_proposed(found, rankings, number, hint):
     mcmc = fabricated_mcmc(rankings, num_components=number)
     fixed = findings_of(mcmc, rankings, checks=None)
-    assert hint in texts(with_worst(fixed, 2.0, 5))[0]
+    said = texts(with_worst(fixed, 2.0, 5))
+    assert said[1] == hint and said[2].startswith("Or leave --components out")
+
+
+OPTIONS = "--seed 3 --out my.out --force"
+
+
+@pytest.mark.parametrize(
+    ("number", "begins", "options", "expected"),
+    [
+        (None, "", "--blocs 4 --max-clusters 32", "--components 3 --out my.out-3-groups"),
+        (5, "", "--components 5", "--components 4 --out my.out-4-groups"),
+        (2, "", "--components 2 --alpha 3", "--components 1 --out my.out-1-group"),
+        (2, "", "--components 2 --init search", "--components 1 --out my.out-1-group"),
+        (None, "--minutes 2", "--resume my.out", "--components 3 --out my.out-3-groups"),
+    ],
+)
+def test_what_may_do_better_is_a_whole_command(found, rankings, number, begins, options, expected):
+    """It has the other options of the command that began the run, and the program accepts it."""
+    mcmc = fabricated_mcmc(rankings, num_components=number)
+    fixed = findings_of(mcmc, rankings, checks=None) if number else found
+    command = f"numpyro-rankings fit ballots.soi {options} {OPTIONS}"
+    details = {"command": command, "seed": "3"}
+    if begins:
+        details = {
+            "command": "numpyro-rankings fit ballots.soi --resume my.out",
+            "begun with": f"numpyro-rankings fit ballots.soi {begins} {OPTIONS}",
+        }
+    steps = next_steps(with_worst(fixed._replace(details=details), 2.0, 5))
+    kept = f"{begins} --seed 3".strip()
+    assert steps[1].command == f"numpyro-rankings fit ballots.soi {kept} {expected}"
+    for command in (step.command for step in steps if step.command):
+        assert_accepted(command)
+
+
+def assert_accepted(command):
+    """The program takes the options of the command."""
+    _check_arguments(make_parser().parse_args(shlex.split(command)[1:]))
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("plackett-luce", "--components 3 --alpha 2"),
+        ("dp-plackett-luce", "--alpha flat --phi 10 --gamma 2 --max-clusters 64"),
+    ],
+)
+def test_another_number_of_groups_of_weights(rankings, model, options):
+    number = 3 if model == "plackett-luce" else None
+    fixed = findings_of(fabricated_weights_mcmc(rankings, 3), rankings, checks=None)
+    if number is None:
+        described = fixed.described["posterior"].assign_attrs(num_components=None)
+        fixed = fixed._replace(described={"posterior": described})
+        assert fixed.num_components is None
+    command = f"numpyro-rankings fit ballots.soi --model {model} {options}"
+    steps = next_steps(with_worst(fixed._replace(details={"command": command}), 2.0, 5))
+    assert "--model plackett-luce --components" in steps[1].command
+    assert "flat" not in steps[1].command and steps[1].command.count("--model") == 1
+    assert_accepted(steps[1].command)
+
+
+@pytest.mark.parametrize(
+    "command", ["python my.py", "fit 'unbalanced", 'numpyro-rankings "fit', "numpyro-rankings"]
+)
+def test_what_is_no_command_of_the_program_is_not_changed(found, command):
+    steps = next_steps(with_worst(found._replace(details={"command": command}), 2.0, 5))
+    assert not any(step.command for step in steps)
 
 
 def test_the_command_that_goes_on_and_for_how_long(found, growing):
@@ -175,20 +254,32 @@ def test_what_can_be_used(found):
     assert texts(good) == [f"Report the {words.plural(held, 'group')} that hold."]
     rough = texts(good._replace(membership=np.full(40, 0.2)))
     assert "as rough types" in rough[0]
-    rare = [p._replace(presence=0.2) for p in found.profiles]
-    assert texts(good._replace(profiles=rare))[0].startswith("No group can be reported.")
+    rare = good._replace(profiles=[p._replace(presence=0.2) for p in found.profiles])
+    command = "numpyro-rankings fit ballots.soi"
+    none, one, two = next_steps(rare._replace(details={"command": command}))[:3]
+    assert none.text == "Report no groups." and "(--components 1)" in one.text
+    out = "--out numpyro-rankings-results"
+    assert one.command == f"{command} --components 1 {out}-1-group"
+    assert two.command == f"{command} --components 2 {out}-2-groups"
     assert texts(good._replace(reference=None)) == ["Report what all want: there is one group."]
 
 
 def test_one_chain(rankings):
     one = findings_of(fabricated_mcmc(rankings, chains=1), rankings, checks=None)
-    assert "--chains 4" in texts(one)[0]
+    assert texts(one)[0].endswith("Run it again with several (--chains 4).")
+    command = "numpyro-rankings fit ballots.soi --chains 1 --out one"
+    first = next_steps(one._replace(details={"command": command}))[0]
+    assert first.command == "numpyro-rankings fit ballots.soi --chains 4 --out one-4-chains"
 
 
 def test_points_have_no_components():
     points = findings_of(fabricated_partition_mcmc(np.arange(20) % 2))
     said = texts(with_worst(points, 2.0, 5))
-    assert "another --seed" in said[0] and "--components" not in " ".join(said)
+    assert "another --seed" in said[1] and "--components" not in " ".join(said)
+    details = {"command": "numpyro-rankings cluster points.csv --family gaussian", "seed": "7"}
+    step = next_steps(with_worst(points._replace(details=details), 2.0, 5))[1]
+    out = "--out numpyro-rankings-results-another-seed"
+    assert step.command == f"{details['command']} --seed 8 {out}"
 
 
 @pytest.fixture(scope="module")
@@ -201,25 +292,49 @@ def many():
     return findings_of(mcmc, data.rankings, checks=None, blocs=3)
 
 
+def with_chains(found, agree, of_two):
+    """Return the findings with other chains that lead to the three blocs, and to two."""
+    blocs = found.blocs
+    levels = list(blocs.levels)
+    levels[1] = levels[1]._replace(chains_agree=np.full(len(agree), of_two), kept=0.5)
+    levels[2] = levels[2]._replace(
+        chains_agree=np.array(agree), chain_kept=np.full(len(agree), 0.72), kept=0.72
+    )
+    return found._replace(blocs=blocs._replace(levels=tuple(levels)))
+
+
+FEWER = "eport the 2 blocs that all runs find (--blocs 2), which keep 50% instead of 72%."
+
+
 @pytest.mark.parametrize(
     ("agree", "of_two", "expected"),
     [
-        ([True, True, True], True, "Report the 3 blocs."),
-        ([True, True, False], True, "with care, or the 2 blocs that all chains find (--blocs 2)."),
-        ([True, True, False], False, "Report the 3 blocs with care."),
-        ([True, False, False], True, "Report the 2 blocs that all chains find (--blocs 2)."),
-        ([True, False, False], False, "Report neither blocs nor groups yet."),
+        ([True, True, True], True, ["Report the 3 blocs."]),
+        ([True, True, False], True, ["Report the 3 blocs with care.", f"Or r{FEWER}"]),
+        ([True, True, False], False, ["Report the 3 blocs with care."]),
+        ([True, False, False], True, [f"R{FEWER}"]),
+        ([True, False, False], False, ["Report neither blocs nor groups yet."]),
     ],
 )
 def test_which_blocs_can_be_used(many, agree, of_two, expected):
-    blocs = many.blocs
-    levels = list(blocs.levels)
-    levels[1] = levels[1]._replace(chains_agree=np.full(3, of_two))
-    levels[2] = levels[2]._replace(
-        chains_agree=np.array(agree), chain_kept=np.full(3, levels[2].kept)
-    )
-    found = with_worst(many._replace(blocs=blocs._replace(levels=tuple(levels))), 1.0, 999, "good")
-    assert found.blocs_first and texts(found)[-1].endswith(expected)
+    """Fewer blocs are recommended with what they keep."""
+    found = with_worst(with_chains(many, agree, of_two), 1.0, 999, "good")
+    assert found.blocs_first and texts(found) == expected
+
+
+def test_the_command_that_describes_fewer_blocs(many):
+    found = with_worst(with_chains(many, [True, True, False], True), 1.0, 999, "good")
+    command = "numpyro-rankings fit ballots.soi --blocs 3 --out west"
+    found = found._replace(details={"command": command})
+    again = "numpyro-rankings fit ballots.soi --blocs 2 --out west-2-blocs"
+    assert next_steps(found)[-1].command == again
+    # a run that has not ended is gone on with
+    status = Status("", "", "numpyro-rankings fit ballots.soi --minutes 2 --resume west")
+    assert next_steps(found, status)[-1].command == f"{status.command} --blocs 2"
+    apart = with_worst(with_chains(found, [True, False, False], True), 2.0, 5)
+    last = next_steps(apart)[-1]
+    assert last.text == f"R{FEWER} Do not report the groups. To see the blocs:"
+    assert last.command == again
 
 
 def test_steps_on_the_page(rankings, tmp_path):
@@ -266,7 +381,8 @@ def test_the_command_has_the_minutes_that_are_guessed(found, monkeypatch, times,
     monkeypatch.setattr(module, "outlook_of", guess)
     args = Namespace(draws=None, minutes=2.0, rhat=1.02, ess=300, out=Path("out"))
     kept = Kept(args, command)
-    status = kept.status_of(Sampled(None, "time", (100, 50), (), 120.0), found)
+    sampled = Sampled(None, "time", (100, 50), (), 120.0)
+    status = kept.status_of(sampled, found)
     assert status.command.endswith(f"--minutes {minutes} --resume out")
     assert status.seconds == 120 and goals == [(1.02, 300)]
     assert kept.status_of(Sampled(None, "good", (100, 50)), found) is None
@@ -277,3 +393,48 @@ def test_what_is_left_of_a_fixed_length(found):
     kept = Kept(args, "numpyro-rankings fit ballots.soi --draws 300")
     status = kept.status_of(Sampled(None, "interrupted", (100, 50), (), 20.0), found)
     assert status.seconds_left == pytest.approx(60)
+
+
+@pytest.mark.parametrize("ended", ["time", "interrupted"])
+def test_what_may_help_is_said_before_how_to_go_on(found, ended, tmp_path, rankings, capsys):
+    """In the box and on the screen, if the chains are in different places."""
+    command = "numpyro-rankings fit ballots.soi --minutes 2 --out out"
+    args = Namespace(draws=None, minutes=2.0, rhat=1.02, ess=300, out=Path("out"))
+    sampled = Sampled(None, ended, (100, 50), (), 120.0)
+    found = found._replace(details={"command": command})
+    near = Kept(args, command).status_of(sampled, with_worst(found, 1.2, 100))
+    assert "not help" not in near.text and not near.better
+    kept, apart = Kept(args, command), with_worst(found, 1.21, 100)
+    status = kept.status_of(sampled, apart)
+    assert status.text.endswith("Going on will probably not help.")
+    better = "numpyro-rankings fit ballots.soi --minutes 2 --components 3 --out out-3-groups"
+    assert status.better == better and status.better in [x.command for x in next_steps(apart)]
+    write_findings(tmp_path / "a.html", apart, rankings, title="Groups", status=status)
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    box = page.partition('<section class="status">')[2].partition("</section>")[0]
+    assert f"<p>This may help: <code>{better}</code></p>" in box
+    assert f"<p>To go on all the same: <code>{status.command}</code></p>" in box
+    assert box.index("This may help") < box.index("To go on")
+    kept.end(sampled)
+    shown = capsys.readouterr().err
+    if ended == "time":
+        assert f"Going on will probably not help. This may:\n  {better}\nTo go on all the" in shown
+    else:
+        assert better not in shown and f"To go on:\n  {status.command}" in shown
+
+
+def test_that_the_chains_are_weighted(found):
+    """The top of the page says how many draws are of each, and which blocs are of."""
+    assert "The results are over 60 of these groupings (the draws)." in how_found(found)
+    posterior = found.data["posterior"].assign_attrs(stacking_weights=[0.75, 0.25])
+    weighted = found._replace(data={"posterior": posterior})
+    assert how_found(weighted).endswith(
+        "They do not agree, and are weighted by how well they predict. The results are over 60 of "
+        "these groupings (the draws), of which the runs have 75% and 25%."
+    )
+
+
+def test_that_blocs_are_of_all_draws(many):
+    posterior = many.data["posterior"].assign_attrs(stacking_weights=[0.75, 0.25])
+    said = how_found(many._replace(data={"posterior": posterior}))
+    assert said.endswith("75% and 25%; those about blocs are over all 60.")

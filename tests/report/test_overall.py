@@ -1,0 +1,256 @@
+"""The verdict at the top of the page and of the screen, which counts everything."""
+
+import html
+
+import jax
+import numpy as np
+import pytest
+from helpers.command_line import QUICK_FIT, SOI
+from helpers.fabricated import fabricated_mcmc, fabricated_partition_mcmc, with_groups
+
+from numpyro_rankings import read_rankings, words
+from numpyro_rankings.cli import fit, main
+from numpyro_rankings.cli.run import Sampled
+from numpyro_rankings.datasets import simulate_mallows_mixture
+from numpyro_rankings.diagnostics import Verdict
+from numpyro_rankings.predictive_checks import PredictiveCheck, PredictiveChecks
+from numpyro_rankings.report import findings_of
+from numpyro_rankings.report.answers import short_answers
+from numpyro_rankings.report.fit import MANY_OUTSIDE, misses_something
+from numpyro_rankings.report.next_steps import HARDLY_AGREE, MOST_LEFT, why_unclear
+from numpyro_rankings.report.overall import overall, trust
+from numpyro_rankings.report.write import write_findings
+
+
+@pytest.fixture(scope="module")
+def many():
+    """A fit of six groups, with three blocs."""
+    data = simulate_mallows_mixture(jax.random.key(0), 200, 5, 5, 6, 1.5)
+    mcmc = with_groups(fabricated_mcmc(data.rankings, num_slots=8), data)
+    found = findings_of(mcmc, data.rankings, checks=None, blocs=3)
+    return with_worst(found, 1.004, 900, "good")._replace(checks=checks_of(2)), data.rankings
+
+
+@pytest.fixture(scope="module")
+def blocs(many):
+    return with_blocs(many[0], [0.3, 0.2, 0.4], [True] * 4)
+
+
+@pytest.fixture(scope="module")
+def groups(many):
+    """Its groups, which hold and agree."""
+    found = many[0]._replace(blocs=None, membership=np.full(200, 0.9))
+    return with_groups_of(found, [0.3, 0.4, 0.5, 0.3, 0.3, 0.3])
+
+
+def with_worst(found, r_hat, ess, level):
+    table = found.table.copy()
+    table["note"] = ""
+    table["r_hat"], table["ess_bulk"], table["ess_tail"] = r_hat, ess, ess
+    return found._replace(table=table, verdict=Verdict(level, "A headline.", ["A reason."]))
+
+
+def with_blocs(found, agreement, agree, of_two=True):
+    """Return the findings with other blocs: how alike members rank, and which chains agree."""
+    levels = list(found.blocs.levels)
+    levels[1] = levels[1]._replace(chains_agree=np.full(len(agree), of_two), kept=0.5)
+    some = [x._replace(agreement=a) for x, a in zip(levels[2].blocs, agreement, strict=True)]
+    levels[2] = levels[2]._replace(
+        blocs=tuple(some),
+        chains_agree=np.array(agree),
+        kept=0.72,
+        chain_kept=np.full(len(agree), 0.72),
+    )
+    return found._replace(blocs=found.blocs._replace(levels=tuple(levels)))
+
+
+def with_groups_of(found, agreement, presence=1.0):
+    profiles = [
+        p._replace(agreement=a, presence=presence)
+        for p, a in zip(found.profiles, agreement, strict=True)
+    ]
+    return found._replace(profiles=profiles)
+
+
+def checks_of(outside):
+    """Checks of 10 shares, of which so many are outside their intervals."""
+    seen = np.where(np.arange(10) < outside, 0.9, 0.5)
+    interval = np.tile([0.4, 0.6], (10, 1))
+    top = PredictiveCheck(seen, np.full(10, 0.5), interval, np.full(10, 0.5))
+    none = np.full((10, 10), np.nan)
+    pairs = PredictiveCheck(none, none, np.full((10, 10, 2), np.nan), none)
+    return PredictiveChecks(top, pairs, tuple("abcdefghij"))
+
+
+def test_it_is_green_only_if_chains_agreement_and_fit_are_good(blocs):
+    good = overall(blocs)
+    assert good == Verdict(
+        "good",
+        "Report 3 blocs: they say 72% of what all groups say.",
+        [
+            "The runs agree on them and on the groups.",
+            "Agreement within the blocs: 20% to 40%.",
+            "The model fits.",
+        ],
+    )
+    unlike = overall(with_blocs(blocs, [0.04, 0.2, 0.4], [True] * 4))
+    assert (unlike.level, unlike.headline) == ("care", good.headline)
+    assert unlike.reasons[0] == "Members of bloc 1 hardly agree (4%)."
+    misfit = overall(blocs._replace(checks=checks_of(3)))
+    assert (misfit.level, misfit.headline) == ("care", good.headline)
+    text = "The model misses something: 3 of 10 checked numbers are outside their intervals."
+    assert misfit.reasons[0] == text
+    apart = overall(with_worst(blocs, 2.18, 5, "bad"))
+    assert (apart.level, apart.headline) == ("care", good.headline)
+    assert apart.reasons[0] == "Do not rely on the groups: the runs do not agree (R-hat 2.18)."
+    near = overall(with_worst(blocs, 1.03, 900, "care"))
+    assert near.level == "care"
+    assert near.reasons[0] == "Of the groups, the runs nearly agree (R-hat 1.030)."
+    assert overall(blocs._replace(checks=None)).reasons == good.reasons[:2]
+
+
+def test_one_bloc(blocs):
+    one = blocs.blocs._replace(number=1)
+    said = overall(blocs._replace(blocs=one))
+    assert said.headline == "Report what all want: one bloc is everybody."
+
+
+@pytest.mark.parametrize(
+    ("agree", "of_two", "level", "headline", "reason"),
+    [
+        ([1, 1, 1, 0], True, "care", "Report 3 blocs with care: they say 72%", "Only 3 of 4 runs"),
+        ([1, 1, 0, 0], True, "bad", "Report 2 blocs (--blocs 2), which keep 50% instead", "Only 2"),
+        (
+            [1, 0, 0, 0],
+            False,
+            "bad",
+            "Report neither blocs nor groups yet",
+            "Only 1 of 4 runs leads",
+        ),
+        ([1], True, "care", "Report 3 blocs with care", "There is one run"),
+    ],
+)
+def test_blocs_on_which_chains_do_not_agree(many, agree, of_two, level, headline, reason):
+    agree = np.array(agree, bool)
+    said = overall(with_blocs(many[0], [0.04, 0.2, 0.4], agree, of_two))
+    assert said.level == level and said.headline.startswith(headline)
+    assert said.reasons[0].startswith(reason) or said.reasons[1].startswith(reason)
+    # what is not to be reported needs no more words
+    assert any("hardly agree" in x for x in said.reasons) == (level == "care")
+
+
+def test_groups_that_hold(groups):
+    said = overall(groups)
+    assert (
+        said.level == "good"
+        and said.headline == "Report 6 groups: they have 100.0% of the rankings."
+    )
+    assert said.reasons[0] == "The runs agree (R-hat 1.004)."
+    assert trust(groups) == "Yes: the runs agree (R-hat 1.004)."
+    rough = groups._replace(membership=np.full(200, 0.2))
+    assert overall(rough).level == "care" and "as rough types" in overall(rough).headline
+    assert trust(rough).startswith(
+        "Partly: the runs agree, but two members of a group are together"
+    )
+    few = with_worst(groups, 1.004, 200, "care")
+    assert overall(few).level == "care" and trust(few) == "Partly: the draws are few (ESS 200)."
+    other = with_worst(groups, 1.004, 900, "care")
+    assert trust(other) == "Partly: a reason."
+
+
+def test_groups_that_cannot_be_reported(groups):
+    apart = with_worst(groups, 2.18, 5, "bad")
+    said = overall(apart)
+    assert said.level == "bad"
+    assert said.headline == "Do not report the groups: the runs do not agree (R-hat 2.18)."
+    assert trust(apart) == "No: the runs do not agree (R-hat 2.18)."
+    few = with_worst(groups, 1.004, 50, "bad")
+    assert overall(few).headline == "Do not report the groups yet: the draws are too few (ESS 50)."
+
+
+def test_there_are_no_clear_groups(groups):
+    """None holds, most belong to none, or the members of all that hold hardly agree."""
+    rare = with_groups_of(groups, [0.3] * 6, 0.2)
+    said = overall(rare)
+    assert said.level == "care"
+    assert said.headline == (
+        "There are no clear groups: none is found again in more than half of the draws."
+    )
+    assert trust(rare) == "No: none holds."
+    assert trust(with_worst(rare, 1.03, 900, "care")) == "No: none holds."
+    loose = with_groups_of(groups, [0.04, 0.05, 0.06, 0.07, 0.08, 0.09])
+    assert "the members of all 6 that hold hardly agree (4% to 9%)" in overall(loose).headline
+    assert trust(loose) == "Partly: the runs agree, but there are no clear groups."
+    largest, *others = loose.profiles
+    one = loose._replace(profiles=[largest, *(p._replace(presence=0.2) for p in others)])
+    one = one._replace(total=int(largest.mean_size / 0.6))
+    of_all = words.share(1 - one.left)
+    assert f"the only one that holds has {of_all} of all, and its members hardly agree (4%)" in (
+        overall(one).headline
+    )
+    for total, unclear in ((1.9, False), (2.1, True)):
+        left = groups._replace(total=int(total * sum(p.mean_size for p in groups.profiles)))
+        assert bool(why_unclear(left)) == unclear
+        assert ("belong to no group that holds" in overall(left).headline) == unclear
+    assert MOST_LEFT == 0.5
+
+
+def test_what_is_shown_as_a_tenth_is_no_less(groups):
+    """As in the table: 10% is not said to be below it."""
+    for agreement, hardly in ((0.094, True), (0.0951, False), (0.1, False)):
+        said = overall(with_groups_of(groups, [agreement, *[0.3] * 5]))
+        assert any("Members of group 1 hardly agree (9%)" in x for x in said.reasons) == hardly
+    several = overall(with_groups_of(groups, [0.01, 0.02, 0.3, 0.3, 0.3, 0.3]))
+    assert several.reasons[0] == "Members of groups 1 and 2 hardly agree (1% to 2%)."
+    more = overall(with_groups_of(groups, [0.01, 0.02, 0.03, 0.04, 0.3, 0.3]))
+    assert more.reasons[0] == "Members of 4 groups hardly agree (1% to 4%)."
+    assert HARDLY_AGREE == 0.1
+
+
+def test_a_fifth_of_the_checks_may_fail():
+    assert MANY_OUTSIDE == 0.2
+    assert not misses_something(checks_of(2)) and misses_something(checks_of(3))
+
+
+def test_one_population(groups):
+    one = groups._replace(reference=None, profiles=groups.profiles[:1])
+    assert overall(one).headline == "Report what all want: one group was fitted."
+    bad = overall(with_worst(one, 1.004, 50, "bad"))
+    assert bad.headline == "Report nothing yet: the draws are too few (ESS 50)."
+
+
+def test_points_have_no_agreement():
+    points = findings_of(fabricated_partition_mcmc(np.arange(20) % 2))
+    said = overall(with_worst(points, 1.004, 900, "good"))
+    assert said.headline.startswith("Report 2 groups: they have") and "points." in said.headline
+    assert said.reasons == ["The runs agree (R-hat 1.004)."]
+
+
+def test_it_is_first_on_the_page_and_the_only_color(many, blocs, tmp_path):
+    write_findings(tmp_path / "a.html", blocs, many[1], title="Blocs")
+    page = html.unescape((tmp_path / "a.html").read_text(encoding="utf-8"))
+    said = overall(blocs)
+    body = page.partition("</h1>")[2]
+    assert body.lstrip().startswith(
+        f'<section class="verdict good overall"><strong>{said.headline}'
+    )
+    assert " ".join(said.reasons) in " ".join(body.partition("</section>")[0].split())
+    assert body.count('class="verdict good') == 1 and 'class="verdict"' in body
+    assert body.index("overall") < body.index("Independent" if "Independent" in body else "Two")
+    for text in (said.headline, *said.reasons):
+        assert body.count(text) == 1
+    assert f"<dd>{short_answers(blocs, []).trust}</dd>" in body
+
+
+def test_screen_and_page_have_the_same(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.soi").write_text(SOI)
+    monkeypatch.setattr(fit, "use_compilation_cache", lambda: None)
+    mcmc = fabricated_mcmc(read_rankings("small.soi"))
+    monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", (60, 60)))
+    assert main(["fit", "small.soi", *QUICK_FIT, "--out", "out"]) == 0
+    page = html.unescape(open("out/report.html", encoding="utf-8").read())
+    box = page.partition(' overall"><strong>')[2].partition("</section>")[0]
+    said = " ".join(box.replace("</strong>", "").split())
+    shown = " ".join(capsys.readouterr().out.split())
+    assert shown.startswith(f"Groups in 40 rankings of 4 items {said} Two independent runs")
