@@ -226,7 +226,9 @@ def judge(table: "pd.DataFrame", facts: RunFacts) -> Verdict:
     }
     sentences = [text for texts in by_level.values() for text in texts]
     if by_level["bad"]:
-        return Verdict("bad", "Do not rely on this run yet.", sentences)
+        apart = len(moving) and moving["r_hat"].max() > R_HAT_APART
+        headline = "The chains do not agree." if apart else "Do not rely on this run yet."
+        return Verdict("bad", headline, sentences)
     if by_level["care"]:
         return Verdict("care", _CARE, sentences)
     return Verdict("good", "The chains agree.", sentences)

@@ -82,8 +82,8 @@ def order_in_words(
 ) -> str:
     """Say an order that is clear only in part: ``E before D before B; the rest close``.
 
-    Of a level of several items it says that they are close if no pair is clear, or which pairs are
-    if they are one or two. Of more pairs, two are named, and the items are mostly close. If at
+    Of a level of several items it says that they are close if no pair is clear, nearly all close if
+    one or two are. Of more pairs, two are named, and the items are mostly close. If at
     least half of all pairs are clear, the items are roughly in an order that no clear pair is
     against, or in no one order if the clear pairs form a circle.
 
@@ -144,7 +144,7 @@ def _how(
     names = ordered or list(level)
     texts = [f"{a} before {b}" for a, b in pairs[:_PAIRS]]
     if len(pairs) <= _PAIRS:
-        return names, "all close", f" (but {listed(texts)} {_are(texts)} clear)"
+        return names, "nearly all close", f" (but {listed(texts)} {_are(texts)} clear)"
     texts.append(plural(len(pairs) - _PAIRS, "more pair"))
     return names, "mostly close", f" ({listed(texts)} {_are(texts)} clear)"
 

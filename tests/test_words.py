@@ -45,18 +45,18 @@ def test_no_more_than_three_items_are_left_without_a_name(levels):
 @pytest.mark.parametrize(
     ("levels", "pairs", "text"),
     [
-        (["E", "BACD"], ["BC"], "E first; the rest close (but B before C is clear)"),
-        (["E", "BAC"], ["BC"], "E before B, A and C, all close (but B before C is clear)"),
-        (["DBA", "E"], ["BA"], "D, B and A, all close (but B before A is clear), before E"),
+        (["E", "BACD"], ["BC"], "E first; the rest nearly all close (but B before C is clear)"),
+        (["E", "BAC"], ["BC"], "E before B, A and C, nearly all close (but B before C is clear)"),
+        (["DBA", "E"], ["BA"], "D, B and A, nearly all close (but B before A is clear), before E"),
         (
             ["DBAC", "E"],
             ["BC", "BA"],
-            "D, B, A and C, all close (but B before C and B before A are clear), before E",
+            "D, B, A and C, nearly all close (but B before C and B before A are clear), before E",
         ),
         (
             ["DBAC"],
             ["DC"],
-            "all close: on average D, then B, then A, then C (but D before C is clear)",
+            "nearly all close: on average D, then B, then A, then C (but D before C is clear)",
         ),
         (
             ["DBACF", "E"],

@@ -182,11 +182,14 @@ def _folder_beside(place: Path) -> Iterator[Path]:
 
 
 _COLUMNS_EXPLAINED = (
-    "Found in: the share of the draws in which the group is found again: one there shares more "
-    "members with it than with any other, and more than a third of the members of each. Together: "
-    "in what share of the draws two of its members are in one group."
+    "Found in: the share of the draws that have a group like it: no other of either side shares as "
+    "many members with it, and they share more than a third of the members of each. Together: in "
+    "what share of the draws two of its members are in one group."
 )
-_AGREEMENT_EXPLAINED = "Agreement: how alike its members rank, 0% if at random, 100% if all alike."
+_AGREEMENT_EXPLAINED = (
+    "Agreement: how alike its members rank, 0% if at random, 100% if all alike; below 10% they "
+    "hardly agree."
+)
 
 
 def print_groups(

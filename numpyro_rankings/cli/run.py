@@ -480,7 +480,7 @@ class Kept:
     def _why(self, sampled: Sampled) -> str:
         why = "interrupted"
         if sampled.ended == "time":
-            why = f"stopped after {self._args.minutes:g} minutes; the draws do not suffice yet"
+            why = f"stopped after {self._args.minutes:g} minutes; the draws do not suffice"
         return f"{why}, after {sampled.lengths[0]:,} sweeps of each chain."
 
     def _how_to_go_on(self) -> str:

@@ -171,7 +171,8 @@ def reference_in_words(reference: ReferencePartition) -> str:
     """Say which partition the groups come from, and how far the draws are from it."""
     worst = math.log(len(reference.labels))
     text = (
-        f"The groups shown are those of {reference.in_words}. {reference.caution} They differ "
+        f"The groups shown, {len(np.unique(reference.labels))} in all, are those of "
+        f"{reference.in_words}. {reference.caution} They differ "
         f"from those of the draws by {reference.expected_loss:.3g} on average: 0 means that all "
         f"draws have the same groups, and {worst:.3g} is the worst possible."
     )

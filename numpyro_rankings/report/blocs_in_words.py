@@ -19,19 +19,20 @@ NO_INTERVALS = (
     "small for them."
 )
 _INTERVAL_EXPLAINED = (
-    "The interval of a size says how much the draws differ on it, with the blocs as they are."
+    "The interval of a size is that of the bloc as a whole over the draws, with the blocs as they "
+    "are; of a single member it says nothing."
 )
 _CERTAINTY_EXPLAINED = (
     "Certainty: how probable it is that a member belongs to its bloc. Agreement: how alike its "
     "members rank, 0% if at random, 100% if all alike; below 10% they hardly agree."
 )
 _KEPT_EXPLAINED = (
-    "Kept: how much of what all groups say about the rankings the blocs say too. All groups keep "
-    "100%; one group of everybody keeps 0%."
+    "Kept: how well the blocs explain the rankings: 100% as well as all groups do, 0% no better "
+    "than one group of everybody."
 )
 _MORE_THAN_ALL = (
-    " More than 100% means that one group of everybody says nearly as much as all groups: the "
-    "blocs may be nothing but chance."
+    " More than 100% means that one group of everybody explains them nearly as well as all groups: "
+    "the blocs may be nothing but chance."
 )
 
 
@@ -113,10 +114,10 @@ def how_many_blocs(blocs: Blocs) -> str:
     """Say how many blocs there are, and what they and one more keep."""
     level, more = blocs.level, blocs.levels[blocs.number : blocs.number + 1]
     text = (
-        f"{plural(level.number, 'bloc')} keep {percent(level.kept)} of what all groups together "
-        "say about the rankings"
+        f"{plural(level.number, 'bloc')} explain the rankings {percent(level.kept)} as well as all "
+        "groups together"
     )
-    others = [f"{x.number} would keep {percent(x.kept)}" for x in more]
+    others = [f"{x.number} would do so {percent(x.kept)} as well" for x in more]
     return f"{'; '.join([text, *others])}."
 
 

@@ -16,7 +16,6 @@ from numpyro_rankings.predictive_checks import PredictiveChecks
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.report.answers import (
     CLUSTERS_SHOWN,
-    groups_in_words,
     reference_in_words,
     short_order,
 )
@@ -110,8 +109,7 @@ class Partition(NamedTuple):
 
     - **in_words** - which it is, and how far the draws are from it.
     - **size** - number of rankings or points, and **noun** what they are.
-    - **radius**, **groups** - of 95% of the draws: how near they are to it, and how many groups
-      they have.
+    - **radius** - how near 95% of the draws are to it.
     - **any_two**, **firmest** - how often any two are together, and two members of the group in
       which they are most often; the latter is nothing if no group holds.
     - **together** - of the groups that hold; None if there is nothing to compare.
@@ -125,7 +123,6 @@ class Partition(NamedTuple):
     size: str
     noun: str
     radius: str
-    groups: str
     any_two: str
     firmest: str
     together: Together | None
@@ -150,7 +147,6 @@ def partition_figures(
         return None
     noun = data["posterior"]["assignments"].dims[-1]
     ball = credible_ball(labels, reference.labels)
-    fewest, most = (len(np.unique(x)) for x in (ball.fewest, ball.most))
     order = [p.label for p in profiles]
     vary = numbers.min() < numbers.max()
     shares, any_two, table = _together(findings, labels)
@@ -160,7 +156,6 @@ def partition_figures(
         plural(len(reference.labels), noun),
         noun,
         f"{ball.radius:.3g}",
-        groups_in_words(fewest, most),
         percent(any_two),
         percent(max(shares)) if len(shares) else "",
         table,

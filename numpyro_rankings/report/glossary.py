@@ -44,28 +44,23 @@ def how_found(findings: Findings) -> str:
         draws = f"{sizes['chain'] * sizes['draw']:,}"
     name = "chain" if runs.endswith("run") else "chains"
     return (
-        f"{runs} of the sampler (the {name}) went through {places}, step by step (in sweeps). "
-        f"{_weighted(findings)} over {draws} of these {one} (the draws){_by_weight(findings)}."
+        f"{runs} of the sampler (the {name}) went through {places}, step by step (in sweeps). The "
+        f"results are over {draws} of these {one} (the draws){_by_weight(findings)}."
     )
 
 
-def _weighted(findings: Findings) -> str:
-    """Say what is over the draws, and that the chains are weighted if they are."""
-    if _weights(findings) is None:
-        return "The results are"
-    return "They do not agree, and are weighted by how well they predict. The results are"
-
-
 def _by_weight(findings: Findings) -> str:
-    """Say how many draws are of each chain, if the chains are weighted."""
+    """Say how many draws are of each chain, and why, if the chains are weighted."""
     weights = _weights(findings)
     if weights is None:
         return ""
-    of_blocs = ""
-    if findings.blocs is not None:
-        sizes = posterior_of(findings.data).sizes
-        of_blocs = f"; those about blocs are over all {sizes['chain'] * sizes['draw']:,}"
-    return f", of which the runs have {listed([f'{x:.0%}' for x in weights])}{of_blocs}"
+    what = "R-hat is" if findings.blocs is None else "Blocs and R-hat are"
+    sizes = posterior_of(findings.data).sizes
+    return (
+        f": the runs have {listed([f'{x:.0%}' for x in weights])} of them, because they do not "
+        "agree, and those that predict better have more weight. "
+        f"{what} over all {sizes['chain'] * sizes['draw']:,}"
+    )
 
 
 def _weights(findings: Findings) -> Sequence[float] | None:

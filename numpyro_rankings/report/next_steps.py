@@ -28,6 +28,7 @@ LEAST_GROWTH = 1.25  # of the ESS in the second half of the draws, below which n
 MOST_TIMES = 30.0  # as long as so far, above which no time is told
 TOGETHER = 0.5  # share of the draws in which two members of a group have to be in one group
 MOST_LEFT = 0.5  # share of all in no group that holds, above which there are no clear groups
+CHANCE = "where 0% is chance"  # said of an agreement
 HARDLY_AGREE = 0.1  # agreement of the members of a bloc or group, below which they hardly agree
 # options of fit that go without those that a step proposes
 _OF_POOLS = ("--alpha", "--sigma", "--phi", "--gamma")
@@ -143,6 +144,8 @@ def next_steps(findings: Findings, status: Status | None = None) -> list[Step]:
         steps.append(_step(f"{text} with several (--chains 4)", more))
     if status is not None or findings.verdict.level != "good":
         steps += _go_on(findings, status)
+        if worst_of(findings.table)[0] > R_HAT_APART:  # what can be used, before what may help
+            return [*_use(findings, status), *steps]
     return [*steps, *_use(findings, status)]
 
 
@@ -308,8 +311,6 @@ def _without_groups(findings: Findings) -> list[Step]:
     steps = [Step("Report no groups.")]
     if not isinstance(findings.profiles[0], PartitionProfile):
         steps.append(_components(findings, 1, "For what all together want, fit one group"))
-        if findings.num_components is None:
-            steps.append(_components(findings, 2, "Or try a fixed number of groups"))
     return steps
 
 
@@ -332,8 +333,9 @@ def why_unclear(findings: Findings) -> str:
         return ""
     if len(held) == 1:
         its = f"has {share(1 - findings.left)} of all, and its members hardly agree"
-        return f"the only one that holds {its} ({agreements(held)})"
-    return f"the members of all {len(held)} that hold hardly agree ({agreements(held)})"
+        return f"the only one that holds {its} ({agreements(held)}, {CHANCE})"
+    all_agree = f"{agreements(held)}, {CHANCE}"
+    return f"the members of all {len(held)} that hold hardly agree ({all_agree})"
 
 
 def hardly_agree(groups: Collection[Any]) -> list[int]:

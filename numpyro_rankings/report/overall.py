@@ -21,6 +21,7 @@ from numpyro_rankings.report import blocs_in_words as said
 from numpyro_rankings.report.findings import Findings
 from numpyro_rankings.report.fit import counts_outside, misses_something
 from numpyro_rankings.report.next_steps import (
+    CHANCE,
     agreements,
     hardly_agree,
     is_in_doubt,
@@ -56,7 +57,7 @@ def _of_blocs(findings: Findings) -> list[_Part]:
     blocs = findings.blocs
     assert blocs is not None
     what, level = plural(blocs.number, "bloc"), said.verdict_of_blocs(blocs).level
-    keep = f"they say {percent(blocs.level.kept)} of what all groups say."
+    keep = f"they explain the rankings {percent(blocs.level.kept)} as well as all groups do."
     runs = f"Only {said.runs_that_agree(blocs)} these blocs."
     if len(blocs.level.chains_agree) == 1:
         runs = "There is one run: others may lead to other blocs."
@@ -143,7 +144,7 @@ def _agreement(findings: Findings) -> list[_Part]:
         which = f"{len(hardly)} {noun}s"
     else:
         which = f"{noun}{'' if len(hardly) == 1 else 's'} {listed(list(map(str, numbers)))}"
-    return [("care", f"Members of {which} hardly agree ({agreements(hardly)}).")]
+    return [("care", f"Members of {which} hardly agree ({agreements(hardly)}, {CHANCE}).")]
 
 
 def _fit(findings: Findings) -> list[_Part]:
@@ -173,7 +174,7 @@ def trust(findings: Findings) -> str:
         return f"Partly: {runs}.{f' {_sentence(doubt)}' if doubt else ''}"
     but = why_unclear(findings) or _doubt(findings)
     if why_unclear(findings) and not findings.blocs_first:  # the verdict on all says why
-        but = "there are no clear groups"
+        return "Yes: the runs agree that there are no clear groups."
     if but:
         return f"Partly: the runs agree, but {but}."
     return f"Yes: {runs}."

@@ -92,8 +92,13 @@ def _environment() -> "jinja2.Environment":
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(plural=plural, sentence=_sentence)
+    environment.filters.update(plural=plural, sentence=_sentence, stop=_stop)
     return environment
+
+
+def _stop(text: str) -> str:
+    """Return the text with a full stop at its end, which a name may have."""
+    return text if text.endswith(".") else f"{text}."
 
 
 def _sentence(text: str) -> str:

@@ -108,7 +108,7 @@ def test_it_ends_when_the_time_is_over_and_goes_on(capsys, monkeypatch):
     monkeypatch.setattr(numpyro_rankings.run.Run, "until", time_over_after(30))
     assert run(*command[1:]) == 0
     message = capsys.readouterr().err
-    assert "stopped after 1 minutes; the draws do not suffice yet, after 31 sweeps" in message
+    assert "stopped after 1 minutes; the draws do not suffice, after 31 sweeps" in message
     command = message.strip().splitlines()[-1].split()
     assert command[:2] == ["numpyro-rankings", "fit"] and command[-2:] == ["--resume", "out"]
     assert sorted(os.listdir()) == ["out", "out.run", "small.soi"]

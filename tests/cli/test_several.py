@@ -220,7 +220,7 @@ def test_a_run_out_of_time_is_gone_on_with(capsys, monkeypatch):
     monkeypatch.setattr(numpyro_rankings.run.Run, "until", lambda run, *_, **__: run.extend(30))
     assert run_fit("a.soi", "b.soi", *MODEL, *goals, "--minutes", 2, "--out", "out") == 0
     message = capsys.readouterr().err
-    assert message.count("stopped after 2 minutes; the draws do not suffice yet") == 2
+    assert message.count("stopped after 2 minutes; the draws do not suffice") == 2
     assert message.count("To go on") == 1
     assert set(endings().values()) == {"out of time"}
     assert run_fit(*last_command(message), "--minutes", 3) == 0

@@ -87,11 +87,11 @@ def test_one_bloc_is_everybody(grouped):
 def test_what_one_more_bloc_would_keep(blocs):
     level, more = blocs.level, blocs.levels[3]
     assert blocs_in_words.how_many_blocs(blocs) == (
-        f"3 blocs keep {words.percent(level.kept)} of what all groups together say about the "
-        f"rankings; 4 would keep {words.percent(more.kept)}."
+        f"3 blocs explain the rankings {words.percent(level.kept)} as well as all groups together; "
+        f"4 would do so {words.percent(more.kept)} as well."
     )
     last = blocs._replace(levels=blocs.levels[:3])
-    assert blocs_in_words.how_many_blocs(last).endswith("about the rankings.")
+    assert blocs_in_words.how_many_blocs(last).endswith("as all groups together.")
 
 
 def test_blocs_in_words(blocs):
@@ -122,7 +122,7 @@ def test_what_a_bloc_wants_is_what_its_members_say():
 
 def test_clear_pairs_are_said_of_a_bloc(blocs):
     bloc = blocs.blocs[0]._replace(levels=(("A", "B", "C"), ("D",)), clear_pairs=(("A", "C"),))
-    said = "A, B and C, all close (but A before C is clear), before D"
+    said = "A, B and C, nearly all close (but A before C is clear), before D"
     assert blocs_in_words.wants_of_bloc(bloc) == said
 
 

@@ -117,11 +117,12 @@ def test_the_guess_is_about_right_where_chains_mix():
 
 def test_chains_apart_are_not_waited_for(found):
     said = texts(with_worst(found, 2.18, 5), Status("", "", COMMAND, 240.0))
-    assert "Do not wait for the chains: with R-hat 2.18" in said[0]
-    assert "may never agree" in said[0]
-    assert said[1:] == [
-        "A fixed number of groups may do better (--components 3).",
+    assert "Do not wait for the chains: with R-hat 2.18" in said[1]
+    assert "may never agree" in said[1]
+    # what can be used, before what may help
+    assert [said[0], *said[2:]] == [
         "Do not report the groups: the chains do not agree on them.",
+        "A fixed number of groups may do better (--components 3).",
     ]
     assert not any(step.command for step in next_steps(with_worst(found, 2.18, 5)))
 
@@ -137,7 +138,7 @@ def test_another_number_of_groups_is_proposed(found, rankings, number, hint):
     mcmc = fabricated_mcmc(rankings, num_components=number)
     fixed = findings_of(mcmc, rankings, checks=None)
     said = texts(with_worst(fixed, 2.0, 5))
-    assert said[1] == hint and said[2].startswith("Or leave --components out")
+    assert said[2] == hint and said[3].startswith("Or leave --components out")
 
 
 OPTIONS = "--seed 3 --out my.out --force"
@@ -166,7 +167,7 @@ def test_what_may_do_better_is_a_whole_command(found, rankings, number, begins, 
         }
     steps = next_steps(with_worst(fixed._replace(details=details), 2.0, 5))
     kept = f"{begins} --seed 3".strip()
-    assert steps[1].command == f"numpyro-rankings fit ballots.soi {kept} {expected}"
+    assert steps[2].command == f"numpyro-rankings fit ballots.soi {kept} {expected}"
     for command in (step.command for step in steps if step.command):
         assert_accepted(command)
 
@@ -192,9 +193,9 @@ def test_another_number_of_groups_of_weights(rankings, model, options):
         assert fixed.num_components is None
     command = f"numpyro-rankings fit ballots.soi --model {model} {options}"
     steps = next_steps(with_worst(fixed._replace(details={"command": command}), 2.0, 5))
-    assert "--model plackett-luce --components" in steps[1].command
-    assert "flat" not in steps[1].command and steps[1].command.count("--model") == 1
-    assert_accepted(steps[1].command)
+    assert "--model plackett-luce --components" in steps[2].command
+    assert "flat" not in steps[2].command and steps[2].command.count("--model") == 1
+    assert_accepted(steps[2].command)
 
 
 @pytest.mark.parametrize(
@@ -256,11 +257,10 @@ def test_what_can_be_used(found):
     assert "as rough types" in rough[0]
     rare = good._replace(profiles=[p._replace(presence=0.2) for p in found.profiles])
     command = "numpyro-rankings fit ballots.soi"
-    none, one, two = next_steps(rare._replace(details={"command": command}))[:3]
+    none, one = next_steps(rare._replace(details={"command": command}))
     assert none.text == "Report no groups." and "(--components 1)" in one.text
     out = "--out numpyro-rankings-results"
     assert one.command == f"{command} --components 1 {out}-1-group"
-    assert two.command == f"{command} --components 2 {out}-2-groups"
     assert texts(good._replace(reference=None)) == ["Report what all want: there is one group."]
 
 
@@ -275,9 +275,9 @@ def test_one_chain(rankings):
 def test_points_have_no_components():
     points = findings_of(fabricated_partition_mcmc(np.arange(20) % 2))
     said = texts(with_worst(points, 2.0, 5))
-    assert "another --seed" in said[1] and "--components" not in " ".join(said)
+    assert "another --seed" in said[2] and "--components" not in " ".join(said)
     details = {"command": "numpyro-rankings cluster points.csv --family gaussian", "seed": "7"}
-    step = next_steps(with_worst(points._replace(details=details), 2.0, 5))[1]
+    step = next_steps(with_worst(points._replace(details=details), 2.0, 5))[2]
     out = "--out numpyro-rankings-results-another-seed"
     assert step.command == f"{details['command']} --seed 8 {out}"
 
@@ -332,9 +332,9 @@ def test_the_command_that_describes_fewer_blocs(many):
     status = Status("", "", "numpyro-rankings fit ballots.soi --minutes 2 --resume west")
     assert next_steps(found, status)[-1].command == f"{status.command} --blocs 2"
     apart = with_worst(with_chains(found, [True, False, False], True), 2.0, 5)
-    last = next_steps(apart)[-1]
-    assert last.text == f"R{FEWER} Do not report the groups. To see the blocs:"
-    assert last.command == again
+    first = next_steps(apart)[0]
+    assert first.text == f"R{FEWER} Do not report the groups. To see the blocs:"
+    assert first.command == again
 
 
 def test_steps_on_the_page(rankings, tmp_path):
@@ -429,12 +429,13 @@ def test_that_the_chains_are_weighted(found):
     posterior = found.data["posterior"].assign_attrs(stacking_weights=[0.75, 0.25])
     weighted = found._replace(data={"posterior": posterior})
     assert how_found(weighted).endswith(
-        "They do not agree, and are weighted by how well they predict. The results are over 60 of "
-        "these groupings (the draws), of which the runs have 75% and 25%."
+        "The results are over 60 of these groupings (the draws): the runs have 75% and 25% of "
+        "them, because they do not agree, and those that predict better have more weight. R-hat "
+        "is over all 60."
     )
 
 
 def test_that_blocs_are_of_all_draws(many):
     posterior = many.data["posterior"].assign_attrs(stacking_weights=[0.75, 0.25])
     said = how_found(many._replace(data={"posterior": posterior}))
-    assert said.endswith("75% and 25%; those about blocs are over all 60.")
+    assert said.endswith("more weight. Blocs and R-hat are over all 60.")

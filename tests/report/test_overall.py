@@ -86,7 +86,7 @@ def test_it_is_green_only_if_chains_agreement_and_fit_are_good(blocs):
     good = overall(blocs)
     assert good == Verdict(
         "good",
-        "Report 3 blocs: they say 72% of what all groups say.",
+        "Report 3 blocs: they explain the rankings 72% as well as all groups do.",
         [
             "The runs agree on them and on the groups.",
             "Agreement within the blocs: 20% to 40%.",
@@ -95,7 +95,7 @@ def test_it_is_green_only_if_chains_agreement_and_fit_are_good(blocs):
     )
     unlike = overall(with_blocs(blocs, [0.04, 0.2, 0.4], [True] * 4))
     assert (unlike.level, unlike.headline) == ("care", good.headline)
-    assert unlike.reasons[0] == "Members of bloc 1 hardly agree (4%)."
+    assert unlike.reasons[0] == "Members of bloc 1 hardly agree (4%, where 0% is chance)."
     misfit = overall(blocs._replace(checks=checks_of(3)))
     assert (misfit.level, misfit.headline) == ("care", good.headline)
     text = "The model misses something: 3 of 10 checked numbers are outside their intervals."
@@ -118,7 +118,13 @@ def test_one_bloc(blocs):
 @pytest.mark.parametrize(
     ("agree", "of_two", "level", "headline", "reason"),
     [
-        ([1, 1, 1, 0], True, "care", "Report 3 blocs with care: they say 72%", "Only 3 of 4 runs"),
+        (
+            [1, 1, 1, 0],
+            True,
+            "care",
+            "Report 3 blocs with care: they explain the rankings 72% as well",
+            "Only 3 of 4 runs",
+        ),
         ([1, 1, 0, 0], True, "bad", "Report 2 blocs (--blocs 2), which keep 50% instead", "Only 2"),
         (
             [1, 0, 0, 0],
@@ -179,14 +185,18 @@ def test_there_are_no_clear_groups(groups):
     assert trust(rare) == "No: none holds."
     assert trust(with_worst(rare, 1.03, 900, "care")) == "No: none holds."
     loose = with_groups_of(groups, [0.04, 0.05, 0.06, 0.07, 0.08, 0.09])
-    assert "the members of all 6 that hold hardly agree (4% to 9%)" in overall(loose).headline
-    assert trust(loose) == "Partly: the runs agree, but there are no clear groups."
+    assert (
+        "the members of all 6 that hold hardly agree (4% to 9%, where 0% is chance)"
+        in overall(loose).headline
+    )
+    assert trust(loose) == "Yes: the runs agree that there are no clear groups."
     largest, *others = loose.profiles
     one = loose._replace(profiles=[largest, *(p._replace(presence=0.2) for p in others)])
     one = one._replace(total=int(largest.mean_size / 0.6))
     of_all = words.share(1 - one.left)
-    assert f"the only one that holds has {of_all} of all, and its members hardly agree (4%)" in (
-        overall(one).headline
+    assert (
+        f"the only one that holds has {of_all} of all, and its members hardly agree (4%, where"
+        in (overall(one).headline)
     )
     for total, unclear in ((1.9, False), (2.1, True)):
         left = groups._replace(total=int(total * sum(p.mean_size for p in groups.profiles)))
@@ -199,11 +209,20 @@ def test_what_is_shown_as_a_tenth_is_no_less(groups):
     """As in the table: 10% is not said to be below it."""
     for agreement, hardly in ((0.094, True), (0.0951, False), (0.1, False)):
         said = overall(with_groups_of(groups, [agreement, *[0.3] * 5]))
-        assert any("Members of group 1 hardly agree (9%)" in x for x in said.reasons) == hardly
+        assert (
+            any(
+                "Members of group 1 hardly agree (9%, where 0% is chance)" in x
+                for x in said.reasons
+            )
+            == hardly
+        )
     several = overall(with_groups_of(groups, [0.01, 0.02, 0.3, 0.3, 0.3, 0.3]))
-    assert several.reasons[0] == "Members of groups 1 and 2 hardly agree (1% to 2%)."
+    assert (
+        several.reasons[0]
+        == "Members of groups 1 and 2 hardly agree (1% to 2%, where 0% is chance)."
+    )
     more = overall(with_groups_of(groups, [0.01, 0.02, 0.03, 0.04, 0.3, 0.3]))
-    assert more.reasons[0] == "Members of 4 groups hardly agree (1% to 4%)."
+    assert more.reasons[0] == "Members of 4 groups hardly agree (1% to 4%, where 0% is chance)."
     assert HARDLY_AGREE == 0.1
 
 
