@@ -20,20 +20,25 @@ _NUM_TRAJECTORIES, _MOST_LEAPFROGS = 2, 64
 _LEAST_SIZE, _RANGE_OF_SIZES = 0.25, 3.0  # of a step, in posterior standard deviations
 _SPREAD_OF_SIZES = 1.0  # standard deviation of the log of a nominal size
 _MARGIN = 2.5  # in log shares, between the lowest share and those that vary
-_MOST_MOVING = 16  # clusters that a trajectory moves
+_MOST_MOVING = 16  # clusters that a trajectory moves, by default
 
 
-def move_along_trajectories(key: Array, target: Target, now: Mixture) -> Mixture:
-    """Make moves along trajectories, one after the other."""
+def move_along_trajectories(
+    key: Array, target: Target, now: Mixture, most_moving: int = _MOST_MOVING
+) -> Mixture:
+    """Make moves along trajectories, one after the other.
+
+    :param most_moving: clusters that each of them moves.
+    """
 
     def move(now: Mixture, key: Array) -> tuple[Mixture, None]:
-        return move_along_trajectory(key, target, now), None
+        return move_along_trajectory(key, target, now, most_moving), None
 
     return jax.lax.scan(move, now, random.split(key, _NUM_TRAJECTORIES))[0]
 
 
 class Moving(NamedTuple):
-    """The clusters that a trajectory moves, in at most 16 slots; all others stay.
+    """The clusters that a trajectory moves, in a few slots; all others stay.
 
     - **slots** - (B,), and **active** - those of A, (B,) bool.
     - **log_shares** - (B,), -inf outside A, and **log_total** - log of their sum, which stays, ().
@@ -47,7 +52,7 @@ class Moving(NamedTuple):
     others: Array
 
 
-def choose_moving(uniforms: Array, now: Mixture) -> Moving:
+def choose_moving(uniforms: Array, now: Mixture, most: int = _MOST_MOVING) -> Moving:
     """Choose clusters of A at random, or take all if they are few.
 
     The cost of a trajectory is that of its slots, most of which are free in a process.
@@ -55,14 +60,16 @@ def choose_moving(uniforms: Array, now: Mixture) -> Moving:
     :param uniforms: (W,).
     """
     active = now.log_shares > -jnp.inf
-    slots = jnp.argsort(jnp.where(active, uniforms, 2.0))[:_MOST_MOVING]
+    slots = jnp.argsort(jnp.where(active, uniforms, 2.0))[:most]
     log_shares = now.log_shares[slots]
     shares = jnp.exp(now.log_shares).at[slots].set(0.0)
     others = jnp.dot(shares, now.table, precision="highest")
     return Moving(slots, active[slots], log_shares, jax.nn.logsumexp(log_shares), others)
 
 
-def move_along_trajectory(key: Array, target: Target, now: Mixture) -> Mixture:
+def move_along_trajectory(
+    key: Array, target: Target, now: Mixture, most_moving: int = _MOST_MOVING
+) -> Mixture:
     """Move continuous parameters and shares by Hamiltonian Monte Carlo [3].
 
     Shares are masses divided by their total, times the sum of the shares that move. The log of the
@@ -74,7 +81,7 @@ def move_along_trajectory(key: Array, target: Target, now: Mixture) -> Mixture:
     key_normals, key_uniforms = random.split(key)
     number = len(now.log_shares)
     of_slots, (for_size, uniform) = draw_together(random.uniform, key_uniforms, (number,), (2,))
-    moving = choose_moving(of_slots, now)
+    moving = choose_moving(of_slots, now, most_moving)
     slots, active = moving.slots, moving.active
     parameters_now = jax.tree.map(lambda x: x[slots], now.parameters)
     path = target.clusters.path(parameters_now, slots, active, target.start)

@@ -5,6 +5,7 @@ Clusters are split in two ways: a step proposes random weights around those of t
 those that EM fits (``fitted_splits.py``).
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -44,6 +45,9 @@ _KINDS_OF_FIXED_NUMBER = _KINDS[:4]
 _MOST_IN_TRAJECTORY, _MOST_ROWS = (2**18, 2**15), (2**19, 2**18)
 # A fitted split evaluates up to four dozen rows with their slopes, a step evaluates one.
 _STEPS_A_FITTED_SPLIT, _MOST_FITTED_SPLITS = 50, 8
+_MOST_MOVING = (
+    8  # clusters that a trajectory moves; the cost of a slot is that of all sets of items
+)
 _MOST_NORMALS = 2**22  # that the steps of a sweep may need
 _LEAST_FLIPS, _MOST_FLIPS = 0.02, 0.5  # range of the chance that a split adds or removes an atom
 
@@ -144,7 +148,8 @@ def move_weights_without_labels(
             lambda m, draw: (fitted_split_or_merge(target, m, draw), None), mixture, draws
         )[0]
 
-    moves = [between(move_along_trajectories, steps) if effort.has_trajectories else steps]
+    trajectories = partial(move_along_trajectories, most_moving=_MOST_MOVING)
+    moves = [between(trajectories, steps) if effort.has_trajectories else steps]
     if is_process:
         moves.append(fitted_splits)
     log_beta = jnp.log(partition.alpha) if is_process else 0.0

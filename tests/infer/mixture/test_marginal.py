@@ -703,9 +703,8 @@ def test_shares_along_trajectories_keep_their_prior():
 
 
 @pytest.mark.parametrize("most_moving", [1, 2, 3])
-def test_shares_of_some_of_the_clusters_keep_their_prior(most_moving, monkeypatch):
+def test_shares_of_some_of_the_clusters_keep_their_prior(most_moving):
     """Each trajectory moves random clusters, while the shares of the others stay."""
-    monkeypatch.setattr(trajectories, "_MOST_MOVING", most_moving)
     lowest, rng, partition = 0.01, np.random.default_rng(0), PartitionPrior(jnp.float32(4.0), 4)
     shares = rng.dirichlet(np.ones(4), 45_000)
     first, others = np.split(shares[np.all(shares > lowest, axis=1)][:36_000], 2)
@@ -726,7 +725,7 @@ def test_shares_of_some_of_the_clusters_keep_their_prior(most_moving, monkeypatc
         target = Target(large, partition, FlatClusters(), jnp.zeros(1))
         table = jnp.ones((4, 1))
         now = Mixture(jnp.zeros((4, 1)), jnp.zeros(4), jnp.log(shares), table, jnp.ones(1))
-        moved = move_along_trajectories(key, target, now)
+        moved = move_along_trajectories(key, target, now, most_moving)
         return jnp.exp(moved.log_shares), moved.density
 
     keys = jax.random.split(jax.random.key(0), len(first))
