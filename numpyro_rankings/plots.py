@@ -306,7 +306,7 @@ def plot_predictive_check(
     """
     shown = np.argsort(-check.observed, kind="stable")[:max_items]
     names = [items[i] for i in shown]
-    ax = _axes(ax, _WIDTH, 1.4 + _row_height(names) * len(shown))
+    ax = _axes(ax, _WIDTH, 1.1 + _row_height(names) * len(shown))
     rows = _rows(names, ax, lines=2)
     low, high = check.interval[shown].T
     ax.hlines(rows, low, high, color=COLORS[0], linewidth=5, alpha=0.4, label="90% of replications")

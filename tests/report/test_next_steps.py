@@ -412,7 +412,7 @@ def test_what_may_help_is_said_before_how_to_go_on(found, ended, tmp_path, ranki
     write_findings(tmp_path / "a.html", apart, rankings, title="Groups", status=status)
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     box = page.partition('<section class="status">')[2].partition("</section>")[0]
-    assert f"<p>This may help: <code>{better}</code></p>" in box
+    assert f'<p class="better">This may help: <code>{better}</code></p>' in box
     assert f"<p>To go on all the same: <code>{status.command}</code></p>" in box
     assert box.index("This may help") < box.index("To go on")
     kept.end(sampled)

@@ -63,6 +63,8 @@ const result = {
     .map(e => e.textContent),
   hidden: [...page.querySelectorAll(".answers dt")].filter(e => e.getClientRects().length === 0)
     .map(e => e.textContent),
+  paragraphs: [...page.querySelectorAll("p")].filter(e => e.getClientRects().length > 0)
+    .map(e => e.textContent),
   title: page.title,
   text: page.body.textContent,
   items: [...page.querySelectorAll("ol.order li")].map(e => e.lastChild.textContent),
@@ -173,6 +175,7 @@ DETAILS = {"command": "numpyro-rankings fit --out apa", "data": "APA 1980", "see
 DETAILS |= {"versions": "a line of versions " * 8, "model": "a line about the model " * 6}
 SHEET = (210 - 2 * 13) / 25.4 * 96  # pixels; the width of A4 between the margins
 LEAST_SIZE = 8 * 96 / 72  # pixels; 8 points
+RESERVE = 50  # points; about five lines, so that other names and reasons have room
 
 
 @pytest.fixture(scope="module")
@@ -261,17 +264,18 @@ def num_sheets(path):
 
 @pytest.mark.parametrize("page", ["usual", "with_blocs", "with_long_names"])
 def test_it_prints_on_two_sheets(page, request, tmp_path):
-    """The answer is on the first; the diagnostics have room on one."""
-    page = request.getfixturevalue(page)
-    text = page.read_text(encoding="utf-8")
-    assert num_sheets(page) == 2
-    for hidden, what in (
-        (".diagnostics, .details, .glossary", "the answer"),
-        ("main > :not(.diagnostics, .details, .glossary)", "the diagnostics"),
+    """The answer is on the first; the diagnostics have room on one. A few lines are left."""
+    text = request.getfixturevalue(page).read_text(encoding="utf-8")
+    for number, hidden, what in (
+        (2, "nothing", "the page"),
+        (1, ".diagnostics, .details, .glossary", "the answer"),
+        (1, "main > :not(.diagnostics, .details, .glossary, .reserve)", "the diagnostics"),
     ):
-        path = tmp_path / "half.html"
-        path.write_text(text.replace("</style>", f"{hidden} {{ display: none }}</style>", 1))
-        assert num_sheets(path) == 1, what
+        path = tmp_path / "part.html"
+        style = f"{hidden} {{ display: none }} .reserve {{ height: {RESERVE}pt }}</style>"
+        longer = text.replace("</main>", '<div class="reserve"></div></main>', 1)
+        path.write_text(longer.replace("</style>", style, 1), encoding="utf-8")
+        assert num_sheets(path) == number, what
 
 
 @pytest.mark.parametrize("page", ["with_blocs", "with_long_names"])
@@ -308,6 +312,22 @@ def test_all_answers_are_printed(page, questions, request, tmp_path):
     assert len(lines) >= 4
     for line in lines:
         assert html.unescape(re.sub("<.*?>", "", line)) in shown
+
+
+def test_paper_has_the_better_command_once(with_long_names, tmp_path):
+    """Among the next steps; the box above them has the command to go on with."""
+    better = "numpyro-rankings fit --components 3 --out apa-3-groups"
+    status = page.Status("stopped.", "Going on will not help.", "a-command", better=better)
+    box = page.page_of("sections/status.html", {"status": status})
+    text = with_long_names.read_text(encoding="utf-8")
+    assert f"<code>{better}</code>" in text
+    text = text.replace('<section class="answers">', f'{box}<section class="answers">', 1)
+    path = tmp_path / "status.html"
+    for media, is_shown in (("print", True), ("screen", False)):
+        path.write_text(text.replace("@media print {", f"@media {media} {{"), encoding="utf-8")
+        shown = "\n".join(measure(path, round(SHEET))["paragraphs"])
+        assert ("This may help" in shown) == is_shown
+        assert "a-command" in shown
 
 
 @pytest.mark.parametrize("width", WIDTHS)
