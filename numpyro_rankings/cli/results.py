@@ -269,7 +269,7 @@ def print_blocs(findings: "Findings", blocs: "Blocs") -> None:
         _print_wrapped(said.wants_of_bloc(bloc), " " * 7)
     print()
     _print_wrapped(f"{said.what_each_keeps(blocs)} {said.kept_explained(blocs)}")
-    _print_wrapped(said.table_explained(intervals))
+    _print_wrapped(said.table_explained(intervals, findings.blocs_first))
     judged = said.verdict_of_blocs(blocs)
     print()
     _print_wrapped(judged.headline)

@@ -137,7 +137,7 @@ def blocs_shown(findings: Findings, about: Mapping[str, Sequence[str]]) -> Blocs
         said.verdict_of_blocs(blocs),
         rows,
         findings.with_intervals,
-        said.table_explained(findings.with_intervals),
+        said.table_explained(findings.with_intervals, findings.blocs_first),
         said.kept_explained(blocs),
         [_kept(level, blocs.number) for level in blocs.levels],
         _tree(blocs, total) if len(blocs.levels) > 1 else None,

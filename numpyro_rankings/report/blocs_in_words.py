@@ -31,8 +31,7 @@ _KEPT_EXPLAINED = (
     "than one group of everybody."
 )
 _MORE_THAN_ALL = (
-    " More than 100% means that one group of everybody explains them nearly as well as all groups: "
-    "the blocs may be nothing but chance."
+    " More than 100%: the blocs are fitted as well as possible, and the groups of a draw are not."
 )
 
 
@@ -45,15 +44,21 @@ def verdict_of_blocs(blocs: Blocs) -> Verdict:
         return Verdict("good", "Yes: one bloc is everybody.", [])
     if number == 1:
         text = f"Partly: one run leads to these {what}, and others may lead elsewhere."
-        return Verdict("care", text, ["Run at least two chains."])
+        return Verdict("care", text, ["Run at least two chains.", _starts(level)])
+    everyone = "both" if number == 2 else f"all {number}"
     if agree == number:
-        return Verdict("good", f"Yes: all {number} runs lead to the same {what}.", [])
+        return Verdict("good", f"Yes: {everyone} runs lead to the same {what}.", [_starts(level)])
     fewer = fewer_blocs(blocs)
-    but = f"; all {number} lead to the same {fewer}" if fewer else ""
-    reasons = _where_others_end(blocs)
+    but = f"; {everyone} lead to the same {fewer}" if fewer else ""
+    reasons = [*_where_others_end(blocs), _starts(level)]
     if 2 * agree > number:
         return Verdict("care", f"Partly: {runs_that_agree(blocs)} these {what}{but}.", reasons)
     return Verdict("bad", f"No: only {runs_that_agree(blocs)} these {what}{but}.", reasons)
+
+
+def _starts(level: BlocLevel) -> str:
+    """Say how many starts of the search arrive at the blocs: few are the best of many tries."""
+    return f"Of {len(level.arrived)} starts of the search, {level.num_arrived} end at them."
 
 
 def runs_that_agree(blocs: Blocs) -> str:
@@ -106,19 +111,25 @@ def fewer_blocs(blocs: Blocs, which: str = "") -> str:
     number = agreed_number(blocs)
     if number is None:
         return ""
-    instead = f"{percent(blocs.levels[number - 1].kept)} instead of {percent(blocs.level.kept)}"
-    return f"{plural(number, 'bloc')}{which} (--blocs {number}), which keep {instead}"
+    keep, instead = percent(blocs.levels[number - 1].kept), percent(blocs.level.kept)
+    less = "as much" if keep == instead else f"{keep} instead of {instead}"
+    return f"{plural(number, 'bloc')}{which} (--blocs {number}), which keep {less}"
 
 
 def how_many_blocs(blocs: Blocs) -> str:
     """Say how many blocs there are, and what they and one more keep."""
     level, more = blocs.level, blocs.levels[blocs.number : blocs.number + 1]
     text = (
-        f"{plural(level.number, 'bloc')} explain the rankings {percent(level.kept)} as well as all "
-        "groups together"
+        f"{plural(level.number, 'bloc')} explain the rankings {as_well(level.kept)} as all groups "
+        "together"
     )
-    others = [f"{x.number} would do so {percent(x.kept)} as well" for x in more]
+    others = [f"{x.number} would do so {as_well(x.kept)}" for x in more]
     return f"{'; '.join([text, *others])}."
+
+
+def as_well(kept: float) -> str:
+    """Say how well blocs explain the rankings, of what all groups do: ``78% as well``."""
+    return f"{percent(kept)} as well" if round(kept, 2) < 1 else "as well"
 
 
 def what_each_keeps(blocs: Blocs) -> str:
@@ -133,29 +144,20 @@ def kept_explained(blocs: Blocs) -> str:
     return _KEPT_EXPLAINED + (_MORE_THAN_ALL if blocs.level.kept > 1 else "")
 
 
-def kept_in_words(blocs: Blocs) -> list[str]:
-    """Say what each number of blocs keeps, a line for each from 2 on."""
-    return [f"{plural(level.number, 'bloc')}: {share_kept(level)}" for level in blocs.levels[1:]]
-
-
 def share_kept(level: BlocLevel) -> str:
     """Say what a number of blocs keeps, with its interval: ``49.2% (48.1–50.3%)``."""
     low, high = (100 * x for x in level.kept_interval)
     return f"{words.share(level.kept)} ({low:.1f}–{high:.1f}%)"
 
 
-def table_explained(with_intervals: bool) -> str:
-    """Explain the table of blocs."""
-    of_sizes = _INTERVAL_EXPLAINED if with_intervals else NO_INTERVALS
-    return f"{of_sizes} {_CERTAINTY_EXPLAINED} {BEFORE_EXPLAINED}"
+def table_explained(with_intervals: bool, is_first: bool) -> str:
+    """Explain the table of blocs.
 
-
-def size_of_bloc(bloc: Bloc, total: int) -> str:
-    """Say how large a bloc is, with the interval of its size."""
-    return (
-        f"{words.size(bloc.size)}, {words.share(bloc.size / total)} of all "
-        f"(90% interval {words.interval(bloc.size_interval)})"
-    )
+    :param is_first: whether no table of groups has explained some of it before.
+    """
+    before = BEFORE_EXPLAINED if is_first else ""
+    of_sizes = _INTERVAL_EXPLAINED if with_intervals else (NO_INTERVALS if is_first else "")
+    return " ".join(filter(None, (of_sizes, _CERTAINTY_EXPLAINED, before)))
 
 
 def wants_of_bloc(bloc: Bloc) -> str:

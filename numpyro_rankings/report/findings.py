@@ -56,6 +56,7 @@ _SITES = (
 # pairs. With more items there are none.
 _CHECK_DRAWS, _CHECK_DRAWS_LEAST, _CHECK_ENTRIES = 50, 10, 2**26
 BEGUN_WITH = "begun with"  # of the details of a run that was resumed
+_LITTLE_GAIN = 0.1  # of all groups over one population, in nats a ranking
 FEW_GROUPS = 4  # that are read one by one; of more, blocs are the coarse view
 _TOO_MUCH_WORK = (
     "Blocs, the coarse view of many groups, take minutes to find in so large a table: ask for them "
@@ -244,8 +245,10 @@ def blocs_that_help(draws: Any, rankings: Rankings) -> Blocs | None:
         blocs = find_blocs(draws, rankings)
     except NoBlocsError:
         return None
-    # two that keep more than all groups are no coarse view: one population says nearly as much
-    return blocs if blocs.levels[1].kept < 1 else None
+    # two that keep more than all groups are no coarse view if one population says nearly as much
+    gain = blocs.log_density.mean() - blocs.log_density_of_one
+    says_little = gain < _LITTLE_GAIN * rankings.num_rankings
+    return None if says_little and blocs.levels[1].kept >= 1 else blocs
 
 
 class _Found(NamedTuple):

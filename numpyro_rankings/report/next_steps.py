@@ -271,7 +271,7 @@ def _use_blocs(findings: Findings, status: Status | None) -> list[Step]:
             text += f".{not_groups.removesuffix('.')}"
             text += ". To see the blocs" if command else ""
         steps.append(_step(text, command))
-    return steps or [Step("Report neither blocs nor groups yet.")]
+    return steps or [Step("Report neither blocs nor groups.")]
 
 
 def _with_blocs(findings: Findings, status: Status | None) -> str:

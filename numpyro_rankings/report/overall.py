@@ -46,6 +46,10 @@ def overall(findings: Findings) -> Verdict:
         what, *others = _of_blocs(findings)
     else:
         what, *others = _of_groups(findings)
+        if findings.blocs is not None:
+            of_blocs = said.verdict_of_blocs(findings.blocs)
+            asked = plural(findings.blocs.number, "bloc")
+            others.append((of_blocs.level, f"The {asked} that you asked for: {of_blocs.headline}"))
     others += [*_agreement(findings), *_fit(findings)]
     level = min((what[0], *(x[0] for x in others)), key=_LEVELS.index)
     others.sort(key=lambda x: _LEVELS.index(x[0]))
@@ -57,11 +61,11 @@ def _of_blocs(findings: Findings) -> list[_Part]:
     blocs = findings.blocs
     assert blocs is not None
     what, level = plural(blocs.number, "bloc"), said.verdict_of_blocs(blocs).level
-    keep = f"they explain the rankings {percent(blocs.level.kept)} as well as all groups do."
+    keep = f"they explain the rankings {said.as_well(blocs.level.kept)} as all groups do."
     runs = f"Only {said.runs_that_agree(blocs)} these blocs."
     if len(blocs.level.chains_agree) == 1:
         runs = "There is one run: others may lead to other blocs."
-    agree = "The runs agree on them"
+    agree = "The runs agree on the blocs"
     if findings.verdict.level == "good":
         of_groups: list[_Part] = []
         agree += " and on the groups"
@@ -76,7 +80,7 @@ def _of_blocs(findings: Findings) -> list[_Part]:
     if level == "care":
         return [("care", f"Report {what} with care: {keep}"), ("care", runs), *of_groups]
     fewer = said.fewer_blocs(blocs)
-    headline = "Report neither blocs nor groups yet: the runs lead to different ones."
+    headline = "Report neither blocs nor groups: the runs lead to different ones."
     if fewer:
         headline = f"Report {fewer}: on these {what} the runs do not agree."
     return [("bad", headline), ("bad", runs), *of_groups]

@@ -161,8 +161,9 @@ def wants_of_members(above: np.ndarray, consensus: np.ndarray) -> Wants:
     """Find the order that members have in common: levels of items, and clear pairs within them.
 
     An item is *before* another if at least 60% of the members who order the two put it first; two
-    further members, one for each order, are added, so that a few decide nothing. Each item of a
-    level is before each item of all later levels, and no level can be divided in this way.
+    further members, one for each order, are added, so that one alone says no more than 2 to 1. Each
+    item of a level is before each item of all later levels, and no level can be divided in this
+    way.
 
     :param above: how many members put the item of the row above that of the column, (m, m), for the
         first m items of the consensus. Further items are in the last level.

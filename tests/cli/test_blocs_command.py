@@ -104,9 +104,6 @@ def test_numbers_of_blocs_are_the_same_on_the_screen_and_in_files(run_of, capsys
         assert line in [x.split() for x in shown.splitlines()]
         assert row["wants"] in shown and row["consensus"] == " > ".join(bloc.consensus)
         assert row["wants"] == blocs_in_words.wants_of_bloc(bloc)
-        assert blocs_in_words.size_of_bloc(bloc, 80) == (
-            f"{line[1]}, {line[2]} of all (90% interval {bounds})"
-        )
         assert float(row["theta_1"]) == pytest.approx(bloc.concentration[0], rel=1e-5)
     one_line = " ".join(shown.split())
     assert blocs_in_words.what_each_keeps(blocs) in one_line

@@ -51,7 +51,11 @@ def test_verdict_of_blocs_by_how_many_chains_agree(blocs):
     """It answers with yes, partly or no first, and says what fewer blocs keep."""
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True] * 4))
     assert said.level == "good" and said.headline == "Yes: all 4 runs lead to the same 3 blocs."
-    assert said.reasons == []
+    arrived = f"Of {len(blocs.level.arrived)} starts of the search, {blocs.level.num_arrived} end"
+    starts = f"{arrived} at them."
+    assert said.reasons == [starts]
+    both = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True] * 2))
+    assert both.headline == "Yes: both runs lead to the same 3 blocs."
 
     few, level = blocs.levels[1], blocs.level
     kept = f"which keep {words.percent(few.kept)} instead of {words.percent(level.kept)}"
@@ -59,18 +63,19 @@ def test_verdict_of_blocs_by_how_many_chains_agree(blocs):
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True, False, True, True]))
     assert said.level == "care"
     assert said.headline == f"Partly: 3 of 4 runs lead to these 3 blocs{same}"
-    assert said.reasons == ["Chain 2 leads to other blocs, which keep 3% less."]
+    assert said.reasons == ["Chain 2 leads to other blocs, which keep 3% less.", starts]
 
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True, False, False, True]))
     assert said.level == "bad"
     assert said.headline == f"No: only 2 of 4 runs lead to these 3 blocs{same}"
-    assert said.reasons == ["Chains 2 and 3 lead to other blocs, which keep 3% less."]
+    assert said.reasons[0] == "Chains 2 and 3 lead to other blocs, which keep 3% less."
 
     kept = [blocs.level.kept, np.nan, blocs.level.kept - 0.001, blocs.level.kept]
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True, False, False, True], kept))
     assert said.reasons == [
         "Chain 2 has fewer than 3 groups to merge.",
         "Chain 3 leads to other blocs, which keep as much.",
+        starts,
     ]
 
     one = with_chains(blocs, [True])
@@ -95,15 +100,13 @@ def test_what_one_more_bloc_would_keep(blocs):
 
 
 def test_blocs_in_words(blocs):
-    bloc = blocs.blocs[0]
-    low, high = bloc.size_interval
-    assert blocs_in_words.size_of_bloc(bloc, 200) == (
-        f"{bloc.size:.0f}, {bloc.size / 200:.1%} of all (90% interval {low:.0f}–{high:.0f})"
-    )
-    lines = blocs_in_words.kept_in_words(blocs)
-    assert [line.split(":")[0] for line in lines] == [f"{k} blocs" for k in range(2, 6)]
     low, high = blocs.level.kept_interval
-    assert lines[1] == f"3 blocs: {blocs.level.kept:.1%} ({100 * low:.1f}–{100 * high:.1f}%)"
+    said = f"{blocs.level.kept:.1%} ({100 * low:.1f}–{100 * high:.1f}%)"
+    assert blocs_in_words.share_kept(blocs.level) == said
+    assert f", 3 {said}, 4 " in blocs_in_words.what_each_keeps(blocs)
+    assert blocs_in_words.as_well(0.784) == "78% as well"
+    # no more than all: 122% is a fit, and no more agreement
+    assert blocs_in_words.as_well(0.996) == blocs_in_words.as_well(1.22) == "as well"
 
 
 def test_what_a_bloc_wants_is_what_its_members_say():
@@ -214,7 +217,16 @@ def test_blocs_that_keep_more_than_all_groups(grouped, blocs, monkeypatch):
     data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, 5, 2.0)
     mcmc = with_groups(fabricated_mcmc(data.rankings, chains=2, draws=10), data)
     monkeypatch.setattr(findings_module, "find_blocs", lambda *_: more)
+    assert findings_of(mcmc, data.rankings, checks=None).blocs is more
+    # where one population says nearly as much, they are no coarse view
+    little = np.full_like(more.log_density, more.log_density_of_one + 0.09 * 60)
+    more = more._replace(log_density=little)
     assert findings_of(mcmc, data.rankings, checks=None).blocs is None
+    assert "instead" not in blocs_in_words.fewer_blocs(
+        with_chains(
+            blocs._replace(levels=tuple(x._replace(kept=1.4) for x in blocs.levels)), [1, 0]
+        )
+    )
 
 
 @pytest.mark.parametrize("components", [None, 3, 5])

@@ -313,7 +313,7 @@ FEWER = "eport the 2 blocs that all runs find (--blocs 2), which keep 50% instea
         ([True, True, False], True, ["Report the 3 blocs with care.", f"Or r{FEWER}"]),
         ([True, True, False], False, ["Report the 3 blocs with care."]),
         ([True, False, False], True, [f"R{FEWER}"]),
-        ([True, False, False], False, ["Report neither blocs nor groups yet."]),
+        ([True, False, False], False, ["Report neither blocs nor groups."]),
     ],
 )
 def test_which_blocs_can_be_used(many, agree, of_two, expected):

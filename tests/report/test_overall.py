@@ -88,7 +88,7 @@ def test_it_is_green_only_if_chains_agreement_and_fit_are_good(blocs):
         "good",
         "Report 3 blocs: they explain the rankings 72% as well as all groups do.",
         [
-            "The runs agree on them and on the groups.",
+            "The runs agree on the blocs and on the groups.",
             "Agreement within the blocs: 20% to 40%.",
             "The model fits.",
         ],
@@ -130,7 +130,7 @@ def test_one_bloc(blocs):
             [1, 0, 0, 0],
             False,
             "bad",
-            "Report neither blocs nor groups yet",
+            "Report neither blocs nor groups:",
             "Only 1 of 4 runs leads",
         ),
         ([1], True, "care", "Report 3 blocs with care", "There is one run"),
