@@ -57,8 +57,10 @@ def verdict_of_blocs(blocs: Blocs) -> Verdict:
 
 
 def _starts(level: BlocLevel) -> str:
-    """Say how many starts of the search arrive at the blocs: few are the best of many tries."""
-    return f"Of {len(level.arrived)} starts of the search, {level.num_arrived} end at them."
+    """Say how many starts of the search arrive at the blocs."""
+    tries, arrived = plural(len(level.arrived), "start"), level.num_arrived
+    verb = "leads" if arrived == 1 else "lead"
+    return f"The search has {tries} and keeps the best blocs: {arrived} {verb} to them."
 
 
 def runs_that_agree(blocs: Blocs) -> str:

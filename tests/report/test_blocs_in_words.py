@@ -51,8 +51,9 @@ def test_verdict_of_blocs_by_how_many_chains_agree(blocs):
     """It answers with yes, partly or no first, and says what fewer blocs keep."""
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True] * 4))
     assert said.level == "good" and said.headline == "Yes: all 4 runs lead to the same 3 blocs."
-    arrived = f"Of {len(blocs.level.arrived)} starts of the search, {blocs.level.num_arrived} end"
-    starts = f"{arrived} at them."
+    number, arrived = len(blocs.level.arrived), blocs.level.num_arrived
+    verb = "leads" if arrived == 1 else "lead"
+    starts = f"The search has {number} starts and keeps the best blocs: {arrived} {verb} to them."
     assert said.reasons == [starts]
     both = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True] * 2))
     assert both.headline == "Yes: both runs lead to the same 3 blocs."
