@@ -101,7 +101,11 @@ def glossary(findings: Findings) -> list[Term]:
     """Return the words that the page uses, each with its meaning."""
     what = "point" if isinstance(findings.profiles[0], PartitionProfile) else "ranking"
     of_blocs = [
-        Term("bloc", "one of a few large groups that together say most of what the many say")
+        Term(
+            "bloc",
+            "one of a few large groups that together say most of what the many say; blocs and "
+            "groups have numbers and colours of their own, so that group 1 is not bloc 1",
+        )
     ]
     of_groups = [
         Term(
