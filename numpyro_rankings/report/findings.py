@@ -180,8 +180,12 @@ def findings_of(
         By default they are found if there are more than 4 groups, or if the chains disagree on an
         unknown number of groups; not for points, not for a mixture of up to 4 components, and not
         where it would take minutes, as with many items.
-    :raises ValueError: if there are no assignments, or not so many blocs.
+    :raises ValueError: if there are no assignments, if there are not so many blocs, or if the blocs
+        are of other rankings.
     """
+    _check_asked(checks, blocs)
+    if rankings is not None and isinstance(blocs, Blocs):
+        _check_same_rankings(blocs, rankings)
     data = _as_data(source, rankings)
     posterior = posterior_of(data)
     if "cluster_sizes" in posterior and "assignments" not in posterior:
@@ -212,6 +216,32 @@ def findings_of(
     )
     of_blocs, why_none = _blocs_of(findings, rankings, blocs)
     return findings._replace(blocs=of_blocs, no_blocs=why_none)
+
+
+def _check_asked(checks: Any, blocs: Any) -> None:
+    """Refuse what is neither a result nor a way to ask for one."""
+    if not (checks is None or isinstance(checks, PredictiveChecks)) and checks != "auto":
+        raise ValueError(
+            'checks must be "auto", None or what posterior_predictive_checks returns, got '
+            f"{checks!r}"
+        )
+    if isinstance(blocs, str) and blocs != "auto":
+        raise ValueError(
+            f'blocs must be "auto", None, a number or what find_blocs returns, got {blocs!r}'
+        )
+
+
+def _check_same_rankings(blocs: Blocs, rankings: Rankings) -> None:
+    """Refuse blocs of other rankings, as far as their number and the names of items tell."""
+    first = blocs.blocs[0]
+    fitted = rankings if first.unseen_weight is None else rankings.of_listed_items()
+    if len(blocs.labels) != rankings.num_rankings:
+        raise ValueError(
+            f"the blocs are of {len(blocs.labels):,} rankings; these are {rankings.num_rankings:,}"
+        )
+    named = dict(zip(first.consensus_ordering.tolist(), first.consensus, strict=True))
+    if named != dict(enumerate(map(str, fitted.items))):
+        raise ValueError("the blocs are of rankings of other items")
 
 
 def _blocs_of(

@@ -38,6 +38,7 @@ from numpyro_rankings.summaries import (
     PartitionProfile,
     WeightsProfile,
 )
+from numpyro_rankings.summaries.judges import texts_of_judges
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
@@ -78,11 +79,13 @@ def write_report(
     :param details: how the run was made, for the last section: the command, the seed, the source
         of the data.
     :param about: what is known about the judges: N texts by column, in the order of the labels. The
-        page then shows who is in the clusters.
+        page then shows who is in the clusters. An empty text, None or NaN is no answer.
     :param status: why the run ended before its draws suffice, for the top of the page.
     :param blocs: as for :func:`~numpyro_rankings.report.findings_of`.
-    :raises ValueError: if ``data`` has no assignments.
+    :raises ValueError: if ``data`` has no assignments, if the blocs are of other rankings, or if
+        there are not N texts in a column.
     """
+    about = texts_of_judges(about or {}, rankings.num_rankings)
     findings = findings_of(
         data,
         rankings,

@@ -10,7 +10,7 @@ from numpyro_rankings._memory import USABLE, available_memory
 from numpyro_rankings.diagnostics import posterior_of
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.partitions import partition_entropy
-from numpyro_rankings.rankings import Rankings, check_rankings
+from numpyro_rankings.rankings import Rankings, check_rankings, num_stages
 from numpyro_rankings.summaries.bloc_models import Components, MallowsBlocs
 from numpyro_rankings.summaries.bloc_search import Fit, Search, normalised
 from numpyro_rankings.summaries.choice_cells import ChoiceCells, count_cells
@@ -40,7 +40,7 @@ class Bloc(NamedTuple):
 
     - **size** - expected number of rankings, and **size_interval** over draws.
     - **certainty** - mean probability with which its members belong to it; members are the rankings
-      that belong to it most probably.
+      that belong to it most probably. NaN if there are none.
     - **consensus** - names of the items, best first, and **consensus_ordering**, their indices: the
       center, or the order of the weights.
     - **concentration** - θ of each stage (T,), of a Mallows model, else None.
@@ -115,7 +115,8 @@ class Blocs(NamedTuple):
     """What :func:`~numpyro_rankings.find_blocs` finds.
 
     - **number** - K, the number of blocs that is asked for, or else that the gain suggests.
-    - **levels** - the best blocs of each number from 1 on; level K splits those of K - 1.
+    - **levels** - the best blocs of each number from 1 on; level K splits those of K - 1. The last
+      one is the last whose blocs all have members, or that of the number that is asked for.
     - **start_chain**, **start_draw** - chain and draw whose groups a start merges, (starts,).
     - **log_density** - log density of the rankings under the mixture of draws, (draws,), and
       **log_density_of_one** - under one population.
@@ -193,7 +194,8 @@ def find_blocs(
     :param least_gain: share of the gain, between 0 and 1.
     :return: the blocs of this number, and of all others up to 8, with the tree of how K blocs split
         into K + 1.
-    :raises ValueError: if the draws are not of a mixture, if they have one group only, if their
+    :raises ValueError: if the draws are not of a mixture or not of these rankings, if they hold
+        values that no kernel draws, if they have one group only, if their
         groups say no more about the rankings than one population, if ``num_blocs`` is more than
         their groups, or if the search will not fit into memory.
 
@@ -222,6 +224,7 @@ def find_blocs(
     samples = _by_chain(draws)
     flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
     fitted = fitted_items(flat, rankings)
+    _check_values(flat, fitted)
     _check_memory(samples, fitted)
     data = _Data(samples, fitted)
     starts = data.choose(_STARTS)
@@ -253,6 +256,8 @@ def find_blocs(
     for k in range(1, min(number, top)):
         best[k] = _agreed(data, best[k], [found[k] for found in from_chains], gain)
     _never_less(data.search, best, pool)
+    top = _last_level(best, num_blocs)
+    best = best[:top]
     said = data.ask(data.choose(_DRAWS), best)
     if said.log_density.mean() <= one.log_likelihood:
         raise NoBlocsError(_NO_GAIN)
@@ -437,6 +442,23 @@ def _never_less(search: Search, best: list[Fit], pool: list[Components]) -> None
         best[k] = max([best[k], *found], key=lambda fit: fit.log_likelihood)
 
 
+def _last_level(best: list[Fit], num_blocs: int | None) -> int:
+    """Return the number of blocs of the last level: before it one of them has no members.
+
+    Of two equal ones, one has none.
+
+    :param num_blocs: that were asked for, which are a level in any case.
+    :raises NoBlocsError: if one of two has no members, and no number was asked for.
+    """
+    least = 2 if num_blocs is None else max(2, num_blocs)
+    for k, fit in enumerate(best[1:], start=2):
+        if len(np.unique(fit.membership.argmax(1))) < k:
+            if k == 2 and num_blocs is None:
+                raise NoBlocsError(_NO_GAIN)
+            return min(max(least, k - 1), len(best))
+    return len(best)
+
+
 def _objective(fit: Fit) -> float:
     return fit.objective
 
@@ -466,7 +488,57 @@ def _by_chain(draws: Any) -> dict[str, np.ndarray]:
     samples = {name: np.asarray(draws[name]) for name in needed if name in draws}
     if samples["assignments"].ndim == 2:
         samples = {name: x[None] for name, x in samples.items()}
+    _check_shapes(samples)
     return samples
+
+
+def _check_shapes(samples: dict[str, np.ndarray]) -> None:
+    """Refuse sites whose numbers of chains, draws or clusters differ."""
+    if "cluster_sizes" not in samples:
+        raise ValueError("the draws have no cluster_sizes")
+    clusters = samples["weights" if "weights" in samples else "center"]
+    each, slots = samples["assignments"].shape[:2], clusters.shape[2:3]
+    for name, x in samples.items():
+        expected = each if name == "assignments" else (*each, *slots)
+        ndim = 4 if name in ("center", "concentration", "weights") else 3
+        if x.ndim != ndim or x.shape[: len(expected)] != expected:
+            raise ValueError(
+                f"{name} must be of as many chains, draws and clusters as the other sites, "
+                f"{(*each, *slots)}; its shape is {x.shape}"
+            )
+
+
+def _check_values(flat: dict[str, np.ndarray], rankings: Rankings) -> None:
+    """Refuse values that no kernel draws, of clusters in use; empty slots may hold anything.
+
+    :param flat: the sites, (draws, …).
+    :param rankings: of the items that were fitted.
+    """
+    labels, slots = flat["assignments"], flat["cluster_sizes"].shape[-1]
+    bad = ~((labels >= 0) & (labels < slots) & (labels == np.floor(labels)))
+    if bad.any():
+        raise ValueError(f"assignments must be from 0 to {slots - 1}, got {labels[bad][0]}")
+    used = np.zeros((len(labels), slots), bool)
+    used[np.arange(len(labels))[:, None], labels.astype(np.int64)] = True
+    if "weights" not in flat:
+        center, items = flat["center"][used], np.arange(rankings.num_items)
+        bad = (np.sort(center, axis=-1) != items).any(-1)
+        if bad.any():
+            raise ValueError(f"center must be an order of all items, got {center[bad][0].tolist()}")
+        stages = num_stages(rankings)
+        if flat["concentration"].shape[-1] != stages:
+            raise ValueError(
+                f"the run was of {flat['concentration'].shape[-1]} stages; these rankings have "
+                f"{stages}"
+            )
+    for name in ("concentration", "weights", "unseen_weight"):
+        if name in flat:
+            x = flat[name][used]
+            bad = ~((x >= 0) & (x < np.inf))
+            if bad.any():
+                raise ValueError(f"{name} must be finite and not negative, got {x[bad][0]}")
+    if "weights" in flat and not flat["weights"][used].any(-1).all():
+        raise ValueError("weights must not all be 0 in a cluster")
 
 
 class _FromStart(NamedTuple):

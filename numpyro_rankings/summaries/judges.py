@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,36 @@ class ColumnByGroup(NamedTuple):
     headings: list[str]
     values: np.ndarray
     is_number: bool
+
+
+def texts_of_judges(about: Mapping[str, Sequence[Any]], number: int) -> dict[str, list[str]]:
+    """Return the columns about the judges as texts: nothing where a value is missing.
+
+    :param number: of judges.
+    :raises ValueError: if a column is of another number.
+    """
+    import pandas as pd
+
+    columns = {}
+    for name, values in about.items():
+        column = list(values)
+        if len(column) != number:
+            raise ValueError(
+                f"the column {name!r} about the judges has {len(column):,} entries, and there are "
+                f"{number:,} judges"
+            )
+        missing = pd.isna(pd.Series(column, dtype=object))
+        columns[name] = [
+            "" if gone else _as_text(x) for x, gone in zip(column, missing, strict=True)
+        ]
+    return columns
+
+
+def _as_text(value: Any) -> str:
+    """Return a value as a text; numbers with missing ones among them are floats, and 3.0 is 3."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
 
 
 def as_numbers(name: str, values: Sequence[str]) -> np.ndarray | None:

@@ -6,14 +6,16 @@ import html
 import re
 
 import arviz as az
+import jax
 import numpy as np
 import pytest
 from helpers.command_line import QUICK_FIT, SOI
-from helpers.fabricated import fabricated_mcmc, fabricated_weights_mcmc
+from helpers.fabricated import fabricated_mcmc, fabricated_weights_mcmc, with_groups
 
 from numpyro_rankings import diagnostics, read_rankings, to_inference_data, words
 from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.run import Sampled
+from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.report import Findings, findings_of, write_report
 from numpyro_rankings.report import findings as module
 from numpyro_rankings.report.answers import short_answers
@@ -274,3 +276,41 @@ def test_weights_have_intervals_if_the_ess_suffices(small, monkeypatch, ess):
     assert (cell in page) == (f"({low:.3f}–{high:.3f})" in page) == (ess == 100)
     assert ("weight, mean and 90% interval" in figures(page)) == (ess == 100)
     assert ("Means and 90% intervals of the weights" in " ".join(page.split())) == (ess == 100)
+
+
+def test_blocs_of_other_rankings_are_refused(tmp_path):
+    data = simulate_mallows_mixture(jax.random.key(0), 200, 5, 5, 6, 1.5)
+    rankings = data.rankings
+    mcmc = with_groups(fabricated_mcmc(rankings, num_slots=8), data)
+    blocs = findings_of(mcmc, rankings, checks=None, blocs=2).blocs
+    assert findings_of(mcmc, rankings, checks=None, blocs=blocs).blocs is blocs
+    some = blocs.level._replace(labels=blocs.labels[:-1])
+    fewer = blocs._replace(levels=(blocs.levels[0], some, *blocs.levels[2:]))
+    first = blocs.blocs[0]
+    other = first._replace(consensus=("another", *first.consensus[1:]))
+    level = blocs.level._replace(blocs=(other, *blocs.blocs[1:]))
+    named = blocs._replace(levels=(blocs.levels[0], level, *blocs.levels[2:]))
+    for bad, text in (
+        (fewer, "the blocs are of 199 rankings; these are 200"),
+        (named, "the blocs are of rankings of other items"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            write_report(tmp_path / "page.html", mcmc, rankings, checks=None, blocs=bad)
+
+
+@pytest.mark.parametrize("asked", [{"blocs": "x"}, {"checks": "all"}, {"checks": 3}])
+def test_what_cannot_be_asked_for_is_refused(small, asked):
+    (name, value), *_ = asked.items()
+    text = f'{name} must be "auto", None.*, got {value!r}'
+    with pytest.raises(ValueError, match=text) as error:
+        findings_of(fabricated_mcmc(small), small, **asked)
+    assert "\n" not in str(error.value)
+
+
+def test_columns_about_the_judges(small):
+    mcmc = fabricated_mcmc(small)
+    with pytest.raises(ValueError, match="'region' about the judges has 39 entries"):
+        write_report("page.html", mcmc, small, checks=None, about={"region": ["N"] * 39})
+    about = {"region": ["N", float("nan"), None, "S"] * 10}
+    write_report("page.html", mcmc, small, checks=None, about=about)
+    assert "(no answer)" in open("page.html", encoding="utf-8").read()

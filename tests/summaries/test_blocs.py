@@ -261,6 +261,7 @@ def test_similar_groups_are_merged_first(weighted):
         draws["center"] = np.tile(data.centers, (2, 2, 2, 1))
         draws["concentration"] = np.tile(data.concentrations[:, :4], (2, 2, 2, 1))
     draws["assignments"] = np.broadcast_to(labels, (2, 2, len(labels)))
+    draws["cluster_sizes"] = np.broadcast_to(np.bincount(labels), (2, 2, 4))
     merged = _Data(_by_chain(draws), rankings).merge(0, 0, 8)
     assert sorted(merged) == [1, 2, 3, 4]
     sizes = np.bincount(data.assignments)
@@ -325,10 +326,8 @@ def test_shapes_and_the_tree():
     assert found.log_density.shape == (4,)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("seed", range(3))
-def test_more_blocs_never_keep_less(monkeypatch, weighted, seed):
-    """There are two groups, which the draws divide at random: more blocs have little to add."""
+def _in_pieces(weighted, seed):
+    """Two groups, which the draws divide at random into eight: more blocs have little to add."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 6, 150)
     data = simulate_mallows_mixture(jax.random.key(seed), 150, 5, lengths, 2, 1.0)
@@ -341,9 +340,51 @@ def test_more_blocs_never_keep_less(monkeypatch, weighted, seed):
     else:
         theta = np.repeat(data.concentrations[:, :4], 4, 0) * rng.gamma(20, 1 / 20, (*shape, 4))
         draws |= {"center": centers, "concentration": theta}
+    return draws, data
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_more_blocs_never_keep_less(monkeypatch, weighted, seed):
+    draws, data = _in_pieces(weighted, seed)
     assert np.diff(find_blocs(draws, data.rankings, 8).kept).min() >= -1e-9
+    for level in find_blocs(draws, data.rankings).levels:  # which end before a bloc of nobody
+        assert np.isfinite([bloc.certainty for bloc in level.blocs]).all()
     monkeypatch.setattr(module, "_never_less", lambda *_: None)
     assert np.diff(find_blocs(draws, data.rankings, 8).kept).min() < -1e-3
+
+
+@pytest.mark.parametrize("num_blocs", [None, 4])
+def test_levels_end_before_two_equal_blocs(monkeypatch, num_blocs):
+    """Unless so many are asked for. Here the search finds nothing that keeps more than three."""
+    draws, data = _in_pieces(False, 1)
+    never_less = module._never_less
+
+    def divide(search, best, pool):
+        never_less(search, best, pool)
+        best[3] = next(search.rounds(search.divided(best[2])))
+
+    monkeypatch.setattr(module, "_never_less", divide)
+    found = find_blocs(draws, data.rankings, num_blocs)
+    assert len(found.levels) == (num_blocs or 3)
+    for level in found.levels[:3]:
+        assert np.isfinite([bloc.certainty for bloc in level.blocs]).all()
+    if num_blocs is not None:
+        assert found.kept[3] == pytest.approx(found.kept[2])
+        assert np.isnan([bloc.certainty for bloc in found.blocs]).sum() == 1
+
+
+def test_two_equal_blocs_are_none(monkeypatch):
+    draws, data = _in_pieces(False, 1)
+
+    def divide(search, best, pool):
+        best[1] = next(search.rounds(search.divided(best[0])))
+
+    monkeypatch.setattr(module, "_never_less", divide)
+    with pytest.raises(module.NoBlocsError, match="one population describes the rankings as well"):
+        find_blocs(draws, data.rankings)
+    for asked in (1, 2):  # two are compared with one in any case
+        assert len(find_blocs(draws, data.rankings, asked).levels) == 2
 
 
 def test_number_of_blocs_by_what_the_last_one_adds():
@@ -537,6 +578,60 @@ def test_bad_input_is_refused_in_one_line():
     poor["center"] = _orderings(np.random.default_rng(0), 2, 2, 4, 5)
     with pytest.raises(ValueError, match="one population describes the rankings as well"):
         find_blocs(poor, rankings)
+
+
+def _with(draws, name, value):
+    """Return the draws with another value in each cluster of the first draw."""
+    changed = np.array(draws[name], float if isinstance(value, float) else None)
+    changed[0, 0] = value
+    return {**draws, name: changed}
+
+
+def test_bad_draws_are_refused_in_one_line():
+    draws, data = _fabricated(3)
+    weighted, of_weights, _ = _weighted(3, pool=0.1)
+    swapped = draws["center"].copy()
+    swapped[1, 1, :, 0] = swapped[1, 1, :, 1]
+    for bad, words in (
+        (_with(draws, "concentration", np.nan), "concentration must be finite .*, got nan"),
+        (_with(draws, "concentration", np.inf), "concentration must be finite .*, got inf"),
+        (_with(draws, "concentration", -1.0), "concentration must be .* not negative, got -1.0"),
+        ({**draws, "center": swapped}, "center must be an order of all items, got "),
+        (_with(draws, "assignments", -1), "assignments must be from 0 to 3, got -1"),
+        (_with(draws, "assignments", 77), "assignments must be from 0 to 3, got 77"),
+        (_with(draws, "assignments", np.nan), "assignments must be from 0 to 3, got nan"),
+        ({**draws, "center": draws["center"][:, :1]}, r"center .* draws .* shape is \(2, 1, 4, 5"),
+        ({**draws, "center": draws["center"][:, :, :3]}, "must be of as many .* clusters"),
+        ({**draws, "concentration": draws["concentration"][..., 0]}, "concentration must be of as"),
+        ({**draws, "assignments": draws["assignments"][0, 0]}, "assignments must be of as many"),
+    ):
+        with pytest.raises(ValueError, match=words) as error:
+            find_blocs(bad, data.rankings)
+        assert "\n" not in str(error.value)
+    for bad, words in (
+        (_with(weighted, "weights", np.nan), "weights must be finite .*, got nan"),
+        (_with(weighted, "weights", np.inf), "weights must be finite .*, got inf"),
+        (_with(weighted, "weights", 0.0), "weights must not all be 0 in a cluster"),
+        (_with(weighted, "unseen_weight", np.nan), "unseen_weight must be finite .*, got nan"),
+        ({k: x for k, x in weighted.items() if k != "cluster_sizes"}, "have no cluster_sizes"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            find_blocs(bad, of_weights)
+    first = np.asarray(data.rankings.expand().orderings)[:, :3]
+    with pytest.raises(ValueError, match="the run was of 4 stages; these rankings have 3"):
+        find_blocs(draws, Rankings.from_orderings(first, num_items=5))
+
+
+def test_empty_slots_may_hold_anything():
+    draws, data = _fabricated(3)
+    expected = find_blocs(draws, data.rankings, 3)
+    empty = draws["cluster_sizes"] == 0
+    assert empty.any()
+    other = {name: draws[name].copy() for name in ("center", "concentration")}
+    other["center"][empty], other["concentration"][empty] = -1, np.nan
+    found = find_blocs({**draws, **other}, data.rankings, 3)
+    np.testing.assert_array_equal(found.labels, expected.labels)
+    np.testing.assert_array_equal(found.kept, expected.kept)
 
 
 def test_blocs_found_are_matched_with_the_true_ones():

@@ -1,9 +1,16 @@
 """Who is in the groups, by what is known about the judges."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from numpyro_rankings.summaries.judges import NO_ANSWER, OTHERS, as_numbers, by_group
+from numpyro_rankings.summaries.judges import (
+    NO_ANSWER,
+    OTHERS,
+    as_numbers,
+    by_group,
+    texts_of_judges,
+)
 
 GROUPS = np.array([0, 0, 0, 1, 1, 2])
 
@@ -43,3 +50,17 @@ def test_texts_that_are_no_numbers(text):
     assert as_numbers("age", [str(k) for k in range(9)]) is not None
     assert as_numbers("age", [*(str(k) for k in range(9)), text]) is None
     assert as_numbers("age", ["1", "2", "1"]) is None  # a few codes
+
+
+def test_missing_values_are_no_answers():
+    values = ["N", None, np.nan, pd.NA, "", pd.NaT]
+    assert texts_of_judges({"region": values}, 6) == {"region": ["N", *[""] * 5]}
+    numbers = {"age": pd.Series([34, None, 2.5]), "code": np.array([1, 2, 3])}
+    assert texts_of_judges(numbers, 3) == {"age": ["34", "", "2.5"], "code": ["1", "2", "3"]}
+
+
+@pytest.mark.parametrize("number", [2, 4])
+def test_columns_of_another_number_of_judges_are_refused(number):
+    words = f"the column 'region' about the judges has 3 entries, and there are {number} judges"
+    with pytest.raises(ValueError, match=words):
+        texts_of_judges({"region": ["N", "S", "S"]}, number)
