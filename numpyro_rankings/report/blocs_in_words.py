@@ -59,8 +59,9 @@ def verdict_of_blocs(blocs: Blocs) -> Verdict:
 def _starts(level: BlocLevel) -> str:
     """Say how many starts of the search arrive at the blocs."""
     tries, arrived = plural(len(level.arrived), "start"), level.num_arrived
-    verb = "leads" if arrived == 1 else "lead"
-    return f"The search has {tries} and keeps the best blocs: {arrived} {verb} to them."
+    lead = {0: "none leads to them, further steps did", 1: "1 leads to them"}
+    found = lead.get(arrived, f"{arrived} lead to them")
+    return f"The search has {tries} and keeps the best blocs: {found}."
 
 
 def runs_that_agree(blocs: Blocs) -> str:

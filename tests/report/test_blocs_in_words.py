@@ -55,6 +55,9 @@ def test_verdict_of_blocs_by_how_many_chains_agree(blocs):
     verb = "leads" if arrived == 1 else "lead"
     starts = f"The search has {number} starts and keeps the best blocs: {arrived} {verb} to them."
     assert said.reasons == [starts]
+    lost = blocs.level._replace(arrived=np.zeros(number, bool))
+    lost = blocs._replace(levels=(*blocs.levels[:2], lost, *blocs.levels[3:]))
+    assert "none leads to them" in blocs_in_words.verdict_of_blocs(lost).reasons[-1]
     both = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True] * 2))
     assert both.headline == "Yes: both runs lead to the same 3 blocs."
 
