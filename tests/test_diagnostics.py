@@ -1,10 +1,10 @@
-"""Nested R-hat against its definition."""
+"""Nested R-hat against its definition, and whether there are intervals."""
 
 import arviz as az
 import numpy as np
 import pytest
 
-from numpyro_rankings.diagnostics import nested_r_hat
+from numpyro_rankings.diagnostics import allows_intervals, nested_r_hat, table_of_scalars
 
 
 def chains_of(rng, num_superchains, copies, draws, spread):
@@ -48,3 +48,19 @@ def test_it_is_that_of_arviz(monkeypatch):
         with monkeypatch.context() as patch:
             patch.delattr(az, "rhat_nested")
             assert nested_r_hat(x, 5) == pytest.approx(expected, rel=1e-10)
+
+
+def test_intervals_need_an_ess_of_100_if_there_is_one():
+    rng = np.random.default_rng(4)
+    moving, constant = rng.normal(size=(2, 200)), np.ones((2, 200))
+    table = table_of_scalars({"alpha": moving, "num_clusters": constant})
+    for bulk, tail, allowed in ((100.0, 100.0, True), (99.0, 900.0, False), (900.0, 99.0, False)):
+        some = table.copy()
+        some.loc["alpha", ["ess_bulk", "ess_tail"]] = bulk, tail
+        assert allows_intervals(some) == allowed
+        some.loc["num_clusters", ["ess_bulk", "ess_tail"]] = 5.0  # which does not count
+        assert allows_intervals(some) == allowed
+    assert allows_intervals(table_of_scalars({"num_clusters": constant}))
+    assert allows_intervals(table.iloc[:0])
+    unknown = table.assign(ess_bulk=np.nan, ess_tail=np.nan)  # of a chain that is too short
+    assert allows_intervals(unknown)

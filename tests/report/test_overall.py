@@ -164,6 +164,20 @@ def test_groups_that_hold(groups):
     assert trust(other) == "Partly: a reason."
 
 
+def test_doubt_is_told_where_the_draws_need_care(groups):
+    """Few members belong to a group for sure, and the chains nearly agree."""
+    rough = with_worst(groups._replace(membership=np.full(200, 0.2)), 1.03, 900, "care")
+    said = trust(rough)
+    assert said.startswith("Partly: the runs nearly agree (R-hat 1.030).")
+    assert "wo members of a group are together in 20% of the draws" in said
+
+
+def test_a_few_hundred_draws_are_not_why_a_run_is_bad(groups):
+    """It may be so because there were too few slots, with an ESS of 100 to 400."""
+    for ess, why in ((99, "the draws are too few (ESS 99)"), (100, "a reason"), (399, "a reason")):
+        assert trust(with_worst(groups, 1.004, ess, "bad")) == f"No: {why}."
+
+
 def test_groups_that_cannot_be_reported(groups):
     apart = with_worst(groups, 2.18, 5, "bad")
     said = overall(apart)

@@ -477,6 +477,36 @@ def test_of_blocs_that_keep_as_much_those_of_most_chains_are_taken():
     assert module._agreed(of_draws, best, [elsewhere] * 2, 1.0) is best  # which keeps 10% less
 
 
+def test_blocs_may_keep_half_a_percent_less_if_most_chains_lead_to_them():
+    draws, data = _fabricated(3)
+    of_draws = _Data(_by_chain(draws), data.rankings)
+    best = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2]))
+    labels = np.arange(len(of_draws.counts)) % 2
+    for less, is_best in ((0.45, False), (0.55, True)):
+        other = module._FromStart(best.log_likelihood - less, labels, best.components)
+        assert (module._agreed(of_draws, best, [other, other], 100.0) is best) == is_best
+
+
+def test_intervals_hold_nine_of_ten_draws(monkeypatch):
+    draws, data = _fabricated(3, shape=(2, 10), noise=0.2)
+    ask, asked = _Data.ask, []
+
+    def recorded(of_draws, *arguments):
+        asked.append(ask(of_draws, *arguments))
+        return asked[-1]
+
+    monkeypatch.setattr(_Data, "ask", recorded)
+    found = find_blocs(draws, data.rankings, 2)
+    gains = found.log_density - found.log_density_of_one
+    kept = found.kept[1] * gains.mean() / gains
+    np.testing.assert_allclose(found.level.kept_interval, np.quantile(kept, [0.05, 0.95]))
+    sizes = asked[-1].sizes[:, 1:3]
+    expected = np.quantile(sizes, [0.05, 0.95], axis=0).T
+    intervals = [bloc.size_interval for bloc in found.blocs]
+    np.testing.assert_allclose(sorted(intervals), sorted(expected.tolist()))
+    assert min(np.ptp(sizes, axis=0)) > 0 and np.ptp(kept) > 0
+
+
 @pytest.mark.parametrize("pool", [None, 0.001])
 @pytest.mark.parametrize("choice_sets", [False, True])
 def test_blocs_of_weights(pool, choice_sets):
