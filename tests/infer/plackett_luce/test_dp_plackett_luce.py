@@ -316,12 +316,10 @@ def test_hardly_anything_unseen():
     assert np.min(samples["unseen_weight"]) < 1e-20
     data = to_inference_data(mcmc, rankings)
     assert np.isfinite(data["posterior"]["population_entropy"]).all()
+    assert np.isfinite(data["log_likelihood"]["rankings"]).all()
     quantities = set(diagnostics_table(data).index)
     assert {"phi", "gamma", "num_clusters"} <= quantities
     assert not any(name.startswith("unseen_weight") for name in quantities)
-    assert "log_likelihood" not in data  # new clusters are drawn for it, if it is asked for
-    with_it = to_inference_data(mcmc, rankings, log_likelihood=True)
-    assert np.isfinite(with_it["log_likelihood"]["rankings"]).all()
     assert np.isfinite(log_predictive_density(samples, rankings)).all()
     assert np.all(predict_items(random.key(0), samples, 5, 2).new[:, -1] <= 10)
 
