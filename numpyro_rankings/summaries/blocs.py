@@ -515,11 +515,14 @@ def _check_values(flat: dict[str, np.ndarray], rankings: Rankings) -> None:
     :param rankings: of the items that were fitted.
     """
     labels, slots = flat["assignments"], flat["cluster_sizes"].shape[-1]
-    bad = ~((labels >= 0) & (labels < slots) & (labels == np.floor(labels)))
-    if bad.any():
-        raise ValueError(f"assignments must be from 0 to {slots - 1}, got {labels[bad][0]}")
     used = np.zeros((len(labels), slots), bool)
-    used[np.arange(len(labels))[:, None], labels.astype(np.int64)] = True
+    for of_draw, in_use in zip(labels, used, strict=True):  # all at once would take much memory
+        bad = (of_draw < 0) | (of_draw >= slots)
+        if labels.dtype.kind == "f":
+            bad |= of_draw != np.floor(of_draw)  # NaN too
+        if bad.any():
+            raise ValueError(f"assignments must be from 0 to {slots - 1}, got {of_draw[bad][0]}")
+        in_use[of_draw.astype(np.intp)] = True
     if "weights" not in flat:
         center, items = flat["center"][used], np.arange(rankings.num_items)
         bad = (np.sort(center, axis=-1) != items).any(-1)
