@@ -200,3 +200,12 @@ def base_and_index(name: str) -> tuple[str, str]:
 def shorten(name: str, length: int = 24) -> str:
     """Cut a name so that it fits beside an axis or into a column."""
     return name if len(name) <= length else name[: length - 1] + "…"
+
+
+# Characters that turn the direction of the text after them, to the end of its line.
+_DIRECTIONS = {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+
+
+def with_visible_directions(text: str) -> str:
+    """Return a text in which such characters are seen, and do not turn what follows a name."""
+    return text.translate(_DIRECTIONS)

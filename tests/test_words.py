@@ -97,3 +97,11 @@ def test_numbers_of_groups():
     shares = [0.0, 0.001, 0.06, 0.996, 1.0, float("nan")]
     assert [words.percent(x) for x in shares] == ["0%", "<1%", "6%", ">99%", "100%", "–"]
     assert words.value(-70766.2) == "-70,766" and words.value(1228.0) == "1,228"
+
+
+def test_characters_that_turn_a_line_round_are_seen():
+    turning = "".join(map(chr, [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]))
+    shown = words.with_visible_directions(f"Ann{turning}Bob")
+    assert shown.startswith(r"Ann\u202a\u202b") and shown.endswith(r"\u2069Bob")
+    assert not set(turning) & set(shown)
+    assert words.with_visible_directions("דן, Zoë") == "דן, Zoë"  # has a direction of its own

@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from numpyro_rankings.words import with_visible_directions
+
 if TYPE_CHECKING:
     from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.readers import Survey
@@ -19,10 +21,11 @@ def shown_names(survey: "Survey") -> list[str]:
     """Return the name of each item with what is known about it, such as ``Ann Able (SNP)``."""
     about = list((survey.items_about or {}).values())
     known = [[_short(texts[k]) for texts in about] for k in range(survey.rankings.num_items)]
-    return [
+    names = [
         f"{item} ({', '.join(filter(None, texts))})" if any(texts) else item
         for item, texts in zip(survey.rankings.items, known, strict=True)
     ]
+    return list(map(with_visible_directions, names))
 
 
 def _short(text: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpyro_rankings.diagnostics import ESS_GOOD, R_HAT_GOOD
-from numpyro_rankings.words import plural
+from numpyro_rankings.words import plural, with_visible_directions
 
 if TYPE_CHECKING:
     import jinja2
@@ -77,7 +77,7 @@ def with_status(page: str, status: Status) -> str:
 
 
 def _render(template: str, view: Mapping[str, Any]) -> str:
-    return _environment().get_template(template).render(view)
+    return with_visible_directions(_environment().get_template(template).render(view))
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 import csv
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -14,6 +15,7 @@ from numpyro_rankings import find_blocs, read_survey, words
 from numpyro_rankings.cli import fit, item_names, main, results
 from numpyro_rankings.cli.run import Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
+from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.report import blocs_in_words, findings_of
 from numpyro_rankings.report import findings as module
 from numpyro_rankings.summaries import blocs as blocs_module
@@ -231,3 +233,9 @@ def test_items_of_blocs_have_the_names_of_the_page():
             pairs = [tuple(f"{item} (party)" for item in pair) for pair in bloc.clear_pairs]
             assert list(other.clear_pairs) == pairs
             assert other.size == bloc.size
+
+
+def test_names_do_not_turn_what_follows_them_on_the_screen():
+    rankings = Rankings.from_orderings([["Ann\u202e", "Bob"]], items=["Ann\u202e", "Bob"])
+    survey = SimpleNamespace(rankings=rankings, items_about={"party": ["\u2066Gr", ""]})
+    assert item_names.shown_names(survey) == [r"Ann\u202e (\u2066Gr)", "Bob"]

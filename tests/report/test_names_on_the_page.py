@@ -99,3 +99,9 @@ def test_a_page_lacks_nothing(tmp_path):
     """A template that shows what is not computed is an error, and no gap on the page."""
     with pytest.raises(jinja2.UndefinedError, match="'what' is undefined"):
         page_of("base.html", {"title": "Groups", "status": None, "details": {}})
+
+
+def test_names_do_not_turn_what_follows_them():
+    status = Status("stopped.", "Ann\u202e wins", "a-command")
+    assert r"Ann\u202e wins" in page_of("sections/status.html", {"status": status})
+    assert r"Ann\u202e wins" in with_status('<section class="status"></section>\n', status)
