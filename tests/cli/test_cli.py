@@ -13,7 +13,7 @@ import pytest
 from helpers.command_line import FEW_DRAWS, QUICK_FIT, SOI, without_page
 from helpers.fabricated import fabricated_mcmc
 
-from numpyro_rankings import diagnostics, read_rankings, reference_partition
+from numpyro_rankings import diagnostics, diagnostics_table, read_rankings, reference_partition
 from numpyro_rankings.cli import fit, main, results, run
 from numpyro_rankings.diagnostics import STACKING_WEIGHTS
 from numpyro_rankings.partitions import canonical_labels
@@ -56,22 +56,42 @@ def _run(*arguments):
     return main([str(argument) for argument in arguments])
 
 
+def _table(name):
+    with open(f"out/{name}", newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def _needs_blocs(rows, data):
+    """Whether there are blocs, as docs/reading.rst says of an unknown number of groups."""
+    return len(rows) > 4 or bool(diagnostics_table(data)["r_hat"].max() > 1.05)
+
+
+def _questions(with_blocs):
+    """Those at the top of the page about trust."""
+    if with_blocs:
+        return "How many blocs?", "Can I trust the blocs?", "Can I trust the groups?"
+    return ("Can I trust it?",)
+
+
 @pytest.mark.parametrize("is_real", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_fit_writes_its_four_files(small, capsys, request, is_real):
-    """Of a real run too, which takes long to compile; quick ones are those of Plackett–Luce."""
+def test_fit_writes_its_files(small, capsys, request, is_real):
+    """Of a real run too, which takes long to compile; quick ones are those of Plackett–Luce.
+
+    The chains of so short a real run may disagree: then there are blocs.
+    """
     if not is_real:
         request.getfixturevalue("no_sampling")
     assert _run("fit", "small.soi", *QUICK_FIT, "--out", "out", "--seed", 3) == 0
     printed = capsys.readouterr().out
+    rows, data = _table("clusters.csv"), az.from_netcdf("out/posterior.nc")
+    with_blocs = _needs_blocs(rows, data)
     files = ["assignments.csv", "clusters.csv", "posterior.nc", "report.html"]
-    assert sorted(os.listdir("out")) == files
+    assert sorted(os.listdir("out")) == sorted([*files, *["blocs.csv"] * with_blocs])
     assert sorted(os.listdir()) == ["out", "small.soi"]
     assert "40 rankings of 4 items" in printed
     assert "R-hat" in printed and "report.html" in printed
     assert "in all, are those of the grouping that agrees best" in " ".join(printed.split())
 
-    with open("out/clusters.csv", newline="", encoding="utf-8") as stream:
-        rows = list(csv.DictReader(stream))
     assert rows[0]["cluster"] == "1"
     assert sorted(rows[0]["consensus"].split(" > ")) == ["Ann <A>", "Bob", "Cid", "Dee"]
     for row in rows:
@@ -80,10 +100,8 @@ def test_fit_writes_its_four_files(small, capsys, request, is_real):
             low, high = float(row[f"theta_{stage}_low"]), float(row[f"theta_{stage}_high"])
             assert 0 <= low <= high
 
-    data = az.from_netcdf("out/posterior.nc")
     assert data["posterior"]["assignments"].shape == (2, 40, 40)
-    with open("out/assignments.csv", newline="", encoding="utf-8") as stream:
-        people = list(csv.DictReader(stream))
+    people = _table("assignments.csv")
     by_chain = data["posterior"]["assignments"].values
     # chains that disagree, as those of so short a run may, are weighted
     weights = data["posterior"].attrs.get(STACKING_WEIGHTS, np.ones(2))
@@ -99,10 +117,19 @@ def test_fit_writes_its_four_files(small, capsys, request, is_real):
     assert people[-1]["ordering"] == " > ".join(rankings.items[i] for i in last[last >= 0])
     assert list(data["posterior"]["item"].values) == ["Ann <A>", "Bob", "Cid", "Dee"]
     assert "small.soi" in data.attrs["command"]
+    if with_blocs:
+        chosen = [row for row in _table("blocs.csv") if row["chosen"] == "yes"]
+        bloc = [int(person["bloc"]) for person in people]
+        assert [int(row["bloc"]) for row in chosen] == list(range(1, len(chosen) + 1))
+        assert [int(row["members"]) for row in chosen] == [
+            bloc.count(int(row["bloc"])) for row in chosen
+        ]
+    else:
+        assert "bloc" not in people[0]
 
     page = open("out/report.html", encoding="utf-8").read()
     for expected in (
-        "Can I trust it?",
+        *_questions(with_blocs),
         "Who is in the groups",
         "Does the model fit",
         "Ann &lt;A&gt;",
@@ -465,8 +492,7 @@ def test_plackett_luce(small, capsys, model):
     quick = [*FEW_DRAWS, "--no-progress", "--out", "out"]
     assert _run("fit", "small.soi", *PLACKETT_LUCE[model], *quick) == 0
     assert "40 rankings of 4 items" in capsys.readouterr().out
-    with open("out/clusters.csv", newline="", encoding="utf-8") as stream:
-        rows = list(csv.DictReader(stream))
+    rows = _table("clusters.csv")
     for row in rows:
         assert sorted(row["consensus"].split(" > ")) == ["Ann <A>", "Bob", "Cid", "Dee"]
         weights = {name: float(row[f"weight of {name}"]) for name in ("Ann <A>", "Bob", "Cid")}
@@ -477,11 +503,15 @@ def test_plackett_luce(small, capsys, model):
         for name in names:
             low, high = (float(row[f"weight of {name}_{end}"]) for end in ("low", "high"))
             assert 0 <= low <= high <= 1
-    posterior = az.from_netcdf("out/posterior.nc")["posterior"]
+    data = az.from_netcdf("out/posterior.nc")
+    posterior = data["posterior"]
     assert ("unseen_weight" in posterior) == (model != "plackett-luce")
+    # neither one population nor so few components have blocs
+    with_blocs = model == "dp-plackett-luce" and _needs_blocs(rows, data)
+    assert os.path.exists("out/blocs.csv") == with_blocs
     page = open("out/report.html", encoding="utf-8").read()
     for expected in (
-        "Can I trust it?",
+        *_questions(with_blocs),
         "Does the model fit",
         "What each item weighs",
         "Ann &lt;A&gt;",

@@ -186,7 +186,15 @@ def test_the_page_of_each_model(written, late, model):
     assert main(["fit", "small.soi", "--model", *model, *options]) == 0
     assert [time for time, _ in written] == [60]
     page = written[0][1]
-    assert "Group 1" in page and "Still running" in page
+    r_hat = float(re.search(r"Still running: R-hat (\d+\.\d+)", page)[1])
+    # of an unknown number of groups; where blocs come first, the groups are in a table
+    may_have_blocs = model in (["dp-plackett-luce"], ["mallows"])
+    has_blocs = "How many blocs?" in page
+    assert may_have_blocs or not has_blocs
+    assert has_blocs or not (may_have_blocs and r_hat > 1.05)
+    assert ("<h3>Group 1</h3>" in page) != has_blocs
+    assert ('<div class="groups-table">' in page) == has_blocs
+    assert "Who is in the groups" in page
     is_mixture = model[0] in ("dp-plackett-luce", "mallows")
     assert ("a single population was fitted" in page) != is_mixture
 

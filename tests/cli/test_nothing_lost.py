@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 import xarray as xr
@@ -529,13 +530,17 @@ def test_fewer_draws_than_there_are(stored, capsys):
 # ---------------------------------------------------------------------------------------------
 
 
-# a command whose files can have so many bytes, without a page in between, which only a slow one has
+# a command whose files can have so many bytes, without a page in between, which only a slow one
+# has; on as many devices as the test, because the last bits of draws depend on their number
 LIMITED = """
 import resource, sys
+import jax
 from numpyro_rankings.cli import interim, run_program
+jax.config.update("jax_num_cpu_devices", int(sys.argv[2]))
+jax.devices()
 interim.InterimPage.show_if_due = lambda *_: None
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
-del sys.argv[1]
+del sys.argv[1:3]
 run_program()
 """
 
@@ -544,7 +549,8 @@ run_program()
 @pytest.mark.parametrize("size", [1, 500, 3000, 6000, 10_000, 20_000, 30_000, 100_000])
 def test_files_cannot_grow(alone, size):
     """Which is an error like that of a full disk."""
-    command = [sys.executable, "-c", LIMITED, str(size), *FIT, "--out", "out"]
+    devices = str(jax.device_count())
+    command = [sys.executable, "-c", LIMITED, str(size), devices, *FIT, "--out", "out"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
