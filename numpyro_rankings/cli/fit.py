@@ -100,9 +100,9 @@ Find groups of rankings: fit a model, or a mixture of models, to a file of ranki
 
 {FORMATS_IN_WORDS}
 'numpyro-rankings describe FILE' says what was read. Without FILE, the bundled data are fitted: the
-15,449 ballots of the American Psychological Association's presidential election of 1980. Four files,
-and blocs.csv if there are blocs, are written to --out DIR (of several files, to a folder of each in
-it):
+15,449 ballots of the American Psychological Association's presidential election of 1980. Four
+files, and blocs.csv if there are blocs, are written to --out DIR (of several files, to a folder of
+each in it):
 
   report.html      the groups, their orders, and whether the results can be trusted; open it in a
                    browser
