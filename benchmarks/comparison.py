@@ -10,8 +10,8 @@ import jax
 import numpy as np
 
 from numpyro_rankings import compare
-from numpyro_rankings.comparison import default_models
 from numpyro_rankings.datasets import simulate_mallows_mixture, simulate_plackett_luce_mixture
+from numpyro_rankings.report.comparison import default_models
 
 ITEMS = 6
 

@@ -16,7 +16,6 @@ import numpyro_rankings
 from numpyro_rankings import Rankings, Run, load_dataset
 from numpyro_rankings.components import GaussianMean
 from numpyro_rankings.datasets import simulate_mallows_mixture, simulate_plackett_luce_mixture
-from numpyro_rankings.distances import nearest_distances
 from numpyro_rankings.infer import (
     BetaGibbs,
     CollapsedGibbs,
@@ -27,6 +26,7 @@ from numpyro_rankings.infer import (
     SliceGibbs,
     exponential_decay,
 )
+from numpyro_rankings.links.distances import nearest_distances
 
 COLLEGE, SMALL = (53757, 533, 10), (2000, 50, 10)  # rankings, items, length of the lists
 PART = 200_000  # lists simulated at a time

@@ -26,8 +26,8 @@ from numpyro_rankings.datasets import simulate_mallows, simulate_mallows_mixture
 from numpyro_rankings.infer import BetaGibbs, SliceGibbs
 from numpyro_rankings.ops.codes import inverse_ordering, stage_codes
 from numpyro_rankings.ops.special import log_beta_tilde
-from numpyro_rankings.partitions import variation_of_information
-from numpyro_rankings.summaries.likelihood import log_cluster_likelihood
+from numpyro_rankings.posterior.likelihood import log_cluster_likelihood
+from numpyro_rankings.posterior.partitions import variation_of_information
 
 KERNELS = {
     "parallel": ("SliceGibbs parallel", partial(SliceGibbs, assignment="parallel")),

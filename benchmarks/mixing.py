@@ -27,7 +27,7 @@ from numpyro_rankings.datasets import (
     simulate_mallows_mixture,
     simulate_plackett_luce_mixture,
 )
-from numpyro_rankings.diagnostics import diagnostics_table
+from numpyro_rankings.posterior.diagnostics import diagnostics_table
 from numpyro_rankings.readers import write_table
 
 MALLOWS_DP = ()

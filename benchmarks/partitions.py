@@ -40,7 +40,6 @@ from numpyro_rankings.components import (
     SparseCounts,
 )
 from numpyro_rankings.components.points import as_points
-from numpyro_rankings.distances import SparseDistances, nearest_distances
 from numpyro_rankings.distributions import DistanceDependentCRP, links_to_partition
 from numpyro_rankings.infer import (
     CollapsedGibbs,
@@ -55,6 +54,7 @@ from numpyro_rankings.infer import (
     window_decay,
 )
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.links.distances import SparseDistances, nearest_distances
 
 
 def clusters_of_points(size, clusters, dimension, spread, seed=0):

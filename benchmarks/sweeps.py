@@ -24,8 +24,6 @@ from numpyro_rankings.datasets import (
     simulate_mallows_mixture,
     simulate_plackett_luce_mixture,
 )
-from numpyro_rankings.decays import exponential_decay
-from numpyro_rankings.distances import nearest_distances
 from numpyro_rankings.infer import (
     CollapsedGibbs,
     DDCRPGibbs,
@@ -34,6 +32,8 @@ from numpyro_rankings.infer import (
     SliceGibbs,
     SubclusterGibbs,
 )
+from numpyro_rankings.links.decays import exponential_decay
+from numpyro_rankings.links.distances import nearest_distances
 
 PLANE = NormalInverseWishart([0.0, 0.0], 0.1, 4.0, np.eye(2))
 

@@ -3,38 +3,15 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from numpyro_rankings import _xla
-from numpyro_rankings._lazy import mend_numpyro
+from numpyro_rankings._moved import find_old_modules
+from numpyro_rankings._system import xla
+from numpyro_rankings._system.lazy_numpyro import mend_numpyro
 from numpyro_rankings._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from numpyro_rankings.comparison import compare
     from numpyro_rankings.datasets import list_datasets, load_dataset
-    from numpyro_rankings.diagnostics import diagnostics_table
-    from numpyro_rankings.evidence import log_bayes_factor, log_language_evidence
     from numpyro_rankings.infer.plackett_luce_map import plackett_luce_map
-    from numpyro_rankings.inference_data import to_inference_data
-    from numpyro_rankings.partitions import (
-        adjusted_rand_index,
-        coclustering,
-        coclustering_blocks,
-        medoid_partition,
-        variation_of_information,
-    )
-    from numpyro_rankings.point_estimates import (
-        credible_ball,
-        point_estimate,
-        reference_partition,
-    )
-    from numpyro_rankings.prediction import log_predictive_of_points
-    from numpyro_rankings.predictive_checks import posterior_predictive_checks
-    from numpyro_rankings.rankings import Rankings, RankingsError
-    from numpyro_rankings.readers import Survey, read_rankings, read_survey
-    from numpyro_rankings.relabeling import relabel_samples
-    from numpyro_rankings.run import Run, StoreError, open_run
-    from numpyro_rankings.self_check import check
-    from numpyro_rankings.stacking import stack_chains
-    from numpyro_rankings.summaries import (
+    from numpyro_rankings.posterior import (
         cluster_profiles,
         cp_consensus,
         find_blocs,
@@ -42,9 +19,34 @@ if TYPE_CHECKING:
         map_consensus,
         predict_items,
     )
+    from numpyro_rankings.posterior.diagnostics import diagnostics_table
+    from numpyro_rankings.posterior.evidence import log_bayes_factor, log_language_evidence
+    from numpyro_rankings.posterior.inference_data import to_inference_data
+    from numpyro_rankings.posterior.partitions import (
+        adjusted_rand_index,
+        coclustering,
+        coclustering_blocks,
+        medoid_partition,
+        variation_of_information,
+    )
+    from numpyro_rankings.posterior.point_estimates import (
+        credible_ball,
+        point_estimate,
+        reference_partition,
+    )
+    from numpyro_rankings.posterior.prediction import log_predictive_of_points
+    from numpyro_rankings.posterior.predictive_checks import posterior_predictive_checks
+    from numpyro_rankings.posterior.relabeling import relabel_samples
+    from numpyro_rankings.posterior.stacking import stack_chains
+    from numpyro_rankings.rankings import Rankings, RankingsError
+    from numpyro_rankings.readers import Survey, read_rankings, read_survey
+    from numpyro_rankings.report.comparison import compare
+    from numpyro_rankings.run import Run, StoreError, open_run
+    from numpyro_rankings.self_check import check
 
-_xla.set_flag()
+xla.set_flag()
 mend_numpyro()
+find_old_modules()
 
 # Names are imported when first used, so that the command line answers --help quickly.
 _HOMES = {
@@ -53,36 +55,36 @@ _HOMES = {
     "Run": "run",
     "StoreError": "run",
     "Survey": "readers",
-    "adjusted_rand_index": "partitions",
+    "adjusted_rand_index": "posterior.partitions",
     "check": "self_check",
-    "cluster_profiles": "summaries",
-    "coclustering": "partitions",
-    "coclustering_blocks": "partitions",
-    "compare": "comparison",
-    "cp_consensus": "summaries",
-    "credible_ball": "point_estimates",
-    "diagnostics_table": "diagnostics",
-    "find_blocs": "summaries",
+    "cluster_profiles": "posterior",
+    "coclustering": "posterior.partitions",
+    "coclustering_blocks": "posterior.partitions",
+    "compare": "report.comparison",
+    "cp_consensus": "posterior",
+    "credible_ball": "posterior.point_estimates",
+    "diagnostics_table": "posterior.diagnostics",
+    "find_blocs": "posterior",
     "list_datasets": "datasets",
     "load_dataset": "datasets",
-    "log_bayes_factor": "evidence",
-    "log_language_evidence": "evidence",
-    "log_predictive_density": "summaries",
-    "log_predictive_of_points": "prediction",
-    "map_consensus": "summaries",
-    "medoid_partition": "partitions",
+    "log_bayes_factor": "posterior.evidence",
+    "log_language_evidence": "posterior.evidence",
+    "log_predictive_density": "posterior",
+    "log_predictive_of_points": "posterior.prediction",
+    "map_consensus": "posterior",
+    "medoid_partition": "posterior.partitions",
     "open_run": "run",
     "plackett_luce_map": "infer.plackett_luce_map",
-    "point_estimate": "point_estimates",
-    "posterior_predictive_checks": "predictive_checks",
-    "predict_items": "summaries",
+    "point_estimate": "posterior.point_estimates",
+    "posterior_predictive_checks": "posterior.predictive_checks",
+    "predict_items": "posterior",
     "read_rankings": "readers",
     "read_survey": "readers",
-    "reference_partition": "point_estimates",
-    "relabel_samples": "relabeling",
-    "stack_chains": "stacking",
-    "to_inference_data": "inference_data",
-    "variation_of_information": "partitions",
+    "reference_partition": "posterior.point_estimates",
+    "relabel_samples": "posterior.relabeling",
+    "stack_chains": "posterior.stacking",
+    "to_inference_data": "posterior.inference_data",
+    "variation_of_information": "posterior.partitions",
 }
 
 __all__ = [

@@ -15,8 +15,6 @@ from numpyro_rankings.components.family import (
     num_points,
     with_awaited,
 )
-from numpyro_rankings.decays import Decay
-from numpyro_rankings.distances import as_neighbors
 from numpyro_rankings.distributions import (
     ChineseRestaurantProcess,
     DistanceDependentCRP,
@@ -27,6 +25,8 @@ from numpyro_rankings.distributions import (
     TopTPlackettLuce,
     links_to_partition,
 )
+from numpyro_rankings.links.decays import Decay
+from numpyro_rankings.links.distances import as_neighbors
 from numpyro_rankings.ops.links import representatives
 from numpyro_rankings.ops.random_measures import (
     ClusterShares,
@@ -405,8 +405,8 @@ def ddcrp_mixture(
     are distributions), ``links`` (N,), and the factor ``data``.
 
     :param data: data in the form that the family takes.
-    :param distances: (N, N), or :class:`~numpyro_rankings.distances.SparseDistances`; with more
-        points than data if the values of the last points are unknown.
+    :param distances: (N, N), or :class:`~numpyro_rankings.links.distances.SparseDistances`; with
+        more points than data if the values of the last points are unknown.
     :param family: family of the components.
     :param alpha: weight of a link of a point to itself, a number or a prior.
     :param decay: decay of the distances.
@@ -449,7 +449,7 @@ def ddcrp_language_model(
     ``symbols``.
 
     :param symbols: (N,), from 0 to V - 1.
-    :param distances: (N, N), or :class:`~numpyro_rankings.distances.SparseDistances`.
+    :param distances: (N, N), or :class:`~numpyro_rankings.links.distances.SparseDistances`.
     :param base: :math:`G_0`, probabilities (V,), or a Dirichlet distribution.
     :param alpha: weight of a link of a point to itself, a number or a prior.
     :param decay: decay of the distances.

@@ -13,19 +13,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpyro.distributions import Distribution
 
-from numpyro_rankings.decays import Decay
-from numpyro_rankings.diagnostics import posterior_of
+from numpyro_rankings.links.decays import Decay
 from numpyro_rankings.ops.checks import check_whole, refuse_masked
-from numpyro_rankings.partitions import as_partition, coclustering
-from numpyro_rankings.point_estimates import reference_partition
-from numpyro_rankings.predictive_checks import PredictiveCheck
-from numpyro_rankings.summaries import (
+from numpyro_rankings.posterior import (
     ClusterProfile,
     WeightsProfile,
     cp_consensus,
     rank_probabilities,
 )
-from numpyro_rankings.summaries.orderings import as_orderings
+from numpyro_rankings.posterior.diagnostics import posterior_of
+from numpyro_rankings.posterior.orderings import as_orderings
+from numpyro_rankings.posterior.partitions import as_partition, coclustering
+from numpyro_rankings.posterior.point_estimates import reference_partition
+from numpyro_rankings.posterior.predictive_checks import PredictiveCheck
 from numpyro_rankings.words import base_and_index, quantity_name
 
 if TYPE_CHECKING:

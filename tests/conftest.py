@@ -138,7 +138,7 @@ def clock():
     """
     clock = Clock()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("numpyro_rankings.clock.now", lambda: clock.seconds)
+        patch.setattr("numpyro_rankings._system.clock.now", lambda: clock.seconds)
         yield clock
 
 

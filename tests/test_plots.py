@@ -14,7 +14,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from numpyro_rankings import plots
-from numpyro_rankings.decays import exponential_decay, identity_decay, window_decay
+from numpyro_rankings.links.decays import exponential_decay, identity_decay, window_decay
 from numpyro_rankings.plots import (
     plot_coclustering,
     plot_concentration,
@@ -27,10 +27,10 @@ from numpyro_rankings.plots import (
     plot_trace,
     plot_weights,
 )
-from numpyro_rankings.predictive_checks import PredictiveCheck
+from numpyro_rankings.posterior import cluster_profiles
+from numpyro_rankings.posterior.predictive_checks import PredictiveCheck
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.report.page import embedded_figure
-from numpyro_rankings.summaries import cluster_profiles
 
 NAMES = ("Phone $199 or $299", "<b>a_1^2</b>", r"$\nonsense$", "a name as long as this is cut off")
 LABELS = np.array([[0, 0, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 1, 1, 1], [0, 0, 0, 1, 1]])

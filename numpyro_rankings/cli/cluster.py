@@ -388,7 +388,7 @@ class _Summary(NamedTuple):
 
 
 def _summarise(sampled: Sampled, points: "Points") -> _Summary:
-    from numpyro_rankings.inference_data import to_inference_data
+    from numpyro_rankings.posterior.inference_data import to_inference_data
     from numpyro_rankings.report.findings import findings_of
 
     data = to_inference_data(sampled.mcmc, points=points.names)
@@ -431,7 +431,7 @@ def _write(
     status: "Status | None",
 ) -> None:
     from numpyro_rankings.cli.tables import write_assignments, write_clusters
-    from numpyro_rankings.inference_data import save_inference_data
+    from numpyro_rankings.posterior.inference_data import save_inference_data
     from numpyro_rankings.report import write as report
 
     findings, descriptions = summary
@@ -462,7 +462,8 @@ def _figures(
     args: argparse.Namespace, points: "Points", findings: "Findings"
 ) -> list[tuple[Any, str]]:
     """Return figures of clusters in time and of a learned decay, where there are any."""
-    from numpyro_rankings import decays, plots
+    from numpyro_rankings import plots
+    from numpyro_rankings.links import decays
 
     figures = []
     if points.times is not None:

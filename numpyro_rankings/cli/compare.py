@@ -15,7 +15,7 @@ from numpyro_rankings.cli.run import memory_errors, notes, use_compilation_cache
 from numpyro_rankings.words import number
 
 if TYPE_CHECKING:
-    from numpyro_rankings.comparison import Comparison
+    from numpyro_rankings.report.comparison import Comparison
 
 FILES = ("comparison.csv", "comparison.svg")
 _MOST_GROUPS = 64
@@ -157,7 +157,7 @@ def _compare(args: argparse.Namespace, command: str) -> int:
         rankings = survey.rankings
         import jax
 
-        from numpyro_rankings.comparison import MALLOWS, compare, default_models, model_name
+        from numpyro_rankings.report.comparison import MALLOWS, compare, default_models, model_name
 
         models = {
             name: kernel

@@ -207,7 +207,7 @@ def _ballots(counts: "BallotCounts") -> str:
 
 
 def _items(rankings: "Rankings") -> Iterator[str]:
-    from numpyro_rankings.list_counts import item_counts
+    from numpyro_rankings.rankings.counts import item_counts
 
     ranked, first, mean, order = item_counts(rankings)
     total = rankings.num_rankings
@@ -234,7 +234,7 @@ def pairwise_shares(rankings: "Rankings | TiedOrders", items: "np.ndarray") -> "
     """
     import numpy as np
 
-    from numpyro_rankings.list_counts import ranks_of_items
+    from numpyro_rankings.rankings.counts import ranks_of_items
 
     counts, ranks = np.asarray(rankings.counts, float), ranks_of_items(rankings, items)
     offered = np.ones((len(items), 1), bool)
@@ -284,7 +284,7 @@ def _percent(share: float) -> str:
 
 
 def _column(name: str, values: list[str]) -> Iterator[str]:
-    from numpyro_rankings.summaries.judges import as_numbers, most_frequent
+    from numpyro_rankings.posterior.judges import as_numbers, most_frequent
 
     counted = Counter(values)
     missing = counted.pop("", 0)

@@ -19,7 +19,7 @@ from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.text import read_lines as read_lines_of_text
 
 if TYPE_CHECKING:
-    from numpyro_rankings.distances import SparseDistances
+    from numpyro_rankings.links.distances import SparseDistances
 
 MOST_POINTS = 10_000  # for which the distances of all pairs are stored
 _MOST_WORDS = 10_000_000
@@ -344,7 +344,7 @@ def distances_in_time(times: np.ndarray) -> np.ndarray:
 
     Among points of the same time, those above it in the file are earlier.
     """
-    from numpyro_rankings.distances import sequential_distances
+    from numpyro_rankings.links.distances import sequential_distances
 
     _check_size("--time", len(times))
     return np.asarray(sequential_distances(times))
@@ -358,7 +358,7 @@ def read_graph(
     :param path: a file with two points per line, given by their names or by numbers from 0.
     :param num_hops: the number of hops within reach.
     """
-    from numpyro_rankings.distances import graph_distances
+    from numpyro_rankings.links.distances import graph_distances
 
     edges = list(_edges(path))
     numbers = _numbers_of_points(path, edges, size, names)

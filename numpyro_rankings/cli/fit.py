@@ -507,8 +507,8 @@ def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 
 
 def _summarise(sampled: Sampled, rankings: "Rankings", num_blocs: int | None) -> "Findings":
-    from numpyro_rankings.diagnostics import STACKING_WEIGHTS, posterior_of
-    from numpyro_rankings.inference_data import to_inference_data
+    from numpyro_rankings.posterior.diagnostics import STACKING_WEIGHTS, posterior_of
+    from numpyro_rankings.posterior.inference_data import to_inference_data
     from numpyro_rankings.report.findings import findings_of
 
     with warnings.catch_warnings():
@@ -526,7 +526,7 @@ def _summarise(sampled: Sampled, rankings: "Rankings", num_blocs: int | None) ->
 
 def _with_blocs(findings: "Findings", rankings: "Rankings", number: int) -> "Findings":
     """Add the blocs that were asked for; the rest does not fail if there are not so many."""
-    from numpyro_rankings.summaries.blocs import NoBlocsError, find_blocs
+    from numpyro_rankings.posterior.blocs import NoBlocsError, find_blocs
 
     try:
         return findings._replace(blocs=find_blocs(findings.data, rankings, number))
@@ -568,7 +568,7 @@ def _write(
     import numpy as np
 
     from numpyro_rankings.cli.tables import columns_of_rankings, write_blocs, write_clusters
-    from numpyro_rankings.inference_data import save_inference_data
+    from numpyro_rankings.posterior.inference_data import save_inference_data
     from numpyro_rankings.report import write as report
 
     rankings, names = survey.rankings, shown_names(survey)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from numpyro_rankings import clock
+from numpyro_rankings._system import clock
 from numpyro_rankings.cli.arguments import HopelessError, UserError, note
 from numpyro_rankings.cli.results import terminal_width, write_at_once
 from numpyro_rankings.words import order_in_words, plural, share, shorten
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     import numpy as np
 
     from numpyro_rankings.cli.progress import Progress
+    from numpyro_rankings.posterior import Blocs
     from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
-    from numpyro_rankings.summaries import Blocs
 
 _PAGE = "report.html"
 _FIRST = 60.0  # seconds after the start: the first page at the latest; then 120, 240, …
@@ -184,14 +184,14 @@ class _BlocFinder:
         self, findings: "Findings", draws: "Mapping[str, np.ndarray]", seconds: float
     ) -> "Blocs | None":
         """Return the blocs, None if there are none or it may take longer than **seconds**."""
-        from numpyro_rankings.report.findings import blocs_that_help, needs_blocs
-        from numpyro_rankings.summaries.blocs import (
+        from numpyro_rankings.posterior.blocs import (
             MOST_WORK,
             NoBlocsError,
             find_blocs,
             search_seconds,
             search_work,
         )
+        from numpyro_rankings.report.findings import blocs_that_help, needs_blocs
 
         if findings.reference is None or not (self._asked or needs_blocs(findings)):
             return None
@@ -231,12 +231,12 @@ def finder_of_groups(
     def find(run: "Run", status: "Status", seconds: float) -> Found:
         import numpy as np
 
-        from numpyro_rankings.partitions import medoid_partition
-        from numpyro_rankings.point_estimates import ReferencePartition
+        from numpyro_rankings.posterior import cluster_profiles, holds
+        from numpyro_rankings.posterior.partitions import medoid_partition
+        from numpyro_rankings.posterior.point_estimates import ReferencePartition
+        from numpyro_rankings.posterior.samples import flatten_chains
         from numpyro_rankings.report.findings import in_order
         from numpyro_rankings.report.write import interim_findings, interim_view
-        from numpyro_rankings.summaries import cluster_profiles, holds
-        from numpyro_rankings.summaries.samples import flatten_chains
 
         start, some = clock.now(), max(_LEAST_SHOWN, _MOST_DRAWS // chains)
         mcmc = run.as_mcmc(some)

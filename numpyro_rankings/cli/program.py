@@ -10,17 +10,17 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from numpyro_rankings.cli import check, cluster, compare, describe, fit
-from numpyro_rankings.cli.arguments import PROGRAM, Parser, UserError
-from numpyro_rankings.cli.streams import outlived_streams
-from numpyro_rankings.interrupts import (
+from numpyro_rankings._system.interrupts import (
     SignalInterrupt,
     ended_by,
     ended_by_signals,
     exit_status,
     ignore_signals,
 )
-from numpyro_rankings.options import options_of_commands
+from numpyro_rankings.cli import check, cluster, compare, describe, fit
+from numpyro_rankings.cli.arguments import PROGRAM, Parser, UserError
+from numpyro_rankings.cli.streams import outlived_streams
+from numpyro_rankings.readers.options import options_of_commands
 
 _DESCRIPTION = """\
 Find groups in rankings, points or documents with Bayesian mixture models.

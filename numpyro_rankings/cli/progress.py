@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from numpyro_rankings import clock
+from numpyro_rankings._system import clock
 from numpyro_rankings.cli.arguments import PROGRAM
 from numpyro_rankings.words import duration
 

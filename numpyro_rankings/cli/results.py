@@ -27,9 +27,9 @@ from numpyro_rankings.words import (
 )
 
 if TYPE_CHECKING:
+    from numpyro_rankings.posterior import Blocs
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
-    from numpyro_rankings.summaries import Blocs
 
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
 OPTIONAL = ("blocs.csv",)  # files that not all results have

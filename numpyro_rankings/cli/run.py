@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from numpyro_rankings._memory import USABLE, TooLittleMemoryError, available_memory
+from numpyro_rankings._system.interrupts import (
+    HeldInterrupts,
+    SignalInterrupt,
+    check_not_ended,
+    ended_by,
+    held_interrupts,
+)
+from numpyro_rankings._system.memory import USABLE, TooLittleMemoryError, available_memory
 from numpyro_rankings.cli.arguments import (
     MAX_CLUSTERS,
     PROGRAM,
@@ -22,14 +29,7 @@ from numpyro_rankings.cli.arguments import (
     note,
 )
 from numpyro_rankings.cli.results import FILES, OPTIONAL, check_replaceable, write_at_once
-from numpyro_rankings.commands import OUT, without
-from numpyro_rankings.interrupts import (
-    HeldInterrupts,
-    SignalInterrupt,
-    check_not_ended,
-    ended_by,
-    held_interrupts,
-)
+from numpyro_rankings.report.commands import OUT, without
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class Sampled(NamedTuple):
     def note_changes(self, data: Any) -> None:
         """Note in the draws for ArviZ what was changed, so that the verdict says so."""
         if self.changes:
-            from numpyro_rankings.diagnostics import CHANGES
+            from numpyro_rankings.posterior.diagnostics import CHANGES
 
             data["posterior"].attrs[CHANGES] = [*self.changes]
 
@@ -452,7 +452,7 @@ class Kept:
         Its command has the minutes that the run is expected to need, and half as many more. Where
         the chains are in different places, it says which command may help more.
         """
-        from numpyro_rankings.diagnostics import R_HAT_APART
+        from numpyro_rankings.posterior.diagnostics import R_HAT_APART
         from numpyro_rankings.report.next_steps import instead, seconds_needed, worst_of
         from numpyro_rankings.report.page import Status
 
@@ -665,7 +665,7 @@ def check_overflow(mcmc: Any, max_clusters: int) -> None:
     """Refuse a run in which too many draws needed more clusters than there were slots."""
     import numpy as np
 
-    from numpyro_rankings.diagnostics import OVERFLOW_BAD
+    from numpyro_rankings.posterior.diagnostics import OVERFLOW_BAD
 
     share = float(np.mean(mcmc.get_extra_fields()["overflow"]))
     if share > OVERFLOW_BAD:

@@ -23,7 +23,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from numpyro_rankings import clock
+from numpyro_rankings._system import clock
+from numpyro_rankings._system.interrupts import SignalInterrupt, ended_by
 from numpyro_rankings.cli.arguments import (
     PROGRAM,
     UserError,
@@ -41,7 +42,6 @@ from numpyro_rankings.cli.run import (
     resumed,
     store_of,
 )
-from numpyro_rankings.interrupts import SignalInterrupt, ended_by
 from numpyro_rankings.words import number, plural, shorten
 
 SEVERAL_IN_WORDS = """\

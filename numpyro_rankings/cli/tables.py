@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpyro_rankings.summaries import holds
+from numpyro_rankings.posterior import holds
 from numpyro_rankings.words import order_in_words
 
 if TYPE_CHECKING:
+    from numpyro_rankings.posterior import BlocLevel, Blocs, ClusterProfile, WeightsProfile
     from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.report.findings import Findings
-    from numpyro_rankings.summaries import BlocLevel, Blocs, ClusterProfile, WeightsProfile
 
 
 def write_clusters(

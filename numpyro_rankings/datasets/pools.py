@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from numpyro_rankings.item_pool import Pool, seat_tokens
+from numpyro_rankings.ops.item_pool import Pool, seat_tokens
 from numpyro_rankings.rankings import Rankings, RankingsError
 
 

@@ -59,7 +59,7 @@ class DistanceDependentCRP(Distribution):
 
     .. doctest::
 
-       >>> from numpyro_rankings.decays import window_decay
+       >>> from numpyro_rankings.links.decays import window_decay
        >>> times = jnp.array([0.0, 1.0, 5.0])
        >>> decay = window_decay(2.0)(jnp.abs(times[:, None] - times))
        >>> d = DistanceDependentCRP(1.0, decay)

@@ -1,11 +1,5 @@
 """Gibbs kernels for models of rankings, and for partitions of anything."""
 
-from numpyro_rankings.decays import (
-    exponential_decay,
-    identity_decay,
-    logistic_decay,
-    window_decay,
-)
 from numpyro_rankings.infer.ddcrp import DDCRPGibbs, DDCRPLanguageGibbs
 from numpyro_rankings.infer.mallows import BetaGibbs, SliceGibbs
 from numpyro_rankings.infer.partition import (
@@ -19,6 +13,12 @@ from numpyro_rankings.infer.plackett_luce import (
     DPPlackettLuceGibbs,
     GammaProcessPlackettLuceGibbs,
     PlackettLuceGibbs,
+)
+from numpyro_rankings.links.decays import (
+    exponential_decay,
+    identity_decay,
+    logistic_decay,
+    window_decay,
 )
 
 __all__ = [

@@ -15,8 +15,8 @@ from jax import Array
 from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import is_prng_key
 
-from numpyro_rankings._lazy import mend_numpyro
-from numpyro_rankings._xla import warn_of_wrong_sums
+from numpyro_rankings._system.lazy_numpyro import mend_numpyro
+from numpyro_rankings._system.xla import warn_of_wrong_sums
 from numpyro_rankings.infer.blocks import ModelReader
 from numpyro_rankings.infer.checks import check_arguments, check_start_scale, check_start_values
 from numpyro_rankings.infer.not_finite import (

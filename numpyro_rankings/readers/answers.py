@@ -15,9 +15,9 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from numpyro_rankings.options import option
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
+from numpyro_rankings.readers.options import option
 from numpyro_rankings.words import plural, shorten
 
 _SHOWN, _LENGTH = 3, 60

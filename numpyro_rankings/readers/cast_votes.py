@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from numpyro_rankings.options import option
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
 from numpyro_rankings.readers.elections import Election, refuse_same_names, survey_of_election
 from numpyro_rankings.readers.json_lists import iterate_list, read_lists
+from numpyro_rankings.readers.options import option
 from numpyro_rankings.readers.surveys import Survey
 from numpyro_rankings.readers.votes import BLANK_WORDS, OVERVOTE_WORDS, Votes, letters
 from numpyro_rankings.words import plural

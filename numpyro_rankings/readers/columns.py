@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.options import option
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.ballots import Rules
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
+from numpyro_rankings.readers.options import option
 from numpyro_rankings.readers.text import weight_hint
 
 _SHOWN = 5  # rows or items in a message

@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.options import option
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.answers import (
     best_first,
@@ -37,6 +36,7 @@ from numpyro_rankings.readers.answers import (
     without_missing,
 )
 from numpyro_rankings.readers.grids import Column, Grid, check_cells, whole_number
+from numpyro_rankings.readers.options import option
 from numpyro_rankings.words import shorten
 
 _SHOWN, _LENGTH = 5, 60  # names in a message, and letters of each

@@ -10,12 +10,12 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from numpyro_rankings.options import option
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.answers import with_values
 from numpyro_rankings.readers.ballots import BallotCounts, Rules, apply_rules
 from numpyro_rankings.readers.columns import Columns, counts_of, is_repeated, ranks_of
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
+from numpyro_rankings.readers.options import option
 from numpyro_rankings.readers.votes import (
     Votes,
     columns_of_ranks,

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.input_names import item_names
-from numpyro_rankings.options import option
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
+from numpyro_rankings.rankings.names import item_names
 from numpyro_rankings.readers.aliases import Aliases, read_aliases
 from numpyro_rankings.readers.answers import layout_of_cells
 from numpyro_rankings.readers.ballots import BallotCounts, Rules, given_rules
@@ -41,6 +40,7 @@ from numpyro_rankings.readers.layouts import (
     places_by_names,
     with_aliases,
 )
+from numpyro_rankings.readers.options import option
 from numpyro_rankings.readers.votes import Votes, has_words_of_ballots
 from numpyro_rankings.words import plural
 

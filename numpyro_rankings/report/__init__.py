@@ -4,7 +4,7 @@ The sentences and the HTML of the pages are the templates in the folder ``templa
 what the modules ``answers``, ``figures``, ``description`` and ``write`` compute.
 """
 
-from numpyro_rankings.diagnostics import Verdict, verdict
+from numpyro_rankings.posterior.diagnostics import Verdict, verdict
 from numpyro_rankings.report.findings import Findings, findings_of
 from numpyro_rankings.report.write import write_partition_report, write_report
 

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numpyro_rankings import plots, words
-from numpyro_rankings.point_estimates import ReferencePartition
+from numpyro_rankings.posterior import PartitionProfile, WeightsProfile
+from numpyro_rankings.posterior.judges import by_group
+from numpyro_rankings.posterior.point_estimates import ReferencePartition
 from numpyro_rankings.report.blocs_in_words import BEFORE_EXPLAINED, NO_INTERVALS
 from numpyro_rankings.report.findings import BEGUN_WITH, Findings
 from numpyro_rankings.report.next_steps import Step, next_steps
 from numpyro_rankings.report.overall import trust
 from numpyro_rankings.report.page import Figure, Status, embedded_figure
-from numpyro_rankings.summaries import PartitionProfile, WeightsProfile
-from numpyro_rankings.summaries.judges import by_group
 from numpyro_rankings.words import number, plural
 
 CLUSTERS_SHOWN = 6

@@ -8,11 +8,11 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from numpyro_rankings import plots, words
-from numpyro_rankings.diagnostics import Verdict
+from numpyro_rankings.posterior import BlocLevel, Blocs
+from numpyro_rankings.posterior.diagnostics import Verdict
 from numpyro_rankings.report import blocs_in_words as said
 from numpyro_rankings.report.answers import Colored, Judges, Row, judges_in_tables
 from numpyro_rankings.report.findings import Findings
-from numpyro_rankings.summaries import BlocLevel, Blocs
 
 _WIDTH, _FLOW, _BAR, _GAP, _TOP = 720.0, 220.0, 12.0, 8.0, 44.0  # pixels
 _LABEL, _FIRST_LINE, _LINE, _LETTER = 18.0, 20.0, 15.0, 7.2  # of the words beside a bar; pixels

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from numpyro_rankings import words
-from numpyro_rankings.diagnostics import ESS_BAD, Verdict
-from numpyro_rankings.summaries import Bloc, BlocLevel, Blocs
+from numpyro_rankings.posterior import Bloc, BlocLevel, Blocs
+from numpyro_rankings.posterior.diagnostics import ESS_BAD, Verdict
 from numpyro_rankings.words import percent, plural
 
 BEFORE_EXPLAINED = (

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.list_counts import ItemCounts, item_counts, judges_by_length
 from numpyro_rankings.plots import _WIDTH, COLORS, _axes, _rows, _tidy, _whole_numbers
 from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings.counts import ItemCounts, item_counts, judges_by_length
 from numpyro_rankings.report.page import embedded_figure, write_page
 from numpyro_rankings.words import plural
 

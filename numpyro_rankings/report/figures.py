@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from numpyro_rankings import plots
-from numpyro_rankings.diagnostics import ESS_GOOD, R_HAT_GOOD, posterior_of
-from numpyro_rankings.partitions import coclustering_of_groups
-from numpyro_rankings.point_estimates import credible_ball
-from numpyro_rankings.predictive_checks import PredictiveChecks
+from numpyro_rankings.posterior.diagnostics import ESS_GOOD, R_HAT_GOOD, posterior_of
+from numpyro_rankings.posterior.partitions import coclustering_of_groups
+from numpyro_rankings.posterior.point_estimates import credible_ball
+from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.report.answers import (
     CLUSTERS_SHOWN,

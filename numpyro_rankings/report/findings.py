@@ -11,8 +11,17 @@ import jax
 import numpy as np
 from numpyro.infer import MCMC
 
-from numpyro_rankings import predictive_checks
-from numpyro_rankings.diagnostics import (
+from numpyro_rankings.posterior import (
+    Blocs,
+    cluster_profiles,
+    find_blocs,
+    holds,
+    membership_probability,
+    partition_profiles,
+    predictive_checks,
+)
+from numpyro_rankings.posterior.blocs import MOST_WORK, NoBlocsError, search_work
+from numpyro_rankings.posterior.diagnostics import (
     NUM_COMPONENTS,
     R_HAT_BAD,
     STACKING_WEIGHTS,
@@ -23,20 +32,11 @@ from numpyro_rankings.diagnostics import (
     posterior_of,
     verdict,
 )
-from numpyro_rankings.point_estimates import ReferencePartition, reference_partition
-from numpyro_rankings.predictive_checks import PredictiveChecks
+from numpyro_rankings.posterior.likelihood import NEW_CLUSTERS
+from numpyro_rankings.posterior.point_estimates import ReferencePartition, reference_partition
+from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
+from numpyro_rankings.posterior.stacking import posterior_by_weight, stack_fitted_chains
 from numpyro_rankings.rankings import Rankings
-from numpyro_rankings.stacking import posterior_by_weight, stack_fitted_chains
-from numpyro_rankings.summaries import (
-    Blocs,
-    cluster_profiles,
-    find_blocs,
-    holds,
-    membership_probability,
-    partition_profiles,
-)
-from numpyro_rankings.summaries.blocs import MOST_WORK, NoBlocsError, search_work
-from numpyro_rankings.summaries.likelihood import NEW_CLUSTERS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -331,7 +331,7 @@ def in_order(profiles: Sequence[Any]) -> list[Any]:
 
 
 def _as_data(source: Any, rankings: Rankings | None) -> Any:
-    from numpyro_rankings.inference_data import to_inference_data
+    from numpyro_rankings.posterior.inference_data import to_inference_data
 
     if isinstance(source, MCMC):
         return to_inference_data(source, rankings, log_likelihood=False)

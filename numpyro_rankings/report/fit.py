@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from numpyro_rankings.predictive_checks import PredictiveCheck, PredictiveChecks
+from numpyro_rankings.posterior.predictive_checks import PredictiveCheck, PredictiveChecks
 
 MANY_OUTSIDE = 0.2  # share of the intervals of 90% that the observed numbers are outside of
 

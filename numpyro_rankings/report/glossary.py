@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from numpyro_rankings.diagnostics import (
+from numpyro_rankings.posterior import PartitionProfile
+from numpyro_rankings.posterior.diagnostics import (
     ESS_GOOD,
     R_HAT_BAD,
     R_HAT_GOOD,
@@ -11,7 +12,6 @@ from numpyro_rankings.diagnostics import (
     posterior_of,
 )
 from numpyro_rankings.report.findings import Findings
-from numpyro_rankings.summaries import PartitionProfile
 from numpyro_rankings.words import base_and_index, listed, quantity_name
 
 R_HAT_EXPLAINED = (

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.commands import beside, with_options
-from numpyro_rankings.diagnostics import (
+from numpyro_rankings.posterior import PartitionProfile, WeightsProfile
+from numpyro_rankings.posterior.diagnostics import (
     ESS_GOOD,
     R_HAT_APART,
     R_HAT_GOOD,
@@ -16,9 +16,9 @@ from numpyro_rankings.diagnostics import (
     posterior_of,
 )
 from numpyro_rankings.report import blocs_in_words as said
+from numpyro_rankings.report.commands import beside, with_options
 from numpyro_rankings.report.findings import BEGUN_WITH, Findings
 from numpyro_rankings.report.page import Status
-from numpyro_rankings.summaries import PartitionProfile, WeightsProfile
 from numpyro_rankings.words import duration, percent, plural, share
 
 if TYPE_CHECKING:

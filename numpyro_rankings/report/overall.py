@@ -9,7 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from numpyro_rankings.diagnostics import (
+from numpyro_rankings.posterior import PartitionProfile
+from numpyro_rankings.posterior.diagnostics import (
     ESS_BAD,
     ESS_GOOD,
     R_HAT_APART,
@@ -29,7 +30,6 @@ from numpyro_rankings.report.next_steps import (
     why_unclear,
     worst_of,
 )
-from numpyro_rankings.summaries import PartitionProfile
 from numpyro_rankings.words import listed, percent, plural, share
 
 _LEVELS: tuple[Literal["good", "care", "bad"], ...] = ("bad", "care", "good")

@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from numpyro_rankings.diagnostics import ESS_GOOD, R_HAT_GOOD
+from numpyro_rankings.posterior.diagnostics import ESS_GOOD, R_HAT_GOOD
 from numpyro_rankings.words import plural, with_visible_directions
 
 if TYPE_CHECKING:

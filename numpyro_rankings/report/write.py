@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from numpyro_rankings.diagnostics import NUM_COMPONENTS, Verdict
-from numpyro_rankings.point_estimates import ReferencePartition
-from numpyro_rankings.predictive_checks import PredictiveChecks
+from numpyro_rankings.posterior import (
+    Blocs,
+    ClusterProfile,
+    PartitionProfile,
+    WeightsProfile,
+)
+from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, Verdict
+from numpyro_rankings.posterior.judges import texts_of_judges
+from numpyro_rankings.posterior.point_estimates import ReferencePartition
+from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.report.answers import (
     concentrations,
@@ -32,13 +39,6 @@ from numpyro_rankings.report.findings import Findings, findings_of, in_order
 from numpyro_rankings.report.glossary import glossary, how_found
 from numpyro_rankings.report.overall import overall
 from numpyro_rankings.report.page import Status, write_page
-from numpyro_rankings.summaries import (
-    Blocs,
-    ClusterProfile,
-    PartitionProfile,
-    WeightsProfile,
-)
-from numpyro_rankings.summaries.judges import texts_of_judges
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def write_partition_report(
 
     :param path: the file to write.
     :param data: the result of :func:`~numpyro_rankings.to_inference_data`, with the assignments.
-    :param profiles: the :func:`~numpyro_rankings.summaries.partition_profiles`.
+    :param profiles: the :func:`~numpyro_rankings.posterior.partition_profiles`.
     :param reference: the partition that they describe, as in :func:`write_report`.
     :param columns: further columns of the table of clusters: their headings, and a text for each
         profile.

@@ -20,8 +20,8 @@ from numpyro.infer import CustomGibbs, Gibbs
 from numpyro.infer.mcmc import MCMCKernel
 
 from numpyro_rankings._version import __version__
-from numpyro_rankings.diagnostics import CHANGES
 from numpyro_rankings.infer.base import GibbsKernel
+from numpyro_rankings.posterior.diagnostics import CHANGES
 from numpyro_rankings.run.contents import (
     Words,
     content_of,

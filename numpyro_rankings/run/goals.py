@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from numpyro_rankings import clock
+from numpyro_rankings._system import clock
 from numpyro_rankings.run.settings import check_number
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from numpyro.infer.gibbs import latent_sample_sites, prototype_trace
 from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import nested_attrgetter
 
-from numpyro_rankings import clock
+from numpyro_rankings._system import clock
 from numpyro_rankings.infer.base import GibbsKernel, telling_of_state
 from numpyro_rankings.run.convert import is_key
 from numpyro_rankings.run.placement import Placement

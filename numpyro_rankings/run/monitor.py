@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpyro.infer.mcmc import MCMCKernel
 
-from numpyro_rankings.diagnostics import RunFacts, Verdict, judge, scalars_of, table_of_scalars
 from numpyro_rankings.infer.base import GibbsKernel
-from numpyro_rankings.quantities import as_shown, label_free_quantities
+from numpyro_rankings.posterior import borda_ordering
+from numpyro_rankings.posterior.block_samples import BlockFacts, blocks_of, fitted_rankings
+from numpyro_rankings.posterior.diagnostics import (
+    RunFacts,
+    Verdict,
+    judge,
+    scalars_of,
+    table_of_scalars,
+)
+from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.run.convert import in_numpy_types, is_real
 from numpyro_rankings.run.transitions import (
@@ -22,8 +30,6 @@ from numpyro_rankings.run.transitions import (
     events,
     transitions_of,
 )
-from numpyro_rankings.summaries import borda_ordering
-from numpyro_rankings.summaries.block_samples import BlockFacts, blocks_of, fitted_rankings
 
 if TYPE_CHECKING:
     import pandas as pd

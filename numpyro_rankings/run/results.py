@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.diagnostics import CHANGES, Verdict, with_care
+from numpyro_rankings.posterior.diagnostics import CHANGES, Verdict, with_care
 from numpyro_rankings.run.goals import Check
 from numpyro_rankings.run.monitor import Monitor
 from numpyro_rankings.run.settings import at_least, is_number

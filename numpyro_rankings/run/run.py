@@ -15,11 +15,12 @@ from numpyro.infer import MCMC
 from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import nested_attrgetter
 
-from numpyro_rankings import clock
-from numpyro_rankings.diagnostics import CHANGES
+from numpyro_rankings._system import clock
+from numpyro_rankings._system.interrupts import postponed_interrupts
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.not_finite import NotFiniteError, check_not_stopped
-from numpyro_rankings.interrupts import postponed_interrupts
+from numpyro_rankings.posterior.block_samples import fitted_rankings
+from numpyro_rankings.posterior.diagnostics import CHANGES
 from numpyro_rankings.run.convert import (
     SITES,
     STATS,
@@ -70,7 +71,6 @@ from numpyro_rankings.run.settings import (
 from numpyro_rankings.run.store import Store
 from numpyro_rankings.run.to_arviz import from_numpyro, own_kernel
 from numpyro_rankings.run.transitions import fields_of_transitions
-from numpyro_rankings.summaries.block_samples import fitted_rankings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -487,7 +487,7 @@ class Run(Results):
         kernel = own_kernel(mcmc)
         if kernel is None:
             return from_numpyro(mcmc, **options)
-        from numpyro_rankings.inference_data import to_inference_data
+        from numpyro_rankings.posterior.inference_data import to_inference_data
 
         if (rankings := fitted_rankings(kernel, mcmc._args, mcmc._kwargs)) is not None:
             options = {"rankings": rankings, **options}

@@ -187,11 +187,11 @@ class StoredRun(Results):
         needs_rankings = not sites.keys().isdisjoint(("center", "weights"))
         is_whole = len(sites) == len(self._sites) and (rankings is not None or not needs_rankings)
         if self._facts.is_label_free and is_whole:
-            from numpyro_rankings.inference_data import of_store
+            from numpyro_rankings.posterior.inference_data import of_store
 
             return of_store(mcmc, rankings, self._kernel)
         if (block := self._facts.block) is not None and not any("/" in name for name in sites):
-            from numpyro_rankings.inference_data import block_data
+            from numpyro_rankings.posterior.inference_data import block_data
 
             if set(block.sites.values()) <= set(sites):
                 return block_data(mcmc, block, rankings)

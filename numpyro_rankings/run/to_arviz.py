@@ -8,8 +8,8 @@ from numpyro.infer import MCMC
 from numpyro.primitives import Messenger
 
 from numpyro_rankings.infer.base import GibbsKernel
+from numpyro_rankings.posterior.block_samples import blocks_of
 from numpyro_rankings.run.convert import by_name
-from numpyro_rankings.summaries.block_samples import blocks_of
 
 
 def own_kernel(mcmc: MCMC) -> GibbsKernel | None:

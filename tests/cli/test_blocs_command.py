@@ -15,10 +15,10 @@ from numpyro_rankings import find_blocs, read_survey, words
 from numpyro_rankings.cli import fit, item_names, main, results
 from numpyro_rankings.cli.run import Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
+from numpyro_rankings.posterior import blocs as blocs_module
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.report import blocs_in_words, findings_of
 from numpyro_rankings.report import findings as module
-from numpyro_rankings.summaries import blocs as blocs_module
 
 FIT = ["fit", "lists.csv", "--layout", "orders", *QUICK_FIT, "--out", "out"]
 

@@ -13,12 +13,12 @@ import pytest
 from helpers.command_line import FEW_DRAWS, QUICK_FIT, SOI, without_page
 from helpers.fabricated import fabricated_mcmc
 
-from numpyro_rankings import diagnostics, diagnostics_table, read_rankings, reference_partition
+from numpyro_rankings import diagnostics_table, read_rankings, reference_partition
 from numpyro_rankings.cli import fit, main, results, run
-from numpyro_rankings.diagnostics import STACKING_WEIGHTS
-from numpyro_rankings.partitions import canonical_labels
-from numpyro_rankings.stacking import draw_by_weight
-from numpyro_rankings.summaries import membership_probability
+from numpyro_rankings.posterior import diagnostics, membership_probability
+from numpyro_rankings.posterior.diagnostics import STACKING_WEIGHTS
+from numpyro_rankings.posterior.partitions import canonical_labels
+from numpyro_rankings.posterior.stacking import draw_by_weight
 
 
 @pytest.fixture(autouse=True)
@@ -373,7 +373,7 @@ def test_draws_that_cannot_be_written(small, no_sampling, monkeypatch, capsys):
     def fails(data, path):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("numpyro_rankings.inference_data.save_inference_data", fails)
+    monkeypatch.setattr("numpyro_rankings.posterior.inference_data.save_inference_data", fails)
     assert _run("fit", "small.soi", *QUICK_FIT, "--out", "out") == 2
     assert "cannot write to out: No space left on device" in capsys.readouterr().err
     assert not (small / "out").exists()
@@ -613,7 +613,7 @@ def test_too_few_slots_write_nothing(small, capsys, monkeypatch):
 
 
 def test_a_fit_that_needs_too_much_memory(small, capsys, monkeypatch):
-    from numpyro_rankings import _memory
+    from numpyro_rankings._system import memory as _memory
     from numpyro_rankings.infer.mallows import memory
 
     monkeypatch.setattr(_memory, "device_memory", lambda: 100)

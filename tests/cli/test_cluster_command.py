@@ -16,12 +16,12 @@ from helpers.command_line import FEW, GAUSSIAN, PLANE, POINTS, QUICK_CLUSTER, wi
 from helpers.fabricated import fabricated_partition_mcmc
 from helpers.shared_programs import shared_programs
 
-from numpyro_rankings import distances
+from numpyro_rankings._system.interrupts import HeldInterrupts
 from numpyro_rankings.cli import cluster as cluster_command
 from numpyro_rankings.cli import files as cluster_data
 from numpyro_rankings.cli import main, results, run
 from numpyro_rankings.infer import CollapsedGibbs, DDCRPGibbs, window_decay
-from numpyro_rankings.interrupts import HeldInterrupts
+from numpyro_rankings.links import distances
 
 # documents of the words 0 to 2 and of 3 to 5, by turns; the last one is empty
 LDAC = (

@@ -15,7 +15,7 @@ from numpyro_rankings.cli.describe import (
     pairwise_shares,
 )
 from numpyro_rankings.datasets import load_dataset
-from numpyro_rankings.list_counts import item_counts, judges_by_length
+from numpyro_rankings.rankings.counts import item_counts, judges_by_length
 from numpyro_rankings.readers.surveys import survey_of
 from numpyro_rankings.report import description as report_of_file
 

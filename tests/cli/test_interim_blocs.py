@@ -12,11 +12,11 @@ from numpyro_rankings.cli import fit
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.datasets import simulate_mallows_mixture
-from numpyro_rankings.diagnostics import verdict
+from numpyro_rankings.posterior import blocs as blocs_module
+from numpyro_rankings.posterior.diagnostics import verdict
 from numpyro_rankings.report import blocs_in_words
 from numpyro_rankings.report import findings as findings_module
 from numpyro_rankings.report.page import Status, page_of
-from numpyro_rankings.summaries import blocs as blocs_module
 
 SEARCH = 5.01  # seconds that a search of so small a table is expected to take
 CHANGE = "The blocs are found from a few of the draws so far, and may still change too."

@@ -472,7 +472,7 @@ LONG = [*MODEL, "--chains", "2", "--warmup", "100", "--thin", "60"]
 # a command that kills itself a moment after it has stored 60 draws
 KILLED = """
 import os, signal, sys, threading
-from numpyro_rankings import clock
+from numpyro_rankings._system import clock
 from numpyro_rankings.cli import main
 from numpyro_rankings.run.store import Store
 clock.now = lambda: 0.0

@@ -1,6 +1,6 @@
 """Programs that jaxlib compiles wrongly on CPUs, and how the package stays clear of them.
 
-**Sums over large arrays**: see ``numpyro_rankings/_xla.py``.
+**Sums over large arrays**: see ``numpyro_rankings/_system/xla.py``.
 
 **A scatter whose operand and indices are one array.** Seen in jaxlib 0.9.2, 0.10.1, 0.10.2 and
 0.12.0.1 on x86-64; 0.7.0 to 0.9.1 are right. XLA:CPU updates the operand of a scatter in place,
@@ -49,7 +49,8 @@ from numpyro.diagnostics import effective_sample_size
 from numpyro.infer import MCMC
 from scipy.special import gammaln, softmax
 
-from numpyro_rankings import Rankings, _xla
+from numpyro_rankings import Rankings
+from numpyro_rankings._system import xla as _xla
 from numpyro_rankings.components import DirichletMultinomial
 from numpyro_rankings.infer import GammaProcessPlackettLuceGibbs, PlackettLuceGibbs
 from numpyro_rankings.ops.special import log_gamma_ratio
@@ -58,7 +59,8 @@ from numpyro_rankings.ops.sums import count_by_label, scatter_add, sum_by_label
 SCRIPT = """
 import warnings
 import jax.numpy as jnp
-from numpyro_rankings import Rankings, _xla
+from numpyro_rankings import Rankings
+from numpyro_rankings._system import xla as _xla
 from numpyro_rankings.infer import PlackettLuceGibbs
 import jax
 

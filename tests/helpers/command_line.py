@@ -5,7 +5,7 @@ import signal
 import numpy as np
 import xarray as xr
 
-import numpyro_rankings.predictive_checks
+import numpyro_rankings.posterior.predictive_checks
 import numpyro_rankings.report.write
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.report.page import write_page
@@ -59,7 +59,7 @@ def without_page(patch):
 
     patch.setattr(numpyro_rankings.report.write, "write_findings", write)
     patch.setattr(numpyro_rankings.report.write, "write_findings_of_points", write)
-    checks = numpyro_rankings.predictive_checks
+    checks = numpyro_rankings.posterior.predictive_checks
     patch.setattr(checks, "posterior_predictive_checks", lambda *_: None)
 
 

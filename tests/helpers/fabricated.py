@@ -15,7 +15,7 @@ from numpyro_rankings.infer import (
     SliceGibbs,
     exponential_decay,
 )
-from numpyro_rankings.partitions import canonical_labels
+from numpyro_rankings.posterior.partitions import canonical_labels
 
 
 def as_run(kernel, z, data, accept_prob, overflow):

@@ -12,7 +12,6 @@ from numpyro_rankings.components import (
     PlackettLuceWeights,
     SparseCounts,
 )
-from numpyro_rankings.distances import SparseDistances
 from numpyro_rankings.infer import (
     DDCRPGibbs,
     exponential_decay,
@@ -20,6 +19,7 @@ from numpyro_rankings.infer import (
     logistic_decay,
     window_decay,
 )
+from numpyro_rankings.links.distances import SparseDistances
 
 
 class Nothing(Family):

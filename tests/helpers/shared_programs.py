@@ -7,8 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from numpyro_rankings import inference_data
 from numpyro_rankings.infer.base import GibbsKernel
+from numpyro_rankings.posterior import inference_data
 from numpyro_rankings.run.description import describe
 from numpyro_rankings.run.loop import SweepLoop
 

@@ -5,7 +5,6 @@ import numpy as np
 import numpyro.distributions as dist
 
 from helpers.link_kernels import GAMMA, LOG_NORMAL
-from numpyro_rankings.distances import SparseDistances
 from numpyro_rankings.infer import (
     DDCRPLanguageGibbs,
     exponential_decay,
@@ -13,6 +12,7 @@ from numpyro_rankings.infer import (
     logistic_decay,
     window_decay,
 )
+from numpyro_rankings.links.distances import SparseDistances
 
 WORDS = np.array([0, 1, 0, 0, 1])
 THREE = np.array([2, 0, 0, 2, 0])

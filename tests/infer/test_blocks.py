@@ -33,7 +33,7 @@ from numpyro_rankings.infer import (
     SliceGibbs,
 )
 from numpyro_rankings.infer.base import GibbsKernel
-from numpyro_rankings.partitions import canonical_labels
+from numpyro_rankings.posterior.partitions import canonical_labels
 
 BLOCK_LISTS = [[0, 1], [0, 2], [2, 1]]
 OUTCOME = np.array([0.9, -1.1, 0.6])

@@ -7,7 +7,7 @@ import pytest
 from helpers.fabricated import fabricated_mcmc, fabricated_partition_mcmc
 
 from numpyro_rankings import Rankings, to_inference_data
-from numpyro_rankings.partitions import canonical_labels, coclustering
+from numpyro_rankings.posterior.partitions import canonical_labels, coclustering
 from numpyro_rankings.report import findings_of
 from numpyro_rankings.report.answers import concentrations
 from numpyro_rankings.report.figures import partition_figures, traces

@@ -12,16 +12,16 @@ import pytest
 from helpers.command_line import QUICK_FIT, SOI
 from helpers.fabricated import fabricated_mcmc, fabricated_weights_mcmc, with_groups
 
-from numpyro_rankings import diagnostics, read_rankings, to_inference_data, words
+from numpyro_rankings import read_rankings, to_inference_data, words
 from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.run import Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
+from numpyro_rankings.posterior import PartitionProfile, diagnostics, holds
 from numpyro_rankings.report import Findings, findings_of, write_report
 from numpyro_rankings.report import findings as module
 from numpyro_rankings.report.answers import short_answers
 from numpyro_rankings.report.glossary import how_found
 from numpyro_rankings.report.next_steps import next_steps
-from numpyro_rankings.summaries import PartitionProfile, holds
 
 DETAILS = re.compile(
     '<dt class="on-screen">How was it made[?].*?</dd>\n|<section class="details">.*?</section>\n'

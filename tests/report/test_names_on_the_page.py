@@ -8,12 +8,12 @@ from helpers.fabricated import fabricated_mcmc, fabricated_partition_mcmc, fabri
 from helpers.names import HOSTILE, hostile_report, of_four_items
 
 from numpyro_rankings import to_inference_data
-from numpyro_rankings.partitions import canonical_labels
-from numpyro_rankings.point_estimates import reference_partition
+from numpyro_rankings.posterior import partition_profiles
+from numpyro_rankings.posterior.partitions import canonical_labels
+from numpyro_rankings.posterior.point_estimates import reference_partition
 from numpyro_rankings.report import write_partition_report
 from numpyro_rankings.report.description import Pairs, write_description
 from numpyro_rankings.report.page import Status, page_of, with_status
-from numpyro_rankings.summaries import partition_profiles
 
 
 class Page(HTMLParser):

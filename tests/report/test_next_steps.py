@@ -20,7 +20,7 @@ from numpyro_rankings.cli.fit import _check_arguments
 from numpyro_rankings.cli.program import make_parser
 from numpyro_rankings.cli.run import Kept, Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
-from numpyro_rankings.diagnostics import Verdict, table_of_scalars
+from numpyro_rankings.posterior.diagnostics import Verdict, table_of_scalars
 from numpyro_rankings.report import findings_of, write_report
 from numpyro_rankings.report import next_steps as module
 from numpyro_rankings.report.glossary import how_found

@@ -12,8 +12,8 @@ from numpyro_rankings import read_rankings, words
 from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.run import Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
-from numpyro_rankings.diagnostics import Verdict
-from numpyro_rankings.predictive_checks import PredictiveCheck, PredictiveChecks
+from numpyro_rankings.posterior.diagnostics import Verdict
+from numpyro_rankings.posterior.predictive_checks import PredictiveCheck, PredictiveChecks
 from numpyro_rankings.report import findings_of
 from numpyro_rankings.report.answers import short_answers
 from numpyro_rankings.report.fit import MANY_OUTSIDE, misses_something

@@ -19,7 +19,7 @@ from numpyro_rankings.cli import cluster as cluster_command
 from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.run import Sampled
 from numpyro_rankings.datasets import load_dataset, simulate_mallows_mixture
-from numpyro_rankings.partitions import canonical_labels
+from numpyro_rankings.posterior.partitions import canonical_labels
 from numpyro_rankings.report import answers, findings_of, page, write_report
 from numpyro_rankings.report import figures as report_figures
 from numpyro_rankings.report.write import write_findings

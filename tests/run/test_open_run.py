@@ -30,8 +30,8 @@ from numpyro_rankings import (
     open_run,
     to_inference_data,
 )
-from numpyro_rankings.diagnostics import as_dataset, verdict
 from numpyro_rankings.infer import SliceGibbs
+from numpyro_rankings.posterior.diagnostics import as_dataset, verdict
 from numpyro_rankings.run import store as store_module
 from numpyro_rankings.run.contents import Words
 from numpyro_rankings.run.convert import SITES, STATS, as_groups

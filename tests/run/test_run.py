@@ -32,11 +32,11 @@ from numpyro_rankings import (
     open_run,
     to_inference_data,
 )
-from numpyro_rankings.diagnostics import nested_r_hat, verdict
 from numpyro_rankings.distributions import TopTPlackettLuce
 from numpyro_rankings.infer import CollapsedGibbs, PlackettLuceGibbs
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.not_finite import NotFiniteError
+from numpyro_rankings.posterior.diagnostics import nested_r_hat, verdict
 from numpyro_rankings.run import loop
 from numpyro_rankings.run.convert import as_arrays
 from numpyro_rankings.run.loop import SweepLoop, _Compiling
@@ -357,7 +357,7 @@ KILLED = """
 import sys
 sys.path.insert(0, {tests!r})
 import os, signal, threading
-from numpyro_rankings import clock
+from numpyro_rankings._system import clock
 from run.test_run import *
 clock.now = lambda: 0.0  # so that the minutes do not run out
 make, data, settings = CASES[{name!r}]

@@ -12,8 +12,6 @@ import numpyro.distributions as dist
 from jax import Array, random
 from numpyro.util import is_prng_key
 
-from numpyro_rankings.decays import Decay
-from numpyro_rankings.distances import as_neighbors, check_distances, num_distances
 from numpyro_rankings.distributions import DistanceDependentCRP, links_to_partition
 from numpyro_rankings.infer.base import GibbsKernel, GibbsState
 from numpyro_rankings.infer.checks import (
@@ -31,6 +29,8 @@ from numpyro_rankings.infer.ddcrp.reach import (
 from numpyro_rankings.infer.ddcrp.scales import start_scale, update_decay_scale
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.priors import draw_start, log_prior
+from numpyro_rankings.links.decays import Decay
+from numpyro_rankings.links.distances import as_neighbors, check_distances, num_distances
 from numpyro_rankings.ops.checks import is_traced
 
 

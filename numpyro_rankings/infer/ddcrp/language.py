@@ -14,12 +14,12 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.components import Atom
-from numpyro_rankings.decays import Decay
-from numpyro_rankings.distances import SparseDistances
 from numpyro_rankings.infer.base import GibbsState
 from numpyro_rankings.infer.ddcrp.base import Current, Given, LinkGibbs
 from numpyro_rankings.infer.ddcrp.reach import LinkPrior, draw_links, log_totals, weights_within
 from numpyro_rankings.infer.priors import keep_possible, log_prior_ratio
+from numpyro_rankings.links.decays import Decay
+from numpyro_rankings.links.distances import SparseDistances
 from numpyro_rankings.models import ddcrp_language_model
 from numpyro_rankings.ops.checks import is_traced
 from numpyro_rankings.ops.sampling import slice_sample
@@ -52,7 +52,7 @@ class DDCRPLanguageGibbs(LinkGibbs):
 
     Run as ``mcmc.run(key, symbols, distances)``, with symbols (N,), from 0 to V - 1, and distances
     (N, N), ∞ to all later points and between documents if there are several, or
-    :class:`~numpyro_rankings.distances.SparseDistances`. For other distances there is
+    :class:`~numpyro_rankings.links.distances.SparseDistances`. For other distances there is
     ``DDCRPGibbs(Atom(probs), …)``.
 
     :param base: :math:`G_0`, probabilities (V,), or ``dist.Dirichlet(a)`` where it is unknown.

@@ -11,8 +11,6 @@ from jax import Array, random
 from numpyro_rankings.components.checks import check_family_in_kernel
 from numpyro_rankings.components.family import AugmentedFamily, Family, with_auxiliary
 from numpyro_rankings.components.points import Points, as_points, start_auxiliary, update_auxiliary
-from numpyro_rankings.decays import Decay
-from numpyro_rankings.distances import as_neighbors, num_distances
 from numpyro_rankings.distributions import links_to_partition
 from numpyro_rankings.infer.base import GibbsState
 from numpyro_rankings.infer.blocks import check_block_family
@@ -30,6 +28,8 @@ from numpyro_rankings.infer.ddcrp.scales import (
     update_link_alpha,
     update_links_given_partition,
 )
+from numpyro_rankings.links.decays import Decay
+from numpyro_rankings.links.distances import as_neighbors, num_distances
 from numpyro_rankings.models import ddcrp_mixture
 
 
@@ -54,9 +54,9 @@ class DDCRPGibbs(LinkGibbs):
     Run as ``mcmc.run(key, data, distances)``, with distances (N, N), of the row's point to the
     column's, ∞ where there can be no link; they are sequential if all to later points are ∞. For
     many points, each of which can link to a few, use
-    :class:`~numpyro_rankings.distances.SparseDistances`; that module makes distances from times,
-    places and graphs. If there are distances of more points than data, the last points are those
-    whose values are unknown: they have links and a cluster too, see
+    :class:`~numpyro_rankings.links.distances.SparseDistances`; that module makes distances from
+    times, places and graphs. If there are distances of more points than data, the last points are
+    those whose values are unknown: they have links and a cluster too, see
     :func:`~numpyro_rankings.log_predictive_of_points`. Memory is needed for the statistics of as
     many clusters as points: N V numbers for documents of V words.
 

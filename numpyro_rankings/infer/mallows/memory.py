@@ -1,6 +1,6 @@
 """What the Mallows kernels need of the memory, and the refusal of what will not fit."""
 
-from numpyro_rankings import _memory
+from numpyro_rankings._system import memory as _memory
 from numpyro_rankings.infer.mallows.centers import center_bytes, most_listed
 from numpyro_rankings.infer.mallows.settings import MallowsSettings
 from numpyro_rankings.infer.mallows.start import search_bytes, search_iterations

@@ -36,7 +36,6 @@ from numpyro_rankings.components import (
     Atom,
     GaussianMean,
 )
-from numpyro_rankings.distances import SparseDistances, as_neighbors
 from numpyro_rankings.distributions import links_to_partition
 from numpyro_rankings.infer import (
     DDCRPGibbs,
@@ -50,6 +49,7 @@ from numpyro_rankings.infer.ddcrp.scales import (
     start_scale,
     update_links_given_partition,
 )
+from numpyro_rankings.links.distances import SparseDistances, as_neighbors
 
 QUICK = ("window",)
 EVERY = np.array(list(itertools.product(range(4), repeat=4)))

@@ -23,7 +23,6 @@ from scipy.special import gammaln
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import log_bayes_factor, log_language_evidence, to_inference_data
 from numpyro_rankings.components import Atom, GaussianMean
-from numpyro_rankings.distances import SparseDistances
 from numpyro_rankings.infer import (
     DDCRPGibbs,
     DDCRPLanguageGibbs,
@@ -32,6 +31,7 @@ from numpyro_rankings.infer import (
     logistic_decay,
     window_decay,
 )
+from numpyro_rankings.links.distances import SparseDistances
 
 QUICK = ("dirichlet",)
 # nobody links forward

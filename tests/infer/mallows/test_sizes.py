@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from jax import random
 
-from numpyro_rankings import Rankings, _memory
+from numpyro_rankings import Rankings
+from numpyro_rankings._system import memory as _memory
 from numpyro_rankings.infer import BetaGibbs, SliceGibbs
 from numpyro_rankings.infer.mallows import centers, label_free
 from numpyro_rankings.infer.mallows.data import as_mallows_data, code_sums, occupancy_of

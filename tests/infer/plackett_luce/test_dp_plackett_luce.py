@@ -41,11 +41,11 @@ from numpyro_rankings.infer.plackett_luce.measures import (
     draw_clusters,
     update_measures,
 )
-from numpyro_rankings.item_pool import seat_tokens
 from numpyro_rankings.models import dp_plackett_luce
+from numpyro_rankings.ops.item_pool import seat_tokens
 from numpyro_rankings.ops.sampling import sample_atom_counts
 from numpyro_rankings.ops.special import log_bessel_ie
-from numpyro_rankings.partitions import canonical_labels
+from numpyro_rankings.posterior.partitions import canonical_labels
 
 
 def test_lah_numbers_are_the_sum_over_counts():

@@ -32,7 +32,7 @@ from numpyro_rankings.infer.plackett_luce import start as starts
 from numpyro_rankings.infer.plackett_luce.data import as_data, log_likelihood_of
 from numpyro_rankings.infer.plackett_luce.waiting_times import sum_times_in_play
 from numpyro_rankings.ops import choices as ops
-from numpyro_rankings.partitions import canonical_labels
+from numpyro_rankings.posterior.partitions import canonical_labels
 
 WEIGHTS = np.array([0.35, 0.3, 0.2, 0.1, 0.05])
 

@@ -1,0 +1,1 @@
+"""What depends on the system: XLA, memory, the clock, signals."""

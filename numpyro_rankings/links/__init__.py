@@ -1,0 +1,1 @@
+"""What links the points of a distance dependent process: distances and decays."""

@@ -1,0 +1,603 @@
+"""Convert the draws of the kernels to ArviZ, with quantities that can be diagnosed.
+
+Labels switch and permutations have no mean, so R-hat and ESS of the raw draws mean nothing. The
+posterior also has the quantities of ``quantities.py``, which do not depend on the labels.
+"""
+
+import copy
+import io
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from numpyro.handlers import seed, substitute, trace
+from numpyro.infer import MCMC
+
+from numpyro_rankings.distributions import links_to_partition
+from numpyro_rankings.infer.base import GibbsKernel, find_rankings
+from numpyro_rankings.infer.ddcrp.base import LinkGibbs
+from numpyro_rankings.infer.not_finite import check_not_stopped
+from numpyro_rankings.infer.partition.base import PartitionKernel
+from numpyro_rankings.posterior.block_samples import (
+    BlockFacts,
+    as_of_kernel,
+    find_block,
+    pointwise_of_block,
+)
+from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset, diagnostics_table
+from numpyro_rankings.posterior.likelihood import (
+    COST_OF_NEW,
+    pointwise_log_likelihood,
+    pointwise_plackett_luce,
+)
+from numpyro_rankings.posterior.profiles import normalised_entropy
+from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
+from numpyro_rankings.posterior.samples import check_fitted, occupied_slots
+from numpyro_rankings.rankings import Rankings, check_rankings
+
+__all__ = ["diagnostics_table", "save_inference_data", "to_inference_data"]
+
+_AXES = {
+    "largest_sizes": "size_rank",
+    "population_concentration": "stage",
+    "top_weights": "top_item",
+}
+_AUTO_LOG_LIKELIHOOD = 10_000_000  # float32 values, 40 MB
+
+
+def to_inference_data(
+    mcmc: MCMC,
+    rankings: Rankings | None = None,
+    log_likelihood: bool | Literal["auto"] = "auto",
+    include_assignments: bool = True,
+    points: Sequence[Any] | None = None,
+) -> Any:
+    """Convert a run of a kernel of this package, by itself or as a block, to ArviZ.
+
+    The group ``posterior`` has the draws, and further variables that depend on the kernel.
+
+    For the Mallows kernels :class:`~numpyro_rankings.infer.SliceGibbs` and
+    :class:`~numpyro_rankings.infer.BetaGibbs` they are:
+
+    - ``rank``, 1 = best, by name of the item: the inverse of ``center``. In slots that are empty in
+      a draw ``rank`` is 0, ``center`` is -1 and ``concentration`` is NaN. Slots that are empty in
+      all draws are left out.
+    - quantities that do not depend on the labels, for R-hat and ESS: ``num_clusters``,
+      ``log_joint``, ``alpha``, ``largest_sizes``, ``partition_entropy``, and
+      ``kendall_to_reference``, the mean over the rankings of the Kendall distance between the
+      center of their cluster and the Borda order of the data. With ``num_components=1`` also
+      ``population_concentration``, the θ of each stage.
+
+    For the Plackett–Luce kernels:
+
+    - ``weights`` by name of the item, NaN in components that are empty in a draw, and ``entropy``,
+      the entropy of the weights divided by the log of their number (1 if they are equal).
+    - quantities that do not depend on the labels: ``log_joint``, ``alpha``, ``unseen_weight``,
+      ``population_weights`` (the mean of the weights of the components by their sizes),
+      ``population_entropy``, ``top_weights`` (the largest five population weights), and for
+      mixtures ``num_clusters``, ``largest_sizes`` and ``partition_entropy``.
+
+    For the kernels of partitions (:class:`~numpyro_rankings.infer.CollapsedGibbs`, ``SplitMerge``,
+    ``PermutationGibbs``, ``Cycle``, ``DDCRPGibbs``, ``DDCRPLanguageGibbs``):
+
+    - ``assignments`` and ``links`` by ``point``.
+    - quantities that do not depend on the labels: ``num_clusters``, ``log_joint``, ``alpha``,
+      ``decay_scale`` if it is learned, ``largest_sizes`` and ``partition_entropy``. There is no log
+      likelihood.
+
+    For the kernels of rankings ``log_joint`` is in double precision, with the remainder that their
+    samples have in ``log_joint_rest``: with 10^6 rankings float32 has steps of 8 nats and more.
+
+    The group ``sample_stats`` has ``lp``, ``acceptance_rate`` (of the Metropolis steps) and
+    ``overflow``.
+
+    For a model of :class:`numpyro.infer.Gibbs` with a kernel of this package as a block, the sites
+    have the names of the model, and ``center``, ``concentration`` and ``weights`` are left as they
+    are in empty slots. Added are ``cluster_sizes``, ``rank`` and the quantities above that the
+    block's sites determine, each unless a site of the model has its name. The attribute ``sites``
+    tells which site is which.
+
+    The group ``log_likelihood`` has a column for each ranking, not for each distinct row: leaving
+    one ranking out keeps the others of its row. It is the log probability of the ranking given the
+    labels of all others, with its own label summed out, so that :func:`arviz.loo` leaves out the
+    label too; its attributes say so. With ``judge_sites`` it is the log probability of the ranking
+    and of these outcomes of its judge together, named in the attribute ``of``: leaving one out
+    leaves out the judge. Pass ``reff`` to that function, for instance the share of effective draws
+    of ``log_joint``: by default ArviZ averages over all variables, and the empty slots make the
+    average NaN.
+
+    :param mcmc: the MCMC after ``mcmc.run(key, rankings)``, of a kernel or of
+        :class:`numpyro.infer.Gibbs` with one block of this package.
+    :param rankings: the rankings that were fitted; not for the kernels of partitions, whose draws
+        contain everything needed.
+    :param log_likelihood: whether to compute it. ``"auto"`` computes it if rankings times draws are
+        at most 10^7, and otherwise warns. For ``DPPlackettLuceGibbs`` the limit is 5 · 10^5,
+        because its new clusters have no closed form: for each draw 50 are drawn from the prior, so
+        that the values of rankings that fit no other cluster scatter.
+    :param include_assignments: whether to keep the labels (and links), by far the largest arrays.
+    :param points: names of the points, for the kernels of partitions; by default 0, 1, ….
+    :return: an :class:`arviz.InferenceData` (ArviZ 0.23) or :class:`xarray.DataTree` (1.x).
+    :raises ValueError: if the rankings or names are not those of the run, if there is no log
+        likelihood (of partitions), or if a chain has stopped because its log joint or a site was
+        not finite.
+    :raises TypeError: if ``mcmc`` is not an MCMC or has no kernel of this package, or if the
+        rankings are needed and missing.
+    """
+    if not isinstance(mcmc, MCMC):
+        raise TypeError(f"mcmc must be a numpyro.infer.MCMC, got {type(mcmc).__name__}")
+    kernel: Any = mcmc.sampler
+    if not isinstance(kernel, GibbsKernel):
+        block = find_block(kernel)
+        if block is None:
+            raise TypeError(
+                "to_inference_data is for the kernels of this package, not "
+                f"{type(kernel).__name__}: use arviz.from_numpyro(mcmc)"
+            )
+        return _of_block(mcmc, block, rankings, log_likelihood, include_assignments, points)
+    samples = mcmc.get_samples(group_by_chain=True)
+    check_not_stopped(kernel, samples)
+    name = type(kernel).__name__
+    values = None
+    if isinstance(kernel, PartitionKernel | LinkGibbs):
+        _check_for_partitions(name, rankings, log_likelihood)
+        data, posterior = _partition_posterior(mcmc, samples, points)
+    else:
+        rankings = _check_for_rankings(name, rankings, points)
+        convert = _plackett_luce_posterior if "weights" in samples else _mallows_posterior
+        data, posterior = convert(mcmc, samples, rankings)
+        lead = np.shape(samples["log_joint"])
+        if _wants_log_likelihood(lead, samples, rankings, log_likelihood):
+            if "weights" in samples:
+                values = pointwise_plackett_luce(samples, rankings)
+            else:
+                values = pointwise_log_likelihood(samples, rankings, kernel.num_components)
+    if not include_assignments:
+        posterior = posterior.drop_vars(["assignments", "links"], errors="ignore")
+    data = _finished(data, posterior, name, getattr(kernel, "num_components", None), values)
+    _warn_of_overflow(mcmc)
+    return data
+
+
+def _of_block(
+    mcmc: MCMC,
+    block: Any,
+    rankings: Rankings | None,
+    log_likelihood: bool | Literal["auto"],
+    include_assignments: bool,
+    points: Sequence[Any] | None,
+) -> Any:
+    """Convert draws of a model of which a kernel of this package is a block."""
+    samples = mcmc.get_samples(group_by_chain=True)
+    own = as_of_kernel(samples, block)
+    check_not_stopped(block, own)
+    facts, values = BlockFacts.of(block), None
+    if isinstance(block, PartitionKernel | LinkGibbs):
+        _check_for_partitions(facts.kernel, rankings, log_likelihood)
+    else:
+        rankings = _check_for_rankings(facts.kernel, rankings, points)
+        fitted = find_rankings(mcmc._args, mcmc._kwargs)
+        given = rankings
+        if "unseen_weight" in own:
+            given, fitted = given.of_listed_items(), fitted.of_listed_items()
+        check_fitted(fitted.num_rankings, fitted.num_items, given)
+        lead = np.shape(own[next(iter(own))])[:2]
+        if _wants_log_likelihood(lead, own, rankings, log_likelihood):
+            values = pointwise_of_block(mcmc, block)
+    return block_data(mcmc, facts, rankings, values, include_assignments, points)
+
+
+def block_data(
+    mcmc: MCMC,
+    block: BlockFacts,
+    rankings: Rankings | None,
+    values: np.ndarray | None = None,
+    include_assignments: bool = True,
+    points: Sequence[Any] | None = None,
+) -> Any:
+    """Convert draws of a model of which a kernel of this package is a block.
+
+    :param mcmc: of the model, or of a kernel without one.
+    :param block: what is known of the block.
+    :param rankings: as for :func:`of_store`; None of partitions.
+    :param values: the log likelihood, if it is wanted.
+    :param include_assignments: as for :func:`to_inference_data`, and **points** too.
+    """
+    samples = mcmc.get_samples(group_by_chain=True)
+    own = as_of_kernel(samples, block)
+    items: Sequence[str] = []
+    if rankings is None:
+        if "links" in own:
+            own["assignments"] = _labels_of_links(own["links"])
+        coords, dims = _of_points(own["assignments"].shape[-1], points)
+    else:
+        if "unseen_weight" in own:
+            rankings = rankings.of_listed_items()
+        convert = _coords_of_weights if "weights" in own else _coords_of_centers
+        coords, dims = convert(own, rankings)
+        dims |= {site: ["ranking"] for site in block.judge_sites}
+        items = coords["item"]
+    sites = block.sites
+    dims = {sites.get(site, site): axes for site, axes in dims.items() if site != "rankings"}
+    data = _from_numpyro(mcmc, coords, {k: x for k, x in dims.items() if k in samples})
+    posterior = as_dataset(data["posterior"])
+    added = label_free_quantities(own, rankings, block.num_components)
+    if items:
+        posterior = posterior.assign_coords(item=items)
+    if "weights" in own:
+        weights = added["population_weights"]
+        posterior = _with_new(posterior, "population_weights", ("chain", "draw", "item"), weights)
+    if "cluster_sizes" in own:
+        sizes = np.asarray(own["cluster_sizes"])
+        added["num_clusters"] = (sizes > 0).sum(-1)
+        axes = ("chain", "draw", "cluster")
+        posterior = _with_new(posterior, "cluster_sizes", axes, sizes)
+        if "center" in own:
+            rank = (np.argsort(own["center"], axis=-1) + 1).astype(np.int32)
+            rank = np.where(sizes[..., None] > 0, rank, 0)
+            posterior = _with_new(posterior, "rank", (*axes, "item"), rank)
+    elif "assignments" in own:
+        added["num_clusters"] = np.asarray(own["assignments"]).max(-1).astype(np.int32) + 1
+    added = {
+        name: x
+        for name, x in added.items()
+        if name == "population_weights" or name not in posterior
+    }
+    posterior = _with_quantities(posterior, added, items)
+    if not include_assignments:
+        large = [sites[name] for name in ("assignments", "links") if name in sites]
+        posterior = posterior.drop_vars(large, errors="ignore")
+    posterior.attrs["sites"] = json.dumps(sites)
+    number = block.num_components
+    return _finished(data, posterior, block.kernel, number, values, block.judge_sites)
+
+
+def _with_new(posterior: Any, name: str, axes: tuple[str, ...], values: np.ndarray) -> Any:
+    """Add a variable, unless a site of the model has this name."""
+    return posterior if name in posterior else posterior.assign({name: (axes, values)})
+
+
+def _labels_of_links(links: Any) -> np.ndarray:
+    """Return the partitions that links make, each (chains, draws, N)."""
+    labels = jax.jit(jax.vmap(jax.vmap(links_to_partition)))(jnp.asarray(links))
+    return np.asarray(labels)
+
+
+def of_store(mcmc: MCMC, rankings: Rankings | None, name: str) -> Any:
+    """Convert draws of a store, whose kernel and data are not there, as :func:`to_inference_data`.
+
+    :param mcmc: of a kernel without a model, with the ``num_components`` of that of the run.
+    :param rankings: that have the items, the Borda order and the number of those of the run.
+    :param name: of the kernel.
+    """
+    samples = mcmc.get_samples(group_by_chain=True)
+    if rankings is None:
+        data, posterior = _partition_posterior(mcmc, samples, None)
+    else:
+        convert = _plackett_luce_posterior if "weights" in samples else _mallows_posterior
+        data, posterior = convert(mcmc, samples, rankings)
+    kernel: Any = mcmc.sampler
+    return _finished(data, posterior, name, kernel.num_components, None)
+
+
+def _finished(
+    data: Any,
+    posterior: Any,
+    name: str,
+    num_components: int | None,
+    values: np.ndarray | None,
+    judge_sites: Sequence[str] = (),
+) -> Any:
+    """Return the data with a posterior that tells of the kernel, and the log likelihood."""
+    import xarray as xr
+
+    from numpyro_rankings._version import __version__
+
+    posterior = posterior.drop_vars("log_joint_rest", errors="ignore")
+    about = {"numpyro_rankings_version": __version__, "kernel": name}
+    posterior.attrs.update(about)
+    if num_components is not None:
+        posterior.attrs[NUM_COMPONENTS] = num_components
+    groups = {"posterior": posterior}
+    if values is not None:
+        coords = {name: posterior[name] for name in ("chain", "draw")}
+        groups["log_likelihood"] = xr.Dataset(
+            {"rankings": (("chain", "draw", "ranking"), values)},
+            {**coords, "ranking": np.arange(values.shape[-1])},
+            {
+                "labels": "that of the ranking is summed out, given those of all others",
+                "of": ", ".join(["rankings", *judge_sites]),
+            },
+        )
+    return _with_groups(data, groups, about)
+
+
+def _check_for_partitions(
+    name: str, rankings: Rankings | None, log_likelihood: bool | Literal["auto"]
+) -> None:
+    """Refuse arguments that do not go with the kernels of partitions."""
+    if rankings is not None:
+        raise ValueError(
+            f"the draws of {name} are not of rankings: use to_inference_data(mcmc) without them"
+        )
+    if log_likelihood is True:
+        raise ValueError(f"there is no log likelihood for {name}: pass log_likelihood=False")
+
+
+def _check_for_rankings(
+    name: str, rankings: Rankings | None, points: Sequence[Any] | None
+) -> Rankings:
+    """Refuse arguments that do not go with the kernels of rankings, and return the rankings."""
+    if rankings is None:
+        raise TypeError(
+            f"the rankings are needed for {name}: use to_inference_data(mcmc, rankings)"
+        )
+    if points is not None:
+        raise ValueError(f"points is an argument for kernels of partitions, not for {name}")
+    check_rankings(rankings)
+    return rankings
+
+
+def _warn_of_overflow(mcmc: MCMC) -> None:
+    overflow = np.asarray(mcmc.get_extra_fields().get("overflow", False))
+    if overflow.any():
+        warnings.warn(
+            f"{overflow.mean():.1%} of the draws needed more clusters than there are slots, so "
+            "the posterior is truncated: raise max_clusters and run again",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _wants_log_likelihood(
+    lead: tuple[int, ...],
+    samples: Mapping[str, Any],
+    rankings: Rankings,
+    asked: bool | Literal["auto"],
+) -> bool:
+    """Return whether to compute the log likelihood; warn if it is left out because of its size.
+
+    :param lead: numbers of chains and draws.
+    """
+    num_values = int(np.prod(lead)) * rankings.num_rankings
+    of_one = COST_OF_NEW if "root_weights" in samples else 1
+    if asked == "auto" and num_values * of_one > _AUTO_LOG_LIKELIHOOD:
+        cause = "takes long, because new clusters are drawn" if of_one > 1 else "is large"
+        warnings.warn(
+            f"the pointwise log likelihood of {rankings.num_rankings} rankings was left out, "
+            f"because it has {num_values:.1e} numbers and {cause}. For leave-one-out, pass "
+            "log_likelihood=True or keep fewer draws",
+            UserWarning,
+            stacklevel=4,
+        )
+        return False
+    return bool(asked)
+
+
+def _from_numpyro(mcmc: MCMC, coords: dict[str, Any], dims: dict[str, Any]) -> Any:
+    """Let ArviZ convert a run.
+
+    ArviZ runs the model, one operation after the other, to find what is observed. With the sites at
+    the last draw nothing is drawn from the prior, and a model of rankings is replaced by one that
+    has the observed values only: either would take a second to compile.
+    """
+    import arviz as az
+
+    kernel: Any = mcmc.sampler
+    samples = mcmc.get_samples(group_by_chain=True)
+    last = jax.tree.map(lambda x: np.asarray(x)[-1, -1], samples)
+    mcmc, kernel = copy.copy(mcmc), copy.copy(kernel)
+    if isinstance(kernel, PartitionKernel | LinkGibbs):
+        kernel._model = substitute(kernel.model, data=jax.tree.map(jnp.asarray, last))
+    elif kernel.model is not None:
+        observed = _observed(kernel.model, last, mcmc._args, mcmc._kwargs)
+        kernel._model = partial(_model_of_observed, observed)
+    mcmc.sampler = kernel
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*skipping initialization of site")
+        return az.from_numpyro(mcmc, coords=coords, dims=dims, log_likelihood=False)
+
+
+def _observed(
+    model: Any, sites: dict[str, Any], args: tuple, kwargs: dict[str, Any]
+) -> dict[str, np.ndarray]:
+    """Return the observed values of a model of rankings, by site."""
+
+    leaves, structure = jax.tree.flatten((args, kwargs))
+    # numbers among the arguments of a user's model stay static
+    is_static = [isinstance(x, int | str) for x in leaves]
+
+    def values(sites: dict[str, Any], arrays: list) -> dict[str, Any]:
+        given = [x if static else y for x, y, static in zip(leaves, arrays, is_static, strict=True)]
+        args, kwargs = jax.tree.unflatten(structure, given)
+        of_sites = seed(substitute(model, data=sites), 0)
+        found = trace(of_sites).get_trace(*args, **kwargs)
+        return {name: site["value"] for name, site in found.items() if site.get("is_observed")}
+
+    arrays = [None if static else x for x, static in zip(leaves, is_static, strict=True)]
+    return jax.device_get(jax.jit(values)(sites, arrays))
+
+
+def _model_of_observed(observed: dict[str, np.ndarray], *_: Any, **__: Any) -> None:
+    for name, value in observed.items():
+        anything = dist.ImproperUniform(dist.constraints.real, (), value.shape)
+        numpyro.sample(name, anything, obs=value)
+
+
+_Names = tuple[dict[str, Any], dict[str, list[str]]]  # coordinates, and axes by variable
+
+
+def _coords_of_centers(samples: Mapping[str, Any], rankings: Rankings) -> _Names:
+    coords: dict[str, Any] = {
+        "item": [str(name) for name in rankings.items],
+        "place": np.arange(1, rankings.num_items + 1),
+        "stage": np.arange(1, np.shape(samples["concentration"])[-1] + 1),
+        "ranking": np.arange(rankings.num_rankings),
+        "cluster": np.arange(samples["center"].shape[-2]),
+    }
+    dims = {
+        "assignments": ["ranking"],
+        "center": ["cluster", "place"],
+        "concentration": ["cluster", "stage"],
+        "cluster_sizes": ["cluster"],
+        "rankings": ["ranking", "stage"],
+    }
+    return coords, dims
+
+
+def _coords_of_weights(samples: Mapping[str, Any], rankings: Rankings) -> _Names:
+    is_mixture = "assignments" in samples
+    coords: dict[str, Any] = {
+        "item": [str(name) for name in rankings.items],
+        "ranking": np.arange(rankings.num_rankings),
+        "stage": np.arange(1, rankings.orderings.shape[1] + 1),
+        "cluster": np.arange(np.shape(samples["weights"])[-2]),
+    }
+    dims = {
+        "weights": ["cluster", "item"] if is_mixture else ["item"],
+        "assignments": ["ranking"],
+        "cluster_sizes": ["cluster"],
+        "rankings": ["ranking", "stage"],
+    }
+    if is_mixture:
+        dims |= {name: ["cluster"] for name in ("unseen_weight", "total_weight")}
+        dims["root_weights"] = ["item"]
+    return coords, dims
+
+
+def _of_points(size: int, points: Sequence[Any] | None) -> _Names:
+    if points is not None and len(points) != size:
+        raise ValueError(f"the run was of {size} points, but points has {len(points)} names")
+    coords = {"point": np.arange(size) if points is None else np.asarray(points)}
+    dims = {"assignments": ["point"], "links": ["point"]}
+    return coords, dims
+
+
+def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) -> tuple[Any, Any]:
+    """Return the data that ArviZ makes of the run, and the posterior to replace its own."""
+    check_fitted(samples["assignments"].shape[-1], samples["center"].shape[-1], rankings)
+    kernel: Any = mcmc.sampler
+    num_components = kernel.num_components
+    clusters = occupied_slots(samples)
+    num_slots = clusters["center"].shape[-2]
+    coords, dims = _coords_of_centers(samples, rankings)
+    data = _from_numpyro(mcmc, coords, dims)
+    posterior = as_dataset(data["posterior"]).isel(cluster=slice(num_slots))
+
+    empty = np.asarray(clusters["cluster_sizes"]) == 0
+    center, theta = np.asarray(clusters["center"]), np.asarray(clusters["concentration"])
+    rank = (np.argsort(center, axis=-1) + 1).astype(np.int32)
+    axes = ("chain", "draw", "cluster")
+    posterior["center"] = (*axes, "place"), np.where(empty[..., None], -1, center)
+    posterior["rank"] = (*axes, "item"), np.where(empty[..., None], 0, rank)
+    posterior["concentration"] = (*axes, "stage"), np.where(empty[..., None], np.nan, theta)
+    posterior = posterior.assign_coords(item=coords["item"])
+    quantities = label_free_quantities(samples, rankings, num_components)
+    if "alpha" not in quantities:
+        posterior = posterior.drop_vars("alpha", errors="ignore")
+    return data, _with_quantities(posterior, quantities, coords["item"])
+
+
+def _plackett_luce_posterior(
+    mcmc: MCMC, samples: dict[str, Any], rankings: Rankings
+) -> tuple[Any, Any]:
+    """Do the same for the kernels whose samples are weights."""
+    if "unseen_weight" in samples:
+        rankings = rankings.of_listed_items()
+    weights = np.asarray(samples["weights"])
+    is_mixture = "assignments" in samples
+    # the draws of a single population do not show how many rankings there were
+    fitted = find_rankings(mcmc._args, mcmc._kwargs)
+    check_fitted(fitted.num_rankings, weights.shape[-1], rankings)
+    coords, dims = _coords_of_weights(samples, rankings)
+    data = _from_numpyro(mcmc, coords, dims)
+    posterior = as_dataset(data["posterior"])
+    axes = ["chain", "draw"]
+    if is_mixture:
+        sizes = np.asarray(samples["cluster_sizes"])
+        weights = np.where(sizes[..., None] > 0, weights, np.nan)
+        axes.append("cluster")
+        posterior["weights"] = (*axes, "item"), weights
+    posterior["entropy"] = axes, normalised_entropy(weights)
+    quantities = label_free_quantities(samples, rankings)
+    posterior["population_weights"] = ("chain", "draw", "item"), quantities["population_weights"]
+    posterior = posterior.assign_coords(item=coords["item"])
+    return data, _with_quantities(posterior, quantities, coords["item"])
+
+
+def _partition_posterior(
+    mcmc: MCMC, samples: dict[str, Any], points: Sequence[Any] | None
+) -> tuple[Any, Any]:
+    """Do the same for the kernels whose samples are a partition, or links that make one."""
+    labels = np.asarray(samples["assignments"])
+    coords, dims = _of_points(labels.shape[-1], points)
+    data = _from_numpyro(mcmc, coords, dims)
+    posterior = as_dataset(data["posterior"])
+    return data, _with_quantities(posterior, label_free_quantities(samples, None), [])
+
+
+def _with_quantities(
+    posterior: Any, quantities: dict[str, np.ndarray], items: Sequence[str]
+) -> Any:
+    """Add quantities that do not depend on the labels."""
+    quantities, top_items = as_shown(quantities, items)
+    for name, values in quantities.items():
+        axes = ("chain", "draw", _AXES[name]) if values.ndim == 3 else ("chain", "draw")
+        posterior[name] = axes, values
+    if top_items:
+        posterior = posterior.assign_coords(top_item=top_items)
+    if "largest_sizes" in quantities:
+        number = quantities["largest_sizes"].shape[-1]
+        posterior = posterior.assign_coords(size_rank=np.arange(1, number + 1))
+    return posterior
+
+
+def _with_groups(data: Any, groups: dict[str, Any], attrs: dict[str, str]) -> Any:
+    """Replace or add groups, in ArviZ 0.23 or 1.x."""
+    import xarray as xr
+
+    is_tree = isinstance(data, xr.DataTree)
+    for name, dataset in groups.items():
+        if is_tree:
+            data[name] = xr.DataTree(dataset)
+        elif name in data.groups():
+            setattr(data, name, dataset)
+        else:
+            data.add_groups({name: dataset})
+    data.attrs.update(attrs)
+    return data
+
+
+def save_inference_data(data: Any, path: str | Path) -> None:
+    """Write the data to a compressed netCDF file, which ``arviz.from_netcdf`` reads.
+
+    The file is first made in memory, which holds it beside the draws.
+
+    :param data: the result of :func:`~numpyro_rankings.to_inference_data`.
+    :param path: the file to write.
+    """
+    import xarray as xr
+
+    file = io.BytesIO()  # for HDF5 crashes on a full disk
+    if hasattr(data, "to_dataset"):
+        encoding = {node.path: _compression(node.data_vars) for node in data.subtree}
+        data.to_netcdf(file, engine="h5netcdf", encoding=encoding)
+    else:
+        xr.Dataset(attrs=data.attrs).to_netcdf(file, engine="h5netcdf")
+        for name in data.groups():
+            group, encoding = data[name], _compression(data[name].variables)
+            group.to_netcdf(file, mode="a", group=name, engine="h5netcdf", encoding=encoding)
+    Path(path).write_bytes(file.getbuffer())
+
+
+def _compression(variables: Any) -> dict[str, dict[str, Any]]:
+    """Return how to compress variables: labels become hardly smaller at a higher level."""
+    how = {"zlib": True, "complevel": 1}
+    return {str(name): how for name, x in variables.items() if x.dtype.kind in "biuf"}

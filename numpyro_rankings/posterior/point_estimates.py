@@ -1,0 +1,536 @@
+"""Point estimates of a partition, by least expected loss, and credible balls around them.
+
+Let n_c and n_k be the numbers of points in the clusters of two partitions, and n_ck those in their
+intersections. Both losses are Σ f(n_c) + Σ f(n_k) - 2 Σ f(n_ck): f(n) = n ln n / N gives the
+variation of information, and f(n) = n (n - 1)/2 over the number of pairs gives Binder's loss. The
+search therefore keeps the counts n_ck of its partition against every draw, and needs no matrix of
+pairs.
+"""
+
+import hashlib
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import ArrayLike
+
+from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.posterior.partitions import (
+    as_draws,
+    as_partition,
+    canonical_draws,
+    canonical_labels,
+    match_clusters,
+    medoid_partition,
+    partition_entropy,
+)
+
+__all__ = [
+    "CredibleBall",
+    "PointEstimate",
+    "ReferencePartition",
+    "credible_ball",
+    "point_estimate",
+    "reference_partition",
+]
+
+_MOST_COUNTS = 2**27  # cells of the table of counts against all draws
+_SEARCHED = 2**24  # counts that one sweep over the points reads during the search
+_MOST_TERMS = 2**27  # terms of the sums over all pairs of clusters that could be merged
+_MOST_SWEEPS = 100
+_MORE_CLUSTERS = 8  # slots beyond the largest number of clusters of a draw
+_MOST_STARTS = 64  # draws considered as starts
+_MOST_ROUNDS = 10  # rounds of reseating clusters, and clusters tried in each round
+# Limits of reference_partition. A cell is a count of one draw that a sweep over the points reads.
+_CELLS = 2**23  # of a full search, which takes seconds
+_SHORT_CELLS = 2**27  # of a short search, which takes about 10 s
+_FULL_CLUSTERS = 64  # with more clusters a full search would try too many unions
+_SHORT_CLUSTERS = 512
+_FEW_DRAWS, _FEWEST_DRAWS = 100, 20  # least number of draws in a full and in a short search
+_MOST_DRAWS = 128  # of a short search; 31 of 5,680 led to a worse partition, 62 to the same
+_SHORT_SWEEPS = 12
+_LEAST_ENTROPY = 0.75  # of the mean entropy of the draws; below it a partition has lost some groups
+Loss = Literal["vi", "binder"]
+Method = Literal["search", "short search", "medoid", "given"]
+
+
+class PointEstimate(NamedTuple):
+    """The partition to report.
+
+    :param labels: canonical, int32, shape ``(N,)``.
+    :param expected_loss: its mean loss against all draws: for ``"vi"`` in nats, for ``"binder"``
+        the share of the pairs of points that one partition joins and the other separates.
+    """
+
+    labels: np.ndarray
+    expected_loss: float
+
+
+class ReferencePartition(NamedTuple):
+    """The partition whose clusters an answer describes.
+
+    :param labels: canonical if the partition was found here, unchanged if it was given; int32,
+        shape ``(N,)``.
+    :param expected_loss: its mean variation of information from all draws, in nats.
+    :param method: how it was found: ``"search"`` among all partitions, ``"short search"``,
+        ``"medoid"``, the draw nearest to the others, or ``"given"``.
+    :param set_aside: a partition of less expected loss that was found but not used, because it
+        joins clusters that the draws keep apart; None if there is none.
+    """
+
+    labels: np.ndarray
+    expected_loss: float
+    method: Method
+    set_aside: PointEstimate | None = None
+
+    @property
+    def in_words(self) -> str:
+        """A description for reports."""
+        best, nearest = "the grouping that agrees best with all draws", "the draw that agrees best"
+        return {
+            "search": best,
+            "short search": f"{best} among those that a short search found (with so many points "
+            "and clusters it used only some of the draws)",
+            "medoid": f"{nearest} with all the others",
+            "given": "the grouping that was given",
+        }[self.method]
+
+    @property
+    def caution(self) -> str:
+        """What to keep in mind about the groups, a sentence, or nothing."""
+        if self.set_aside is None:
+            return ""
+        return (
+            "Many members could as well be in another group: look at how surely each belongs to "
+            "its group."
+        )
+
+
+class CredibleBall(NamedTuple):
+    """The draws nearest to a partition that together have a given posterior probability.
+
+    :param radius: the largest loss among them.
+    :param fewest: the farthest of the draws in the ball with the fewest clusters (the vertical
+        upper bound of Wade & Ghahramani 2018), canonical, shape ``(N,)``.
+    :param most: the farthest of those with the most clusters (the vertical lower bound).
+    :param farthest: the farthest of all draws in the ball (the horizontal bound).
+    """
+
+    radius: float
+    fewest: np.ndarray
+    most: np.ndarray
+    farthest: np.ndarray
+
+
+def point_estimate(
+    assignments: ArrayLike,
+    loss: Loss = "vi",
+    *,
+    search: bool = True,
+    max_clusters: int | None = None,
+    num_starts: int = 10,
+    seed: int = 0,
+) -> PointEstimate:
+    """Search for the partition of least expected loss among all partitions [1, 2].
+
+    The starts are a single cluster, as many clusters as allowed, the best draws, and sequential
+    allocations of the points in random order. From each start, points are moved one at a time to
+    the existing or new cluster with the least expected loss. When no point moves, the two clusters
+    whose union lowers the loss most are merged. From the best result of all starts, single clusters
+    are taken apart and their points reseated, as long as that lowers the loss. If the product of
+    points, clusters and draws is large, the search uses a subset of at least 100 draws and ends
+    with a descent that uses all of them. The result need not be the best of all partitions.
+
+    :param assignments: labels of the draws, whole numbers from 0, shape ``(D, N)``.
+    :param loss: ``"vi"``, the variation of information [1], or ``"binder"``, whose best partition
+        is also that of least squares from the co-clustering matrix [3].
+    :param search: whether to consider partitions other than the draws. If not, all draws are
+        compared with each other; with ``"binder"`` this is the least-squares clustering of [3].
+    :param max_clusters: largest number of clusters; if None, eight more than any draw has.
+    :param num_starts: number of starts, half of them draws; the first two are a single cluster and
+        as many as allowed.
+    :param seed: seed of the sequential allocations.
+    :raises ValueError: if ``assignments`` are not labels or an argument is out of range.
+
+    **References:**
+
+    1. Wade, S., Ghahramani, Z. (2018), "Bayesian cluster analysis: point estimation and credible
+       balls", Bayesian Analysis.
+    2. Dahl, D. B., Johnson, D. J., Müller, P. (2022), "Search algorithms and loss functions for
+       Bayesian clustering", Journal of Computational and Graphical Statistics.
+    3. Dahl, D. B. (2006), "Model-based clustering for expression data via a Dirichlet process
+       mixture model", in Bayesian Inference for Gene Expression and Proteomics.
+
+    .. doctest::
+
+       >>> draws = [[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 1, 1]]
+       >>> point_estimate(draws).labels
+       array([0, 0, 1, 1], dtype=int32)
+    """
+    draws = canonical_labels(as_draws(assignments))
+    check_whole("num_starts", num_starts)
+    if max_clusters is not None:
+        check_whole("max_clusters", max_clusters)
+    f = _terms(loss, draws.shape[1])
+    if not search:
+        few = draws if max_clusters is None else draws[draws.max(axis=1) < max_clusters]
+        if len(few) == 0:
+            raise ValueError(f"no draw has as few as {max_clusters} clusters")
+        return _best(few, draws, f)
+    num_slots = max_clusters or int(draws.max()) + 1 + _MORE_CLUSTERS
+    num_slots = min(num_slots, draws.shape[1])
+    every = _thin(draws, num_slots)
+    kept = every[_evenly(len(every), max(_SEARCHED // (draws.shape[1] * num_slots), _FEW_DRAWS))]
+    rng = np.random.default_rng(seed)
+    # the best of some draws, as starts
+    some = kept[_evenly(len(kept), _MOST_STARTS)]
+    some = np.unique(some[some.max(axis=1) < num_slots], axis=0)
+    order = np.argsort(_expected_losses(some, kept[_evenly(len(kept), _MOST_STARTS)], f))
+    size = draws.shape[1]
+    starts: list[np.ndarray | None] = [np.zeros(size, np.int32)]
+    starts.append(np.arange(size, dtype=np.int32) % num_slots)
+    starts += list(some[order[: num_starts // 2]])
+    starts += [None] * max(num_starts - len(starts), 0)
+    ends = [_descend(start, kept, f, num_slots, rng) for start in starts[:num_starts]]
+    best = _best(np.stack([*some[order[:1]], *ends]), kept, f).labels
+    for _ in range(_MOST_ROUNDS):
+        better = _reseat_clusters(best, kept, f, num_slots, rng)
+        if better is None:
+            break
+        best = better
+    if len(kept) < len(every):
+        best = _descend(best, every, f, num_slots, rng)
+    return _best(best[None], draws, f)
+
+
+def reference_partition(
+    assignments: ArrayLike, reference: Any = None, *, seed: int = 0
+) -> ReferencePartition:
+    """Find the partition that profiles, plots and reports describe by default, within a minute.
+
+    It is the :func:`point_estimate` for the variation of information, from as many evenly spaced
+    draws as can be searched in seconds. For more points and clusters it is the result of a short
+    search: from the medoid draw and from a single cluster, a dozen sweeps each, with 20 to 128
+    draws. If even that would take long (more than 7 million points times clusters, or more than 500
+    clusters), it is the draw of :func:`~numpyro_rankings.medoid_partition`. ``method`` says which.
+    The amount of work does not depend on the clock, so the same draws give the same partition. No
+    result has a larger expected loss over all draws than the medoid.
+
+    If groups overlap so much that membership is uncertain, as in most mixtures of real ballots, the
+    partition of least expected loss can be a single cluster, although no draw is. Such a partition
+    shows which points are surely together but hides the groups. A partition with less than three
+    quarters of the mean entropy of the draws is therefore ``set_aside``, and the medoid is used.
+
+    A cluster that is found in no draw, in the sense of
+    :func:`~numpyro_rankings.posterior.partitions.match_clusters`, is merged with another one,
+    because there are no draws to describe it.
+
+    :param assignments: labels of the draws, whole numbers from 0, shape ``(D, N)``.
+    :param reference: a partition to use instead: labels ``0..K-1``, shape ``(N,)``, or the result
+        of a function of this module.
+    :param seed: seed of the search.
+    :raises ValueError: if ``assignments`` are not labels or ``reference`` is of other points.
+
+    .. doctest::
+
+       >>> found = reference_partition([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 1, 1]])
+       >>> found.labels, found.method
+       (array([0, 0, 1, 1], dtype=int32), 'search')
+    """
+    draws = as_draws(assignments)
+    size = draws.shape[1]
+    if isinstance(reference, ReferencePartition):
+        as_partition(reference.labels, size)  # raises if it is of other points
+        return reference
+    draws, f = canonical_draws(draws), _terms("vi", size)
+    if reference is not None:
+        labels = as_partition(getattr(reference, "labels", reference), size).astype(np.int32)
+        return ReferencePartition(labels, float(_losses(labels, draws, f).mean()), "given")
+    medoid = medoid_partition(draws).labels
+    num_slots = min(int(draws.max()) + 1 + _MORE_CLUSTERS, size)
+    full, short = (cells // (size * num_slots) for cells in (_CELLS, _SHORT_CELLS))
+    method: Method = "medoid"
+    found = [medoid]
+    if full >= min(_FEW_DRAWS, len(draws)) and num_slots <= _FULL_CLUSTERS + _MORE_CLUSTERS:
+        found.append(point_estimate(draws[_evenly(len(draws), full)], seed=seed).labels)
+        method = "search"
+    elif short >= min(_FEWEST_DRAWS, len(draws)) and num_slots <= _SHORT_CLUSTERS:
+        kept = draws[_evenly(len(draws), min(short, _MOST_DRAWS))].astype(np.int32)
+        rng = np.random.default_rng(seed)
+        starts = [medoid, np.zeros(size, np.int32)]
+        found += [_descend(x, kept, f, num_slots, rng, _SHORT_SWEEPS) for x in starts]
+        method = "short search"
+    found[1:] = [_of_found_clusters(labels, draws, f) for labels in found[1:]]
+    of_draws = _sums_of_draws(draws, f)
+    expected = _expected_losses(np.stack(found), draws, f, of_draws)
+    of_medoid, *others = (
+        PointEstimate(canonical_labels(labels), float(loss))
+        for labels, loss in zip(found, expected, strict=True)
+    )
+    best = min([of_medoid, *others], key=lambda one: one.expected_loss)
+    entropy = float(partition_entropy(np.bincount(best.labels)))
+    lost = entropy < _LEAST_ENTROPY * (np.log(size) - of_draws.mean())  # the mean of the draws
+    if lost and not np.array_equal(best.labels, of_medoid.labels):
+        return ReferencePartition(*of_medoid, "medoid", best)
+    return ReferencePartition(*best, method)
+
+
+def _of_found_clusters(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Merge each cluster that no draw matches into the cluster where this costs least."""
+    while True:
+        is_found = np.zeros(int(labels.max()) + 1, bool)
+        for first in range(min(_FEWEST_DRAWS, len(draws))):  # until all are found, usually soon
+            matched = match_clusters(draws[first::_FEWEST_DRAWS], labels)
+            is_found[matched[matched >= 0]] = True
+            if is_found.all():
+                return labels
+        gains = _merge_gains(labels, draws, f)
+        gains = np.where(is_found, np.minimum(gains, gains.T), np.inf)
+        into = np.where(is_found, np.arange(len(gains)), gains.argmin(axis=1))
+        labels = canonical_labels(into[labels])
+
+
+def _reseat_clusters(
+    labels: np.ndarray, draws: np.ndarray, f: np.ndarray, num_slots: int, rng: np.random.Generator
+) -> np.ndarray | None:
+    """A better partition found by reseating the points of one cluster, or None."""
+    least = _losses(labels, draws, f).mean() - 1e-6 * np.diff(f).max()
+    clusters = rng.permutation(int(labels.max()) + 1)[:_MOST_ROUNDS]
+    for cluster in clusters:
+        start = np.where(labels == cluster, -1, labels)
+        # renumber the other clusters, so that the first slots are the ones in use
+        start[start > cluster] -= 1
+        end = _descend(start, draws, f, num_slots, rng)
+        if _losses(end, draws, f).mean() < least:
+            return end
+    return None
+
+
+def _best(candidates: np.ndarray, draws: np.ndarray, f: np.ndarray) -> PointEstimate:
+    expected = _expected_losses(candidates, draws, f)
+    best = int(np.argmin(expected))
+    return PointEstimate(canonical_labels(candidates[best]), float(expected[best]))
+
+
+def _evenly(number: int, most: int) -> np.ndarray:
+    """At most ``most`` evenly spaced indices below ``number``."""
+    return np.linspace(0, number - 1, min(most, number)).astype(int)
+
+
+def credible_ball(
+    assignments: ArrayLike, center: ArrayLike, loss: Loss = "vi", prob: float = 0.95
+) -> CredibleBall:
+    """The draws nearest to a partition that together have a given posterior probability [1].
+
+    :param assignments: labels of the draws, shape ``(D, N)``.
+    :param center: labels, whole numbers from 0, shape ``(N,)``, or a result of
+        :func:`point_estimate`.
+    :param prob: between 0 and 1.
+    :raises ValueError: if the labels are invalid or of other points, or an argument is out of
+        range.
+
+    **References:**
+
+    1. Wade, S., Ghahramani, Z. (2018), "Bayesian cluster analysis: point estimation and credible
+       balls", Bayesian Analysis.
+    """
+    draws = canonical_draws(as_draws(assignments))
+    labels = canonical_labels(as_partition(getattr(center, "labels", center), draws.shape[1]))
+    if not 0 < prob <= 1:
+        raise ValueError(f"prob must be above 0 and at most 1, got {prob!r}")
+    losses = _losses(labels, draws, _terms(loss, draws.shape[1]))
+    # rounding of prob times D must not add one more draw
+    radius = float(np.sort(losses)[int(np.ceil(prob * len(draws) - 1e-9)) - 1])
+    inside = np.flatnonzero(losses <= radius)
+    number = draws.max(axis=1)[inside]  # one less than that of the clusters
+
+    def farthest(some: np.ndarray) -> np.ndarray:
+        return canonical_labels(draws[some[np.argmax(losses[some])]])
+
+    return CredibleBall(
+        radius,
+        farthest(inside[number == number.min()]),
+        farthest(inside[number == number.max()]),
+        farthest(inside),
+    )
+
+
+def _terms(loss: str, size: int) -> np.ndarray:
+    """f(0), …, f(N)."""
+    n = np.arange(size + 1, dtype=float)
+    if loss == "vi":
+        return n * np.log(np.maximum(n, 1.0)) / size
+    if loss == "binder":
+        return n * (n - 1) / max(size * (size - 1), 1)
+    raise ValueError(f"loss must be one of vi, binder, got {loss!r}")
+
+
+def _losses(
+    labels: np.ndarray, draws: np.ndarray, f: np.ndarray, of_draws: np.ndarray | None = None
+) -> np.ndarray:
+    """Loss of one partition against each draw, (D,).
+
+    :param of_draws: the :func:`_sums_of_draws`, if already computed.
+    """
+    of_draws = _sums_of_draws(draws, f) if of_draws is None else of_draws
+    width = int(draws.max()) + 1
+    first, found = labels.astype(np.int64) * width, np.empty(len(draws))
+    for d, draw in enumerate(draws):
+        found[d] = f[np.bincount(first + draw)].sum()
+    found = f[np.bincount(labels)].sum() + of_draws - 2.0 * found
+    return np.maximum(found, 0.0)  # rounding may leave -1e-16
+
+
+def _sums_of_draws(draws: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Σ f(n_k) of each draw, (D,)."""
+    return np.array([f[np.bincount(draw)].sum() for draw in draws])
+
+
+def _expected_losses(
+    candidates: np.ndarray, draws: np.ndarray, f: np.ndarray, of_draws: np.ndarray | None = None
+) -> np.ndarray:
+    """Mean loss of each candidate, equal ones counted once, (number of candidates,).
+
+    :param of_draws: as for :func:`_losses`.
+    """
+    different, index = np.unique(candidates, axis=0, return_inverse=True)
+    first, counts = _different_rows(draws)
+    weights = counts / len(draws)
+    if len(first) < len(draws):
+        draws, of_draws = draws[first], None if of_draws is None else of_draws[first]
+    of_draws = _sums_of_draws(draws, f) if of_draws is None else of_draws
+    found = [float(_losses(labels, draws, f, of_draws) @ weights) for labels in different]
+    return np.array(found)[index.ravel()]
+
+
+def _different_rows(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where each different row of labels is first, and how often it occurs.
+
+    Rows may be so long that sorting them takes seconds.
+    """
+    number: dict[bytes, int] = {}
+    first: dict[bytes, int] = {}
+    if draws.itemsize > 1:
+        draws = draws.astype(np.min_scalar_type(draws.max()))
+    for i, row in enumerate(np.ascontiguousarray(draws)):
+        key = hashlib.blake2b(row).digest()
+        first.setdefault(key, i)
+        number[key] = number.get(key, 0) + 1
+    return np.array(list(first.values())), np.array(list(number.values()))
+
+
+def _thin(draws: np.ndarray, num_slots: int) -> np.ndarray:
+    """As many evenly spaced draws as fit in the memory of the search."""
+    most = max(_MOST_COUNTS // (num_slots * (int(draws.max()) + 1)), 1)
+    return draws[_evenly(len(draws), most)]
+
+
+def _descend(
+    start: np.ndarray | None,
+    draws: np.ndarray,
+    f: np.ndarray,
+    num_slots: int,
+    rng: np.random.Generator,
+    most_sweeps: int | None = None,
+) -> np.ndarray:
+    """Descend until neither moving a point nor merging two clusters lowers the expected loss.
+
+    :param start: labels to start from; None for a sequential allocation.
+    :param most_sweeps: stop after so many sweeps over the points; None for no limit.
+    """
+    steps, columns = jnp.asarray(np.diff(f), float), jnp.asarray(draws.T)
+    order = jnp.asarray(rng.permutation(draws.shape[1]), jnp.int32)
+    labels = np.full(draws.shape[1], -1, np.int32) if start is None else start
+    left = np.inf if most_sweeps is None else most_sweeps
+    while True:
+        counts = jnp.asarray(_count(labels, draws, num_slots))
+        most = min(left, _MOST_SWEEPS)
+        moved, sweeps = _move_points(jnp.asarray(labels), counts, columns, steps, order, most)
+        labels = canonical_labels(moved)
+        left -= int(sweeps)
+        merged = _best_merge(labels, draws, f) if left > 0 else None
+        if merged is None:
+            return labels
+        labels = merged
+
+
+def _count(labels: np.ndarray, draws: np.ndarray, num_slots: int) -> np.ndarray:
+    """Number of points in each pair of a draw's cluster and a label, (D, K, C); -1 is no label."""
+    width, seated = int(draws.max()) + 1, labels >= 0
+    both = draws[:, seated].astype(np.int64) * num_slots + labels[seated]
+    counts = [np.bincount(row, minlength=width * num_slots) for row in both]
+    return np.stack(counts).astype(np.int32).reshape(len(draws), width, num_slots)
+
+
+@jax.jit
+def _move_points(
+    labels: Array, counts: Array, columns: Array, steps: Array, order: Array, most_sweeps: Any
+) -> tuple[Array, Array]:
+    """Sweep over the points until none of them moves; points without a cluster are given one.
+
+    :param counts: from :func:`_count`.
+    :param columns: cluster of each point in each draw, (N, D).
+    :param steps: f(n + 1) - f(n).
+    :return: the labels and the number of sweeps, at most ``most_sweeps``.
+    """
+    every, slots = jnp.arange(counts.shape[0]), jnp.arange(counts.shape[2])
+    least = 1e-6 * steps.max()  # beyond rounding
+
+    def move(k: Array, carry: tuple) -> tuple:
+        labels, counts, sizes, moved = carry
+        point = order[k]
+        old, column = labels[point], columns[point]
+        mine = slots == old  # all False if the point has no cluster
+        left = sizes - mine
+        # what the point adds to Σ f(n_c) - 2 Σ f(n_ck)
+        cost = steps[left] - 2.0 * steps[counts[every, column] - mine].mean(axis=0)
+        new = jnp.where(jnp.any(mine & (left == 0)), old, jnp.argmin(left > 0))
+        cost = jnp.where((left > 0) | (slots == new), cost, jnp.inf)
+        # if no slot is empty, argmin is 0, which is not a new cluster
+        best = jnp.argmin(cost).astype(labels.dtype)
+        stays = (old >= 0) & (cost[old] <= cost[best] + least)
+        best, moves = jnp.where(stays, old, best), jnp.where(stays, 0, 1)
+        leaves = jnp.where(old >= 0, moves, 0)
+        counts = counts.at[every, column, old].add(-leaves).at[every, column, best].add(moves)
+        sizes = sizes.at[old].add(-leaves).at[best].add(moves)
+        return labels.at[point].set(best), counts, sizes, moved | ~stays
+
+    def sweep(carry: tuple) -> tuple:
+        labels, counts, sizes, _, number = carry
+        start = labels, counts, sizes, jnp.array(False)
+        return *jax.lax.fori_loop(0, len(order), move, start), number + 1
+
+    sizes = jnp.zeros(len(slots), jnp.int32).at[labels].add(labels >= 0)
+    carry = labels, counts, sizes, jnp.array(True), jnp.array(0)
+    labels, *_, number = jax.lax.while_loop(lambda c: c[3] & (c[4] < most_sweeps), sweep, carry)
+    return labels, number
+
+
+def _best_merge(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray | None:
+    """The partition with the two clusters merged whose union lowers the expected loss most."""
+    if labels.max() == 0:
+        return None
+    gains = _merge_gains(labels, draws, f)
+    one, other = np.unravel_index(np.argmin(gains), gains.shape)
+    merged = canonical_labels(np.where(labels == other, one, labels))
+    # over all draws, and by more than rounding errors, so that the descent ends
+    change = _losses(merged, draws, f).mean() - _losses(labels, draws, f).mean()
+    return merged if change < -1e-6 * np.diff(f).max() else None
+
+
+def _merge_gains(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Change of the expected loss by merging two clusters, above the diagonal; else infinite."""
+    number = int(labels.max()) + 1
+    width = int(draws.max()) + 1
+    most = max(_MOST_TERMS // (number**2 * width), 1)
+    some = draws[_evenly(len(draws), most)]
+    counts, sizes = _count(labels, some, number), np.bincount(labels)
+    apart = f[counts].sum(axis=1).mean(axis=0)
+    gains = np.full((number, number), np.inf)
+    for c in range(number - 1):
+        together = f[counts[:, :, c, None] + counts[:, :, c + 1 :]].sum(axis=1).mean(axis=0)
+        gains[c, c + 1 :] = f[sizes[c] + sizes[c + 1 :]] - f[sizes[c]] - f[sizes[c + 1 :]]
+        gains[c, c + 1 :] -= 2.0 * (together - apart[c] - apart[c + 1 :])
+    return gains

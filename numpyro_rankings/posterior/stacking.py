@@ -1,0 +1,178 @@
+"""Weights of chains that disagree, by how well each predicts rankings that it has not seen."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from numpyro_rankings.posterior.diagnostics import STACKING_WEIGHTS, as_dataset
+from numpyro_rankings.posterior.likelihood import (
+    COST_OF_NEW,
+    pointwise_log_likelihood,
+    pointwise_plackett_luce,
+)
+from numpyro_rankings.rankings import Rankings
+
+_MOST_STEPS, _TOLERANCE = 10_000, 1e-9
+_MOST_VALUES, _LEAST_DRAWS, _MOST_RANKINGS = 10_000_000, 50, 2000  # for the weights of a report
+
+
+class StackedChains(NamedTuple):
+    """Weights of chains.
+
+    - **weights** - (chains,), not negative, of sum 1.
+    - **elpd** - (chains,), expected log predictive density of all observations under each chain
+      alone, by leave-one-out.
+    - **elpd_stacked** - of the mixture of the chains with these weights.
+    - **largest_k** - (chains,), largest shape of the Pareto distributions that smooth the
+      importance weights. Above 0.7 a leave-one-out density is unreliable.
+    """
+
+    weights: np.ndarray
+    elpd: np.ndarray
+    elpd_stacked: float
+    largest_k: np.ndarray
+
+
+def stack_chains(data: Any, reff: float = 1.0) -> StackedChains:
+    """Weight chains by stacking their leave-one-out predictive densities.
+
+    Chains that are stuck in different modes do not have the shares of the posterior. Their draws
+    can still predict: the mixture of the chains with these weights has the largest leave-one-out
+    predictive density. A chain that adds nothing to the predictions of the others gets no weight.
+    The weights are *not* posterior probabilities of the modes.
+
+    **References:** Yao, Vehtari, Gelman, "Stacking for non-mixing Bayesian computations: the curse
+    and blessing of multimodal posteriors", Journal of Machine Learning Research 23 (2022).
+
+    :param data: ArviZ data with a group ``log_likelihood`` of one variable, (chain, draw, …), such
+        as :func:`~numpyro_rankings.to_inference_data` makes.
+    :param reff: effective draws of a chain divided by its draws, for the smoothing of the
+        importance weights.
+    :raises ValueError: if there is no such group, or it is not finite.
+    """
+    return _stack(_log_likelihood(data), reff)
+
+
+def _stack(values: np.ndarray, reff: float) -> StackedChains:
+    log_densities, shapes = np.empty(values.shape[::2]), np.empty(values.shape[::2])
+    for chain, of_chain in enumerate(values):
+        log_densities[chain], shapes[chain] = leave_one_out(of_chain.T, reff)
+    weights = _stacking_weights(log_densities)
+    return StackedChains(
+        weights,
+        log_densities.sum(-1),
+        float(_log_mixture(weights, log_densities).sum()),
+        shapes.max(-1),
+    )
+
+
+def stack_fitted_chains(
+    samples: Mapping[str, Any], rankings: Rankings, num_components: int | None
+) -> StackedChains:
+    """Weight the chains of a kernel of rankings, from some of its draws and rankings.
+
+    :param samples: ``mcmc.get_samples(group_by_chain=True)``.
+    :param rankings: the rankings that were fitted.
+    :param num_components: of a Mallows kernel; None for its Dirichlet process.
+    """
+    chains, draws = np.shape(samples["log_joint"])
+    of_one = COST_OF_NEW if "phi" in samples else 1
+    most = max(_LEAST_DRAWS, _MOST_VALUES // (of_one * chains * rankings.num_rankings))
+    some = np.unique(np.linspace(0, draws - 1, min(draws, most)).astype(int))
+    samples = {name: np.asarray(x)[:, some] for name, x in samples.items()}
+    size = rankings.num_rankings
+    which = np.unique(np.linspace(0, size - 1, min(size, _MOST_RANKINGS)).astype(int))
+    if "weights" in samples:
+        values = pointwise_plackett_luce(samples, rankings, which=which)
+    else:
+        values = pointwise_log_likelihood(samples, rankings, num_components, which)
+    return _stack(np.asarray(values, np.float64), 1.0)
+
+
+def draw_by_weight(samples: Mapping[str, Any], weights: np.ndarray) -> dict[str, np.ndarray]:
+    """Return draws of the mixture of the chains: of each as many as its weight says, evenly spaced.
+
+    :param samples: each (chains, draws, …).
+    :return: each (D, …), where D is about the number of draws of one chain.
+    """
+    chain, draw = _places_by_weight(np.shape(next(iter(samples.values())))[1], weights)
+    return {name: np.asarray(x)[chain, draw] for name, x in samples.items()}
+
+
+def posterior_by_weight(posterior: Any) -> Any:
+    """Return a posterior whose chains have weights as one chain of the draws that these choose.
+
+    :param posterior: an :class:`xarray.Dataset`; one without weights is returned as it is.
+    """
+    weights = posterior.attrs.get(STACKING_WEIGHTS)
+    if weights is None:
+        return posterior
+    chain, draw = _places_by_weight(posterior.sizes["draw"], weights)
+    one = posterior.isel(chain=("draw", chain), draw=("draw", draw))
+    one = one.drop_vars(["chain", "draw"], errors="ignore").expand_dims("chain")
+    one.attrs = {name: x for name, x in posterior.attrs.items() if name != STACKING_WEIGHTS}
+    return one
+
+
+def _places_by_weight(draws: int, weights: np.ndarray) -> np.ndarray:
+    """Return the chain and the draw of each draw that is chosen, (2, D)."""
+    places = [
+        (chain, k)
+        for chain, weight in enumerate(weights)
+        for k in np.linspace(0, draws - 1, round(weight * draws)).astype(int)
+    ]
+    return np.array(places).T
+
+
+def _log_likelihood(data: Any) -> np.ndarray:
+    """Return the log likelihoods, (chains, draws, observations)."""
+    if not hasattr(data, "__contains__") or "log_likelihood" not in data:
+        raise ValueError(
+            "stacking needs the log likelihood: use to_inference_data(…, log_likelihood=True)"
+        )
+    variables = as_dataset(data["log_likelihood"]).data_vars
+    if len(variables) != 1:
+        raise ValueError(f"one variable of log likelihoods is needed, there are {len(variables)}")
+    array = next(iter(variables.values())).transpose("chain", "draw", ...)
+    values = np.asarray(array, np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError("the log likelihood is not finite")
+    return values.reshape(*values.shape[:2], -1)
+
+
+def leave_one_out(values: np.ndarray, reff: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log leave-one-out densities of the observations, and the Pareto shapes.
+
+    :param values: (observations, draws).
+    """
+    try:
+        from arviz import psislw
+
+        log_weights, shapes = psislw(-values, reff)
+    except ImportError:  # ArviZ 1.x
+        from arviz_stats.base import array_stats
+
+        log_weights, shapes = array_stats.psislw(values, r_eff=reff)  # takes likelihoods
+    log_densities = np.logaddexp.reduce(np.asarray(log_weights) + values, axis=-1)
+    return log_densities - np.logaddexp.reduce(np.asarray(log_weights), axis=-1), np.asarray(shapes)
+
+
+def _stacking_weights(log_densities: np.ndarray) -> np.ndarray:
+    """Return the weights that maximise the sum of the log densities of the mixture.
+
+    The sum is concave. Each step of expectation-maximization increases it.
+    """
+    scaled = np.exp(log_densities - log_densities.max(0))
+    weights = np.full(len(scaled), 1 / len(scaled))
+    for _ in range(_MOST_STEPS):
+        before = weights
+        weights = weights * (scaled / (weights @ scaled)).mean(-1)
+        if np.abs(weights - before).max() < _TOLERANCE:
+            break
+    return weights / weights.sum()
+
+
+def _log_mixture(weights: np.ndarray, log_densities: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.logaddexp.reduce(np.log(weights)[:, None] + log_densities, axis=0)

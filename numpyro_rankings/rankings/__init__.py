@@ -1,0 +1,19 @@
+"""The data container, what users give it, and how often items are listed."""
+
+from numpyro_rankings.rankings.container import (
+    Rankings,
+    build_rankings,
+    check_rankings,
+    check_unranked,
+    num_stages,
+)
+from numpyro_rankings.rankings.errors import RankingsError
+
+__all__ = [
+    "Rankings",
+    "RankingsError",
+    "build_rankings",
+    "check_rankings",
+    "check_unranked",
+    "num_stages",
+]

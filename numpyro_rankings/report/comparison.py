@@ -1,0 +1,382 @@
+"""Which model predicts best, and how many groups there are."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+
+from numpyro_rankings._system import clock
+from numpyro_rankings.infer import (
+    BetaGibbs,
+    DPPlackettLuceGibbs,
+    GammaProcessPlackettLuceGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
+)
+from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.posterior import log_predictive_density
+from numpyro_rankings.posterior.diagnostics import R_HAT_BAD
+from numpyro_rankings.posterior.predictive_checks import (
+    PredictiveCheck,
+    posterior_predictive_checks,
+)
+from numpyro_rankings.posterior.stacking import leave_one_out
+from numpyro_rankings.rankings import Rankings, check_rankings
+from numpyro_rankings.readers.options import option
+from numpyro_rankings.run import Run
+from numpyro_rankings.words import plural
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MALLOWS, PLACKETT_LUCE = "Mallows", "Plackett–Luce"
+_FAMILIES = {
+    SliceGibbs: MALLOWS,
+    BetaGibbs: MALLOWS,
+    PlackettLuceGibbs: PLACKETT_LUCE,
+    DPPlackettLuceGibbs: PLACKETT_LUCE,
+}
+BAD_K = 0.7  # shape of the Pareto distribution from which on leaving one out is unreliable
+_SHARE_BAD = 0.01  # of the judges with such a shape, from which on it is said
+_CLEAR_ERRORS, _CLEAR_NATS = 2.0, 4.0  # a difference beyond both is clear
+_CHECK_DRAWS = 50
+
+
+class Comparison(NamedTuple):
+    """The result of :func:`~numpyro_rankings.compare`.
+
+    - **table** - a row for each model, the best first. ``elpd`` is the expected log predictive
+      density of all judges, each predicted from the others, in nats, and ``se`` its standard error;
+      ``elpd_diff`` and ``se_diff`` are of the difference to the best. ``groups`` is the mean number
+      of groups, ``bad_k`` the share of the judges that leave-one-out predicts unreliably, NaN after
+      k-fold, ``rhat`` the largest R-hat, and ``seconds`` the time of the run. ``first_outside`` and
+      ``pairs_outside`` are the shares of the items, or pairs of items, whose frequency of first
+      places, or of one above the other, is outside the 90% interval of replications of the
+      rankings: about one in ten, if the model fits.
+    - **data** - ArviZ data of each model, for :func:`arviz.compare`.
+    - **pointwise** - (N,) log predictive density of each judge, by model.
+    - **groups** - family and number of groups of each model, None if it learns the number.
+    - **simplest** - the model with the fewest groups among those that are not clearly worse than
+      the best.
+    - **in_words** - what the table says.
+    """
+
+    table: "pd.DataFrame"
+    data: dict[str, Any]
+    pointwise: dict[str, np.ndarray]
+    groups: dict[str, tuple[str, int | None]]
+    simplest: str
+    in_words: str
+
+
+class _Fit(NamedTuple):
+    """What is kept of the run of a model."""
+
+    data: Any
+    values: np.ndarray
+    bad_k: float
+    groups: float
+    rhat: float
+    seconds: float
+    first_outside: float
+    pairs_outside: float
+
+
+def default_models(rankings: Rankings, components: Sequence[int] = (1, 2, 3, 4)) -> dict[str, Any]:
+    """Return Mallows and Plackett–Luce models of these numbers of groups, and of any number.
+
+    With choice sets there are Plackett–Luce models of fixed numbers only, which alone can use them.
+
+    :param components: numbers of groups.
+    """
+    kernels: list[Any] = []
+    if rankings.choice_sets is None:
+        kernels += [SliceGibbs(num_components=k, assignment="parallel") for k in components]
+        kernels += [SliceGibbs(assignment="parallel")]
+    kernels += [PlackettLuceGibbs(num_components=k) for k in components]
+    return {model_name(kernel): kernel for kernel in kernels}
+
+
+def model_name(kernel: Any) -> str:
+    """Return the name of the model of a kernel, such as ``Mallows (3 groups)``."""
+    number = _num_groups(kernel)
+    groups = "any number of groups" if number is None else plural(number, "group")
+    return f"{_family(kernel)} ({groups})"
+
+
+def compare(
+    rankings: Rankings,
+    models: Mapping[str, Any] | Sequence[Any] | None = None,
+    *,
+    key: Array | None = None,
+    kfold: int = 0,
+    num_chains: int = 4,
+    rhat: float = 1.01,
+    ess: float = 200,
+    minutes: float = 2,
+    max_draws: int = 250,
+    after_model: Callable[[str, dict[str, Any]], None] | None = None,
+) -> Comparison:
+    """Compare models by how well they predict judges that they have not seen.
+
+    Each model is run until its chains agree or its time is over. A judge is then predicted from all
+    others, with the label summed out, by leave-one-out with Pareto-smoothed importance sampling
+    [1]. Where this is unreliable for many judges (``bad_k``), use ``kfold``: then the judges are
+    divided into so many parts, and each part is predicted by a run on the others.
+
+    :param rankings: the rankings to fit.
+    :param models: kernels of rankings by name, or without names; by default Mallows and
+        Plackett–Luce models of 1 to 4 groups, and the Dirichlet process mixture of Mallows models.
+        Models of an unlimited pool of items without groups predict other lists and are refused.
+    :param key: a random key.
+    :param kfold: 0 for leave-one-out, or the number of parts, at least 2.
+    :param num_chains: chains of each run.
+    :param rhat: a run ends when R-hat is at most this and the ESS at least **ess**, or after so
+        many **minutes**; R-hat is in the table.
+    :param max_draws: draws of each chain that predict.
+    :param after_model: called with the name and the row of each model when it is done.
+
+    **References:**
+
+    1. Vehtari, A., Gelman, A., Gabry, J. (2017), "Practical Bayesian model evaluation using
+       leave-one-out cross-validation and WAIC", Statistics and Computing 27.
+    """
+    import pandas as pd
+
+    check_rankings(rankings)
+    check_whole("kfold", kfold, 0)
+    if kfold == 1 or kfold > rankings.num_rankings:
+        raise ValueError(f"kfold must be 0, or 2 to {rankings.num_rankings} parts, got {kfold}")
+    kernels = _named(default_models(rankings) if models is None else models)
+    key = jax.random.key(0) if key is None else key
+    goals = dict(rhat=rhat, ess=ess, minutes=minutes)
+    key_fit, key_check, key_parts = jax.random.split(key, 3)
+    fits: dict[str, _Fit] = {}
+    for name, kernel in kernels.items():
+        fit = _fit(kernel, rankings, key_fit, key_check, num_chains, goals, max_draws, not kfold)
+        if kfold:
+            part = _parts(key_parts, rankings.num_rankings, kfold)
+            values = _predict_parts(kernel, rankings, part, key_fit, num_chains, goals, max_draws)
+            fit = fit._replace(values=values, bad_k=np.nan)
+        fits[name] = fit
+        if after_model is not None:
+            after_model(name, _row(fit, None))
+    best = max(fits, key=lambda name: fits[name].values.sum())
+    rows = {name: _row(fit, fits[best]) for name, fit in fits.items()}
+    table = pd.DataFrame.from_dict(rows, orient="index").sort_values(
+        "elpd", ascending=False, kind="stable"
+    )
+    table.index.name = "model"
+    simplest = _simplest(table, kernels)
+    return Comparison(
+        table,
+        {name: fit.data for name, fit in fits.items()},
+        {name: fit.values for name, fit in fits.items()},
+        {name: (_family(kernel), _num_groups(kernel)) for name, kernel in kernels.items()},
+        simplest,
+        " ".join(_sentences(table, kernels, simplest)),
+    )
+
+
+def _named(models: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+    """Return the kernels by name, after checking them."""
+    given = models
+    if not isinstance(given, Mapping):
+        names = [model_name(kernel) for kernel in given]
+        twice = [name for k, name in enumerate(names) if name in names[:k]]
+        if twice:
+            raise ValueError(f"two models are {twice[0]!r}: give them names, as a dictionary")
+        given = dict(zip(names, given, strict=True))
+    if not given:
+        raise ValueError("there are no models to compare")
+    for kernel in given.values():
+        _family(kernel)
+    return dict(given)
+
+
+def _family(kernel: Any) -> str:
+    for kind, family in _FAMILIES.items():
+        if isinstance(kernel, kind) and not isinstance(kernel, GammaProcessPlackettLuceGibbs):
+            return family
+    known = ", ".join(kind.__name__ for kind in _FAMILIES)
+    raise ValueError(f"models to compare are kernels {known}, not {type(kernel).__name__}")
+
+
+def _num_groups(kernel: Any) -> int | None:
+    return getattr(kernel, "num_components", None)
+
+
+# ---------------------------------------------------------------------------------------------
+# Runs and predictions
+# ---------------------------------------------------------------------------------------------
+
+
+def _run(kernel: Any, rankings: Rankings, key: Array, num_chains: int, goals: dict) -> Run:
+    if isinstance(kernel, DPPlackettLuceGibbs):
+        rankings = rankings.of_listed_items()
+    run = Run(kernel, rankings, key=key, num_chains=num_chains)
+    run.until(**goals)
+    return run
+
+
+def _fit(
+    kernel: Any,
+    rankings: Rankings,
+    key: Array,
+    key_check: Array,
+    num_chains: int,
+    goals: dict,
+    max_draws: int,
+    leaves_one_out: bool,
+) -> _Fit:
+    start = clock.now()
+    run = _run(kernel, rankings, key, num_chains, goals)
+    table = run.diagnostics()
+    data = run.to_inference_data(max_draws=max_draws, log_likelihood=leaves_one_out)
+    values, bad_k = np.zeros(0), np.nan
+    if leaves_one_out:
+        array = data["log_likelihood"]["rankings"].transpose("ranking", "chain", "draw")
+        flat = np.asarray(array, np.float64).reshape(rankings.num_rankings, -1)
+        values, shapes = leave_one_out(flat, 1.0)
+        bad_k = float(np.mean(shapes > BAD_K))
+    samples = run.get_samples(max_draws=max_draws)
+    groups = float(np.mean(samples["num_clusters"])) if "num_clusters" in samples else 1.0
+    checks = posterior_predictive_checks(key_check, samples, rankings, _CHECK_DRAWS)
+    return _Fit(
+        data,
+        values,
+        bad_k,
+        groups,
+        float(table["r_hat"].max()),
+        clock.now() - start,
+        _outside(checks.top),
+        _outside(checks.pairs),
+    )
+
+
+def _outside(check: PredictiveCheck) -> float:
+    low, high = check.interval[..., 0], check.interval[..., 1]
+    known = ~np.isnan(check.observed) & ~np.isnan(low)
+    is_outside = (check.observed < low) | (check.observed > high)
+    return float(is_outside[known].mean()) if known.any() else np.nan
+
+
+def _parts(key: Array, size: int, number: int) -> np.ndarray:
+    """Return the part of each ranking, (N,), all as large as can be."""
+    return np.asarray(jax.random.permutation(key, np.arange(size) % number))
+
+
+def _predict_parts(
+    kernel: Any,
+    rankings: Rankings,
+    part: np.ndarray,
+    key: Array,
+    num_chains: int,
+    goals: dict,
+    max_draws: int,
+) -> np.ndarray:
+    """Return the log density of each ranking, predicted from the other parts, (N,)."""
+    rows, values = np.asarray(rankings.row_index), np.empty(rankings.num_rankings)
+    for number in range(part.max() + 1):
+        left_out = part == number
+        train = np.bincount(rows[~left_out], minlength=rankings.num_rows)
+        kept = np.flatnonzero(train)
+        fitted = rankings._take(kept, train[kept])
+        run = _run(kernel, fitted, key, num_chains, goals)
+        new, inverse = np.unique(rows[left_out], return_inverse=True)
+        test = rankings._take(new, np.ones(len(new), int))
+        samples = run.get_samples(max_draws=max_draws)
+        if "weights" in samples:
+            density = log_predictive_density(samples, test, fitted=fitted)
+        else:
+            density = log_predictive_density(samples, test, _num_groups(kernel))
+        values[left_out] = density[inverse]
+    return values
+
+
+def _row(fit: _Fit, best: _Fit | None) -> dict[str, float]:
+    def error(values: np.ndarray) -> float:
+        return float(np.sqrt(len(values) * values.var()))
+
+    difference = np.zeros(1) if best is None else fit.values - best.values
+    return {
+        "elpd": float(fit.values.sum()),
+        "se": error(fit.values),
+        "elpd_diff": float(difference.sum()),
+        "se_diff": error(difference),
+        "groups": fit.groups,
+        "bad_k": fit.bad_k,
+        "rhat": fit.rhat,
+        "seconds": fit.seconds,
+        "first_outside": fit.first_outside,
+        "pairs_outside": fit.pairs_outside,
+    }
+
+
+# ---------------------------------------------------------------------------------------------
+# What the table says
+# ---------------------------------------------------------------------------------------------
+
+
+def _is_near(table: "pd.DataFrame") -> "pd.Series":
+    """Whether each model is not clearly worse than the best."""
+    least = -np.maximum(_CLEAR_ERRORS * table["se_diff"], _CLEAR_NATS)
+    return table["elpd_diff"] >= least
+
+
+def _simplest(table: "pd.DataFrame", kernels: Mapping[str, Any]) -> str:
+    def complexity(name: str) -> float:
+        number = _num_groups(kernels[name])
+        return np.inf if number is None else number
+
+    near = list(table.index[_is_near(table)])  # the best first
+    return min(near, key=complexity)
+
+
+def _sentences(table: "pd.DataFrame", kernels: Mapping[str, Any], simplest: str) -> Iterator[str]:
+    near = list(table.index[_is_near(table)])
+    best, family = near[0], _family(kernels[simplest])
+    if len(near) == 1:
+        yield f"{best} predicts best, and all others predict clearly worse."
+    else:
+        others = ", ".join(name for name in near if name != best)
+        yield f"{best} predicts best; not clearly worse: {others}."
+    number = _num_groups(kernels[simplest])
+    same = [name for name in table.index if _family(kernels[name]) == family]
+    numbers = [k for name in same if (k := _num_groups(kernels[name])) is not None]
+    if number is not None and len(numbers) > 1:
+        yield _how_many(number, min(numbers), max(numbers))
+    if len({_family(kernels[name]) for name in table.index}) == 2:
+        families = {_family(kernels[name]) for name in near}
+        other = PLACKETT_LUCE if family == MALLOWS else MALLOWS
+        if len(families) == 1:
+            yield f"{other} models predict clearly worse than {family} models."
+        else:
+            yield f"Whether Mallows or {PLACKETT_LUCE} models predict better is not clear."
+    bad = [name for name in near if table.loc[name, "bad_k"] > _SHARE_BAD]
+    if bad:
+        yield (
+            f"Leave-one-out is unreliable for more than {_SHARE_BAD:.0%} of the judges under "
+            f"{', '.join(bad)}: use k-fold ({option('kfold', 5)}) to be sure."
+        )
+    disagree = [name for name in near if not table.loc[name, "rhat"] <= R_HAT_BAD]
+    if disagree:
+        yield (
+            f"The chains of {', '.join(disagree)} do not agree (R-hat above {R_HAT_BAD}): give "
+            f"more time ({option('minutes')})."
+        )
+
+
+def _how_many(number: int, fewest: int, most: int) -> str:
+    """Say how many groups there are, if **number** is the least that predicts well."""
+    groups = plural(number, "group")
+    if number == most and number > fewest:
+        return f"{groups} or more: fewer predict clearly worse, and more were not tried."
+    if number > fewest:
+        return (
+            f"{groups} or more: fewer predict clearly worse, and beyond {number} nothing is gained "
+            "that is clear."
+        )
+    return f"{groups} can be enough: more predict no better, or not clearly."

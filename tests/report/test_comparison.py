@@ -1,0 +1,236 @@
+"""Comparing models: exact predictions, what the table says, and what is refused."""
+
+import arviz as az
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+from numpyro_rankings import Rankings, compare
+from numpyro_rankings.cli import main
+from numpyro_rankings.infer import (
+    CollapsedGibbs,
+    GammaProcessPlackettLuceGibbs,
+    PlackettLuceGibbs,
+    SliceGibbs,
+)
+from numpyro_rankings.plots import plot_comparison
+from numpyro_rankings.report import comparison
+from numpyro_rankings.report.comparison import (
+    Comparison,
+    _sentences,
+    _simplest,
+    default_models,
+    model_name,
+)
+
+TWO = Rankings.from_orderings([[0], [1]], num_items=2, counts=[14, 6])
+QUICK = dict(num_chains=2, ess=2000, minutes=1, max_draws=10_000)
+
+
+def test_leave_one_out_and_parts_against_the_exact_predictions(monkeypatch):
+    """Of two items the first is preferred with a probability whose prior is uniform."""
+    names, runs, parts_of = [], {}, []
+    run, divide = comparison._run, comparison._parts
+
+    def run_once(kernel, rankings, *settings):
+        """All rankings are run once for both comparisons."""
+        counts = tuple(rankings.counts.tolist())
+        if counts not in runs:
+            runs[counts] = run(kernel, rankings, *settings)
+        return runs[counts]
+
+    monkeypatch.setattr(comparison, "_run", run_once)
+    monkeypatch.setattr(
+        comparison, "_parts", lambda *args: parts_of.append(divide(*args)) or parts_of[-1]
+    )
+    one = compare(
+        TWO, [PlackettLuceGibbs()], after_model=lambda name, _: names.append(name), **QUICK
+    )
+    name = "Plackett–Luce (1 group)"
+    assert names == [name] == [one.simplest]
+    chosen = np.repeat([14, 6], [14, 6])
+    exact = np.log(chosen / 21)  # (1 + chosen - 1) / (2 + 20 - 1)
+    np.testing.assert_allclose(one.pointwise[name], exact, atol=0.035)  # 5 standard errors
+    row = one.table.loc[name]
+    assert row["elpd"] == pytest.approx(one.pointwise[name].sum()) and row["bad_k"] == 0
+    assert row["se"] == pytest.approx(np.sqrt(20 * one.pointwise[name].var()))
+    assert (row["elpd_diff"], row["se_diff"], row["groups"]) == (0, 0, 1)
+    # the same as ArviZ
+    assert az.loo(one.data[name]).elpd_loo == pytest.approx(row["elpd"], abs=1e-4)
+
+    # of two parts only, a run on the part itself would not be noticed
+    parts = compare(TWO, {"one": PlackettLuceGibbs()}, kfold=3, **QUICK)
+    assert np.isnan(parts.table.loc["one", "bad_k"])
+    (part,) = parts_of
+    assert np.bincount(part).tolist() == [7, 7, 6]
+    item = np.repeat([0, 1], [14, 6])
+    others = [item[part != k] for k in part]
+    alike = np.array([np.sum(them == i) for them, i in zip(others, item, strict=True)])
+    exact = np.log((1 + alike) / (2 + np.array([len(them) for them in others])))
+    np.testing.assert_allclose(parts.pointwise["one"], exact, atol=0.035)
+
+
+KERNELS = default_models(TWO, (1, 2, 3))
+M, P, ANY = "Mallows ({})", "Plackett–Luce ({})", "Mallows (any number of groups)"
+
+
+def table_of(**differences):
+    """A table of models with these differences, of standard error 5."""
+    names = {
+        "m1": M.format("1 group"),
+        "m2": M.format("2 groups"),
+        "m3": M.format("3 groups"),
+        "m": ANY,
+        "p1": P.format("1 group"),
+        "p2": P.format("2 groups"),
+        "p3": P.format("3 groups"),
+    }
+    rows = {
+        names[k]: {"elpd_diff": x, "se_diff": 5.0 * (x < 0), "bad_k": 0.0, "rhat": 1.0}
+        for k, x in sorted(differences.items(), key=lambda item: -item[1])
+    }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+SAYS = {
+    "groups": (
+        dict(m3=0, m=-1, m2=-50, m1=-90, p3=-30, p1=-80),
+        "m3",
+        ["3 groups or more", "more were not tried", "Plackett–Luce models predict clearly worse"],
+    ),
+    "fewest that suffice": (
+        dict(m=0, m3=-1, m2=-3, m1=-60, p2=-40),
+        "m2",
+        ["2 groups or more", "beyond 2 nothing is gained", "models predict clearly worse"],
+    ),
+    "one": (dict(m2=0, m1=-2, m3=-1), "m1", ["1 group can be enough"]),
+    "both families": (
+        dict(p2=0, m2=-2, p1=-40, m1=-30),
+        "p2",
+        ["Whether Mallows or Plackett–Luce models predict better is not clear"],
+    ),
+    "one alone": (dict(p1=0, m1=-40), "p1", ["all others predict clearly worse"]),
+    "few nats": (dict(m2=0, m1=-3.9), "m1", ["can be enough"]),
+    "the process alone": (dict(m=0, m1=-40), "m", ["predicts best"]),
+}
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_what_a_table_says(name):
+    differences, simplest, parts = SAYS[name]
+    table = table_of(**differences)
+    if name == "few nats":
+        table["se_diff"] = 0.5 * (table["elpd_diff"] < 0)
+    found = _simplest(table, KERNELS)
+    assert found == table_of(**{simplest: 0}).index[0]
+    words = " ".join(_sentences(table, KERNELS, found))
+    for part in parts:
+        assert part in words
+    assert "unreliable" not in words and "chains" not in words
+
+
+def test_warnings_of_the_sentences():
+    table = table_of(m2=0, m1=-2, p1=-90)
+    table["bad_k"] = [0.05, 0.0, 0.5]
+    table["rhat"] = [1.0, 1.3, 2.0]
+    words = " ".join(_sentences(table, KERNELS, "Mallows (1 group)"))
+    assert "unreliable for more than 1% of the judges under Mallows (2 groups)" in words
+    assert "The chains of Mallows (1 group) do not agree" in words
+    assert "(kfold=5)" in words and "(minutes=)" in words
+    assert "Plackett–Luce (1 group) do" not in words  # it is out of the question anyway
+
+
+def test_models_and_their_names():
+    assert list(default_models(TWO, (1, 2))) == [
+        "Mallows (1 group)",
+        "Mallows (2 groups)",
+        "Mallows (any number of groups)",
+        "Plackett–Luce (1 group)",
+        "Plackett–Luce (2 groups)",
+    ]
+    offered = Rankings.from_orderings(
+        [[0, 1]], num_items=3, choice_sets=np.array([[True, True, False]])
+    )
+    assert list(default_models(offered, (1,))) == ["Plackett–Luce (1 group)"]
+    assert model_name(SliceGibbs()) == "Mallows (any number of groups)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(models=[]), "no models"),
+        (dict(models=[PlackettLuceGibbs(), PlackettLuceGibbs(shape=2.0)]), "give them names"),
+        (dict(models=[GammaProcessPlackettLuceGibbs()]), "not GammaProcessPlackettLuceGibbs"),
+        (dict(models=["mallows"]), "not str"),
+        (dict(models={"x": CollapsedGibbs}), "models to compare are kernels"),
+        (dict(kfold=1), "kfold must be 0, or 2 to 20"),
+        (dict(kfold=21), "kfold must be 0, or 2 to 20"),
+        (dict(kfold=2.5), "kfold"),
+    ],
+)
+def test_refused(arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        compare(TWO, **arguments)
+
+
+def fabricated():
+    table = table_of(m2=0, m=-1, m1=-30, p1=-20)
+    table["elpd"], table["se"] = -1000 + table["elpd_diff"], 20.0
+    more = dict(groups=1.5, seconds=3.0, first_outside=0.1, pairs_outside=0.2)
+    table = table.assign(**more).rename_axis("model")
+    groups = {
+        name: (name.split(" (")[0], getattr(KERNELS[name], "num_components", None))
+        for name in table.index
+    }
+    return Comparison(table, {}, {}, groups, table.index[0], "What the table says.")
+
+
+def test_the_figure():
+    ax = plot_comparison(fabricated())
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert sorted(labels) == ["Mallows", "Mallows, any number", "Plackett–Luce"]
+    mallows = next(
+        line for line in ax.lines if len(line.get_xdata()) == 2 and line.get_marker() == "o"
+    )
+    np.testing.assert_array_equal(mallows.get_xdata(), [1, 2])
+    np.testing.assert_array_equal(mallows.get_ydata(), [-30, 0])
+
+
+def test_the_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "two.csv").write_text("judge,item,rank\na,x,1\na,y,2\nb,y,1\n")
+    asked = {}
+
+    def quick(rankings, models, **options):
+        asked.update(options, models=list(models), rankings=rankings)
+        options["after_model"]("Mallows (1 group)", {"elpd": -1030.0, "se": 20.0, "seconds": 3.0})
+        return fabricated()
+
+    monkeypatch.setattr("numpyro_rankings.report.comparison.compare", quick)
+    monkeypatch.setattr("numpyro_rankings.cli.compare.use_compilation_cache", lambda: None)
+    command = ["compare", "two.csv", "--components", "1,3-4", "--models", "mallows", "--seed", "3"]
+    assert main([*command, "--minutes", "5", "--out", "out"]) == 0
+    shown = capsys.readouterr()
+    assert asked["models"] == [*(M.format(x) for x in ("1 group", "3 groups", "4 groups")), ANY]
+    assert len(asked["rankings"]) == 2 and (asked["minutes"], asked["kfold"]) == (5, 0)
+    assert asked["key"] == jax.random.key(3)
+    assert "Mallows (1 group): elpd -1,030.0 ± 20.0, 3 s" in shown.err
+    lines = [" ".join(line.split()) for line in shown.out.splitlines()]
+    assert "Mallows (1 group) -1,030.0 -30.0 ± 5.0 1.5 1.000 0.0% 10%, 20% 3 s" in lines
+    assert "What the table says." in lines
+    table = pd.read_csv("out/comparison.csv", index_col="model")
+    assert table.loc["Mallows (1 group)", "elpd"] == -1030
+    assert (tmp_path / "out" / "comparison.svg").read_text().startswith("<?xml")
+    assert main([*command, "--out", "out"]) == 2 and "--force" in capsys.readouterr().err
+    assert main([*command, "--out", "out", "--force", "--no-process", "--no-progress"]) == 0
+    assert ANY not in asked["models"] and capsys.readouterr().err.count("comparing") == 0
+    for wrong, part in (
+        (["--models", "borda"], "mallows and plackett-luce"),
+        (["--components", "0-2"], "from 1 to 64"),
+        (["--components", "many"], "such as 1-6"),
+        (["--kfold", "1"], "--kfold must be from 2"),
+        (["--kfold", "9"], "--kfold must be at most 2"),
+    ):
+        assert main(["compare", "two.csv", *wrong, "--out", "new"]) == 2
+        assert part in capsys.readouterr().err
