@@ -55,12 +55,13 @@ class Draws:
     - **partition** - the prior of the labels: ``"population"`` for one cluster, ``"components"``
       for a finite mixture, ``"process"``, ``"links"`` of a distance dependent process, or
       ``"unknown"`` where samples alone do not tell.
-    - **num_components** - of a finite mixture, 1 for one population, otherwise None.
+    - **num_components** - of a finite mixture, which one population is too; otherwise None.
     - **rankings** - that were fitted, of the items that the draws describe; None if not given.
     - **items** - names of these items, None if unknown.
     - **kernel** - the name of its class, empty if unknown.
     - **sites** - for a block of :class:`numpyro.infer.Gibbs`: the names of the kernel's sites in
       the model, by its own names; None for a kernel by itself.
+    - **judge_sites** - the observed sites of the model that depend on the label of each judge.
     - **component_family** - of a kernel of partitions, if known.
     - **lacks_empty** - whether the parameters of empty clusters are lost, as in ArviZ data.
 
@@ -83,6 +84,7 @@ class Draws:
     items: tuple[str, ...] | None = None
     kernel: str = ""
     sites: Mapping[str, str] | None = None
+    judge_sites: tuple[str, ...] = ()
     component_family: Family | None = None
     lacks_empty: bool = False
 
@@ -143,12 +145,14 @@ class Draws:
         """
         named = {name: np.asarray(x) for name, x in samples.items()}
         if block is not None:
-            named = _with_sizes({name: named[site] for name, site in block.sites.items()})
+            named = with_sizes({name: named[site] for name, site in block.sites.items()})
         family = family_of(named)
         partition, number = _partition_of(named, family, num_components)
         items = None if rankings is None else tuple(map(str, rankings.items))
-        sites = None if block is None else block.sites
-        return cls(named, family, partition, number, rankings, items, kernel, sites)
+        if block is None:
+            return cls(named, family, partition, number, rankings, items, kernel)
+        kernel, sites, judges = block.kernel, block.sites, block.judge_sites
+        return cls(named, family, partition, number, rankings, items, kernel, sites, judges)
 
     @classmethod
     def _of_run(cls, run: Any) -> "Draws":
@@ -179,7 +183,7 @@ class Draws:
         samples = {str(name): x.values for name, x in posterior.data_vars.items()}
         sites = json.loads(posterior.attrs["sites"]) if "sites" in posterior.attrs else None
         if sites is not None:
-            samples = _with_sizes({k: samples[site] for k, site in sites.items() if site in samples})
+            samples = with_sizes({k: samples[site] for k, site in sites.items() if site in samples})
         check_draws(samples)
         family = family_of(samples)
         lacks_empty = False
@@ -192,7 +196,14 @@ class Draws:
         partition, number = _partition_of(samples, family, number)
         items = tuple(map(str, posterior["item"].values)) if "item" in posterior.coords else None
         return cls(
-            samples, family, partition, number, None, items, kernel, sites, None, lacks_empty
+            samples,
+            family,
+            partition,
+            number,
+            items=items,
+            kernel=kernel,
+            sites=sites,
+            lacks_empty=lacks_empty,
         )
 
     @classmethod
@@ -263,6 +274,11 @@ class Draws:
     def _lead(self) -> tuple[int, ...]:
         return np.shape(next(iter(self.samples.values())))[:2]
 
+    @property
+    def is_by_itself(self) -> bool:
+        """Whether the draws are those of a kernel by itself, not of a block of a model."""
+        return self.sites is None and "log_joint" in self.samples
+
     # -- other views ---------------------------------------------------------------------------
 
     def flat(self) -> Samples:
@@ -320,7 +336,7 @@ def _partition_of(
     :param num_components: None for a process, ``"auto"`` if it is unknown.
     """
     if "assignments" not in samples and family is not None:
-        return "population", 1
+        return "population", 1 if "components" in family.partitions else None
     if family is None:
         is_partition = "assignments" in samples and "alpha" in samples
         return "links" if "links" in samples else "process" if is_partition else "unknown", None
@@ -380,10 +396,10 @@ def named_as_by_kernel(
     named = {name: np.asarray(samples[own]) for name, own in sites.items()}
     if "assignments" not in named or family_of(named) is None:
         raise ValueError("sites must name the assignments, and the centers or the weights")
-    return _with_sizes(named)
+    return with_sizes(named)
 
 
-def _with_sizes(named: Samples) -> Samples:
+def with_sizes(named: Samples) -> Samples:
     """Return the samples of a block, by the kernel's names, with the sizes of the clusters."""
     family = family_of(named)
     if family is None or "assignments" not in named:
