@@ -1,6 +1,11 @@
 """Likelihoods of rankings, one file each: all that depends on what the likelihood is."""
 
-from numpyro_rankings.families.base import RankingFamily, family_of, register_family
+from numpyro_rankings.families.base import (
+    RankingFamily,
+    family_of,
+    register_family,
+    sites_of_clusters,
+)
 from numpyro_rankings.families.mallows import MALLOWS
 from numpyro_rankings.families.plackett_luce import PLACKETT_LUCE
 from numpyro_rankings.families.pool import ITEM_POOL
@@ -12,4 +17,5 @@ __all__ = [
     "RankingFamily",
     "family_of",
     "register_family",
+    "sites_of_clusters",
 ]

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
@@ -34,6 +35,7 @@ class RankingFamily(ABC):
     - **cost_of_new_cluster** - the time that it takes for a ranking, in that of one cluster.
     - **matches_items** - whether new rankings can be matched to the fitted items by name.
     - **has_labels** - whether draws of a single population have labels too.
+    - **leaves_out_unused** - whether ArviZ data leave out slots that are empty in all draws.
     - **needs_reference** - whether :meth:`quantities` needs the Borda order of the rankings.
     - **block_variables** - those of :meth:`variables` that draws of a block get too.
     """
@@ -52,6 +54,7 @@ class RankingFamily(ABC):
     cost_of_new_cluster = 1
     matches_items = False
     has_labels = True
+    leaves_out_unused = False
     needs_reference = False
     block_variables: tuple[str, ...] = ()
 
@@ -168,6 +171,12 @@ _families: list[RankingFamily] = []
 def register_family(family: RankingFamily) -> None:
     """Let draws with the parameters of a family be known as its draws."""
     _families.append(family)
+
+
+def sites_of_clusters() -> set[str]:
+    """Return the names of the sites that have values for each cluster, of all families."""
+    names = ((*family.parameters, *family.of_clusters) for family in _families)
+    return {"cluster_sizes", *chain.from_iterable(names)}
 
 
 def family_of(sites: Collection[str]) -> RankingFamily | None:

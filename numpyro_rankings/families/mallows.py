@@ -31,6 +31,7 @@ class Mallows(RankingFamily):
 
     axes: ClassVar[Axes] = {"center": ("place",), "concentration": ("stage",)}
     has_marginal = True
+    leaves_out_unused = True
     needs_reference = True
     block_variables = ("rank",)
 

@@ -223,7 +223,7 @@ def find_blocs(
     _check_share(least_gain)
     samples = _by_chain(draws)
     flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
-    fitted = Draws.of(samples, rankings).rankings or rankings
+    fitted = Draws.of(samples, rankings).fitted
     _check_values(flat, fitted)
     _check_memory(samples, fitted)
     data = _Data(samples, fitted)

@@ -271,6 +271,16 @@ class Draws:
         return None if self.rankings is None else self.rankings.num_rankings
 
     @property
+    def fitted(self) -> Rankings:
+        """The rankings that were fitted.
+
+        :raises TypeError: if they were not given.
+        """
+        if self.rankings is None:
+            raise TypeError("the draws have no rankings: use Draws.of(…, rankings)")
+        return self.rankings
+
+    @property
     def _lead(self) -> tuple[int, ...]:
         return np.shape(next(iter(self.samples.values())))[:2]
 

@@ -186,7 +186,7 @@ def _with_variables(posterior: Any, draws: Draws) -> tuple[Any, dict[str, np.nda
     if draws.family is None:
         return posterior, quantities
     sizes, num_used = draws.sizes, None
-    if sizes is not None and draws.family.has_marginal and "cluster" in posterior.dims:
+    if sizes is not None and draws.family.leaves_out_unused:
         num_used = int(np.flatnonzero(sizes.any((0, 1)))[-1]) + 1
         posterior = posterior.isel(cluster=slice(num_used))
     for name, (axes, values) in draws.family.variables(draws.samples, sizes).items():
@@ -303,10 +303,9 @@ def _warn_of_overflow(mcmc: MCMC) -> None:
 
 def _wants_log_likelihood(draws: Draws, asked: bool | Literal["auto"]) -> bool:
     """Return whether to compute the log likelihood; warn if it is left out because of its size."""
-    assert draws.family is not None and draws.rankings is not None
-    num_rankings = draws.rankings.num_rankings
+    num_rankings = draws.fitted.num_rankings
     num_values = draws.num_chains * draws.num_draws * num_rankings
-    of_one = draws.family.cost_of_new_cluster if draws.is_mixture else 1
+    of_one = draws.check_family().cost_of_new_cluster if draws.is_mixture else 1
     if asked == "auto" and num_values * of_one > _AUTO_LOG_LIKELIHOOD:
         cause = "takes long, because new clusters are drawn" if of_one > 1 else "is large"
         warnings.warn(

@@ -36,8 +36,7 @@ def pointwise_log_likelihood(
         The smaller, the more the values of rankings that fit no other cluster scatter.
     :return: float32, shape ``(chains, draws, N)``, or ``(chains, draws, M)``.
     """
-    family, rankings = draws.check_family(), draws.rankings
-    assert rankings is not None
+    family, rankings = draws.check_family(), draws.fitted
     rows, row_index, labels = np.arange(rankings.num_rows), rankings.row_index, draws.labels
     if which is not None:
         rows, row_index = np.unique(np.asarray(row_index)[which], return_inverse=True)
@@ -160,8 +159,7 @@ def pointwise_of_block(
     :param num_new_clusters: as for :func:`pointwise_log_likelihood`.
     :return: float32, shape ``(chains, draws, N)``.
     """
-    family, rankings, sites = draws.check_family(), draws.rankings, block.sites
-    assert rankings is not None
+    family, rankings, sites = draws.check_family(), draws.fitted, block.sites
     args, kwargs = mcmc._args, dict(mcmc._kwargs)
     samples = mcmc.get_samples(group_by_chain=True)
 

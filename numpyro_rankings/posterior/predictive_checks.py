@@ -78,11 +78,10 @@ def posterior_predictive_checks(
     2. Gelman, A., Meng, X.-L., Stern, H. (1996), *Posterior predictive assessment of model fitness
        via realized discrepancies*, Statistica Sinica.
     """
-    draws = Draws.of(samples, rankings)
-    family, fitted = draws.check_family(), draws.rankings
-    assert fitted is not None
-    rankings = fitted
+    draws = Draws.of(samples)
+    family = draws.check_family()
     check_whole("num_draws", num_draws)
+    rankings = draws.with_rankings(rankings).fitted
     flat, total = draws.flat(), draws.num_chains * draws.num_draws
     kept = np.linspace(0, total - 1, min(num_draws, total)).astype(int)
     names = [*family.parameters, *(["assignments"] if draws.labels is not None else [])]

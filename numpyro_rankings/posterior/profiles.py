@@ -251,7 +251,7 @@ def cluster_profiles(
         drawn = with_drawn_parameters(drawn, rankings, family, key)
     drawn.check_family()
     drawn = drawn.with_rankings(rankings)
-    rankings, draws = drawn.rankings or rankings, drawn.flat()
+    rankings, draws = drawn.fitted, drawn.flat()
     weighted = "weights" in draws
     if "assignments" not in draws:
         everyone = np.arange(rankings.num_rankings)

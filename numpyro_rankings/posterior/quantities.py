@@ -34,9 +34,8 @@ def label_free_quantities(draws: Draws) -> dict[str, np.ndarray]:
     if "log_joint" in samples:
         found["log_joint"] = log_joint_of(samples)
     if draws.family is not None:
-        assert draws.rankings is not None
         of_clusters = sizes if draws.is_mixture else None
-        found |= draws.family.quantities(samples, of_clusters, draws.rankings)
+        found |= draws.family.quantities(samples, of_clusters, draws.fitted)
         if draws.labels is not None and not draws.is_mixture:
             found.pop("alpha", None)  # has no effect
     if sizes is not None:

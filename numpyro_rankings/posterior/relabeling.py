@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numpyro_rankings.families import sites_of_clusters
 from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.partitions import as_draws, canonical_labels, match_clusters
 from numpyro_rankings.posterior.point_estimates import reference_partition
@@ -67,13 +68,10 @@ def relabel_samples(samples: Mapping[str, Any], reference: Any = None) -> Relabe
     num_clusters = int(chosen.max()) + 1
     new_slot = _new_slots(canonical, chosen, num_clusters)
     old_slot = _old_slots(labels, canonical, new_slot, num_clusters)
-    family = draws.family
-    of_clusters = () if family is None else (*family.parameters, *family.of_clusters)
-    for name in ("cluster_sizes", *of_clusters):
-        if name in arrays:
-            by_draw = arrays[name].reshape(len(labels), *arrays[name].shape[len(lead) :])
-            moved = _permute(by_draw, old_slot, 0 if name == "cluster_sizes" else -1)
-            arrays[name] = moved.reshape(*lead, *moved.shape[1:])
+    for name in sites_of_clusters() & set(arrays):
+        by_draw = arrays[name].reshape(len(labels), *arrays[name].shape[len(lead) :])
+        moved = _permute(by_draw, old_slot, 0 if name == "cluster_sizes" else -1)
+        arrays[name] = moved.reshape(*lead, *moved.shape[1:])
     relabeled = np.take_along_axis(new_slot, canonical, axis=1)
     arrays["assignments"] = relabeled.reshape(*lead, -1).astype(np.int32)
     return RelabeledSamples(arrays, (old_slot >= 0).reshape(*lead, -1), num_clusters)

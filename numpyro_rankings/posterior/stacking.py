@@ -68,8 +68,7 @@ def stack_fitted_chains(draws: Draws) -> StackedChains:
 
     :param draws: with the rankings that were fitted.
     """
-    family, size = draws.check_family(), draws.num_points
-    assert size is not None
+    family, size = draws.check_family(), draws.fitted.num_rankings
     of_one = family.cost_of_new_cluster if draws.is_mixture else 1
     most = max(_LEAST_DRAWS, _MOST_VALUES // (of_one * draws.num_chains * size))
     some = np.linspace(0, draws.num_draws - 1, min(draws.num_draws, most)).astype(int)
