@@ -213,8 +213,9 @@ def make(out: Path, names: list[str]) -> None:
     import jax
 
     jax.config.update("jax_num_cpu_devices", 1)
-    import numpyro_rankings  # noqa: F401
+    from numpyro_rankings import _version
 
+    _version.__version__ = "0.1.0"  # which pages and draws name, whatever it is
     still_clock()
     from numpyro_rankings.cli import main
 
