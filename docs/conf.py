@@ -22,7 +22,8 @@ autodoc_member_order = "bysource"
 python_maximum_signature_line_length = 88
 add_module_names = False
 
-# Names of other packages are links where the pages are published. A build elsewhere needs no network.
+# Names of other packages are links where the pages are published; a build elsewhere needs no
+# network.
 if "READTHEDOCS" in os.environ:
     extensions.append("sphinx.ext.intersphinx")
     intersphinx_mapping = {
