@@ -29,8 +29,8 @@ from numpyro_rankings.cli.arguments import (
     note,
 )
 from numpyro_rankings.cli.results import FILES, OPTIONAL, check_replaceable, write_at_once
-from numpyro_rankings.report.commands import OUT, without
 from numpyro_rankings.words import plural
+from numpyro_rankings.words.commands import OUT, without
 
 if TYPE_CHECKING:
     from numpyro_rankings.cli.interim import InterimPage

@@ -16,10 +16,10 @@ from numpyro_rankings.posterior.diagnostics import (
     posterior_of,
 )
 from numpyro_rankings.report import blocs_in_words as said
-from numpyro_rankings.report.commands import beside, with_options
 from numpyro_rankings.report.findings import BEGUN_WITH, Findings
 from numpyro_rankings.report.page import Status
 from numpyro_rankings.words import duration, percent, plural, share
+from numpyro_rankings.words.commands import beside, with_options
 
 if TYPE_CHECKING:
     import pandas as pd
