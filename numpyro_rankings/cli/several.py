@@ -39,9 +39,9 @@ from numpyro_rankings.cli.run import (
     TooFewDrawsError,
     check_ess,
     output_folder,
-    resumed,
     store_of,
 )
+from numpyro_rankings.report.commands import resumed
 from numpyro_rankings.words import number, plural, shorten
 
 SEVERAL_IN_WORDS = """\
