@@ -452,7 +452,8 @@ class Kept:
         the chains are in different places, it says which command may help more.
         """
         from numpyro_rankings.posterior.diagnostics import R_HAT_APART
-        from numpyro_rankings.report.next_steps import instead, seconds_needed, worst_of
+        from numpyro_rankings.report.judgements import seconds_needed, worst_of
+        from numpyro_rankings.report.next_steps import instead
         from numpyro_rankings.report.page import Status
 
         if sampled.ended in ("good", "length"):

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numpyro_rankings import plots, words
-from numpyro_rankings.posterior import PartitionProfile, WeightsProfile
 from numpyro_rankings.posterior.judges import by_group
 from numpyro_rankings.posterior.point_estimates import ReferencePartition
 from numpyro_rankings.report.blocs_in_words import BEFORE_EXPLAINED, NO_INTERVALS
@@ -157,9 +156,9 @@ def files_in_words(findings: Findings) -> str:
     """Say which table has the group of each ranking or point; nothing if no tables are written."""
     if "command" not in findings.details or findings.reference is None:
         return ""
-    what = "point" if isinstance(findings.profiles[0], PartitionProfile) else "ranking"
     of_blocs = "" if findings.blocs is None else "bloc and "
-    return f"The {of_blocs}group of each {what} {'are' if of_blocs else 'is'} in assignments.csv."
+    verb = "are" if of_blocs else "is"
+    return f"The {of_blocs}group of each {findings.noun} {verb} in assignments.csv."
 
 
 def groups_in_words(low: int, high: int) -> str:
@@ -273,14 +272,14 @@ def groups(findings: Findings, about: Mapping[str, Sequence[str]] | None = None)
         findings.membership is not None,
         no_intervals(findings),
         "" if findings.blocs_first else BEFORE_EXPLAINED,
-        isinstance(findings.profiles[0], WeightsProfile),
+        findings.has_weights,
         "command" in findings.details,
     )
 
 
 def _card(i: int, p: Any, findings: Findings, judges: Sequence[str]) -> Card:
     share = p.mean_size / findings.total
-    together = findings.together(p) if len(findings.profiles) > 1 else None
+    together = findings.cohesion(p) if len(findings.profiles) > 1 else None
     rest = len(p.consensus) - _ITEMS_SHOWN
     return Card(
         size_in_words(p, findings),
@@ -361,7 +360,7 @@ def _table(findings: Findings, texts: Any, first: int, last: int) -> TableOfGrou
 
 def _cells(number: int, p: Any, findings: Findings) -> tuple[str, ...]:
     """Return what the tables say of a group of any kind."""
-    together = findings.together(p)
+    together = findings.cohesion(p)
     return (
         str(number),
         words.size(p.mean_size),

@@ -20,7 +20,7 @@ from numpyro_rankings.report.answers import (
     short_order,
 )
 from numpyro_rankings.report.findings import Findings, labels_of_draws
-from numpyro_rankings.report.fit import counts_outside, misses_something
+from numpyro_rankings.report.judgements import Fit, judge_fit
 from numpyro_rankings.report.page import Figure, embedded_figure
 from numpyro_rankings.words import number, percent, plural, quantity_name, value
 
@@ -199,26 +199,20 @@ class WorstPair(NamedTuple):
 
     first: str
     second: str
-    observed: str
-    low: str
-    high: str
+    observed: float
+    low: float
+    high: float
 
 
 class Checks(NamedTuple):
     """The rankings beside replications from the model.
 
-    - **shares**, **pairs** - how many numbers are compared, and **shares_outside**,
-      **pairs_outside** how many are outside their intervals.
-    - **misses** - whether more are outside than by chance.
+    - **fit** - how many numbers are compared, and how many are outside their intervals.
     - **worst** - the pair that is farthest outside; None if none is.
     - **image** - shares of first places.
     """
 
-    shares: str
-    shares_outside: str
-    pairs: str
-    pairs_outside: str
-    misses: bool
+    fit: Fit
     worst: WorstPair | None
     image: Figure
 
@@ -227,16 +221,8 @@ def predictive_checks(checks: PredictiveChecks | None) -> Checks | None:
     """Compare the rankings with replications from the model."""
     if checks is None:
         return None
-    (num_shares, num_shares_outside), (num_pairs, num_pairs_outside) = counts_outside(checks)
-    return Checks(
-        plural(num_shares, "share"),
-        f"{num_shares_outside:,}",
-        plural(num_pairs, "preference"),
-        f"{num_pairs_outside:,}",
-        misses_something(checks),
-        _worst_pair(checks),
-        embedded_figure(plots.plot_predictive_check(checks.top, checks.items, _ITEMS_CHECKED)),
-    )
+    image = embedded_figure(plots.plot_predictive_check(checks.top, checks.items, _ITEMS_CHECKED))
+    return Checks(judge_fit(checks), _worst_pair(checks), image)
 
 
 def _worst_pair(checks: PredictiveChecks) -> WorstPair | None:
@@ -248,7 +234,7 @@ def _worst_pair(checks: PredictiveChecks) -> WorstPair | None:
     if far[pair] <= 0:
         return None
     first, second = (checks.items[k] for k in pair)
-    return WorstPair(first, second, *(f"{x[pair]:.1%}" for x in (seen, low, high)))
+    return WorstPair(first, second, seen[pair], low[pair], high[pair])
 
 
 class Chains(NamedTuple):

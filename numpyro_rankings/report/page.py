@@ -10,8 +10,9 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from numpyro_rankings import words
 from numpyro_rankings.posterior.diagnostics import ESS_GOOD, R_HAT_GOOD
-from numpyro_rankings.words import plural, with_visible_directions
+from numpyro_rankings.words import with_visible_directions
 
 if TYPE_CHECKING:
     import jinja2
@@ -92,7 +93,15 @@ def _environment() -> "jinja2.Environment":
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(plural=plural, sentence=_sentence, stop=_stop)
+    environment.filters.update(
+        plural=words.plural,
+        size=words.size,
+        share=words.share,
+        percent=words.percent,
+        interval=words.interval,
+        sentence=sentence,
+        stop=_stop,
+    )
     return environment
 
 
@@ -101,7 +110,8 @@ def _stop(text: str) -> str:
     return text if text.endswith(".") else f"{text}."
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """Return the text with a capital letter at its beginning."""
     return text[:1].upper() + text[1:]
 
 

@@ -109,7 +109,7 @@ def write_findings(
 ) -> None:
     """Write a report on what was found, as :func:`write_report`."""
     weights = orders = sharpness = None
-    if isinstance(findings.profiles[0], WeightsProfile):
+    if findings.has_weights:
         is_pool = findings.profiles[0].unseen_interval is not None
         fitted = rankings.of_listed_items() if is_pool else rankings
         weights = table_of_weights(findings.held, fitted.items, findings.with_intervals)
