@@ -93,16 +93,13 @@ def check_same(path: Path, before: Any, now: Description, check: bool = True) ->
     :return: what differs, in words.
     :raises StoreError: if data, model or kernel differ, or there is no such description.
     """
-    is_old = _MODEL not in before  # of version 0.1.0
-    needed = ("data", "kernel", "versions") if is_old else now
-    if not all(_is_described(before.get(name)) for name in needed):
+    if not all(_is_described(before.get(name)) for name in now):
         raise StoreError(f"{path}: the description of the run is damaged")
-    found = _differences_to_old(before, now) if is_old else _differences(before, now)
+    found = _differences(before, now)
     if found:
         text = f"{path} is a run of other data, another model or another kernel: {_join(found)}"
         if check:
-            can_go_on = is_old or now[_MODEL]
-            raise StoreError(f"{text}; Run.resume(…, check=False) goes on" if can_go_on else text)
+            raise StoreError(f"{text}; Run.resume(…, check=False) goes on" if now[_MODEL] else text)
         warnings.warn(f"{text}; it goes on, and its store notes it", UserWarning, stacklevel=3)
     elif changes := sentences_of(changes_of(path, before)):
         warnings.warn(f"{path}: {' '.join(changes)}", UserWarning, stacklevel=3)
@@ -291,17 +288,6 @@ def _data_differences(before: Mapping[str, str], now: Mapping[str, str]) -> list
     found = differences(before, now)
     end = f" {_IS_OTHER}"
     return [f"the data of {x.removesuffix(end)} differ" if x.endswith(end) else x for x in found]
-
-
-def _differences_to_old(before: Description, now: Description) -> list[str]:
-    """Compare with a description of version 0.1.0, which had models by their code."""
-    if now[_MODEL]:
-        return ["version 0.1.0 did not store what its model computes"]
-    one, other = _without_code(before["kernel"]), _without_code(now["kernel"])
-    both = one.keys() & other.keys()
-    one, other = ({name: x[name] for name in both} for x in (one, other))
-    found = _data_differences(before["data"], now["data"]) + differences(one, other)
-    return [*found, "version 0.1.0 had other words for some settings"] if found else []
 
 
 def _join(found: list[str]) -> str:

@@ -135,8 +135,8 @@ class Facts(NamedTuple):
             rankings = Rankings.from_orderings(
                 [about["ordering"]], len(items), items, count, entries="indices"
             )
-        label_sites, transitions = tuple(found["label_sites"]), dict(found.get("transitions", {}))
-        block = found.get("block")  # which older versions did not store
+        label_sites, transitions = tuple(found["label_sites"]), dict(found["transitions"])
+        block = found["block"]
         return cls(
             found["is_label_free"],
             found["num_components"],

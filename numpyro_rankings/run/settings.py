@@ -26,7 +26,7 @@ class Settings(NamedTuple):
     extra_fields: tuple[str, ...]
     key: list[int]
     key_type: str
-    x64: bool | None = None  # unknown of runs of version 0.1.0
+    x64: bool
 
     def random_key(self) -> Array:
         """Return the key of the run.
@@ -58,7 +58,7 @@ def settings_of(path: Path, about: dict[str, Any]) -> Settings:
             raise ValueError(f"extra_fields must be names, got {fields!r}")
         if not (isinstance(found.key, list) and found.key and isinstance(found.key_type, str)):
             raise ValueError(f"the key is {found.key!r} of type {found.key_type!r}")
-        if found.x64 is not None and not isinstance(found.x64, bool):
+        if not isinstance(found.x64, bool):
             raise ValueError(f"x64 is {found.x64!r}")
         for number in found.key:
             at_least("each number of the key", number, 0)
@@ -86,7 +86,7 @@ def check_precision(path: Path, settings: Settings) -> None:
     :param path: of the store.
     :raises StoreError: if it is not that of the run.
     """
-    if settings.x64 not in (None, has_x64()):
+    if settings.x64 != has_x64():
         bits, others = (64, 32) if settings.x64 else (32, 64)
         raise StoreError(
             f"{path} is a run with numbers of {bits} bits, but JAX is set to {others}: call "

@@ -160,8 +160,7 @@ class StoredRun(Results):
 
         It has the groups ``posterior`` and ``sample_stats``, for the kernels of this package those
         of :meth:`~numpyro_rankings.Run.to_inference_data`. What needs the data is not there: what
-        was observed, and the log likelihood. Of a model of which a kernel of this package is a
-        block, a store of version 0.1.0 gives the sites alone.
+        was observed, and the log likelihood.
 
         :param max_draws: as for :meth:`get_samples`.
         :raises ValueError: if there are no draws.

@@ -23,6 +23,7 @@ from jax import random
 
 from numpyro_rankings import Run, StoreError, open_run
 from numpyro_rankings.run.description import _differences, check_same, describe
+from numpyro_rankings.run.metadata import with_checksum
 
 BEGIN = """
 import enum, functools
@@ -556,8 +557,7 @@ def test_a_changed_model_is_refused_or_noted(stored):
 def change_about(path, about):
     root = json.loads((path / "zarr.json").read_text())
     about(root["attributes"]["run"])
-    del root["attributes"]["checksum"]  # which stores of version 0.1.0 do not have
-    (path / "zarr.json").write_text(json.dumps(root))
+    (path / "zarr.json").write_text(json.dumps(with_checksum(root)))
 
 
 def test_damaged_changes(stored):
@@ -579,31 +579,3 @@ def test_a_run_whose_changes_cannot_be_stored(stored, monkeypatch):
     run.close()
     with pytest.warns(UserWarning, match="From draw 6"):
         resumed(stored, student).close()
-
-
-def test_stores_of_the_first_version(stored, tmp_path):
-    """Which had the code of models: of kernels without one it is resumed."""
-
-    def as_before(about):
-        for name in ("model", "code", "precision"):
-            del about[name]
-        about["kernel"] |= {"init_jit": "None", "model": "normal, code 0123456789abcdef with () ()"}
-
-    change_about(stored, as_before)
-    match = r"version 0\.1\.0 did not store what its model computes; Run\.resume\(…, check=False\)"
-    with pytest.raises(StoreError, match=match):
-        resumed(stored, normal)
-    with pytest.warns(UserWarning, match="did not store what its model"):
-        run = resumed(stored, normal, check=False)
-    run.extend(1)
-    run.close()
-    with pytest.warns(UserWarning, match="From draw 6"):
-        resumed(stored, normal).close()
-    path = tmp_path / "own.run"
-    settings = dict(key=random.key(1), num_warmup=0, store=path)
-    Run(Autoregressive(), DATA, **settings).close()
-    change_about(path, as_before)
-    with no_warnings():
-        Run.resume(path, Autoregressive(), DATA).close()
-    with pytest.raises(StoreError, match=r"persistence was 0\.5, is 0\.4"):
-        Run.resume(path, Autoregressive(0.4), DATA)

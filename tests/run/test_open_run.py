@@ -233,12 +233,9 @@ def test_models_of_which_a_kernel_is_a_block(name, tmp_path):
 
 
 def test_blocks_of_which_a_part_is_not_known(tmp_path):
-    """Of version 0.1.0, of several blocks, with a slash, or with damage: the sites alone."""
+    """Of several blocks, with a slash, or with damage: the sites alone."""
     mcmc = as_block(fabricated_mcmc(LISTS), {"center": "sigma"})
-    old = Facts.of(mcmc.sampler, mcmc._args, {})._replace(block=None, rankings=None)
-    run = block_store(mcmc, tmp_path / "old.run", diagnosed=old.as_json([]) | {"block": None})
-    sites = set(run.get_samples())
-    assert set(as_dataset(run.to_inference_data()["posterior"])) == sites
+    sites = set(mcmc.get_samples())
     path = tmp_path / "damaged.run"
     block_store(mcmc, path)
     damage(next(x for x in (path / SITES / "sigma" / "c").rglob("*") if x.is_file()))
@@ -263,9 +260,10 @@ def test_events_of_the_burn_in_are_not_in_the_verdict(burn_in, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["mallows", "weights"])
-def test_stores_of_version_0_1_0(name, tmp_path):
-    """They have no items: what needs them is left out."""
-    path = store_of(CASES[name][0](), tmp_path / "a.run", diagnosed=None)
+def test_stores_whose_root_is_damaged(name, tmp_path):
+    """The items are not known: what needs them is left out."""
+    path = store_of(CASES[name][0](), tmp_path / "a.run")
+    (path / "zarr.json").write_text("{")
     run = open_run(path)
     quantities = {name.split("[")[0] for name in run.diagnostics().index}
     assert {"log_joint", "num_clusters", "largest_sizes", "partition_entropy"} <= quantities
@@ -441,6 +439,6 @@ def test_refusals(store, tmp_path):
     with pytest.raises(ValueError, match="there are 0 draws"):
         empty.to_inference_data()
     root = store / "zarr.json"
-    root.write_text(root.read_text().replace('"format": 1', '"format": 99'))
+    root.write_text(root.read_text().replace('"format": 2', '"format": 99'))
     with pytest.raises(StoreError, match="its format is 99"):
         open_run(store)
