@@ -217,7 +217,7 @@ def findings_of(
         data,
         {"posterior": described},
         in_order(profiles),
-        labels.shape[1] if rankings is None else rankings.num_rankings,
+        described["assignments"].shape[-1] if rankings is None else rankings.num_rankings,
         partition,
         membership,
         table,

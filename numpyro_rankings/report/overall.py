@@ -38,9 +38,9 @@ def overall(findings: Findings) -> Verdict:
     else:
         what, *others = _describe_groups(findings, judged)
         if blocs is not None:
-            headline = said.verdict_of_blocs(blocs).headline
+            level, headline, _ = said.verdict_of_blocs(blocs)
             asked = plural(blocs.number, "bloc")
-            others.append((judged.blocs, f"The {asked} that you asked for: {headline}"))
+            others.append((level, f"The {asked} that you asked for: {headline}"))
     others += [*_describe_agreement(findings, judged), *_describe_fit(judged)]
     level = min((what[0], *(x[0] for x in others)), key=_LEVELS.index)
     others.sort(key=lambda x: _LEVELS.index(x[0]))

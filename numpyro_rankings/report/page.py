@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpyro_rankings import words
 from numpyro_rankings.posterior.diagnostics import ESS_GOOD, R_HAT_GOOD
-from numpyro_rankings.words import with_visible_directions
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.words import plural, with_visible_directions
 
 if TYPE_CHECKING:
     import jinja2
@@ -50,6 +51,14 @@ class Figure(NamedTuple):
 
     source: str
     title: str
+
+
+def rankings_in_words(rankings: Rankings) -> str:
+    """Say how many rankings a page is about, and of how many items."""
+    return (
+        f"{plural(rankings.num_rankings, 'ranking')} ({rankings.unique().num_rows:,} distinct) of "
+        f"{plural(rankings.num_items, 'item')}"
+    )
 
 
 def write_page(path: str | Path, template: str, view: Mapping[str, Any]) -> None:
@@ -94,7 +103,7 @@ def _environment() -> "jinja2.Environment":
         keep_trailing_newline=True,
     )
     environment.filters.update(
-        plural=words.plural,
+        plural=plural,
         size=words.size,
         share=words.share,
         percent=words.percent,
