@@ -160,13 +160,8 @@ def files_in_words(findings: Findings) -> str:
     if "command" not in findings.details or findings.reference is None:
         return ""
     of_blocs = "" if findings.blocs is None else "bloc and "
-<<<<<<< HEAD
-    verb = "are" if of_blocs else "is"
-    return f"The {of_blocs}group of each {findings.noun} {verb} in assignments.csv."
-=======
     are = "are" if of_blocs else "is"
     return f"The {of_blocs}group of each {findings.noun} {are} in assignments.csv."
->>>>>>> w-report
 
 
 def groups_in_words(low: int, high: int) -> str:

@@ -78,14 +78,8 @@ def _quantities(findings: Findings) -> list[Term]:
     meanings = {
         "log_joint": "how probable the data and the draw are together, as a logarithm; on it, only "
         "whether the chains agree matters",
-<<<<<<< HEAD
-        "partition_entropy": "how finely a draw divides "
-        f"the {findings.noun}s: 0 if all are in one group, larger the more groups there are and "
-        "the more equal their sizes",
-=======
         "partition_entropy": f"how finely a draw divides the {findings.noun}s: 0 if all are in one "
         "group, larger the more groups there are and the more equal their sizes",
->>>>>>> w-report
         "kendall_to_reference": "how many pairs of items a ranking's group orders unlike the "
         "average of all rankings, on average",
         "largest_sizes": "of the groups of each draw in the order of their sizes, whoever is in "
