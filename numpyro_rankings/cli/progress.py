@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from numpyro_rankings._system import clock
 from numpyro_rankings.cli.arguments import PROGRAM
+from numpyro_rankings.report.judgements import times_as_long
 from numpyro_rankings.words import duration
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Progress:
         return ", ".join(parts)
 
     def _seconds_left(self, run: "Run") -> float | None:
-        """Guess: ESS and the reciprocal of R-hat's distance from 1 grow with the draws."""
+        """Guess it from the last check, and of a run of a fixed length from its sweeps."""
         args, elapsed = self._args, clock.now() - self._start
         if args.draws is not None:
             left = args.warmup + args.draws - run.num_sweeps
@@ -98,10 +99,9 @@ class Progress:
         left, check = 60 * args.minutes - elapsed, run.last_check
         if check is None or not math.isfinite(check.ess):
             return None
-        factor = max(1.0, args.ess / check.ess)
-        if math.isfinite(check.rhat):
-            factor = max(factor, (check.rhat - 1) / (args.rhat - 1))
-        return max(0.0, min(left, elapsed * (factor - 1)))
+        r_hat = check.rhat if math.isfinite(check.rhat) else math.nan
+        times = max(1.0, times_as_long(r_hat, check.ess, args.rhat, args.ess))
+        return max(0.0, min(left, elapsed * (times - 1)))
 
 
 def _of_check(check: "Check") -> str:

@@ -90,7 +90,7 @@ def _write(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> 
 
 
 def _columns_of_any(number: int, p: Any, findings: "Findings") -> dict[str, Any]:
-    together = findings.together(p)
+    cohesion = findings.cohesion(p)
     low, high = p.interval_over_all
     return {
         "cluster": number,
@@ -102,7 +102,7 @@ def _columns_of_any(number: int, p: Any, findings: "Findings") -> dict[str, Any]
         "size": f"{p.mean_size:.6g}",
         "size_low": f"{low:.6g}",
         "size_high": f"{high:.6g}",
-        "cohesion": f"{1.0 if together is None else together:.6g}",
+        "cohesion": f"{1.0 if cohesion is None else cohesion:.6g}",
     }
 
 

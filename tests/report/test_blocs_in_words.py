@@ -91,7 +91,11 @@ def test_verdict_of_blocs_by_how_many_chains_agree(blocs):
 
 def test_one_bloc_is_everybody(grouped):
     said = blocs_in_words.verdict_of_blocs(find_blocs(*grouped, 1))
-    assert (said.level, said.headline, said.reasons) == ("good", "Yes: one bloc is everybody.", [])
+    assert (said.level, said.headline, said.reasons) == (
+        "good",
+        "Yes: the only bloc contains everybody.",
+        [],
+    )
 
 
 def test_what_one_more_bloc_would_keep(blocs):
