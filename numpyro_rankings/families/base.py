@@ -1,7 +1,12 @@
 """What a likelihood of rankings knows, and which one draws are of."""
 
-from abc import ABC
-from collections.abc import Collection
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from numpyro_rankings.families.weighted_fit import WeightedFit
+from numpyro_rankings.rankings import Rankings
 
 
 class RankingFamily(ABC):
@@ -19,6 +24,24 @@ class RankingFamily(ABC):
     # -- likelihood ----------------------------------------------------------------------------
 
     # -- fit -----------------------------------------------------------------------------------
+
+    fit_cost: float  # of a choice in ``fitter``, in units of one of a Mallows model
+    scalars: tuple[str, ...] = ()  # those of the parameters that are one number for each cluster
+
+    @abstractmethod
+    def fitter(self, rankings: Rankings) -> WeightedFit:
+        """Return what fits components to these rankings, each weighted."""
+
+    @abstractmethod
+    def fit_bytes(self, rankings: Rankings, num_components: int) -> float:
+        """Return about how much memory ``fitter`` takes for so many components."""
+
+    @abstractmethod
+    def check_parameters(self, sites: Mapping[str, np.ndarray], rankings: Rankings) -> None:
+        """Refuse parameters that no kernel draws, of clusters in use, each site (clusters, …).
+
+        :raises ValueError: if there are any.
+        """
 
     # -- profiles and tables -------------------------------------------------------------------
 
@@ -40,3 +63,16 @@ def family_of(sites: Collection[str]) -> RankingFamily | None:
     """
     known = [family for family in _families if set(family.parameters) <= set(sites)]
     return max(known, key=lambda family: len(family.parameters), default=None)
+
+
+def check_not_negative(sites: Mapping[str, np.ndarray], *names: str) -> None:
+    """Raise an error if a value of these sites is negative or not finite."""
+    for name in names:
+        bad = ~((sites[name] >= 0) & (sites[name] < np.inf))
+        if bad.any():
+            raise ValueError(f"{name} must be finite and not negative, got {sites[name][bad][0]}")
+
+
+def num_sets(items: int) -> float:
+    """Return the number of sets of items, as far as it matters: there are fewer rows than 2^64."""
+    return 2.0 ** min(items, 64)

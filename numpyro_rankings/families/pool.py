@@ -1,7 +1,9 @@
 """Plackett–Luce models of an unlimited pool of items."""
 
+from numpyro_rankings.families._plackett_luce_fit import WeightsFit
 from numpyro_rankings.families.base import register_family
 from numpyro_rankings.families.plackett_luce import PlackettLuce
+from numpyro_rankings.rankings import Rankings
 
 
 class ItemPool(PlackettLuce):
@@ -13,6 +15,11 @@ class ItemPool(PlackettLuce):
     # -- likelihood ----------------------------------------------------------------------------
 
     # -- fit -----------------------------------------------------------------------------------
+
+    scalars = ("unseen_weight",)
+
+    def fitter(self, rankings: Rankings) -> WeightsFit:
+        return WeightsFit(rankings, has_pool=True)
 
     # -- profiles and tables -------------------------------------------------------------------
 
