@@ -15,6 +15,7 @@ from numpyro.distributions import Distribution
 
 from numpyro_rankings.links.decays import Decay
 from numpyro_rankings.ops.checks import check_whole, refuse_masked
+from numpyro_rankings.ops.orderings import as_orderings
 from numpyro_rankings.posterior import (
     ClusterProfile,
     WeightsProfile,
@@ -22,7 +23,6 @@ from numpyro_rankings.posterior import (
     rank_probabilities,
 )
 from numpyro_rankings.posterior.diagnostics import posterior_of
-from numpyro_rankings.posterior.orderings import as_orderings
 from numpyro_rankings.posterior.partitions import as_partition, coclustering
 from numpyro_rankings.posterior.point_estimates import reference_partition
 from numpyro_rankings.posterior.predictive_checks import PredictiveCheck

@@ -1,16 +1,27 @@
 """The Plackett–Luce model."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-from numpyro_rankings.families._plackett_luce_fit import WeightsFit, times_with_prior
+from numpyro_rankings.distributions import TopTPlackettLuce
+from numpyro_rankings.families._plackett_luce_fit import (
+    WeightsFit,
+    normalised_entropy,
+    times_with_prior,
+)
 from numpyro_rankings.families.base import (
+    Arrays,
+    Axes,
     RankingFamily,
     check_not_negative,
     num_sets,
     register_family,
 )
+from numpyro_rankings.ops.choices import as_choices, log_choice_likelihoods
 from numpyro_rankings.rankings import Rankings
 
 
@@ -18,12 +29,77 @@ class PlackettLuce(RankingFamily):
     """Plackett–Luce models: a weight for each item."""
 
     name = "plackett-luce"
-    parameters = ("weights",)
+    parameters: tuple[str, ...] = ("weights",)
 
     # -- likelihood ----------------------------------------------------------------------------
 
+    axes: ClassVar[Axes] = {"weights": ("item",)}
+    partitions = ("components",)
+    matches_items = True
+    has_labels = False
+
+    def unseen(self, draw: Mapping[str, Array]) -> Array | None:
+        """Return the weight of all other items together in each cluster, None if there are none."""
+        return None
+
+    def log_rows(self, draw: Mapping[str, Array], orderings: Array, offered: Array | None) -> Array:
+        """Return the log probability of lists in every cluster of one draw, (C, rows)."""
+        weights, unseen = jnp.atleast_2d(draw["weights"]), self.unseen(draw)
+        offered = None if offered is None else jnp.asarray(offered)
+        has_pool = unseen is not None
+        choices = as_choices(jnp.asarray(orderings), offered, weights.shape[1], has_pool)
+        return log_choice_likelihoods(choices, weights, unseen, jnp.array(len(weights)))
+
+    def replicate(
+        self,
+        key: Array,
+        draw: Mapping[str, Array],
+        labels: Array,
+        offered: Array | None,
+        length: int,
+    ) -> Array:
+        """Draw a list for each label; items of the pool have the number n and may be repeated."""
+        weights, unseen = jnp.atleast_2d(draw["weights"])[labels], self.unseen(draw)
+        model = TopTPlackettLuce(
+            jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30),
+            length,
+            None if unseen is None else jnp.log(unseen[labels]),
+            offered,
+            validate_args=False,
+        )
+        return model.sample(key)
+
+    def quantities(
+        self, samples: Arrays, sizes: np.ndarray | None, rankings: Rankings
+    ) -> dict[str, np.ndarray]:
+        """Return the weights, averaged over the components by their sizes, and their entropy."""
+        population = samples["weights"]
+        if sizes is not None:
+            shares = sizes / sizes.sum(-1, keepdims=True)
+            population = np.einsum("abc,abci->abi", shares, population)
+        return {
+            "population_weights": population,
+            "population_entropy": normalised_entropy(population),
+        }
+
+    def variables(
+        self, samples: Arrays, sizes: np.ndarray | None
+    ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """Return the weights, NaN in empty components, and their entropy."""
+        weights, found = samples["weights"], {}
+        if sizes is not None:
+            weights = np.where(sizes[..., None] > 0, weights, np.nan)
+            found = {"weights": (("item",), weights)}
+        return {**found, "entropy": ((), normalised_entropy(weights))}
+
+    def fill_empty(self, samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return samples with equal weights in empty components."""
+        weights = samples["weights"]
+        return {**samples, "weights": np.nan_to_num(weights, nan=1 / weights.shape[-1])}
+
     # -- fit -----------------------------------------------------------------------------------
 
+    has_fit = True
     fit_cost = 2.5
 
     def fitter(self, rankings: Rankings) -> WeightsFit:
@@ -33,7 +109,7 @@ class PlackettLuce(RankingFamily):
         items = rankings.num_items
         return 8.0 * min(float(rankings.orderings.size), num_sets(items)) * items
 
-    def check_parameters(self, sites: Mapping[str, np.ndarray], rankings: Rankings) -> None:
+    def check_parameters(self, sites: Arrays, rankings: Rankings) -> None:
         check_not_negative(sites, *self.parameters)
         if not sites["weights"].any(-1).all():
             raise ValueError("weights must not all be 0 in a cluster")

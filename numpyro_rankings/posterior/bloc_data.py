@@ -1,76 +1,55 @@
 """Draws of a mixture as the search for blocs reads them."""
 
-from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from numpyro_rankings.families import RankingFamily, family_of
+from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.families.weighted_fit import Parameters
 from numpyro_rankings.posterior.bloc_search import BlocComponents, BlocFit, BlocSearch, normalised
-from numpyro_rankings.posterior.diagnostics import posterior_of
+from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.partitions import partition_entropy
-from numpyro_rankings.posterior.samples import check_draws, check_samples, fitted_items
 from numpyro_rankings.rankings import Rankings
 
-_MIXTURE = "assignments", "cluster_sizes"
 
+def read_draws(source: Any, rankings: Rankings) -> Draws:
+    """Return draws of a mixture, with the rankings of the items that were fitted.
 
-def family_of_draws(sites: Collection[str]) -> RankingFamily:
-    """Return the likelihood of draws of rankings."""
-    family = family_of(sites)
-    assert family is not None, "the draws are checked before"
-    return family
-
-
-def samples_by_chain(draws: Any) -> dict[str, np.ndarray]:
-    """Return the sites of a mixture, (chains, draws, …)."""
-    if hasattr(draws, "__contains__") and "posterior" in draws:
-        posterior = posterior_of(draws)
-        draws = {name: posterior[name].values for name in _needed(posterior)}
-        if "cluster_sizes" in draws and "assignments" not in draws:
-            raise ValueError("the data have no assignments: use include_assignments=True")
-    check_draws(draws)
-    check_samples(draws)
-    if "assignments" not in draws:
+    :raises ValueError: if they are not of a mixture of these rankings, or no kernel draws them.
+    """
+    draws = Draws.of(source)
+    if draws.labels is None and draws.sizes is not None:
+        raise ValueError("the data have no assignments: use include_assignments=True")
+    family = draws.check_family()
+    if draws.labels is None:
         raise ValueError("the draws are of one population, which has no blocs")
-    samples = {name: np.asarray(draws[name]) for name in _needed(draws)}
-    if samples["assignments"].ndim == 2:
-        samples = {name: x[None] for name, x in samples.items()}
-    _check_shapes(samples)
-    return samples
-
-
-def _needed(sites: Collection[str]) -> list[str]:
-    family = family_of(sites)
-    names = _MIXTURE if family is None else (*_MIXTURE, *family.parameters)
-    return [name for name in names if name in sites]
-
-
-def _check_shapes(samples: Mapping[str, np.ndarray]) -> None:
-    """Refuse sites whose numbers of chains, draws or clusters differ."""
-    if "cluster_sizes" not in samples:
+    if draws.sizes is None:
         raise ValueError("the draws have no cluster_sizes")
-    family = family_of_draws(samples)
-    each, slots = samples["assignments"].shape[:2], samples[family.parameters[0]].shape[2:3]
-    for name, x in samples.items():
+    _check_shapes(draws, family)
+    draws = draws.with_rankings(rankings)
+    _check_values(draws, family)
+    return draws
+
+
+def _check_shapes(draws: Draws, family: RankingFamily) -> None:
+    """Refuse sites whose numbers of chains, draws or clusters differ."""
+    each, slots = draws.samples["assignments"].shape[:2], (draws.num_slots,)
+    for name in ("assignments", "cluster_sizes", *family.parameters):
+        shape = draws.samples[name].shape
         expected = each if name == "assignments" else (*each, *slots)
-        ndim = 3 if name in (*_MIXTURE, *family.scalars) else 4
-        if x.ndim != ndim or x.shape[: len(expected)] != expected:
+        ndim = 4 if name in family.axes else 3
+        if len(shape) != ndim or shape[: len(expected)] != expected:
             raise ValueError(
                 f"{name} must be of as many chains, draws and clusters as the other sites, "
-                f"{(*each, *slots)}; its shape is {x.shape}"
+                f"{(*each, *slots)}; its shape is {shape}"
             )
 
 
-def _check_values(flat: Mapping[str, np.ndarray], rankings: Rankings) -> None:
-    """Refuse values that no kernel draws, of clusters in use; empty slots may hold anything.
-
-    :param flat: the sites, (draws, …).
-    :param rankings: of the items that were fitted.
-    """
-    labels, slots = flat["assignments"], flat["cluster_sizes"].shape[-1]
+def _check_values(draws: Draws, family: RankingFamily) -> None:
+    """Refuse values that no kernel draws, of clusters in use; empty slots may hold anything."""
+    flat, slots = draws.flat(), draws.num_slots or 0
+    labels = flat["assignments"]
     used = np.zeros((len(labels), slots), bool)
     for of_draw, in_use in zip(labels, used, strict=True):  # all at once would take much memory
         bad = (of_draw < 0) | (of_draw >= slots)
@@ -79,8 +58,8 @@ def _check_values(flat: Mapping[str, np.ndarray], rankings: Rankings) -> None:
         if bad.any():
             raise ValueError(f"assignments must be from 0 to {slots - 1}, got {of_draw[bad][0]}")
         in_use[of_draw.astype(np.intp)] = True
-    family = family_of_draws(flat)
-    family.check_parameters({name: flat[name][used] for name in family.parameters}, rankings)
+    assert draws.rankings is not None
+    family.check_parameters({name: flat[name][used] for name in family.parameters}, draws.rankings)
 
 
 class DrawnSizes(NamedTuple):
@@ -94,41 +73,33 @@ class DrawnSizes(NamedTuple):
 
 
 class BlocData:
-    """Draws, and the rankings that they describe.
+    """Draws, and the rankings that they describe, see ``read_draws``."""
 
-    :param samples: see ``samples_by_chain``.
-    :param rankings: of the items that were fitted.
-    """
-
-    def __init__(self, samples: Mapping[str, np.ndarray], rankings: Rankings) -> None:
-        self.samples, self.rankings = samples, rankings
-        self._family = family_of_draws(samples)
+    def __init__(self, draws: Draws) -> None:
+        rankings, family = draws.rankings, draws.check_family()
+        assert rankings is not None
+        self.draws, self.rankings, self._family = draws, rankings, family
         # the distinct row of each given row, and of each ranking
         distinct, self.row_of_given = rankings.merged()
         self.row_index = self.row_of_given[np.asarray(rankings.row_index)]
-        self.search = BlocSearch(distinct, self._family)
+        self.search = BlocSearch(distinct, family)
         self.counts = self.search.counts
-
-    @property
-    def num_chains(self) -> int:
-        """The number of chains."""
-        return len(self.samples["assignments"])
 
     def choose(self, number: int) -> list[tuple[int, int]]:
         """Return chains and draws, about so many and at least one of each chain, evenly spaced."""
-        chains, draws = self.samples["assignments"].shape[:2]
+        chains, draws = self.draws.num_chains, self.draws.num_draws
         each = min(-(-number // chains), draws)
         places = ((np.arange(each) + 0.5) * draws / each).astype(int)
         return [(chain, int(place)) for chain in range(chains) for place in places]
 
     def _groups(self, chain: int, draw: int) -> tuple[csr_array, Parameters]:
         """Return the rankings of each row in each group, (rows, C), and the groups' parameters."""
-        labels = self.samples["assignments"][chain, draw].astype(np.int64)
+        labels = self.draws.samples["assignments"][chain, draw].astype(np.int64)
         used, labels = np.unique(labels, return_inverse=True)
         entries = np.ones(len(labels)), (self.row_index, labels)
         table = csr_array(entries, shape=(len(self.counts), len(used)))
         names = self._family.parameters
-        sites = {name: self.samples[name][chain, draw][used] for name in names}
+        sites = {name: self.draws.samples[name][chain, draw][used] for name in names}
         return table, self.search.model.parameters_of(sites)
 
     def merge(self, chain: int, draw: int, most: int) -> dict[int, BlocComponents]:
@@ -178,12 +149,3 @@ class BlocData:
         parts = table.sum(1), table.sum(0)
         difference = 2 * partition_entropy(table.ravel()) - sum(map(partition_entropy, parts))
         return max(0.0, float(difference))
-
-
-def read_draws(draws: Any, rankings: Rankings) -> tuple[dict[str, np.ndarray], Rankings]:
-    """Return the sites of a mixture by chain, and the rankings of the items that were fitted."""
-    samples = samples_by_chain(draws)
-    flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
-    fitted = fitted_items(flat, rankings)
-    _check_values(flat, fitted)
-    return samples, fitted

@@ -66,7 +66,7 @@ def search_levels(
     chain_of = np.array([chain for chain, _ in starts])
     of_chains = [
         _search_of_chain(data, from_starts, np.flatnonzero(chain_of == chain), best, number)
-        for chain in range(data.num_chains)
+        for chain in range(data.draws.num_chains)
     ]
     from_chains = [list(level) for level in zip(*of_chains, strict=True)]
     for k in range(1, min(number, top)):
@@ -206,7 +206,7 @@ def _search_of_chain(
     search = data.search
     of_chain = [[x for i in starts if (x := level[i]) is not None] for level in from_starts]
     arrivals = [max(x, key=_log_likelihood) if x else None for x in of_chain]
-    if data.num_chains == 1:
+    if data.draws.num_chains == 1:
         pairs = zip(best, arrivals, strict=True)
         return [arrival(fit) if x is not None else None for fit, x in pairs]
     first = (next(search.rounds(x.components)) for x in arrivals[1:most] if x is not None)

@@ -1,18 +1,19 @@
 """Blocs: the few components that keep most of what a fit with many groups says about rankings."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from numpyro_rankings._system.memory import USABLE, available_memory
+from numpyro_rankings.families import family_of
 from numpyro_rankings.families.choice_cells import ChoiceCells, count_cells
 from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.ops.orderings import wants_of_members
 from numpyro_rankings.posterior.bloc_data import (
     BlocData,
     DrawnSizes,
-    family_of_draws,
     read_draws,
 )
 from numpyro_rankings.posterior.bloc_levels import (
@@ -29,7 +30,7 @@ from numpyro_rankings.posterior.bloc_levels import (
     suggested_number,
 )
 from numpyro_rankings.posterior.bloc_search import BlocFit
-from numpyro_rankings.posterior.orderings import wants_of_members
+from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.rankings import Rankings, check_rankings
 
 _STARTS = 12  # draws whose groups are merged, in all chains together
@@ -227,9 +228,9 @@ def find_blocs(
     if num_blocs is not None:
         check_whole("num_blocs", num_blocs)
     _check_share(least_gain)
-    samples, fitted = read_draws(draws, rankings)
-    _check_memory(samples, fitted)
-    data = BlocData(samples, fitted)
+    fitted = read_draws(draws, rankings)
+    _check_fit(fitted)
+    data = BlocData(fitted)
 
     def choose_number(kept: np.ndarray) -> int:
         return num_blocs or suggested_number(kept, least_gain)
@@ -253,8 +254,9 @@ def find_blocs(
 
 def search_work(draws: Collection[str], rankings: Rankings) -> float:
     """Return about how much work the search for blocs is; see ``MOST_WORK``."""
+    family = family_of(draws)
     of_choices = float(count_cells(rankings) * rankings.num_items)
-    return rankings.orderings.size + family_of_draws(draws).fit_cost * of_choices
+    return rankings.orderings.size + (1.0 if family is None else family.fit_cost) * of_choices
 
 
 def search_seconds(work: float) -> float:
@@ -262,10 +264,14 @@ def search_seconds(work: float) -> float:
     return _LEAST_SECONDS + _SECONDS_OF_MOST * work / MOST_WORK
 
 
-def _check_memory(samples: Mapping[str, np.ndarray], rankings: Rankings) -> None:
-    """Refuse a search that will not fit into memory."""
-    most, free = int(np.max(np.sum(samples["cluster_sizes"] > 0, axis=-1))), available_memory()
-    needed = family_of_draws(samples).fit_bytes(rankings, most)
+def _check_fit(draws: Draws) -> None:
+    """Refuse a likelihood without a fit, and a search that will not fit into memory."""
+    family, rankings, free = draws.check_family(), draws.rankings, available_memory()
+    if not family.has_fit:
+        raise NoBlocsError(f"there are no blocs to find of the likelihood {family.name}")
+    assert rankings is not None
+    most = int(np.max(np.sum(draws.samples["cluster_sizes"] > 0, axis=-1)))
+    needed = family.fit_bytes(rankings, most)
     if free is not None and needed > USABLE * free:
         raise NoBlocsError(
             f"to find blocs of {rankings.num_items:,} items takes about {needed / 1e9:.3g} GB of "

@@ -13,15 +13,15 @@ from scipy.special import entr
 from numpyro_rankings.components.family import Family
 from numpyro_rankings.distributions import GeneralizedMallows
 from numpyro_rankings.infer.base import GibbsKernel
-from numpyro_rankings.posterior.block_samples import as_of_kernel, find_block
-from numpyro_rankings.posterior.components import with_drawn_parameters
-from numpyro_rankings.posterior.orderings import (
+from numpyro_rankings.ops.orderings import (
     certain_levels,
     cp_consensus,
     map_consensus,
     times_above,
     wants_of_members,
 )
+from numpyro_rankings.posterior.block_samples import as_of_kernel, find_block
+from numpyro_rankings.posterior.components import with_drawn_parameters
 from numpyro_rankings.posterior.partitions import (
     as_draws,
     as_partition,

@@ -20,7 +20,7 @@ from numpyro_rankings.infer.mallows.start import Components as SearchedComponent
 from numpyro_rankings.infer.mallows.start import improve
 from numpyro_rankings.posterior import bloc_levels, bloc_search
 from numpyro_rankings.posterior import blocs as module
-from numpyro_rankings.posterior.bloc_data import BlocData, samples_by_chain
+from numpyro_rankings.posterior.bloc_data import BlocData, read_draws
 from numpyro_rankings.posterior.bloc_levels import Arrival, SearchedLevels, agreed, arrival
 from numpyro_rankings.posterior.bloc_search import BlocComponents, BlocSearch, Candidates
 from numpyro_rankings.posterior.likelihood import (
@@ -264,7 +264,7 @@ def test_similar_groups_are_merged_first(weighted):
         draws["concentration"] = np.tile(data.concentrations[:, :4], (2, 2, 2, 1))
     draws["assignments"] = np.broadcast_to(labels, (2, 2, len(labels)))
     draws["cluster_sizes"] = np.broadcast_to(np.bincount(labels), (2, 2, 4))
-    merged = BlocData(samples_by_chain(draws), rankings).merge(0, 0, 8)
+    merged = BlocData(read_draws(draws, rankings)).merge(0, 0, 8)
     assert sorted(merged) == [1, 2, 3, 4]
     sizes = np.bincount(data.assignments)
     np.testing.assert_allclose(
@@ -466,7 +466,7 @@ def test_chains_that_lead_elsewhere_do_not_agree(monkeypatch):
 
 def test_of_blocs_that_keep_as_much_those_of_most_chains_are_taken():
     draws, data = _fabricated(3)
-    of_draws = BlocData(samples_by_chain(draws), data.rankings)
+    of_draws = BlocData(read_draws(draws, data.rankings))
     best = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2]))
     other = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[3]))
     labels = np.arange(len(of_draws.counts)) % 2
@@ -481,7 +481,7 @@ def test_of_blocs_that_keep_as_much_those_of_most_chains_are_taken():
 
 def test_blocs_may_keep_half_a_percent_less_if_most_chains_lead_to_them():
     draws, data = _fabricated(3)
-    of_draws = BlocData(samples_by_chain(draws), data.rankings)
+    of_draws = BlocData(read_draws(draws, data.rankings))
     best = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2]))
     labels = np.arange(len(of_draws.counts)) % 2
     for less, is_best in ((0.45, False), (0.55, True)):
@@ -492,7 +492,7 @@ def test_blocs_may_keep_half_a_percent_less_if_most_chains_lead_to_them():
 def test_blocs_are_the_same_up_to_a_tenth_of_the_largest_distance():
     """Labels of ever more rows are changed, the rarest first, until the distance is just above."""
     draws, data = _fabricated(3)
-    of_draws = BlocData(samples_by_chain(draws), data.rankings)
+    of_draws = BlocData(read_draws(draws, data.rankings))
     fits = [of_draws.best_of_one([of_draws.merge(0, 0, 8)])]
     fits.append(next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2])))
     best, said = fits[1], of_draws.sizes([(0, 0)], fits)
@@ -557,7 +557,7 @@ def test_sizes_are_those_of_the_groups_of_a_draw():
         first, second, *_ = np.unique(labels)
         of_first = np.flatnonzero(labels == first)
         labels[of_first[::2]] = second
-    of_draws = BlocData(samples_by_chain(draws), data.rankings)
+    of_draws = BlocData(read_draws(draws, data.rankings))
     merged = of_draws.merge(0, 0, 8)
     fits = [of_draws.best_of_one([merged]), next(of_draws.search.rounds(merged[2]))]
     said = of_draws.sizes([(0, 0), (1, 1)], fits)
@@ -727,7 +727,7 @@ def test_takes_arviz_data():
     rankings = Rankings.from_orderings(_orderings(np.random.default_rng(0), 40, 4), num_items=4)
     mcmc = fabricated_mcmc(rankings, chains=2, draws=4)
     data = to_inference_data(mcmc, rankings, log_likelihood=False)
-    assert samples_by_chain(data)["assignments"].shape == (2, 4, 40)
+    assert read_draws(data, rankings).labels.shape == (2, 4, 40)
     without = to_inference_data(mcmc, rankings, log_likelihood=False, include_assignments=False)
     with pytest.raises(ValueError, match="no assignments: use include_assignments=True"):
         find_blocs(without, rankings)

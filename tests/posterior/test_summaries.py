@@ -7,6 +7,12 @@ import numpy as np
 import pytest
 from helpers.fabricated import fabricated_mcmc
 
+from numpyro_rankings.ops.orderings import (
+    clear_pairs,
+    levels_of_shares,
+    times_above,
+    wants_of_members,
+)
 from numpyro_rankings.posterior import (
     borda_ordering,
     certain_levels,
@@ -22,12 +28,6 @@ from numpyro_rankings.posterior import (
 )
 from numpyro_rankings.posterior import profiles as profiles_module
 from numpyro_rankings.posterior.inference_data import to_inference_data
-from numpyro_rankings.posterior.orderings import (
-    clear_pairs,
-    levels_of_shares,
-    times_above,
-    wants_of_members,
-)
 from numpyro_rankings.posterior.partitions import canonical_labels
 from numpyro_rankings.posterior.relabeling import relabel_samples
 from numpyro_rankings.rankings import Rankings
