@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jax import Array
 
+from numpyro_rankings.families.weighted_fit import WeightedFit
 from numpyro_rankings.rankings import Rankings
 
 Arrays = Mapping[str, np.ndarray]
@@ -38,6 +39,8 @@ class RankingFamily(ABC):
     - **leaves_out_unused** - whether ArviZ data leave out slots that are empty in all draws.
     - **needs_reference** - whether :meth:`quantities` needs the Borda order of the rankings.
     - **block_variables** - those of :meth:`variables` that draws of a block get too.
+    - **has_fit** - whether :meth:`fitter` is defined, without which there are no blocs.
+    - **fit_cost** - the time that a choice takes there, in that of a Mallows model.
     """
 
     name: str
@@ -160,6 +163,26 @@ class RankingFamily(ABC):
 
     # -- fit -----------------------------------------------------------------------------------
 
+    has_fit = False
+    fit_cost = 1.0
+
+    def fitter(self, rankings: Rankings) -> WeightedFit:
+        """Return what fits components to these rankings, each weighted."""
+        raise NotImplementedError(f"{self.name} has no weighted fit")
+
+    def fit_bytes(self, rankings: Rankings, num_components: int) -> float:
+        """Return about how much memory :meth:`fitter` takes for so many components."""
+        return 0.0
+
+    def check_parameters(self, sites: Arrays, rankings: Rankings) -> None:
+        """Refuse parameters that no kernel draws, of clusters in use, each site (clusters, …).
+
+        :raises ValueError: if there are any.
+        """
+        for name in self.parameters:
+            if not np.isfinite(sites[name]).all():
+                raise ValueError(f"{name} must be finite")
+
     # -- profiles and tables -------------------------------------------------------------------
 
     # -- figures -------------------------------------------------------------------------------
@@ -186,3 +209,16 @@ def family_of(sites: Collection[str]) -> RankingFamily | None:
     """
     known = [family for family in _families if set(family.parameters) <= set(sites)]
     return max(known, key=lambda family: len(family.parameters), default=None)
+
+
+def check_not_negative(sites: Arrays, *names: str) -> None:
+    """Raise an error if a value of these sites is negative or not finite."""
+    for name in names:
+        bad = ~((sites[name] >= 0) & (sites[name] < np.inf))
+        if bad.any():
+            raise ValueError(f"{name} must be finite and not negative, got {sites[name][bad][0]}")
+
+
+def num_sets(items: int) -> float:
+    """Return the number of sets of items, as far as it matters: there are fewer rows than 2^64."""
+    return 2.0 ** min(items, 64)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from numpyro_rankings.families._plackett_luce_fit import WeightsFit
 from numpyro_rankings.families.base import Axes, register_family
 from numpyro_rankings.families.plackett_luce import PlackettLuce
 from numpyro_rankings.rankings import Rankings
@@ -88,6 +89,9 @@ class ItemPool(PlackettLuce):
         return jnp.sum(jnp.where(orderings >= 0, log_stages, 0.0), axis=1)
 
     # -- fit -----------------------------------------------------------------------------------
+
+    def fitter(self, rankings: Rankings) -> WeightsFit:
+        return WeightsFit(rankings, has_pool=True)
 
     # -- profiles and tables -------------------------------------------------------------------
 
