@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.readers import BallotCounts, Survey
-    from numpyro_rankings.readers.unfitted import TiedOrders
+    from numpyro_rankings.readers.unsupported import TiedOrders
 
 _ITEMS_SHOWN, _PAIRS_SHOWN = 40, 12
 _NAME, _VALUES_SHOWN = 24, 8
@@ -306,7 +306,7 @@ def _odd(survey: "Survey") -> Iterator[str]:
 
     from numpyro_rankings.readers.layouts import LAYOUTS
 
-    rankings = survey.rankings
+    rankings, layout = survey.rankings, LAYOUTS.get(survey.layout)
     counts, lengths = np.asarray(rankings.counts, int), np.asarray(rankings.lengths)
     orderings, total = np.asarray(rankings.orderings), rankings.num_rankings
     ranked = np.bincount(
@@ -326,8 +326,8 @@ def _odd(survey: "Survey") -> Iterator[str]:
         if alike:
             yield f"these names may mean the same judge: {_list(alike)}"
     half, rest = divmod(total, 2)
-    if survey.layout in LAYOUTS and half >= _LEAST_REPEATED and not rest:
-        rows = np.asarray(rankings.row_index)[survey.place]
+    if layout is not None and half >= _LEAST_REPEATED and not rest:
+        rows = np.asarray(rankings.row_index)[survey.label_index]
         if (rows[:half] == rows[half:]).all() and len(np.unique(rows)) > half // 2:
             yield "the second half of the judges repeats the lists of the first half, in its order"
     one = counts[lengths == 1].sum()
@@ -336,7 +336,7 @@ def _odd(survey: "Survey") -> Iterator[str]:
             f"{plural(int(one), 'judge')} of {total:,} rank one item only, from which little can "
             f"be learned about groups{_who(survey, lengths == 1)}"
         )
-    if survey.layout == "ranks":
+    if layout is not None and layout.has_item_columns:
         straight = (orderings == np.arange(orderings.shape[1])) | (orderings < 0)
         is_complete = lengths == rankings.num_items
         is_straight = straight.all(1) & is_complete
@@ -404,7 +404,7 @@ def _who(survey: "Survey", is_odd: "np.ndarray") -> str:
 
     if survey.judges is None:
         return ""
-    of_judges = is_odd[np.asarray(survey.rankings.row_index)[survey.place]]
+    of_judges = is_odd[np.asarray(survey.rankings.row_index)[survey.label_index]]
     return f": {_list([survey.judges[k] for k in np.flatnonzero(of_judges)])}"
 
 
