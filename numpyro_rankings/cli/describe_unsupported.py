@@ -15,7 +15,8 @@ from numpyro_rankings.cli.describe_rankings import (
     what_to_check,
 )
 from numpyro_rankings.readers.preflib import ends_in_tie
-from numpyro_rankings.readers.unfitted import Categories, MatchingGraph, TiedOrders, Unfitted
+from numpyro_rankings.readers.unsupported import Categories, MatchingGraph, TiedOrders
+from numpyro_rankings.readers.unsupported import Unsupported as Unfitted
 from numpyro_rankings.words import plural, shorten
 
 _SIZES_SHOWN, _CATEGORIES_SHOWN, _CATEGORY_NAME = 20, 6, 12

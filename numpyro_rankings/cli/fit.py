@@ -582,7 +582,7 @@ def _write(
         _write_assignments(folder / "assignments.csv", findings, survey)
         if findings.blocs is not None:
             write_blocs(folder / "blocs.csv", findings.blocs, rankings, survey.items_about)
-        by_label = np.argsort(survey.place)  # the ranking of the file that each label is of
+        by_label = np.argsort(survey.label_index)  # the ranking of the file that each label is of
         report.write_findings(
             folder / "report.html",
             rename_findings(findings, rankings.items, names),
@@ -603,7 +603,7 @@ def _write_assignments(path: Path, findings: "Findings", survey: "Survey") -> No
 
     from numpyro_rankings.cli.tables import write_assignments
 
-    rankings, place = survey.rankings, survey.place
+    rankings, place = survey.rankings, survey.label_index
     orderings, rows = np.asarray(rankings.orderings), np.asarray(rankings.row_index)[place]
     lists = [" > ".join(rankings.items[i] for i in row[row >= 0]) for row in orderings]
     numbers = {p.label: number for number, p in enumerate(findings.profiles, 1)}

@@ -8,7 +8,7 @@ from numpyro_rankings.cli.arguments import UserError, check_file, note
 
 if TYPE_CHECKING:
     from numpyro_rankings.readers import Survey
-    from numpyro_rankings.readers.unfitted import Unfitted
+    from numpyro_rankings.readers.unsupported import Unsupported
 
 FORMATS_IN_WORDS = """\
 FILE is a PrefLib file of strict orders (.soc, .soi), or a table (.csv, .tsv, .xlsx, .parquet, .sav,
@@ -234,20 +234,20 @@ def read_file(args: argparse.Namespace) -> "Survey":
     return survey
 
 
-def read_unfitted_file(args: argparse.Namespace) -> "Unfitted | None":
+def read_unfitted_file(args: argparse.Namespace) -> "Unsupported | None":
     """Read a PrefLib file that no model can take yet; None for all other files.
 
     :raises UserError: if it cannot be read, naming the line.
     """
     from numpyro_rankings.rankings import RankingsError
     from numpyro_rankings.readers.formats import check_no_options
-    from numpyro_rankings.readers.unfitted import read_unfitted
+    from numpyro_rankings.readers.unsupported import read_unsupported
 
     if args.file is None:
         return None
     check_file(args.file)
     try:
-        found = read_unfitted(args.file)
+        found = read_unsupported(args.file)
         if found is not None:
             check_no_options(args.file, "a PrefLib file", args.layout, _options(args))
     except RankingsError as error:
