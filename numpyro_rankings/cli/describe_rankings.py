@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from numpyro_rankings.cli.options import MODELS, POOL_MODELS
 from numpyro_rankings.posterior.judges import as_numbers, most_frequent
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.rankings.counts import item_counts, ranks_of_items
@@ -21,8 +22,6 @@ ITEMS_SHOWN, _PAIRS_SHOWN = 40, 12
 NAME_WIDTH, _VALUES_SHOWN = 24, 8
 _MISSING = {"-", "–", "?", ".", "n/a", "null", "none", "blank", "#n/a"}
 _RARE = 0.01  # share of the judges who rank an item, below which it is said
-_MODELS = ("mallows", "plackett-luce", "gamma-process", "dp-plackett-luce")
-_POOL_MODELS = _MODELS[2:]
 _LEAST_REPEATED = 10  # rows that a table repeats, below which it may be by chance
 
 
@@ -75,15 +74,15 @@ def what_to_check(odd: list[str]) -> Iterator[str]:
 def _models(rankings: Rankings) -> str:
     """Return which of the models of ``fit`` take the rankings."""
     if rankings.choice_sets is not None:
-        others = ", ".join(name for name in _MODELS if name != "plackett-luce")
+        others = ", ".join(name for name in MODELS if name != "plackett-luce")
         return (
             "Which model: --model plackett-luce only, because some items were not offered; "
             f"{others} refuse choice sets"
         )
     if rankings.of_listed_items().num_items < 2:
-        names = [name for name in _MODELS if name not in _POOL_MODELS]
+        names = [name for name in MODELS if name not in POOL_MODELS]
         return f"Which model: {', '.join(names)}; the others need two items that are listed"
-    return f"Which model: all, {', '.join(_MODELS)}"
+    return f"Which model: all, {', '.join(MODELS)}"
 
 
 def lengths_of_lists(rankings: Rankings | TiedOrders) -> Iterator[str]:

@@ -13,7 +13,7 @@ from helpers.fabricated import fabricated_mcmc, with_groups
 
 from numpyro_rankings import find_blocs, read_survey, words
 from numpyro_rankings.cli import fit, item_names, main, results
-from numpyro_rankings.cli.run import Sampled
+from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.posterior import blocs as blocs_module
 from numpyro_rankings.rankings import Rankings
@@ -27,7 +27,7 @@ FIT = ["fit", "lists.csv", "--layout", "orders", *QUICK_FIT, "--out", "out"]
 def run_of(tmp_path, monkeypatch):
     """Lets the command write results of draws with so many groups."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(fit, "use_compilation_cache", lambda: None)
+    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
     without_page(monkeypatch)
 
     def make(number):
