@@ -107,14 +107,14 @@ def write_findings(
     status: Status | None = None,
 ) -> None:
     """Write a report on what was found, as :func:`write_report`."""
-    with_intervals, weights, orders, sharpness = findings.with_intervals, None, None, None
+    weights = orders = sharpness = None
     if findings.has_weights:
         is_pool = findings.profiles[0].unseen_interval is not None
         fitted = rankings.of_listed_items() if is_pool else rankings
-        weights = table_of_weights(findings.held, fitted.items, with_intervals)
+        weights = table_of_weights(findings, fitted.items)
     else:
-        sharpness = concentrations(findings.held, with_intervals)
-        orders = consensus_figures(findings.held, rankings, with_intervals)
+        sharpness = concentrations(findings)
+        orders = consensus_figures(findings, [str(name) for name in rankings.items])
     view = {
         **_view_of_rankings(findings, rankings, title, status, about or {}),
         "weights": weights,
@@ -143,7 +143,7 @@ def _view(
         "details": findings.details,
         "glossary": glossary(findings),
         "answers": short_answers(findings, answers, status),
-        "verdict": findings.verdict,
+        "findings": findings,
     }
 
 
