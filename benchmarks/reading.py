@@ -60,7 +60,7 @@ def measure(path, layout):
     """Read a table in this process, describe it, and print what both took."""
     start = time.process_time()
     from numpyro_rankings import read_survey
-    from numpyro_rankings.cli.describe import description
+    from numpyro_rankings.cli.describe_rankings import description
 
     found = {"imports": time.process_time() - start}
     if path is not None:

@@ -6,6 +6,7 @@ import glob
 import mmap
 import os
 import re
+import shlex
 import shutil
 import tempfile
 import textwrap
@@ -46,11 +47,15 @@ _BEGINNINGS = {
 
 def describe_command(args: argparse.Namespace, command: str) -> dict[str, str]:
     """Say which command made the results and, if it has resumed the run, what began it."""
-    from numpyro_rankings.cli.run import begun_with
     from numpyro_rankings.report.findings import BEGUN_WITH
+    from numpyro_rankings.words.commands import begun_with
 
-    begun = begun_with(command, args)
-    return {"command": command} | ({BEGUN_WITH: begun} if begun else {})
+    if args.resume is None or not any(x.startswith("--resume") for x in shlex.split(command)):
+        return {"command": command}
+    settings = {"--seed": args.seed, "--chains": args.chains, "--thin": args.thin}
+    if args.draws is not None:
+        settings["--warmup"] = args.warmup
+    return {"command": command, BEGUN_WITH: begun_with(command, args.out, settings)}
 
 
 def describe_run(

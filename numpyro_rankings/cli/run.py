@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import math
 import os
-import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -29,8 +28,8 @@ from numpyro_rankings.cli.arguments import (
     note,
 )
 from numpyro_rankings.cli.results import FILES, OPTIONAL, check_replaceable, write_at_once
-from numpyro_rankings.report.commands import OUT, without
 from numpyro_rankings.words import plural
+from numpyro_rankings.words.commands import OUT, resumed
 
 if TYPE_CHECKING:
     from numpyro_rankings.cli.interim import InterimPage
@@ -504,36 +503,6 @@ def _in_words(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "it was interrupted"
     return str(error).partition("\n")[0] if isinstance(error, UserError) else "an error"
-
-
-def resumed(command: str, out: Path, minutes: float | None = None, option: str = "--resume") -> str:
-    """Return the command that goes on with a run, or one that begins the same with ``--out``.
-
-    :param minutes: instead of its own.
-    """
-    kept = without(command, {"--out", "--resume"} | (set() if minutes is None else {"--minutes"}))
-    kept += [] if minutes is None else ["--minutes", f"{minutes:g}"]
-    return shlex.join([*kept, option, str(out)])
-
-
-def begun_with(command: str, args: argparse.Namespace) -> str:
-    """Return a command that begins the run that a command has resumed; nothing if it began itself.
-
-    How long the run was to be is left out, because it is not known and does not change the draws.
-
-    :param args: of the command, filled in from the store.
-    """
-    if args.resume is None or not any(x.startswith("--resume") for x in shlex.split(command)):
-        return ""
-    of_store = {"--seed": args.seed, "--chains": args.chains, "--thin": args.thin}
-    usual = {"--seed": 0, "--chains": 4, "--thin": 1}
-    if args.draws is not None:
-        of_store["--warmup"], usual["--warmup"] = args.warmup, 1000
-    lengths = {"--minutes", "--rhat", "--ess"}
-    words = without(command, {"--out", "--resume", *lengths, *of_store})
-    for option, value in of_store.items():
-        words += [] if value == usual[option] else [option, f"{value:g}"]
-    return shlex.join([*words, "--out", str(args.out)])
 
 
 def check_ess(args: argparse.Namespace) -> None:

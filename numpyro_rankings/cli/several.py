@@ -39,10 +39,10 @@ from numpyro_rankings.cli.run import (
     TooFewDrawsError,
     check_ess,
     output_folder,
-    resumed,
     store_of,
 )
 from numpyro_rankings.words import number, plural, shorten
+from numpyro_rankings.words.commands import resumed
 
 SEVERAL_IN_WORDS = """\
 Several files, or a folder of them, are fitted one after another with the same options, of which

@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +18,7 @@ from numpyro.util import is_prng_key
 
 from numpyro_rankings._system.lazy_numpyro import mend_numpyro
 from numpyro_rankings._system.xla import warn_of_wrong_sums
+from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.blocks import ModelReader
 from numpyro_rankings.infer.checks import check_arguments, check_start_scale, check_start_values
 from numpyro_rankings.infer.not_finite import (
@@ -74,11 +76,21 @@ class GibbsKernel(ModelReader, MCMCKernel):
     A subclass has a NumPyro model and defines :meth:`_init`, :meth:`_sweep` and :meth:`_potential`
     for one chain. Its state is a :class:`GibbsState`, or a NamedTuple with the same fields and
     more. Static settings belong to the constructor, arrays to ``mcmc.run(key, data)``.
+
+    A kernel also says what it is:
+
+    - **ranking_family** - the likelihood of rankings in its clusters; None if its data are no
+      rankings.
+    - **num_components** - K of a finite mixture, 1 for a single population; None for a process and
+      for a partition.
+    - **judge_sites** - the observed sites of a user's model that depend on the label of each judge.
     """
 
     sample_field = "z"
     default_fields = ("z", "potential_energy", "accept_prob", "overflow")
     _sample_fn = True  # tells MCMC.run that a given state needs no second init
+
+    _sites: Mapping[str, str] = MappingProxyType({})  # set by the constructors of subclasses
 
     def __init__(self, model: Callable) -> None:
         self._model = model
@@ -89,6 +101,16 @@ class GibbsKernel(ModelReader, MCMCKernel):
     def model(self) -> Callable:
         """The NumPyro model whose posterior the kernel draws from."""
         return self._model
+
+    @property
+    def ranking_family(self) -> RankingFamily | None:
+        """The likelihood of rankings in the clusters, None if the data are no rankings."""
+        return None
+
+    @property
+    def num_components(self) -> int | None:
+        """K of a finite mixture, 1 for a single population, None for processes and partitions."""
+        return None
 
     @property
     def can_split_rankings(self) -> bool:
@@ -108,7 +130,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
     @property
     def sites(self) -> dict[str, str]:
         """The names of the kernel's sites in the model, by its own names for them."""
-        return dict(getattr(self, "_sites", {}))
+        return dict(self._sites)
 
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
         """Return what the probability of a label depends on: the scales, and the judges' sites.
@@ -137,13 +159,13 @@ class GibbsKernel(ModelReader, MCMCKernel):
     def _check_memory(self, args: tuple, kwargs: dict, num_chains: int) -> None:
         """Raise ValueError if so many chains at a time need more memory than there is."""
 
-    def _prior_of(self, scale: str) -> Any:
-        """Return the argument of the constructor for a scale."""
-        return getattr(self, f"_{scale}", None)
+    def _scale_arguments(self) -> dict[str, Any]:
+        """Return what the constructor was given for each scale: a number or a distribution."""
+        return {}
 
     def _learned_prior(self, scale: str) -> dist.Distribution | None:
         """Return the prior of a scale, None if the scale is fixed or the kernel is a block."""
-        prior = self._prior_of(scale)
+        prior = self._scale_arguments().get(scale)
         return prior if isinstance(prior, dist.Distribution) and not self._is_block else None
 
     def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
@@ -188,14 +210,15 @@ class GibbsKernel(ModelReader, MCMCKernel):
         """Return the start values that the kernel uses, or raise ValueError."""
         check_start_values(params)
         # a fixed scale ignores the value in init_params, which may be a whole draw
+        scales = self._scale_arguments()
         params = {
             name: value
             for name, value in (params or {}).items()
-            if name not in _SCALES or isinstance(self._prior_of(name), dist.Distribution)
+            if name not in _SCALES or isinstance(scales.get(name), dist.Distribution)
         }
         chains = () if is_prng_key(rng_key) else rng_key.shape[:1]
         for name in set(params) & set(_SCALES):
-            check_start_scale(name, params[name], self._prior_of(name), chains)
+            check_start_scale(name, params[name], scales[name], chains)
         return params or None
 
     def _init_of_leaves(

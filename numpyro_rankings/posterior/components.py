@@ -25,7 +25,7 @@ def with_drawn_parameters(
     :param family: of components of rankings.
     """
     check_draws(samples)
-    if not hasattr(family, "draw_ranking_parameters"):
+    if family.ranking_family is None:
         raise ValueError(
             f"{type(family).__name__} is no family of rankings, whose clusters have profiles: use "
             'partition_profiles(samples["assignments"])'
@@ -55,7 +55,7 @@ def with_drawn_parameters(
             key, draw = inputs
             points = family.statistics(with_auxiliary(family, rankings, draw))
             clusters = family.of_clusters(points, draw["labels"], slots)
-            return family.draw_ranking_parameters(key, clusters)  # type: ignore[attr-defined]
+            return family.draw_ranking_parameters(key, clusters)
 
         return jax.lax.map(one, (keys, draws))
 

@@ -1,7 +1,7 @@
 """Quantities of the draws that do not depend on the labels, so that R-hat and ESS have a meaning.
 
 To diagnose a further one, return it here, and add its name to ``LABEL_FREE_QUANTITIES`` in
-``words.py``.
+``words``.
 """
 
 from collections.abc import Mapping, Sequence

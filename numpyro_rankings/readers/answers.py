@@ -17,8 +17,8 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
-from numpyro_rankings.readers.options import option
 from numpyro_rankings.words import plural, shorten
+from numpyro_rankings.words.options import option
 
 _SHOWN, _LENGTH = 3, 60
 _WORDS = (

@@ -9,8 +9,8 @@ import numpy as np
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.ballots import Rules
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
-from numpyro_rankings.readers.options import option
 from numpyro_rankings.readers.text import weight_hint
+from numpyro_rankings.words.options import option
 
 _SHOWN = 5  # rows or items in a message
 _MOST_RANKINGS = 100_000_000

@@ -36,8 +36,8 @@ from numpyro_rankings.readers.answers import (
     without_missing,
 )
 from numpyro_rankings.readers.grids import Column, Grid, check_cells, whole_number
-from numpyro_rankings.readers.options import option
 from numpyro_rankings.words import shorten
+from numpyro_rankings.words.options import option
 
 _SHOWN, _LENGTH = 5, 60  # names in a message, and letters of each
 _MOST_HEADER_ROWS = 3

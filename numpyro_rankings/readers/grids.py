@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.readers.options import option
 from numpyro_rankings.readers.text import TextFile, first_lines, read_lines, read_text
 from numpyro_rankings.words import plural
+from numpyro_rankings.words.options import option
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,6 @@ from numpyro_rankings.readers.answers import with_values
 from numpyro_rankings.readers.ballots import BallotCounts, Rules, apply_rules
 from numpyro_rankings.readers.columns import Columns, counts_of, is_repeated, ranks_of
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
-from numpyro_rankings.readers.options import option
 from numpyro_rankings.readers.votes import (
     Votes,
     columns_of_ranks,
@@ -27,6 +26,7 @@ from numpyro_rankings.readers.votes import (
     votes_of_ranks,
 )
 from numpyro_rankings.words import plural
+from numpyro_rankings.words.options import option
 
 _SHOWN = 5  # rows or items in a message
 _ORDINAL = re.compile(r"(?:rank|choice|place|pref(?:erence)?)?[ _]?(\d+)(?:st|nd|rd|th)?", re.I)

@@ -40,9 +40,9 @@ from numpyro_rankings.readers.layouts import (
     places_by_names,
     with_aliases,
 )
-from numpyro_rankings.readers.options import option
 from numpyro_rankings.readers.votes import Votes, has_words_of_ballots
 from numpyro_rankings.words import plural
+from numpyro_rankings.words.options import option
 
 _SHOWN = 5  # rows or items in a message
 _NAMES_IN_CELLS = ("orders", "long", "cell", "votes")

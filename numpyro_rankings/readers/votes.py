@@ -14,8 +14,8 @@ from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.answers import rank_in_words
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
 from numpyro_rankings.readers.grids import Column, Grid
-from numpyro_rankings.readers.options import option
 from numpyro_rankings.words import plural
+from numpyro_rankings.words.options import option
 
 _SHOWN = 5  # names in a message
 # letters of words in cells, as counting software and vendors' exports write them

@@ -24,10 +24,10 @@ from numpyro_rankings.posterior.predictive_checks import (
 )
 from numpyro_rankings.posterior.stacking import leave_one_out
 from numpyro_rankings.rankings import Rankings, check_rankings
-from numpyro_rankings.readers.options import option
 from numpyro_rankings.report.judgements import count_outside
 from numpyro_rankings.run import Run
 from numpyro_rankings.words import plural
+from numpyro_rankings.words.options import option
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from numpyro_rankings.posterior import Blocs
 from numpyro_rankings.posterior.diagnostics import posterior_of
 from numpyro_rankings.report import blocs_in_words as said
-from numpyro_rankings.report.commands import beside, with_options
 from numpyro_rankings.report.findings import BEGUN_WITH, Findings
 from numpyro_rankings.report.judgements import Judgements, judgements_of, outlook_of
 from numpyro_rankings.report.page import Status
 from numpyro_rankings.words import duration, plural
+from numpyro_rankings.words.commands import beside, with_options
 
 # options of fit that go without those that a step proposes
 _OF_POOLS = ("--alpha", "--sigma", "--phi", "--gamma")

@@ -10,9 +10,9 @@ from numpyro.infer import MCMC
 from numpyro.infer.mcmc import MCMCKernel
 
 from numpyro_rankings.run.convert import SITES, STATS
-from numpyro_rankings.run.description import changes_of, sentences_of
 from numpyro_rankings.run.errors import StoreError
 from numpyro_rankings.run.folder import folder_of
+from numpyro_rankings.run.kernels import ENERGY
 from numpyro_rankings.run.monitor import Facts, Monitor, Quantities
 from numpyro_rankings.run.read_only import ReadOnlyStore
 from numpyro_rankings.run.results import (
@@ -24,8 +24,8 @@ from numpyro_rankings.run.results import (
     by_chain_or_not,
     check_burn_in,
 )
+from numpyro_rankings.run.same_run import changes_of, sentences_of
 from numpyro_rankings.run.settings import Settings, settings_of
-from numpyro_rankings.run.transitions import ENERGY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +78,7 @@ class StoredRun(Results):
         self._kernel = str(about.get("kernel", {}).get("class", "")).rpartition(".")[2]
         self._facts = self._facts_of(about)
         superchains = None if self._settings is None else self._settings.superchains
-        self._monitor = Monitor.of(self._facts, quantities, superchains)
+        self._monitor = Monitor(self._facts, quantities, superchains)
         self._has_monitored = False
 
     # -- what the run was like -----------------------------------------------------------------
@@ -160,8 +160,7 @@ class StoredRun(Results):
 
         It has the groups ``posterior`` and ``sample_stats``, for the kernels of this package those
         of :meth:`~numpyro_rankings.Run.to_inference_data`. What needs the data is not there: what
-        was observed, and the log likelihood. Of a model of which a kernel of this package is a
-        block, a store of version 0.1.0 gives the sites alone.
+        was observed, and the log likelihood.
 
         :param max_draws: as for :meth:`get_samples`.
         :raises ValueError: if there are no draws.

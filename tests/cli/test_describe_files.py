@@ -5,7 +5,7 @@ import os
 import pytest
 
 from numpyro_rankings.cli import fit, main
-from numpyro_rankings.cli.describe import _MODELS, _POOL_MODELS
+from numpyro_rankings.cli.describe_rankings import _MODELS, _POOL_MODELS
 
 NAMES = "".join(f"# ALTERNATIVE NAME {k}: {x}\n" for k, x in enumerate("ABCD", start=1))
 TOI = f"""\

@@ -7,11 +7,11 @@ import pytest
 
 from numpyro_rankings import Rankings
 from numpyro_rankings.cli import main
-from numpyro_rankings.cli.describe import (
+from numpyro_rankings.cli.describe_rankings import (
     _alike,
     _column,
-    _often_first,
     description,
+    often_first,
     pairwise_shares,
 )
 from numpyro_rankings.datasets import load_dataset
@@ -122,7 +122,7 @@ def test_counts(with_choice_sets):
     np.testing.assert_array_equal(
         judges, [counts[np.asarray(r.lengths) == length].sum() for length in lengths]
     )
-    items = _often_first(r)
+    items = often_first(r)
     assert len(items) == 12 and (np.diff(found.first[items]) <= 0).all()
     shares = pairwise_shares(r, items)
     last = np.where(np.isnan(ranks), np.inf, ranks)

@@ -18,11 +18,12 @@ from helpers.command_line import weights_of_results as draws_of
 from helpers.shared_programs import shared_programs
 
 import numpyro_rankings.run
-from numpyro_rankings.cli import fit, main, run, several
+from numpyro_rankings.cli import fit, main, several
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.cli.several import command_of_one, folder_names
 from numpyro_rankings.run import Run
 from numpyro_rankings.run.loop import SweepLoop
+from numpyro_rankings.words.commands import resumed
 
 pytestmark = pytest.mark.usefixtures("usual_signals")
 
@@ -398,4 +399,4 @@ def test_programs_are_shared_and_memory_is_given_back(folder, monkeypatch, each_
 def test_the_help_says_it(capsys):
     assert run_fit("--help") == 0
     assert several.SEVERAL_IN_WORDS in capsys.readouterr().out
-    assert run.resumed("n fit a --out b", Path("c")) == "n fit a --resume c"
+    assert resumed("n fit a --out b", Path("c")) == "n fit a --resume c"

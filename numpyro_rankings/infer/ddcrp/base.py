@@ -213,10 +213,9 @@ class LinkGibbs(GibbsKernel):
     def _has_prior(self, value: Any) -> bool:
         return isinstance(value, dist.Distribution) and not self._is_block
 
-    def _prior_of(self, scale: str) -> Any:
-        if scale == "decay_scale":
-            return None if self._decay is None else self._decay.scale
-        return super()._prior_of(scale)
+    def _scale_arguments(self) -> dict[str, Any]:
+        decay_scale = None if self._decay is None else self._decay.scale
+        return {"alpha": self._alpha, "decay_scale": decay_scale}
 
     # -- prior of the links ----------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from numpyro_rankings.components.checks import check_family_in_kernel
 from numpyro_rankings.components.family import AugmentedFamily, Family, with_auxiliary
 from numpyro_rankings.components.points import Points, as_points, start_auxiliary, update_auxiliary
 from numpyro_rankings.distributions import links_to_partition
+from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.base import GibbsState
 from numpyro_rankings.infer.blocks import check_block_family
 from numpyro_rankings.infer.ddcrp.base import Current, Given, LinkGibbs
@@ -120,6 +121,11 @@ class DDCRPGibbs(LinkGibbs):
     def family(self) -> Family:
         """The component family."""
         return self._family
+
+    @property
+    def ranking_family(self) -> RankingFamily | None:
+        """The likelihood of rankings in the clusters, None if the data are no rankings."""
+        return self._family.ranking_family
 
     def _check_data(self, data: Any) -> int:
         self._family.check(data)

@@ -16,6 +16,7 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.distributions import GeneralizedMallows
+from numpyro_rankings.families import MALLOWS, RankingFamily
 from numpyro_rankings.infer.base import GibbsKernel, GibbsState, find_rankings
 from numpyro_rankings.infer.blocks import check_judge_sites, log_judges_of
 from numpyro_rankings.infer.checks import check_only_rankings, leave_to_model, site_names
@@ -95,6 +96,11 @@ class MallowsGibbs(GibbsKernel):
         super().__init__(model)
 
     @property
+    def ranking_family(self) -> RankingFamily:
+        """Generalized Mallows models."""
+        return MALLOWS
+
+    @property
     def num_components(self) -> int | None:
         """K of a finite mixture, None for the Dirichlet process."""
         return self._settings.num_components
@@ -112,6 +118,9 @@ class MallowsGibbs(GibbsKernel):
     def search_iterations(self, rankings: Rankings) -> int:
         """Return the number of iterations of the search for a start, 0 without a search."""
         return search_iterations(self._settings, rankings)
+
+    def _scale_arguments(self) -> dict[str, Any]:
+        return {"alpha": self._alpha}
 
     # -- inputs of a sweep ---------------------------------------------------------------------
 

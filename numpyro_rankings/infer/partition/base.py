@@ -23,6 +23,7 @@ from numpyro_rankings.components.points import (
     update_auxiliary,
 )
 from numpyro_rankings.distributions import ChineseRestaurantProcess
+from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.blocks import check_block_family
 from numpyro_rankings.infer.checks import (
@@ -167,6 +168,11 @@ class PartitionKernel(GibbsKernel):
         return self._family
 
     @property
+    def ranking_family(self) -> RankingFamily | None:
+        """The likelihood of rankings in the clusters, None if the data are no rankings."""
+        return self._family.ranking_family
+
+    @property
     def discount(self) -> float:
         """The discount d of the Pitman-Yor process."""
         return self._discount
@@ -187,6 +193,19 @@ class PartitionKernel(GibbsKernel):
         :param points: the points with their statistics.
         :param state: state before the sweep, for a move that adapts in warm-up.
         """
+
+    def _scale_arguments(self) -> dict[str, Any]:
+        return {"alpha": self._alpha}
+
+    def _shared_settings(self) -> dict[str, Any]:
+        """Return what the kernels of a :class:`Cycle` have in common, by name."""
+        return {
+            "family": self._family,
+            "alpha": self._alpha,
+            "discount": self._discount,
+            "max_clusters": self._max_clusters,
+            "sites": self._sites,
+        }
 
     # -- data ------------------------------------------------------------------------------------
 

@@ -48,9 +48,10 @@ class Cycle(PartitionKernel):
         if not kernels or not all(isinstance(kernel, PartitionKernel) for kernel in kernels):
             raise ValueError(f"Cycle takes a list of kernels of partitions, got {kernels!r}")
         first = kernels[0]
-        for name in ("family", "alpha", "discount", "max_clusters", "sites"):
-            values = [getattr(kernel, f"_{name}") for kernel in kernels]
-            if not all(_is_like(value, values[0]) for value in values):
+        settings = [kernel._shared_settings() for kernel in kernels]
+        for name, expected in settings[0].items():
+            values = [one[name] for one in settings]
+            if not all(_is_like(value, expected) for value in values):
                 raise ValueError(f"the kernels of a Cycle must have the same {name}: {values}")
         if len({kernel._is_block for kernel in kernels}) > 1 or (
             first._is_block and any(kernel.model != first.model for kernel in kernels)

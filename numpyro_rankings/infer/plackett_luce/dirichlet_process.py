@@ -208,6 +208,9 @@ class DPPlackettLuceGibbs(PoolKernel):
         """Whether a sweep takes rankings with rows of count 0 at their end."""
         return not self._is_block
 
+    def _scale_arguments(self) -> dict[str, Any]:
+        return {"alpha": self._alpha, "phi": self._phi, "gamma": self._gamma}
+
     # -- inputs of a sweep ---------------------------------------------------------------------
 
     def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[ProcessMixture, SweepInputs]:
@@ -253,9 +256,9 @@ class DPPlackettLuceGibbs(PoolKernel):
         key_labels, key_scales, rng_key = random.split(rng_key, 3)
         slots, n, tau = self._num_slots, rankings.num_items, self._tau
         start_values = {} if self._is_block else dict(init_params or {})
-        start = {}
+        start, scales = {}, self._scale_arguments()
         for key, name in zip(random.split(key_scales, 3), Scales._fields, strict=True):
-            start[name] = draw_start(key, start_values.get(name, getattr(self, f"_{name}")))
+            start[name] = draw_start(key, start_values.get(name, scales[name]))
         num_seeds = min(slots, _MOST_SEEDS, data.num_labels)
         labels, _ = start_mixture(key_labels, data, num_seeds, n)
         labels = jnp.asarray(start_values.get("assignments", labels), jnp.int32)
@@ -385,10 +388,10 @@ class DPPlackettLuceGibbs(PoolKernel):
             scales.phi,
             self._tau,
         )
-        for name in Scales._fields:
+        for name, value in scales._asdict().items():
             prior = self._learned_prior(name)
             if prior is not None:
-                log_joint += log_prior(prior, getattr(scales, name))
+                log_joint += log_prior(prior, value)
         membership = inputs.data.membership(labels, slots)
         likelihood = log_likelihood_of(inputs.data, membership, z["weights"], z["unseen_weight"])
         pair = add_number(likelihood, log_joint)

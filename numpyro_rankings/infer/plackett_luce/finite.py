@@ -11,6 +11,7 @@ from jax import Array, random
 from jax.scipy.special import gammaln
 
 from numpyro_rankings.distributions import FiniteDirichletPartition, TopTPlackettLuce
+from numpyro_rankings.families import PLACKETT_LUCE, RankingFamily
 from numpyro_rankings.infer.base import GibbsKernel, GibbsState, find_rankings
 from numpyro_rankings.infer.blocks import check_judge_sites, check_prior_of_slots, log_judges_of
 from numpyro_rankings.infer.checks import (
@@ -177,6 +178,11 @@ class PlackettLuceGibbs(GibbsKernel):
         super().__init__(model)
 
     @property
+    def ranking_family(self) -> RankingFamily:
+        """Plackett–Luce models."""
+        return PLACKETT_LUCE
+
+    @property
     def num_components(self) -> int:
         """K."""
         return self._num_components
@@ -203,6 +209,9 @@ class PlackettLuceGibbs(GibbsKernel):
     def can_pad_rankings(self) -> bool:
         """Whether a sweep takes rankings with rows of count 0 at their end."""
         return not self._is_block
+
+    def _scale_arguments(self) -> dict[str, Any]:
+        return {"alpha": self._alpha}
 
     # -- inputs of a sweep ---------------------------------------------------------------------
 

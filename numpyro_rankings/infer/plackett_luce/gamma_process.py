@@ -155,6 +155,9 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         """Whether a sweep takes rankings with rows of count 0 at their end."""
         return not self._is_block
 
+    def _scale_arguments(self) -> dict[str, Any]:
+        return {"alpha": self._alpha}
+
     # -- inputs of a sweep ---------------------------------------------------------------------
 
     @property

@@ -42,6 +42,32 @@ def beside(
     return with_options(command, {**options, "--out": out}, {*dropped, "--resume"})
 
 
+def resumed(command: str, out: Path, minutes: float | None = None, option: str = "--resume") -> str:
+    """Return the command that goes on with a run, or one that begins the same with ``--out``.
+
+    :param minutes: instead of its own.
+    """
+    kept = without(command, {"--out", "--resume"} | (set() if minutes is None else {"--minutes"}))
+    kept += [] if minutes is None else ["--minutes", f"{minutes:g}"]
+    return shlex.join([*kept, option, str(out)])
+
+
+def begun_with(command: str, out: Path, settings: Mapping[str, int]) -> str:
+    """Return a command that begins the run that a command has resumed.
+
+    How long the run was to be is left out, because it is not known and does not change the draws.
+
+    :param out: folder of the results.
+    :param settings: the options that the store knows, by their names.
+    """
+    usual = {"--seed": 0, "--chains": 4, "--thin": 1, "--warmup": 1000}
+    lengths = {"--minutes", "--rhat", "--ess"}
+    words = without(command, {"--out", "--resume", *lengths, *settings})
+    for option, value in settings.items():
+        words += [] if value == usual[option] else [option, f"{value:g}"]
+    return shlex.join([*words, "--out", str(out)])
+
+
 def _folder(command: str) -> str:
     """Return the folder of the results of a command."""
     words = shlex.split(command)

@@ -1,0 +1,304 @@
+"""What ``numpyro-rankings describe`` says of rankings."""
+
+import itertools
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from numpyro_rankings.posterior.judges import as_numbers, most_frequent
+from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings.counts import item_counts, ranks_of_items
+from numpyro_rankings.readers import BallotCounts, Survey
+from numpyro_rankings.readers.layouts import LAYOUTS
+from numpyro_rankings.readers.unfitted import TiedOrders
+from numpyro_rankings.words import plural, shorten
+
+ITEMS_SHOWN, _PAIRS_SHOWN = 40, 12
+NAME_WIDTH, _VALUES_SHOWN = 24, 8
+_MISSING = {"-", "–", "?", ".", "n/a", "null", "none", "blank", "#n/a"}
+_RARE = 0.01  # share of the judges who rank an item, below which it is said
+_MODELS = ("mallows", "plackett-luce", "gamma-process", "dp-plackett-luce")
+_POOL_MODELS = _MODELS[2:]
+_LEAST_REPEATED = 10  # rows that a table repeats, below which it may be by chance
+
+
+def description(survey: Survey) -> Iterator[str]:
+    """Yield the lines that describe a survey."""
+    rankings = survey.rankings
+    yield (
+        f"{plural(rankings.num_rankings, 'ranking')} of {plural(rankings.num_items, 'item')}, "
+        f"{rankings.num_rows:,} of them different"
+    )
+    yield from shared_answers(np.asarray(rankings.counts), "list")
+    if survey.ballots is not None:
+        yield _ballots(survey.ballots)
+    yield from lengths_of_lists(rankings)
+    yield ""
+    yield from _items(rankings)
+    yield ""
+    yield from pairs_table(rankings)
+    for name, values in (survey.items_about or {}).items():
+        yield ""
+        yield f"{name} of each item:"
+        for item, text in zip(rankings.items, values, strict=True):
+            yield f"  {shorten(item, NAME_WIDTH):<{NAME_WIDTH}}  {text}".rstrip()
+    for name, values in survey.about.items():
+        yield ""
+        yield from _column(name, values)
+    yield from what_to_check(list(what_is_odd(survey)))
+    yield ""
+    yield _models(rankings)
+
+
+def shared_answers(counts: np.ndarray, what: str) -> Iterator[str]:
+    """Yield how many judges say the same as another, from the counts of what is different."""
+    shared = int(counts[counts > 1].sum())
+    if shared:
+        yield (
+            f"{shared:,} have the same {what} as another ({shared / counts.sum():.0%}), "
+            f"the most frequent one {counts.max():,} times"
+        )
+
+
+def what_to_check(odd: list[str]) -> Iterator[str]:
+    """Yield what is odd, if anything is."""
+    yield ""
+    yield "What to check:" if odd else "Nothing odd was found."
+    for line in odd:
+        yield f"  {line}"
+
+
+def _models(rankings: Rankings) -> str:
+    """Return which of the models of ``fit`` take the rankings."""
+    if rankings.choice_sets is not None:
+        others = ", ".join(name for name in _MODELS if name != "plackett-luce")
+        return (
+            "Which model: --model plackett-luce only, because some items were not offered; "
+            f"{others} refuse choice sets"
+        )
+    if rankings.of_listed_items().num_items < 2:
+        names = [name for name in _MODELS if name not in _POOL_MODELS]
+        return f"Which model: {', '.join(names)}; the others need two items that are listed"
+    return f"Which model: all, {', '.join(_MODELS)}"
+
+
+def lengths_of_lists(rankings: Rankings | TiedOrders) -> Iterator[str]:
+    """Yield how many items the judges list."""
+    counts, lengths = np.asarray(rankings.counts, int), np.asarray(rankings.lengths)
+    total, n = counts.sum(), rankings.num_items
+    if rankings.choice_sets is not None:
+        offered = np.asarray(rankings.choice_sets).sum(1)
+        yield f"judges chose among {offered.min()} to {offered.max()} items each"
+    complete = counts[lengths == n].sum()
+    yield f"{complete:,} rank all items ({complete / total:.0%})"
+    shown = [f"{length}: {counts[lengths == length].sum():,}" for length in np.unique(lengths)]
+    yield "length of the list: number of judges"
+    yield "  " + ", ".join(shown[:ITEMS_SHOWN]) + (", …" if len(shown) > ITEMS_SHOWN else "")
+
+
+def _ballots(counts: BallotCounts) -> str:
+    """Return the line that says how many ballots were odd."""
+    said = (
+        (counts.blank, "blank"),
+        (counts.overvoted, "with several names at a rank"),
+        (counts.repeated, "with a name twice"),
+        (counts.skipped + counts.ended_by_skipped, "with a blank rank before a name"),
+        (counts.write_ins, "with a write-in taken off"),
+        (counts.cut, "with more ranks than are read"),
+        (counts.emptied, "with no name that counts"),
+    )
+    odd = ", ".join(f"{number:,} {what}" for number, what in said if number)
+    return f"of {plural(counts.cast, 'ballot')}; {odd or 'each of them is a ranking'}"
+
+
+def _items(rankings: Rankings) -> Iterator[str]:
+    ranked, first, mean, order = item_counts(rankings)
+    total = rankings.num_rankings
+    head = f"{'ranked by':>9}  {'':>5}  {'first':>7}  {'':>5}  mean rank if ranked"
+    yield f"{'item':<{NAME_WIDTH}}  {head}"
+    for k in order[:ITEMS_SHOWN]:
+        of_ranked = f"{mean[k]:.2f}" if ranked[k] else "–"
+        yield (
+            f"{shorten(rankings.items[k], NAME_WIDTH):<{NAME_WIDTH}}  {ranked[k]:>9,}  "
+            f"{ranked[k] / total:>5.0%}  {first[k]:>7,}  {first[k] / total:>5.0%}  {of_ranked:>6}"
+        )
+    if len(order) > ITEMS_SHOWN:
+        yield f"and {len(order) - ITEMS_SHOWN:,} more items, which are less often first"
+
+
+def pairwise_shares(rankings: Rankings | TiedOrders, items: np.ndarray) -> np.ndarray:
+    """Return the share of the judges that put one item above another, among those who order them.
+
+    An item that is ranked is above one that is not, unless that was not offered. Of tied items
+    neither is above the other.
+
+    :param items: indices of the m items to compare.
+    :return: (m, m), row above column; NaN where no judge orders the two.
+    """
+    counts, ranks = np.asarray(rankings.counts, float), ranks_of_items(rankings, items)
+    offered = np.ones((len(items), 1), bool)
+    if rankings.choice_sets is not None:
+        offered = np.ascontiguousarray(np.asarray(rankings.choice_sets)[:, items].T)
+    above = np.zeros((len(items), len(items)))
+    for k, i in itertools.permutations(range(len(items)), 2):
+        above[k, i] = counts @ ((ranks[k] < ranks[i]) & offered[i])
+    orders = above + above.T
+    return np.where(orders > 0, above / np.maximum(orders, 1), np.nan)
+
+
+def often_first(rankings: Rankings | TiedOrders) -> np.ndarray:
+    """Return the items that are most often first, those that are compared in pairs."""
+    counts = np.asarray(rankings.counts, float)
+    if isinstance(rankings, Rankings):
+        best = np.asarray(rankings.orderings)[:, 0]
+        first = np.bincount(best, counts, minlength=rankings.num_items)
+    else:
+        first = counts @ (rankings.to_ranks() == 1)
+    return np.argsort(-first, kind="stable")[:_PAIRS_SHOWN]
+
+
+def pairs_table(rankings: Rankings | TiedOrders) -> Iterator[str]:
+    """Yield the table of how often one item is above another."""
+    some = often_first(rankings)
+    shares = pairwise_shares(rankings, some)
+    which = "" if len(some) == rankings.num_items else f" of the {len(some)} most often first"
+    yield f"share of the judges who put the item of the row above that of the column, in %{which}"
+    yield f"{'':<{NAME_WIDTH + 4}}" + "".join(f"{k:>5}" for k in range(1, len(some) + 1))
+    for k, item in enumerate(some):
+        cells = ("    –" if i == k else _percent(shares[k, i]) for i in range(len(some)))
+        name = shorten(rankings.items[item], NAME_WIDTH)
+        yield f"{k + 1:>3} {name:<{NAME_WIDTH}}" + "".join(cells)
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent, where 0 and 100 are exact."""
+    if math.isnan(share):
+        return "    –"
+    if 0 < share < 0.005 or 0.995 <= share < 1:
+        return "   <1" if share < 0.5 else "  >99"
+    return f"{100 * share:>5.0f}"
+
+
+def _column(name: str, values: list[str]) -> Iterator[str]:
+    counted = Counter(values)
+    missing = counted.pop("", 0)
+    numbers = as_numbers(name, list(counted))
+    if numbers is not None:
+        low, middle, high = np.quantile(np.repeat(numbers, list(counted.values())), (0, 0.5, 1))
+        tail = f", {missing:,} without" if missing else ""
+        yield f"{name}: {low:g} to {high:g}, median {middle:g}{tail}"
+        return
+    shown = ", ".join(f"{text} {count:,}" for text, count in most_frequent(values, _VALUES_SHOWN))
+    yield f"{name}: {shown}"
+
+
+def what_is_odd(survey: Survey) -> Iterator[str]:
+    """Yield what an analyst should look at before fitting a model."""
+    rankings = survey.rankings
+    counts, lengths = np.asarray(rankings.counts, int), np.asarray(rankings.lengths)
+    orderings, total = np.asarray(rankings.orderings), rankings.num_rankings
+    ranked = np.bincount(
+        orderings[orderings >= 0],
+        weights=np.repeat(counts, lengths),
+        minlength=rankings.num_items,
+    )
+    never = [rankings.items[k] for k in np.flatnonzero(ranked == 0)]
+    if never:
+        yield f"nobody ranks {list_names(never)}"
+    rare = [rankings.items[k] for k in np.flatnonzero((ranked > 0) & (ranked < _RARE * total))]
+    if rare:
+        yield f"fewer than {_RARE:.0%} of the judges rank {list_names(rare)}"
+    yield from odd_names(rankings.items)
+    if survey.judges is not None:
+        alike = [" and ".join(map(repr, names)) for names in _alike(survey.judges)]
+        if alike:
+            yield f"these names may mean the same judge: {list_names(alike)}"
+    half, rest = divmod(total, 2)
+    if survey.layout in LAYOUTS and half >= _LEAST_REPEATED and not rest:
+        rows = np.asarray(rankings.row_index)[survey.place]
+        if (rows[:half] == rows[half:]).all() and len(np.unique(rows)) > half // 2:
+            yield "the second half of the judges repeats the lists of the first half, in its order"
+    one = counts[lengths == 1].sum()
+    if one:
+        yield (
+            f"{plural(int(one), 'judge')} of {total:,} rank one item only, from which little can "
+            f"be learned about groups{_who(survey, lengths == 1)}"
+        )
+    if survey.layout == "ranks":
+        straight = (orderings == np.arange(orderings.shape[1])) | (orderings < 0)
+        is_complete = lengths == rankings.num_items
+        is_straight = straight.all(1) & is_complete
+        number = counts[is_straight].sum()
+        by_chance = counts[is_complete].sum() / math.factorial(min(rankings.num_items, 20))
+        if number > max(1, 3 * by_chance):
+            who = _who(survey, is_straight)
+            yield f"{number:,} judges rank the items in the order of the columns{who}"
+    most = int(np.argmax(counts))
+    if counts[most] > 0.1 * total and total > 20 and rankings.num_items > 3:
+        order = " > ".join(rankings.items[k] for k in orderings[most] if k >= 0)
+        yield f"{counts[most] / total:.0%} of the judges give the same list: {shorten(order, 60)}"
+
+
+def _alike(names: Sequence[str]) -> list[list[str]]:
+    """Return the names that are the same but for capitals and blanks."""
+    # all in one text, which takes a tenth of the time where no two are alike
+    folded = re.sub(r"[^\S\n]+", " ", "\n".join(names).casefold()).split("\n")
+    if len(folded) == len(names) and len(set(folded)) == len(set(names)):
+        return []
+    by_case: dict[str, set[str]] = {}
+    for name in names:
+        by_case.setdefault(" ".join(name.casefold().split()), set()).add(name)
+    return [sorted(x) for x in by_case.values() if len(x) > 1]
+
+
+def _letters(name: str) -> str:
+    """Return a name without capitals, accents, signs, and a number in parentheses at its end."""
+    name = re.sub(r"(?<=\S)\s*[(\[]\s*#?\d+\s*[)\]]\s*$", "", name)
+    plain = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(c for c in plain if c.isalnum())
+
+
+def _words(name: str) -> str:
+    """Return the words of a name by the alphabet: those of Poe, Ann and Ann Poe are the same."""
+    return " ".join(sorted(filter(None, map(_letters, re.split(r"[\s,]+", name)))))
+
+
+def _without_party(name: str) -> str:
+    """Return the letters of a name without capitals before it, as in DEM Golden, Jared F."""
+    return _letters(re.sub(r"^[A-Z]{2,4}[.:]?\s+(?=\S)", "", name.strip()))
+
+
+def odd_names(items: Sequence[str]) -> Iterator[str]:
+    """Yield which names of items may mean the same item, or none."""
+    shown: set[str] = set()
+    for key in (_letters, _words, _without_party):
+        alike: dict[str, list[str]] = {}
+        for name in items:
+            if name not in shown:
+                alike.setdefault(key(name) or name, []).append(name)
+        for names in alike.values():
+            if len(names) > 1:
+                shown.update(names)
+                same = list_names([repr(name) for name in names])
+                yield f"these names may mean the same item: {same}; --aliases joins them"
+    missing = [repr(x) for x in items if x.casefold() in _MISSING]
+    if missing:
+        yield f"these items may mean that nothing was ranked: {list_names(missing)}"
+
+
+def _who(survey: Survey, is_odd: np.ndarray) -> str:
+    """Return the first judges of odd rows of the rankings, or nothing if they have no names."""
+    if survey.judges is None:
+        return ""
+    of_judges = is_odd[np.asarray(survey.rankings.row_index)[survey.place]]
+    return f": {list_names([survey.judges[k] for k in np.flatnonzero(of_judges)])}"
+
+
+def list_names(names: list[str], most: int = 5) -> str:
+    rest = len(names) - most
+    shown = ", ".join(names[:most])
+    return f"{shown} and {rest:,} more" if rest > 0 else shown
