@@ -253,7 +253,7 @@ def groups(findings: Findings, columns: Columns, about: Columns) -> Groups:
     :param about: as for :func:`judges_of_groups`.
     """
     held, cards, table = findings.held, [], None
-    if findings.blocs_first or findings.of_points:
+    if findings.blocs_first or findings.family is None:
         table = _table(findings, columns, range(len(held)), _CLUSTERS_IN_TABLE)
     else:
         judges = _judges_in_words(findings, about)
@@ -395,11 +395,12 @@ class Weights(NamedTuple):
     items_left: int
 
 
-def table_of_weights(findings: Findings, items: Sequence[str]) -> Weights | None:
+def table_of_weights(findings: Findings) -> Weights | None:
     """Return the weights of the items in the groups that hold; None if none does."""
     held, shown = findings.held, findings.held[:CLUSTERS_SHOWN]
     if not held:
         return None
+    items = held[0].items
     total = sum(p.mean_size for p in held)
     mean = sum(p.mean_size / total * p.weights for p in held)
     heaviest = np.argsort(-mean, kind="stable")[:_ITEMS_IN_TABLE]
@@ -408,7 +409,7 @@ def table_of_weights(findings: Findings, items: Sequence[str]) -> Weights | None
         for k in heaviest
     ]
     return Weights(
-        list(zip(figures_of_groups(plots.plot_weights, findings, items), shown, strict=True)),
+        list(zip(figures_of_groups(plots.plot_weights, findings), shown, strict=True)),
         len(held) - len(shown),
         _names_of_groups(shown),
         rows,
@@ -416,12 +417,10 @@ def table_of_weights(findings: Findings, items: Sequence[str]) -> Weights | None
     )
 
 
-def figures_of_groups(
-    plot: "Callable[..., Axes]", findings: Findings, items: Sequence[str]
-) -> list[Figure]:
+def figures_of_groups(plot: "Callable[..., Axes]", findings: Findings) -> list[Figure]:
     """Return a figure of each of the largest groups that hold, in its color."""
     return [
-        embedded_figure(plot(p, items, color=color_of(i), with_intervals=findings.with_intervals))
+        embedded_figure(plot(p, p.items, color=color_of(i), with_intervals=findings.with_intervals))
         for i, p in enumerate(findings.held[:CLUSTERS_SHOWN])
     ]
 

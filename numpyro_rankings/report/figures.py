@@ -55,9 +55,9 @@ class Orders(NamedTuple):
     groups_left: int
 
 
-def consensus_figures(findings: Findings, items: Sequence[str]) -> Orders | None:
+def consensus_figures(findings: Findings) -> Orders | None:
     """Return the mean ranks of each group that holds; None if none does."""
-    held, images = findings.held, figures_of_groups(plots.plot_consensus, findings, items)
+    held, images = findings.held, figures_of_groups(plots.plot_consensus, findings)
     shown = [
         OrderOfGroup(
             image, _certain_order(p.certain), p.map_probability, short_order(p.map_consensus)
