@@ -610,7 +610,7 @@ def _write(
         )
         _write_assignments(folder / "assignments.csv", findings, survey)
         if findings.blocs is not None:
-            write_blocs(folder / "blocs.csv", findings.blocs, rankings, survey.items_about)
+            write_blocs(folder / "blocs.csv", findings, rankings, survey.items_about)
         by_label = np.argsort(survey.label_index)  # the ranking of the file that each label is of
         report.write_findings(
             folder / "report.html",

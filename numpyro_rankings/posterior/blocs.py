@@ -7,14 +7,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from numpyro_rankings._system.memory import USABLE, available_memory
+from numpyro_rankings.families.plackett_luce import normalised_entropy
 from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.ops.orderings import wants_of_members
 from numpyro_rankings.posterior.bloc_models import Components, MallowsBlocs
 from numpyro_rankings.posterior.bloc_search import Fit, Search, normalised
 from numpyro_rankings.posterior.choice_cells import ChoiceCells, count_cells
 from numpyro_rankings.posterior.diagnostics import posterior_of
-from numpyro_rankings.posterior.orderings import wants_of_members
 from numpyro_rankings.posterior.partitions import partition_entropy
-from numpyro_rankings.posterior.profiles import normalised_entropy
 from numpyro_rankings.posterior.samples import check_draws, check_samples, fitted_items
 from numpyro_rankings.rankings import Rankings, check_rankings, num_stages
 

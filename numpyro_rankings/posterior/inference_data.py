@@ -22,6 +22,7 @@ from numpyro.handlers import seed, substitute, trace
 from numpyro.infer import MCMC
 
 from numpyro_rankings.distributions import links_to_partition
+from numpyro_rankings.families.plackett_luce import normalised_entropy
 from numpyro_rankings.infer.base import GibbsKernel, find_rankings
 from numpyro_rankings.infer.ddcrp.base import LinkGibbs
 from numpyro_rankings.infer.not_finite import check_not_stopped
@@ -38,7 +39,6 @@ from numpyro_rankings.posterior.likelihood import (
     pointwise_log_likelihood,
     pointwise_plackett_luce,
 )
-from numpyro_rankings.posterior.profiles import normalised_entropy
 from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
 from numpyro_rankings.posterior.samples import check_fitted, occupied_slots
 from numpyro_rankings.rankings import Rankings, check_rankings

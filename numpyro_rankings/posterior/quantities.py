@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from numpyro_rankings.families.plackett_luce import normalised_entropy
 from numpyro_rankings.infer.base import log_joint_of
 from numpyro_rankings.posterior import borda_ordering, kendall_distance
 from numpyro_rankings.posterior.partitions import partition_entropy
-from numpyro_rankings.posterior.profiles import normalised_entropy
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.words import LABEL_FREE_QUANTITIES
 

@@ -7,10 +7,10 @@ from helpers.fabricated import fabricated_mcmc, with_groups
 
 from numpyro_rankings import Rankings, find_blocs, words
 from numpyro_rankings.datasets import simulate_mallows_mixture
+from numpyro_rankings.ops.orderings import wants_of_members
 from numpyro_rankings.posterior import blocs as module
 from numpyro_rankings.posterior.blocs import NoBlocsError
 from numpyro_rankings.posterior.choice_cells import count_cells
-from numpyro_rankings.posterior.orderings import wants_of_members
 from numpyro_rankings.report import blocs_in_words, findings_of
 from numpyro_rankings.report import findings as findings_module
 from numpyro_rankings.report.answers import how_many
