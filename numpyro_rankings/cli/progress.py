@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from numpyro_rankings._system import clock
 from numpyro_rankings.cli.arguments import PROGRAM
 from numpyro_rankings.cli.options import Length, Plan
-from numpyro_rankings.report.judgements import times_as_long
 from numpyro_rankings.words import duration
 
 if TYPE_CHECKING:
@@ -89,6 +88,8 @@ class Progress:
 
     def _seconds_left(self, run: "Run") -> float | None:
         """Guess it from the last check, and of a run of a fixed length from its sweeps."""
+        from numpyro_rankings.report.judgements import times_as_long  # loads JAX
+
         until, elapsed = self._until, clock.now() - self._start
         if isinstance(until, Length):
             return (until.num_sweeps - run.num_sweeps) * run.seconds / run.num_sweeps
