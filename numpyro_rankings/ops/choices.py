@@ -309,8 +309,8 @@ def log_choice_row_likelihoods(
         unlisted = choices.unlisted.astype(weights.dtype)
         rest = jnp.dot(unlisted, weights, precision="highest")
 
-    def stage(now: tuple[Array, Array, Array], of_stage: tuple[Array, Array]) -> tuple:
-        mass, product, exponent = now
+    def stage(carry: tuple[Array, Array, Array], of_stage: tuple[Array, Array]) -> tuple:
+        mass, product, exponent = carry
         column, informative = of_stage
         chosen = of_column[column]
         mass = mass + chosen
@@ -320,8 +320,8 @@ def log_choice_row_likelihoods(
 
     start = rest + outside, ones, zeros
     stages = columns, choices.informative.T
-    now, _ = jax.lax.scan(stage, start, stages, reverse=True, unroll=unroll)
-    _, product, exponent = now
+    carry, _ = jax.lax.scan(stage, start, stages, reverse=True, unroll=unroll)
+    _, product, exponent = carry
     return log_or_impossible(product) + np.log(2.0) * exponent
 
 

@@ -443,7 +443,7 @@ class CenterSums(NamedTuple):
 
 def update_centers(
     key: Array,
-    now: CenterSums,
+    current: CenterSums,
     concentration: Array,
     occupancy: Occupancy,
     data: MallowsData,
@@ -459,7 +459,7 @@ def update_centers(
     :return: the centers, and the acceptance probabilities of the stagewise draw, (C,), 1 if there
         was none.
     """
-    center, sums = now
+    center, sums = current
     membership, sizes = occupancy.membership, occupancy.sizes
     num_items = center.shape[1]
     key_move, key_shuffle, key_accept = random.split(key, 3)

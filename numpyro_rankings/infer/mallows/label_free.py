@@ -230,7 +230,7 @@ def draw_steps(
 
 def move_mallows_without_labels(
     key: Array,
-    now: tuple[Array, MallowsParameters],
+    current: tuple[Array, MallowsParameters],
     partition: PartitionPrior,
     prior: ConcentrationPrior,
     data: MallowsData,
@@ -239,13 +239,13 @@ def move_mallows_without_labels(
 ) -> tuple[Array, MallowsParameters]:
     """Move the larger clusters with the labels integrated out, then draw their labels.
 
-    :param now: labels (N,) and parameters of all clusters.
+    :param current: labels (N,) and parameters of all clusters.
     :param prior: of θ.
     :param largest_minimum: m is at most this, by default N/200.
     :return: labels and parameters. Slots that have become empty hold arbitrary values, which the
         caller must replace.
     """
-    labels, parameters = now
+    labels, parameters = current
     key_empty, key_moves = random.split(key)
     num_items, num_stages = parameters.center.shape[1], parameters.concentration.shape[1]
     fixed_number = partition.num_components is not None

@@ -143,7 +143,7 @@ Move = Callable[[Array, Target, Mixture], Mixture]
 
 def move_without_labels(
     key: Array,
-    now: tuple[Array, Any],
+    current: tuple[Array, Any],
     moves: Sequence[Move],
     clusters_of: Callable[[Array], Clusters],
     partition: PartitionPrior,
@@ -154,7 +154,7 @@ def move_without_labels(
 
     Empty slots that are variables of the model must hold draws from the prior.
 
-    :param now: labels (N,), and the parameters of all clusters, leading axis C.
+    :param current: labels (N,), and the parameters of all clusters, leading axis C.
     :param moves: reversible moves of a mixture.
     :param clusters_of: maps slots, (W,), to the family of the clusters there.
     :param largest_minimum: m is at most this, by default N/200.
@@ -162,11 +162,11 @@ def move_without_labels(
         caller must replace.
     """
     row_index, num_rows = data.row_index, len(data.counts)
-    num_tries = min(max(_TRIED_LABELS // len(now[0]), 1), _MOST_TRIES)
+    num_tries = min(max(_TRIED_LABELS // len(current[0]), 1), _MOST_TRIES)
 
-    def one(now: tuple[Array, Any], of_move: tuple[Array, Array]) -> tuple[tuple, None]:
+    def one(current: tuple[Array, Any], of_move: tuple[Array, Array]) -> tuple[tuple, None]:
         key, which = of_move
-        labels, parameters = now
+        labels, parameters = current
         num_slots = len(jax.tree.leaves(parameters)[0])
         key_own, key_shares, key_move, key_labels = random.split(key, 4)
         for_minimum, for_accept, for_choice = draw_together(
@@ -195,22 +195,22 @@ def move_without_labels(
             new_labels,
             jax.tree.map(lambda x, y: x.at[large.slots].set(y), parameters, mixture.parameters),
         )
-        return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), changed, now), None
+        return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), changed, current), None
 
     each = keys_of_loop(key, len(moves)), jnp.arange(len(moves))
-    return jax.lax.scan(one, now, each)[0]
+    return jax.lax.scan(one, current, each)[0]
 
 
 def between(outer: Move, inner: Move) -> Move:
     """Return a move that makes one move, another, and the first again: reversible if both are."""
 
-    def move(key: Array, target: Target, now: Mixture) -> Mixture:
-        def one(now: Mixture, part: tuple[Array, Array]) -> tuple[Mixture, None]:
+    def move(key: Array, target: Target, mixture: Mixture) -> Mixture:
+        def one(mixture: Mixture, part: tuple[Array, Array]) -> tuple[Mixture, None]:
             key, is_inner = part
-            return jax.lax.cond(is_inner, inner, outer, key, target, now), None
+            return jax.lax.cond(is_inner, inner, outer, key, target, mixture), None
 
         parts = random.split(key, 3), jnp.array([False, True, False])
-        return jax.lax.scan(one, now, parts)[0]
+        return jax.lax.scan(one, mixture, parts)[0]
 
     return move
 

@@ -117,7 +117,7 @@ class WeightedLabels(NamedTuple):
 
 def move_weights_without_labels(
     key: Array,
-    now: WeightedLabels,
+    current: WeightedLabels,
     partition: PartitionPrior,
     prior: WeightsPrior,
     data: PlackettLuceData,
@@ -126,12 +126,12 @@ def move_weights_without_labels(
 ) -> WeightedLabels:
     """Move the larger clusters with the labels integrated out, then draw their labels.
 
-    :param now: empty slots must hold draws from the prior.
+    :param current: empty slots must hold draws from the prior.
     :param largest_minimum: m is at most this, by default N/200.
     :return: labels and log weights. Slots that have become empty hold arbitrary values, which the
         caller must replace.
     """
-    num_items, choices = now.log_weights.shape[1], data.choices
+    num_items, choices = current.log_weights.shape[1], data.choices
     is_process = partition.num_components is None
     num_steps = min(effort.num_steps, max(_MOST_NORMALS // num_items, 1))
 
@@ -154,15 +154,15 @@ def move_weights_without_labels(
         moves.append(fitted_splits)
     log_beta = jnp.log(partition.alpha) if is_process else 0.0
     cells = cells_if_tabled(choices, num_items)
-    design = design_if_small(choices, num_items, now.log_weights.dtype)
-    clusters = WeightsClusters(now.unseen, prior, log_beta, choices, cells, design)
+    design = design_if_small(choices, num_items, current.log_weights.dtype)
+    clusters = WeightsClusters(current.unseen, prior, log_beta, choices, cells, design)
     labels, log_weights = move_without_labels(
         key,
-        (now.labels, now.log_weights),
+        (current.labels, current.log_weights),
         moves,
-        lambda slots: clusters._replace(unseen=now.unseen[slots]),
+        lambda slots: clusters._replace(unseen=current.unseen[slots]),
         partition,
         data,
         largest_minimum,
     )
-    return now._replace(labels=labels, log_weights=log_weights)
+    return current._replace(labels=labels, log_weights=log_weights)

@@ -205,12 +205,10 @@ def update_concentration(
         log_draw = sample_log_gamma(key, prior.concentration + number)
         return jnp.exp(log_draw) / (prior.rate + exponent)
 
-    now = alpha
-
     def difference(log_alpha: Array, delta: Array) -> Array:
-        alpha = jnp.exp(log_alpha)
-        step = alpha * jnp.expm1(delta)
-        change = log_prior_ratio(prior, alpha + step, now)
+        begin = jnp.exp(log_alpha)
+        step = begin * jnp.expm1(delta)
+        change = log_prior_ratio(prior, begin + step, alpha)
         return change + (number + 1.0) * delta - step * exponent  # 1 is the Jacobian of log α
 
     log_alpha = slice_sample(key, jnp.log(alpha), difference, 1.0, lower=-jnp.inf)
