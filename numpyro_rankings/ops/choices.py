@@ -309,9 +309,9 @@ def log_choice_row_likelihoods(
         unlisted = choices.unlisted.astype(weights.dtype)
         rest = jnp.dot(unlisted, weights, precision="highest")
 
-    def stage(carry: tuple[Array, Array, Array], of_stage: tuple[Array, Array]) -> tuple:
+    def stage(carry: tuple[Array, Array, Array], stage_inputs: tuple[Array, Array]) -> tuple:
         mass, product, exponent = carry
-        column, informative = of_stage
+        column, informative = stage_inputs
         chosen = of_column[column]
         mass = mass + chosen
         share = jnp.where(informative, chosen / jnp.maximum(mass, tiny), 1.0)

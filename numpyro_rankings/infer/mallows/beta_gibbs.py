@@ -19,7 +19,7 @@ from numpyro_rankings.infer.mallows.labels import (
     seats_of,
 )
 from numpyro_rankings.infer.mallows.settings import MallowsSettings
-from numpyro_rankings.infer.mallows.state import LabelReport, MallowsMixture, SweepInputs
+from numpyro_rankings.infer.mallows.state import LabelReport, MallowsInputs, MallowsMixture
 from numpyro_rankings.ops.special import log_beta_ratio
 
 
@@ -79,7 +79,7 @@ class BetaGibbs(MallowsGibbs):
         super().__init__(settings, model=model, sites=sites)
 
     def _update_labels(
-        self, key: Array, mixture: MallowsMixture, inputs: SweepInputs
+        self, key: Array, mixture: MallowsMixture, inputs: MallowsInputs
     ) -> tuple[MallowsMixture, LabelReport]:
         """Draw the labels with θ integrated out (Figure 5, step 1), then θ given the labels."""
         if mixture.partition.num_components == 1:

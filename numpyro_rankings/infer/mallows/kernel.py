@@ -41,7 +41,7 @@ from numpyro_rankings.infer.mallows.priors import (
 )
 from numpyro_rankings.infer.mallows.settings import MallowsSettings, check_settings
 from numpyro_rankings.infer.mallows.start import Start, draw_start_of_mixture, search_iterations
-from numpyro_rankings.infer.mallows.state import LabelReport, MallowsMixture, SweepInputs
+from numpyro_rankings.infer.mallows.state import LabelReport, MallowsInputs, MallowsMixture
 from numpyro_rankings.infer.mixture.label_free import Effort, choose_effort
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.membership import label_dtype
@@ -150,7 +150,7 @@ class MallowsGibbs(GibbsKernel):
     def _check_memory(self, args: tuple, kwargs: dict, num_chains: int) -> None:
         check_memory(self._settings, find_rankings(args, kwargs), num_chains)
 
-    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[MallowsMixture, SweepInputs]:
+    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[MallowsMixture, MallowsInputs]:
         """Return the state and the inputs of a sweep.
 
         :param z: values of the kernel's sites; ``alpha`` if it has a prior.
@@ -160,7 +160,7 @@ class MallowsGibbs(GibbsKernel):
         stages = len(data.limits)
         if self._is_block:
             own = {name: z[name] for name in names.values()}
-            trace = self._sites_of_model(own, args, kwargs)
+            trace = self._trace_model(own, args, kwargs)
             partition = partition_prior_of_model(
                 trace, names["assignments"], bool(self._judge_sites)
             )
@@ -175,7 +175,7 @@ class MallowsGibbs(GibbsKernel):
         labels = z[names["assignments"]].astype(jnp.int32)
         center, theta = z[names["center"]], z[names["concentration"]]
         mixture = MallowsMixture(labels, center, theta, partition)
-        return mixture, SweepInputs(data, prior, self._log_judges(z, args, kwargs))
+        return mixture, MallowsInputs(data, prior, self._log_judges(z, args, kwargs))
 
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
         mixture, inputs = self._read(z, args, kwargs)
@@ -244,11 +244,11 @@ class MallowsGibbs(GibbsKernel):
 
     @abstractmethod
     def _update_labels(
-        self, key: Array, mixture: MallowsMixture, inputs: SweepInputs
+        self, key: Array, mixture: MallowsMixture, inputs: MallowsInputs
     ) -> tuple[MallowsMixture, LabelReport]:
         """Draw the labels (Figures 1 and 5, step 1)."""
 
-    def _effort(self, mixture: MallowsMixture, inputs: SweepInputs) -> Effort:
+    def _effort(self, mixture: MallowsMixture, inputs: MallowsInputs) -> Effort:
         """Return how many moves without labels a sweep makes."""
         can_move = self._settings.exact and inputs.log_judges is None
         if not can_move or mixture.partition.num_components == 1:
@@ -258,7 +258,7 @@ class MallowsGibbs(GibbsKernel):
         return choose_effort(requested, num_rankings, self.num_slots, rows_shape)
 
     def _move_without_labels(
-        self, key: Array, mixture: MallowsMixture, inputs: SweepInputs
+        self, key: Array, mixture: MallowsMixture, inputs: MallowsInputs
     ) -> MallowsMixture:
         """Move labels, centers and concentrations with the labels integrated out."""
         effort = self._effort(mixture, inputs)
@@ -281,7 +281,7 @@ class MallowsGibbs(GibbsKernel):
     def _state(
         self,
         mixture: MallowsMixture,
-        inputs: SweepInputs,
+        inputs: MallowsInputs,
         sums: ClusterSums,
         rng_key: Array,
         report: LabelReport,
@@ -314,7 +314,7 @@ class MallowsGibbs(GibbsKernel):
                 z["shared_concentration"] = mixture.concentration[:, 0]
         return GibbsState(z, -log_joint, report.accept_prob, report.overflow, rng_key)
 
-    def _log_joint(self, mixture: MallowsMixture, inputs: SweepInputs, sums: ClusterSums) -> Pair:
+    def _log_joint(self, mixture: MallowsMixture, inputs: MallowsInputs, sums: ClusterSums) -> Pair:
         """Return log p(rankings, judges' sites, labels, centers, θ, α), of occupied clusters.
 
         :param sums: of the mixture.
@@ -345,7 +345,7 @@ class MallowsGibbs(GibbsKernel):
 
 
 def _with_possible_concentrations(
-    key: Array, mixture: MallowsMixture, inputs: SweepInputs
+    key: Array, mixture: MallowsMixture, inputs: MallowsInputs
 ) -> MallowsMixture:
     """Replace concentrations outside the support of their prior, which no update would leave."""
     num_slots, num_items = mixture.center.shape
@@ -357,7 +357,7 @@ def _with_possible_concentrations(
 
 
 def _with_new_empty_clusters(
-    key: Array, mixture: MallowsMixture, inputs: SweepInputs
+    key: Array, mixture: MallowsMixture, inputs: MallowsInputs
 ) -> MallowsMixture:
     """Draw the concentrations of empty clusters from the prior."""
     num_slots = len(mixture.center)

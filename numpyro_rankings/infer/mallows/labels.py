@@ -23,7 +23,7 @@ from numpyro_rankings.infer.mallows.data import (
     cluster_sums,
     log_likelihoods,
 )
-from numpyro_rankings.infer.mallows.state import MallowsMixture, SweepInputs
+from numpyro_rankings.infer.mallows.state import MallowsInputs, MallowsMixture
 from numpyro_rankings.infer.mixture.labels import update_labels_at_once
 from numpyro_rankings.infer.mixture.membership import rows_of
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
@@ -36,7 +36,7 @@ from numpyro_rankings.ops.sums import count_by_label
 
 
 def update_labels_in_parallel(
-    key: Array, mixture: MallowsMixture, inputs: SweepInputs
+    key: Array, mixture: MallowsMixture, inputs: MallowsInputs
 ) -> tuple[MallowsMixture, Array]:
     """Draw all labels at once given explicit shares of the clusters, without a loop over rankings.
 

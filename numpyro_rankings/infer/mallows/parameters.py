@@ -18,7 +18,7 @@ from numpyro_rankings.infer.mallows.data import (
     occupancy_of,
 )
 from numpyro_rankings.infer.mallows.settings import MallowsSettings
-from numpyro_rankings.infer.mallows.state import MallowsMixture, SweepInputs
+from numpyro_rankings.infer.mallows.state import MallowsInputs, MallowsMixture
 from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.loops import keys_of_loop
 from numpyro_rankings.ops.sampling import draw_together, sample_concentration
@@ -31,7 +31,7 @@ _MOST_REARRANGED = 16  # clusters
 
 
 def update_parameters(
-    key: Array, mixture: MallowsMixture, inputs: SweepInputs, settings: MallowsSettings
+    key: Array, mixture: MallowsMixture, inputs: MallowsInputs, settings: MallowsSettings
 ) -> tuple[MallowsMixture, ClusterSums, Array]:
     """Draw centers and concentrations given the labels.
 

@@ -18,7 +18,7 @@ from numpyro_rankings.infer.mallows.labels import (
     update_labels_in_parallel,
 )
 from numpyro_rankings.infer.mallows.settings import MallowsSettings
-from numpyro_rankings.infer.mallows.state import LabelReport, MallowsMixture, SweepInputs
+from numpyro_rankings.infer.mallows.state import LabelReport, MallowsInputs, MallowsMixture
 from numpyro_rankings.ops.checks import check_whole
 
 
@@ -167,7 +167,7 @@ class SliceGibbs(MallowsGibbs):
         """Whether a sweep takes rankings whose rows are split over several devices."""
         return not self._is_block and (self._assignment == "parallel" or self.num_slots == 1)
 
-    def _births(self, mixture: MallowsMixture, inputs: SweepInputs) -> int:
+    def _births(self, mixture: MallowsMixture, inputs: MallowsInputs) -> int:
         """Return the number of rankings that a parallel sweep also visits one by one."""
         if self._num_births is not None:
             return self._num_births
@@ -179,7 +179,7 @@ class SliceGibbs(MallowsGibbs):
         return int(np.clip(inputs.data.num_labels // 500, 16, 256))
 
     def _update_labels(
-        self, key: Array, mixture: MallowsMixture, inputs: SweepInputs
+        self, key: Array, mixture: MallowsMixture, inputs: MallowsInputs
     ) -> tuple[MallowsMixture, LabelReport]:
         """Draw the labels: Figure 1, step 1, or all at once [2, 3]; then open further clusters."""
         no, one = jnp.array(False), jnp.ones(())

@@ -164,8 +164,8 @@ def move_without_labels(
     row_index, num_rows = data.row_index, len(data.counts)
     num_tries = min(max(_TRIED_LABELS // len(current[0]), 1), _MOST_TRIES)
 
-    def one(current: tuple[Array, Any], of_move: tuple[Array, Array]) -> tuple[tuple, None]:
-        key, which = of_move
+    def one(current: tuple[Array, Any], key_and_move: tuple[Array, Array]) -> tuple[tuple, None]:
+        key, which = key_and_move
         labels, parameters = current
         num_slots = len(jax.tree.leaves(parameters)[0])
         key_own, key_shares, key_move, key_labels = random.split(key, 4)
@@ -183,7 +183,7 @@ def move_without_labels(
             largest_minimum,
         )
         clusters = clusters_of(large.slots)
-        target, mixture = _mixture_of(large, partition, clusters, parameters, num_rows)
+        target, mixture = _start_of_move(large, partition, clusters, parameters, num_rows)
         start, mixture = mixture, jax.lax.switch(which, moves, key_move, target, mixture)
         new_labels, log_ratio = _draw_valid_labels(
             key_labels, for_choice, large, (labels, row_index), start, mixture
@@ -219,26 +219,26 @@ def _draw_valid_labels(
     key: Array,
     for_choice: Array,
     large: LargeClusters,
-    of_labels: tuple[Array, Array | None],
+    old_labels: tuple[Array, Array | None],
     start: Mixture,
     end: Mixture,
 ) -> tuple[Array, Array]:
     """Draw the labels M times at the end of a move, and M - 1 times at its start.
 
     :param for_choice: M uniform draws, with which one of the valid results is chosen.
-    :param of_labels: labels before the move, and row of each ranking.
+    :param old_labels: labels before the move, and row of each ranking.
     :return: valid labels, if there are any, and log V h' / (V' h).
     """
     num_tries = len(for_choice)
     ends = [end] if num_tries == 1 else [end, start]
     tables = jnp.stack([mixture.table for mixture in ends])
     log_shares = jnp.stack([mixture.log_shares for mixture in ends])
-    of_one = jax.vmap(
-        lambda key, table, shares: large.draw_labels(key, *of_labels, table, shares),
+    draw_at_end = jax.vmap(
+        lambda key, table, shares: large.draw_labels(key, *old_labels, table, shares),
         (0, None, None),
     )
     keys = random.split(key, (len(ends), num_tries))
-    labels, valid = jax.vmap(of_one)(keys, tables, log_shares)
+    labels, valid = jax.vmap(draw_at_end)(keys, tables, log_shares)
     # the labels before the move are one of the results at the start
     before = 1 + valid[1, 1:].sum() if num_tries > 1 else 1
     chosen = jnp.argmax(jnp.where(valid[0], for_choice, -1.0))
@@ -247,7 +247,7 @@ def _draw_valid_labels(
     return labels[0, chosen], log_ratio
 
 
-def _mixture_of(
+def _start_of_move(
     large: LargeClusters,
     partition: PartitionPrior,
     clusters: Clusters,
@@ -258,8 +258,8 @@ def _mixture_of(
     parameters = jax.tree.map(lambda x: x[large.slots], parameters)
 
     def one_slot(w: Array, log_table: Array) -> Array:
-        of_slot = jax.tree.map(lambda x: x[w], parameters)
-        return log_table.at[w].set(clusters.log_row(of_slot, w))
+        own = jax.tree.map(lambda x: x[w], parameters)
+        return log_table.at[w].set(clusters.log_row(own, w))
 
     # the slots of A come first, and the entries of the others are not read
     log_table = jnp.zeros((len(large.slots), num_rows))

@@ -29,8 +29,8 @@ def log_uniform(uniforms: Array, low: Array | float, high: Array | float) -> Arr
 
 def transform_uniforms(uniforms: Array) -> tuple[Array, Array, Array]:
     """Return ``takes_second``, ``log_odds`` and ``log_uniform`` of steps, from (steps, 3)."""
-    of_second, of_share, of_decision = uniforms.T
-    return of_second < 0.5, jnp.log(of_share / (1.0 - of_share)), jnp.log(of_decision)
+    for_second, for_share, for_decision = uniforms.T
+    return for_second < 0.5, jnp.log(for_share / (1.0 - for_share)), jnp.log(for_decision)
 
 
 def nth(mask: Array, n: Array) -> Array:
@@ -166,10 +166,10 @@ def metropolis_steps(key: Array, target: Target, mixture: Mixture, draws: StepDr
 
     :param draws: with a leading axis of steps; those that do not fill a block are left out.
     """
-    of_block = min(_STEPS_OF_BLOCK, len(draws.scale))
-    num_blocks = len(draws.scale) // of_block
+    block_size = min(_STEPS_OF_BLOCK, len(draws.scale))
+    num_blocks = len(draws.scale) // block_size
     draws = jax.tree.map(
-        lambda x: x[: num_blocks * of_block].reshape(num_blocks, of_block, *x.shape[1:]), draws
+        lambda x: x[: num_blocks * block_size].reshape(num_blocks, block_size, *x.shape[1:]), draws
     )
 
     def make_block(mixture: Mixture, x: tuple[Array, StepDraw]) -> tuple[Mixture, None]:
@@ -182,22 +182,22 @@ def metropolis_steps(key: Array, target: Target, mixture: Mixture, draws: StepDr
         )
         return _put_back(block, mixture, pair), None
 
-    (of_blocks,) = draw_together(random.uniform, key, (num_blocks, 3))
-    return jax.lax.scan(make_block, mixture, (of_blocks, draws))[0]
+    (for_blocks,) = draw_together(random.uniform, key, (num_blocks, 3))
+    return jax.lax.scan(make_block, mixture, (for_blocks, draws))[0]
 
 
 def _take(block: Block, mixture: Mixture) -> Mixture:
     """Return the clusters of a block, with the density of the whole mixture."""
-    of_slots = mixture._asdict() | {"density": block.slots}
-    pair = Mixture(**jax.tree.map(lambda x: x[block.slots], of_slots))
+    by_slot = mixture._asdict() | {"density": block.slots}
+    pair = Mixture(**jax.tree.map(lambda x: x[block.slots], by_slot))
     there = block.usable | (jnp.arange(2) == 0)
     log_shares = jnp.where(there, pair.log_shares, -jnp.inf)
     return pair._replace(log_shares=log_shares, density=mixture.density)
 
 
 def _put_back(block: Block, mixture: Mixture, pair: Mixture) -> Mixture:
-    def put(x: Array, of_pair: Array) -> Array:
-        return x.at[block.slots].set(of_pair, mode="drop")
+    def put(x: Array, values: Array) -> Array:
+        return x.at[block.slots].set(values, mode="drop")
 
     without = pair._replace(density=block.slots)
     new = jax.tree.map(put, mixture._replace(density=block.slots), without)

@@ -80,8 +80,8 @@ def move_along_trajectory(
     """
     key_normals, key_uniforms = random.split(key)
     number = len(mixture.log_shares)
-    of_slots, (for_size, uniform) = draw_together(random.uniform, key_uniforms, (number,), (2,))
-    moving = choose_moving(of_slots, mixture, most_moving)
+    for_slots, (for_size, uniform) = draw_together(random.uniform, key_uniforms, (number,), (2,))
+    moving = choose_moving(for_slots, mixture, most_moving)
     slots, active = moving.slots, moving.active
     old_parameters = jax.tree.map(lambda x: x[slots], mixture.parameters)
     path = target.clusters.path(old_parameters, slots, active, target.start)

@@ -74,7 +74,7 @@ class ProcessMixture(NamedTuple):
         return count_by_label(self.labels, len(self.measures.atoms))
 
 
-class SweepInputs(NamedTuple):
+class ProcessInputs(NamedTuple):
     """Inputs of a sweep.
 
     - **data** - the rankings; **tau** - τ.
@@ -213,7 +213,7 @@ class DPPlackettLuceGibbs(PoolKernel):
 
     # -- inputs of a sweep ---------------------------------------------------------------------
 
-    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[ProcessMixture, SweepInputs]:
+    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[ProcessMixture, ProcessInputs]:
         """Return the state and the inputs of a sweep."""
         _, data = self._data(args, kwargs, z)
         total = z["total_weight"][:, None]
@@ -227,7 +227,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         mixture = ProcessMixture(labels, measures, self._scales(z, args, kwargs))
         own = {name: z[name] for name in _SITES}
         log_judges = self._log_judge_sites(own, "assignments", self._num_slots, args, kwargs)
-        return mixture, SweepInputs(data, self._tau, log_judges)
+        return mixture, ProcessInputs(data, self._tau, log_judges)
 
     @property
     def sites(self) -> dict[str, str]:
@@ -241,7 +241,7 @@ class DPPlackettLuceGibbs(PoolKernel):
     def _scales(self, z: dict, args: tuple, kwargs: dict) -> Scales:
         if not self._is_block:
             return Scales(*(jnp.asarray(z[name], float) for name in Scales._fields))
-        trace = self._sites_of_model({name: z[name] for name in _SITES}, args, kwargs)
+        trace = self._trace_model({name: z[name] for name in _SITES}, args, kwargs)
         if self._judge_sites:
             check_prior_of_slots(trace["assignments"]["fn"], "assignments")
         values = (trace[f"process_{name}"]["value"] for name in Scales._fields)
@@ -310,7 +310,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         return self._state(mixture, inputs, rng_key, overflow)
 
     def _move_without_labels(
-        self, key: Array, mixture: ProcessMixture, inputs: SweepInputs
+        self, key: Array, mixture: ProcessMixture, inputs: ProcessInputs
     ) -> ProcessMixture:
         """Move labels, clusters and their number with the labels integrated out."""
         data, measures = inputs.data, mixture.measures
@@ -337,7 +337,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         return mixture._replace(scales=mixture.scales._replace(gamma=gamma))
 
     def _update_phi(
-        self, key: Array, mixture: ProcessMixture, inputs: SweepInputs
+        self, key: Array, mixture: ProcessMixture, inputs: ProcessInputs
     ) -> ProcessMixture:
         """Draw φ with u integrated out, then φ and the scale of the measures together."""
         prior = self._learned_prior("phi")
@@ -353,7 +353,7 @@ class DPPlackettLuceGibbs(PoolKernel):
         return mixture._replace(measures=measures, scales=scales)
 
     def _state(
-        self, mixture: ProcessMixture, inputs: SweepInputs, rng_key: Array, overflow: Array
+        self, mixture: ProcessMixture, inputs: ProcessInputs, rng_key: Array, overflow: Array
     ) -> GibbsState:
         """Put the labels in order of first use, and the clusters after them."""
         slots = self._num_slots
@@ -384,7 +384,7 @@ class DPPlackettLuceGibbs(PoolKernel):
             }
         return GibbsState(z, -log_joint, jnp.ones(()), overflow, rng_key)
 
-    def _log_joint(self, z: dict, scales: Scales, inputs: SweepInputs) -> Pair:
+    def _log_joint(self, z: dict, scales: Scales, inputs: ProcessInputs) -> Pair:
         """Return log p(rankings, judges' sites, labels, measures, scales), of occupied clusters."""
         labels, slots = z["assignments"].astype(jnp.int32), self._num_slots
         sizes = count_by_label(labels, slots)
@@ -412,7 +412,7 @@ class DPPlackettLuceGibbs(PoolKernel):
 
 
 def _with_new_empty_clusters(
-    key: Array, mixture: ProcessMixture, inputs: SweepInputs
+    key: Array, mixture: ProcessMixture, inputs: ProcessInputs
 ) -> ProcessMixture:
     """Draw the measures of empty clusters from their prior, eq. (19)."""
     measures, empty = mixture.measures, mixture.sizes() == 0
@@ -433,7 +433,7 @@ def _shares(measures: Measures) -> tuple[Array, Array]:
 
 
 def _update_labels(
-    key: Array, mixture: ProcessMixture, inputs: SweepInputs
+    key: Array, mixture: ProcessMixture, inputs: ProcessInputs
 ) -> tuple[ProcessMixture, Array]:
     """Draw the shares of the clusters and slice variables, then all labels.
 
@@ -457,7 +457,7 @@ def _update_labels(
     return mixture._replace(labels=labels), overflow
 
 
-def _draw_times(key: Array, mixture: ProcessMixture, inputs: SweepInputs) -> ClusterTimes:
+def _draw_times(key: Array, mixture: ProcessMixture, inputs: ProcessInputs) -> ClusterTimes:
     """Draw the waiting times, and sum them by cluster."""
     slots, num_items = mixture.measures.atoms.shape
     shares, pool = _shares(mixture.measures)

@@ -60,7 +60,7 @@ class PlackettLuceMixture(NamedTuple):
     partition: PartitionPrior
 
 
-class SweepInputs(NamedTuple):
+class PlackettLuceInputs(NamedTuple):
     """Inputs of a sweep.
 
     - **data** - the rankings.
@@ -215,7 +215,9 @@ class PlackettLuceGibbs(GibbsKernel):
 
     # -- inputs of a sweep ---------------------------------------------------------------------
 
-    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[PlackettLuceMixture, SweepInputs]:
+    def _read(
+        self, z: dict, args: tuple, kwargs: dict
+    ) -> tuple[PlackettLuceMixture, PlackettLuceInputs]:
         """Return the state and the inputs of a sweep.
 
         :param z: values of the kernel's sites; ``alpha`` if it has a prior.
@@ -227,7 +229,7 @@ class PlackettLuceGibbs(GibbsKernel):
         else:
             labels = z[self._sites["assignments"]].astype(jnp.int32)
         if self._is_block:
-            shape, partition = self._priors_of_model(z, args, kwargs)
+            shape, partition = self._read_priors(z, args, kwargs)
         else:
             shape = jnp.broadcast_to(jnp.asarray(self._shape, float), weights.shape[1:])
             alpha = jnp.asarray(z.get("alpha", self._alpha), float)
@@ -239,16 +241,18 @@ class PlackettLuceGibbs(GibbsKernel):
             args,
             kwargs,
         )
-        return PlackettLuceMixture(labels, weights, partition), SweepInputs(data, shape, log_judges)
+        return PlackettLuceMixture(labels, weights, partition), PlackettLuceInputs(
+            data, shape, log_judges
+        )
 
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
         mixture, inputs = self._read(z, args, kwargs)
         return prior_of_labels(mixture.partition), inputs.log_judges
 
-    def _priors_of_model(self, z: dict, args: tuple, kwargs: dict) -> tuple[Array, PartitionPrior]:
+    def _read_priors(self, z: dict, args: tuple, kwargs: dict) -> tuple[Array, PartitionPrior]:
         """Read the priors of weights and labels from a user's model."""
         values = {name: z[name] for name in self._sites.values()}
-        trace = self._sites_of_model(values, args, kwargs)
+        trace = self._trace_model(values, args, kwargs)
         name, alpha = self._sites["weights"], jnp.ones(())
         prior = base_of(trace[name]["fn"])
         if not isinstance(prior, dist.Dirichlet):
@@ -316,7 +320,7 @@ class PlackettLuceGibbs(GibbsKernel):
         return self._state(mixture, inputs, rng_key)
 
     def _move_without_labels(
-        self, key: Array, mixture: PlackettLuceMixture, inputs: SweepInputs
+        self, key: Array, mixture: PlackettLuceMixture, inputs: PlackettLuceInputs
     ) -> PlackettLuceMixture:
         """Move weights and shares with the labels integrated out, then draw the labels."""
         data, (slots, num_items) = inputs.data, mixture.weights.shape
@@ -349,7 +353,7 @@ class PlackettLuceGibbs(GibbsKernel):
         return mixture._replace(partition=mixture.partition._replace(alpha=alpha))
 
     def _state(
-        self, mixture: PlackettLuceMixture, inputs: SweepInputs, rng_key: Array
+        self, mixture: PlackettLuceMixture, inputs: PlackettLuceInputs, rng_key: Array
     ) -> GibbsState:
         """Put the labels in order of first use, and the weights after them."""
         slots = self._num_components
@@ -371,7 +375,7 @@ class PlackettLuceGibbs(GibbsKernel):
             z |= {"log_joint": log_joint, "log_joint_rest": log_joint_rest}
         return GibbsState(z, -log_joint, jnp.ones(()), jnp.array(False), rng_key)
 
-    def _log_joint(self, mixture: PlackettLuceMixture, inputs: SweepInputs) -> Pair:
+    def _log_joint(self, mixture: PlackettLuceMixture, inputs: PlackettLuceInputs) -> Pair:
         """Return log p(rankings, judges' sites, labels, weights, α), of occupied components."""
         slots, weights = self._num_components, mixture.weights
         sizes = count_by_label(mixture.labels, slots)
@@ -393,7 +397,7 @@ class PlackettLuceGibbs(GibbsKernel):
 
 
 def _update_labels(
-    key: Array, mixture: PlackettLuceMixture, inputs: SweepInputs
+    key: Array, mixture: PlackettLuceMixture, inputs: PlackettLuceInputs
 ) -> PlackettLuceMixture:
     """Draw the shares of the components given the labels, then all labels given the shares."""
     weights, data = mixture.weights, inputs.data
@@ -410,7 +414,7 @@ def _update_labels(
 
 
 def _update_weights(
-    key: Array, mixture: PlackettLuceMixture, inputs: SweepInputs, rate: float
+    key: Array, mixture: PlackettLuceMixture, inputs: PlackettLuceInputs, rate: float
 ) -> PlackettLuceMixture:
     """Draw the waiting times given the weights, then the weights given the times (eq. 5)."""
     data, (num_components, num_items) = inputs.data, mixture.weights.shape

@@ -175,7 +175,7 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
             return jnp.asarray(z["alpha"], float)
         names = ("weights", "unseen_weight", "total_weight")
         values = {name: z[name] for name in names if name in z}
-        trace = self._sites_of_model(values, args, kwargs)
+        trace = self._trace_model(values, args, kwargs)
         return jnp.asarray(trace["process_concentration"]["value"], float)
 
     # -- the chain -----------------------------------------------------------------------------

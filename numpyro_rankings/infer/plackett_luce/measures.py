@@ -144,9 +144,9 @@ def update_phi(
         old, new = jnp.exp(log_phi), jnp.exp(log_phi + step)
 
         def terms(phi: Array) -> tuple[Array, Array]:
-            of_atoms = log_atoms(measures.atoms, measures.root, phi, tau)
+            log_weights_of_atoms = log_atoms(measures.atoms, measures.root, phi, tau)
             rest = log_unseen(measures.unseen, measures.root_unseen, scales.alpha, phi, tau)
-            return of_atoms, rest
+            return log_weights_of_atoms, rest
 
         (atoms_new, rest_new), (atoms_old, rest_old) = terms(new), terms(old)
         each = (atoms_new - atoms_old).sum(1) + rest_new - rest_old
