@@ -183,15 +183,15 @@ class GibbsKernel(ModelReader, MCMCKernel):
         self._check_memory(model_args, kwargs, 1 if is_prng_key(rng_key) else len(rng_key))
         model_args, kwargs = self._prepare(model_args, kwargs)
         if self._init_jit is None:
-            self._init_jit = jax.jit(self._init_of_leaves, static_argnums=(3, 4))
-        of_leaves = self._init_jit
+            self._init_jit = jax.jit(self._init_from_leaves, static_argnums=(3, 4))
+        init_jit = self._init_jit
         leaves, structure = jax.tree.flatten((model_args, kwargs))
         # numbers such as the number of components stay static: a model may need their values
         static = tuple(x if isinstance(x, int | str) else None for x in leaves)
         arrays = [x if one is None else None for x, one in zip(leaves, static, strict=True)]
 
         def init(key: Array, params: dict | None) -> Any:
-            return of_leaves(key, params, arrays, static, structure)
+            return init_jit(key, params, arrays, static, structure)
 
         params = init_params if self._is_block else self._checked_start(init_params, rng_key)
         start = init if is_prng_key(rng_key) else jax.vmap(init)
@@ -221,7 +221,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
             check_start_scale(name, params[name], scales[name], chains)
         return params or None
 
-    def _init_of_leaves(
+    def _init_from_leaves(
         self, key: Array, params: dict | None, arrays: list, static: tuple, structure: Any
     ) -> Any:
         leaves = [x if one is None else one for x, one in zip(arrays, static, strict=True)]

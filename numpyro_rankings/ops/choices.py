@@ -309,9 +309,9 @@ def log_choice_row_likelihoods(
         unlisted = choices.unlisted.astype(weights.dtype)
         rest = jnp.dot(unlisted, weights, precision="highest")
 
-    def stage(now: tuple[Array, Array, Array], of_stage: tuple[Array, Array]) -> tuple:
-        mass, product, exponent = now
-        column, informative = of_stage
+    def stage(carry: tuple[Array, Array, Array], stage_inputs: tuple[Array, Array]) -> tuple:
+        mass, product, exponent = carry
+        column, informative = stage_inputs
         chosen = of_column[column]
         mass = mass + chosen
         share = jnp.where(informative, chosen / jnp.maximum(mass, tiny), 1.0)
@@ -320,8 +320,8 @@ def log_choice_row_likelihoods(
 
     start = rest + outside, ones, zeros
     stages = columns, choices.informative.T
-    now, _ = jax.lax.scan(stage, start, stages, reverse=True, unroll=unroll)
-    _, product, exponent = now
+    carry, _ = jax.lax.scan(stage, start, stages, reverse=True, unroll=unroll)
+    _, product, exponent = carry
     return log_or_impossible(product) + np.log(2.0) * exponent
 
 

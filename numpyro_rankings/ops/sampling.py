@@ -274,7 +274,7 @@ def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:
         return (tries < _MAX_TRIES) & ~jnp.all(accepted)
 
     def step(state):
-        tries, found, accepted = state
+        tries, value, accepted = state
         place, within, level = _fine_uniform(random.fold_in(key, tries), (3, x.size), dtype)
         place = place * (middle + tail_left + tail_right)
         in_right = place < tail_right
@@ -292,8 +292,8 @@ def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:
             jnp.where(in_left, log_left + far_left * slope_left, 0.0),
         )
         passed = jnp.log(level) <= fall(proposal) - envelope
-        found = jnp.where(passed & ~accepted, mode + proposal, found)
-        return tries + 1, found, accepted | passed
+        value = jnp.where(passed & ~accepted, mode + proposal, value)
+        return tries + 1, value, accepted | passed
 
     start = (0, mode, jnp.zeros(x.shape, bool))
     return lax.while_loop(more, step, start)[1].reshape(shape)
