@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import DTypeLike
 
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.pairs import Pair, two_sum
@@ -206,7 +207,7 @@ def set_codes(choices: Choices, num_items: int) -> Array:
     return everything - jnp.cumsum(bits, axis=1) + bits
 
 
-def in_sets(num_items: int, dtype) -> Array:
+def in_sets(num_items: int, dtype: DTypeLike) -> Array:
     """Membership of the items in every set, (2^n, n)."""
     sets = np.arange(2**num_items)[:, None] >> np.arange(num_items)
     return jnp.asarray(sets & 1, dtype)
@@ -370,7 +371,7 @@ def can_be_designed(num_rows: int, num_items: int) -> bool:
     return num_items <= _MOST_TABLED and num_rows * 2**num_items <= _MOST_DESIGNED
 
 
-def design_if_small(choices: Choices, num_items: int, dtype) -> Array | None:
+def design_if_small(choices: Choices, num_items: int, dtype: DTypeLike) -> Array | None:
     """For each row, how often it chose each item and, with a minus sign, met each set in play.
 
     The log likelihoods are this matrix times the logarithms of the weights and of the masses. For

@@ -191,7 +191,14 @@ class LinkGibbs(GibbsKernel):
                 f"{size - 1}, an integer array of shape {shape}, got {value.shape} of {value.dtype}"
             )
 
-    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+    def init(
+        self,
+        rng_key: Array,
+        num_warmup: int,
+        init_params: dict | None,
+        model_args: tuple,
+        model_kwargs: dict | None,
+    ) -> Any:
         """Initial state; a batch of keys gives a batch of chains."""
         check_arguments(model_args, dict(model_kwargs or {}))
         if not self._is_block:

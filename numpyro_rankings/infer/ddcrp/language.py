@@ -134,7 +134,14 @@ class DDCRPLanguageGibbs(LinkGibbs):
         if distances is not None and not is_traced(distances):
             check_sequential(distances)
 
-    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+    def init(
+        self,
+        rng_key: Array,
+        num_warmup: int,
+        init_params: dict | None,
+        model_args: tuple,
+        model_kwargs: dict | None,
+    ) -> Any:
         """Initial state; a batch of keys gives a batch of chains."""
         base = None if self._is_block or not self._is_unknown else (init_params or {}).get("base")
         if base is not None and not is_traced(base):

@@ -245,7 +245,14 @@ class PartitionKernel(GibbsKernel):
 
     # -- state -----------------------------------------------------------------------------------
 
-    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+    def init(
+        self,
+        rng_key: Array,
+        num_warmup: int,
+        init_params: dict | None,
+        model_args: tuple,
+        model_kwargs: dict | None,
+    ) -> Any:
         """Initial state; a batch of keys gives a batch of chains."""
         self._check_warmup(num_warmup)
         check_arguments(model_args, dict(model_kwargs or {}))

@@ -1,6 +1,6 @@
 """Kernels of partitions that take turns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -74,7 +74,7 @@ class Cycle(PartitionKernel):
         """The kernels that take turns."""
         return list(self._kernels)
 
-    def wrap_model(self, wrapper):
+    def wrap_model(self, wrapper: Callable[[Callable], Callable]) -> "Cycle":
         """A copy on ``wrapper(model)``, as :class:`numpyro.infer.Gibbs` asks for."""
         kernel = super().wrap_model(wrapper)
         kernel._kernels = [one.wrap_model(wrapper) for one in self._kernels]
