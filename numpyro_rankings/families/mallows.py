@@ -1,8 +1,9 @@
 """The generalized Mallows model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -14,10 +15,15 @@ from jax.typing import ArrayLike
 from numpyro_rankings.distributions import GeneralizedMallows
 from numpyro_rankings.families._mallows_fit import MallowsFit, fit_lists
 from numpyro_rankings.families.base import (
+    INTERVAL,
     Arrays,
-    Axes,
+    CenterProfile,
+    Parameters,
     RankingFamily,
+    RankingProfile,
+    SiteAxes,
     check_not_negative,
+    columns_with_interval,
     num_sets,
     register_family,
 )
@@ -27,6 +33,31 @@ from numpyro_rankings.ops.orderings import borda_ordering, kendall_distance
 from numpyro_rankings.ops.special import log_psi
 from numpyro_rankings.rankings import Rankings, num_stages
 
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClusterProfile(CenterProfile):
+    """Posterior summary of one cluster of rankings under a Mallows model.
+
+    Intervals hold 90% of the posterior. The first parameters are those of every cluster of
+    rankings, and of every one with orderings, which are the centers: **consensus** is the CP
+    consensus, and **entropy** the mean entropy of a list of ``T`` places from the cluster, in
+    nats. **agreement** is 1 minus the ratio of that entropy to that of uniform lists.
+
+    :param concentration: mean θ of each stage, shape ``(T,)``.
+    :param concentration_interval: shape ``(T, 2)``.
+    """
+
+    concentration: np.ndarray
+    concentration_interval: np.ndarray
+
+    def columns(self) -> dict[str, str]:
+        columns = super().columns()
+        by_stage = zip(self.concentration, self.concentration_interval, strict=True)
+        for stage, (mean, interval) in enumerate(by_stage, 1):
+            columns |= columns_with_interval(f"theta_{stage}", mean, interval)
+        return columns
+
+
 _CODES_AT_ONCE = 2**24  # entries of the largest array: T² for each list and cluster
 
 
@@ -35,10 +66,12 @@ class Mallows(RankingFamily):
 
     name = "mallows"
     parameters = ("center", "concentration")
+    title = "Mallows"
+    sections = ("concentrations", "orders")
 
     # -- likelihood ----------------------------------------------------------------------------
 
-    axes: ClassVar[Axes] = {"center": ("place",), "concentration": ("stage",)}
+    axes: ClassVar[SiteAxes] = {"center": ("place",), "concentration": ("stage",)}
     has_marginal = True
     leaves_out_unused = True
     needs_reference = True
@@ -143,7 +176,27 @@ class Mallows(RankingFamily):
 
     # -- profiles and tables -------------------------------------------------------------------
 
-    # -- figures -------------------------------------------------------------------------------
+    def entropies(self, parameters: Parameters) -> np.ndarray:
+        # in float64, so that their means are
+        return np.asarray(_entropy(parameters["center"], parameters["concentration"]), np.float64)
+
+    def largest_entropy(self, parameters: Parameters) -> float:
+        num_items, num_stages = (
+            parameters["center"].shape[-1],
+            parameters["concentration"].shape[-1],
+        )
+        return float(np.log(np.arange(num_items, 0, -1)[:num_stages]).sum())
+
+    def profile(self, common: RankingProfile, parameters: Parameters) -> ClusterProfile:
+        theta = parameters["concentration"]
+        return ClusterProfile(
+            **vars(super().profile(common, parameters)),
+            concentration=theta.mean(0, dtype=np.float64),
+            concentration_interval=np.quantile(theta, INTERVAL, axis=0).T,
+        )
+
+    def columns_of_bloc(self, bloc: Mapping[str, Any], items: Sequence[str]) -> dict[str, str]:
+        return {f"theta_{j}": f"{x:.6g}" for j, x in enumerate(bloc["concentration"], 1)}
 
 
 def log_cluster_likelihood(
@@ -182,3 +235,8 @@ def stage_orderings(orderings: ArrayLike, num_stages: int) -> Array:
 
 MALLOWS = Mallows()
 register_family(MALLOWS)
+
+
+@jax.jit
+def _entropy(center: Array, theta: Array) -> Array:
+    return GeneralizedMallows(center, theta, validate_args=False).entropy()

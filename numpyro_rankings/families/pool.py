@@ -1,15 +1,22 @@
 """Plackett–Luce models of an unlimited pool of items."""
 
-from collections.abc import Collection, Mapping
-from typing import ClassVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from numpyro_rankings.families._plackett_luce_fit import WeightsFit
-from numpyro_rankings.families.base import Axes, register_family
-from numpyro_rankings.families.plackett_luce import PlackettLuce
+from numpyro_rankings.families.base import (
+    Parameters,
+    RankingProfile,
+    SiteAxes,
+    interval_of,
+    register_family,
+)
+from numpyro_rankings.families.plackett_luce import PlackettLuce, WeightsProfile
 from numpyro_rankings.rankings import Rankings
 
 
@@ -22,7 +29,7 @@ class ItemPool(PlackettLuce):
     # -- likelihood ----------------------------------------------------------------------------
 
     of_clusters = ("total_weight",)
-    axes: ClassVar[Axes] = {"weights": ("item",), "root_weights": ("item",)}
+    axes: ClassVar[SiteAxes] = {"weights": ("item",), "root_weights": ("item",)}
     partitions = ("process",)
     scale = "gamma"
     has_marginal = True
@@ -95,7 +102,20 @@ class ItemPool(PlackettLuce):
 
     # -- profiles and tables -------------------------------------------------------------------
 
-    # -- figures -------------------------------------------------------------------------------
+    def profile(self, common: RankingProfile, parameters: Parameters) -> WeightsProfile:
+        unseen = parameters["unseen_weight"]
+        return (
+            super()
+            .profile(common, parameters)
+            ._replace(
+                unseen_weight=float(unseen.mean(dtype=np.float64)),
+                unseen_interval=interval_of(unseen),
+            )
+        )
+
+    def columns_of_bloc(self, bloc: Mapping[str, Any], items: Sequence[str]) -> dict[str, str]:
+        unseen = {"unseen_weight": f"{bloc['unseen_weight']:.6g}"}
+        return unseen | super().columns_of_bloc(bloc, items)
 
 
 ITEM_POOL = ItemPool()

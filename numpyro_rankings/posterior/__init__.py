@@ -13,8 +13,11 @@ from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.further_lists import PredictedItems, predict_items
 from numpyro_rankings.posterior.predictive_density import log_predictive_density
 from numpyro_rankings.posterior.profiles import (
+    CenterProfile,
     ClusterProfile,
     PartitionProfile,
+    Profile,
+    RankingProfile,
     WeightsProfile,
     cluster_profiles,
     holds,
@@ -26,10 +29,13 @@ __all__ = [
     "Bloc",
     "BlocLevel",
     "Blocs",
+    "CenterProfile",
     "ClusterProfile",
     "Draws",
     "PartitionProfile",
     "PredictedItems",
+    "Profile",
+    "RankingProfile",
     "WeightsProfile",
     "borda_ordering",
     "certain_levels",

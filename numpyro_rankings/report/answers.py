@@ -68,7 +68,6 @@ class Answers(NamedTuple):
     - **trust** - whether they can be trusted: yes, partly or no.
     - **steps** - what to do next; none while the run goes on.
     - **files** - which table has the group of each ranking or point; nothing without files.
-    - **details** - how the run was made, by name.
     """
 
     how_many: str
@@ -79,7 +78,6 @@ class Answers(NamedTuple):
     trust: str
     steps: Sequence[Step]
     files: str
-    details: Mapping[str, str]
 
 
 def short_answers(
@@ -100,7 +98,6 @@ def short_answers(
         trust(findings),
         next_steps(findings, status),
         files_in_words(findings),
-        findings.details,
     )
 
 
@@ -232,25 +229,15 @@ class Groups(NamedTuple):
 
     - **cards** - of groups of rankings; none if there is a table.
     - **table** - of points, and of rankings where blocs come first; None if there are cards.
-    - **left** - what belongs to none, as in :class:`Answers`.
-    - **with_sizes** - whether there are sizes to explain, and **with_together** how surely the
-      members belong to the groups.
     - **no_intervals** - why the sizes have none; nothing if they have.
     - **before_explained** - what is said of orders.
       Both are nothing if the section about blocs, which comes first, says it.
-    - **by_weight** - whether the items have weights.
-    - **with_files** - whether tables are written beside the page.
     """
 
     cards: Sequence[Card]
     table: TableOfGroups | None
-    left: str
-    with_sizes: bool
-    with_together: bool
     no_intervals: str
     before_explained: str
-    by_weight: bool
-    with_files: bool
 
 
 def columns_of_rankings(findings: Findings) -> Columns:
@@ -266,22 +253,13 @@ def groups(findings: Findings, columns: Columns, about: Columns) -> Groups:
     :param about: as for :func:`judges_of_groups`.
     """
     held, cards, table = findings.held, [], None
-    if findings.blocs_first or findings.of_points:
+    if findings.blocs_first or findings.family is None:
         table = _table(findings, columns, range(len(held)), _CLUSTERS_IN_TABLE)
     else:
         judges = _judges_in_words(findings, about)
         cards = [_card(i, p, findings, judges[i]) for i, p in enumerate(held)]
-    return Groups(
-        cards,
-        table,
-        left_in_words(findings),
-        bool(held) and findings.reference is not None,
-        findings.membership is not None,
-        no_intervals(findings),
-        "" if findings.blocs_first else BEFORE_EXPLAINED,
-        findings.has_weights,
-        "command" in findings.details,
-    )
+    before_explained = "" if findings.blocs_first else BEFORE_EXPLAINED
+    return Groups(cards, table, no_intervals(findings), before_explained)
 
 
 def passing_groups(findings: Findings, columns: Columns) -> TableOfGroups | None:
@@ -408,7 +386,6 @@ class Weights(NamedTuple):
       many others hold.
     - **headings**, **rows** - of the table, whose items are the heaviest ones; **items_left** is
       the number of the others.
-    - **with_intervals** - whether there are intervals.
     """
 
     groups: Sequence[tuple[Figure, Any]]
@@ -416,51 +393,35 @@ class Weights(NamedTuple):
     headings: Sequence[str]
     rows: Sequence[Row]
     items_left: int
-    with_intervals: bool
 
 
-def table_of_weights(
-    profiles: Sequence[Any], items: Sequence[str], with_intervals: bool = True
-) -> Weights | None:
-    """Return the weights of the items.
-
-    :param profiles: of the groups that hold.
-    :param with_intervals: whether the draws suffice for intervals.
-    """
-    if not profiles:
+def table_of_weights(findings: Findings) -> Weights | None:
+    """Return the weights of the items in the groups that hold; None if none does."""
+    held, shown = findings.held, findings.held[:CLUSTERS_SHOWN]
+    if not held:
         return None
-    images = figures_of_groups(plots.plot_weights, profiles, items, with_intervals)
-    shown = profiles[:CLUSTERS_SHOWN]
-    total = sum(p.mean_size for p in profiles)
-    mean = sum(p.mean_size / total * p.weights for p in profiles)
+    items = held[0].items
+    total = sum(p.mean_size for p in held)
+    mean = sum(p.mean_size / total * p.weights for p in held)
     heaviest = np.argsort(-mean, kind="stable")[:_ITEMS_IN_TABLE]
     rows = [
-        (
-            items[k],
-            *(_cell(p.weights[k], p.weights_interval[k], with_intervals) for p in shown),
-        )
+        (items[k], *(_cell(findings, p.weights[k], p.weights_interval[k]) for p in shown))
         for k in heaviest
     ]
     return Weights(
-        list(zip(images, shown, strict=True)),
-        len(profiles) - len(shown),
+        list(zip(figures_of_groups(plots.plot_weights, findings), shown, strict=True)),
+        len(held) - len(shown),
         _names_of_groups(shown),
         rows,
         len(items) - len(heaviest),
-        with_intervals,
     )
 
 
-def figures_of_groups(
-    plot: "Callable[..., Axes]",
-    profiles: Sequence[Any],
-    items: Sequence[str],
-    with_intervals: bool,
-) -> list[Figure]:
-    """Return a figure of each of the largest groups, in its color."""
+def figures_of_groups(plot: "Callable[..., Axes]", findings: Findings) -> list[Figure]:
+    """Return a figure of each of the largest groups that hold, in its color."""
     return [
-        embedded_figure(plot(p, items, color=color_of(i), with_intervals=with_intervals))
-        for i, p in enumerate(profiles[:CLUSTERS_SHOWN])
+        embedded_figure(plot(p, p.items, color=color_of(i), with_intervals=findings.with_intervals))
+        for i, p in enumerate(findings.held[:CLUSTERS_SHOWN])
     ]
 
 
@@ -468,8 +429,8 @@ def _names_of_groups(profiles: Sequence[Any]) -> list[str]:
     return [f"group {k}" for k in range(1, len(profiles) + 1)]
 
 
-def _cell(mean: float, interval: Sequence[float], with_interval: bool) -> str | WithInterval:
-    if not with_interval:
+def _cell(findings: Findings, mean: float, interval: Sequence[float]) -> str | WithInterval:
+    if not findings.with_intervals:
         return f"{mean:.3f}"
     return WithInterval(*(f"{x:.3f}" for x in (mean, *interval)))
 
@@ -479,51 +440,41 @@ class Concentrations(NamedTuple):
 
     - **tables** - headings and rows of each.
     - **in_figure** - number of groups in the figure, and **not_in_figure** of the others.
-    - **with_intervals** - whether there are intervals.
     """
 
     image: Figure
     tables: Sequence[tuple[Sequence[str], Sequence[Row]]]
     in_figure: int
     not_in_figure: int
-    with_intervals: bool
 
 
-def concentrations(profiles: Sequence[Any], with_intervals: bool = True) -> Concentrations | None:
-    """Return the concentrations θ.
-
-    :param profiles: of the groups that hold.
-    :param with_intervals: whether the draws suffice for intervals.
-    """
-    if not profiles:
+def concentrations(findings: Findings) -> Concentrations | None:
+    """Return the concentrations θ in the groups that hold; None if none does."""
+    held, shown = findings.held, findings.held[:_CURVES]
+    if not held:
         return None
-    image = plots.plot_concentration(profiles, _CURVES, with_intervals=with_intervals)
-    shown = min(len(profiles), _CURVES)
-    return Concentrations(
-        embedded_figure(image),
-        _tables_of_concentrations(profiles, with_intervals),
-        shown,
-        len(profiles) - shown,
-        with_intervals,
-    )
+    image = plots.plot_concentration(held, _CURVES, with_intervals=findings.with_intervals)
+    tables = _tables_of_concentrations(findings)
+    return Concentrations(embedded_figure(image), tables, len(shown), len(held) - len(shown))
 
 
 def _tables_of_concentrations(
-    profiles: Sequence[Any], with_intervals: bool
+    findings: Findings,
 ) -> list[tuple[Sequence[str], Sequence[Row]]]:
     """Return one table with a row for each group.
 
     If there are many stages, return some with a row for each stage and a column for each of a few
     groups.
     """
-    names = _names_of_groups(profiles)
-    stages = [f"stage {j}" for j in range(1, len(profiles[0].concentration) + 1)]
+    held = findings.held
+    names = _names_of_groups(held)
+    stages = [f"stage {j}" for j in range(1, len(held[0].concentration) + 1)]
     cells = [
         [
-            _cell(mean, interval, with_intervals)
+            _cell(findings, mean, interval)
             for mean, interval in zip(p.concentration, p.concentration_interval, strict=True)
         ]
-        for p in profiles
+        for p in held
     ]
     if len(stages) <= _STAGES_ACROSS:
         return [(stages, [(name, *row) for name, row in zip(names, cells, strict=True)])]

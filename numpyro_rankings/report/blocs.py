@@ -83,12 +83,11 @@ class BlocsShown(NamedTuple):
     - **how_many** - in words, with what they keep.
     - **shares** - of all rankings in each bloc, and **wants**, what it wants.
     - **verdict** - on them.
-    - **rows** - of the table, **with_intervals** of the sizes or not.
+    - **rows** - of the table.
     - **explained** - sentences about the table, and **kept_explained** about what blocs keep.
     - **kept** - by each number of them.
     - **tree** - None if there is one bloc only.
     - **judges** - tables of the columns about the judges.
-    - **are_first** - whether they come before the groups.
     """
 
     how_many: str
@@ -96,13 +95,11 @@ class BlocsShown(NamedTuple):
     wants: Sequence[str]
     verdict: Verdict
     rows: Sequence[Row]
-    with_intervals: bool
     explained: str
     kept_explained: str
     kept: Sequence[Kept]
     tree: Tree | None
     judges: Sequence[Judges]
-    are_first: bool
 
 
 def blocs_shown(findings: Findings, about: Mapping[str, Sequence[str]]) -> BlocsShown | None:
@@ -123,13 +120,11 @@ def blocs_shown(findings: Findings, about: Mapping[str, Sequence[str]]) -> Blocs
             _row(k, bloc, text, findings)
             for k, (bloc, text) in enumerate(zip(blocs.blocs, wants, strict=True))
         ],
-        findings.with_intervals,
         said.table_explained(findings.with_intervals, findings.blocs_first),
         said.kept_explained(blocs),
         [_kept(level, blocs.number) for level in blocs.levels],
         _tree(blocs, total) if len(blocs.levels) > 1 else None,
         judges_in_tables(about, blocs.labels, said.names_of_blocs(blocs.number)),
-        findings.blocs_first,
     )
 
 

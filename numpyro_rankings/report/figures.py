@@ -4,7 +4,7 @@ As in :mod:`numpyro_rankings.report.answers`, a template has the sentences and t
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from numpyro_rankings.posterior.diagnostics import ESS_GOOD, R_HAT_GOOD, posteri
 from numpyro_rankings.posterior.partitions import coclustering_of_groups
 from numpyro_rankings.posterior.point_estimates import credible_ball
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
-from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.report.answers import (
     figures_of_groups,
     group_of_each,
@@ -54,27 +53,18 @@ class Orders(NamedTuple):
 
     groups: Sequence[OrderOfGroup]
     groups_left: int
-    with_intervals: bool
 
 
-def consensus_figures(
-    profiles: Sequence[Any], rankings: Rankings, with_intervals: bool = True
-) -> Orders | None:
-    """Return the mean ranks of each group that holds; None if none does.
-
-    :param with_intervals: whether the draws suffice for intervals.
-    """
-    if not profiles:
-        return None
-    items = [str(name) for name in rankings.items]
-    images = figures_of_groups(plots.plot_consensus, profiles, items, with_intervals)
+def consensus_figures(findings: Findings) -> Orders | None:
+    """Return the mean ranks of each group that holds; None if none does."""
+    held, images = findings.held, figures_of_groups(plots.plot_consensus, findings)
     shown = [
         OrderOfGroup(
             image, _certain_order(p.certain), p.map_probability, short_order(p.map_consensus)
         )
-        for image, p in zip(images, profiles, strict=False)
+        for image, p in zip(images, held, strict=False)
     ]
-    return Orders(shown, len(profiles) - len(shown), with_intervals)
+    return Orders(shown, len(held) - len(shown)) if held else None
 
 
 def _certain_order(levels: Sequence[Sequence[str]]) -> str:

@@ -11,10 +11,9 @@ import jax
 import numpy as np
 from numpyro.infer import MCMC
 
+from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.posterior import (
     Blocs,
-    PartitionProfile,
-    WeightsProfile,
     cluster_profiles,
     find_blocs,
     holds,
@@ -92,19 +91,19 @@ class Findings(NamedTuple):
     no_blocs: str = ""
 
     @property
-    def of_points(self) -> bool:
-        """Whether points are grouped, of which less is known than of rankings."""
-        return isinstance(self.profiles[0], PartitionProfile)
+    def family(self) -> RankingFamily | None:
+        """The likelihood of the rankings; None of points."""
+        return self.profiles[0].family
 
     @property
     def noun(self) -> str:
         """What is grouped: ``ranking`` or ``point``."""
-        return "point" if self.of_points else "ranking"
+        return self.profiles[0].noun
 
     @property
     def has_weights(self) -> bool:
         """Whether the items have weights, as in a Plackett–Luce model."""
-        return isinstance(self.profiles[0], WeightsProfile)
+        return self.family is not None and "weights" in self.family.sections
 
     @property
     def chains_disagree(self) -> bool:

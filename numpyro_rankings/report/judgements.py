@@ -93,7 +93,9 @@ def judgements_of(findings: Findings) -> Judgements:
         unclear,
         _cohesion(findings),
         of_blocs,
-        hardly_agree(reported) if is_reported and reported and not findings.of_points else None,
+        hardly_agree(reported)
+        if is_reported and reported and findings.family is not None
+        else None,
         None if findings.checks is None else judge_fit(findings.checks),
     )
 
@@ -133,7 +135,7 @@ def _why_unclear(findings: Findings) -> Unclear:
         return "none holds"
     if findings.left > MOST_LEFT:
         return "few belong"
-    all_unlike = not findings.of_points and len(hardly_agree(held)) == len(held)
+    all_unlike = findings.family is not None and len(hardly_agree(held)) == len(held)
     return "hardly agree" if all_unlike else ""
 
 

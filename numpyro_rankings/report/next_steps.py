@@ -89,7 +89,7 @@ def instead(findings: Findings) -> list[Step]:
     """Say what may do better than to wait for chains that are in different places."""
     number = findings.num_components
     of_seed = _another(findings, "another-seed", {"--seed": _seed(findings) + 1})
-    if findings.of_points:
+    if findings.family is None:
         text = "Run it again with another --seed, and trust only groups that are found again"
         return [_step(text, of_seed)]
     if findings.reference is None:
@@ -200,6 +200,6 @@ def _use_groups(findings: Findings, judged: Judgements) -> list[Step]:
 def _without_groups(findings: Findings) -> list[Step]:
     """Say what to do where there are no clear groups."""
     steps = [Step("Report no groups.")]
-    if not findings.of_points:
+    if findings.family is not None:
         steps.append(_components(findings, 1, "For what all together want, fit one group"))
     return steps

@@ -1,17 +1,12 @@
 """The reports: which sections the page about a run has."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from numpyro_rankings.posterior import (
-    Blocs,
-    ClusterProfile,
-    PartitionProfile,
-    WeightsProfile,
-)
+from numpyro_rankings.posterior import Blocs, PartitionProfile, RankingProfile
 from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, Verdict
 from numpyro_rankings.posterior.judges import texts_of_judges
 from numpyro_rankings.posterior.point_estimates import ReferencePartition
@@ -38,18 +33,25 @@ from numpyro_rankings.report.figures import (
 from numpyro_rankings.report.findings import Findings, findings_of, in_order
 from numpyro_rankings.report.glossary import glossary, how_found
 from numpyro_rankings.report.overall import overall
-from numpyro_rankings.report.page import Status, rankings_in_words, write_page
+from numpyro_rankings.report.page import Status, embedded_figure, rankings_in_words, write_page
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+# Sections of the page about rankings that not all likelihoods have.
+_SECTIONS: Mapping[str, Callable[[Findings], Any]] = {
+    "weights": table_of_weights,
+    "concentrations": concentrations,
+    "orders": consensus_figures,
+}
 
 
 def write_report(
     path: str | Path,
     data: Any,
     rankings: Rankings,
-    profiles: Sequence[ClusterProfile] | Sequence[WeightsProfile] | None = None,
+    profiles: Sequence[RankingProfile] | None = None,
     reference: Any = None,
     *,
     title: str = "Groups of rankings",
@@ -107,19 +109,16 @@ def write_findings(
     status: Status | None = None,
 ) -> None:
     """Write a report on what was found, as :func:`write_report`."""
-    with_intervals, weights, orders, sharpness = findings.with_intervals, None, None, None
-    if findings.has_weights:
-        is_pool = findings.profiles[0].unseen_interval is not None
-        fitted = rankings.of_listed_items() if is_pool else rankings
-        weights = table_of_weights(findings.held, fitted.items, with_intervals)
-    else:
-        sharpness = concentrations(findings.held, with_intervals)
-        orders = consensus_figures(findings.held, rankings, with_intervals)
+    family, held = findings.family, findings.held
+    assert family is not None
     view = {
         **_view_of_rankings(findings, rankings, title, status, about or {}),
-        "weights": weights,
-        "concentrations": sharpness,
-        "orders": orders,
+        **{
+            name: section(findings)
+            for name, section in _SECTIONS.items()
+            if name in family.sections
+        },
+        "figures": [(embedded_figure(ax), text) for ax, text in family.figures(held)],
         "partition": partition_figures(findings),
         "checks": predictive_checks(findings.checks),
         "chains": traces(findings),
@@ -143,7 +142,7 @@ def _view(
         "details": findings.details,
         "glossary": glossary(findings),
         "answers": short_answers(findings, answers, status),
-        "verdict": findings.verdict,
+        "findings": findings,
     }
 
 
@@ -158,6 +157,7 @@ def _view_of_rankings(
         "groups": groups(findings, columns, about),
         "judges": judges_of_groups(findings, about),
         "passing": passing_groups(findings, columns),
+        **dict.fromkeys(_SECTIONS),
     }
 
 
@@ -216,10 +216,9 @@ def interim_view(
     :param status: what to say on top of it.
     :param details: how the run is made, for the last section.
     """
-    figures = ("weights", "concentrations", "orders", "partition", "checks")
     return {
         **_view_of_rankings(findings, rankings, title, status, {}),
-        **dict.fromkeys(figures),
+        **dict.fromkeys(("figures", "partition", "checks")),
         "details": details,
         "chains": traces(findings, 0),
     }

@@ -99,12 +99,14 @@ def test_many_stages_of_theta_are_rows(num_items, is_by_group):
     """So that the table is as wide as the screen, whatever the number of stages."""
     rng = np.random.default_rng(0)
     orderings = rng.permuted(np.tile(np.arange(num_items), (60, 1)), axis=1)
-    mcmc = fabricated_mcmc(Rankings.from_orderings(orderings, num_items))
-    held = findings_of(mcmc, Rankings.from_orderings(orderings, num_items), checks=None).held
-    assert len(held) == 3
+    rankings = Rankings.from_orderings(orderings, num_items)
+    findings = findings_of(fabricated_mcmc(rankings), rankings, checks=None)
+    findings = findings._replace(table=findings.table.assign(ess_bulk=1000.0, ess_tail=1000.0))
+    held = findings.held
+    assert len(held) == 3 and findings.with_intervals
     stages = [f"stage {j}" for j in range(1, num_items)]
     groups = [f"group {i}" for i in range(1, 4)]
-    ((headings, rows),) = concentrations(held).tables
+    ((headings, rows),) = concentrations(findings).tables
     assert headings == (stages if is_by_group else groups)
     assert [row[0] for row in rows] == (groups if is_by_group else stages)
     cells = (
@@ -112,14 +114,14 @@ def test_many_stages_of_theta_are_rows(num_items, is_by_group):
     )
     for p, of_group in zip(held, cells, strict=True):
         assert [cell.mean for cell in of_group] == [f"{x:.3f}" for x in p.concentration]
-    many = concentrations(held * 4).tables  # twelve groups
+    many = concentrations(findings._replace(profiles=held * 4)).tables  # twelve groups
     if is_by_group:
         assert len(many) == 1 and len(many[0][1]) == 12
     else:
         assert [len(headings) for headings, _ in many] == [8, 4]
         assert [len(rows) for _, rows in many] == [len(stages)] * 2
         assert many[1][0][-1] == "group 12" and len(many[1][1][0]) == 5
-    view = {"concentrations": concentrations(held)}
+    view = {"concentrations": concentrations(findings), "findings": findings}
     page = page_of("sections/concentrations.html", view)
     assert all(f"<td>{stage}</td>" in page for stage in stages) != is_by_group
     assert all(f"<th>{stage}</th>" in page for stage in stages) == is_by_group
