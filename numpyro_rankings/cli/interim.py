@@ -231,24 +231,21 @@ def finder_of_groups(
     def find(run: "Run", status: "Status", seconds: float) -> Found:
         import numpy as np
 
-        from numpyro_rankings.posterior import cluster_profiles, holds
+        from numpyro_rankings.posterior import Draws, cluster_profiles, holds
         from numpyro_rankings.posterior.partitions import medoid_partition
         from numpyro_rankings.posterior.point_estimates import ReferencePartition
-        from numpyro_rankings.posterior.samples import flatten_chains
         from numpyro_rankings.report.findings import in_order
         from numpyro_rankings.report.write import interim_findings, interim_view
 
         start, some = clock.now(), max(_LEAST_SHOWN, _MOST_DRAWS // chains)
-        mcmc = run.as_mcmc(some)
-        by_chain = mcmc.get_samples(group_by_chain=True)
-        samples = flatten_chains(by_chain)
-        reference = None
-        if "assignments" in samples:
+        draws = Draws.of(run.as_mcmc(some))
+        samples, reference = draws.flat(), None
+        if draws.labels is not None:
             pairs = _COMPARED / rankings.num_rankings
             compared = int(np.clip(np.sqrt(2 * pairs), _LEAST_SHOWN, 100))
             medoid = medoid_partition(samples["assignments"], compared)
             reference = ReferencePartition(medoid.labels, medoid.expected_loss, "medoid")
-        profiles = in_order(cluster_profiles(samples, rankings, reference))
+        profiles = in_order(cluster_profiles(draws, rankings, reference))
         findings = interim_findings(
             rankings,
             profiles,
@@ -256,10 +253,10 @@ def finder_of_groups(
             run.diagnostics(),
             run.verdict,
             samples.get("num_clusters"),
-            getattr(mcmc.sampler, "num_components", None),
+            draws.num_components,
         )
         left = seconds - (clock.now() - start)
-        findings = findings._replace(blocs=blocs.find(findings, by_chain, left))
+        findings = findings._replace(blocs=blocs.find(findings, draws.samples, left))
         if findings.blocs is not None:
             status = status._replace(text=f"{status.text} {_BLOCS_CHANGE}")
         view = interim_view(findings, rankings, title=title, status=status, details=details(run))

@@ -7,12 +7,10 @@ import jax
 import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
-from numpyro.infer import MCMC
-from scipy.special import entr
 
 from numpyro_rankings.components.family import Family
 from numpyro_rankings.distributions import GeneralizedMallows
-from numpyro_rankings.infer.base import GibbsKernel
+from numpyro_rankings.families.plackett_luce import normalised_entropy
 from numpyro_rankings.ops.orderings import (
     certain_levels,
     cp_consensus,
@@ -20,8 +18,8 @@ from numpyro_rankings.ops.orderings import (
     times_above,
     wants_of_members,
 )
-from numpyro_rankings.posterior.block_samples import as_of_kernel, find_block
 from numpyro_rankings.posterior.components import with_drawn_parameters
+from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.partitions import (
     as_draws,
     as_partition,
@@ -29,12 +27,6 @@ from numpyro_rankings.posterior.partitions import (
     match_clusters,
 )
 from numpyro_rankings.posterior.point_estimates import reference_partition
-from numpyro_rankings.posterior.samples import (
-    check_samples,
-    fitted_items,
-    flatten_chains,
-    named_as_by_kernel,
-)
 from numpyro_rankings.rankings import Rankings, check_rankings
 
 _INTERVAL = (0.05, 0.95)  # quantiles of the intervals
@@ -250,17 +242,17 @@ def cluster_profiles(
     :raises ValueError: if a cluster of ``reference`` is found in no draw, or if the draws are of
         other rankings or of another kernel.
     """
-    if not isinstance(samples, Mapping):
-        samples, family = _of_run(samples, sites, family)
-    else:
-        samples = named_as_by_kernel(samples, sites)
+    drawn = Draws.of(samples, sites=sites)
+    if drawn.kernel and family is not None:
+        raise ValueError("a run knows the names of its sites and its family: leave them out")
+    family = family or drawn.component_family
+    check_rankings(rankings)
     if family is not None:
-        check_rankings(rankings)
-        samples = with_drawn_parameters(samples, rankings, family, key)
-    check_samples(samples)
-    draws = flatten_chains(samples)
+        drawn = with_drawn_parameters(drawn, rankings, family, key)
+    drawn.check_family()
+    drawn = drawn.with_rankings(rankings)
+    rankings, draws = drawn.rankings or rankings, drawn.flat()
     weighted = "weights" in draws
-    rankings = fitted_items(draws, rankings)
     if "assignments" not in draws:
         everyone = np.arange(rankings.num_rankings)
         return [_weights_profile(0, draws, None, None, rankings, everyone)]
@@ -280,23 +272,6 @@ def cluster_profiles(
         members = np.flatnonzero(labels == k)
         profiles.append(describe(k, draws, matched, found, rankings, members))
     return sorted(profiles, key=_by_size)
-
-
-def _of_run(run: Any, sites: Any, family: Family | None) -> tuple[Any, Family | None]:
-    """Return the samples of a run by the kernel's own names, and the family of its components."""
-    mcmc = run.as_mcmc() if hasattr(run, "as_mcmc") else run
-    if not isinstance(mcmc, MCMC):
-        return run, family  # refused by the caller
-    if sites is not None or family is not None:
-        raise ValueError("a run knows the names of its sites and its family: leave them out")
-    kernel: Any = mcmc.sampler
-    samples = mcmc.get_samples()
-    if not isinstance(kernel, GibbsKernel):
-        block = find_block(kernel)
-        if block is None:
-            return samples, None
-        kernel, samples = block, as_of_kernel(samples, block)
-    return samples, getattr(kernel, "family", None)
 
 
 def _by_size(profile: Any) -> float:
@@ -502,14 +477,6 @@ def _interval_over_all(sizes: np.ndarray, num_draws: int) -> tuple[float, float]
     :param num_draws: number of all draws.
     """
     return _interval(np.concatenate([sizes, np.zeros(num_draws - len(sizes))]))
-
-
-def normalised_entropy(weights: np.ndarray) -> np.ndarray:
-    """Ratio of the entropy of weights, shape ``(…, K)``, to its maximum; 1 for equal weights."""
-    shares = weights / weights.sum(-1, keepdims=True)
-    if shares.shape[-1] == 1:
-        return np.ones(shares.shape[:-1])
-    return np.sum(entr(shares), axis=-1) / np.log(shares.shape[-1])
 
 
 def _entropies(draws: Mapping[str, np.ndarray], matched: np.ndarray) -> np.ndarray:

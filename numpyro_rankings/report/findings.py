@@ -32,7 +32,7 @@ from numpyro_rankings.posterior.diagnostics import (
     posterior_of,
     verdict,
 )
-from numpyro_rankings.posterior.likelihood import NEW_CLUSTERS
+from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.point_estimates import ReferencePartition, reference_partition
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
 from numpyro_rankings.posterior.stacking import posterior_by_weight, stack_fitted_chains
@@ -41,17 +41,6 @@ from numpyro_rankings.rankings import Rankings
 if TYPE_CHECKING:
     import pandas as pd
 
-_SITES = (
-    "assignments",
-    "center",
-    "concentration",
-    "weights",
-    "unseen_weight",
-    "cluster_sizes",
-    "alpha",
-    "log_joint",
-    *NEW_CLUSTERS,
-)
 # Predictive checks: draws that are replicated, the fewest of them, and entries of their tables of
 # pairs. With more items there are none.
 _CHECK_DRAWS, _CHECK_DRAWS_LEAST, _CHECK_ENTRIES = 50, 10, 2**26
@@ -192,9 +181,7 @@ def findings_of(
         raise ValueError("the report needs the labels: to_inference_data(include_assignments=True)")
     table = diagnostics_table(data)
     if rankings is not None and _has_to_be_weighted(posterior, table):
-        components = posterior.attrs.get(NUM_COMPONENTS)
-        components = None if components is None else int(components)
-        weights = stack_fitted_chains(_samples(posterior), rankings, components).weights
+        weights = stack_fitted_chains(Draws.of({"posterior": posterior}, rankings)).weights
         posterior = posterior.assign_attrs({STACKING_WEIGHTS: weights})
         data = {"posterior": posterior, "sample_stats": as_dataset(data["sample_stats"])}
     described = posterior_by_weight(posterior)
@@ -309,17 +296,17 @@ def _of_rankings(
     reference: Any,
     checks: PredictiveChecks | Literal["auto"] | None,
 ) -> _Found:
-    samples, labels = _samples(described), labels_of_draws(described)
+    draws, labels = Draws.of({"posterior": described}, rankings), labels_of_draws(described)
     partition = membership = None
     with ThreadPoolExecutor(1) as beside:  # the checks are mostly compilation, on another core
-        checking = beside.submit(_check, samples, rankings) if isinstance(checks, str) else None
+        checking = beside.submit(_check, draws, rankings) if isinstance(checks, str) else None
         if labels is not None:
             partition = reference_partition(labels, reference)
             few = min(len(labels), _MEMBERSHIP_DRAWS)
             some = np.linspace(0, len(labels) - 1, few).astype(int)
             membership = membership_probability(labels[some], partition.labels)
         if profiles is None:
-            profiles = cluster_profiles(samples, rankings, partition)
+            profiles = cluster_profiles(draws, rankings, partition)
         done = checks if checking is None else checking.result()
     assert not isinstance(done, str)
     return _Found(profiles, rankings.num_rankings, partition, membership, done)
@@ -345,33 +332,14 @@ def _has_to_be_weighted(posterior: Any, table: "pd.DataFrame") -> bool:
     return STACKING_WEIGHTS not in posterior.attrs and bool(table["r_hat"].max() > R_HAT_BAD)
 
 
-def _samples(posterior: Any) -> dict[str, np.ndarray]:
-    """Return the draws by chain, as a kernel gives them.
-
-    The posterior says of an empty cluster that it has no center and no weights. A list from such a
-    cluster has the same probability as any other, and so it has with θ = 0 or with equal weights.
-    """
-    found = {name: np.asarray(posterior[name]) for name in _SITES if name in posterior}
-    if "center" in found:
-        center = found["center"]
-        found["center"] = np.where(
-            center < 0, np.arange(center.shape[-1], dtype=center.dtype), center
-        )
-        found["concentration"] = np.nan_to_num(found["concentration"], nan=0.0)
-    if "weights" in found:
-        equal = 1 / found["weights"].shape[-1]
-        found["weights"] = np.nan_to_num(found["weights"], nan=equal)
-    return found
-
-
-def _check(samples: Mapping[str, np.ndarray], rankings: Rankings) -> PredictiveChecks | None:
+def _check(draws: Draws, rankings: Rankings) -> PredictiveChecks | None:
     """Return predictive checks of some of the draws; None if there are too many items."""
     num_draws = min(_CHECK_DRAWS, _CHECK_ENTRIES // rankings.num_items**2)
     if num_draws < _CHECK_DRAWS_LEAST:
         return None
     # of one key, so that the same draws give the same page
     key = jax.random.fold_in(jax.random.key(0), 1)
-    return predictive_checks.posterior_predictive_checks(key, samples, rankings, num_draws)
+    return predictive_checks.posterior_predictive_checks(key, draws, rankings, num_draws)
 
 
 def labels_of_draws(posterior: Any) -> np.ndarray | None:

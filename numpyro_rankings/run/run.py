@@ -19,8 +19,8 @@ from numpyro_rankings._system import clock
 from numpyro_rankings._system.interrupts import postponed_interrupts
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.not_finite import NotFiniteError, check_not_stopped
-from numpyro_rankings.posterior.block_samples import fitted_rankings
 from numpyro_rankings.posterior.diagnostics import CHANGES
+from numpyro_rankings.posterior.draws import fitted_rankings
 from numpyro_rankings.run.convert import (
     SITES,
     STATS,

@@ -8,7 +8,7 @@ from numpyro.infer import MCMC
 from numpyro.primitives import Messenger
 
 from numpyro_rankings.infer.base import GibbsKernel
-from numpyro_rankings.posterior.block_samples import blocks_of
+from numpyro_rankings.posterior.draws import blocks_of
 from numpyro_rankings.run.convert import by_name
 
 

@@ -14,6 +14,7 @@ from numpyro_rankings.distributions import GeneralizedMallows
 from numpyro_rankings.families import ITEM_POOL, MALLOWS, PLACKETT_LUCE, _mallows_fit
 from numpyro_rankings.families._mallows_fit import MallowsFit
 from numpyro_rankings.families.choice_cells import choice_cells, count_cells
+from numpyro_rankings.families.mallows import log_cluster_likelihood, stage_orderings
 from numpyro_rankings.infer import DPPlackettLuceGibbs
 from numpyro_rankings.infer.mallows.data import as_mallows_data
 from numpyro_rankings.infer.mallows.start import Components as SearchedComponents
@@ -23,11 +24,6 @@ from numpyro_rankings.posterior import blocs as module
 from numpyro_rankings.posterior.bloc_data import BlocData, read_draws
 from numpyro_rankings.posterior.bloc_levels import Arrival, SearchedLevels, agreed, arrival
 from numpyro_rankings.posterior.bloc_search import BlocComponents, BlocSearch, Candidates
-from numpyro_rankings.posterior.likelihood import (
-    log_cluster_likelihood,
-    log_plackett_luce_likelihood,
-    stage_orderings,
-)
 from numpyro_rankings.rankings import Rankings
 
 LISTS = [[0, 1, 2, 3], [1], [3, 0], [2, 1, 0, 4, 3], [2, 1, 0, 4], [1, 0, 2]]
@@ -116,9 +112,10 @@ def test_log_likelihood_of_plackett_luce_cells(pool, with_sets):
     if pool is not None:
         draw = {"weights": weights * (1 - pool), "unseen_weight": np.full(3, pool)}
         parameters = np.append(draw["weights"], draw["unseen_weight"][:, None], axis=1)
-    model = (PLACKETT_LUCE if pool is None else ITEM_POOL).fitter(rankings)
+    family = PLACKETT_LUCE if pool is None else ITEM_POOL
+    model = family.fitter(rankings)
     found = model.cells.of_rows @ model.log_choices((parameters,))
-    expected = log_plackett_luce_likelihood(draw, rankings.orderings, offered)
+    expected = family.log_rows(draw, rankings.orderings, offered)
     np.testing.assert_allclose(found.T, expected, rtol=2e-5)
 
 
