@@ -27,13 +27,13 @@ from numpyro_rankings.report.page import Status
 if TYPE_CHECKING:
     import pandas as pd
 
-# Thresholds. Those of R-hat and ESS are beside the verdict on the run, and those by which groups
-# hold and blocs are found are beside these.
+# Thresholds. Those of R-hat and ESS are beside the verdict on the run, and those by which a group
+# holds and blocs are searched are beside their definitions.
 MOST_LEFT = 0.5  # share of all in no group that holds, above which there are no clear groups
 LEAST_COHESION = 0.5  # share of the draws in which two members of a group have to be in one group
 HARDLY_AGREE = 0.1  # agreement of the members of a bloc or group, below which they hardly agree
 MANY_OUTSIDE = 0.2  # share of the intervals of 90% that the observed numbers are outside of
-LEAST_GROWTH = 1.25  # no time is told if the second half of the draws adds less to the ESS
+LEAST_GROWTH = 1.25  # times the ESS of half of the draws; of a smaller ESS no time is told
 MOST_TIMES = 30.0  # no time is told if the run has to be longer than so many times
 
 Level = Literal["good", "care", "bad"]
