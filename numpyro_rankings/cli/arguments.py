@@ -15,8 +15,6 @@ from typing import Any, NoReturn
 
 PROGRAM = "numpyro-rankings"
 MAX_CLUSTERS = 64  # default of --max-clusters
-_GOALS = {"rhat": 1.01, "ess": 400.0, "minutes": 10.0}  # of a run that ends by itself
-_MIN_DRAWS = 4  # R-hat needs at least these in each chain
 
 
 class UserError(Exception):
@@ -182,28 +180,6 @@ def as_prior(value: Any) -> Any:
     if value == "flat":
         return FlatLog()
     return dist.Gamma(*value[1:]) if isinstance(value, tuple) else value
-
-
-def fill_in_length(args: argparse.Namespace) -> None:
-    """Fill in the defaults of the length of the run, and refuse options that contradict it."""
-    if args.warmup is None and args.draws is None:
-        for name, default in _GOALS.items():
-            if getattr(args, name) is None:
-                setattr(args, name, default)
-        if args.rhat <= 1:
-            raise UserError(f"--rhat must be greater than 1, got {args.rhat:g}")
-        return
-    for name in _GOALS:
-        if getattr(args, name) is not None:
-            raise UserError(f"--{name} goes without --warmup and --draws, which fix the length")
-    args.warmup = 1000 if args.warmup is None else args.warmup
-    args.draws = 2000 if args.draws is None else args.draws
-    kept = args.draws // (args.thin or 1)
-    if kept < _MIN_DRAWS:
-        raise UserError(
-            f"--draws {args.draws} with --thin {args.thin or 1} keeps {kept} draws; at least "
-            f"{_MIN_DRAWS} are needed"
-        )
 
 
 def check_output(out: Path, force: bool) -> None:

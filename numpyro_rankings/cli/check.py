@@ -5,7 +5,7 @@ import textwrap
 from typing import Any
 
 from numpyro_rankings.cli.arguments import UserError
-from numpyro_rankings.cli.run import use_compilation_cache
+from numpyro_rankings.cli.compilation import use_compilation_cache
 
 _ABOUT = """\
 Check that JAX compiles the kernels correctly on this machine.

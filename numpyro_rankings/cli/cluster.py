@@ -1,8 +1,9 @@
 """The command ``numpyro-rankings cluster``: groups of points or documents, not of rankings."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from numpyro_rankings.cli.arguments import (
     MAX_CLUSTERS,
@@ -15,29 +16,27 @@ from numpyro_rankings.cli.arguments import (
     positive,
     scale,
 )
-from numpyro_rankings.cli.progress import say
+from numpyro_rankings.cli.capacity import (
+    check_memory,
+    choose_thinning,
+    label_bytes,
+    memory_errors,
+)
+from numpyro_rankings.cli.options import (
+    ClusterOptions,
+    OutOptions,
+    Plan,
+    RunOptions,
+    Scale,
+    take_options,
+)
 from numpyro_rankings.cli.results import (
-    describe_command,
-    describe_run,
     print_diagnostics,
     print_groups,
     print_reference,
     print_title,
 )
-from numpyro_rankings.cli.run import (
-    Kept,
-    Sampled,
-    begin,
-    check_memory,
-    check_overflow,
-    choose_thinning,
-    label_bytes,
-    memory_errors,
-    notes,
-    sample,
-    use_compilation_cache,
-    use_devices,
-)
+from numpyro_rankings.cli.session import RunSession, Sampled, begin_session, check_overflow
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 _CLUSTERS_SHOWN = 20  # on the screen, and in the figure of clusters in time
 _HAS_SCALE = {"window": True, "exponential": True, "logistic": True, "identity": False}  # decays
 _DECAYS_IN_WORDS = "window:A, exponential:A, logistic:A or identity"
-_DISTANCES = ("distances", "time", "graph")  # options that give distances
 _FAMILY_OF = {  # options of one family
     "noise": "gaussian",
     "spread": "gaussian",
@@ -251,36 +249,39 @@ def _decay(text: str) -> tuple[str, Any]:
     return name, scale(f"the scale of --decay {name}", can_be_flat=False)(rest)
 
 
-def _check_arguments(args: argparse.Namespace) -> None:
-    """Refuse options that do not go together, and fill in the defaults of a graph."""
+def parse_options(args: argparse.Namespace) -> ClusterOptions:
+    """Return the options of the command, and refuse those that do not go together."""
     for name, family in _FAMILY_OF.items():
         if getattr(args, name) is not None and args.family != family:
             raise UserError(f"--{name} goes with --family {family}")
     if (args.noise is None) != (args.spread is None):
         given, missing = ("noise", "spread") if args.spread is None else ("spread", "noise")
         raise UserError(f"--{given} goes with --{missing}: give both, or neither")
-    source = _source_of_distances(args)
+    run, output = take_options(RunOptions, args), take_options(OutOptions, args)
+    options = take_options(ClusterOptions, args, run=run, output=output)
+    _check_distances(options)
+    if options.graph is not None:
+        hops = options.hops or 1
+        options = replace(options, hops=hops, decay=options.decay or ("window", hops + 0.5))
+    if options.source and options.decay is None:
+        raise UserError(
+            f"--{options.source} needs --decay: {_DECAYS_IN_WORDS}, with A in the units of the "
+            f"{'times' if options.time else 'distances'}"
+        )
+    return options
+
+
+def _check_distances(options: ClusterOptions) -> None:
+    """Refuse options that do not go with distances, or only with them."""
+    source = options.source
     for name in ("discount", "sampler", "max_clusters") if source else ("decay", "hops"):
-        if getattr(args, name) is not None:
+        if getattr(options, name) is not None:
             option = f"--{name.replace('_', '-')}"
             if source:
                 raise UserError(f"{option} does not go with --{source}")
             raise UserError(f"{option} goes with --distances, --time or --graph")
-    if args.hops is not None and args.graph is None:
+    if options.hops is not None and options.graph is None:
         raise UserError("--hops goes with --graph")
-    if args.graph is not None:
-        args.hops = args.hops or 1
-        args.decay = args.decay or ("window", args.hops + 0.5)
-    if source and args.decay is None:
-        raise UserError(
-            f"--{source} needs --decay: {_DECAYS_IN_WORDS}, with A in the units of the "
-            f"{'times' if args.time else 'distances'}"
-        )
-
-
-def _source_of_distances(args: argparse.Namespace) -> str | None:
-    """Return the option that gives the distances, or None."""
-    return next((name for name in _DISTANCES if getattr(args, name) is not None), None)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -289,86 +290,94 @@ def _source_of_distances(args: argparse.Namespace) -> str | None:
 
 
 def _cluster(args: argparse.Namespace, command: str) -> int:
-    _check_arguments(args)
-    begin(args)
-    check_file(args.file, "points")
-    for name in (args.vocab, args.distances, args.graph):
-        if name is not None:
-            check_file(name, "text")
-    with Kept(args, command) as kept:
-        with notes():
-            use_compilation_cache()
-            use_devices(args.chains)
-            from numpyro_rankings.cli.points import read_distances_of, read_points
-
-            points = read_points(args)
-            distances = read_distances_of(args, points)
-            _check_memory(args, points, distances)
-            thin = _choose_thinning(args, points)
-            with memory_errors():
-                sampled = _sample(args, points, distances, thin, kept)
-                check_overflow(sampled.mcmc, args.max_clusters or MAX_CLUSTERS)
-                say(args, "summarising the draws")
-                summary = _summarise(sampled, points)
-        details = _details(args, points, describe_run(args, thin, *sampled.lengths), command)
-        say(args, "drawing the figures")
-        summary = summary._replace(findings=summary.findings._replace(details=details))
-        summary.findings.data.attrs.update({k.replace(" ", "_"): x for k, x in details.items()})
-        status = kept.status_of(sampled, summary.findings)
-        kept.write(lambda folder: _write(folder, args, points, summary, status))
-        _print_summary(args.out, points, summary, status)
-        return kept.end(sampled)
+    options = parse_options(args)
+    with begin_session(options.run, options.output, command) as session:
+        check_file(options.file, "points")
+        for name in (options.vocab, options.distances, options.graph):
+            if name is not None:
+                check_file(name, "text")
+        return _cluster_points(options, session)
 
 
-def _check_memory(args: argparse.Namespace, points: "Points", distances: Any) -> None:
+def _cluster_points(options: ClusterOptions, session: RunSession) -> int:
+    with session.preparing():
+        from numpyro_rankings.cli.points import read_distances_of, read_points
+
+        points = read_points(options)
+        distances = read_distances_of(options, points)
+        _check_memory(session.plan, options, points, distances)
+        thin = _choose_thinning(session.plan, options, points)
+        with memory_errors():
+            sampled = _sample(session, options, points, distances, thin)
+            check_overflow(sampled.mcmc, options.max_clusters)
+            session.say("summarising the draws")
+            findings = _summarise(sampled, points)
+            descriptions = [points.describe(p.members) for p in findings.profiles]
+
+    def write(folder: Path, findings: "Findings", status: "Status | None") -> None:
+        _write(folder, options, points, findings, descriptions, status)
+
+    def show(findings: "Findings", status: "Status | None") -> None:
+        _print_summary(session.out, points, findings, descriptions, status)
+
+    model = f"{points.model}; {_prior_in_words(options)}"
+    data = f"{options.file}: {points.what}"
+    details = session.details(data, model, thin, sampled.lengths)
+    return session.conclude(sampled, findings, details, write, show)
+
+
+def _check_memory(plan: Plan, options: ClusterOptions, points: "Points", distances: Any) -> None:
     """Refuse data for which a sampler needs too much memory beside the draws, at the least."""
-    num_words = points.family.vocabulary_size if args.family == "multinomial" else 1
-    slots = args.max_clusters or MAX_CLUSTERS if distances is None else points.size
-    needed = 3 * 4 * args.chains * slots * num_words  # statistics of all clusters
-    if distances is not None and args.graph is None:
-        is_learned = isinstance(args.decay[1], tuple)
-        needed += 4 * points.size**2 * (3 + 2 * args.chains * is_learned)
+    num_words = points.family.vocabulary_size if options.family == "multinomial" else 1
+    slots = options.max_clusters or MAX_CLUSTERS if distances is None else points.size
+    needed = 3 * 4 * plan.chains * slots * num_words  # statistics of all clusters
+    if options.decay is not None and options.graph is None:
+        is_learned = isinstance(options.decay[1], tuple)
+        needed += 4 * points.size**2 * (3 + 2 * plan.chains * is_learned)
     check_memory(
         f"{'clusters' if distances is None else 'links'} of {points.size:,} points in "
-        f"{plural(args.chains, 'chain')}",
+        f"{plural(plan.chains, 'chain')}",
         needed,
         "lower --chains, or use fewer points or words",
     )
 
 
-def _choose_thinning(args: argparse.Namespace, points: "Points") -> int:
-    has_links = args.decay is not None
-    slots = points.size if has_links else args.max_clusters or MAX_CLUSTERS
-    labels = args.chains * points.size * (label_bytes(slots) + 4 * has_links)
-    return choose_thinning(args, f"{points.size:,} points", labels)
+def _choose_thinning(plan: Plan, options: ClusterOptions, points: "Points") -> int:
+    has_links = options.decay is not None
+    slots = points.size if has_links else options.max_clusters or MAX_CLUSTERS
+    labels = plan.chains * points.size * (label_bytes(slots) + 4 * has_links)
+    return choose_thinning(plan, f"{points.size:,} points", labels)
 
 
 def _sample(
-    args: argparse.Namespace, points: "Points", distances: Any, thin: int, kept: Kept
+    session: RunSession, options: ClusterOptions, points: "Points", distances: Any, thin: int
 ) -> Sampled:
+    data = (points.data,) if distances is None else (points.data, distances)
+    return session.sample(_kernel(options, points), data, thin, options.max_clusters)
+
+
+def _kernel(options: ClusterOptions, points: "Points") -> Any:
     from numpyro_rankings import infer
 
-    alpha = as_prior(args.alpha)
-    if args.decay is not None:
-        name, size = args.decay
-        make_decay = getattr(infer, f"{name}_decay")
-        decay = make_decay() if size is None else make_decay(as_prior(size))
-        kernel = infer.DDCRPGibbs(points.family, alpha, decay)
-        return sample(args, thin, kernel, (points.data, distances), kept)
-    shared: dict[str, Any] = {
-        "discount": args.discount or 0.0,
+    alpha = as_prior(options.alpha)
+    if options.decay is not None:
+        return infer.DDCRPGibbs(points.family, alpha, _decay_function(*options.decay))
+    settings: dict[str, Any] = {
+        "discount": options.discount or 0.0,
         # there cannot be more clusters than points
-        "max_clusters": args.max_clusters or min(MAX_CLUSTERS, points.size),
+        "max_clusters": options.max_clusters or min(MAX_CLUSTERS, points.size),
     }
-    if args.sampler == "collapsed":
-        kernel = infer.CollapsedGibbs(points.family, alpha, **shared)
-    else:
-        kernels = [
-            kernel_class(points.family, alpha, **shared)
-            for kernel_class in (infer.CollapsedGibbs, infer.SplitMerge)
-        ]
-        kernel = infer.Cycle(kernels)
-    return sample(args, thin, kernel, (points.data,), kept)
+    collapsed = infer.CollapsedGibbs(points.family, alpha, **settings)
+    if options.sampler == "collapsed":
+        return collapsed
+    return infer.Cycle([collapsed, infer.SplitMerge(points.family, alpha, **settings)])
+
+
+def _decay_function(name: str, size: Scale | None) -> Any:
+    from numpyro_rankings.links import decays
+
+    make_decay = getattr(decays, f"{name}_decay")
+    return make_decay() if size is None else make_decay(as_prior(size))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -376,65 +385,43 @@ def _sample(
 # ---------------------------------------------------------------------------------------------
 
 
-class _Summary(NamedTuple):
-    """The results of a run.
-
-    - **findings** - the draws, and the clusters in them.
-    - **descriptions** - what the family says of each cluster, in the order of the profiles.
-    """
-
-    findings: "Findings"
-    descriptions: "list[Description]"
-
-
-def _summarise(sampled: Sampled, points: "Points") -> _Summary:
+def _summarise(sampled: Sampled, points: "Points") -> "Findings":
     from numpyro_rankings.posterior.inference_data import to_inference_data
     from numpyro_rankings.report.findings import findings_of
 
     data = to_inference_data(sampled.mcmc, points=points.names)
     sampled.note_changes(data)
-    findings = findings_of(data)
-    return _Summary(findings, [points.describe(p.members) for p in findings.profiles])
+    return findings_of(data)
 
 
-def _details(
-    args: argparse.Namespace, points: "Points", of_run: dict[str, str], command: str
-) -> dict[str, str]:
-    """Describe the data, the model and the run, for the last section of the report."""
+def _prior_in_words(options: ClusterOptions) -> str:
+    """Describe the prior of the partition, for the last section of the report."""
 
     def in_words(value: Any) -> str:
         return "gamma({1:g},{2:g})".format(*value) if isinstance(value, tuple) else f"{value:g}"
 
-    prior = f"Chinese restaurant process, concentration {in_words(args.alpha)}"
-    if source := _source_of_distances(args):
-        name, size = args.decay
-        hops = f" within {plural(args.hops, 'hop')}" if args.graph is not None else ""
-        prior = (
-            f"distance dependent {prior}, --{source} {getattr(args, source)}{hops}, {name} decay"
-            + ("" if size is None else f" of scale {in_words(size)}")
-        )
-    elif args.discount:
-        prior += f", discount {args.discount:g}"
-    return {
-        **describe_command(args, command),
-        "data": f"{args.file}: {points.what}",
-        "model": f"{points.model}; {prior}",
-        **of_run,
-    }
+    prior = f"Chinese restaurant process, concentration {in_words(options.alpha)}"
+    if options.source is not None and options.decay is not None:
+        name, size = options.decay
+        hops = f" within {plural(options.hops or 1, 'hop')}" if options.graph is not None else ""
+        source = f"--{options.source} {getattr(options, options.source)}{hops}"
+        of_scale = "" if size is None else f" of scale {in_words(size)}"
+        return f"distance dependent {prior}, {source}, {name} decay{of_scale}"
+    return f"{prior}, discount {options.discount:g}" if options.discount else prior
 
 
 def _write(
     folder: Path,
-    args: argparse.Namespace,
+    options: ClusterOptions,
     points: "Points",
-    summary: _Summary,
+    findings: "Findings",
+    descriptions: "list[Description]",
     status: "Status | None",
 ) -> None:
     from numpyro_rankings.cli.tables import write_assignments, write_clusters
     from numpyro_rankings.posterior.inference_data import save_inference_data
     from numpyro_rankings.report import write as report
 
-    findings, descriptions = summary
     profiles = findings.profiles
     columns_of_family = {p.label: d.columns for p, d in zip(profiles, descriptions, strict=True)}
     clusters = {int(k): number for number, p in enumerate(profiles, 1) for k in p.members}
@@ -452,36 +439,39 @@ def _write(
         findings,
         {name: [d.shown[name] for d in descriptions] for name in descriptions[0].shown},
         what=points.what,
-        title=f"Groups in {Path(args.file).name}",
-        figures=_figures(args, points, findings),
+        title=f"Groups in {Path(options.file).name}",
+        figures=_figures(options, points, findings),
         status=status,
     )
 
 
 def _figures(
-    args: argparse.Namespace, points: "Points", findings: "Findings"
+    options: ClusterOptions, points: "Points", findings: "Findings"
 ) -> list[tuple[Any, str]]:
     """Return figures of clusters in time and of a learned decay, where there are any."""
     from numpyro_rankings import plots
-    from numpyro_rankings.links import decays
 
     figures = []
     if points.times is not None:
         ax = plots.plot_partition_in_time(points.times, findings.reference, _CLUSTERS_SHOWN)
         caption = "When each cluster has its points; clusters are ordered by their first point."
         figures.append((ax, caption))
-    if "decay_scale" in findings.data["posterior"]:
-        name, size = args.decay
-        decay = getattr(decays, f"{name}_decay")(as_prior(size))
-        ax = plots.plot_decay(decay, findings.data["posterior"]["decay_scale"].values)
+    if "decay_scale" in findings.data["posterior"] and options.decay is not None:
+        scales = findings.data["posterior"]["decay_scale"].values
+        ax = plots.plot_decay(_decay_function(*options.decay), scales)
         figures.append((ax, "How the weight of links decreases with the distance, as learned."))
     return figures
 
 
-def _print_summary(out: Path, points: "Points", summary: _Summary, status: "Status | None") -> None:
-    findings = summary.findings
+def _print_summary(
+    out: Path,
+    points: "Points",
+    findings: "Findings",
+    descriptions: "list[Description]",
+    status: "Status | None",
+) -> None:
     print_title(findings, points.what)
-    lines = [_in_words(d) for d in summary.descriptions]
+    lines = [_in_words(d) for d in descriptions]
     print_groups(findings, "", [""] * len(lines), lines, _CLUSTERS_SHOWN)
     assert findings.reference is not None  # of points it is always known
     print_reference(findings.reference)

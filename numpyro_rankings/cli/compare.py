@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpyro_rankings.cli.arguments import UserError, check_output, count, positive
+from numpyro_rankings.cli.capacity import memory_errors
+from numpyro_rankings.cli.compilation import use_compilation_cache, use_devices
+from numpyro_rankings.cli.options import TableOptions, take_options
 from numpyro_rankings.cli.progress import say
 from numpyro_rankings.cli.rankings_file import FORMATS_IN_WORDS, add_file_options, read_file
 from numpyro_rankings.cli.results import terminal_width, write_at_once
-from numpyro_rankings.cli.run import memory_errors, notes, use_compilation_cache, use_devices
+from numpyro_rankings.cli.streams import notes
 from numpyro_rankings.words import number
 
 if TYPE_CHECKING:
@@ -153,7 +156,7 @@ def _compare(args: argparse.Namespace, command: str) -> int:
     with notes():
         use_compilation_cache()
         use_devices(1)
-        survey = read_file(args)
+        survey = read_file(args.file, take_options(TableOptions, args))
         rankings = survey.rankings
         import jax
 
@@ -170,10 +173,13 @@ def _compare(args: argparse.Namespace, command: str) -> int:
         if args.kfold > rankings.num_rankings:
             raise UserError(f"--kfold must be at most {rankings.num_rankings}, the judges")
         assert all(model_name(kernel) == name for name, kernel in models.items())
-        say(args, f"comparing {len(models)} models, each for at most {args.minutes:g} minutes")
+        is_shown = not args.no_progress
+        minutes = f"{args.minutes:g} minutes"
+        say(f"comparing {len(models)} models, each for at most {minutes}", is_shown)
 
         def show(name: str, row: dict[str, float]) -> None:
-            say(args, f"{name}: elpd {row['elpd']:,.1f} ± {row['se']:,.1f}, {row['seconds']:.0f} s")
+            elpd = f"{row['elpd']:,.1f} ± {row['se']:,.1f}"
+            say(f"{name}: elpd {elpd}, {row['seconds']:.0f} s", is_shown)
 
         with memory_errors():
             comparison = compare(

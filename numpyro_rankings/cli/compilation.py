@@ -1,8 +1,10 @@
-"""Whether the program of a run is compiled, or read from the cache of compiled programs."""
+"""The devices of a run, and whether its program is compiled or read from the cache."""
 
 import contextlib
 import logging
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 _LOGGER = "jax._src.compiler"  # which says at the level DEBUG that a program is not in the cache
@@ -43,3 +45,37 @@ def telling_of_compilation(tell: Callable[[], None]) -> Iterator[None]:
     finally:
         logger.setLevel(level)
         logger.removeFilter(look)
+
+
+def use_compilation_cache(shortest: float = 0.2) -> None:
+    """Keep compiled programs between runs, if there is a folder to keep them in.
+
+    :param shortest: seconds of compilation from which a program is kept.
+    """
+    import jax
+
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = home / "numpyro_rankings" / "jax"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return
+    if os.access(folder, os.W_OK):
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", shortest)
+
+
+def use_devices(chains: int) -> None:
+    """Give JAX one CPU device for each core that can have chains, before it is first used."""
+    import jax
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with contextlib.suppress(RuntimeError):  # JAX was used already
+        jax.config.update("jax_num_cpu_devices", largest_divisor(chains, cores or 1))
+
+
+def largest_divisor(number: int, at_most: int) -> int:
+    """Return the largest divisor of a number that is not above another number."""
+    return max(k for k in range(1, min(number, at_most) + 1) if number % k == 0)

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpyro_rankings.cli.arguments import PROGRAM, UserError
+from numpyro_rankings.cli.options import TableOptions, take_options
 from numpyro_rankings.cli.rankings_file import (
     FORMATS_IN_WORDS,
     add_file_options,
     read_file,
-    read_unfitted_file,
+    read_unsupported_file,
 )
 
 if TYPE_CHECKING:
@@ -48,20 +49,21 @@ def add_command(commands: Any) -> None:
 def _describe(args: argparse.Namespace, command: str) -> int:
     if args.plot is not None:
         _check_page(args.plot)
-    if (unsupported := read_unfitted_file(args)) is not None:
+    table = take_options(TableOptions, args)
+    if (unsupported := read_unsupported_file(args.file, table)) is not None:
         if args.plot is not None:
             raise UserError(f"{args.file}: --plot has no page about what no model can take yet")
         from numpyro_rankings.cli.describe_unsupported import describe_unsupported
 
         print(*describe_unsupported(unsupported), sep="\n")
         return 0
-    survey = read_file(args)
+    survey = read_file(args.file, table)
     from numpyro_rankings.cli.describe_rankings import description
 
     lines = list(description(survey))
     print(*lines, sep="\n")
     if args.plot is not None:
-        _write_page(args, survey, lines, command)
+        _write_page(args.plot, args.file, survey, lines, command)
     return 0
 
 
@@ -74,7 +76,9 @@ def _check_page(path: Path) -> None:
     check_replaceable(path.parent, [path.name], "--plot")
 
 
-def _write_page(args: argparse.Namespace, survey: "Survey", lines: list[str], command: str) -> None:
+def _write_page(
+    path: Path, file: str | None, survey: "Survey", lines: list[str], command: str
+) -> None:
     from numpyro_rankings._version import __version__
     from numpyro_rankings.cli.describe_rankings import often_first, pairwise_shares, what_is_odd
     from numpyro_rankings.report.description import Pairs, write_description
@@ -82,8 +86,8 @@ def _write_page(args: argparse.Namespace, survey: "Survey", lines: list[str], co
     some = often_first(survey.rankings)
     pairs = Pairs(some, pairwise_shares(survey.rankings, some))
     details = {"command": command, "version": f"{PROGRAM} {__version__}"}
-    title = "APA 1980" if args.file is None else Path(args.file).name
-    odd, place = list(what_is_odd(survey)), args.plot.absolute()
+    title = "APA 1980" if file is None else Path(file).name
+    odd, place = list(what_is_odd(survey)), path.absolute()
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as folder:
@@ -91,5 +95,5 @@ def _write_page(args: argparse.Namespace, survey: "Survey", lines: list[str], co
             write_description(page, survey.rankings, pairs, odd, lines, details, title)
             os.replace(page, place)
     except OSError as error:
-        raise UserError(f"cannot write {args.plot}: {error.strerror or error}") from None
-    print(f"\nPage: {args.plot} (open it in a browser)")
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+    print(f"\nPage: {path} (open it in a browser)")

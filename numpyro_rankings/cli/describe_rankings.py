@@ -9,20 +9,19 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from numpyro_rankings.cli.options import MODELS, POOL_MODELS
 from numpyro_rankings.posterior.judges import as_numbers, most_frequent
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.rankings.counts import item_counts, ranks_of_items
 from numpyro_rankings.readers import BallotCounts, Survey
 from numpyro_rankings.readers.layouts import LAYOUTS
-from numpyro_rankings.readers.unfitted import TiedOrders
+from numpyro_rankings.readers.unsupported import TiedOrders
 from numpyro_rankings.words import plural, shorten
 
 ITEMS_SHOWN, _PAIRS_SHOWN = 40, 12
 NAME_WIDTH, _VALUES_SHOWN = 24, 8
 _MISSING = {"-", "–", "?", ".", "n/a", "null", "none", "blank", "#n/a"}
 _RARE = 0.01  # share of the judges who rank an item, below which it is said
-_MODELS = ("mallows", "plackett-luce", "gamma-process", "dp-plackett-luce")
-_POOL_MODELS = _MODELS[2:]
 _LEAST_REPEATED = 10  # rows that a table repeats, below which it may be by chance
 
 
@@ -75,15 +74,15 @@ def what_to_check(odd: list[str]) -> Iterator[str]:
 def _models(rankings: Rankings) -> str:
     """Return which of the models of ``fit`` take the rankings."""
     if rankings.choice_sets is not None:
-        others = ", ".join(name for name in _MODELS if name != "plackett-luce")
+        others = ", ".join(name for name in MODELS if name != "plackett-luce")
         return (
             "Which model: --model plackett-luce only, because some items were not offered; "
             f"{others} refuse choice sets"
         )
     if rankings.of_listed_items().num_items < 2:
-        names = [name for name in _MODELS if name not in _POOL_MODELS]
+        names = [name for name in MODELS if name not in POOL_MODELS]
         return f"Which model: {', '.join(names)}; the others need two items that are listed"
-    return f"Which model: all, {', '.join(_MODELS)}"
+    return f"Which model: all, {', '.join(MODELS)}"
 
 
 def lengths_of_lists(rankings: Rankings | TiedOrders) -> Iterator[str]:
@@ -218,8 +217,9 @@ def what_is_odd(survey: Survey) -> Iterator[str]:
         if alike:
             yield f"these names may mean the same judge: {list_names(alike)}"
     half, rest = divmod(total, 2)
-    if survey.layout in LAYOUTS and half >= _LEAST_REPEATED and not rest:
-        rows = np.asarray(rankings.row_index)[survey.place]
+    layout = LAYOUTS.get(survey.layout)
+    if layout is not None and half >= _LEAST_REPEATED and not rest:
+        rows = np.asarray(rankings.row_index)[survey.label_index]
         if (rows[:half] == rows[half:]).all() and len(np.unique(rows)) > half // 2:
             yield "the second half of the judges repeats the lists of the first half, in its order"
     one = counts[lengths == 1].sum()
@@ -228,7 +228,7 @@ def what_is_odd(survey: Survey) -> Iterator[str]:
             f"{plural(int(one), 'judge')} of {total:,} rank one item only, from which little can "
             f"be learned about groups{_who(survey, lengths == 1)}"
         )
-    if survey.layout == "ranks":
+    if layout is not None and layout.has_item_columns:
         straight = (orderings == np.arange(orderings.shape[1])) | (orderings < 0)
         is_complete = lengths == rankings.num_items
         is_straight = straight.all(1) & is_complete
@@ -294,7 +294,7 @@ def _who(survey: Survey, is_odd: np.ndarray) -> str:
     """Return the first judges of odd rows of the rankings, or nothing if they have no names."""
     if survey.judges is None:
         return ""
-    of_judges = is_odd[np.asarray(survey.rankings.row_index)[survey.place]]
+    of_judges = is_odd[np.asarray(survey.rankings.row_index)[survey.label_index]]
     return f": {list_names([survey.judges[k] for k in np.flatnonzero(of_judges)])}"
 
 

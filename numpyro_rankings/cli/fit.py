@@ -5,8 +5,9 @@ import functools
 import math
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,20 @@ from numpyro_rankings.cli.arguments import (
     positive,
     scale,
 )
+from numpyro_rankings.cli.capacity import choose_thinning, label_bytes, memory_errors
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
 from numpyro_rankings.cli.item_names import rename_findings, rename_rankings, shown_names
-from numpyro_rankings.cli.progress import say
+from numpyro_rankings.cli.options import (
+    MODELS,
+    POOL_MODELS,
+    FitOptions,
+    ModelOptions,
+    OutOptions,
+    Plan,
+    RunOptions,
+    TableOptions,
+    take_options,
+)
 from numpyro_rankings.cli.rankings_file import (
     FORMATS_IN_WORDS,
     OWN_FORMAT,
@@ -31,30 +43,21 @@ from numpyro_rankings.cli.rankings_file import (
     read_file,
 )
 from numpyro_rankings.cli.results import (
-    describe_command,
-    describe_run,
     print_blocs,
     print_diagnostics,
     print_groups,
     print_reference,
     print_title,
 )
-from numpyro_rankings.cli.run import (
-    Kept,
+from numpyro_rankings.cli.session import (
+    RunSession,
     Sampled,
-    begin,
+    begin_session,
     check_overflow,
-    choose_thinning,
-    label_bytes,
     lengths_of,
-    memory_errors,
-    notes,
-    sample,
-    use_compilation_cache,
-    use_devices,
 )
 from numpyro_rankings.cli.several import SEVERAL_IN_WORDS, Fitted, are_several, fit_each
-from numpyro_rankings.words import plural
+from numpyro_rankings.words import order_in_words, percent, plural
 
 if TYPE_CHECKING:
     from numpyro_rankings.rankings import Rankings
@@ -63,8 +66,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
 
-_MODELS = ("mallows", "plackett-luce", "gamma-process", "dp-plackett-luce")
-_POOL_MODELS = ("gamma-process", "dp-plackett-luce")
 _PROCESS = 0  # how the parser returns "dp" of --components
 # The options that not every model has: their models, and the default of each.
 _DEFAULTS: dict[str, dict[str, Any]] = {
@@ -75,8 +76,8 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "gamma-process": ("gamma", 1.0, 0.1),
         "dp-plackett-luce": ("gamma", 1.0, 0.1),
     },
-    "nu": {"mallows": [1.0]},
-    "r": {"mallows": [1.0]},
+    "nu": {"mallows": (1.0,)},
+    "r": {"mallows": (1.0,)},
     "shape": {"plackett-luce": 1.0},
     "sigma": {"gamma-process": 0.0},
     "phi": {"dp-plackett-luce": ("gamma", 1.0, 0.01)},
@@ -169,13 +170,13 @@ def add_command(commands: Any) -> None:
         "--components up to 4, nor of a table so large that to find them takes minutes; otherwise "
         "the largest number of which the last one still adds a tenth)",
     )
-    parser.set_defaults(do=_fit, kernel=None)  # that of the file before
+    parser.set_defaults(do=_fit)
 
 
 def _add_model_options(model: Any) -> None:
     model.add_argument(
         "--model",
-        choices=_MODELS,
+        choices=MODELS,
         default="mallows",
         help="mallows: consensus orders (generalized Mallows); plackett-luce: weights of the "
         "items; gamma-process: Plackett–Luce for an unlimited pool of items, of which FILE lists "
@@ -275,11 +276,12 @@ def _add_sampler_options(sampler: Any) -> None:
     )
 
 
-def _positive_list(option: str) -> Callable[[str], list[float]]:
-    return lambda text: [positive(option, part) for part in text.split(",")]
+def _positive_list(option: str) -> Callable[[str], tuple[float, ...]]:
+    return lambda text: tuple(positive(option, part) for part in text.split(","))
 
 
 def _sigma(text: str) -> float:
+    # only for this option, because JAX is loaded
     from numpyro_rankings.infer.plackett_luce.gamma_process import LEAST_SIGMA
 
     try:
@@ -297,55 +299,75 @@ def _components(text: str) -> int:
     return _PROCESS if text.lower() == "dp" else count("--components", 1, 32767)(text)
 
 
-def _fill_in(args: argparse.Namespace) -> None:
-    """Fill in the defaults of the model, and refuse options that it does not have."""
-    for name, defaults in _DEFAULTS.items():
-        if getattr(args, name) is None:
-            setattr(args, name, defaults.get(args.model))
-        elif args.model not in defaults:
-            option = "--" + name.replace("_", "-")
-            raise UserError(f"{option} goes with --model {' or '.join(defaults)}")
+def parse_options(args: argparse.Namespace) -> FitOptions:
+    """Return the options of the command, and refuse those that do not go together.
+
+    Those of several files have none of them yet.
+    """
+    model = _parse_model(args)
+    _check_blocs(args.blocs, model)
+    if model.components is not None and args.max_clusters is not None:
+        note(f"--max-clusters has no effect with --components {model.components}")
+    return FitOptions(
+        file=None,
+        table=take_options(TableOptions, args),
+        model=model,
+        blocs=args.blocs,
+        run=take_options(RunOptions, args),
+        output=take_options(OutOptions, args),
+    )
 
 
-def _check_arguments(args: argparse.Namespace) -> None:
-    has_max_clusters, has_alpha = args.max_clusters is not None, args.alpha is not None
+def _parse_model(args: argparse.Namespace) -> ModelOptions:
     if args.model == "plackett-luce" and args.components == _PROCESS:
         raise UserError("--components dp goes with mallows; see --model dp-plackett-luce")
-    _fill_in(args)
-    args.components = None if args.components == _PROCESS else args.components
-    for name, degenerate in (
-        ("phi", "all clusters become alike"),
-        ("gamma", "all rankings end up in one cluster"),
+    model = take_options(ModelOptions, args, **_with_defaults(args))
+    for name, value, degenerate in (
+        ("phi", model.phi, "all clusters become alike"),
+        ("gamma", model.gamma, "all rankings end up in one cluster"),
     ):
-        if getattr(args, name) == "flat":
+        if value == "flat":
             note(
                 f"--{name} flat makes the posterior improper: the results mean nothing if "
                 f"{degenerate}"
             )
-    if args.alpha == "flat" and args.model not in _POOL_MODELS:
+    if model.alpha == "flat" and model.model not in POOL_MODELS:
         raise UserError("--alpha flat goes with --model gamma-process or dp-plackett-luce")
-    if args.approximate and args.sampler != "beta":
+    if model.approximate and model.sampler != "beta":
         raise UserError("--approximate goes with --sampler beta; the slice sampler is exact")
-    if args.assignment is not None and args.sampler == "beta":
+    if model.assignment is not None and model.sampler == "beta":
         raise UserError("--assignment goes with --sampler slice; the beta sampler is sequential")
-    if args.init == "search" and (args.components or 1) == 1:
+    if model.init == "search" and (model.components or 1) == 1:
         raise UserError("--init search goes with --components K, where K is 2 or more")
-    if args.components == 1 and has_alpha:
+    if model.components == 1 and args.alpha is not None:
         raise UserError(
             "--alpha has no effect with --components 1: a single population has no mixture weights"
         )
-    _check_blocs(args)
-    if args.components is not None and has_max_clusters:
-        note(f"--max-clusters has no effect with --components {args.components}")
+    return model
 
 
-def _check_blocs(args: argparse.Namespace) -> None:
-    if args.blocs is None:
+def _with_defaults(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that not every model has; None, or refused, where it has not."""
+    values = {}
+    for name, defaults in _DEFAULTS.items():
+        values[name] = getattr(args, name)
+        if values[name] is None:
+            values[name] = defaults.get(args.model)
+        elif args.model not in defaults:
+            option = "--" + name.replace("_", "-")
+            raise UserError(f"{option} goes with --model {' or '.join(defaults)}")
+    if values["components"] == _PROCESS:
+        values["components"] = None
+    return values
+
+
+def _check_blocs(blocs: int | None, model: ModelOptions) -> None:
+    if blocs is None:
         return
-    if args.model == "gamma-process" or args.components == 1:
+    if model.model == "gamma-process" or model.components == 1:
         raise UserError("--blocs goes with a mixture: a single population has no blocs")
-    if args.components is not None and args.blocs > args.components:
-        raise UserError(f"--blocs must be at most --components {args.components}")
+    if model.components is not None and blocs > model.components:
+        raise UserError(f"--blocs must be at most --components {model.components}")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -354,63 +376,67 @@ def _check_blocs(args: argparse.Namespace) -> None:
 
 
 def _fit(args: argparse.Namespace, command: str) -> int:
-    _check_arguments(args)
+    options = parse_options(args)
+    # made for the first file, and shared by the others with its compiled programs
+    make_kernel = functools.cache(lambda: _kernel(options.model))
     if are_several(args.file):
-        return fit_each(args, command, _read, _fit_one)
-    args.file = args.file[0] if args.file else None
-    return _fit_one(args, command)
+        fit_one = functools.partial(_fit_one, make_kernel=make_kernel)
+        return fit_each(args.file, options, command, _read, fit_one)
+    file = args.file[0] if args.file else None
+    return _fit_one(replace(options, file=file), command, make_kernel=make_kernel)
 
 
-def _read(args: argparse.Namespace) -> "Survey":
+def _read(options: FitOptions) -> "Survey":
     """Read the file, and refuse one that the model cannot be fitted to."""
-    survey = read_file(args)
-    _check_rankings(args, survey.rankings)
+    survey = read_file(options.file, options.table)
+    _check_rankings(options.file or _BUNDLED, options.model, survey.rankings)
     return survey
 
 
 def _fit_one(
-    args: argparse.Namespace, command: str, tell: Callable[[Fitted], None] | None = None
+    options: FitOptions,
+    command: str,
+    tell: Callable[[Fitted], None] | None = None,
+    *,
+    make_kernel: Callable[[], Any],
 ) -> int:
     """Fit one file, or the bundled ballots.
 
     :param tell: is called when the results of one of several files are written.
     """
-    begin(args)
-    with Kept(args, command if tell is None else None) as kept:
-        with notes():
-            use_compilation_cache()
-            use_devices(args.chains)
-            survey = _read(args)
+    with begin_session(options.run, options.output, command, is_alone=tell is None) as session:
+        with session.preparing():
+            survey = _read(options)
             rankings = survey.rankings
-            thin = _choose_thinning(args, rankings)
-            title = f"Groups in {Path(args.file).name if args.file else 'APA 1980'}"
+            thin = _choose_thinning(session.plan, options.model, rankings)
+            title = f"Groups in {Path(options.file).name if options.file else 'APA 1980'}"
             named = rename_rankings(rankings, shown_names(survey))
-            kept.interim = _interim_page(args, title, named, thin, command)
+            session.interim = _interim_page(session, options, title, named, thin)
             with memory_errors():
-                sampled = _sample(args, rankings, thin, kept)
-                if args.components is None:
-                    check_overflow(sampled.mcmc, args.max_clusters)
-                say(args, "summarising the draws")
-                findings = _summarise(sampled, rankings, args.blocs)
-        details = _details(args, rankings, describe_run(args, thin, *sampled.lengths), command)
-        say(args, "drawing the figures")
-        findings = findings._replace(details=details)
-        findings.data.attrs.update({name.replace(" ", "_"): x for name, x in details.items()})
-        status = kept.status_of(sampled, findings)
-        kept.write(lambda folder: _write(folder, title, survey, findings, status))
-        if tell is not None:
-            tell(_fitted(rankings, findings, sampled.ended))
-        named_findings = rename_findings(findings, rankings.items, named.items)
-        _print_summary(args.out, named, named_findings, status)
-        return kept.end(sampled)
+                sampled = _sample(session, options.model, rankings, thin, make_kernel)
+                if options.model.components is None:
+                    check_overflow(sampled.mcmc, options.model.max_clusters)
+                session.say("summarising the draws")
+                findings = _summarise(sampled, rankings, options.blocs)
+
+        def write(folder: Path, findings: "Findings", status: "Status | None") -> None:
+            _write(folder, title, survey, findings, status)
+
+        def show(findings: "Findings", status: "Status | None") -> None:
+            if tell is not None:
+                tell(_fitted(rankings, findings, sampled.ended))
+            named_findings = rename_findings(findings, rankings.items, named.items)
+            _print_summary(session.out, named, named_findings, status)
+
+        details = session.details(*_data_and_model(options, rankings), thin, sampled.lengths)
+        return session.conclude(sampled, findings, details, write, show)
 
 
-def _check_rankings(args: argparse.Namespace, rankings: "Rankings") -> None:
+def _check_rankings(name: str, model: ModelOptions, rankings: "Rankings") -> None:
     """Refuse rankings that the model cannot be fitted to."""
     from numpyro_rankings.rankings import num_stages
 
-    name = args.file or _BUNDLED
-    if rankings.choice_sets is not None and args.model != "plackett-luce":
+    if rankings.choice_sets is not None and model.model != "plackett-luce":
         not_offered = (
             f" ({rankings.items[item]} was not offered in row {row + 1})"
             for row, offered in enumerate(rankings.choice_sets.tolist())
@@ -423,12 +449,12 @@ def _check_rankings(args: argparse.Namespace, rankings: "Rankings") -> None:
         )
     if rankings.num_items < 2:
         raise UserError(f"{name}: has one item, but a ranking needs at least two")
-    if args.model in _POOL_MODELS and rankings.of_listed_items().num_items < 2:
+    if model.model in POOL_MODELS and rankings.of_listed_items().num_items < 2:
         raise UserError(f"{name}: all rankings list the same single item")
-    if args.model != "mallows":
+    if model.model != "mallows":
         return
     stages = num_stages(rankings)
-    for option, numbers in (("--nu", args.nu), ("--r", args.r)):
+    for option, numbers in (("--nu", model.nu), ("--r", model.r)):
         if len(numbers) not in (1, stages):
             raise UserError(
                 f"{option} has {len(numbers)} numbers, but {name} has {stages} stages (one for "
@@ -437,68 +463,74 @@ def _check_rankings(args: argparse.Namespace, rankings: "Rankings") -> None:
             )
 
 
-def _choose_thinning(args: argparse.Namespace, rankings: "Rankings") -> int:
+def _choose_thinning(plan: Plan, model: ModelOptions, rankings: "Rankings") -> int:
     from numpyro_rankings.rankings import num_stages
 
-    slots = args.components or args.max_clusters or 1
-    has_labels = slots > 1 or args.model == "mallows"
-    labels = args.chains * rankings.num_rankings * label_bytes(slots) * has_labels
-    numbers = args.chains * slots * (rankings.num_items + num_stages(rankings))
-    return choose_thinning(args, f"{rankings.num_rankings:,} rankings", labels, 4 * numbers)
+    slots = model.components or model.max_clusters or 1
+    has_labels = slots > 1 or model.model == "mallows"
+    labels = plan.chains * rankings.num_rankings * label_bytes(slots) * has_labels
+    numbers = plan.chains * slots * (rankings.num_items + num_stages(rankings))
+    return choose_thinning(plan, f"{rankings.num_rankings:,} rankings", labels, 4 * numbers)
 
 
-def _sample(args: argparse.Namespace, rankings: "Rankings", thin: int, kept: Kept) -> Sampled:
-    from numpyro_rankings import infer
-
-    name, settings = _kernel_settings(args)
-    if args.model in _POOL_MODELS:
+def _sample(
+    session: RunSession,
+    model: ModelOptions,
+    rankings: "Rankings",
+    thin: int,
+    make_kernel: Callable[[], Any],
+) -> Sampled:
+    if model.model in POOL_MODELS:
         rankings = rankings.of_listed_items()
-    if args.kernel is None:
-        args.kernel = getattr(infer, name)(**settings)
-    kernel = args.kernel
-    shows = sys.stderr.isatty() and not args.no_progress
-    if shows and args.model == "mallows" and kernel.search_iterations(rankings) > 0:
+    kernel = make_kernel()
+    shows = sys.stderr.isatty() and session.is_shown
+    if shows and model.model == "mallows" and kernel.search_iterations(rankings) > 0:
         note("searching for starting points; this can take minutes")
-    return sample(args, thin, kernel, (rankings,), kept)
+    return session.sample(kernel, (rankings,), thin, model.max_clusters)
 
 
 def _interim_page(
-    args: argparse.Namespace, title: str, rankings: "Rankings", thin: int, command: str
+    session: RunSession, options: FitOptions, title: str, rankings: "Rankings", thin: int
 ) -> InterimPage:
     """Return the page that is written while the run goes on."""
 
     def details(run: "Run") -> dict[str, str]:
-        return _details(args, rankings, describe_run(args, thin, *lengths_of(run, thin)), command)
+        data_and_model = _data_and_model(options, rankings)
+        return session.details(*data_and_model, thin, lengths_of(run, thin))
 
-    return InterimPage(args, finder_of_groups(rankings, title, args.chains, details, args.blocs))
+    find = finder_of_groups(rankings, title, session.plan.chains, details, options.blocs)
+    return InterimPage(session.out, find)
 
 
-def _kernel_settings(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    """Return the name of the kernel, and its keyword arguments."""
+def _kernel(model: ModelOptions) -> Any:
+    """Return the kernel of the model."""
+    from numpyro_rankings import infer
+
+    settings: dict[str, Any] = {"alpha": as_prior(model.alpha)}
+    if model.model == "plackett-luce":
+        settings |= {"shape": model.shape, "num_components": model.components}
+        return infer.PlackettLuceGibbs(**settings)
+    if model.model == "gamma-process":
+        return infer.GammaProcessPlackettLuceGibbs(**settings, sigma=model.sigma or 0.0)
+    settings["max_clusters"] = model.max_clusters
+    if model.model == "dp-plackett-luce":
+        settings |= {"phi": as_prior(model.phi), "gamma": as_prior(model.gamma)}
+        return infer.DPPlackettLuceGibbs(**settings)
+    settings |= {
+        "nu": _by_stage(model.nu),
+        "r": _by_stage(model.r),
+        "num_components": model.components,
+        "init": model.init,
+    }
+    if model.sampler == "beta":
+        return infer.BetaGibbs(**settings, exact=not model.approximate)
+    return infer.SliceGibbs(**settings, assignment=model.assignment or "parallel")
+
+
+def _by_stage(numbers: Sequence[float]) -> Any:
     import jax.numpy as jnp
 
-    settings: dict[str, Any] = {"alpha": as_prior(args.alpha)}
-    if args.model == "plackett-luce":
-        return "PlackettLuceGibbs", {
-            **settings,
-            "shape": args.shape,
-            "num_components": args.components,
-        }
-    if args.model == "gamma-process":
-        return "GammaProcessPlackettLuceGibbs", {**settings, "sigma": args.sigma}
-    settings["max_clusters"] = args.max_clusters
-    if args.model == "dp-plackett-luce":
-        settings |= {"phi": as_prior(args.phi), "gamma": as_prior(args.gamma)}
-        return "DPPlackettLuceGibbs", settings
-    settings |= {
-        "nu": args.nu[0] if len(args.nu) == 1 else jnp.array(args.nu),
-        "r": args.r[0] if len(args.r) == 1 else jnp.array(args.r),
-        "num_components": args.components,
-        "init": args.init,
-    }
-    if args.sampler == "beta":
-        return "BetaGibbs", {**settings, "exact": not args.approximate}
-    return "SliceGibbs", {**settings, "assignment": args.assignment or "parallel"}
+    return numbers[0] if len(numbers) == 1 else jnp.array(numbers)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -535,31 +567,28 @@ def _with_blocs(findings: "Findings", rankings: "Rankings", number: int) -> "Fin
         return findings
 
 
-def _details(
-    args: argparse.Namespace, rankings: "Rankings", of_run: dict[str, str], command: str
-) -> dict[str, str]:
-    """Describe the data, the model and the run, for the last section of the report."""
+def _data_and_model(options: FitOptions, rankings: "Rankings") -> tuple[str, str]:
+    """Describe the data and the model, for the last section of the report."""
+    model = options.model
     fewest, most = int(rankings.lengths.min()), int(rankings.lengths.max())
     mixture = {
         None: "Dirichlet process mixture",
         1: "single population",
-    }.get(args.components, f"{args.components}-component mixture")
+    }.get(model.components, f"{model.components}-component mixture")
     pool = "an unlimited pool of items"
-    process = f"generalised gamma process, σ = {args.sigma:g}" if args.sigma else "gamma process"
-    model = {
+    process = f"generalised gamma process, σ = {model.sigma:g}" if model.sigma else "gamma process"
+    models = {
         "mallows": f"generalized Mallows model of top-t rankings, {mixture}",
         "plackett-luce": f"Plackett–Luce model, {mixture}",
         "gamma-process": f"Plackett–Luce model of {pool}, {process}",
         "dp-plackett-luce": f"Dirichlet process mixture of Plackett–Luce models of {pool}",
-    }[args.model]
-    return {
-        **describe_command(args, command),
-        "data": f"{args.file or _BUNDLED_CITATION}: {rankings.num_rankings:,} rankings, "
-        f"{rankings.unique().num_rows:,} distinct, of {rankings.num_items} items, each listing "
-        f"{fewest if fewest == most else f'{fewest} to {most}'} of them",
-        "model": model,
-        **of_run,
     }
+    data = (
+        f"{options.file or _BUNDLED_CITATION}: {rankings.num_rankings:,} rankings, "
+        f"{rankings.unique().num_rows:,} distinct, of {rankings.num_items} items, each listing "
+        f"{fewest if fewest == most else f'{fewest} to {most}'} of them"
+    )
+    return data, models[model.model]
 
 
 def _write(
@@ -582,7 +611,7 @@ def _write(
         _write_assignments(folder / "assignments.csv", findings, survey)
         if findings.blocs is not None:
             write_blocs(folder / "blocs.csv", findings, rankings, survey.items_about)
-        by_label = np.argsort(survey.place)  # the ranking of the file that each label is of
+        by_label = np.argsort(survey.label_index)  # the ranking of the file that each label is of
         report.write_findings(
             folder / "report.html",
             rename_findings(findings, rankings.items, names),
@@ -603,7 +632,7 @@ def _write_assignments(path: Path, findings: "Findings", survey: "Survey") -> No
 
     from numpyro_rankings.cli.tables import write_assignments
 
-    rankings, place = survey.rankings, survey.place
+    rankings, place = survey.rankings, survey.label_index
     orderings, rows = np.asarray(rankings.orderings), np.asarray(rankings.row_index)[place]
     lists = [" > ".join(rankings.items[i] for i in row[row >= 0]) for row in orderings]
     numbers = {p.label: number for number, p in enumerate(findings.profiles, 1)}
@@ -637,8 +666,6 @@ def _fitted(rankings: "Rankings", findings: "Findings", ended: str) -> Fitted:
 def _print_summary(
     out: Path, rankings: "Rankings", findings: "Findings", status: "Status | None"
 ) -> None:
-    from numpyro_rankings.words import order_in_words, percent
-
     num_rankings = plural(rankings.num_rankings, "ranking")
     print_title(findings, f"{num_rankings} of {plural(rankings.num_items, 'item')}")
     held, blocs = findings.held, findings.blocs

@@ -1,6 +1,5 @@
 """The page of a run that has not ended yet: what is seen of it in the first minutes."""
 
-import argparse
 import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -37,8 +36,8 @@ _MARK = '<meta name="numpyro-rankings" content="not final">\n'
 _REFRESH = f'<meta http-equiv="refresh" content="{_RELOAD}">\n'
 
 
-class Found(NamedTuple):
-    """What a run has found so far.
+class GroupsSoFar(NamedTuple):
+    """The groups of a run so far.
 
     - **view** - what its page shows, by name.
     - **lines** - a line for each group, the largest first.
@@ -55,15 +54,13 @@ class InterimPage:
     into it. The results replace it. If there are none, because the run ends with an error, it says
     so; if it has replaced the page of earlier results, that page is put back.
 
-    :param args: of the command.
-    :param find: returns what a run has found so far, given a status for the top of the page, and
+    :param out: the folder of the results.
+    :param find: returns the groups of a run so far, given a status for the top of the page, and
         how many seconds may go into it.
     """
 
-    def __init__(
-        self, args: argparse.Namespace, find: "Callable[[Run, Status, float], Found]"
-    ) -> None:
-        self._path, self._find = args.out / _PAGE, find
+    def __init__(self, out: Path, find: "Callable[[Run, Status, float], GroupsSoFar]") -> None:
+        self._path, self._find = out / _PAGE, find
         self._next, self._spent, self._takes = _FIRST, 0.0, _FIRST_TAKES
         self._earlier: bytes | None = None
         self._is_first = True
@@ -129,14 +126,14 @@ class InterimPage:
             "replace it, which have figures and more sections."
         )
         status = Status(f"still running{state and f': {state}'}", text)
-        found = self._find(run, status, seconds)
-        page = page_of("report.html", found.view, _MARK + _REFRESH)
+        groups = self._find(run, status, seconds)
+        page = page_of("report.html", groups.view, _MARK + _REFRESH)
         if self._is_first:
             self._keep_earlier()
         self._write(page.encode())
         if self._is_first:
-            about = f"{_how_many(found.lines)} so far{state and f' ({state})'}"
-            progress.tell([f"{about}, see {self._path}", *_shortened(found.lines)])
+            about = f"{_how_many(groups.lines)} so far{state and f' ({state})'}"
+            progress.tell([f"{about}, see {self._path}", *_shortened(groups.lines)])
         self._is_first = False
 
     def _keep_earlier(self) -> None:
@@ -215,7 +212,7 @@ def finder_of_groups(
     chains: int,
     details: "Callable[[Run], dict[str, str]]",
     num_blocs: int | None = None,
-) -> "Callable[[Run, Status, float], Found]":
+) -> "Callable[[Run, Status, float], GroupsSoFar]":
     """Return what finds the groups of rankings in a run that goes on.
 
     It takes few of the draws, and describes the draw that agrees best with the others, because to
@@ -228,27 +225,24 @@ def finder_of_groups(
     """
     blocs = _BlocFinder(rankings, num_blocs)
 
-    def find(run: "Run", status: "Status", seconds: float) -> Found:
+    def find(run: "Run", status: "Status", seconds: float) -> GroupsSoFar:
         import numpy as np
 
-        from numpyro_rankings.posterior import cluster_profiles, holds
+        from numpyro_rankings.posterior import Draws, cluster_profiles, holds
         from numpyro_rankings.posterior.partitions import medoid_partition
         from numpyro_rankings.posterior.point_estimates import ReferencePartition
-        from numpyro_rankings.posterior.samples import flatten_chains
         from numpyro_rankings.report.findings import in_order
         from numpyro_rankings.report.write import interim_findings, interim_view
 
         start, some = clock.now(), max(_LEAST_SHOWN, _MOST_DRAWS // chains)
-        mcmc = run.as_mcmc(some)
-        by_chain = mcmc.get_samples(group_by_chain=True)
-        samples = flatten_chains(by_chain)
-        reference = None
-        if "assignments" in samples:
+        draws = Draws.of(run.as_mcmc(some))
+        samples, reference = draws.flat(), None
+        if draws.labels is not None:
             pairs = _COMPARED / rankings.num_rankings
             compared = int(np.clip(np.sqrt(2 * pairs), _LEAST_SHOWN, 100))
             medoid = medoid_partition(samples["assignments"], compared)
             reference = ReferencePartition(medoid.labels, medoid.expected_loss, "medoid")
-        profiles = in_order(cluster_profiles(samples, rankings, reference))
+        profiles = in_order(cluster_profiles(draws, rankings, reference))
         findings = interim_findings(
             rankings,
             profiles,
@@ -256,10 +250,10 @@ def finder_of_groups(
             run.diagnostics(),
             run.verdict,
             samples.get("num_clusters"),
-            getattr(mcmc.sampler, "num_components", None),
+            draws.num_components,
         )
         left = seconds - (clock.now() - start)
-        findings = findings._replace(blocs=blocs.find(findings, by_chain, left))
+        findings = findings._replace(blocs=blocs.find(findings, draws.samples, left))
         if findings.blocs is not None:
             status = status._replace(text=f"{status.text} {_BLOCS_CHANGE}")
         view = interim_view(findings, rankings, title=title, status=status, details=details(run))
@@ -269,6 +263,6 @@ def finder_of_groups(
             for k, p in enumerate(profiles, 1)
             if holds(p)
         ]
-        return Found(view, lines)
+        return GroupsSoFar(view, lines)
 
     return find

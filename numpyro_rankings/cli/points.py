@@ -1,6 +1,5 @@
 """Points and documents as ``numpyro-rankings cluster`` models them: data, family, and in words."""
 
-import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +17,7 @@ from numpyro_rankings.cli.files import (
     read_ldac,
     read_points_table,
 )
+from numpyro_rankings.cli.options import ClusterOptions
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:
@@ -65,41 +65,42 @@ class Points(NamedTuple):
     describe: Callable[[np.ndarray], Description]
 
 
-def read_points(args: argparse.Namespace) -> Points:
-    """Read the file of points or documents that the arguments name."""
-    if is_ldac(args.file):
-        return _documents(args, _read_documents(args))
-    if args.vocab is not None:
+def read_points(options: ClusterOptions) -> Points:
+    """Read the file of points or documents that the options name."""
+    if is_ldac(options.file):
+        return _documents(options, _read_documents(options))
+    if options.vocab is not None:
         raise UserError("--vocab goes with an LDA-C file; a table names its columns")
-    table = read_points_table(args.file, args.names, args.time)
-    _note_columns(args.file, table, args.time)
-    if args.names is None and table.names is None:
+    table = read_points_table(options.file, options.names, options.time)
+    _note_columns(options.file, table, options.time)
+    if options.names is None and table.names is None:
         _warn_of_numbering(table)
-    if args.family == "multinomial":
-        return _documents(args, documents_of_table(args.file, table))
-    return _coordinates(args, table)
+    if options.family == "multinomial":
+        return _documents(options, documents_of_table(options.file, table))
+    return _coordinates(options, table)
 
 
-def read_distances_of(args: argparse.Namespace, points: Points) -> Any:
-    """Return the distances that the arguments ask for, or None without them."""
-    if args.time is not None:
+def read_distances_of(options: ClusterOptions, points: Points) -> Any:
+    """Return the distances that the options ask for, or None without them."""
+    if options.time is not None:
         assert points.times is not None
         return distances_in_time(points.times)
-    if args.distances is not None:
-        return read_distances(args.distances, points.size)
-    if args.graph is not None:
-        return read_graph(args.graph, points.size, points.names, args.hops)
+    if options.distances is not None:
+        return read_distances(options.distances, points.size)
+    if options.graph is not None:
+        return read_graph(options.graph, points.size, points.names, options.hops or 1)
     return None
 
 
-def _read_documents(args: argparse.Namespace) -> Documents:
-    if args.family != "multinomial":
-        raise UserError(f"{args.file}: is in the LDA-C format, which is for --family multinomial")
-    if args.names is not None:
+def _read_documents(options: ClusterOptions) -> Documents:
+    if options.family != "multinomial":
+        ldac = f"{options.file}: is in the LDA-C format"
+        raise UserError(f"{ldac}, which is for --family multinomial")
+    if options.names is not None:
         raise UserError("--names goes with a table (.csv); LDA-C documents are numbered from 0")
-    if args.time is not None:
-        check_file(args.time, "times")
-    return read_ldac(args.file, args.vocab, args.time)
+    if options.time is not None:
+        check_file(options.time, "times")
+    return read_ldac(options.file, options.vocab, options.time)
 
 
 def _note_columns(file: str, table: PointsTable, time: str | None) -> None:
@@ -127,19 +128,19 @@ def _warn_of_numbering(table: PointsTable) -> None:
 # ---------------------------------------------------------------------------------------------
 
 
-def _coordinates(args: argparse.Namespace, table: PointsTable) -> Points:
+def _coordinates(options: ClusterOptions, table: PointsTable) -> Points:
     from numpyro_rankings.components import GaussianMean
 
     size, dimension = table.values.shape
     if size < 2:
-        raise UserError(f"{args.file}: has one point, but at least two are needed")
+        raise UserError(f"{options.file}: has one point, but at least two are needed")
     # centred, so that no digits of single precision are lost to the mean
     data = table.values - table.values.mean(0)
-    if args.noise is not None:
-        family: Any = GaussianMean(prior_scale=args.spread, noise_scale=args.noise)
-        model = f"Gaussian, noise {args.noise:g}, spread of the means {args.spread:g}"
+    if options.noise is not None and options.spread is not None:
+        family: Any = GaussianMean(prior_scale=options.spread, noise_scale=options.noise)
+        model = f"Gaussian, noise {options.noise:g}, spread of the means {options.spread:g}"
     else:
-        data, family = _standardised(args.file, table, data)
+        data, family = _standardised(options.file, table, data)
         model = "Gaussian with a covariance for each cluster, prior from the data"
 
     def describe(members: np.ndarray) -> Description:
@@ -197,26 +198,26 @@ def _some(names: Sequence[str]) -> str:
 # ---------------------------------------------------------------------------------------------
 
 
-def _documents(args: argparse.Namespace, documents: Documents) -> Points:
+def _documents(options: ClusterOptions, documents: Documents) -> Points:
     from numpyro_rankings.components import DirichletMultinomial
 
     words, counts = documents.words, documents.counts
     size, num_words = len(words), len(documents.vocabulary)
     if size < 2:
-        raise UserError(f"{args.file}: has one document, but at least two are needed")
+        raise UserError(f"{options.file}: has one document, but at least two are needed")
     if num_words < 2:
         raise UserError(
-            f"{args.file}: has {num_words} different words, but at least two are needed"
+            f"{options.file}: has {num_words} different words, but at least two are needed"
         )
     num_empty = int((counts.sum(1) == 0).sum())
     if num_empty == size:
-        raise UserError(f"{args.file}: all documents are empty")
+        raise UserError(f"{options.file}: all documents are empty")
     if num_empty:
         note(
             f"{plural(num_empty, 'document')} without words: only the prior determines where they "
             "belong"
         )
-    concentration = 1.0 if args.concentration is None else args.concentration
+    concentration = 1.0 if options.concentration is None else options.concentration
     total = np.zeros(num_words)
     np.add.at(total, words[words >= 0], counts[words >= 0])
     return Points(

@@ -1,6 +1,5 @@
 """The line that shows how far a run is."""
 
-import argparse
 import math
 import sys
 from collections.abc import Iterable
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from numpyro_rankings._system import clock
 from numpyro_rankings.cli.arguments import PROGRAM
-from numpyro_rankings.report.judgements import times_as_long
+from numpyro_rankings.cli.options import Length, Plan
 from numpyro_rankings.words import duration
 
 if TYPE_CHECKING:
@@ -18,19 +17,18 @@ if TYPE_CHECKING:
 _SECONDS_BETWEEN_LINES = 10.0  # without a terminal
 
 
-def say(args: argparse.Namespace, what: str) -> None:
-    """Say on stderr what is being done after the sampling."""
-    if not args.no_progress:
+def say(what: str, is_shown: bool = True) -> None:
+    """Say on stderr what is being done."""
+    if is_shown:
         print(f"{PROGRAM}: {what}", file=sys.stderr, flush=True)
 
 
 class Progress:
     """Shows the state of a run on stderr: a live line, or a line every ten seconds elsewhere."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        self._args = args
+    def __init__(self, plan: Plan, is_shown: bool) -> None:
+        self._until, self._is_shown = plan.until, is_shown
         self._is_live = sys.stderr.isatty()
-        self._is_shown = not args.no_progress
         self._start = self._last = clock.now()
         self._width = 0
 
@@ -38,14 +36,13 @@ class Progress:
         """Show what is being done."""
         if self._is_shown and self._is_live:
             self._replace(f"{PROGRAM}: {what} …")
-        elif self._is_shown:
-            print(f"{PROGRAM}: {what}", file=sys.stderr, flush=True)
+        else:
+            say(what, self._is_shown)
 
     def tell(self, lines: Iterable[str]) -> None:
         """Print lines that stay."""
         self.end()
-        if self._is_shown:
-            print(f"{PROGRAM}: " + "\n".join(lines), file=sys.stderr, flush=True)
+        say("\n".join(lines), self._is_shown)
 
     def minutes(self) -> float:
         """Return the time since the start of the run, that of its chains included."""
@@ -61,11 +58,11 @@ class Progress:
             self._replace(self._describe(run))
         elif now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
-            print(f"{PROGRAM}: {self._describe(run)}", file=sys.stderr, flush=True)
+            say(self._describe(run))
 
     def state(self, run: "Run") -> str:
         """Return R-hat, ESS and the time that is left in words, as far as they are known."""
-        parts = [] if run.last_check is None else [_of_check(run.last_check)]
+        parts = [] if run.last_check is None else [_check_in_words(run.last_check)]
         seconds = self._seconds_left(run)
         if seconds is not None:
             parts.append(f"about {duration(seconds)} left")
@@ -82,8 +79,7 @@ class Progress:
         self._width = len(line)
 
     def _describe(self, run: "Run") -> str:
-        args = self._args
-        total = "" if args.draws is None else f" of {args.warmup + args.draws:,}"
+        total = f" of {self._until.num_sweeps:,}" if isinstance(self._until, Length) else ""
         parts = [f"{run.num_sweeps:,}{total} sweep{'' if run.num_sweeps == 1 else 's'}"]
         if run.num_clusters is not None:
             parts.append("clusters " + "/".join(str(k) for k in run.num_clusters))
@@ -92,19 +88,20 @@ class Progress:
 
     def _seconds_left(self, run: "Run") -> float | None:
         """Guess it from the last check, and of a run of a fixed length from its sweeps."""
-        args, elapsed = self._args, clock.now() - self._start
-        if args.draws is not None:
-            left = args.warmup + args.draws - run.num_sweeps
-            return left * run.seconds / run.num_sweeps
-        left, check = 60 * args.minutes - elapsed, run.last_check
+        from numpyro_rankings.report.judgements import times_as_long  # loads JAX
+
+        until, elapsed = self._until, clock.now() - self._start
+        if isinstance(until, Length):
+            return (until.num_sweeps - run.num_sweeps) * run.seconds / run.num_sweeps
+        left, check = 60 * until.minutes - elapsed, run.last_check
         if check is None or not math.isfinite(check.ess):
             return None
         r_hat = check.rhat if math.isfinite(check.rhat) else math.nan
-        times = max(1.0, times_as_long(r_hat, check.ess, args.rhat, args.ess))
+        times = max(1.0, times_as_long(r_hat, check.ess, until.rhat, until.ess))
         return max(0.0, min(left, elapsed * (times - 1)))
 
 
-def _of_check(check: "Check") -> str:
+def _check_in_words(check: "Check") -> str:
     if not math.isfinite(check.ess):
         return "R-hat unknown yet"
     r_hat = f"R-hat {check.rhat:.3f}, " if math.isfinite(check.rhat) else ""

@@ -2,13 +2,14 @@
 
 import argparse
 import csv
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from numpyro_rankings.cli.arguments import UserError, check_file, note
+from numpyro_rankings.cli.options import TableOptions
 
 if TYPE_CHECKING:
     from numpyro_rankings.readers import Survey
-    from numpyro_rankings.readers.unfitted import Unfitted
+    from numpyro_rankings.readers.unsupported import Unsupported
 
 FORMATS_IN_WORDS = """\
 FILE is a PrefLib file of strict orders (.soc, .soi), or a table (.csv, .tsv, .xlsx, .parquet, .sav,
@@ -32,11 +33,6 @@ words, such as 1st or Second choice. 1 is the first choice unless --highest-firs
 Text files have commas, semicolons or tabs between the columns, and are in UTF-8 or UTF-16; for
 others there is --encoding.
 """
-
-_OPTIONS = (
-    "judge about count items item rank unranked gaps columns missing highest_first separator "
-    "header_rows encoding overvote skipped repeated write_ins max_ranks aliases contest"
-).split()
 
 OWN_FORMAT = """\
 this project's own format of a table (.csv) names the items; orderings are best first:
@@ -197,36 +193,26 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options that were given, but for the layout."""
-    options: dict[str, Any] = {}
-    for name in _OPTIONS:
-        value = getattr(args, name)
-        if value not in (None, ()):
-            options[name] = value
-    return options
-
-
-def read_file(args: argparse.Namespace) -> "Survey":
+def read_file(file: str | None, table: TableOptions) -> "Survey":
     """Read the file of a command, or the bundled ballots, and say how it was read.
 
     :raises UserError: if it cannot be read, naming the row and the column.
     """
-    if args.file is not None:
-        check_file(args.file)
+    if file is not None:
+        check_file(file)
     from numpyro_rankings.datasets import load_dataset
     from numpyro_rankings.rankings import RankingsError
     from numpyro_rankings.readers import read_survey
     from numpyro_rankings.readers.surveys import survey_of
 
-    options = _options(args)
-    if args.file is None:
-        if options or args.layout:
+    options = table.given()
+    if file is None:
+        if options or table.layout:
             option = next(iter(options), "layout").replace("_", "-")
             raise UserError(f"--{option} goes with a FILE")
         return survey_of(load_dataset(), "bundled")
     try:
-        survey = read_survey(args.file, args.layout, **options)
+        survey = read_survey(file, table.layout, **options)
     except RankingsError as error:
         raise UserError(str(error)) from None
     for text in survey.notes:
@@ -234,22 +220,22 @@ def read_file(args: argparse.Namespace) -> "Survey":
     return survey
 
 
-def read_unfitted_file(args: argparse.Namespace) -> "Unfitted | None":
+def read_unsupported_file(file: str | None, table: TableOptions) -> "Unsupported | None":
     """Read a PrefLib file that no model can take yet; None for all other files.
 
     :raises UserError: if it cannot be read, naming the line.
     """
     from numpyro_rankings.rankings import RankingsError
     from numpyro_rankings.readers.formats import check_no_options
-    from numpyro_rankings.readers.unfitted import read_unfitted
+    from numpyro_rankings.readers.unsupported import read_unsupported
 
-    if args.file is None:
+    if file is None:
         return None
-    check_file(args.file)
+    check_file(file)
     try:
-        found = read_unfitted(args.file)
-        if found is not None:
-            check_no_options(args.file, "a PrefLib file", args.layout, _options(args))
+        unsupported = read_unsupported(file)
+        if unsupported is not None:
+            check_no_options(file, "a PrefLib file", table.layout, table.given())
     except RankingsError as error:
         raise UserError(str(error)) from None
-    return found
+    return unsupported

@@ -1,12 +1,10 @@
 """What the commands write and print: the output folder, and the summary on the screen."""
 
-import argparse
 import contextlib
 import glob
 import mmap
 import os
 import re
-import shlex
 import shutil
 import tempfile
 import textwrap
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpyro_rankings.cli.arguments import PROGRAM, UserError
+from numpyro_rankings.cli.options import Plan
 from numpyro_rankings.words import (
     interval,
     number,
@@ -45,22 +44,7 @@ _BEGINNINGS = {
 }
 
 
-def describe_command(args: argparse.Namespace, command: str) -> dict[str, str]:
-    """Say which command made the results and, if it has resumed the run, what began it."""
-    from numpyro_rankings.report.findings import BEGUN_WITH
-    from numpyro_rankings.words.commands import begun_with
-
-    if args.resume is None or not any(x.startswith("--resume") for x in shlex.split(command)):
-        return {"command": command}
-    settings = {"--seed": args.seed, "--chains": args.chains, "--thin": args.thin}
-    if args.draws is not None:
-        settings["--warmup"] = args.warmup
-    return {"command": command, BEGUN_WITH: begun_with(command, args.out, settings)}
-
-
-def describe_run(
-    args: argparse.Namespace, thin: int, num_sweeps: int, num_used: int
-) -> dict[str, str]:
+def describe_run(plan: Plan, thin: int, num_sweeps: int, num_used: int) -> dict[str, str]:
     """Describe how the run was made, for the last section of the report.
 
     :param num_sweeps: of each chain, and **num_used**, those after the burn-in.
@@ -77,12 +61,12 @@ def describe_run(
 
     kept = f", of which one in {thin} is kept" if thin > 1 else ""
     length = f"{plural(num_sweeps, 'sweep')}, of which the last {num_used:,} are used"
-    if args.draws is not None:  # all that there are, even after Ctrl-C
-        further = plural(num_sweeps - args.warmup, "further sweep")
-        length = f"{plural(args.warmup, 'warm-up sweep')} and {further}"
+    if plan.length is not None:  # all that there are, even after Ctrl-C
+        further = plural(num_sweeps - plan.length.warmup, "further sweep")
+        length = f"{plural(plan.length.warmup, 'warm-up sweep')} and {further}"
     return {
-        "run": f"{plural(args.chains, 'chain')}, each of {length}{kept}",
-        "seed": str(args.seed),
+        "run": f"{plural(plan.chains, 'chain')}, each of {length}{kept}",
+        "seed": str(plan.seed),
         "versions": f"numpyro-rankings {__version__}, numpyro {numpyro.__version__}, "
         f"jax {jax.__version__}, jaxlib {jaxlib.__version__}, arviz {arviz.__version__}, "
         f"numpy {np.__version__}, Python {platform.python_version()}",

@@ -4,7 +4,6 @@ The folder of ``--out`` has a folder of results for each file, ``fits.csv`` with
 ``fits.json`` with the same rows and the options, by which ``--resume`` knows what is finished.
 """
 
-import argparse
 import contextlib
 import csv
 import gc
@@ -19,28 +18,16 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpyro_rankings._system import clock
 from numpyro_rankings._system.interrupts import SignalInterrupt, ended_by
-from numpyro_rankings.cli.arguments import (
-    PROGRAM,
-    UserError,
-    check_file,
-    check_output,
-    fill_in_length,
-    note,
-)
+from numpyro_rankings.cli.arguments import PROGRAM, UserError, check_file, check_output, note
+from numpyro_rankings.cli.options import FitOptions, Goals
 from numpyro_rankings.cli.results import FILES, check_replaceable
-from numpyro_rankings.cli.run import (
-    FITS,
-    TooFewDrawsError,
-    check_ess,
-    output_folder,
-    store_of,
-)
+from numpyro_rankings.cli.session import FITS, TooFewDrawsError, check_ess, more_minutes, store_of
 from numpyro_rankings.words import number, plural, shorten
 from numpyro_rankings.words.commands import resumed
 
@@ -64,9 +51,6 @@ _IN_WORDS = {
     "length": "full length",
     "time": "out of time",
 }
-# Options with which a resumed run may differ from what it was, and those of the command alone.
-_LENGTHS = ("rhat", "ess", "minutes", "draws")
-_OF_COMMAND = ("command", "do", "kernel", "file", "out", "resume", "force", "no_progress")
 _OF_RUNS = ("seed", "chains", "thin", "warmup")  # need not be given again
 _NAMES_SHOWN = 5
 
@@ -76,7 +60,7 @@ class Fitted(NamedTuple):
 
     - **rankings**, **items**, **groups** - how many.
     - **r_hat**, **ess** - the largest and the least of the quantities that are diagnosed.
-    - **ended** - as that of :class:`~numpyro_rankings.cli.run.Sampled`.
+    - **ended** - as that of :class:`~numpyro_rankings.cli.session.Sampled`.
     """
 
     rankings: int
@@ -85,6 +69,9 @@ class Fitted(NamedTuple):
     r_hat: float
     ess: float
     ended: str
+
+
+FitOne = Callable[[FitOptions, str, Callable[[Fitted], None]], int]
 
 
 @dataclass
@@ -122,86 +109,85 @@ def are_several(files: Sequence[str]) -> bool:
 
 
 def fit_each(
-    args: argparse.Namespace,
+    given: Sequence[str],
+    options: FitOptions,
     command: str,
-    read: Callable[[argparse.Namespace], Any],
-    fit_one: Callable[[argparse.Namespace, str, Callable[[Fitted], None]], int],
+    read: Callable[[FitOptions], Any],
+    fit_one: FitOne,
 ) -> int:
     """Fit several files.
 
-    :param args: options, of which those of the model are checked.
+    :param given: files and folders.
     :param command: as it was given.
     :param read: reads the file of its options, and refuses one that cannot be fitted.
     :param fit_one: fits the file of its options, and returns the exit status.
     :return: the exit status: 2 if a file has no results, that of an interrupt, otherwise 0.
     """
-    files, out = _files_of(args.file), output_folder(args)
-    for folder in args.file:
+    files, out = _files_of(given), options.output.folder
+    for folder in given:
         if Path(folder).is_dir() and out.exists() and Path(folder).samefile(out):
             raise UserError(f"{folder} has the files, and cannot be the folder of the results too")
     with contextlib.ExitStack() as stack:
         if is_there := out.is_dir():
             stack.enter_context(_sole_use_of(out))
-        fits, others = _begin(args, files, out, read)
+        options, fits, others = _begin(files, options, read)
         if not is_there:
             try:
                 out.mkdir(parents=True)
             except OSError as error:
                 raise UserError(f"cannot write to {out}: {error.strerror or error}") from None
             stack.enter_context(_sole_use_of(out))
-        return _fit_all(args, command, fits, _Table(out, [*others, *fits], _about(args)), fit_one)
+        table = _Table(out, [*others, *fits], _description(options))
+        return _fit_all(_Runner(given, options, command, table, fit_one), fits)
 
 
 def _begin(
-    args: argparse.Namespace,
-    files: Sequence[str],
-    out: Path,
-    read: Callable[[argparse.Namespace], Any],
-) -> tuple[list[_Fit], list[_Fit]]:
-    """Check the options and read the files, and return as :func:`_fits_of`."""
-    earlier = _earlier(args, out) if args.resume is not None else []
-    _check_options(args)
-    if args.resume is None and (out / FITS).exists() and not args.force:
+    files: Sequence[str], options: FitOptions, read: Callable[[FitOptions], Any]
+) -> "tuple[FitOptions, list[_Fit], list[_Fit]]":
+    """Check the options and read the files.
+
+    :return: the options of all files, and the fits as :func:`_fits_of` returns them.
+    """
+    output, out = options.output, options.output.folder
+    earlier: list[_Fit] = []
+    if output.resume is not None:
+        earlier, options = _resume(options)
+    options = replace(options, run=options.run.filled())
+    check_ess(options.run.plan())
+    if output.resume is None and (out / FITS).exists() and not output.force:
         raise UserError(
             f"{out} has the results of several files: go on with --resume {out}, or use --force to "
             "replace them"
         )
-    check_output(out, args.force or args.resume is not None)
+    check_output(out, output.replaces)
     check_replaceable(out, (_TABLE, FITS))
     fits, others = _fits_of(files, earlier)
     todo = [fit for fit in fits if not _is_finished(fit, out)]
     if len(todo) < len(fits):
         note(f"finished already: {len(fits) - len(todo)} of {plural(len(fits), 'file')}")
     for fit in todo:  # what is wrong with the last one is known before the first is fitted
-        _check_readable(fit, _options_of(fit, args, out), read)
+        _check_readable(fit, options, read)
     failed = sum(fit.ended == _FAILED for fit in fits)
-    if failed and args.resume is None and (out / FITS).exists():
+    if failed and output.resume is None and (out / FITS).exists():
         raise UserError(f"{plural(failed, 'file')} cannot be fitted: nothing in {out} was replaced")
-    return fits, others
+    return options, fits, others
 
 
-def _fit_all(
-    args: argparse.Namespace,
-    command: str,
-    fits: Sequence[_Fit],
-    table: "_Table",
-    fit_one: Callable[[argparse.Namespace, str, Callable[[Fitted], None]], int],
-) -> int:
+def _fit_all(runner: "_Runner", fits: Sequence[_Fit]) -> int:
     """Fit the files that are not finished, and return the exit status of the command."""
-    out, status = table.out, 0
+    table, status = runner.table, 0
     table.save()
-    runner = _Runner(args, command, table, fit_one)
     try:
-        todo = [fit for fit in fits if fit.ended != _FAILED and not _is_finished(fit, out)]
+        todo = [fit for fit in fits if fit.ended != _FAILED and not _is_finished(fit, table.out)]
         status = runner.fit_all(todo)
     except KeyboardInterrupt as interrupt:
         table.print()
         what = str(interrupt) or "interrupted."
-        interrupt.args = (f"{what} To go on:\n  {resumed(command, out)}",)
+        interrupt.args = (f"{what} To go on:\n  {resumed(runner.command, table.out)}",)
         raise
     table.print()
     if any(fit.ended not in _FINISHED for fit in fits):
-        again = resumed(command, out, runner.minutes)
+        again = resumed(runner.command, table.out, runner.minutes)
         print(f"\n{PROGRAM}: To go on:\n  {again}", file=sys.stderr)
     has_all = all(fit.ended != _FAILED and fit.groups is not None for fit in fits)
     return status or (0 if has_all else 2)
@@ -316,16 +302,14 @@ def _digest(path: str) -> str | None:
         return None
 
 
-def _check_readable(
-    fit: _Fit, args: argparse.Namespace, read: Callable[[argparse.Namespace], Any]
-) -> None:
+def _check_readable(fit: _Fit, options: FitOptions, read: Callable[[FitOptions], Any]) -> None:
     """Read a file, and let it fail if it cannot be; what there is to note is noted later."""
     fit.ended, fit.reason = (_WAITING if fit.ended == _FAILED else fit.ended), ""
     try:
         check_file(fit.file)
         with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            read(args)
+            read(replace(options, file=fit.file))
     except Exception as error:
         _fail(fit, error)
 
@@ -352,37 +336,50 @@ def _fail(fit: _Fit, error: Exception) -> None:
 # ---------------------------------------------------------------------------------------------
 
 
-def _check_options(args: argparse.Namespace) -> None:
-    """Refuse options that no file can be fitted with."""
-    args.chains = 4 if args.chains is None else args.chains
-    args.seed = 0 if args.seed is None else args.seed
-    filled = argparse.Namespace(**vars(args))
-    fill_in_length(filled)
-    check_ess(filled)
-    if args.draws is not None or args.warmup is not None:
-        args.warmup, args.draws = filled.warmup, filled.draws
-
-
-def _about(args: argparse.Namespace) -> dict[str, Any]:
+def _description(options: FitOptions) -> dict[str, Any]:
     """Return what must be the same when the fits are resumed."""
-    left_out = {*_LENGTHS, *_OF_COMMAND, *_OF_RUNS}
-    options = {name: value for name, value in vars(args).items() if name not in left_out}
-    runs = {name: getattr(args, name) for name in _OF_RUNS}
-    return json.loads(json.dumps({"options": options, "runs": runs}))
+    model = {**asdict(options.table), **asdict(options.model), "blocs": options.blocs}
+    model = {"version": None, **model}  # an entry that the files have always had
+    runs = {name: getattr(options.run, name) for name in _OF_RUNS}
+    return json.loads(json.dumps({"options": model, "runs": runs}))
 
 
-def _earlier(args: argparse.Namespace, out: Path) -> list[_Fit]:
-    """Return the files of the command that is resumed, and fill in the options of its runs.
+def _resume(options: FitOptions) -> tuple[list[_Fit], FitOptions]:
+    """Return the files of the command that is resumed, and the options with those of its runs.
 
     :raises UserError: if there is none, or other options are given.
     """
-    state = out / FITS
+    out, run = options.output.folder, options.run
+    fits, before, runs = _earlier(out / FITS)
+    for name, value in _description(options)["options"].items():
+        if before.get(name) != value:
+            option = "--" + name.replace("_", "-")
+            raise UserError(
+                f"{out} was begun with another {option}: those that were and those that will be "
+                "fitted must have the same model"
+            )
+    is_fixed = runs["warmup"] is not None
+    if is_fixed and not run.has_length:
+        raise UserError(f"{out} has runs of a fixed length: give their --draws again")
+    if not is_fixed and run.has_length:
+        raise UserError(f"{out} has runs that end by themselves: resume them without --draws")
+
+    def refusal(name: str, value: int | None, given: int) -> str:
+        was = f"without --{name}" if value is None else f"with --{name} {value}"
+        return f"{out} was begun {was}, not --{name} {given}"
+
+    stored = {name: runs[name] for name in _OF_RUNS}
+    return fits, replace(options, run=run.continued(stored, refusal))
+
+
+def _earlier(state: Path) -> tuple[list[_Fit], dict[str, Any], dict[str, Any]]:
+    """Read ``fits.json``: the fits, and the options of their model and of their runs."""
     try:
-        found = json.loads(state.read_text(encoding="utf-8"))
-        if found["format"] != _FORMAT:
+        stored = json.loads(state.read_text(encoding="utf-8"))
+        if stored["format"] != _FORMAT:
             raise UserError(f"{state} is of another version of {PROGRAM}")
-        fits = [_Fit(**fit) for fit in found["files"]]
-        before, runs = found["options"], found["runs"]
+        fits = [_Fit(**fit) for fit in stored["files"]]
+        before, runs = stored["options"], stored["runs"]
         is_damaged = not {*_OF_RUNS} <= {*runs} or any(
             x.ended not in {*_IN_WORDS, _FAILED} for x in fits
         )
@@ -394,26 +391,7 @@ def _earlier(args: argparse.Namespace, out: Path) -> list[_Fit]:
         raise UserError(f"{state} is damaged") from None
     if is_damaged:
         raise UserError(f"{state} is damaged")
-    now = _about(args)["options"]
-    for name in now:
-        if before.get(name) != now[name]:
-            option = "--" + name.replace("_", "-")
-            raise UserError(
-                f"{out} was begun with another {option}: those that were and those that will be "
-                "fitted must have the same model"
-            )
-    is_fixed = runs["warmup"] is not None
-    if is_fixed and args.draws is None and args.warmup is None:
-        raise UserError(f"{out} has runs of a fixed length: give their --draws again")
-    if not is_fixed and (args.draws is not None or args.warmup is not None):
-        raise UserError(f"{out} has runs that end by themselves: resume them without --draws")
-    for name in _OF_RUNS:
-        value, given = runs[name], getattr(args, name)
-        if given is not None and given != value:
-            was = f"without --{name}" if value is None else f"with --{name} {value}"
-            raise UserError(f"{out} was begun {was}, not --{name} {given}")
-        setattr(args, name, value)
-    return fits
+    return fits, before, runs
 
 
 def _fits_of(files: Sequence[str], earlier: Sequence[_Fit]) -> tuple[list[_Fit], list[_Fit]]:
@@ -437,23 +415,22 @@ def _is_finished(fit: _Fit, out: Path) -> bool:
     """
     if fit.ended not in _FINISHED or not all((out / fit.folder / x).exists() for x in FILES):
         return False
-    now = _digest(fit.path)
-    if now is not None and now != fit.digest:
+    digest = _digest(fit.path)
+    if digest is not None and digest != fit.digest:
         raise UserError(
             f"{fit.file} has changed since it was fitted: remove {out / fit.folder} to fit it again"
         )
     return True
 
 
-def _options_of(fit: _Fit, args: argparse.Namespace, out: Path) -> argparse.Namespace:
+def _options_of(fit: _Fit, options: FitOptions) -> FitOptions:
     """Return the options with which one file is fitted or gone on with."""
-    one = argparse.Namespace(**vars(args))
-    folder = out / fit.folder
-    one.file, one.out, one.resume = fit.file, folder, None
-    one.force = args.force or args.resume is not None
-    if args.resume is not None and store_of(folder).is_dir():
-        one.out, one.resume, one.force = None, folder, False
-    return one
+    output, folder = options.output, options.output.folder / fit.folder
+    if output.resume is not None and store_of(folder).is_dir():
+        one = replace(output, resume=folder)
+    else:
+        one = replace(output, out=folder, resume=None, force=output.replaces)
+    return replace(options, file=fit.file, output=one)
 
 
 def command_of_one(command: str, given: Sequence[str], file: str, out: Path) -> str:
@@ -471,19 +448,23 @@ def command_of_one(command: str, given: Sequence[str], file: str, out: Path) -> 
 
 
 class _Runner:
-    """Fits files one after another, which share a kernel and, if shapes agree, its programs."""
+    """Fits files one after another, which share a kernel and, if shapes agree, its programs.
+
+    :param given: files and folders of the command.
+    :param options: of all files.
+    """
 
     def __init__(
         self,
-        args: argparse.Namespace,
+        given: Sequence[str],
+        options: FitOptions,
         command: str,
         table: "_Table",
-        fit_one: Callable[[argparse.Namespace, str, Callable[[Fitted], None]], int],
+        fit_one: FitOne,
     ) -> None:
-        self._args, self._command, self._given = args, command, list(args.file)
-        self._table, self._fit_one = table, fit_one
-        self._kernel: Any = None
+        self.command, self.table = command, table
         self.minutes: float | None = None  # to go on with, if those of the command were too few
+        self._given, self._options, self._fit_one = given, options, fit_one
 
     def fit_all(self, fits: Sequence[_Fit]) -> int:
         """Fit the files, and return the exit status of an interrupt, or 0."""
@@ -500,31 +481,31 @@ class _Runner:
         return 0
 
     def _fit(self, fit: _Fit) -> int:
-        out, before, start = self._table.out, fit.seconds, clock.now()
-        one = _options_of(fit, self._args, out)
-        one.kernel = self._kernel
-        command = command_of_one(self._command, self._given, fit.file, out / fit.folder)
+        before, start = fit.seconds, clock.now()
+        command = command_of_one(self.command, self._given, fit.file, self.table.out / fit.folder)
         # until something else is known, which is never if this process is killed
         fit.ended, fit.digest = _INTERRUPTED, _digest(fit.path)
-        self._table.save()
+        self.table.save()
+
+        def save() -> None:
+            fit.seconds = before + clock.now() - start
+            self.table.save()
 
         def tell(fitted: Fitted) -> None:
             for name, value in fitted._asdict().items():
                 is_known = not isinstance(value, float) or math.isfinite(value)
                 setattr(fit, name, value if is_known else None)
-            fit.seconds = before + clock.now() - start
-            self._table.save()
+            save()
 
         try:
-            return self._fit_one(one, command, tell)
+            return self._fit_one(_options_of(fit, self._options), command, tell)
         except Exception as error:
             _fail(fit, error)
-            if isinstance(error, TooFewDrawsError):
-                fit.ended, self.minutes = "time", max(2 * one.minutes, 1.0)
+            until = self._options.run.plan().until
+            if isinstance(error, TooFewDrawsError) and isinstance(until, Goals):
+                fit.ended, self.minutes = "time", more_minutes(until)
         finally:
-            self._kernel = one.kernel
-            fit.seconds = before + clock.now() - start
-            self._table.save()
+            save()
         return 2
 
 
@@ -541,7 +522,7 @@ class _Table:
     """The table of all files.
 
     :param out: the folder that it is kept in.
-    :param about: the options, as :func:`_about` returns them.
+    :param about: the options, as :func:`_description` returns them.
     """
 
     def __init__(self, out: Path, fits: Sequence[_Fit], about: dict[str, Any]) -> None:

@@ -1,13 +1,14 @@
-"""The screen of a command, which may go away before the command ends."""
+"""The screen of a command, which may go away before the command ends, and notes on it."""
 
 import contextlib
 import errno
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from numpyro_rankings.cli.arguments import UserError
+from numpyro_rankings.cli.arguments import PROGRAM, UserError
 
 # of a terminal that hung up, and of a pipe whose reader has ended
 _GONE = (errno.EIO, errno.EPIPE)
@@ -64,3 +65,21 @@ def outlived_streams() -> Iterator[None]:
             yield
             out.flush()  # not only when Python ends
             err.flush()
+
+
+@contextlib.contextmanager
+def notes() -> Iterator[None]:
+    """Print the package's warnings as one line each, once, and hide those of its libraries."""
+    stream, seen = sys.stderr, set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in seen:
+            seen.add(text)
+            print(f"{PROGRAM}: note: {text}", file=stream)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("always", category=UserWarning, module=r"numpyro_rankings")
+        warnings.showwarning = show
+        yield

@@ -7,6 +7,7 @@ from numpyro_rankings.families.base import (
     RankingProfile,
     family_of,
     register_family,
+    sites_of_clusters,
 )
 from numpyro_rankings.families.mallows import MALLOWS, ClusterProfile
 from numpyro_rankings.families.plackett_luce import PLACKETT_LUCE, WeightsProfile
@@ -24,4 +25,5 @@ __all__ = [
     "WeightsProfile",
     "family_of",
     "register_family",
+    "sites_of_clusters",
 ]

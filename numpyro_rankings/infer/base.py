@@ -172,7 +172,14 @@ class GibbsKernel(ModelReader, MCMCKernel):
         """Prepare the arguments before they are traced, where their values are known."""
         return args, kwargs
 
-    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+    def init(
+        self,
+        rng_key: Array,
+        num_warmup: int,
+        init_params: dict | None,
+        model_args: tuple,
+        model_kwargs: dict | None,
+    ) -> Any:
         """Return the initial state; a batch of keys gives a batch of chains."""
         del num_warmup
         if jax.default_backend() == "cpu":
@@ -183,15 +190,15 @@ class GibbsKernel(ModelReader, MCMCKernel):
         self._check_memory(model_args, kwargs, 1 if is_prng_key(rng_key) else len(rng_key))
         model_args, kwargs = self._prepare(model_args, kwargs)
         if self._init_jit is None:
-            self._init_jit = jax.jit(self._init_of_leaves, static_argnums=(3, 4))
-        of_leaves = self._init_jit
+            self._init_jit = jax.jit(self._init_from_leaves, static_argnums=(3, 4))
+        init_jit = self._init_jit
         leaves, structure = jax.tree.flatten((model_args, kwargs))
         # numbers such as the number of components stay static: a model may need their values
         static = tuple(x if isinstance(x, int | str) else None for x in leaves)
         arrays = [x if one is None else None for x, one in zip(leaves, static, strict=True)]
 
         def init(key: Array, params: dict | None) -> Any:
-            return of_leaves(key, params, arrays, static, structure)
+            return init_jit(key, params, arrays, static, structure)
 
         params = init_params if self._is_block else self._checked_start(init_params, rng_key)
         start = init if is_prng_key(rng_key) else jax.vmap(init)
@@ -221,7 +228,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
             check_start_scale(name, params[name], scales[name], chains)
         return params or None
 
-    def _init_of_leaves(
+    def _init_from_leaves(
         self, key: Array, params: dict | None, arrays: list, static: tuple, structure: Any
     ) -> Any:
         leaves = [x if one is None else one for x, one in zip(arrays, static, strict=True)]
@@ -230,7 +237,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
             return state
         return stop_if_not_finite(state, False, state.z, allows_zero=True)
 
-    def sample(self, state, model_args, model_kwargs):
+    def sample(self, state: Any, model_args: tuple, model_kwargs: dict | None) -> Any:
         """Make one sweep of one chain, or of a batch of chains."""
         kwargs = dict(model_kwargs or {})
 
@@ -243,13 +250,13 @@ class GibbsKernel(ModelReader, MCMCKernel):
 
         return sweep(state) if is_prng_key(state.rng_key) else jax.vmap(sweep)(state)
 
-    def refresh(self, state, model_args, model_kwargs):
+    def refresh(self, state: Any, model_args: tuple, model_kwargs: dict | None) -> Any:
         """Recompute the potential energy under new values of the sites of other blocks."""
         potential = self._potential(state, model_args, dict(model_kwargs or {}))
         potential = jnp.where(is_stopped(state.z), jnp.nan, potential)
         return state._replace(potential_energy=potential)
 
-    def wrap_model(self, wrapper):
+    def wrap_model(self, wrapper: Callable[[Callable], Callable]) -> "GibbsKernel":
         """Return a copy with ``wrapper(model)``, which :class:`numpyro.infer.Gibbs` asks for."""
         kernel = copy.copy(self)
         kernel._model = wrapper(self._model)
@@ -257,7 +264,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         kernel._init_jit = None
         return kernel
 
-    def get_diagnostics_str(self, state):
+    def get_diagnostics_str(self, state: Any) -> str:
         """Return the number of clusters and the log joint, for the progress bar.
 
         :raises NotFiniteError: if the chain has stopped.
@@ -269,11 +276,11 @@ class GibbsKernel(ModelReader, MCMCKernel):
         clusters = f"{int(z['num_clusters'])} clusters, " if "num_clusters" in z else ""
         return f"{clusters}log joint {float(log_joint_of(z)):.1f}"
 
-    def get_constrain_fn(self, model_args, model_kwargs):
+    def get_constrain_fn(self, model_args: tuple, model_kwargs: dict | None) -> Callable:
         """Return the identity: values are kept constrained."""
         return lambda z: z
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_init_jit": None}
 
 

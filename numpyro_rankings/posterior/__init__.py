@@ -9,6 +9,7 @@ from numpyro_rankings.ops.orderings import (
     rank_probabilities,
 )
 from numpyro_rankings.posterior.blocs import Bloc, BlocLevel, Blocs, find_blocs
+from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.further_lists import PredictedItems, predict_items
 from numpyro_rankings.posterior.predictive_density import log_predictive_density
 from numpyro_rankings.posterior.profiles import (
@@ -30,6 +31,7 @@ __all__ = [
     "Blocs",
     "CenterProfile",
     "ClusterProfile",
+    "Draws",
     "PartitionProfile",
     "PredictedItems",
     "Profile",

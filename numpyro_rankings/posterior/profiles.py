@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
-from numpyro.infer import MCMC
 
 from numpyro_rankings.components.family import Family
 from numpyro_rankings.families import (
@@ -17,18 +16,16 @@ from numpyro_rankings.families import (
     RankingFamily,
     RankingProfile,
     WeightsProfile,
-    family_of,
 )
 from numpyro_rankings.families.base import Parameters, interval_of
-from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.ops.orderings import (
     certain_levels,
     majorities,
     times_above,
     wants_of_members,
 )
-from numpyro_rankings.posterior.block_samples import as_of_kernel, find_block
 from numpyro_rankings.posterior.components import with_drawn_parameters
+from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.partitions import (
     as_draws,
     as_partition,
@@ -36,12 +33,6 @@ from numpyro_rankings.posterior.partitions import (
     match_clusters,
 )
 from numpyro_rankings.posterior.point_estimates import reference_partition
-from numpyro_rankings.posterior.samples import (
-    check_samples,
-    fitted_items,
-    flatten_chains,
-    named_as_by_kernel,
-)
 from numpyro_rankings.rankings import Rankings, check_rankings
 
 __all__ = [
@@ -126,39 +117,21 @@ def cluster_profiles(
     :raises ValueError: if a cluster of ``reference`` is found in no draw, or if the draws are of
         other rankings or of another kernel.
     """
-    if not isinstance(samples, Mapping):
-        samples, family = _of_run(samples, sites, family)
-    else:
-        samples = named_as_by_kernel(samples, sites)
+    drawn = Draws.of(samples, sites=sites)
+    if drawn.kernel and family is not None:
+        raise ValueError("a run knows the names of its sites and its family: leave them out")
+    family = family or drawn.component_family
+    check_rankings(rankings)
     if family is not None:
-        check_rankings(rankings)
-        samples = with_drawn_parameters(samples, rankings, family, key)
-    check_samples(samples)
-    draws = flatten_chains(samples)
-    rankings = fitted_items(draws, rankings)
-    model = family_of(draws)
+        drawn = with_drawn_parameters(drawn, rankings, family, key)
+    drawn.check_family()
+    drawn = drawn.with_rankings(rankings)
+    model, rankings, draws = drawn.family, drawn.fitted, drawn.flat()
     assert model is not None  # by the check
     if "assignments" not in draws:
         return [_population(model, draws, rankings)]
     clusters = _Clusters(model, draws, rankings, reference)
     return sorted((clusters.profile(k) for k in clusters.labels), key=_by_size)
-
-
-def _of_run(run: Any, sites: Any, family: Family | None) -> tuple[Any, Family | None]:
-    """Return the samples of a run by the kernel's own names, and the family of its components."""
-    mcmc = run.as_mcmc() if hasattr(run, "as_mcmc") else run
-    if not isinstance(mcmc, MCMC):
-        return run, family  # refused by the caller
-    if sites is not None or family is not None:
-        raise ValueError("a run knows the names of its sites and its family: leave them out")
-    kernel: Any = mcmc.sampler
-    samples = mcmc.get_samples()
-    if not isinstance(kernel, GibbsKernel):
-        block = find_block(kernel)
-        if block is None:
-            return samples, None
-        kernel, samples = block, as_of_kernel(samples, block)
-    return samples, getattr(kernel, "family", None)
 
 
 def _by_size(profile: Profile) -> float:

@@ -16,7 +16,7 @@ from numpyro_rankings.infer import (
     SliceGibbs,
 )
 from numpyro_rankings.ops.checks import check_whole
-from numpyro_rankings.posterior import log_predictive_density
+from numpyro_rankings.posterior import Draws, log_predictive_density
 from numpyro_rankings.posterior.diagnostics import R_HAT_BAD
 from numpyro_rankings.posterior.predictive_checks import (
     PredictiveCheck,
@@ -291,11 +291,9 @@ def _predict_parts(
         run = _run(kernel, fitted, key, num_chains, goals)
         new, inverse = np.unique(rows[left_out], return_inverse=True)
         test = rankings._take(new, np.ones(len(new), int))
-        samples = run.get_samples(max_draws=max_draws)
-        if "weights" in samples:
-            density = log_predictive_density(samples, test, fitted=fitted)
-        else:
-            density = log_predictive_density(samples, test, _num_groups(kernel))
+        draws = Draws.of(run.as_mcmc(max_draws))
+        matched = fitted if draws.check_family().matches_items else None
+        density = log_predictive_density(draws, test, fitted=matched)
         values[left_out] = density[inverse]
     return values
 

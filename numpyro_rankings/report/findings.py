@@ -33,7 +33,7 @@ from numpyro_rankings.posterior.diagnostics import (
     posterior_of,
     verdict,
 )
-from numpyro_rankings.posterior.likelihood import NEW_CLUSTERS
+from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.point_estimates import ReferencePartition, reference_partition
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
 from numpyro_rankings.posterior.stacking import posterior_by_weight, stack_fitted_chains
@@ -42,17 +42,6 @@ from numpyro_rankings.rankings import Rankings
 if TYPE_CHECKING:
     import pandas as pd
 
-_SITES = (
-    "assignments",
-    "center",
-    "concentration",
-    "weights",
-    "unseen_weight",
-    "cluster_sizes",
-    "alpha",
-    "log_joint",
-    *NEW_CLUSTERS,
-)
 # Predictive checks: draws that are replicated, the fewest of them, and entries of their tables of
 # pairs. With more items there are none.
 _CHECK_DRAWS, _CHECK_DRAWS_LEAST, _CHECK_ENTRIES = 50, 10, 2**26
@@ -204,14 +193,14 @@ def findings_of(
     table = diagnostics_table(data)
     data = _with_weights(data, rankings, table)
     described = posterior_by_weight(posterior_of(data))
-    samples = None if rankings is None else _samples(described)
+    draws = None if rankings is None else Draws.of({"posterior": described}, rankings)
     labels = labels_of_draws(described)
     with ThreadPoolExecutor(1) as beside:  # the checks are mostly compilation, on another core
-        checking = beside.submit(_check, checks, samples, rankings)
+        checking = beside.submit(_check, checks, draws)
         partition = None if labels is None else reference_partition(labels, reference)
         membership = _membership(labels, partition, rankings)
         if profiles is None:
-            profiles = _profiles(samples, rankings, labels, partition)
+            profiles = _profiles(draws, labels, partition)
     findings = Findings(
         data,
         {"posterior": described},
@@ -294,13 +283,10 @@ def blocs_that_help(draws: Any, rankings: Rankings) -> Blocs | None:
 
 
 def _profiles(
-    samples: Mapping[str, np.ndarray] | None,
-    rankings: Rankings | None,
-    labels: np.ndarray | None,
-    partition: ReferencePartition | None,
+    draws: Draws | None, labels: np.ndarray | None, partition: ReferencePartition | None
 ) -> Sequence[Any]:
-    if rankings is not None and samples is not None:
-        return cluster_profiles(samples, rankings, partition)
+    if draws is not None:
+        return cluster_profiles(draws, draws.fitted, partition)
     assert labels is not None
     return partition_profiles(labels, partition)
 
@@ -353,8 +339,7 @@ def _with_weights(data: Any, rankings: Rankings | None, table: "pd.DataFrame") -
     has_weights = STACKING_WEIGHTS in posterior.attrs
     if rankings is None or has_weights or not _do_chains_disagree(table):
         return data
-    number = _num_components(posterior)
-    weights = stack_fitted_chains(_samples(posterior), rankings, number).weights
+    weights = stack_fitted_chains(Draws.of({"posterior": posterior}, rankings)).weights
     posterior = posterior.assign_attrs({STACKING_WEIGHTS: weights})
     return {"posterior": posterior, "sample_stats": as_dataset(data["sample_stats"])}
 
@@ -364,41 +349,20 @@ def _num_components(posterior: Any) -> int | None:
     return None if number is None else int(number)
 
 
-def _samples(posterior: Any) -> dict[str, np.ndarray]:
-    """Return the draws by chain, as a kernel gives them.
-
-    The posterior says of an empty cluster that it has no center and no weights. A list from such a
-    cluster has the same probability as any other, and so it has with θ = 0 or with equal weights.
-    """
-    found = {name: np.asarray(posterior[name]) for name in _SITES if name in posterior}
-    if "center" in found:
-        center = found["center"]
-        found["center"] = np.where(
-            center < 0, np.arange(center.shape[-1], dtype=center.dtype), center
-        )
-        found["concentration"] = np.nan_to_num(found["concentration"], nan=0.0)
-    if "weights" in found:
-        equal = 1 / found["weights"].shape[-1]
-        found["weights"] = np.nan_to_num(found["weights"], nan=equal)
-    return found
-
-
 def _check(
-    checks: PredictiveChecks | Literal["auto"] | None,
-    samples: Mapping[str, np.ndarray] | None,
-    rankings: Rankings | None,
+    checks: PredictiveChecks | Literal["auto"] | None, draws: Draws | None
 ) -> PredictiveChecks | None:
     """Return predictive checks of some of the draws; None if there are too many items."""
-    if rankings is None or samples is None:
+    if draws is None:
         return None
     if not isinstance(checks, str):
         return checks
-    num_draws = min(_CHECK_DRAWS, _CHECK_ENTRIES // rankings.num_items**2)
+    num_draws = min(_CHECK_DRAWS, _CHECK_ENTRIES // draws.fitted.num_items**2)
     if num_draws < _CHECK_DRAWS_LEAST:
         return None
     # the key is always the same, so that the same draws give the same page
     key = jax.random.fold_in(jax.random.key(0), 1)
-    return predictive_checks.posterior_predictive_checks(key, samples, rankings, num_draws)
+    return predictive_checks.posterior_predictive_checks(key, draws, draws.fitted, num_draws)
 
 
 def labels_of_draws(posterior: Any) -> np.ndarray | None:

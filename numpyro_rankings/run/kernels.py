@@ -14,7 +14,7 @@ from numpyro.infer.ensemble import EnsembleSampler
 from numpyro.infer.mcmc import MCMC, MCMCKernel
 
 from numpyro_rankings.infer.base import GibbsKernel
-from numpyro_rankings.posterior.block_samples import blocks_of
+from numpyro_rankings.posterior.draws import blocks_of, num_components_of
 
 DIVERGING, MAX_DEPTH = "diverging", "max_depth"
 ENERGY, _STEPS = "energy", "num_steps"
@@ -59,8 +59,7 @@ class KernelTraits:
         self.blocks = list(blocks_of(kernel))
         self.block = self.blocks[0] if len(self.blocks) == 1 else None
         self.fitted = kernel if isinstance(kernel, GibbsKernel) else self.block
-        number = getattr(kernel, "num_components", None)
-        self.num_components = None if number is None else int(number)
+        self.num_components = num_components_of(kernel)
         self.label_site = getattr(kernel, "label_site", None) or "assignments"
         self.can_pad_rankings = bool(getattr(kernel, "can_pad_rankings", False))
         self.can_split_rankings = bool(getattr(kernel, "can_split_rankings", False))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from numpyro_rankings.families import family_of
 from numpyro_rankings.posterior import borda_ordering
-from numpyro_rankings.posterior.block_samples import BlockFacts, fitted_rankings
 from numpyro_rankings.posterior.diagnostics import (
     RunFacts,
     Verdict,
@@ -16,7 +16,12 @@ from numpyro_rankings.posterior.diagnostics import (
     scalars_of,
     table_of_scalars,
 )
-from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
+from numpyro_rankings.posterior.draws import BlockFacts, Draws, fitted_rankings
+from numpyro_rankings.posterior.quantities import (
+    as_shown,
+    label_free_quantities,
+    quantities_of_labels,
+)
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.run.convert import in_numpy_types, is_real
 from numpyro_rankings.run.kernels import (
@@ -108,7 +113,8 @@ class Facts(NamedTuple):
             return found
         listed = np.unique(rankings.orderings)
         listed = listed[listed >= 0]
-        if "center" in sites:  # whose distance from the Borda order is diagnosed
+        family = family_of(sites)
+        if family is not None and family.needs_reference:
             listed = borda_ordering(rankings)[: len(listed)]
         about = {
             "items": [str(name) for name in rankings.items],
@@ -377,7 +383,8 @@ class Monitor:
         return list((rankings.of_listed_items() if listed else rankings).items)
 
     def _label_free(self, samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return label_free_quantities(samples, self.rankings, self.facts.num_components)
+        draws = Draws.of_kernel(samples, self.facts.num_components, self.rankings)
+        return label_free_quantities(draws)
 
     def _of_any_kernel(self, samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the real sites; beside blocks that draw labels, those of one number alone."""
@@ -387,7 +394,7 @@ class Monitor:
             return real
         found = {name: x for name, x in real.items() if x.ndim == 2}
         for name in labels:  # other arrays may be indexed by the labels, which switch
-            of_labels = label_free_quantities({"assignments": samples[name]}, None)
+            of_labels = quantities_of_labels(samples[name])
             found |= (
                 of_labels
                 if len(labels) == 1

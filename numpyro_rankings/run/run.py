@@ -18,8 +18,8 @@ from numpyro.infer.mcmc import MCMCKernel
 from numpyro_rankings._system import clock
 from numpyro_rankings._system.interrupts import postponed_interrupts
 from numpyro_rankings.infer.not_finite import NotFiniteError, check_not_stopped
-from numpyro_rankings.posterior.block_samples import fitted_rankings
 from numpyro_rankings.posterior.diagnostics import CHANGES
+from numpyro_rankings.posterior.draws import fitted_rankings
 from numpyro_rankings.run.convert import SITES, STATS, Groups, as_arrays, as_sites, as_state
 from numpyro_rankings.run.errors import StoreError
 from numpyro_rankings.run.fingerprint import describe

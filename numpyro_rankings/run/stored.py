@@ -9,6 +9,8 @@ import numpy as np
 from numpyro.infer import MCMC
 from numpyro.infer.mcmc import MCMCKernel
 
+from numpyro_rankings.families import family_of
+from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.run.convert import SITES, STATS
 from numpyro_rankings.run.errors import StoreError
 from numpyro_rankings.run.folder import folder_of
@@ -183,22 +185,39 @@ class StoredRun(Results):
         rankings = self._facts.rankings
         mcmc._states = {kernel.sample_field: sites, **stats}
         mcmc._args, mcmc._kwargs = (rankings,), {}
-        needs_rankings = not sites.keys().isdisjoint(("center", "weights"))
-        is_whole = len(sites) == len(self._sites) and (rankings is not None or not needs_rankings)
+        family = family_of(sites)
+        is_whole = len(sites) == len(self._sites) and (family is None or rankings is not None)
+        own = None
         if self._facts.is_label_free and is_whole:
-            from numpyro_rankings.posterior.inference_data import of_store
-
-            return of_store(mcmc, rankings, self._kernel)
+            own = self._draws_of(sites)
         if (block := self._facts.block) is not None and not any("/" in name for name in sites):
-            from numpyro_rankings.posterior.inference_data import block_data
-
             if set(block.sites.values()) <= set(sites):
-                return block_data(mcmc, block, rankings)
+                own = self._draws_of(sites)
+        if own is not None:
+            from numpyro_rankings.posterior.inference_data import convert
+
+            return convert(mcmc, own)
         import arviz as az
 
         return az.from_numpyro(mcmc, coords={}, dims={}, log_likelihood=False)
 
+    def as_draws(self) -> Draws:
+        """Return the draws after the burn-in, which :meth:`Draws.of` takes.
+
+        :raises ValueError: if there are no draws.
+        """
+        self._check_draws(1)
+        return self._draws_of(self.get_samples(group_by_chain=True))
+
     # -- parts ---------------------------------------------------------------------------------
+
+    def _draws_of(self, samples: Mapping[str, Any]) -> Draws:
+        block, rankings = self._facts.block, self._facts.rankings
+        family = family_of(samples if block is None else block.sites)
+        if rankings is not None and family is not None:
+            rankings = family.described(rankings)
+        number = self._facts.num_components if block is None else block.num_components
+        return Draws.of_kernel(samples, number, rankings, block, self._kernel)
 
     def _facts_of(self, about: Mapping[str, Any]) -> Facts:
         """Return what the store knows of kernel and data, or as much as the sites show."""

@@ -14,7 +14,8 @@ from helpers.command_line import FEW_DRAWS, QUICK_FIT, SOI, without_page
 from helpers.fabricated import fabricated_mcmc
 
 from numpyro_rankings import diagnostics_table, read_rankings, reference_partition
-from numpyro_rankings.cli import fit, main, results, run
+from numpyro_rankings.cli import capacity, fit, main, results
+from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.posterior import diagnostics, membership_probability
 from numpyro_rankings.posterior.diagnostics import STACKING_WEIGHTS
 from numpyro_rankings.posterior.partitions import canonical_labels
@@ -24,7 +25,7 @@ from numpyro_rankings.posterior.stacking import draw_by_weight
 @pytest.fixture(autouse=True)
 def _own_cache(monkeypatch, tmp_path_factory):
     """Neither use nor touch the user's compilation cache, nor switch one on for other tests."""
-    monkeypatch.setattr(fit, "use_compilation_cache", lambda: None)
+    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
 
 
 @pytest.fixture
@@ -35,11 +36,11 @@ def no_sampling(monkeypatch):
     """
     further = {}
 
-    def sample(args, rankings, thin, kept):
-        draws = args.draws // thin
-        sizes = args.components, args.max_clusters, args.chains, draws
+    def sample(session, model, rankings, thin, _):
+        length = session.plan.length
+        sizes = model.components, model.max_clusters, session.plan.chains, length.draws // thin
         mcmc = fabricated_mcmc(rankings, *sizes, **further)
-        return run.Sampled(mcmc, "length", (args.warmup + args.draws, args.draws))
+        return Sampled(mcmc, "length", (length.num_sweeps, length.draws))
 
     monkeypatch.setattr(fit, "_sample", sample)
     return further
@@ -603,7 +604,7 @@ def test_too_few_slots_write_nothing(small, capsys, monkeypatch):
     monkeypatch.setattr(
         fit,
         "_sample",
-        lambda *_: run.Sampled(
+        lambda *_: Sampled(
             fabricated_mcmc(read_rankings("small.soi"), overflow=0.5), "length", (9, 9)
         ),
     )
@@ -675,13 +676,13 @@ def test_many_rankings_are_thinned_and_said_so(small, capsys, monkeypatch):
     """Up to the first sweep."""
     kept = []
 
-    def sample(args, rankings, thin, _):
-        kept.append(args.draws // thin)
+    def sample(session, model, rankings, thin, _):
+        kept.append(session.plan.length.draws // thin)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(fit, "_sample", sample)
     for size in (2**18, 2**20):
-        monkeypatch.setattr(run, "DRAWS_BYTES", size)
+        monkeypatch.setattr(capacity, "DRAWS_BYTES", size)
         assert _run("fit", "small.soi", *QUICK_FIT, "--draws", "400") == 130
         is_noted = "note: keeping one draw every" in capsys.readouterr().err
         assert is_noted == (size == 2**18)
@@ -724,7 +725,7 @@ def test_arguments_are_parsed_before_anything_heavy_is_loaded():
 def test_the_compilation_cache_may_be_missing(tmp_path):
     """An unwritable place for it is no error: nothing is cached."""
     (tmp_path / "file").write_text("")
-    code = "from numpyro_rankings.cli.run import use_compilation_cache as f; f()"
+    code = "from numpyro_rankings.cli.compilation import use_compilation_cache as f; f()"
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file")}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
     run = subprocess.run(

@@ -17,9 +17,10 @@ from helpers.fabricated import fabricated_partition_mcmc
 from helpers.shared_programs import shared_programs
 
 from numpyro_rankings._system.interrupts import HeldInterrupts
+from numpyro_rankings.cli import capacity, main, results
 from numpyro_rankings.cli import cluster as cluster_command
 from numpyro_rankings.cli import files as cluster_data
-from numpyro_rankings.cli import main, results, run
+from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.infer import CollapsedGibbs, DDCRPGibbs, window_decay
 from numpyro_rankings.links import distances
 
@@ -36,7 +37,7 @@ TEXTS = ["cluster", "texts.ldac", "--family", "multinomial"]
 @pytest.fixture(autouse=True)
 def _own_cache(monkeypatch):
     """Neither use nor touch the user's compilation cache, nor switch one on for other tests."""
-    monkeypatch.setattr(cluster_command, "use_compilation_cache", lambda: None)
+    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -74,7 +75,7 @@ def clustered(tmp_path_factory):
     _write_files(folder)
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as out:
         patch.chdir(folder)
-        patch.setattr(cluster_command, "use_compilation_cache", lambda: None)
+        patch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
         assert _run(*GAUSSIAN, *FEW, *QUICK_CLUSTER, "--seed", 3) == 0
     return folder, out.getvalue()
 
@@ -488,7 +489,7 @@ def test_too_many_points_for_all_distances(small, capsys, monkeypatch):
     command = [*GAUSSIAN, "--time", "x", *LINK]
     _expect_error(capsys, command, ["at most 19 points, not 20", "--graph"])
     monkeypatch.setattr(cluster_data, "MOST_POINTS", 20)
-    monkeypatch.setattr(run, "available_memory", lambda: 1000)
+    monkeypatch.setattr(capacity, "available_memory", lambda: 1000)
     _expect_error(capsys, command, ["links of 20 points", "lower --chains"])
 
 
@@ -545,11 +546,11 @@ def test_arguments_are_parsed_before_anything_heavy_is_loaded():
 
 
 def test_the_report_of_an_interrupted_run_says_so(small, monkeypatch):
-    made = run.Sampled(fabricated_partition_mcmc(np.arange(20) % 2), "interrupted", (60, 60))
+    made = Sampled(fabricated_partition_mcmc(np.arange(20) % 2), "interrupted", (60, 60))
 
-    def sample(args, points, distances, thin, kept):
-        kept._held = HeldInterrupts()
-        kept._held.came = signal.SIGINT
+    def sample(session, *_):
+        session._held = HeldInterrupts()
+        session._held.came = signal.SIGINT
         return made
 
     monkeypatch.setattr(cluster_command, "_sample", sample)

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from numpyro_rankings.cli import fit, main
-from numpyro_rankings.cli.describe_rankings import _MODELS, _POOL_MODELS
+from numpyro_rankings.cli import main
+from numpyro_rankings.cli.options import MODELS
 
 NAMES = "".join(f"# ALTERNATIVE NAME {k}: {x}\n" for k, x in enumerate("ABCD", start=1))
 TOI = f"""\
@@ -180,10 +180,9 @@ def test_no_model_is_fitted(name, capsys):
 
 
 def test_which_model(capsys, tmp_path):
-    assert list(_MODELS) == list(fit._MODELS) and list(_POOL_MODELS) == list(fit._POOL_MODELS)
     (tmp_path / "some.csv").write_text("x,y,z\n1,2,3\n2,1,\n1,,2\n")
     read = ["some.csv", "--layout", "ranks"]
-    assert described(capsys, *read)[-1] == f"Which model: all, {', '.join(_MODELS)}"
+    assert described(capsys, *read)[-1] == f"Which model: all, {', '.join(MODELS)}"
     last = described(capsys, *read, "--unranked", "not-offered")[-1]
     assert last.startswith("Which model: --model plackett-luce only, because some items were not")
     (tmp_path / "same.csv").write_text("x,y,z\n1,,\n1,,\n")

@@ -20,6 +20,7 @@ from numpyro_rankings.cli import fit, interim, main
 from numpyro_rankings.cli.arguments import HopelessError
 from numpyro_rankings.cli.compilation import telling_of_compilation
 from numpyro_rankings.cli.interim import InterimPage
+from numpyro_rankings.cli.options import Goals, Plan
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.run import Run
 from numpyro_rankings.run.loop import SweepLoop
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.usefixtures("usual_signals")
 
 MODEL = ["fit", "small.soi", "--model", "plackett-luce", "--components", "2", "--chains", "2"]
 FIXED = [*MODEL, "--warmup", "0", "--thin", "1", "--draws"]
+PLAN = Plan(4, 0, None, Goals())
 REFRESH = '<meta http-equiv="refresh"'
 
 
@@ -40,7 +42,7 @@ def _shared_programs():
 @pytest.fixture(autouse=True)
 def small(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(fit, "use_compilation_cache", lambda: None)
+    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
     without_page(monkeypatch)
     (tmp_path / "small.soi").write_text(SOI)
 
@@ -115,8 +117,7 @@ def test_it_is_written_after_a_minute_and_then_half_as_often(
             raise RuntimeError("not this time")
 
     monkeypatch.setattr(InterimPage, "_show", show)
-    args = SimpleNamespace(out=Path("out"), no_progress=True)
-    page, progress = InterimPage(args, lambda *_: None), Progress(args)
+    page, progress = InterimPage(Path("out"), lambda *_: None), Progress(PLAN, is_shown=False)
     check = SimpleNamespace(rhat=r_hat)
     run = SimpleNamespace(num_draws=8, first_draw=4, check_if_due=lambda: None, last_check=check)
     while clock.seconds - start <= 2000:
@@ -127,8 +128,7 @@ def test_it_is_written_after_a_minute_and_then_half_as_often(
 
 def test_it_waits_for_draws(monkeypatch, clock):
     monkeypatch.setattr(InterimPage, "_show", lambda *_: pytest.fail("too early"))
-    args = SimpleNamespace(out=Path("out"), no_progress=True)
-    page, progress = InterimPage(args, lambda *_: None), Progress(args)
+    page, progress = InterimPage(Path("out"), lambda *_: None), Progress(PLAN, is_shown=False)
     clock.step(1000)
     page.show_if_due(SimpleNamespace(num_draws=6, first_draw=3), progress)
 

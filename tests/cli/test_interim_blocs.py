@@ -10,7 +10,10 @@ from helpers.fabricated import fabricated_mcmc, with_groups
 from numpyro_rankings import diagnostics_table, find_blocs, to_inference_data
 from numpyro_rankings.cli import fit
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
+from numpyro_rankings.cli.options import Goals, Plan
+from numpyro_rankings.cli.program import make_parser
 from numpyro_rankings.cli.progress import Progress
+from numpyro_rankings.cli.session import RunSession
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.posterior import blocs as blocs_module
 from numpyro_rankings.posterior.diagnostics import verdict
@@ -134,8 +137,8 @@ def test_blocs_come_when_a_tenth_of_the_time_suffices(
     for module in (findings_module, blocs_module):
         monkeypatch.setattr(module, "search_work", lambda *_: work)
     run = taking(rest, drawn_run, clock)
-    args = SimpleNamespace(out=Path("out"), no_progress=True, draws=None, minutes=60)
-    page, progress = InterimPage(args, finder(rankings)), Progress(args)
+    plan = Plan(2, 0, None, Goals(minutes=60))
+    page, progress = InterimPage(Path("out"), finder(rankings)), Progress(plan, is_shown=False)
     while clock.seconds - start <= pages[-1]:
         began = clock.seconds
         page.show_if_due(run, progress)
@@ -158,8 +161,10 @@ def test_a_number_of_blocs_is_found_that_was_asked_for(drawn, searches, monkeypa
 
 def test_the_command_passes_its_number_of_blocs(drawn, monkeypatch):
     monkeypatch.setattr(fit, "finder_of_groups", lambda *given: given)
-    args = SimpleNamespace(out=Path("out"), chains=2, blocs=3)
-    assert fit._interim_page(args, "title", drawn[1], 1, "command")._find[-1] == 3
+    arguments = ["fit", "--chains", "2", "--blocs", "3", "--out", "out"]
+    options = fit.parse_options(make_parser().parse_args(arguments))
+    session = RunSession(options.run.plan(), options.output, "command")
+    assert fit._interim_page(session, options, "title", drawn[1], 1)._find[-1] == 3
 
 
 def test_there_may_be_no_blocs(drawn, monkeypatch):

@@ -26,10 +26,10 @@ from helpers.command_line import (
 )
 from helpers.shared_programs import shared_programs
 
-import numpyro_rankings.cli.run
 from numpyro_rankings import Rankings
 from numpyro_rankings.cli import cluster, fit, interim, main, program, results, run_program
 from numpyro_rankings.cli.progress import Progress
+from numpyro_rankings.cli.session import RunSession
 from numpyro_rankings.infer import PlackettLuceGibbs
 from numpyro_rankings.run import Run, StoreError
 from numpyro_rankings.run.lock import lock_of
@@ -55,8 +55,7 @@ def _shared_programs():
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for module in (fit, cluster):
-        monkeypatch.setattr(module, "use_compilation_cache", lambda: None)
+    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
     without_page(monkeypatch)
     for name in ("small.soi", "a.soi", "b.soi"):
         (tmp_path / name).write_text(SOI)
@@ -70,7 +69,7 @@ def undisturbed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("alone")
     (folder / "small.soi").write_text(SOI)
     with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fit, "use_compilation_cache", lambda: None)
+        patch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
         without_page(patch)
         assert main([*FIT, "--out", "out"]) == 0
         return weights_of_results("out"), folder / "out"
@@ -487,7 +486,7 @@ def test_a_misspelt_file_among_several_replaces_nothing(capsys):
 def begun(monkeypatch, *options):
     """Leave a run without a sweep, as a process that was killed does."""
     with monkeypatch.context() as patch:
-        patch.setattr(numpyro_rankings.cli.run, "_advance", lambda *_: 1 / 0)
+        patch.setattr(RunSession, "_advance", lambda *_: 1 / 0)
         patch.setattr("numpyro_rankings.run.folder.discard", lambda _: None)
         with pytest.raises(ZeroDivisionError):
             main([*MODEL, *options, "--out", "out"])

@@ -20,12 +20,13 @@ from helpers.command_line import weights_of_results as draws_of
 from helpers.command_line import weights_of_store as stored_draws
 from helpers.shared_programs import shared_programs
 
-import numpyro_rankings.cli.run
 import numpyro_rankings.run.run
 import numpyro_rankings.run.store
-from numpyro_rankings.cli import fit, main
+from numpyro_rankings.cli import capacity, fit, main
 from numpyro_rankings.cli.arguments import HopelessError
+from numpyro_rankings.cli.options import Goals, OutOptions, Plan
 from numpyro_rankings.cli.progress import Progress
+from numpyro_rankings.cli.session import RunSession
 from numpyro_rankings.infer.not_finite import NotFiniteError
 from numpyro_rankings.run import Run
 
@@ -50,7 +51,7 @@ def whole_page():
 @pytest.fixture(autouse=True)
 def small(tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(fit, "use_compilation_cache", lambda: None)
+    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
     if "whole_page" not in request.fixturenames:
         without_page(monkeypatch)
     (tmp_path / "small.soi").write_text(SOI)
@@ -80,10 +81,10 @@ def test_the_files_have_as_many_draws_as_the_help_says(capsys, monkeypatch):
     for command in ("fit", "cluster"):
         assert run(command, "--help") == 0
         words = " ".join(capsys.readouterr().out.split())
-        assert f"at most {numpyro_rankings.cli.run._MOST_SHOWN:,} of each chain" in words
-        assert f"beyond {numpyro_rankings.cli.run.DRAWS_BYTES / 2**20:.0f} MB" in words
-    monkeypatch.setattr(numpyro_rankings.cli.run, "_MOST_SHOWN", 30)
-    monkeypatch.setattr(numpyro_rankings.cli.run, "_LEAST_SHOWN", 1)
+        assert f"at most {capacity._MOST_SHOWN:,} of each chain" in words
+        assert f"beyond {capacity.DRAWS_BYTES / 2**20:.0f} MB" in words
+    monkeypatch.setattr(capacity, "_MOST_SHOWN", 30)
+    monkeypatch.setattr(capacity, "_LEAST_SHOWN", 1)
     assert run(*MODEL, *FIXED, "--thin", "1", "--out", "out") == 0
     assert draws_of("out").shape[1] == 30
 
@@ -305,7 +306,7 @@ def alone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("alone")
     (folder / "small.soi").write_text(SOI)
     with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fit, "use_compilation_cache", lambda: None)
+        patch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
         without_page(patch)
         assert run(*MODEL, *FIXED, "--out", "out") == 0
         return draws_of("out")
@@ -583,10 +584,9 @@ def test_a_run_that_lacks_slots_is_given_up(draws, share):
     fake = SimpleNamespace(num_draws=draws, first_draw=draws // 2, overflow=share)
     fake.until = lambda *_, after_chunk: after_chunk(fake) or True
     progress = SimpleNamespace(show=lambda _: None, end=lambda: None, minutes=lambda: 0.0)
-    args = SimpleNamespace(draws=None, minutes=1.0, rhat=1.01, ess=400.0, max_clusters=None)
-    kept = SimpleNamespace(interim=None)
+    session = RunSession(Plan(4, 0, None, Goals(minutes=1.0)), OutOptions(), "command")
     if draws < 1000 or (share or 0.0) < 0.05:
-        assert numpyro_rankings.cli.run._advance(fake, args, 1, progress, kept) == "good"
+        assert session._advance(fake, 1, progress, None) == "good"
         return
     with pytest.raises(HopelessError, match=r"20.0% of the draws .* than 64 .*--max-clusters 128"):
-        numpyro_rankings.cli.run._advance(fake, args, 1, progress, kept)
+        session._advance(fake, 1, progress, None)

@@ -56,7 +56,7 @@ def _shared(request, kept):
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(fit, "use_compilation_cache", lambda: None)
+    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
     without_page(monkeypatch)
     (tmp_path / "a.soi").write_text(SOI)
     (tmp_path / "b.soi").write_text(OTHER)

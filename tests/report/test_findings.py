@@ -14,7 +14,7 @@ from helpers.fabricated import fabricated_mcmc, fabricated_weights_mcmc, with_gr
 
 from numpyro_rankings import read_rankings, to_inference_data, words
 from numpyro_rankings.cli import fit, main
-from numpyro_rankings.cli.run import Sampled
+from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.posterior import PartitionProfile, diagnostics, holds
 from numpyro_rankings.report import Findings, findings_of, write_report
@@ -37,7 +37,7 @@ DETAILS = re.compile(
 def small(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.soi").write_text(SOI)
-    monkeypatch.setattr(fit, "use_compilation_cache", lambda: None)
+    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
     return read_rankings("small.soi")
 
 

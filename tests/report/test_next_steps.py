@@ -3,7 +3,6 @@
 import math
 import re
 import shlex
-from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +15,10 @@ from helpers.fabricated import (
 )
 
 from numpyro_rankings import Rankings, words
-from numpyro_rankings.cli.fit import _check_arguments
+from numpyro_rankings.cli.fit import parse_options
+from numpyro_rankings.cli.options import Goals, Length, OutOptions, Plan
 from numpyro_rankings.cli.program import make_parser
-from numpyro_rankings.cli.run import Kept, Sampled
+from numpyro_rankings.cli.session import RunSession, Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.posterior.diagnostics import Verdict
 from numpyro_rankings.report import findings_of, write_report
@@ -29,6 +29,7 @@ from numpyro_rankings.report.next_steps import next_steps
 from numpyro_rankings.report.page import Status
 from numpyro_rankings.report.write import write_findings
 
+TWO_MINUTES = Plan(4, 0, None, Goals(1.02, 300, 2.0))
 COMMAND = "numpyro-rankings fit ballots.soi --resume out"
 
 
@@ -127,7 +128,7 @@ def test_what_may_do_better_is_a_whole_command(found, rankings, number, begins, 
 
 def assert_accepted(command):
     """The program takes the options of the command."""
-    _check_arguments(make_parser().parse_args(shlex.split(command)[1:]))
+    parse_options(make_parser().parse_args(shlex.split(command)[1:]))
 
 
 @pytest.mark.parametrize(
@@ -332,19 +333,21 @@ def test_the_command_has_the_minutes_that_are_guessed(found, monkeypatch, times,
         return Outlook(times)
 
     monkeypatch.setattr(module, "outlook_of", guess)
-    args = Namespace(draws=None, minutes=2.0, rhat=1.02, ess=300, out=Path("out"))
-    kept = Kept(args, command)
+    session = RunSession(TWO_MINUTES, OutOptions(Path("out")), command)
     sampled = Sampled(None, "time", (100, 50), (), 120.0)
-    status = kept.status_of(sampled, found)
+    status = session.status_of(sampled, found)
     assert status.command.endswith(f"--minutes {minutes} --resume out")
     assert status.seconds == 120 and goals == [(1.02, 300)]
-    assert kept.status_of(Sampled(None, "good", (100, 50)), found) is None
+    assert session.status_of(Sampled(None, "good", (100, 50)), found) is None
 
 
 def test_what_is_left_of_a_fixed_length(found):
-    args = Namespace(draws=300, warmup=100, out=Path("out"))
-    kept = Kept(args, "numpyro-rankings fit ballots.soi --draws 300")
-    status = kept.status_of(Sampled(None, "interrupted", (100, 50), (), 20.0), found)
+    plan, command = (
+        Plan(4, 0, None, Length(100, 300)),
+        "numpyro-rankings fit ballots.soi --draws 300",
+    )
+    session = RunSession(plan, OutOptions(Path("out")), command)
+    status = session.status_of(Sampled(None, "interrupted", (100, 50), (), 20.0), found)
     assert status.seconds_left == pytest.approx(60)
 
 
@@ -352,13 +355,13 @@ def test_what_is_left_of_a_fixed_length(found):
 def test_what_may_help_is_said_before_how_to_go_on(found, ended, tmp_path, rankings, capsys):
     """In the box and on the screen, if the chains are in different places."""
     command = "numpyro-rankings fit ballots.soi --minutes 2 --out out"
-    args = Namespace(draws=None, minutes=2.0, rhat=1.02, ess=300, out=Path("out"))
+    output = OutOptions(Path("out"))
     sampled = Sampled(None, ended, (100, 50), (), 120.0)
     found = found._replace(details={"command": command})
-    near = Kept(args, command).status_of(sampled, with_worst(found, 1.2, 100))
+    near = RunSession(TWO_MINUTES, output, command).status_of(sampled, with_worst(found, 1.2, 100))
     assert "not help" not in near.text and not near.better
-    kept, apart = Kept(args, command), with_worst(found, 1.21, 100)
-    status = kept.status_of(sampled, apart)
+    session, apart = RunSession(TWO_MINUTES, output, command), with_worst(found, 1.21, 100)
+    status = session.status_of(sampled, apart)
     assert status.text.endswith("Going on will probably not help.")
     better = "numpyro-rankings fit ballots.soi --minutes 2 --components 3 --out out-3-groups"
     assert status.better == better and status.better in [x.command for x in next_steps(apart)]
@@ -368,7 +371,7 @@ def test_what_may_help_is_said_before_how_to_go_on(found, ended, tmp_path, ranki
     assert f'<p class="better">This may help: <code>{better}</code></p>' in box
     assert f"<p>To go on all the same: <code>{status.command}</code></p>" in box
     assert box.index("This may help") < box.index("To go on")
-    kept.end(sampled)
+    session._end(sampled)
     shown = capsys.readouterr().err
     if ended == "time":
         assert f"Going on will probably not help. This may:\n  {better}\nTo go on all the" in shown

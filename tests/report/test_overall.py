@@ -10,7 +10,7 @@ from helpers.fabricated import fabricated_mcmc, fabricated_partition_mcmc, with_
 
 from numpyro_rankings import read_rankings, words
 from numpyro_rankings.cli import fit, main
-from numpyro_rankings.cli.run import Sampled
+from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.posterior.diagnostics import Verdict
 from numpyro_rankings.posterior.predictive_checks import PredictiveCheck, PredictiveChecks
@@ -283,7 +283,7 @@ def test_it_is_first_on_the_page_and_the_only_color(many, blocs, tmp_path):
 def test_screen_and_page_have_the_same(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.soi").write_text(SOI)
-    monkeypatch.setattr(fit, "use_compilation_cache", lambda: None)
+    monkeypatch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
     mcmc = fabricated_mcmc(read_rankings("small.soi"))
     monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", (60, 60)))
     assert main(["fit", "small.soi", *QUICK_FIT, "--out", "out"]) == 0

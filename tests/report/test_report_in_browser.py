@@ -17,7 +17,7 @@ from matplotlib.text import Text
 
 from numpyro_rankings.cli import cluster as cluster_command
 from numpyro_rankings.cli import fit, main
-from numpyro_rankings.cli.run import Sampled
+from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.datasets import load_dataset, simulate_mallows_mixture
 from numpyro_rankings.posterior.partitions import canonical_labels
 from numpyro_rankings.report import answers, findings_of, page, write_report
@@ -129,12 +129,8 @@ def reports(tmp_path_factory):
     (folder / "points.csv").write_text(POINTS, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        for module, name in (
-            (fit, "use_compilation_cache"),
-            (cluster_command, "use_compilation_cache"),
-        ):
-            patch.setattr(module, name, lambda: None)
-        patch.setattr(fit, "_sample", lambda _, rankings, *__: _sampled(fabricated_mcmc(rankings)))
+        patch.setattr("numpyro_rankings.cli.session.use_compilation_cache", lambda: None)
+        patch.setattr(fit, "_sample", lambda *given: _sampled(fabricated_mcmc(given[2])))
         figures = []
         make = page.embedded_figure
 

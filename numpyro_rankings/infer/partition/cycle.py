@@ -1,6 +1,6 @@
 """Kernels of partitions that take turns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.components.family import Family
-from numpyro_rankings.components.points import Points
+from numpyro_rankings.components.points import DataPoints
 from numpyro_rankings.distributions import ChineseRestaurantProcess
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.partition.base import Move, PartitionKernel, PartitionState
@@ -74,7 +74,7 @@ class Cycle(PartitionKernel):
         """The kernels that take turns."""
         return list(self._kernels)
 
-    def wrap_model(self, wrapper):
+    def wrap_model(self, wrapper: Callable[[Callable], Callable]) -> "Cycle":
         """A copy on ``wrapper(model)``, as :class:`numpyro.infer.Gibbs` asks for."""
         kernel = super().wrap_model(wrapper)
         kernel._kernels = [one.wrap_model(wrapper) for one in self._kernels]
@@ -97,7 +97,7 @@ class Cycle(PartitionKernel):
         key: Array,
         labels: Array,
         prior: PartitionPrior,
-        points: Points,
+        points: DataPoints,
         state: PartitionState,
     ) -> Move:
         moves: list[Move] = []

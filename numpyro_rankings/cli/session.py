@@ -1,0 +1,592 @@
+"""The session of a command: how its run begins, goes on, is interrupted and ends."""
+
+import contextlib
+import math
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
+
+from numpyro_rankings._system.interrupts import (
+    HeldInterrupts,
+    SignalInterrupt,
+    check_not_ended,
+    ended_by,
+    held_interrupts,
+)
+from numpyro_rankings.cli.arguments import (
+    MAX_CLUSTERS,
+    PROGRAM,
+    HopelessError,
+    UserError,
+    check_output,
+    note,
+)
+from numpyro_rankings.cli.capacity import draws_shown
+from numpyro_rankings.cli.compilation import (
+    is_cache_on,
+    largest_divisor,
+    telling_of_compilation,
+    use_compilation_cache,
+    use_devices,
+)
+from numpyro_rankings.cli.options import Goals, OutOptions, Plan, RunOptions
+from numpyro_rankings.cli.progress import Progress, say
+from numpyro_rankings.cli.results import (
+    FILES,
+    OPTIONAL,
+    check_replaceable,
+    describe_run,
+    write_at_once,
+)
+from numpyro_rankings.cli.streams import notes
+from numpyro_rankings.words import plural
+from numpyro_rankings.words.commands import begun_with, resumed
+
+if TYPE_CHECKING:
+    from numpyro_rankings.cli.interim import InterimPage
+    from numpyro_rankings.report.findings import Findings
+    from numpyro_rankings.report.page import Status
+    from numpyro_rankings.run import Run
+    from numpyro_rankings.run.results import BurnIn
+    from numpyro_rankings.run.settings import Settings
+
+FITS = "fits.json"  # in the folder of the results of several files
+_MARGIN = 1.05  # of the ESS, because not all draws are summarised
+_LEAST_DRAWS = 4  # of each chain
+# draws of each chain, and the share of them that lacked a slot, at which a run is given up
+_DRAWS_OF_OVERFLOW, _HOPELESS_OVERFLOW = 1000, 0.05
+_LEAST_MINUTES = 1e-3  # for one chunk
+Ending = Literal["good", "time", "length", "interrupted"]
+
+
+class TooFewDrawsError(UserError):
+    """The time was over before there were enough draws for results."""
+
+
+class Sampled(NamedTuple):
+    """The draws of a command.
+
+    - **mcmc** - the draws that are summarised, as an :class:`numpyro.infer.MCMC` after its run.
+    - **ended** - why the run ended: its draws suffice, its time or its length was over, or Ctrl-C
+      or another signal came.
+    - **lengths** - sweeps of each chain, and those of them after the burn-in.
+    - **changes** - of the run that Python code resumed with ``check=False``, in sentences.
+    - **seconds** - that the sweeps took, those before it was resumed included; None if not known.
+    """
+
+    mcmc: Any
+    ended: Ending
+    lengths: tuple[int, int]
+    changes: Sequence[str] = ()
+    seconds: float | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run ended by itself."""
+        return self.ended in ("good", "length")
+
+    def note_changes(self, data: Any) -> None:
+        """Note in the draws for ArviZ what was changed, so that the verdict says so."""
+        if self.changes:
+            from numpyro_rankings.posterior.diagnostics import CHANGES
+
+            data["posterior"].attrs[CHANGES] = [*self.changes]
+
+
+# ---------------------------------------------------------------------------------------------
+# The beginning: is this the same run?
+# ---------------------------------------------------------------------------------------------
+
+
+def store_of(out: Path) -> Path:
+    """Return the folder in which a run is kept until it has ended by itself."""
+    out = out if out.name not in ("", "..") else out.resolve()
+    if not out.name:
+        raise UserError(f"{out} has no room for a run beside it: choose another folder")
+    return out.with_name(out.name + ".run")
+
+
+def begin_session(
+    run: RunOptions, output: OutOptions, command: str, is_alone: bool = True
+) -> "RunSession":
+    """Check where the run is to be kept and its results are to be written, and plan its chains.
+
+    :param is_alone: as for :class:`RunSession`.
+    :raises UserError: if another process has the run, or the options do not go with a resumed one.
+    """
+    out = output.folder
+    store = store_of(out)
+    _check_place(output, store)
+    has_sweeps, least_draws = _has_sweeps(store), 0
+    if output.resume is not None:
+        if not has_sweeps:
+            note(f"{store} has no sweep yet: the run begins again")
+        run, least_draws = _continued(run, store, has_sweeps)
+    elif has_sweeps and not output.force:
+        raise UserError(
+            f"{store} has an unfinished run: go on with --resume {out}, or start again with --force"
+        )
+    plan = run.plan()
+    if plan.length is not None and plan.length.draws < least_draws:
+        raise UserError(
+            f"{store} already has {least_draws:,} sweeps of each chain after the warm-up: --draws "
+            f"must be at least that, got {plan.length.draws}"
+        )
+    check_output(out, output.replaces)
+    check_replaceable(out)
+    resumes = output.resume is not None and has_sweeps
+    return RunSession(plan, output, command, resumes=resumes, is_alone=is_alone)
+
+
+def _check_place(output: OutOptions, store: Path) -> None:
+    """Refuse a run to resume that is not there, and the folder of the fits of several files."""
+    out, has_fits = output.folder, (output.folder / FITS).exists()
+    if output.resume is not None and not store.is_dir():
+        if has_fits:
+            raise UserError(f"{out} has the fits of several files: give all of them again")
+        raise UserError(f"there is no run to resume: no folder {store}")
+    if has_fits:
+        raise UserError(f"{out} has the fits of several files: choose another --out")
+
+
+def _has_sweeps(store: Path) -> bool:
+    if not os.path.lexists(store):
+        return False  # and JAX is not imported before the other options are checked
+    from numpyro_rankings.run import StoreError
+    from numpyro_rankings.run.store import Store
+
+    try:
+        return Store.has_sweeps(store)
+    except StoreError as error:
+        raise UserError(str(error)) from None
+
+
+def _continued(run: RunOptions, path: Path, has_sweeps: bool) -> tuple[RunOptions, int]:
+    """Take the settings of a run from its store, and refuse options that contradict them.
+
+    If it has no sweep yet, the options that are given replace its settings.
+
+    :return: the options, and the number of sweeps after the warm-up.
+    """
+    stored, num_draws = _stored(path, has_sweeps)
+    if stored is None:
+        return run, 0
+    if not run.has_length and stored.num_warmup:
+        raise UserError(f"{path} is a run of a fixed length: give its --draws again")
+    settings = {"chains": stored.num_chains, "thin": stored.thinning, "seed": stored.key[-1]}
+    if not has_sweeps:
+        if run.draws is not None and stored.num_warmup:
+            settings["warmup"] = stored.num_warmup
+        return run.continued(settings), 0
+    if run.draws is not None and run.warmup is None and not stored.num_warmup:
+        raise UserError(
+            f"{path} is a run without warm-up, of which only the last part is used: resume it "
+            "without --draws"
+        )
+    if run.has_length:
+        settings["warmup"] = stored.num_warmup
+
+    def refusal(name: str, value: int | None, given: int) -> str:
+        return f"{path} is a run with --{name} {value}, not {given}"
+
+    return run.continued(settings, refusal), num_draws * stored.thinning
+
+
+def _stored(path: Path, has_sweeps: bool) -> "tuple[Settings | None, int]":
+    """Return the settings in a store, None if a new one has none yet, and its number of draws."""
+    from numpyro_rankings.run import StoreError
+    from numpyro_rankings.run.settings import settings_of
+    from numpyro_rankings.run.store import Store
+
+    try:
+        if not has_sweeps:
+            about = Store.about_new(path)
+            return (None if about is None else settings_of(path, about)), 0
+        store = Store.open(path)
+        try:
+            return settings_of(path, store.about), store.num_draws
+        finally:
+            store.close()
+    except StoreError as error:
+        raise UserError(str(error)) from None
+
+
+# ---------------------------------------------------------------------------------------------
+# The session
+# ---------------------------------------------------------------------------------------------
+
+
+class RunSession:
+    """The run of a command: a context whose store goes only when the results are written.
+
+    If the command fails in it, the error is followed by the command that goes on with the run. Only
+    a store without draws is removed. That of another process is none of its business.
+
+    Once there is a run, the first interrupt ends it, and the report is written; Ctrl-C after that
+    leaves the report unwritten.
+
+    :param command: as it was given.
+    :param resumes: whether it goes on with sweeps that are there.
+    :param is_alone: whether it says how to go on; otherwise its caller does.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        output: OutOptions,
+        command: str,
+        *,
+        resumes: bool = False,
+        is_alone: bool = True,
+    ) -> None:
+        self.plan, self.out, self.is_shown = plan, output.folder, not output.no_progress
+        self.minutes: float | None = None  # to go on with, if those of the command were too few
+        self.interim: InterimPage | None = None  # page of the run while it goes on
+        self._output, self._store = output, store_of(output.folder)
+        self._command, self._resumes, self._is_alone = command, resumes, is_alone
+        self._better = ""  # command that may help more than to go on
+        self._run: Run | None = None
+        self._held: HeldInterrupts | None = None
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> "RunSession":
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        with self._stack:
+            if self._held is not None:
+                self._held.is_over = True
+            number = ended_by()
+            if number is not None and isinstance(error, Exception):  # made of it by a library
+                error = SignalInterrupt(number)
+                self._close(error)
+                raise error from None
+            self._close(error)
+
+    def say(self, what: str) -> None:
+        """Say what is being done after the sampling."""
+        say(what, self.is_shown)
+
+    @contextlib.contextmanager
+    def preparing(self) -> Iterator[None]:
+        """Set up JAX for the chains, and show warnings as notes."""
+        with notes():
+            use_compilation_cache()
+            use_devices(self.plan.chains)
+            yield
+
+    # -----------------------------------------------------------------------------------------
+    # The chains
+    # -----------------------------------------------------------------------------------------
+
+    def sample(
+        self, kernel: Any, data: tuple[Any, ...], thin: int, max_clusters: int | None
+    ) -> Sampled:
+        """Run the chains until their draws suffice, or for the length that was asked for.
+
+        :param kernel: with all settings.
+        :param data: the arguments of its model.
+        :param thin: sweeps from one draw that is kept to the next.
+        :param max_clusters: number of slots, None for the default.
+        :raises UserError: if a chain stops because its state is not finite, or the store is
+            refused.
+        """
+        from numpyro_rankings.infer.not_finite import NotFiniteError
+        from numpyro_rankings.run import StoreError
+
+        check_ess(self.plan)
+        check_not_ended()
+        progress, stack = Progress(self.plan, self.is_shown), contextlib.ExitStack()
+        try:
+            starting = "starting the chains"
+            progress.say(starting if is_cache_on() else f"compiling and {starting}")
+            compiling = "compiling the sampler, which is kept for the next run"
+            stack.enter_context(telling_of_compilation(lambda: progress.say(compiling)))
+            run = self._run = self._start(kernel, data, thin)
+            self._held = self._stack.enter_context(held_interrupts())
+            # now that no other command can write them
+            check_output(self.out, self._output.replaces)
+            ended = self._advance(run, thin, progress, max_clusters)
+            progress.end()
+            if ended == "good":
+                print(f"{PROGRAM}: {_why_good(run)}", file=sys.stderr)
+            self._held.doing = "the report is being written"
+            mcmc = run.as_mcmc(draws_shown(run))
+        except NotFiniteError as error:
+            raise HopelessError(str(error)) from None
+        except StoreError as error:
+            raise UserError(str(error)) from None
+        finally:
+            stack.close()
+            progress.end()
+        return Sampled(mcmc, ended, lengths_of(run, thin), run.changes, run.seconds)
+
+    def _start(self, kernel: Any, data: tuple[Any, ...], thin: int) -> "Run":
+        import jax
+
+        from numpyro_rankings.run import Run
+
+        plan, length = self.plan, self.plan.length
+        burn_in: BurnIn = "auto" if length is None else 0.0
+        number = largest_divisor(plan.chains, len(jax.devices()))
+        devices = jax.devices()[:number] if number > 1 else None
+        if self._resumes:
+            return Run.resume(self._store, kernel, *data, devices=devices, burn_in=burn_in)
+        return Run(
+            kernel,
+            *data,
+            key=jax.random.key(plan.seed),
+            num_chains=plan.chains,
+            num_warmup=None if length is None else length.warmup,
+            thinning=thin,
+            burn_in=burn_in,
+            store=self._store,
+            devices=devices,
+            extra_fields=("overflow",),
+            overwrite=self._output.force,
+        )
+
+    def _advance(
+        self, run: "Run", thin: int, progress: Progress, max_clusters: int | None
+    ) -> Ending:
+        def after_chunk(run: "Run") -> None:
+            progress.show(run)
+            if run.num_draws >= _DRAWS_OF_OVERFLOW and (run.overflow or 0.0) > _HOPELESS_OVERFLOW:
+                progress.end()
+                _refuse_overflow(run.overflow or 0.0, max_clusters)
+            if self.interim is not None:
+                self.interim.show_if_due(run, progress)
+
+        until = self.plan.until
+        try:
+            if not isinstance(until, Goals):
+                run.extend((until.draws // thin - run.num_draws) * thin, after_chunk)
+                return "length"
+            left = max(until.minutes - progress.minutes(), _LEAST_MINUTES)
+            is_good = run.until(until.rhat, until.ess * _MARGIN, left, after_chunk=after_chunk)
+        except KeyboardInterrupt:
+            # a second Ctrl-C leaves the report unwritten
+            if ended_by() is not None or run.num_draws - run.first_draw < _LEAST_DRAWS:
+                raise
+            return "interrupted"
+        if run.num_draws - run.first_draw < _LEAST_DRAWS:
+            self.minutes = more_minutes(until)
+            raise TooFewDrawsError(f"too few draws in {until.minutes:g} minutes: raise --minutes")
+        return "good" if is_good else "time"
+
+    # -----------------------------------------------------------------------------------------
+    # The results
+    # -----------------------------------------------------------------------------------------
+
+    def details(self, data: str, model: str, thin: int, lengths: tuple[int, int]) -> dict[str, str]:
+        """Describe the data, the model and the run, for the last section of the report.
+
+        :param lengths: as those of :class:`Sampled`.
+        """
+        texts = {"data": data, "model": model, **describe_run(self.plan, thin, *lengths)}
+        return {**self._commands(), **texts}
+
+    def _commands(self) -> dict[str, str]:
+        """Say which command made the results and, if it has resumed the run, what began it."""
+        from numpyro_rankings.report.findings import BEGUN_WITH
+
+        plan, commands = self.plan, {"command": self._command}
+        if self._resumes and any(x.startswith("--resume") for x in shlex.split(self._command)):
+            settings = {"--seed": plan.seed, "--chains": plan.chains, "--thin": plan.thin or 1}
+            if plan.length is not None:
+                settings["--warmup"] = plan.length.warmup
+            commands[BEGUN_WITH] = begun_with(self._command, self.out, settings)
+        return commands
+
+    def conclude(
+        self,
+        sampled: Sampled,
+        findings: "Findings",
+        details: dict[str, str],
+        write: "Callable[[Path, Findings, Status | None], None]",
+        show: "Callable[[Findings, Status | None], None]",
+    ) -> int:
+        """Write the results and show them.
+
+        :param write: writes the files to a folder.
+        :param show: prints the summary.
+        :return: the exit status.
+        """
+        self.say("drawing the figures")
+        findings = findings._replace(details=details)
+        findings.data.attrs.update({name.replace(" ", "_"): x for name, x in details.items()})
+        status = self.status_of(sampled, findings)
+
+        def write_and_hold(folder: Path) -> None:
+            write(folder, findings, status)
+            check_not_ended()
+            if self._held is not None:
+                self._held.is_over = True  # nothing interrupts the files as they are replaced
+
+        write_at_once(self.out, write_and_hold, FILES, OPTIONAL)
+        show(findings, status)
+        return self._end(sampled)
+
+    def status_of(self, sampled: Sampled, findings: "Findings") -> "Status | None":
+        """Return what is to be said on top of the report of a run that did not end by itself.
+
+        Its command has the minutes that the run is expected to need, and half as many more. Where
+        the chains are in different places, it says which command may help more.
+        """
+        from numpyro_rankings.posterior.diagnostics import R_HAT_APART
+        from numpyro_rankings.report.judgements import seconds_needed, worst_of
+        from numpyro_rankings.report.next_steps import instead
+        from numpyro_rankings.report.page import Status
+
+        if sampled.is_complete:
+            return None
+        until, text = self.plan.until, "This is the report of the draws that there are."
+        status = Status(self._why(sampled), text, None, sampled.seconds)
+        if worst_of(findings.table)[0] > R_HAT_APART:
+            better = next((step.command for step in instead(findings)), "")
+            text = f"{text} Going on will probably not help."
+            status = status._replace(text=text, better=better)
+            if sampled.ended == "time":  # one who has interrupted it knows why
+                self._better = better
+        if isinstance(until, Goals):
+            status = status._replace(rhat_goal=until.rhat, ess_goal=until.ess)
+            needed = seconds_needed(findings, status) / 60
+            if not math.isnan(needed) and 1.5 * needed > until.minutes:
+                self.minutes = math.ceil(1.5 * needed)
+        elif sampled.seconds is not None:
+            left = (until.num_sweeps - sampled.lengths[0]) * sampled.seconds / sampled.lengths[0]
+            status = status._replace(seconds_left=max(0.0, left))
+        return status._replace(command=self._resumed())
+
+    # -----------------------------------------------------------------------------------------
+    # The end: what is kept, and how to go on
+    # -----------------------------------------------------------------------------------------
+
+    def _end(self, sampled: Sampled) -> int:
+        """Say how the run ended, remove its store if that is all, and return the exit status."""
+        from numpyro_rankings.run.folder import discard
+
+        came = None if self._held is None else self._held.came
+        status = 0 if came is None else 128 + came
+        if not sampled.is_complete:
+            print(f"\n{PROGRAM}: {self._why(sampled)}{self._how_to_go_on()}", file=sys.stderr)
+            return status
+        discard(self._store)
+        if status:
+            ended = "interrupted after the end of the run: the results are complete"
+            print(f"\n{PROGRAM}: {ended}", file=sys.stderr)
+        return status
+
+    def _close(self, error: BaseException | None) -> None:
+        """Give the store back, and say in the error what it keeps."""
+        run, self._run = self._run, None
+        if run is None:
+            if self._resumes and isinstance(error, KeyboardInterrupt):
+                kept = f"{self._store} keeps its draws"
+                error.args = (f"interrupted, nothing was written; {kept}.{self._how_to_go_on()}",)
+            return
+        from numpyro_rankings.run.folder import discard
+
+        is_hopeless = isinstance(error, HopelessError)
+        is_useless = run.num_sweeps == 0 or (is_hopeless and run.num_draws == 0)
+        if is_useless and error is not None:
+            discard(self._store)
+        run.close()
+        if is_useless or error is None:
+            return
+        is_there = self._store.is_dir()  # otherwise the error says that it was moved or removed
+        if self.interim is not None:
+            command = self._resumed() if is_there and not is_hopeless else None
+            self.interim.end(_in_words(error), run, command)
+        if is_there:
+            self._say_what_is_kept(error, run.num_sweeps)
+
+    def _say_what_is_kept(self, error: BaseException, num_sweeps: int) -> None:
+        kept = f"{self._store} keeps {plural(num_sweeps, 'sweep')} of each chain"
+        if isinstance(error, HopelessError):
+            raise UserError(f"{error} ({kept}; --force starts again)") from None
+        if isinstance(error, UserError):
+            message = f"{error}\n{PROGRAM}: {kept}.{self._how_to_go_on()}"
+            raise type(error)(message) from None
+        if isinstance(error, KeyboardInterrupt):
+            error.args = (f"interrupted, no results were written; {kept}.{self._how_to_go_on()}",)
+        else:
+            error.add_note(f"{PROGRAM}: {kept}.{self._how_to_go_on()}")
+
+    def _why(self, sampled: Sampled) -> str:
+        why = "interrupted"
+        if sampled.ended == "time" and isinstance(self.plan.until, Goals):
+            why = f"stopped after {self.plan.until.minutes:g} minutes; the draws do not suffice"
+        return f"{why}, after {sampled.lengths[0]:,} sweeps of each chain."
+
+    def _how_to_go_on(self) -> str:
+        command = self._resumed()
+        if command is None:
+            return ""
+        if self._better:
+            better = f" Going on will probably not help. This may:\n  {self._better}\n"
+            return f"{better}To go on all the same:\n  {command}"
+        return f" To go on:\n  {command}"
+
+    def _resumed(self) -> str | None:
+        return resumed(self._command, self.out, self.minutes) if self._is_alone else None
+
+
+def _in_words(error: BaseException) -> str:
+    """Say in a few words why a run has ended."""
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted"
+    return str(error).partition("\n")[0] if isinstance(error, UserError) else "an error"
+
+
+def more_minutes(goals: Goals) -> float:
+    """Return the minutes to go on with, after a time in which there were too few draws."""
+    return max(2 * goals.minutes, 1.0)
+
+
+def check_ess(plan: Plan) -> None:
+    """Refuse a goal that no run can reach."""
+    from numpyro_rankings.run.monitor import Monitor
+    from numpyro_rankings.run.results import BURN_IN
+
+    most = Monitor.LEAST_KEPT * plan.chains * (1 - BURN_IN) / _MARGIN
+    if isinstance(plan.until, Goals) and plan.until.ess > most:
+        raise UserError(f"--ess must be at most {most:,.0f} with {plural(plan.chains, 'chain')}")
+
+
+def lengths_of(run: "Run", thin: int) -> tuple[int, int]:
+    """Return the number of sweeps of each chain, and of those after the burn-in."""
+    return run.num_sweeps, (run.num_draws - run.first_draw) * thin
+
+
+def _why_good(run: "Run") -> str:
+    """Say why a run ended by itself."""
+    check = run.last_check
+    why = "the draws suffice"
+    if check is not None and math.isfinite(check.rhat):
+        why = f"the chains agree: R-hat {check.rhat:.3f}, ESS {check.ess:,.0f}"
+    elif check is not None and math.isfinite(check.ess):  # one chain
+        why = f"the draws suffice: ESS {check.ess:,.0f}"
+    return f"stopped after {plural(run.num_sweeps, 'sweep')} of each chain because {why}"
+
+
+def check_overflow(mcmc: Any, max_clusters: int | None) -> None:
+    """Refuse a run in which too many draws needed more clusters than there were slots."""
+    import numpy as np
+
+    from numpyro_rankings.posterior.diagnostics import OVERFLOW_BAD
+
+    share = float(np.mean(mcmc.get_extra_fields()["overflow"]))
+    if share > OVERFLOW_BAD:
+        _refuse_overflow(share, max_clusters)
+
+
+def _refuse_overflow(share: float, max_clusters: int | None) -> NoReturn:
+    slots = MAX_CLUSTERS if max_clusters is None else max_clusters
+    raise HopelessError(
+        f"{share:.1%} of the draws needed more than {slots} clusters: use --max-clusters "
+        f"{2 * slots}"
+    )
