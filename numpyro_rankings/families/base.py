@@ -23,6 +23,7 @@ Parameters = Mapping[str, np.ndarray]  # of one cluster in the draws that have i
 
 Arrays = Mapping[str, np.ndarray]
 SiteAxes = Mapping[str, tuple[str, ...]]
+PartitionPriors = tuple[Literal["components", "process"], ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -192,7 +193,7 @@ class RankingFamily(ABC):
 
     of_clusters: tuple[str, ...] = ()
     axes: ClassVar[SiteAxes] = MappingProxyType({})
-    partitions: tuple[Literal["components", "process"], ...] = ("components", "process")
+    partitions: ClassVar[PartitionPriors] = ("components", "process")
     scale = "alpha"
     has_marginal = False
     new_cluster_sites: tuple[str, ...] = ()

@@ -43,10 +43,14 @@ class _Header(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row: the number of its line, its count, and the items that are listed and offered."""
+    """A row.
+
+    - **number** - of its line, and **times**, how many rankings it stands for.
+    - **listed** - the items that are listed, and **offered** those that were offered.
+    """
 
     number: int
-    count: int
+    times: int
     listed: list[int]
     offered: list[int]
 
@@ -107,7 +111,7 @@ def read_table(path: str | os.PathLike, encoding: str | None = None) -> Rankings
     return build_rankings(
         [row.listed for row in rows],
         tuple(names),
-        [row.count for row in rows],
+        [row.times for row in rows],
         choice_sets,
         where=lambda k: f"{name}:{rows[k].number}",
     )

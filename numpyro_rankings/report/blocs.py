@@ -224,7 +224,7 @@ def _colors(levels: Sequence[BlocLevel], chosen: int) -> list[list[str]]:
         which[k] = which[k + 1][more[np.argsort(fewer)]]
     for k in range(here + 1, len(levels)):
         which[k] = which[k - 1][levels[k].flow.argmax(0)]
-    return [[color_of(i) for i in which[k]] for k in range(len(levels))]
+    return [[color_of(int(i)) for i in which[k]] for k in range(len(levels))]
 
 
 def _area(x: float, end: float, left: float, right: float, height: float) -> str:
