@@ -1,0 +1,79 @@
+"""The shape of the code: what is guessed of draws and kernels, how long functions are, names."""
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent / "numpyro_rankings"
+FILES = {str(path.relative_to(PACKAGE)): path for path in sorted(PACKAGE.rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+SITES = {
+    "assignments", "center", "concentration", "weights", "unseen_weight", "root_weights", "links",
+    "cluster_sizes", "num_clusters", "log_joint", "phi", "gamma", "total_weight",
+}  # fmt: skip
+KNOWS_DRAWS = ("families/", "posterior/draws.py")
+
+
+def guesses(tree):
+    """Yield the lines that find out by a look what draws, a kernel or a profile are."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            if isinstance(node.left, ast.Constant) and node.left.value in SITES:
+                yield node.lineno
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            arguments = [ast.unparse(argument) for argument in node.args]
+            if node.func.id == "isinstance" and re.search(
+                r"\w(Gibbs|Kernel|Profile|HMC)\b", arguments[1]
+            ):
+                yield node.lineno
+            elif node.func.id in ("hasattr", "getattr") and re.search(
+                r"kernel|profile|sampler|block|mcmc|run\b|draws|posterior|family|^p$", arguments[0]
+            ):
+                yield node.lineno
+
+
+def functions():
+    """Yield the place and the syntax of every function."""
+    for name, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                yield f"{name}:{node.lineno} {node.name}", node
+
+
+def length(function):
+    """The number of lines of a function without its docstring."""
+    lines = function.end_lineno - function.lineno + 1
+    if ast.get_docstring(function) is not None:
+        lines -= function.body[0].end_lineno - function.body[0].lineno + 1
+    return lines
+
+
+def test_what_draws_are_is_known_and_not_guessed():
+    places = [
+        f"{name}:{line}"
+        for name, tree in TREES.items()
+        if not name.startswith(KNOWS_DRAWS)
+        for line in guesses(tree)
+    ]
+    assert len(places) < 20, "\n".join(places)
+
+
+def test_functions_are_short():
+    lengths = {place: length(function) for place, function in functions()}
+    assert {place: n for place, n in lengths.items() if n > 80} == {}
+    long = {place: n for place, n in lengths.items() if n > 40}
+    assert len(long) <= 0.02 * len(lengths), (len(lengths), long)
+
+
+def test_imports_within_functions_say_what_they_save():
+    """A comment above the import, or behind it, gives the reason."""
+    without = []
+    for place, function in functions():
+        lines = FILES[place.partition(":")[0]].read_text(encoding="utf-8").splitlines()
+        imports = [x for x in function.body if isinstance(x, ast.Import | ast.ImportFrom)]
+        if imports and not any(
+            "#" in lines[row - 1] for one in imports for row in (one.lineno - 1, one.lineno)
+        ):
+            without.append(place)
+    assert without == [], (len(without), Counter(x.partition("/")[0] for x in without))
