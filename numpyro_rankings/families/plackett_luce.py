@@ -18,6 +18,7 @@ from numpyro_rankings.families.base import (
     INTERVAL,
     Arrays,
     Parameters,
+    Partitions,
     RankingFamily,
     RankingProfile,
     SiteAxes,
@@ -74,7 +75,7 @@ class PlackettLuce(RankingFamily):
     # -- likelihood ----------------------------------------------------------------------------
 
     axes: ClassVar[SiteAxes] = {"weights": ("item",)}
-    partitions = ("components",)
+    partitions: Partitions = ("components",)
     matches_items = True
     has_labels = False
 

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.components.family import AugmentedFamily, Family, num_points, with_auxiliary
-from numpyro_rankings.components.points import Points, as_points
+from numpyro_rankings.components.points import DataPoints, as_points
 from numpyro_rankings.infer.ddcrp.mixture import DDCRPGibbs
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.partition.base import PartitionKernel
@@ -143,7 +143,7 @@ _LogGiven = Callable[[dict], tuple[Array, Array]]
 
 
 def _given_statistics(
-    family: Family, points: Points, new_data: Any, slots: int
+    family: Family, points: DataPoints, new_data: Any, slots: int
 ) -> tuple[int, _LogGiven]:
     """Return the number of new points, and their log probabilities under sums of statistics."""
     new = family.statistics(new_data)
