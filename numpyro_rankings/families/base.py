@@ -22,7 +22,7 @@ INTERVAL = (0.05, 0.95)  # quantiles of the intervals of profiles
 Parameters = Mapping[str, np.ndarray]  # of one cluster in the draws that have it, each (D, …)
 
 Arrays = Mapping[str, np.ndarray]
-Partitions = tuple[Literal["components", "process"], ...]
+PartitionPriors = tuple[Literal["components", "process"], ...]
 SiteAxes = Mapping[str, tuple[str, ...]]
 
 
@@ -194,7 +194,7 @@ class RankingFamily(ABC):
 
     of_clusters: tuple[str, ...] = ()
     axes: ClassVar[SiteAxes] = MappingProxyType({})
-    partitions: Partitions = ("components", "process")
+    partitions: ClassVar[PartitionPriors] = ("components", "process")
     scale = "alpha"
     has_marginal = False
     new_cluster_sites: tuple[str, ...] = ()

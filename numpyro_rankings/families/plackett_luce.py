@@ -18,7 +18,7 @@ from numpyro_rankings.families.base import (
     INTERVAL,
     Arrays,
     Parameters,
-    Partitions,
+    PartitionPriors,
     RankingFamily,
     RankingProfile,
     SiteAxes,
@@ -75,7 +75,7 @@ class PlackettLuce(RankingFamily):
     # -- likelihood ----------------------------------------------------------------------------
 
     axes: ClassVar[SiteAxes] = {"weights": ("item",)}
-    partitions: Partitions = ("components",)
+    partitions: ClassVar[PartitionPriors] = ("components",)
     matches_items = True
     has_labels = False
 

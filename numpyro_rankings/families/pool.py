@@ -11,6 +11,7 @@ from jax import Array
 from numpyro_rankings.families._plackett_luce_fit import WeightsFit
 from numpyro_rankings.families.base import (
     Parameters,
+    PartitionPriors,
     RankingProfile,
     SiteAxes,
     interval_of,
@@ -30,7 +31,7 @@ class ItemPool(PlackettLuce):
 
     of_clusters = ("total_weight",)
     axes: ClassVar[SiteAxes] = {"weights": ("item",), "root_weights": ("item",)}
-    partitions = ("process",)
+    partitions: ClassVar[PartitionPriors] = ("process",)
     scale = "gamma"
     has_marginal = True
     has_pool = True

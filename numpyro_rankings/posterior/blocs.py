@@ -364,7 +364,7 @@ def _describe(
                 certainty=float(belonging[members, k].sum() / total) if total else float("nan"),
                 consensus=tuple(names[i] for i in ordering),
                 consensus_ordering=ordering,
-                **{name: sites.get(name) for name in _PARAMETERS},
+                **{name: sites.get(name) for name in _PARAMETERS},  # type: ignore[arg-type]
                 agreement=agreement,
                 levels=levels,
                 clear_pairs=pairs,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MALLOWS = families.MALLOWS.title
 _KERNELS = "SliceGibbs, BetaGibbs, PlackettLuceGibbs, DPPlackettLuceGibbs"
 BAD_K = 0.7  # shape of the Pareto distribution from which on leaving one out is unreliable
-_SHARE_BAD = 0.01  # of the judges with such a shape, from which on it is said
+_SHARE_BAD = 0.01  # a larger share of judges with such a shape is worth a warning
 _CLEAR_ERRORS, _CLEAR_NATS = 2.0, 4.0  # a difference beyond both is clear
 _CHECK_DRAWS = 50
 

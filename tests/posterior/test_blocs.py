@@ -112,9 +112,9 @@ def test_log_likelihood_of_plackett_luce_cells(pool, with_sets):
     if pool is not None:
         draw = {"weights": weights * (1 - pool), "unseen_weight": np.full(3, pool)}
         parameters = np.append(draw["weights"], draw["unseen_weight"][:, None], axis=1)
-    model = (PLACKETT_LUCE if pool is None else ITEM_POOL).fitter(rankings)
-    found = model.cells.of_rows @ model.log_choices((parameters,))
     family = PLACKETT_LUCE if pool is None else ITEM_POOL
+    model = family.fitter(rankings)
+    found = model.cells.of_rows @ model.log_choices((parameters,))
     expected = family.log_rows(draw, rankings.orderings, offered)
     np.testing.assert_allclose(found.T, expected, rtol=2e-5)
 
