@@ -22,8 +22,8 @@ INTERVAL = (0.05, 0.95)  # quantiles of the intervals of profiles
 Parameters = Mapping[str, np.ndarray]  # of one cluster in the draws that have it, each (D, …)
 
 Arrays = Mapping[str, np.ndarray]
-SiteAxes = Mapping[str, tuple[str, ...]]
 PartitionPriors = tuple[Literal["components", "process"], ...]
+SiteAxes = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -174,6 +174,7 @@ class RankingFamily(ABC):
     - **new_cluster_sites** - the names of further sites that :meth:`log_new_cluster` needs.
     - **cost_of_new_cluster** - the time that it takes for a ranking, in that of one cluster.
     - **matches_items** - whether new rankings can be matched to the fitted items by name.
+    - **has_pool** - whether there are further items, which no ranking lists.
     - **has_labels** - whether draws of a single population have labels too.
     - **leaves_out_unused** - whether ArviZ data leave out slots that are empty in all draws.
     - **needs_reference** - whether :meth:`quantities` needs the Borda order of the rankings.
@@ -199,6 +200,7 @@ class RankingFamily(ABC):
     new_cluster_sites: tuple[str, ...] = ()
     cost_of_new_cluster = 1
     matches_items = False
+    has_pool = False
     has_labels = True
     leaves_out_unused = False
     needs_reference = False

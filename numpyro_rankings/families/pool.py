@@ -34,6 +34,7 @@ class ItemPool(PlackettLuce):
     partitions: ClassVar[PartitionPriors] = ("process",)
     scale = "gamma"
     has_marginal = True
+    has_pool = True
     new_cluster_sites = ("phi", "gamma", "root_weights", "root_unseen_weight")
     cost_of_new_cluster = 20
 

@@ -17,6 +17,7 @@ from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset
 from numpyro_rankings.rankings import Rankings, check_rankings
 
 Partition = Literal["population", "components", "process", "links", "unknown"]
+NumComponents = int | Literal["auto"] | None
 Samples = dict[str, np.ndarray]
 
 
@@ -93,7 +94,7 @@ class Draws:
         cls,
         source: Any,
         rankings: Rankings | None = None,
-        num_components: int | Literal["auto"] | None = "auto",
+        num_components: NumComponents = "auto",
         sites: Mapping[str, str] | None = None,
     ) -> "Draws":
         """Return the draws that a source holds.
@@ -192,10 +193,9 @@ class Draws:
             samples = family.fill_empty(samples)
         kernel = str(posterior.attrs.get("kernel", ""))
         known = posterior.attrs.get(NUM_COMPONENTS)
-        number: int | Literal["auto"] | None = None if kernel else "auto"
-        if known is not None:
-            number = int(known)
-        partition, number = _partition_of(samples, family, number)
+        # draws of a process have no such number
+        asked: NumComponents = int(known) if known is not None else None if kernel else "auto"
+        partition, number = _partition_of(samples, family, asked)
         items = tuple(map(str, posterior["item"].values)) if "item" in posterior.coords else None
         return cls(
             samples,
@@ -212,14 +212,15 @@ class Draws:
     def _of_samples(
         cls,
         samples: Mapping[str, Any],
-        num_components: int | Literal["auto"] | None,
+        num_components: NumComponents,
         sites: Mapping[str, str] | None,
     ) -> "Draws":
         """Return those of a dictionary, grouped by chain or not."""
         check_draws(samples)
         arrays = {str(name): np.asarray(x) for name, x in samples.items()}
         family = family_of(arrays)
-        one = next((arrays[name] for name in ("assignments", "weights") if name in arrays), None)
+        names = ("assignments", *(family.parameters[:1] if family else ()))
+        one = next((arrays[name] for name in names if name in arrays), None)
         if one is not None and one.ndim == 2:
             arrays = {name: x[None] for name, x in arrays.items()}
         partition, number = _partition_of(arrays, family, num_components)
@@ -341,7 +342,7 @@ class Draws:
 def _partition_of(
     samples: Mapping[str, np.ndarray],
     family: RankingFamily | None,
-    num_components: int | Literal["auto"] | None,
+    num_components: NumComponents,
 ) -> tuple[Partition, int | None]:
     """Return the prior of the labels and the number of components, as far as they are known.
 
@@ -443,6 +444,17 @@ def num_components_of(kernel: Any) -> int | None:
     """Return the number of components of a kernel, None for a process and other kernels."""
     number = getattr(kernel, "num_components", None)
     return None if number is None else int(number)
+
+
+def family_of_kernel(kernel: Any) -> RankingFamily | None:
+    """Return the likelihood of a kernel whose draws are a population or groups of rankings.
+
+    :return: None for other kernels, and for a pool of items without groups.
+    """
+    if not isinstance(kernel, GibbsKernel) or is_of_partitions(kernel):
+        return None
+    has_groups = kernel.num_components is not None or kernel.label_site is not None
+    return kernel.ranking_family if has_groups else None
 
 
 def fitted_rankings(kernel: GibbsKernel, args: tuple, kwargs: dict) -> Rankings | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,8 +37,8 @@ def pointwise_log_likelihood(
     :return: float32, shape ``(chains, draws, N)``, or ``(chains, draws, M)``.
     """
     family, rankings = draws.check_family(), draws.fitted
-    rows, labels = np.arange(rankings.num_rows), draws.labels
-    row_index = np.asarray(rankings.row_index)
+    rows, row_index = np.arange(rankings.num_rows), np.asarray(rankings.row_index)
+    labels = draws.labels
     if which is not None:
         rows, row_index = np.unique(row_index[which], return_inverse=True)
         labels = None if labels is None else labels[..., which]
@@ -51,7 +50,7 @@ def pointwise_log_likelihood(
         by_draw,
         np.asarray(rankings.orderings)[rows],
         None if offered is None else np.asarray(offered)[rows],
-        np.asarray(row_index, np.int32),
+        row_index.astype(np.int32),
         family,
         draws.num_components,
         num_new_clusters,
@@ -172,7 +171,10 @@ def pointwise_of_block(
         given = {**kwargs.get(GIBBS_SITES_KWARG, {}), **others}
         scales, log_judges = block.read_prior(own, args, {**kwargs, GIBBS_SITES_KWARG: given})
         named = {name: draw[site] for name, site in sites.items()}
-        return _log_of_block(key, family, named, scales, log_judges, rankings, num_new_clusters)
+        number = draws.num_components
+        return _log_of_block(
+            key, family, named, scales, log_judges, rankings, number, num_new_clusters
+        )
 
     flat = {name: np.reshape(x, (-1, *np.shape(x)[2:])) for name, x in samples.items()}
     keys = jax.random.split(jax.random.key(0), draws.num_chains * draws.num_draws)
@@ -187,6 +189,7 @@ def _log_of_block(
     scales: Mapping[str, Array],
     log_judges: Array | None,
     rankings: Rankings,
+    num_components: int | None,
     num_new_clusters: int,
 ) -> Array:
     """Log probabilities of the rankings in one draw of a block, (N,).
@@ -207,6 +210,5 @@ def _log_of_block(
         )
     labels, slots = own["assignments"].astype(jnp.int32), len(table)
     sizes = (jnp.arange(slots)[:, None] == labels).sum(1)
-    number: Any = scales.get("num_components")
-    prior = PartitionPrior(scales[family.scale], number)
+    prior = PartitionPrior(scales[family.scale], num_components)
     return _log_given_others(table, log_new, rows, labels, sizes, prior, log_judges)

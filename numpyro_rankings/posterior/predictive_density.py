@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.scipy.special import logsumexp
+from jax.typing import ArrayLike
 
 from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
@@ -110,8 +111,7 @@ def _check_asked(
             "Dirichlet process: pass the run instead of its samples, or num_components=, None for "
             "the process"
         )
-    sizes = draws.sizes
-    if num_components is None and not draws.kernel and sizes is not None and sizes.all():
+    if num_components is None and not draws.kernel and draws.samples["cluster_sizes"].all():
         raise ValueError(
             f"all {slots} clusters are occupied in all draws, so the draws are of a mixture of "
             f"{slots} components, or max_clusters of the Dirichlet process was too small: pass the "
@@ -121,7 +121,7 @@ def _check_asked(
 
 def _match_items(
     draws: Draws, family: RankingFamily, new_rankings: Rankings, fitted: Rankings | None
-) -> tuple[Array | np.ndarray, Array | np.ndarray | None]:
+) -> tuple[ArrayLike, ArrayLike | None]:
     """Return orderings and choice sets of the fitted items; an item that is new has the number n.
 
     :raises ValueError: if the items are others.
@@ -129,8 +129,7 @@ def _match_items(
     number = draws.num_items
     if fitted is None:
         if new_rankings.num_items != number:
-            is_open = family.described(new_rankings) is not new_rankings
-            hint = "; pass fitted= to match items by name" if is_open else ""
+            hint = "; pass fitted= to match items by name" if family.has_pool else ""
             raise ValueError(
                 f"the new rankings are of {new_rankings.num_items} items, the fitted ones of "
                 f"{number}{hint}"

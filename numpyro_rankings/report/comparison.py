@@ -7,17 +7,13 @@ import jax
 import numpy as np
 from jax import Array
 
+from numpyro_rankings import families
 from numpyro_rankings._system import clock
-from numpyro_rankings.infer import (
-    BetaGibbs,
-    DPPlackettLuceGibbs,
-    GammaProcessPlackettLuceGibbs,
-    PlackettLuceGibbs,
-    SliceGibbs,
-)
+from numpyro_rankings.infer import PlackettLuceGibbs, SliceGibbs
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.posterior import Draws, log_predictive_density
 from numpyro_rankings.posterior.diagnostics import R_HAT_BAD
+from numpyro_rankings.posterior.draws import family_of_kernel, num_components_of
 from numpyro_rankings.posterior.predictive_checks import (
     PredictiveCheck,
     posterior_predictive_checks,
@@ -32,13 +28,8 @@ from numpyro_rankings.words.options import option
 if TYPE_CHECKING:
     import pandas as pd
 
-MALLOWS, PLACKETT_LUCE = "Mallows", "Plackett–Luce"
-_FAMILIES = {
-    SliceGibbs: MALLOWS,
-    BetaGibbs: MALLOWS,
-    PlackettLuceGibbs: PLACKETT_LUCE,
-    DPPlackettLuceGibbs: PLACKETT_LUCE,
-}
+MALLOWS = families.MALLOWS.title
+_KERNELS = "SliceGibbs, BetaGibbs, PlackettLuceGibbs, DPPlackettLuceGibbs"
 BAD_K = 0.7  # shape of the Pareto distribution from which on leaving one out is unreliable
 _SHARE_BAD = 0.01  # a larger share of judges with such a shape is worth a warning
 _CLEAR_ERRORS, _CLEAR_NATS = 2.0, 4.0  # a difference beyond both is clear
@@ -102,7 +93,7 @@ def default_models(rankings: Rankings, components: Sequence[int] = (1, 2, 3, 4))
 
 def model_name(kernel: Any) -> str:
     """Return the name of the model of a kernel, such as ``Mallows (3 groups)``."""
-    number = _num_groups(kernel)
+    number = num_components_of(kernel)
     groups = "any number of groups" if number is None else plural(number, "group")
     return f"{_family(kernel)} ({groups})"
 
@@ -180,7 +171,7 @@ def _compare_fits(fits: Mapping[str, _Fit], kernels: Mapping[str, Any]) -> Compa
         table,
         {name: fit.data for name, fit in fits.items()},
         {name: fit.values for name, fit in fits.items()},
-        {name: (_family(kernel), _num_groups(kernel)) for name, kernel in kernels.items()},
+        {name: (_family(kernel), num_components_of(kernel)) for name, kernel in kernels.items()},
         simplest,
         " ".join(_sentences(table, kernels, simplest)),
     )
@@ -203,15 +194,10 @@ def _named(models: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
 
 
 def _family(kernel: Any) -> str:
-    for kind, family in _FAMILIES.items():
-        if isinstance(kernel, kind) and not isinstance(kernel, GammaProcessPlackettLuceGibbs):
-            return family
-    known = ", ".join(kind.__name__ for kind in _FAMILIES)
-    raise ValueError(f"models to compare are kernels {known}, not {type(kernel).__name__}")
-
-
-def _num_groups(kernel: Any) -> int | None:
-    return getattr(kernel, "num_components", None)
+    family = family_of_kernel(kernel)
+    if family is None:
+        raise ValueError(f"models to compare are kernels {_KERNELS}, not {type(kernel).__name__}")
+    return family.title
 
 
 # ---------------------------------------------------------------------------------------------
@@ -220,8 +206,8 @@ def _num_groups(kernel: Any) -> int | None:
 
 
 def _run(kernel: Any, rankings: Rankings, key: Array, num_chains: int, goals: dict) -> Run:
-    if isinstance(kernel, DPPlackettLuceGibbs):
-        rankings = rankings.of_listed_items()
+    family = family_of_kernel(kernel)
+    rankings = rankings if family is None else family.described(rankings)
     run = Run(kernel, rankings, key=key, num_chains=num_chains)
     run.until(**goals)
     return run
@@ -332,7 +318,7 @@ def _is_near(table: "pd.DataFrame") -> "pd.Series":
 
 def _simplest(table: "pd.DataFrame", kernels: Mapping[str, Any]) -> str:
     def complexity(name: str) -> float:
-        number = _num_groups(kernels[name])
+        number = num_components_of(kernels[name])
         return np.inf if number is None else number
 
     near = list(table.index[_is_near(table)])  # the best first
@@ -347,17 +333,18 @@ def _sentences(table: "pd.DataFrame", kernels: Mapping[str, Any], simplest: str)
     else:
         others = ", ".join(name for name in near if name != best)
         yield f"{best} predicts best; not clearly worse: {others}."
-    families = {name: _family(kernels[name]) for name in table.index}
-    same = [_num_groups(kernels[name]) for name in table.index if families[name] == family]
-    number, numbers = _num_groups(kernels[simplest]), [k for k in same if k is not None]
+    titles = {name: _family(kernels[name]) for name in table.index}
+    same = [num_components_of(kernels[name]) for name in table.index if titles[name] == family]
+    number, numbers = num_components_of(kernels[simplest]), [k for k in same if k is not None]
     if number is not None and len(numbers) > 1:
         yield _how_many(number, min(numbers), max(numbers))
-    if len(set(families.values())) == 2:
-        other = PLACKETT_LUCE if family == MALLOWS else MALLOWS
-        if len({families[name] for name in near}) == 1:
+    both = sorted(set(titles.values()))
+    if len(both) == 2:
+        if len({titles[name] for name in near}) == 1:
+            other = next(title for title in both if title != family)
             yield f"{other} models predict clearly worse than {family} models."
         else:
-            yield f"Whether Mallows or {PLACKETT_LUCE} models predict better is not clear."
+            yield f"Whether {' or '.join(both)} models predict better is not clear."
     yield from _warnings(table.loc[near])
 
 
