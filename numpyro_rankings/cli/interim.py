@@ -226,46 +226,65 @@ def finder_of_groups(
     blocs = _BlocFinder(rankings, num_blocs)
 
     def find(run: "Run", status: "Status", seconds: float) -> GroupsSoFar:
-        import numpy as np
+        from numpyro_rankings.report.write import interim_view
 
-        from numpyro_rankings.posterior import cluster_profiles, holds
-        from numpyro_rankings.posterior.partitions import medoid_partition
-        from numpyro_rankings.posterior.point_estimates import ReferencePartition
-        from numpyro_rankings.posterior.samples import flatten_chains
-        from numpyro_rankings.report.findings import in_order
-        from numpyro_rankings.report.write import interim_findings, interim_view
-
-        start, some = clock.now(), max(_LEAST_SHOWN, _MOST_DRAWS // chains)
-        mcmc = run.as_mcmc(some)
-        by_chain = mcmc.get_samples(group_by_chain=True)
-        samples = flatten_chains(by_chain)
-        reference = None
-        if "assignments" in samples:
-            pairs = _COMPARED / rankings.num_rankings
-            compared = int(np.clip(np.sqrt(2 * pairs), _LEAST_SHOWN, 100))
-            medoid = medoid_partition(samples["assignments"], compared)
-            reference = ReferencePartition(medoid.labels, medoid.expected_loss, "medoid")
-        profiles = in_order(cluster_profiles(samples, rankings, reference))
-        findings = interim_findings(
-            rankings,
-            profiles,
-            reference,
-            run.diagnostics(),
-            run.verdict,
-            samples.get("num_clusters"),
-            getattr(mcmc.sampler, "num_components", None),
-        )
+        start = clock.now()
+        mcmc = run.as_mcmc(max(_LEAST_SHOWN, _MOST_DRAWS // chains))
+        draws = mcmc.get_samples(group_by_chain=True)
+        num_components = getattr(mcmc.sampler, "num_components", None)
+        findings = _findings_so_far(run, draws, rankings, num_components)
         left = seconds - (clock.now() - start)
-        findings = findings._replace(blocs=blocs.find(findings, by_chain, left))
+        findings = findings._replace(blocs=blocs.find(findings, draws, left))
         if findings.blocs is not None:
             status = status._replace(text=f"{status.text} {_BLOCS_CHANGE}")
         view = interim_view(findings, rankings, title=title, status=status, details=details(run))
-        size = rankings.num_rankings
-        lines = [
-            f"group {k}: {share(p.mean_size / size):>6}  {order_in_words(p.levels, p.clear_pairs)}"
-            for k, p in enumerate(profiles, 1)
-            if holds(p)
-        ]
-        return GroupsSoFar(view, lines)
+        return GroupsSoFar(view, _lines_of_groups(findings, rankings.num_rankings))
 
     return find
+
+
+def _findings_so_far(
+    run: "Run",
+    draws: "Mapping[str, np.ndarray]",
+    rankings: "Rankings",
+    num_components: int | None,
+) -> "Findings":
+    """Describe the draw that agrees best with the others.
+
+    :param draws: by chain.
+    """
+    import numpy as np
+
+    from numpyro_rankings.posterior import cluster_profiles
+    from numpyro_rankings.posterior.partitions import medoid_partition
+    from numpyro_rankings.posterior.point_estimates import ReferencePartition
+    from numpyro_rankings.posterior.samples import flatten_chains
+    from numpyro_rankings.report.write import interim_findings
+
+    samples = flatten_chains(draws)
+    reference = None
+    if "assignments" in samples:
+        pairs = _COMPARED / rankings.num_rankings
+        compared = int(np.clip(np.sqrt(2 * pairs), _LEAST_SHOWN, 100))
+        medoid = medoid_partition(samples["assignments"], compared)
+        reference = ReferencePartition(medoid.labels, medoid.expected_loss, "medoid")
+    return interim_findings(
+        rankings,
+        cluster_profiles(samples, rankings, reference),
+        reference,
+        run.diagnostics(),
+        run.verdict,
+        samples.get("num_clusters"),
+        num_components,
+    )
+
+
+def _lines_of_groups(findings: "Findings", size: int) -> list[str]:
+    """Return a line for each group that holds."""
+    from numpyro_rankings.posterior import holds
+
+    return [
+        f"group {k}: {share(p.mean_size / size):>6}  {order_in_words(p.levels, p.clear_pairs)}"
+        for k, p in enumerate(findings.profiles, 1)
+        if holds(p)
+    ]
