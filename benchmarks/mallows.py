@@ -23,10 +23,10 @@ from scipy.special import betaln, logsumexp
 
 from numpyro_rankings import Rankings, load_dataset, log_predictive_density
 from numpyro_rankings.datasets import simulate_mallows, simulate_mallows_mixture
+from numpyro_rankings.families.mallows import log_cluster_likelihood
 from numpyro_rankings.infer import BetaGibbs, SliceGibbs
 from numpyro_rankings.ops.codes import inverse_ordering, stage_codes
 from numpyro_rankings.ops.special import log_beta_tilde
-from numpyro_rankings.posterior.likelihood import log_cluster_likelihood
 from numpyro_rankings.posterior.partitions import variation_of_information
 
 KERNELS = {

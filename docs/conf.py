@@ -1,5 +1,7 @@
 """How Sphinx builds these pages."""
 
+import os
+
 from numpyro_rankings import __version__
 
 project = "numpyro_rankings"
@@ -20,7 +22,21 @@ autodoc_member_order = "bysource"
 python_maximum_signature_line_length = 88
 add_module_names = False
 
-# a link to a name of this package that is not documented is an error; those of other packages are
-# not looked up, so that no build needs a network
+# Names of other packages are links where the pages are published; a build elsewhere needs no
+# network.
+if "READTHEDOCS" in os.environ:
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "jax": ("https://docs.jax.dev/en/latest", None),
+        "numpyro": ("https://num.pyro.ai/en/stable", None),
+        "arviz": ("https://python.arviz.org/en/stable", None),
+        "xarray": ("https://docs.xarray.dev/en/stable", None),
+        "pandas": ("https://pandas.pydata.org/docs", None),
+    }
+linkcheck_timeout, linkcheck_retries = 20, 2
+
+# a link to a name of this package that is not documented is an error
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(numpyro|jax|numpy|pandas|arviz|xarray|matplotlib)\..*")]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpyro_rankings.datasets import list_datasets, load_dataset
     from numpyro_rankings.infer.plackett_luce_map import plackett_luce_map
     from numpyro_rankings.posterior import (
+        Draws,
         cluster_profiles,
         cp_consensus,
         find_blocs,
@@ -50,6 +51,7 @@ find_old_modules()
 
 # Names are imported when first used, so that the command line answers --help quickly.
 _HOMES = {
+    "Draws": "posterior",
     "Rankings": "rankings",
     "RankingsError": "rankings",
     "Run": "run",
@@ -88,6 +90,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Draws",
     "Rankings",
     "RankingsError",
     "Run",

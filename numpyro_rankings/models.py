@@ -306,7 +306,9 @@ def dp_plackett_luce(
     positive, shares = dist.constraints.positive, dist.constraints.unit_interval
     item, slots = {"event_dims": ["item"]}, max_clusters
 
-    def improper(name: str, support: Any, batch: tuple = (), event: tuple = (), **infer) -> Array:
+    def improper(
+        name: str, support: Any, batch: tuple = (), event: tuple = (), **infer: Any
+    ) -> Array:
         return numpyro.sample(name, dist.ImproperUniform(support, batch, event), infer=infer)
 
     root = improper("root_weights", positive, (), (number,), **item)

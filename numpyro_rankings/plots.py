@@ -15,14 +15,16 @@ from numpyro.distributions import Distribution
 
 from numpyro_rankings.links.decays import Decay
 from numpyro_rankings.ops.checks import check_whole, refuse_masked
+from numpyro_rankings.ops.orderings import as_orderings
 from numpyro_rankings.posterior import (
+    CenterProfile,
     ClusterProfile,
+    RankingProfile,
     WeightsProfile,
     cp_consensus,
     rank_probabilities,
 )
 from numpyro_rankings.posterior.diagnostics import posterior_of
-from numpyro_rankings.posterior.orderings import as_orderings
 from numpyro_rankings.posterior.partitions import as_partition, coclustering
 from numpyro_rankings.posterior.point_estimates import reference_partition
 from numpyro_rankings.posterior.predictive_checks import PredictiveCheck
@@ -80,10 +82,8 @@ def _variable(data: Any, name: str) -> Any:
     return posterior[name]
 
 
-def _check_profile(profile: Any, kind: Any, max_items: int, items: Sequence[str]) -> None:
+def _check_items(profile: RankingProfile, max_items: int, items: Sequence[str]) -> None:
     check_whole("max_items", max_items)
-    if not isinstance(profile, kind):
-        raise TypeError(f"profile must be a {kind.__name__}, got {type(profile).__name__}")
     if len(items) != len(profile.consensus):
         raise ValueError(f"items must have {len(profile.consensus)} names, got {len(items)}")
 
@@ -237,7 +237,7 @@ def plot_comparison(comparison: Any, ax: "Axes | None" = None) -> "Axes":
 
 
 def plot_consensus(
-    profile: ClusterProfile,
+    profile: CenterProfile,
     items: Sequence[str],
     max_items: int = 30,
     color: str = COLORS[0],
@@ -251,7 +251,8 @@ def plot_consensus(
     :param max_items: the largest number of items shown, from the top of the consensus.
     :param with_intervals: whether to show the intervals.
     """
-    _check_profile(profile, ClusterProfile, max_items, items)
+    CenterProfile.check(profile)
+    _check_items(profile, max_items, items)
     shown = profile.consensus_ordering[:max_items]
     mean, interval = profile.rank_mean[shown], profile.rank_interval[shown]
     if not with_intervals:
@@ -280,7 +281,8 @@ def plot_weights(
     :param max_items: the largest number of items shown.
     :param with_intervals: whether to show the intervals.
     """
-    _check_profile(profile, WeightsProfile, max_items, items)
+    WeightsProfile.check(profile)
+    _check_items(profile, max_items, items)
     shown = profile.consensus_ordering[:max_items]
     mean, interval = profile.weights[shown], profile.weights_interval[shown]
     if not with_intervals:
@@ -448,7 +450,7 @@ def plot_concentration(
     :param with_intervals: whether to show the intervals.
     """
     check_whole("max_clusters", max_clusters)
-    if len(profiles) == 0 or not all(isinstance(one, ClusterProfile) for one in profiles):
+    if len(profiles) == 0 or not ClusterProfile.describes(*profiles):
         raise TypeError(
             "profiles must be those that cluster_profiles returns for draws of a Mallows kernel"
         )

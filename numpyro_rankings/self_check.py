@@ -216,9 +216,9 @@ def compare_sweeps(
             jax.tree.map(_whole, sweep_plainly(kernel, _chain(states, c), args))
             for c in range(num_plain)
         ]
-        found = {form: jax.tree.map(_whole, sweep(states)) for form, sweep in compiled.items()}
-        expected += [_chain(found["one chain"], c) for c in range(num_plain, num_chains)]
-        for form, batch in found.items():
+        drawn = {form: jax.tree.map(_whole, sweep(states)) for form, sweep in compiled.items()}
+        expected += [_chain(drawn["one chain"], c) for c in range(num_plain, num_chains)]
+        for form, batch in drawn.items():
             # the form "one chain" is not compared with itself
             for c, plain in enumerate(expected[:num_plain] if form == "one chain" else expected):
                 mine = _chain(batch, c)

@@ -213,8 +213,9 @@ def make(out: Path, names: list[str]) -> None:
     import jax
 
     jax.config.update("jax_num_cpu_devices", 1)
-    import numpyro_rankings  # noqa: F401
+    from numpyro_rankings import _version
 
+    _version.__version__ = "0.1.0"  # which pages and draws name, whatever it is
     still_clock()
     from numpyro_rankings.cli import main
 
@@ -237,13 +238,15 @@ def make(out: Path, names: list[str]) -> None:
         print(name, status, flush=True)
 
 
+def lines_of(path: Path, top: Path) -> list[str]:
+    """Return the lines of a file, without the folder and the time of its making."""
+    text = path.read_bytes().decode("utf-8", "replace").replace(str(top.absolute()), "")
+    return [line for line in text.splitlines() if "/@created_at = " not in line]
+
+
 def compare(old: Path, new: Path) -> int:
-    def files(top):
-        kept = [
-            p
-            for p in top.rglob("*")
-            if p.is_file() and not any(x.suffix == ".run" for x in p.parents)
-        ]
+    def files(top: Path) -> dict[str, Path]:
+        kept = [p for p in top.rglob("*") if p.is_file() and ".run/" not in f"{p}"]
         return {str(p.relative_to(top)): p for p in kept}
 
     ours, theirs = files(old), files(new)
@@ -251,19 +254,10 @@ def compare(old: Path, new: Path) -> int:
     for name in differing:
         print(f"only in {'OLD' if name in ours else 'NEW'}: {name}")
     for name in sorted(ours.keys() & theirs.keys()):
-        a, b = ours[name].read_bytes(), theirs[name].read_bytes()
-        if a != b:
+        before, after = lines_of(ours[name], old), lines_of(theirs[name], new)
+        if before != after:
             differing.append(name)
-            lines = difflib.unified_diff(
-                a.decode("utf-8", "replace").splitlines(),
-                b.decode("utf-8", "replace").splitlines(),
-                name,
-                name,
-                "",
-                "",
-                0,
-            )
-            for line in list(lines)[:12]:
+            for line in list(difflib.unified_diff(before, after, name, name, "", "", 0))[:12]:
                 print(line.rstrip("\n")[:240])
     print(f"{len(ours)} files, {len(differing)} differ")
     return 1 if differing else 0

@@ -15,6 +15,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from numpyro_rankings._version import __version__
 
@@ -172,9 +173,21 @@ def test_installed_command_works(installed, tmp_path):
     assert "15,449" in run(program, "describe", cwd=tmp_path, env=environment)
 
 
-def test_the_newest_version_of_the_changelog_is_this_one():
+def test_the_changelog_is_of_this_version():
+    """A version in development follows the newest release, and its changes are unreleased."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
     version, day = next(one for one in headings if one != "Unreleased").split(" - ")
-    assert version == __version__
     date.fromisoformat(day)
+    here, newest = Version(__version__), Version(version)
+    if here.is_devrelease:
+        assert headings[0] == "Unreleased" and here > newest
+    else:
+        assert here == newest
+
+
+def test_the_citation_names_the_newest_release():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    version, day = re.search(r"^## ([\d.]+) - (.+)$", changes, re.MULTILINE).groups()
+    assert f"\nversion: {version}\ndate-released: {day}\n" in text

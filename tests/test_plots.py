@@ -220,7 +220,7 @@ def test_what_is_no_draws_and_no_profile(data, profiles, weights_profile):
     for plot in (plot_coclustering, plot_num_clusters, plot_trace):
         with pytest.raises(TypeError, match=r"must be what to_inference_data.* got dict"):
             plot({"assignments": LABELS})
-    with pytest.raises(TypeError, match="must be a ClusterProfile, got WeightsProfile"):
+    with pytest.raises(TypeError, match="must be a CenterProfile, got WeightsProfile"):
         plot_consensus(weights_profile, NAMES)
     with pytest.raises(TypeError, match="must be a WeightsProfile, got list"):
         plot_weights(profiles, NAMES)

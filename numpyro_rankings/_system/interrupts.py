@@ -78,8 +78,8 @@ def ended_by_signals() -> Iterator[None]:
         yield
         return
     usual = (signal.SIG_DFL, signal.default_int_handler)
-    now: dict[int, Any] = {number: signal.getsignal(number) for number in _WORDS}
-    _taken.update((number, handler) for number, handler in now.items() if handler in usual)
+    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in _WORDS}
+    _taken.update((number, handler) for number, handler in handlers.items() if handler in usual)
     _ended_by, show = None, sys.unraisablehook
 
     def show_others(unraisable: Any) -> None:
@@ -149,9 +149,11 @@ def held_interrupts() -> Iterator[HeldInterrupts]:
             handlers[number](number, frame)  # which raises
 
     if is_main:
-        now: dict[int, Any] = {number: signal.getsignal(number) for number in _WORDS}
+        current_handlers: dict[int, Any] = {number: signal.getsignal(number) for number in _WORDS}
         ours = (signal.default_int_handler, end_by_signal)
-        handlers.update((number, handler) for number, handler in now.items() if handler in ours)
+        handlers.update(
+            (number, handler) for number, handler in current_handlers.items() if handler in ours
+        )
         _held = held
     try:
         for number in handlers:

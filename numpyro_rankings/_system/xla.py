@@ -11,6 +11,7 @@ import re
 import warnings
 from functools import lru_cache
 from importlib.metadata import version
+from typing import Any
 
 _FIRST, _LAST = (0, 10, 2), (0, 12)  # versions of jaxlib known to have the flag
 _FLAG = "--xla_cpu_experimental_ynn_fusion_type=-reduce"
@@ -34,13 +35,13 @@ def warn_of_wrong_sums() -> None:
     import jax.numpy as jnp
     import numpy as np
 
-    def logs(x):
+    def logs(x: Any) -> Any:
         return jnp.log1p(2.0 * x) + jnp.log1p(3.0 * x)
 
     x = np.linspace(0.5, 1.0, 19200, dtype=np.float32).reshape(100, 64, 3)
     with jax.ensure_compile_time_eval():
-        found = jax.jit(lambda x: logs(x).sum(-1))(x)
-    if not np.allclose(found, (np.log1p(2.0 * x) + np.log1p(3.0 * x)).sum(-1), rtol=1e-4):
+        compiled = jax.jit(lambda x: logs(x).sum(-1))(x)
+    if not np.allclose(compiled, (np.log1p(2.0 * x) + np.log1p(3.0 * x)).sum(-1), rtol=1e-4):
         warnings.warn(
             "this jaxlib computes wrong sums (it confuses constants in fused operations): import "
             f"numpyro_rankings before JAX is first used, or set XLA_FLAGS={_FLAG}",

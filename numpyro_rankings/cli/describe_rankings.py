@@ -15,7 +15,7 @@ from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.rankings.counts import item_counts, ranks_of_items
 from numpyro_rankings.readers import BallotCounts, Survey
 from numpyro_rankings.readers.layouts import LAYOUTS
-from numpyro_rankings.readers.unfitted import TiedOrders
+from numpyro_rankings.readers.unsupported import TiedOrders
 from numpyro_rankings.words import plural, shorten
 
 ITEMS_SHOWN, _PAIRS_SHOWN = 40, 12
@@ -217,8 +217,9 @@ def what_is_odd(survey: Survey) -> Iterator[str]:
         if alike:
             yield f"these names may mean the same judge: {list_names(alike)}"
     half, rest = divmod(total, 2)
-    if survey.layout in LAYOUTS and half >= _LEAST_REPEATED and not rest:
-        rows = np.asarray(rankings.row_index)[survey.place]
+    layout = LAYOUTS.get(survey.layout)
+    if layout is not None and half >= _LEAST_REPEATED and not rest:
+        rows = np.asarray(rankings.row_index)[survey.label_index]
         if (rows[:half] == rows[half:]).all() and len(np.unique(rows)) > half // 2:
             yield "the second half of the judges repeats the lists of the first half, in its order"
     one = counts[lengths == 1].sum()
@@ -227,7 +228,7 @@ def what_is_odd(survey: Survey) -> Iterator[str]:
             f"{plural(int(one), 'judge')} of {total:,} rank one item only, from which little can "
             f"be learned about groups{_who(survey, lengths == 1)}"
         )
-    if survey.layout == "ranks":
+    if layout is not None and layout.has_item_columns:
         straight = (orderings == np.arange(orderings.shape[1])) | (orderings < 0)
         is_complete = lengths == rankings.num_items
         is_straight = straight.all(1) & is_complete
@@ -293,7 +294,7 @@ def _who(survey: Survey, is_odd: np.ndarray) -> str:
     """Return the first judges of odd rows of the rankings, or nothing if they have no names."""
     if survey.judges is None:
         return ""
-    of_judges = is_odd[np.asarray(survey.rankings.row_index)[survey.place]]
+    of_judges = is_odd[np.asarray(survey.rankings.row_index)[survey.label_index]]
     return f": {list_names([survey.judges[k] for k in np.flatnonzero(of_judges)])}"
 
 

@@ -15,13 +15,13 @@ from numpyro_rankings.cli.describe_rankings import (
     what_to_check,
 )
 from numpyro_rankings.readers.preflib import ends_in_tie
-from numpyro_rankings.readers.unfitted import Categories, MatchingGraph, TiedOrders, Unfitted
+from numpyro_rankings.readers.unsupported import Categories, MatchingGraph, TiedOrders, Unsupported
 from numpyro_rankings.words import plural, shorten
 
 _SIZES_SHOWN, _CATEGORIES_SHOWN, _CATEGORY_NAME = 20, 6, 12
 
 
-def describe_unsupported(file: Unfitted) -> Iterator[str]:
+def describe_unsupported(file: Unsupported) -> Iterator[str]:
     """Yield the lines that describe a file."""
     if isinstance(file, TiedOrders):
         return _tied_orders(file)

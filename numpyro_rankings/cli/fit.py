@@ -122,7 +122,7 @@ def add_command(commands: Any) -> None:
 
 def _fit(args: argparse.Namespace, command: str) -> int:
     options = parse_options(args)
-    # made for the first file, and shared by the others with its compiled programs
+    # The kernel of the first file, and its compiled programs, are shared by the others.
     make_kernel = functools.cache(lambda: _kernel(options.model))
     if are_several(args.file):
         fit_one = functools.partial(_fit_one, make_kernel=make_kernel)
@@ -355,8 +355,8 @@ def _write(
         )
         _write_assignments(folder / "assignments.csv", findings, survey)
         if findings.blocs is not None:
-            write_blocs(folder / "blocs.csv", findings.blocs, rankings, survey.items_about)
-        by_label = np.argsort(survey.place)  # the ranking of the file that each label is of
+            write_blocs(folder / "blocs.csv", findings, rankings, survey.items_about)
+        by_label = np.argsort(survey.label_index)  # the ranking of the file that each label is of
         report.write_findings(
             folder / "report.html",
             rename_findings(findings, rankings.items, names),
@@ -377,7 +377,7 @@ def _write_assignments(path: Path, findings: "Findings", survey: "Survey") -> No
 
     from numpyro_rankings.cli.tables import write_assignments
 
-    rankings, place = survey.rankings, survey.place
+    rankings, place = survey.rankings, survey.label_index
     orderings, rows = np.asarray(rankings.orderings), np.asarray(rankings.row_index)[place]
     lists = [" > ".join(rankings.items[i] for i in row[row >= 0]) for row in orderings]
     numbers = {p.label: number for number, p in enumerate(findings.profiles, 1)}

@@ -21,7 +21,7 @@ from numpyro_rankings.cli.options import RunOptions, TableOptions
 
 MODELS = ("mallows", "plackett-luce", "gamma-process", "dp-plackett-luce")
 POOL_MODELS = MODELS[2:]
-MOST_BLOCS = 8  # of which there are always the levels, if the draws have as many groups
+MOST_BLOCS = 8  # up to this number a level of blocs always exists, if there are as many groups
 _PROCESS = 0  # how the parser returns "dp" of --components
 # The options that not every model has: their models, and the default of each.
 _DEFAULTS: dict[str, dict[str, Any]] = {
@@ -51,7 +51,7 @@ def _positive_list(name: str, text: str) -> tuple[float, ...]:
 
 
 def _parse_sigma(text: str) -> float:
-    # only for this option, because JAX is loaded
+    # Imported only when the option is given, because this loads JAX.
     from numpyro_rankings.infer.plackett_luce.gamma_process import LEAST_SIGMA
 
     try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from numpyro_rankings.cli.progress import Progress
-    from numpyro_rankings.posterior import Blocs
+    from numpyro_rankings.posterior import Blocs, Draws
     from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
@@ -226,15 +226,14 @@ def finder_of_groups(
     blocs = _BlocFinder(rankings, num_blocs)
 
     def find(run: "Run", status: "Status", seconds: float) -> GroupsSoFar:
+        from numpyro_rankings.posterior import Draws
         from numpyro_rankings.report.write import interim_view
 
         start = clock.now()
-        mcmc = run.as_mcmc(max(_LEAST_SHOWN, _MOST_DRAWS // chains))
-        draws = mcmc.get_samples(group_by_chain=True)
-        num_components = getattr(mcmc.sampler, "num_components", None)
-        findings = _findings_so_far(run, draws, rankings, num_components)
+        draws = Draws.of(run.as_mcmc(max(_LEAST_SHOWN, _MOST_DRAWS // chains)))
+        findings = _findings_so_far(run, draws, rankings)
         left = seconds - (clock.now() - start)
-        findings = findings._replace(blocs=blocs.find(findings, draws, left))
+        findings = findings._replace(blocs=blocs.find(findings, draws.samples, left))
         if findings.blocs is not None:
             status = status._replace(text=f"{status.text} {_BLOCS_CHANGE}")
         view = interim_view(findings, rankings, title=title, status=status, details=details(run))
@@ -243,39 +242,29 @@ def finder_of_groups(
     return find
 
 
-def _findings_so_far(
-    run: "Run",
-    draws: "Mapping[str, np.ndarray]",
-    rankings: "Rankings",
-    num_components: int | None,
-) -> "Findings":
-    """Describe the draw that agrees best with the others.
-
-    :param draws: by chain.
-    """
+def _findings_so_far(run: "Run", draws: "Draws", rankings: "Rankings") -> "Findings":
+    """Describe the draw that agrees best with the others."""
     import numpy as np
 
     from numpyro_rankings.posterior import cluster_profiles
     from numpyro_rankings.posterior.partitions import medoid_partition
     from numpyro_rankings.posterior.point_estimates import ReferencePartition
-    from numpyro_rankings.posterior.samples import flatten_chains
     from numpyro_rankings.report.write import interim_findings
 
-    samples = flatten_chains(draws)
-    reference = None
-    if "assignments" in samples:
+    samples, reference = draws.flat(), None
+    if draws.labels is not None:
         pairs = _COMPARED / rankings.num_rankings
         compared = int(np.clip(np.sqrt(2 * pairs), _LEAST_SHOWN, 100))
         medoid = medoid_partition(samples["assignments"], compared)
         reference = ReferencePartition(medoid.labels, medoid.expected_loss, "medoid")
     return interim_findings(
         rankings,
-        cluster_profiles(samples, rankings, reference),
+        cluster_profiles(draws, rankings, reference),
         reference,
         run.diagnostics(),
         run.verdict,
         samples.get("num_clusters"),
-        num_components,
+        draws.num_components,
     )
 
 

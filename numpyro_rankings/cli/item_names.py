@@ -5,7 +5,7 @@ Tables and draws keep the plain names, by which they can be joined.
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from numpyro_rankings.words import with_visible_directions
 
@@ -47,17 +47,7 @@ def rename_findings(findings: "Findings", items: Sequence[str], names: Sequence[
     :param items: the names that they have.
     """
     index = dict(zip(items, names, strict=True))
-    profiles = []
-    for p in findings.profiles:
-        new: dict[str, Any] = {
-            "levels": tuple(_renamed(level, index) for level in p.levels),
-            "certain": tuple(_renamed(level, index) for level in p.certain),
-            "clear_pairs": _renamed_pairs(p.clear_pairs, index),
-        }
-        for field in ("consensus", "map_consensus"):
-            if field in p._fields:
-                new[field] = _renamed(getattr(p, field), index)
-        profiles.append(p._replace(**new))
+    profiles = [p.renamed(index) for p in findings.profiles]
     blocs = findings.blocs
     if blocs is not None:
         levels = []

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from numpyro_rankings.cli.arguments import UserError, count, option, parse_names, positive
-from numpyro_rankings.report.commands import OUT
+from numpyro_rankings.words.commands import OUT
 
 _MIN_DRAWS = 4  # R-hat needs at least these in each chain
 _READING = (

@@ -21,7 +21,7 @@ from numpyro_rankings._version import __version__
 from numpyro_rankings.cli import check, cluster, compare, describe, fit
 from numpyro_rankings.cli.arguments import PROGRAM, Parser, UserError
 from numpyro_rankings.cli.streams import outlived_streams
-from numpyro_rankings.readers.options import options_of_commands
+from numpyro_rankings.words.options import options_of_commands
 
 _DESCRIPTION = """\
 Find groups in rankings, points or documents with Bayesian mixture models.

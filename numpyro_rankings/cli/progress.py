@@ -87,17 +87,18 @@ class Progress:
         return ", ".join(parts)
 
     def _seconds_left(self, run: "Run") -> float | None:
-        """Guess: ESS and the reciprocal of R-hat's distance from 1 grow with the draws."""
+        """Guess it from the last check, and of a run of a fixed length from its sweeps."""
+        from numpyro_rankings.report.judgements import times_as_long  # loads JAX
+
         until, elapsed = self._until, clock.now() - self._start
         if isinstance(until, Length):
             return (until.num_sweeps - run.num_sweeps) * run.seconds / run.num_sweeps
         left, check = 60 * until.minutes - elapsed, run.last_check
         if check is None or not math.isfinite(check.ess):
             return None
-        factor = max(1.0, until.ess / check.ess)
-        if math.isfinite(check.rhat):
-            factor = max(factor, (check.rhat - 1) / (until.rhat - 1))
-        return max(0.0, min(left, elapsed * (factor - 1)))
+        r_hat = check.rhat if math.isfinite(check.rhat) else math.nan
+        times = max(1.0, times_as_long(r_hat, check.ess, until.rhat, until.ess))
+        return max(0.0, min(left, elapsed * (times - 1)))
 
 
 def _check_in_words(check: "Check") -> str:

@@ -8,7 +8,7 @@ from numpyro_rankings.cli.options import TableOptions
 
 if TYPE_CHECKING:
     from numpyro_rankings.readers import Survey
-    from numpyro_rankings.readers.unfitted import Unfitted
+    from numpyro_rankings.readers.unsupported import Unsupported
 
 FORMATS_IN_WORDS = """\
 FILE is a PrefLib file of strict orders (.soc, .soi), or a table (.csv, .tsv, .xlsx, .parquet, .sav,
@@ -86,20 +86,20 @@ def read_file(file: str | None, table: TableOptions) -> "Survey":
     return survey
 
 
-def read_unsupported_file(file: str | None, table: TableOptions) -> "Unfitted | None":
+def read_unsupported_file(file: str | None, table: TableOptions) -> "Unsupported | None":
     """Read a PrefLib file that no model can take yet; None for all other files.
 
     :raises UserError: if it cannot be read, naming the line.
     """
     from numpyro_rankings.rankings import RankingsError
     from numpyro_rankings.readers.formats import check_no_options
-    from numpyro_rankings.readers.unfitted import read_unfitted
+    from numpyro_rankings.readers.unsupported import read_unsupported
 
     if file is None:
         return None
     check_file(file)
     try:
-        unsupported = read_unfitted(file)
+        unsupported = read_unsupported(file)
         if unsupported is not None:
             check_no_options(file, "a PrefLib file", table.layout, table.given())
     except RankingsError as error:

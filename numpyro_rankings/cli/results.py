@@ -199,7 +199,7 @@ def print_groups(
         of_sizes = _bounds("(90% interval)" if intervals else None)
         print(f"\ngroup     size   share{of_sizes}  found in  together  {columns}".rstrip())
     for i, p in enumerate(held[:most]):
-        together = findings.together(p)
+        together = findings.cohesion(p)
         print(
             f"{i + 1:>5} {size(p.mean_size):>8} {share(p.mean_size / findings.total):>7}"
             f"{_bounds(f'({interval(p.interval_over_all)})' if intervals else None)}"

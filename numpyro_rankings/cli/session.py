@@ -42,8 +42,8 @@ from numpyro_rankings.cli.results import (
     write_at_once,
 )
 from numpyro_rankings.cli.streams import notes
-from numpyro_rankings.report.commands import begun_with, resumed
 from numpyro_rankings.words import plural
+from numpyro_rankings.words.commands import begun_with, resumed
 
 if TYPE_CHECKING:
     from numpyro_rankings.cli.interim import InterimPage
@@ -429,7 +429,8 @@ class RunSession:
         the chains are in different places, it says which command may help more.
         """
         from numpyro_rankings.posterior.diagnostics import R_HAT_APART
-        from numpyro_rankings.report.next_steps import instead, seconds_needed, worst_of
+        from numpyro_rankings.report.judgements import seconds_needed, worst_of
+        from numpyro_rankings.report.next_steps import instead
         from numpyro_rankings.report.page import Status
 
         if sampled.is_complete:

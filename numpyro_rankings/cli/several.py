@@ -29,8 +29,8 @@ from numpyro_rankings.cli.fit_options import FitOptions
 from numpyro_rankings.cli.options import Goals
 from numpyro_rankings.cli.results import FILES, check_replaceable
 from numpyro_rankings.cli.session import FITS, TooFewDrawsError, check_ess, more_minutes, store_of
-from numpyro_rankings.report.commands import resumed
 from numpyro_rankings.words import number, plural, shorten
+from numpyro_rankings.words.commands import resumed
 
 SEVERAL_IN_WORDS = """\
 Several files, or a folder of them, are fitted one after another with the same options, of which

@@ -3,8 +3,8 @@
 To add a column to ``clusters.csv``, add a line to the function of the clusters that have it:
 
 - :func:`_columns_of_any`: clusters of rankings and of points;
-- :func:`columns_of_rankings`: clusters of rankings; :func:`_columns_of_mallows` and
-  :func:`_columns_of_weights`: those of one kind of model;
+- :func:`columns_of_rankings`: clusters of rankings; those of one likelihood are the ``columns`` of
+  its profiles, in ``families/``;
 - what a family says of clusters of points, such as means or words, is added by ``describe`` in
   ``points.py``.
 
@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpyro_rankings.families.base import columns_with_interval, in_item_order
 from numpyro_rankings.posterior import holds
 from numpyro_rankings.words import order_in_words
 
 if TYPE_CHECKING:
-    from numpyro_rankings.posterior import BlocLevel, Blocs, ClusterProfile, WeightsProfile
+    from numpyro_rankings.posterior import Bloc, BlocLevel, Profile, RankingProfile
     from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.report.findings import Findings
 
@@ -61,7 +62,7 @@ def write_assignments(
 
 def write_blocs(
     path: Path,
-    blocs: "Blocs",
+    findings: "Findings",
     rankings: "Rankings",
     about: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
@@ -69,11 +70,17 @@ def write_blocs(
 
     :param about: what is known about the items, as in :func:`columns_of_rankings`.
     """
-    rows = [
-        _columns_of_bloc(level, k, blocs, rankings, about)
-        for level in blocs.levels[1:]
-        for k in range(level.number)
-    ]
+    blocs, family = findings.blocs, findings.profiles[0].family
+    assert blocs is not None
+    rows = []
+    for level in blocs.levels[1:]:
+        is_chosen = {"chosen": "yes" if level.number == blocs.number else "no"}
+        for number, bloc in enumerate(level.blocs):
+            items = in_item_order(bloc.consensus, bloc.consensus_ordering)
+            row = {"level": level.number, "bloc": number + 1, **is_chosen}
+            row |= _columns_of_bloc(level, number, rankings.num_rankings)
+            row |= _columns_of_order(bloc, rankings, about)
+            rows.append(row | family.columns_of_bloc(bloc._asdict(), items))
     _write(path, rows[0], (row.values() for row in rows))
 
 
@@ -89,8 +96,8 @@ def _write(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]) -> 
 # ---------------------------------------------------------------------------------------------
 
 
-def _columns_of_any(number: int, p: Any, findings: "Findings") -> dict[str, Any]:
-    together = findings.together(p)
+def _columns_of_any(number: int, p: "Profile", findings: "Findings") -> dict[str, Any]:
+    cohesion = findings.cohesion(p)
     low, high = p.interval_over_all
     return {
         "cluster": number,
@@ -102,89 +109,48 @@ def _columns_of_any(number: int, p: Any, findings: "Findings") -> dict[str, Any]
         "size": f"{p.mean_size:.6g}",
         "size_low": f"{low:.6g}",
         "size_high": f"{high:.6g}",
-        "cohesion": f"{1.0 if together is None else together:.6g}",
+        "cohesion": f"{1.0 if cohesion is None else cohesion:.6g}",
     }
 
 
 def columns_of_rankings(
-    p: Any, rankings: "Rankings", about: Mapping[str, Sequence[str]] | None = None
-) -> dict[str, Any]:
+    p: "RankingProfile", rankings: "Rankings", about: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, str]:
     """Return the columns of a cluster of rankings.
 
     :param about: what is known about the items, such as a party: texts by column, in their order.
     """
-    is_weighted = hasattr(p, "weights")
     return {
         "agreement": f"{p.agreement:.6g}",
         "entropy": f"{p.entropy:.6g}",
-        **_columns_of_consensus(p.consensus, rankings, about),
-        "wants": order_in_words(p.levels, p.clear_pairs),
-        **(_columns_of_weights(p, rankings) if is_weighted else _columns_of_mallows(p)),
+        **_columns_of_order(p, rankings, about),
+        **p.columns(),
     }
 
 
-def _columns_of_consensus(
-    consensus: Sequence[str], rankings: "Rankings", about: Mapping[str, Sequence[str]] | None
-) -> dict[str, str]:
-    place = {item: k for k, item in enumerate(rankings.items)}
-    order = [place[item] for item in consensus]
-    columns = {f"consensus_{x}": [texts[k] for k in order] for x, texts in (about or {}).items()}
-    return {"consensus": " > ".join(consensus)} | {x: " > ".join(y) for x, y in columns.items()}
-
-
-def _columns_of_mallows(p: "ClusterProfile") -> dict[str, str]:
-    row = {
-        "most_frequent_center": " > ".join(p.map_consensus),
-        "most_frequent_probability": f"{p.map_probability:.4g}",
-    }
-    by_stage = zip(p.concentration, p.concentration_interval, strict=True)
-    for stage, (mean, interval) in enumerate(by_stage, 1):
-        row |= _with_interval(f"theta_{stage}", mean, interval)
-    return row
-
-
-def _columns_of_weights(p: "WeightsProfile", rankings: "Rankings") -> dict[str, str]:
-    row: dict[str, str] = {}
-    if p.unseen_interval is not None:
-        row |= _with_interval("unseen_weight", p.unseen_weight, p.unseen_interval)
-        rankings = rankings.of_listed_items()
-    for name, mean, interval in zip(rankings.items, p.weights, p.weights_interval, strict=True):
-        row |= _with_interval(f"weight of {name}", mean, interval)
-    return row
-
-
-def _columns_of_bloc(
-    level: "BlocLevel",
-    k: int,
-    blocs: "Blocs",
+def _columns_of_order(
+    group: "RankingProfile | Bloc",
     rankings: "Rankings",
     about: Mapping[str, Sequence[str]] | None,
-) -> dict[str, Any]:
-    bloc = level.blocs[k]
-    row = {
-        "level": level.number,
-        "bloc": k + 1,
-        "chosen": "yes" if level.number == blocs.number else "no",
-        **_with_interval("kept", level.kept, level.kept_interval),
-        "members": int((level.labels == k).sum()),
-        "share": f"{bloc.size / rankings.num_rankings:.6g}",
-        **_with_interval("size", bloc.size, bloc.size_interval),
-        "parent": int(level.parent[k]) + 1,
+) -> dict[str, str]:
+    place = {item: k for k, item in enumerate(rankings.items)}
+    order = [place[item] for item in group.consensus]
+    columns = {f"consensus_{x}": [texts[k] for k in order] for x, texts in (about or {}).items()}
+    return {
+        "consensus": " > ".join(group.consensus),
+        **{name: " > ".join(texts) for name, texts in columns.items()},
+        "wants": order_in_words(group.levels, group.clear_pairs),
+    }
+
+
+def _columns_of_bloc(level: "BlocLevel", number: int, total: int) -> dict[str, Any]:
+    bloc = level.blocs[number]
+    return {
+        **columns_with_interval("kept", level.kept, level.kept_interval),
+        "members": int((level.labels == number).sum()),
+        "share": f"{bloc.size / total:.6g}",
+        **columns_with_interval("size", bloc.size, bloc.size_interval),
+        "parent": int(level.parent[number]) + 1,
         "certainty": f"{bloc.certainty:.6g}",
         "agreement": f"{bloc.agreement:.6g}",
-        **_columns_of_consensus(bloc.consensus, rankings, about),
-        "wants": order_in_words(bloc.levels, bloc.clear_pairs),
     }
-    if bloc.concentration is not None:
-        return row | {f"theta_{j}": f"{x:.6g}" for j, x in enumerate(bloc.concentration, 1)}
-    if bloc.unseen_weight is not None:
-        row["unseen_weight"] = f"{bloc.unseen_weight:.6g}"
-        rankings = rankings.of_listed_items()
-    assert bloc.weights is not None
-    weights = zip(rankings.items, bloc.weights, strict=True)
-    return row | {f"weight of {name}": f"{x:.6g}" for name, x in weights}
-
-
-def _with_interval(name: str, mean: Any, interval: Any) -> dict[str, str]:
-    low, high = interval
-    return {name: f"{mean:.6g}", f"{name}_low": f"{low:.6g}", f"{name}_high": f"{high:.6g}"}

@@ -65,7 +65,7 @@ def check_family(
         _check_parameters(family, points, clusters)
     if support is not None:
         values = family.statistics(support)
-        _compare(_of_support(family, clusters, values, weights), tolerance)
+        _compare(_claims_about_support(family, clusters, values, weights), tolerance)
 
 
 def check_family_in_kernel(family: Family, data: Any) -> None:
@@ -105,8 +105,8 @@ def _check_clusters(
             members = np.sum(labels == c)
             raise ValueError(f"log_marginal of a cluster of {members} points is {found[c]}")
     _compare([("the log marginal of an empty cluster is 0", found[2], 0.0)], tolerance)
-    of_points = partial(_of_points, family, labels)
-    _compare(_compiled(of_points, points, clusters, marginal), tolerance)
+    claims = partial(_claims_about_points, family, labels)
+    _compare(_compiled(claims, points, clusters, marginal), tolerance)
     return clusters
 
 
@@ -173,7 +173,7 @@ def _make_clusters(family: Family, points: Any, labels: Array) -> tuple[Any, Arr
     return clusters, marginal
 
 
-def _of_points(
+def _claims_about_points(
     family: Family, labels: np.ndarray, points: Any, clusters: Any, marginal: Array
 ) -> _Claims:
     """What can be computed at once: each method is evaluated on stacked clusters."""
@@ -279,7 +279,7 @@ def _check_parameters(family: Family, points: Any, clusters: Any) -> None:
         )
 
 
-def _of_support(family: Family, clusters: Any, values: Any, weights: Any) -> _Claims:
+def _claims_about_support(family: Family, clusters: Any, values: Any, weights: Any) -> _Claims:
     size = num_points(values)
     measure = np.ones(size) if weights is None else np.asarray(weights, float)
     if measure.shape != (size,):

@@ -14,6 +14,7 @@ import numpy as np
 import numpyro.distributions as dist
 from jax import Array
 
+from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.ops.checks import refuse_masked
 from numpyro_rankings.ops.sums import sum_by_label
 from numpyro_rankings.rankings import Rankings, check_rankings
@@ -56,6 +57,8 @@ class Family(ABC):
        >>> [round(float(x), 3) for x in family.log_marginal(clusters)]
        [-4.253, -6.526]
     """
+
+    ranking_family: RankingFamily | None = None  # the likelihood of rankings, None of other data
 
     @abstractmethod
     def statistics(self, data: Any) -> Any:
@@ -142,6 +145,15 @@ class Family(ABC):
         :param point: from :meth:`statistics`.
         """
         raise ValueError(f"{type(self).__name__} has no likelihood given its parameters")
+
+    def draw_ranking_parameters(self, key: Array, cluster: Any) -> dict[str, Array]:
+        """Draw the parameters of ``ranking_family`` in clusters, by the names that it gives them.
+
+        A family with a ``ranking_family`` defines this method.
+
+        :param cluster: statistics with any leading axes.
+        """
+        raise ValueError(f"{type(self).__name__} is no family of rankings")
 
     def project(self, key: Array, points: Any) -> Array:
         """Project the points to a random line, (N,), for the orderings that need this.

@@ -101,7 +101,7 @@ class _Gaussian(Family):
 
     def of_clusters(self, points: Moments, labels: Array, num_clusters: int) -> Moments:
         if len(labels) >= _MANY:
-            return self._of_large_clusters(points, labels, num_clusters)
+            return self._sum_large_clusters(points, labels, num_clusters)
         size = sum_by_label(points.size, labels, num_clusters)
         some = jnp.maximum(size, 1.0)[:, None]
         mean = sum_by_label(points.size[:, None] * points.mean, labels, num_clusters) / some
@@ -111,7 +111,7 @@ class _Gaussian(Family):
         squares = self._times(points.size, self._squares(points.mean - mean[labels]))
         return Moments(size, mean, sum_by_label(points.scatter + squares, labels, num_clusters))
 
-    def _of_large_clusters(self, points: Moments, labels: Array, num_clusters: int) -> Moments:
+    def _sum_large_clusters(self, points: Moments, labels: Array, num_clusters: int) -> Moments:
         """The same in two passes over the points, summed in blocks."""
         number, d = len(labels), points.mean.shape[-1]
         size = points.size[:, None]

@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.components.family import Family, as_rankings
+from numpyro_rankings.families import MALLOWS
 from numpyro_rankings.ops.checks import as_array, is_real, is_traced, refuse_masked
 from numpyro_rankings.ops.codes import max_codes, stage_codes
 from numpyro_rankings.ops.special import log_psi
@@ -60,6 +61,8 @@ class MallowsCenter(Family):
        >>> bool(both[0] > both[1])  # two equal rankings, against one opposite ranking
        True
     """
+
+    ranking_family = MALLOWS
 
     def __init__(self, concentration: Any, probs: Any = None) -> None:
         refuse_masked("concentration", concentration)

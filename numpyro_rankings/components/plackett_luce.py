@@ -13,6 +13,7 @@ from numpyro_rankings.components.family import (
     AugmentedFamily,
     as_rankings,
 )
+from numpyro_rankings.families import PLACKETT_LUCE
 from numpyro_rankings.ops.checks import as_array, is_traced, refuse_masked
 from numpyro_rankings.ops.choices import as_choices, log_choice_likelihoods
 from numpyro_rankings.ops.sampling import sample_log_gamma
@@ -60,6 +61,7 @@ class PlackettLuceWeights(AugmentedFamily):
     """
 
     site = "times"
+    ranking_family = PLACKETT_LUCE
 
     def __init__(self, shape: Any = 1.0) -> None:
         refuse_masked("shape", shape)

@@ -17,7 +17,7 @@ from numpyro_rankings.components.family import (
 )
 
 
-class Points(NamedTuple):
+class DataPoints(NamedTuple):
     """The points to cluster.
 
     - **statistics** - of each point, (N, …).
@@ -37,8 +37,8 @@ class Points(NamedTuple):
         return self.log_alone.shape[0]
 
 
-def as_points(family: Family, data: Any, number: int | None = None) -> Points:
-    """Statistics of the data, as :class:`Points`.
+def as_points(family: Family, data: Any, number: int | None = None) -> DataPoints:
+    """Statistics of the data, as :class:`DataPoints`.
 
     :param number: number of points including those at the end whose values are unknown; None if all
         values are known.
@@ -48,7 +48,7 @@ def as_points(family: Family, data: Any, number: int | None = None) -> Points:
         points = with_awaited(points, number)
     one = jax.eval_shape(lambda x: family.of_clusters(x, jnp.zeros(num_points(x), int), 1), points)
     empty = jax.tree.map(lambda x: jnp.zeros(x.shape[1:], x.dtype), one)
-    return Points(points, family.log_predictive(empty, points), empty, log_base(family, data))
+    return DataPoints(points, family.log_predictive(empty, points), empty, log_base(family, data))
 
 
 def repeat(cluster: Any, number: int) -> Any:

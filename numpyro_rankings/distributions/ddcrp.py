@@ -182,7 +182,7 @@ class DistanceDependentCRP(Distribution):
 
 @vmap_over.register
 def _vmap_over_distance_dependent_crp(
-    dist: DistanceDependentCRP, alpha=None, decay_matrix=None, neighbors=None
-):
+    dist: DistanceDependentCRP, alpha: Any = None, decay_matrix: Any = None, neighbors: Any = None
+) -> Any:
     axes = vmap_over.dispatch(Distribution)
     return axes(dist, alpha=alpha, decay_matrix=decay_matrix, neighbors=neighbors)

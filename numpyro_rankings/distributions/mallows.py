@@ -228,7 +228,9 @@ class GeneralizedMallows(Distribution):
 
 
 @vmap_over.register
-def _vmap_over_generalized_mallows(dist: GeneralizedMallows, center=None, concentration=None):
+def _vmap_over_generalized_mallows(
+    dist: GeneralizedMallows, center: Any = None, concentration: Any = None
+) -> Any:
     return vmap_over.dispatch(Distribution)(dist, center=center, concentration=concentration)
 
 
@@ -352,5 +354,7 @@ class MallowsConcentrationPrior(Distribution):
 
 
 @vmap_over.register
-def _vmap_over_mallows_concentration_prior(dist: MallowsConcentrationPrior, nu=None, r=None):
+def _vmap_over_mallows_concentration_prior(
+    dist: MallowsConcentrationPrior, nu: Any = None, r: Any = None
+) -> Any:
     return vmap_over.dispatch(Distribution)(dist, nu=nu, r=r)

@@ -295,12 +295,14 @@ def _positive(number: int, name: str) -> int:
 
 @vmap_over.register
 def _vmap_over_chinese_restaurant_process(
-    dist: ChineseRestaurantProcess, concentration=None, discount=None
-):
+    dist: ChineseRestaurantProcess, concentration: Any = None, discount: Any = None
+) -> Any:
     axes = vmap_over.dispatch(Distribution)
     return axes(dist, concentration=concentration, discount=discount)
 
 
 @vmap_over.register
-def _vmap_over_finite_dirichlet_partition(dist: FiniteDirichletPartition, concentration=None):
+def _vmap_over_finite_dirichlet_partition(
+    dist: FiniteDirichletPartition, concentration: Any = None
+) -> Any:
     return vmap_over.dispatch(Distribution)(dist, concentration=concentration)

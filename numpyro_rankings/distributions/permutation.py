@@ -115,5 +115,5 @@ def as_real(x: ArrayLike) -> Array:
 
 
 @vmap_over.register
-def _vmap_over_random_permutation(dist: RandomPermutation):
+def _vmap_over_random_permutation(dist: RandomPermutation) -> Any:
     return vmap_over.dispatch(Distribution)(dist)

@@ -211,8 +211,11 @@ class TopTPlackettLuce(Distribution):
 
 @vmap_over.register
 def _vmap_over_top_t_plackett_luce(
-    dist: TopTPlackettLuce, log_weights=None, log_unseen_weight=None, choice_set=None
-):
+    dist: TopTPlackettLuce,
+    log_weights: Any = None,
+    log_unseen_weight: Any = None,
+    choice_set: Any = None,
+) -> Any:
     return vmap_over.dispatch(Distribution)(
         dist, log_weights=log_weights, log_unseen_weight=log_unseen_weight, choice_set=choice_set
     )

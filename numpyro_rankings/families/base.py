@@ -1,28 +1,357 @@
 """What a likelihood of rankings knows, and which one draws are of."""
 
-from abc import ABC
-from collections.abc import Collection
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from jax import Array
+
+from numpyro_rankings.ops.orderings import cp_consensus, map_consensus
+from numpyro_rankings.rankings import Rankings
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+INTERVAL = (0.05, 0.95)  # quantiles of the intervals of profiles
+
+Parameters = Mapping[str, np.ndarray]  # of one cluster in the draws that have it, each (D, …)
+
+Arrays = Mapping[str, np.ndarray]
+SiteAxes = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Profile:
+    """Posterior summary of one cluster. Intervals hold 90% of the posterior.
+
+    :param family: the likelihood of its rankings; None for a cluster of points.
+    :param label: label of the cluster in the reference partition.
+    :param presence: share of the draws in which the cluster is found again
+        (:func:`~numpyro_rankings.posterior.partitions.found_again`).
+    :param matched: share of the draws in which a cluster is matched to it
+        (:func:`~numpyro_rankings.posterior.partitions.match_clusters`), of which all further
+        numbers are.
+    :param size: mean number of members over the draws in which one is matched.
+    :param size_interval: ``(low, high)``.
+    :param members: indices of its members in the reference partition.
+    :param interval_over_all: the interval of the size over all draws, 0 in those in which none is
+        matched.
+    """
+
+    noun: ClassVar[str] = "point"  # what its members are called
+    family: "RankingFamily | None"
+    label: int
+    presence: float
+    matched: float
+    size: float
+    size_interval: tuple[float, float]
+    members: np.ndarray
+    interval_over_all: tuple[float, float]
+
+    @property
+    def mean_size(self) -> float:
+        """Mean size over all draws, 0 in those in which none is matched."""
+        return self.matched * self.size
+
+    @classmethod
+    def describes(cls, *profiles: object) -> bool:
+        """Return whether all that is given are profiles of this class."""
+        return all(isinstance(profile, cls) for profile in profiles)
+
+    @classmethod
+    def check(cls, profile: object) -> None:
+        """Raise a TypeError unless it is a profile of this class."""
+        if not cls.describes(profile):
+            raise TypeError(f"profile must be a {cls.__name__}, got {type(profile).__name__}")
+
+    def _replace(self, **changes: object) -> Self:
+        """Return the profile with other values of some fields."""
+        return type(self)(**{**vars(self), **changes})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RankingProfile(Profile):
+    """Posterior summary of one cluster of rankings, or of the only population.
+
+    The first parameters are those of every cluster.
+
+    :param consensus: names of the items in the order that describes the cluster best, best first.
+    :param consensus_ordering: the same as item indices, shape ``(n,)``.
+    :param entropy: mean entropy of the cluster, as its likelihood measures it; NaN if that does
+        not say.
+    :param agreement: 0 if the members rank at random, 1 if all rank alike.
+    :param levels: the items by what the members want, best first: of those who order an item of one
+        level and one of a later level, whichever these are, at least 60% put the former first. Each
+        ranking counts as a member as often as it is in the cluster over the draws. Within a level
+        the items are in the order of the consensus.
+    :param clear_pairs: names of two items of one level of which at least 60% of the members who
+        order the two put the first one first, the clearest pair of each level first.
+    :param certain: the consensus, cut where at least 95% of the draws agree on it
+        (:func:`~numpyro_rankings.posterior.certain_levels`).
+    """
+
+    noun: ClassVar[str] = "ranking"
+    family: "RankingFamily"
+    consensus: tuple[str, ...]
+    consensus_ordering: np.ndarray
+    entropy: float
+    agreement: float
+    levels: tuple[tuple[str, ...], ...]
+    clear_pairs: tuple[tuple[str, str], ...] = ()
+    certain: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Names of the items that it describes, in item order."""
+        return in_item_order(self.consensus, self.consensus_ordering)
+
+    def columns(self) -> dict[str, str]:
+        """Return the columns of ``clusters.csv`` that not all clusters of rankings have."""
+        return {}
+
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        """Return the profile with other names of the items.
+
+        :param names: the new ones by the old ones.
+        """
+        return self._replace(
+            consensus=_renamed(self.consensus, names),
+            levels=tuple(_renamed(level, names) for level in self.levels),
+            clear_pairs=tuple((names[a], names[b]) for a, b in self.clear_pairs),
+            certain=tuple(_renamed(level, names) for level in self.certain),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CenterProfile(RankingProfile):
+    """Posterior summary of one cluster that has an ordering of all items in each draw.
+
+    The first parameters are those of every cluster of rankings.
+
+    :param map_consensus: names of the items in the ordering drawn most often.
+    :param map_probability: share of the draws with that ordering.
+    :param rank_mean: mean rank of each item, 1 = best, in item order, shape ``(n,)``.
+    :param rank_interval: shape ``(n, 2)``.
+    """
+
+    map_consensus: tuple[str, ...]
+    map_probability: float
+    rank_mean: np.ndarray
+    rank_interval: np.ndarray
+
+    def columns(self) -> dict[str, str]:
+        return {
+            "most_frequent_center": " > ".join(self.map_consensus),
+            "most_frequent_probability": f"{self.map_probability:.4g}",
+        }
+
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        return super().renamed(names)._replace(map_consensus=_renamed(self.map_consensus, names))
 
 
 class RankingFamily(ABC):
     """A likelihood of rankings given the parameters of clusters, without a state of its own.
 
-    Draws, summaries, tables and figures ask it and nothing else in what likelihoods differ.
+    Draws, summaries, tables and figures ask it and nothing else in what likelihoods differ. A new
+    family defines ``name``, ``parameters``, ``axes``, :meth:`log_rows` and :meth:`replicate`; the
+    rest has defaults.
 
     - **name** - as the command line has it.
-    - **parameters** - the names of the sites with the parameters of the clusters, each (…, C, …).
+    - **parameters** - the names of the sites with the parameters of the clusters, each (…, C, …),
+      or (…) of a single population without labels. The first ends with an axis of items or places.
+    - **of_clusters** - the names of further sites with a value for each cluster, (…, C).
+    - **axes** - the names of the axes of sites, after that of the clusters, for ArviZ.
+    - **partitions** - the priors of partitions that the kernels of the family have.
+    - **scale** - the site with the concentration of this prior.
+    - **has_marginal** - whether :meth:`log_new_cluster` is defined, so that the parameters of empty
+      clusters do not matter. Without it they are draws from the prior.
+    - **new_cluster_sites** - the names of further sites that :meth:`log_new_cluster` needs.
+    - **cost_of_new_cluster** - the time that it takes for a ranking, in that of one cluster.
+    - **matches_items** - whether new rankings can be matched to the fitted items by name.
+    - **has_labels** - whether draws of a single population have labels too.
+    - **leaves_out_unused** - whether ArviZ data leave out slots that are empty in all draws.
+    - **needs_reference** - whether :meth:`quantities` needs the Borda order of the rankings.
+    - **block_variables** - those of :meth:`variables` that draws of a block get too.
+    - **title** - as tables and pages have it.
+    - **sections** - of the page: those that not all likelihoods have.
     """
 
     name: str
     parameters: tuple[str, ...]
+    title: str
+    sections: tuple[str, ...] = ("orders",)
 
     # -- likelihood ----------------------------------------------------------------------------
+
+    of_clusters: tuple[str, ...] = ()
+    axes: ClassVar[SiteAxes] = MappingProxyType({})
+    partitions: tuple[Literal["components", "process"], ...] = ("components", "process")
+    scale = "alpha"
+    has_marginal = False
+    new_cluster_sites: tuple[str, ...] = ()
+    cost_of_new_cluster = 1
+    matches_items = False
+    has_labels = True
+    leaves_out_unused = False
+    needs_reference = False
+    block_variables: tuple[str, ...] = ()
+
+    @abstractmethod
+    def log_rows(self, draw: Mapping[str, Array], orderings: Array, offered: Array | None) -> Array:
+        """Return the log probability of lists in every cluster of one draw, (C, rows).
+
+        :param draw: the parameters, each (C, …), or without the axis of the clusters.
+        :param orderings: lists, padded with -1, (rows, T).
+        :param offered: choice sets, (rows, items); None if all items were offered.
+        """
+
+    @abstractmethod
+    def replicate(
+        self,
+        key: Array,
+        draw: Mapping[str, Array],
+        labels: Array,
+        offered: Array | None,
+        length: int,
+    ) -> Array:
+        """Draw a list of at least this length, if it can be, for each label, (N, …).
+
+        :param labels: (N,).
+        :param offered: choice sets, (N, items); None if all items were offered.
+        """
+
+    def log_new_cluster(
+        self,
+        key: Array,
+        draw: Mapping[str, Array],
+        orderings: Array,
+        offered: Array | None,
+        num_new_clusters: int,
+    ) -> Array:
+        """Return the log probability of each list in a new cluster, (rows,).
+
+        :param num_new_clusters: the number of clusters that are drawn from the prior, if there is
+            no closed form.
+        """
+        raise NotImplementedError(f"{self.name} has no marginal likelihood of a ranking")
+
+    def takes_new_items(self, sites: Collection[str]) -> bool:
+        """Whether lists with items that no fitted ranking lists have a probability."""
+        return False
+
+    def log_rows_with_new_items(
+        self, key: Array, draw: Mapping[str, Array], orderings: Array
+    ) -> Array:
+        """Return the log probability of lists in which n stands for an item that is new, (rows,).
+
+        :param draw: of a single population.
+        """
+        raise NotImplementedError(f"{self.name} has no lists with new items")
+
+    def described(self, rankings: Rankings) -> Rankings:
+        """Return the rankings restricted to the items that the draws describe."""
+        return rankings
+
+    def num_items(self, samples: Mapping[str, Any]) -> int:
+        """Return the number of items that samples describe."""
+        return np.shape(samples[self.parameters[0]])[-1]
+
+    def most_listed(self, samples: Arrays) -> int:
+        """Return the length of the longest list that has a probability."""
+        return self.num_items(samples)
+
+    def quantities(
+        self, samples: Arrays, sizes: np.ndarray | None, rankings: Rankings
+    ) -> dict[str, np.ndarray]:
+        """Return quantities that do not depend on the labels, (chains, draws) or with an axis more.
+
+        :param samples: each (chains, draws, …).
+        :param sizes: of the clusters, (chains, draws, C); None for a single population.
+        :param rankings: that were fitted.
+        """
+        return {}
+
+    def variables(
+        self, samples: Arrays, sizes: np.ndarray | None
+    ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """Return the variables that ArviZ data have instead of the parameters, or beside them.
+
+        Empty clusters are marked, with NaN or, where the values are integers, with -1.
+
+        :param samples: each (chains, draws, …).
+        :param sizes: of the clusters, (chains, draws, C); None without labels.
+        :return: axes after that of the clusters, and values, by name.
+        """
+        if sizes is None:
+            return {}
+        found = {}
+        for name in self.parameters:
+            values = np.asarray(samples[name])
+            empty = (sizes == 0).reshape(*sizes.shape, *[1] * (values.ndim - sizes.ndim))
+            missing = -1 if values.dtype.kind in "iu" else np.nan
+            found[name] = self.axes.get(name, ()), np.where(empty, missing, values)
+        return found
+
+    def fill_empty(self, samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return samples of ArviZ data with valid parameters where empty clusters are marked."""
+        return samples
 
     # -- fit -----------------------------------------------------------------------------------
 
     # -- profiles and tables -------------------------------------------------------------------
 
+    def orderings(self, parameters: Parameters) -> np.ndarray:
+        """Return the order of the items in each draw, best first, (D, n): by default the center."""
+        return parameters["center"]
+
+    def consensus(self, parameters: Parameters) -> np.ndarray:
+        """Return the ordering that describes a cluster best, int32 (n,)."""
+        return cp_consensus(self.orderings(parameters))
+
+    def entropies(self, parameters: Parameters) -> np.ndarray | None:
+        """Return the entropy of a cluster in each draw, (D,); None if there is no formula."""
+        return None
+
+    def largest_entropy(self, parameters: Parameters) -> float:
+        """Return the entropy of clusters whose members rank at random."""
+        return 1.0
+
+    def profile(self, common: RankingProfile, parameters: Parameters) -> RankingProfile:
+        """Return the profile of a cluster, with what is known of its parameters.
+
+        :param common: what the profiles of all likelihoods say.
+        """
+        orderings, names = self.orderings(parameters), common.items
+        likeliest, probability = map_consensus(orderings)
+        ranks = np.argsort(orderings, axis=-1) + 1
+        return CenterProfile(
+            **vars(common),
+            map_consensus=tuple(names[i] for i in likeliest),
+            map_probability=probability,
+            rank_mean=ranks.mean(0),
+            rank_interval=np.quantile(ranks, INTERVAL, axis=0, method="nearest").T,
+        )
+
+    def columns_of_bloc(self, bloc: Mapping[str, Any], items: Sequence[str]) -> dict[str, str]:
+        """Return the columns of ``blocs.csv`` that not all blocs have.
+
+        :param bloc: the fields of a bloc by name.
+        :param items: names of the items that it describes, in item order.
+        """
+        return {}
+
     # -- figures -------------------------------------------------------------------------------
+
+    def figures(self, profiles: Sequence[RankingProfile]) -> "Sequence[tuple[Axes, str]]":
+        """Return further figures of the clusters for the page, each with its caption.
+
+        :param profiles: of the clusters that hold.
+        """
+        return ()
 
 
 _families: list[RankingFamily] = []
@@ -33,6 +362,12 @@ def register_family(family: RankingFamily) -> None:
     _families.append(family)
 
 
+def sites_of_clusters() -> set[str]:
+    """Return the names of the sites that have values for each cluster, of all families."""
+    names = ((*family.parameters, *family.of_clusters) for family in _families)
+    return {"cluster_sizes", *chain.from_iterable(names)}
+
+
 def family_of(sites: Collection[str]) -> RankingFamily | None:
     """Return the family whose parameters are among the sites of draws, None if there is none.
 
@@ -40,3 +375,24 @@ def family_of(sites: Collection[str]) -> RankingFamily | None:
     """
     known = [family for family in _families if set(family.parameters) <= set(sites)]
     return max(known, key=lambda family: len(family.parameters), default=None)
+
+
+def _renamed(items: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(names[item] for item in items)
+
+
+def in_item_order(names: Sequence[str], ordering: np.ndarray) -> tuple[str, ...]:
+    """Return the names of items, which are in the order of some consensus, in item order."""
+    return tuple(names[place] for place in np.argsort(ordering))
+
+
+def interval_of(values: np.ndarray) -> tuple[float, float]:
+    """Return the interval that holds 90% of the values."""
+    low, high = np.quantile(values, INTERVAL)
+    return float(low), float(high)
+
+
+def columns_with_interval(name: str, mean: float, interval: Sequence[float]) -> dict[str, str]:
+    """Return the columns of a table with a mean and its interval."""
+    low, high = interval
+    return {name: f"{mean:.6g}", f"{name}_low": f"{low:.6g}", f"{name}_high": f"{high:.6g}"}

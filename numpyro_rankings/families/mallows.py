@@ -1,6 +1,60 @@
 """The generalized Mallows model."""
 
-from numpyro_rankings.families.base import RankingFamily, register_family
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.scipy.special import gammaln
+from jax.typing import ArrayLike
+
+from numpyro_rankings.distributions import GeneralizedMallows
+from numpyro_rankings.families.base import (
+    INTERVAL,
+    Arrays,
+    CenterProfile,
+    Parameters,
+    RankingFamily,
+    RankingProfile,
+    SiteAxes,
+    columns_with_interval,
+    register_family,
+)
+from numpyro_rankings.ops.codes import inverse_ordering, max_codes, stage_codes
+from numpyro_rankings.ops.orderings import borda_ordering, kendall_distance
+from numpyro_rankings.ops.special import log_psi
+from numpyro_rankings.rankings import Rankings
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClusterProfile(CenterProfile):
+    """Posterior summary of one cluster of rankings under a Mallows model.
+
+    Intervals hold 90% of the posterior. The first parameters are those of every cluster of
+    rankings, and of every one with orderings, which are the centers: **consensus** is the CP
+    consensus, and **entropy** the mean entropy of a list of ``T`` places from the cluster, in
+    nats. **agreement** is 1 minus the ratio of that entropy to that of uniform lists.
+
+    :param concentration: mean θ of each stage, shape ``(T,)``.
+    :param concentration_interval: shape ``(T, 2)``.
+    """
+
+    concentration: np.ndarray
+    concentration_interval: np.ndarray
+
+    def columns(self) -> dict[str, str]:
+        columns = super().columns()
+        by_stage = zip(self.concentration, self.concentration_interval, strict=True)
+        for stage, (mean, interval) in enumerate(by_stage, 1):
+            columns |= columns_with_interval(f"theta_{stage}", mean, interval)
+        return columns
+
+
+_CODES_AT_ONCE = 2**24  # entries of the largest array: T² for each list and cluster
 
 
 class Mallows(RankingFamily):
@@ -8,15 +62,155 @@ class Mallows(RankingFamily):
 
     name = "mallows"
     parameters = ("center", "concentration")
+    title = "Mallows"
+    sections = ("concentrations", "orders")
 
     # -- likelihood ----------------------------------------------------------------------------
+
+    axes: ClassVar[SiteAxes] = {"center": ("place",), "concentration": ("stage",)}
+    has_marginal = True
+    leaves_out_unused = True
+    needs_reference = True
+    block_variables = ("rank",)
+
+    def log_rows(self, draw: Mapping[str, Array], orderings: Array, offered: Array | None) -> Array:
+        """Return the log probability of lists in every cluster of one draw, (C, rows)."""
+        num_rows, (slots, num_stages) = len(orderings), draw["concentration"].shape
+        at_once = _CODES_AT_ONCE // max(1, slots * num_stages**2)
+        lists = stage_orderings(orderings, num_stages)
+        table = log_cluster_likelihood(
+            lists, draw["center"], draw["concentration"], int(np.clip(at_once, 1, num_rows))
+        )
+        return table.T
+
+    def replicate(
+        self,
+        key: Array,
+        draw: Mapping[str, Array],
+        labels: Array,
+        offered: Array | None,
+        length: int,
+    ) -> Array:
+        """Draw a list for each label, of as many places as there are stages."""
+        center, theta = draw["center"][labels], draw["concentration"][labels]
+        return GeneralizedMallows(center, theta, validate_args=False).sample(key)
+
+    def log_new_cluster(
+        self,
+        key: Array,
+        draw: Mapping[str, Array],
+        orderings: Array,
+        offered: Array | None,
+        num_new_clusters: int,
+    ) -> Array:
+        """Return ``log (n-t)!/n!`` for lists of length t, which holds for every prior of θ."""
+        num_items = draw["center"].shape[-1]
+        left = num_items - jnp.sum(orderings >= 0, axis=-1)
+        return gammaln(left + 1.0) - gammaln(num_items + 1.0)
+
+    def most_listed(self, samples: Arrays) -> int:
+        """Return the number of stages; a list of n - 1 items says the same as one of n."""
+        num_items, num_stages = self.num_items(samples), samples["concentration"].shape[-1]
+        return num_items if num_stages >= num_items - 1 else num_stages
+
+    def quantities(
+        self, samples: Arrays, sizes: np.ndarray | None, rankings: Rankings
+    ) -> dict[str, np.ndarray]:
+        """Return the mean Kendall distance of the centers of the rankings from the Borda order."""
+        center, reference = samples["center"], borda_ordering(rankings)
+        if sizes is None:
+            distance = kendall_distance(center[:, :, 0], reference).astype(float)
+            theta = samples["concentration"][:, :, 0]
+            return {"kendall_to_reference": distance, "population_concentration": theta}
+        occupied, distance = sizes > 0, np.zeros(sizes.shape)
+        distance[occupied] = kendall_distance(center[occupied], reference)
+        return {"kendall_to_reference": (distance * sizes).sum(-1) / sizes.sum(-1)}
+
+    def variables(
+        self, samples: Arrays, sizes: np.ndarray | None
+    ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """Return the parameters and the rank of each item, 0 in empty clusters."""
+        assert sizes is not None
+        rank = (np.argsort(samples["center"], axis=-1) + 1).astype(np.int32)
+        marked = super().variables(samples, sizes)
+        rank = np.where(sizes[..., None] > 0, rank, 0)
+        return {"center": marked["center"], "rank": (("item",), rank), **marked}
+
+    def fill_empty(self, samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return samples with any center, and with θ = 0, in empty clusters."""
+        center = samples["center"]
+        some = np.arange(center.shape[-1], dtype=center.dtype)
+        return {
+            **samples,
+            "center": np.where(center < 0, some, center),
+            "concentration": np.nan_to_num(samples["concentration"], nan=0.0),
+        }
 
     # -- fit -----------------------------------------------------------------------------------
 
     # -- profiles and tables -------------------------------------------------------------------
 
-    # -- figures -------------------------------------------------------------------------------
+    def entropies(self, parameters: Parameters) -> np.ndarray:
+        # in float64, so that their means are
+        return np.asarray(_entropy(parameters["center"], parameters["concentration"]), np.float64)
+
+    def largest_entropy(self, parameters: Parameters) -> float:
+        num_items, num_stages = (
+            parameters["center"].shape[-1],
+            parameters["concentration"].shape[-1],
+        )
+        return float(np.log(np.arange(num_items, 0, -1)[:num_stages]).sum())
+
+    def profile(self, common: RankingProfile, parameters: Parameters) -> ClusterProfile:
+        theta = parameters["concentration"]
+        return ClusterProfile(
+            **vars(super().profile(common, parameters)),
+            concentration=theta.mean(0, dtype=np.float64),
+            concentration_interval=np.quantile(theta, INTERVAL, axis=0).T,
+        )
+
+    def columns_of_bloc(self, bloc: Mapping[str, Any], items: Sequence[str]) -> dict[str, str]:
+        return {f"theta_{j}": f"{x:.6g}" for j, x in enumerate(bloc["concentration"], 1)}
+
+
+def log_cluster_likelihood(
+    orderings: Array, center: Array, theta: Array, batch: int | None = None
+) -> Array:
+    """Log likelihood of lists under the clusters of one draw.
+
+    :param orderings: padded lists, shape ``(rows, T)``.
+    :param center: shape ``(C, n)``.
+    :param theta: shape ``(C, T)``.
+    :param batch: number of lists to score at once, so that their codes take little memory.
+    :return: shape ``(rows, C)``.
+    """
+    num_items, num_stages = center.shape[-1], theta.shape[-1]
+    log_normalizer = log_psi(theta, max_codes(num_items, num_stages))  # once for each cluster
+    places = inverse_ordering(center)
+
+    def score(ordering: Array) -> Array:
+        by_stage = -theta * stage_codes(ordering, places) - log_normalizer
+        return jnp.sum(jnp.where(ordering >= 0, by_stage, 0.0), axis=-1)
+
+    return jax.lax.map(score, orderings, batch_size=batch or len(orderings))
+
+
+@partial(jax.jit, static_argnames="num_stages")
+def stage_orderings(orderings: ArrayLike, num_stages: int) -> Array:
+    """Truncate or pad lists to ``num_stages`` places.
+
+    :param orderings: padded lists, shape ``(rows, T)``.
+    :return: int32, shape ``(rows, num_stages)``.
+    """
+    orderings = jnp.asarray(orderings, jnp.int32)[:, :num_stages]
+    missing = num_stages - orderings.shape[1]
+    return jnp.pad(orderings, ((0, 0), (0, missing)), constant_values=-1)
 
 
 MALLOWS = Mallows()
 register_family(MALLOWS)
+
+
+@jax.jit
+def _entropy(center: Array, theta: Array) -> Array:
+    return GeneralizedMallows(center, theta, validate_args=False).entropy()

@@ -1,21 +1,169 @@
 """The Plackett–Luce model."""
 
-from numpyro_rankings.families.base import RankingFamily, register_family
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy.special import entr
+
+from numpyro_rankings.distributions import TopTPlackettLuce
+from numpyro_rankings.families.base import (
+    INTERVAL,
+    Arrays,
+    Parameters,
+    RankingFamily,
+    RankingProfile,
+    SiteAxes,
+    columns_with_interval,
+    register_family,
+)
+from numpyro_rankings.ops.choices import as_choices, log_choice_likelihoods
+from numpyro_rankings.rankings import Rankings
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WeightsProfile(RankingProfile):
+    """Posterior summary of one cluster of Plackett–Luce weights, or of the only population.
+
+    Intervals hold 90% of the posterior. The first parameters are those of every cluster of
+    rankings: **consensus** has the items by their mean weight, largest first, and **entropy** is
+    the mean ratio of the entropy of the weights to that of equal weights. **agreement** is 1 minus
+    that ratio: 0 for equal weights, 1 if one item always comes first.
+
+    :param weights: mean weight of each item, in item order, shape ``(K,)``: the probability that it
+        comes first.
+    :param weights_interval: shape ``(K, 2)``.
+    :param unseen_weight: mean weight of all items that no ranking lists, None if there are none.
+    :param unseen_interval: ``(low, high)``.
+    """
+
+    weights: np.ndarray
+    weights_interval: np.ndarray
+    unseen_weight: float | None = None
+    unseen_interval: tuple[float, float] | None = None
+
+    def columns(self) -> dict[str, str]:
+        columns: dict[str, str] = {}
+        if self.unseen_weight is not None and self.unseen_interval is not None:
+            columns |= columns_with_interval(
+                "unseen_weight", self.unseen_weight, self.unseen_interval
+            )
+        weights = zip(self.items, self.weights, self.weights_interval, strict=True)
+        for name, mean, interval in weights:
+            columns |= columns_with_interval(f"weight of {name}", mean, interval)
+        return columns
 
 
 class PlackettLuce(RankingFamily):
     """Plackett–Luce models: a weight for each item."""
 
     name = "plackett-luce"
-    parameters = ("weights",)
+    parameters: tuple[str, ...] = ("weights",)
+    title = "Plackett–Luce"
+    sections = ("weights",)
 
     # -- likelihood ----------------------------------------------------------------------------
+
+    axes: ClassVar[SiteAxes] = {"weights": ("item",)}
+    partitions = ("components",)
+    matches_items = True
+    has_labels = False
+
+    def unseen(self, draw: Mapping[str, Array]) -> Array | None:
+        """Return the weight of all other items together in each cluster, None if there are none."""
+        return None
+
+    def log_rows(self, draw: Mapping[str, Array], orderings: Array, offered: Array | None) -> Array:
+        """Return the log probability of lists in every cluster of one draw, (C, rows)."""
+        weights, unseen = jnp.atleast_2d(draw["weights"]), self.unseen(draw)
+        offered = None if offered is None else jnp.asarray(offered)
+        has_pool = unseen is not None
+        choices = as_choices(jnp.asarray(orderings), offered, weights.shape[1], has_pool)
+        return log_choice_likelihoods(choices, weights, unseen, jnp.array(len(weights)))
+
+    def replicate(
+        self,
+        key: Array,
+        draw: Mapping[str, Array],
+        labels: Array,
+        offered: Array | None,
+        length: int,
+    ) -> Array:
+        """Draw a list for each label; items of the pool have the number n and may be repeated."""
+        weights, unseen = jnp.atleast_2d(draw["weights"])[labels], self.unseen(draw)
+        model = TopTPlackettLuce(
+            jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30),
+            length,
+            None if unseen is None else jnp.log(unseen[labels]),
+            offered,
+            validate_args=False,
+        )
+        return model.sample(key)
+
+    def quantities(
+        self, samples: Arrays, sizes: np.ndarray | None, rankings: Rankings
+    ) -> dict[str, np.ndarray]:
+        """Return the weights, averaged over the components by their sizes, and their entropy."""
+        population = samples["weights"]
+        if sizes is not None:
+            shares = sizes / sizes.sum(-1, keepdims=True)
+            population = np.einsum("abc,abci->abi", shares, population)
+        return {
+            "population_weights": population,
+            "population_entropy": normalised_entropy(population),
+        }
+
+    def variables(
+        self, samples: Arrays, sizes: np.ndarray | None
+    ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """Return the weights, NaN in empty components, and their entropy."""
+        weights, found = samples["weights"], {}
+        if sizes is not None:
+            weights = np.where(sizes[..., None] > 0, weights, np.nan)
+            found = {"weights": (("item",), weights)}
+        return {**found, "entropy": ((), normalised_entropy(weights))}
+
+    def fill_empty(self, samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return samples with equal weights in empty components."""
+        weights = samples["weights"]
+        return {**samples, "weights": np.nan_to_num(weights, nan=1 / weights.shape[-1])}
 
     # -- fit -----------------------------------------------------------------------------------
 
     # -- profiles and tables -------------------------------------------------------------------
 
-    # -- figures -------------------------------------------------------------------------------
+    def orderings(self, parameters: Parameters) -> np.ndarray:
+        return np.argsort(-parameters["weights"], axis=-1, kind="stable")
+
+    def consensus(self, parameters: Parameters) -> np.ndarray:
+        mean = parameters["weights"].astype(np.float64).mean(0)
+        return np.argsort(-mean, kind="stable").astype(np.int32)
+
+    def entropies(self, parameters: Parameters) -> np.ndarray:
+        return normalised_entropy(parameters["weights"].astype(np.float64))
+
+    def profile(self, common: RankingProfile, parameters: Parameters) -> WeightsProfile:
+        weights = parameters["weights"].astype(np.float64)
+        return WeightsProfile(
+            **vars(common),
+            weights=weights.mean(0),
+            weights_interval=np.quantile(weights, INTERVAL, axis=0).T,
+        )
+
+    def columns_of_bloc(self, bloc: Mapping[str, Any], items: Sequence[str]) -> dict[str, str]:
+        weights = zip(items, bloc["weights"], strict=True)
+        return {f"weight of {name}": f"{x:.6g}" for name, x in weights}
+
+
+def normalised_entropy(weights: np.ndarray) -> np.ndarray:
+    """Ratio of the entropy of weights, shape ``(…, K)``, to its maximum; 1 for equal weights."""
+    shares = weights / weights.sum(-1, keepdims=True)
+    if shares.shape[-1] == 1:
+        return np.ones(shares.shape[:-1])
+    return np.sum(entr(shares), axis=-1) / np.log(shares.shape[-1])
 
 
 PLACKETT_LUCE = PlackettLuce()

@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +18,7 @@ from numpyro.util import is_prng_key
 
 from numpyro_rankings._system.lazy_numpyro import mend_numpyro
 from numpyro_rankings._system.xla import warn_of_wrong_sums
+from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.blocks import ModelReader
 from numpyro_rankings.infer.checks import check_arguments, check_start_scale, check_start_values
 from numpyro_rankings.infer.not_finite import (
@@ -74,11 +76,21 @@ class GibbsKernel(ModelReader, MCMCKernel):
     A subclass has a NumPyro model and defines :meth:`_init`, :meth:`_sweep` and :meth:`_potential`
     for one chain. Its state is a :class:`GibbsState`, or a NamedTuple with the same fields and
     more. Static settings belong to the constructor, arrays to ``mcmc.run(key, data)``.
+
+    A kernel also says what it is:
+
+    - **ranking_family** - the likelihood of rankings in its clusters; None if its data are no
+      rankings.
+    - **num_components** - K of a finite mixture, 1 for a single population; None for a process and
+      for a partition.
+    - **judge_sites** - the observed sites of a user's model that depend on the label of each judge.
     """
 
     sample_field = "z"
     default_fields = ("z", "potential_energy", "accept_prob", "overflow")
     _sample_fn = True  # tells MCMC.run that a given state needs no second init
+
+    _sites: Mapping[str, str] = MappingProxyType({})  # set by the constructors of subclasses
 
     def __init__(self, model: Callable) -> None:
         self._model = model
@@ -89,6 +101,16 @@ class GibbsKernel(ModelReader, MCMCKernel):
     def model(self) -> Callable:
         """The NumPyro model whose posterior the kernel draws from."""
         return self._model
+
+    @property
+    def ranking_family(self) -> RankingFamily | None:
+        """The likelihood of rankings in the clusters, None if the data are no rankings."""
+        return None
+
+    @property
+    def num_components(self) -> int | None:
+        """K of a finite mixture, 1 for a single population, None for processes and partitions."""
+        return None
 
     @property
     def can_split_rankings(self) -> bool:
@@ -108,7 +130,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
     @property
     def sites(self) -> dict[str, str]:
         """The names of the kernel's sites in the model, by its own names for them."""
-        return dict(getattr(self, "_sites", {}))
+        return dict(self._sites)
 
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
         """Return what the probability of a label depends on: the scales, and the judges' sites.
@@ -137,20 +159,27 @@ class GibbsKernel(ModelReader, MCMCKernel):
     def _check_memory(self, args: tuple, kwargs: dict, num_chains: int) -> None:
         """Raise ValueError if so many chains at a time need more memory than there is."""
 
-    def _prior_of(self, scale: str) -> Any:
-        """Return the argument of the constructor for a scale."""
-        return getattr(self, f"_{scale}", None)
+    def _scale_arguments(self) -> dict[str, Any]:
+        """Return what the constructor was given for each scale: a number or a distribution."""
+        return {}
 
     def _learned_prior(self, scale: str) -> dist.Distribution | None:
         """Return the prior of a scale, None if the scale is fixed or the kernel is a block."""
-        prior = self._prior_of(scale)
+        prior = self._scale_arguments().get(scale)
         return prior if isinstance(prior, dist.Distribution) and not self._is_block else None
 
     def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """Prepare the arguments before they are traced, where their values are known."""
         return args, kwargs
 
-    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+    def init(
+        self,
+        rng_key: Array,
+        num_warmup: int,
+        init_params: dict | None,
+        model_args: tuple,
+        model_kwargs: dict | None,
+    ) -> Any:
         """Return the initial state; a batch of keys gives a batch of chains."""
         del num_warmup
         if jax.default_backend() == "cpu":
@@ -161,15 +190,15 @@ class GibbsKernel(ModelReader, MCMCKernel):
         self._check_memory(model_args, kwargs, 1 if is_prng_key(rng_key) else len(rng_key))
         model_args, kwargs = self._prepare(model_args, kwargs)
         if self._init_jit is None:
-            self._init_jit = jax.jit(self._init_of_leaves, static_argnums=(3, 4))
-        of_leaves = self._init_jit
+            self._init_jit = jax.jit(self._init_from_leaves, static_argnums=(3, 4))
+        init_jit = self._init_jit
         leaves, structure = jax.tree.flatten((model_args, kwargs))
         # numbers such as the number of components stay static: a model may need their values
         static = tuple(x if isinstance(x, int | str) else None for x in leaves)
         arrays = [x if one is None else None for x, one in zip(leaves, static, strict=True)]
 
         def init(key: Array, params: dict | None) -> Any:
-            return of_leaves(key, params, arrays, static, structure)
+            return init_jit(key, params, arrays, static, structure)
 
         params = init_params if self._is_block else self._checked_start(init_params, rng_key)
         start = init if is_prng_key(rng_key) else jax.vmap(init)
@@ -188,17 +217,18 @@ class GibbsKernel(ModelReader, MCMCKernel):
         """Return the start values that the kernel uses, or raise ValueError."""
         check_start_values(params)
         # a fixed scale ignores the value in init_params, which may be a whole draw
+        scales = self._scale_arguments()
         params = {
             name: value
             for name, value in (params or {}).items()
-            if name not in _SCALES or isinstance(self._prior_of(name), dist.Distribution)
+            if name not in _SCALES or isinstance(scales.get(name), dist.Distribution)
         }
         chains = () if is_prng_key(rng_key) else rng_key.shape[:1]
         for name in set(params) & set(_SCALES):
-            check_start_scale(name, params[name], self._prior_of(name), chains)
+            check_start_scale(name, params[name], scales[name], chains)
         return params or None
 
-    def _init_of_leaves(
+    def _init_from_leaves(
         self, key: Array, params: dict | None, arrays: list, static: tuple, structure: Any
     ) -> Any:
         leaves = [x if one is None else one for x, one in zip(arrays, static, strict=True)]
@@ -207,7 +237,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
             return state
         return stop_if_not_finite(state, False, state.z, allows_zero=True)
 
-    def sample(self, state, model_args, model_kwargs):
+    def sample(self, state: Any, model_args: tuple, model_kwargs: dict | None) -> Any:
         """Make one sweep of one chain, or of a batch of chains."""
         kwargs = dict(model_kwargs or {})
 
@@ -220,13 +250,13 @@ class GibbsKernel(ModelReader, MCMCKernel):
 
         return sweep(state) if is_prng_key(state.rng_key) else jax.vmap(sweep)(state)
 
-    def refresh(self, state, model_args, model_kwargs):
+    def refresh(self, state: Any, model_args: tuple, model_kwargs: dict | None) -> Any:
         """Recompute the potential energy under new values of the sites of other blocks."""
         potential = self._potential(state, model_args, dict(model_kwargs or {}))
         potential = jnp.where(is_stopped(state.z), jnp.nan, potential)
         return state._replace(potential_energy=potential)
 
-    def wrap_model(self, wrapper):
+    def wrap_model(self, wrapper: Callable[[Callable], Callable]) -> "GibbsKernel":
         """Return a copy with ``wrapper(model)``, which :class:`numpyro.infer.Gibbs` asks for."""
         kernel = copy.copy(self)
         kernel._model = wrapper(self._model)
@@ -234,7 +264,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         kernel._init_jit = None
         return kernel
 
-    def get_diagnostics_str(self, state):
+    def get_diagnostics_str(self, state: Any) -> str:
         """Return the number of clusters and the log joint, for the progress bar.
 
         :raises NotFiniteError: if the chain has stopped.
@@ -246,11 +276,11 @@ class GibbsKernel(ModelReader, MCMCKernel):
         clusters = f"{int(z['num_clusters'])} clusters, " if "num_clusters" in z else ""
         return f"{clusters}log joint {float(log_joint_of(z)):.1f}"
 
-    def get_constrain_fn(self, model_args, model_kwargs):
+    def get_constrain_fn(self, model_args: tuple, model_kwargs: dict | None) -> Callable:
         """Return the identity: values are kept constrained."""
         return lambda z: z
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_init_jit": None}
 
 

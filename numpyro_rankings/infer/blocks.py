@@ -46,7 +46,7 @@ class ModelReader:
                 f"Gibbs([({name}(model=model), [its sites]), (NUTS(model), None)])"
             )
 
-    def _sites_of_model(self, values: dict, args: tuple, kwargs: dict) -> dict[str, Any]:
+    def _trace_model(self, values: dict, args: tuple, kwargs: dict) -> dict[str, Any]:
         """Trace the model at the kernel's own values and the current values of all other sites."""
         kwargs = dict(kwargs)
         kwargs[GIBBS_SITES_KWARG] = {**kwargs.get(GIBBS_SITES_KWARG, {}), **values}
@@ -76,7 +76,7 @@ class ModelReader:
         sites: dict[str, Any] = {}
 
         def log_probs(**own: Array) -> dict[str, Array]:
-            trace = self._sites_of_model(own, args, kwargs)
+            trace = self._trace_model(own, args, kwargs)
             sites.update({k: x for k, x in trace.items() if x["type"] == "sample" and k not in own})
             return {name: site["fn"].log_prob(site["value"]) for name, site in sites.items()}
 
@@ -120,7 +120,7 @@ class ModelReader:
 
         def in_slot(slot: Array) -> Array:
             values = {**own, site: jnp.full(size, slot, jnp.int32)}
-            trace = self._sites_of_model(values, args, kwargs)
+            trace = self._trace_model(values, args, kwargs)
             return sum_of_judge_sites(trace, self._judge_sites, size)
 
         return jax.vmap(in_slot)(jnp.arange(num_slots))

@@ -130,9 +130,9 @@ def graph_distances(
         )
     neighbors = np.full((num_points, longest), -1, np.int32)
     hops = np.zeros((num_points, longest), np.float32)
-    for i, found in enumerate(reached):
-        neighbors[i, : len(found)] = list(found)
-        hops[i, : len(found)] = list(found.values())
+    for i, hops_by_neighbor in enumerate(reached):
+        neighbors[i, : len(hops_by_neighbor)] = list(hops_by_neighbor)
+        hops[i, : len(hops_by_neighbor)] = list(hops_by_neighbor.values())
     return SparseDistances(neighbors, hops)
 
 

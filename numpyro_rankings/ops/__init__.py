@@ -1,1 +1,1 @@
-"""Pure, jit-able numerics. No module here imports NumPyro."""
+"""Pure numerics. No module here imports NumPyro."""

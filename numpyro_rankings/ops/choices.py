@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import DTypeLike
 
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.pairs import Pair, two_sum
@@ -206,7 +207,7 @@ def set_codes(choices: Choices, num_items: int) -> Array:
     return everything - jnp.cumsum(bits, axis=1) + bits
 
 
-def in_sets(num_items: int, dtype) -> Array:
+def in_sets(num_items: int, dtype: DTypeLike) -> Array:
     """Membership of the items in every set, (2^n, n)."""
     sets = np.arange(2**num_items)[:, None] >> np.arange(num_items)
     return jnp.asarray(sets & 1, dtype)
@@ -309,9 +310,9 @@ def log_choice_row_likelihoods(
         unlisted = choices.unlisted.astype(weights.dtype)
         rest = jnp.dot(unlisted, weights, precision="highest")
 
-    def stage(now: tuple[Array, Array, Array], of_stage: tuple[Array, Array]) -> tuple:
-        mass, product, exponent = now
-        column, informative = of_stage
+    def stage(carry: tuple[Array, Array, Array], stage_inputs: tuple[Array, Array]) -> tuple:
+        mass, product, exponent = carry
+        column, informative = stage_inputs
         chosen = of_column[column]
         mass = mass + chosen
         share = jnp.where(informative, chosen / jnp.maximum(mass, tiny), 1.0)
@@ -320,8 +321,8 @@ def log_choice_row_likelihoods(
 
     start = rest + outside, ones, zeros
     stages = columns, choices.informative.T
-    now, _ = jax.lax.scan(stage, start, stages, reverse=True, unroll=unroll)
-    _, product, exponent = now
+    carry, _ = jax.lax.scan(stage, start, stages, reverse=True, unroll=unroll)
+    _, product, exponent = carry
     return log_or_impossible(product) + np.log(2.0) * exponent
 
 
@@ -370,7 +371,7 @@ def can_be_designed(num_rows: int, num_items: int) -> bool:
     return num_items <= _MOST_TABLED and num_rows * 2**num_items <= _MOST_DESIGNED
 
 
-def design_if_small(choices: Choices, num_items: int, dtype) -> Array | None:
+def design_if_small(choices: Choices, num_items: int, dtype: DTypeLike) -> Array | None:
     """For each row, how often it chose each item and, with a minus sign, met each set in play.
 
     The log likelihoods are this matrix times the logarithms of the weights and of the masses. For

@@ -52,9 +52,9 @@ def computed_if(
         condition, args, otherwise = jax.tree.map(to_batch, values, tuple(in_batched))
 
         def for_all() -> Array:
-            found = jax.vmap(compute)(*args)
-            shape = (axis_size,) + (1,) * (found.ndim - 1)
-            return jnp.where(condition.reshape(shape), found, otherwise)
+            computed = jax.vmap(compute)(*args)
+            shape = (axis_size,) + (1,) * (computed.ndim - 1)
+            return jnp.where(condition.reshape(shape), computed, otherwise)
 
         return jax.lax.cond(jnp.any(condition), for_all, lambda: otherwise), True
 

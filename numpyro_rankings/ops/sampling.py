@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax, random
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from numpyro_rankings.ops.special import (
     Fall,
@@ -33,7 +33,7 @@ from numpyro_rankings.ops.special import (
 _MAX_TRIES = 200
 
 
-def _fine_uniform(key: Array, shape: tuple[int, ...], dtype) -> Array:
+def _fine_uniform(key: Array, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Uniform draws on (0, 1], with finer resolution near 0 than those of ``random.uniform``."""
     return _as_fine_uniform(_bits(key, shape), dtype)
 
@@ -43,11 +43,11 @@ def _bits(key: Array, shape: tuple[int, ...]) -> Array:
     return random.bits(key, (math.prod(shape),), jnp.uint32).reshape(shape)
 
 
-def _as_fine_uniform(bits: Array, dtype) -> Array:
+def _as_fine_uniform(bits: Array, dtype: DTypeLike) -> Array:
     return jnp.maximum(bits.astype(dtype), 0.5) * 2.0**-32
 
 
-def _as_normal(bits: Array, dtype) -> Array:
+def _as_normal(bits: Array, dtype: DTypeLike) -> Array:
     """Standard normal draws, by inversion at the odd multiples of 2^-24 between -1 and 1."""
     odd = 2 * (bits >> 8).astype(jnp.int32) + (1 - 2**24)
     return math.sqrt(2.0) * lax.erf_inv(odd.astype(dtype) * 2.0**-24)
@@ -139,7 +139,7 @@ def draw_in_envelope(key: Array, envelope: Envelope, a: Array, b: Array, m: Arra
     mode, right, left, right_tail, left_tail = envelope
     total = left + right + left_tail + right_tail
 
-    def propose(key):
+    def propose(key: Array) -> Any:
         place, excess, level = _fine_uniform(key, (3, *a.shape), dtype)
         place, excess, level = place * total, -jnp.log(excess), jnp.log(level)
         in_right = place < right_tail
@@ -156,11 +156,11 @@ def draw_in_envelope(key: Array, envelope: Envelope, a: Array, b: Array, m: Arra
         height = log_density_difference(mode, step, a, b, m)
         return mode + step, inside & (level <= height - above)
 
-    def more(state):
+    def more(state: Any) -> Any:
         tries, _, accepted = state
         return (tries < _MAX_TRIES) & ~jnp.all(accepted)
 
-    def step(state):
+    def step(state: Any) -> Any:
         tries, theta, accepted = state
         proposal, passed = propose(random.fold_in(key, tries))
         theta = jnp.where(passed & ~accepted, proposal, theta)
@@ -189,7 +189,7 @@ def sample_log_gamma(key: Array, a: ArrayLike) -> Array:
     d = jnp.where(small, a + 1.0, a) - 1.0 / 3.0
     c = 1.0 / (3.0 * jnp.sqrt(d))
 
-    def step(state):
+    def step(state: Any) -> Any:
         tries, log_v, boost, accepted = state
         # all numbers of a step in one draw, because each draw is a loop that takes long to compile
         bits = _bits(random.fold_in(key, tries), (3, a.size))
@@ -208,7 +208,7 @@ def sample_log_gamma(key: Array, a: ArrayLike) -> Array:
         log_v = jnp.where(new, 3.0 * log_one_h, log_v)
         return tries + 1, log_v, jnp.where(new, new_boost, boost), accepted | passed
 
-    def more(state):
+    def more(state: Any) -> Any:
         return (state[0] < _MAX_TRIES) & ~jnp.all(state[3])
 
     start = (0, jnp.zeros_like(a), jnp.ones_like(a), jnp.zeros(a.shape, bool))
@@ -269,12 +269,12 @@ def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:
     tail_left = jnp.exp(log_left) / -jnp.expm1(slope_left)
     middle = right + left - 1.0  # counts between the tails
 
-    def more(state):
+    def more(state: Any) -> Any:
         tries, _, accepted = state
         return (tries < _MAX_TRIES) & ~jnp.all(accepted)
 
-    def step(state):
-        tries, found, accepted = state
+    def step(state: Any) -> Any:
+        tries, value, accepted = state
         place, within, level = _fine_uniform(random.fold_in(key, tries), (3, x.size), dtype)
         place = place * (middle + tail_left + tail_right)
         in_right = place < tail_right
@@ -292,8 +292,8 @@ def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:
             jnp.where(in_left, log_left + far_left * slope_left, 0.0),
         )
         passed = jnp.log(level) <= fall(proposal) - envelope
-        found = jnp.where(passed & ~accepted, mode + proposal, found)
-        return tries + 1, found, accepted | passed
+        value = jnp.where(passed & ~accepted, mode + proposal, value)
+        return tries + 1, value, accepted | passed
 
     start = (0, mode, jnp.zeros(x.shape, bool))
     return lax.while_loop(more, step, start)[1].reshape(shape)
@@ -363,7 +363,7 @@ def slice_sample(
 
     # Stepping out and shrinkage are one loop, so that the density, which may be large, is compiled
     # once.
-    def step(state):
+    def step(state: Any) -> Any:
         left, right, left_steps, right_steps, tries, delta, accepted = state
         stepping = jnp.any((left_steps > 0) | (right_steps > 0))
         at_left = left_steps > 0
@@ -397,7 +397,7 @@ def slice_sample(
         )
         return jax.tree.map(lambda a, b: jnp.where(stepping, a, b), stepped, shrunk)
 
-    def more(state):
+    def more(state: Any) -> Any:
         _, _, left_steps, right_steps, tries, _, accepted = state
         stepping = jnp.any((left_steps > 0) | (right_steps > 0))
         return stepping | ((tries < _MAX_TRIES) & ~jnp.all(accepted))

@@ -128,13 +128,13 @@ def _var_code(theta: Array, m: Array) -> Array:
 
 
 @_log_psi.defjvp
-def _log_psi_jvp(primals, tangents):
+def _log_psi_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     theta, m = primals
     return _log_psi(theta, m), -_mean_code(theta, m) * tangents[0]
 
 
 @_mean_code.defjvp
-def _mean_code_jvp(primals, tangents):
+def _mean_code_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     theta, m = primals
     return _mean_code(theta, m), -_var_code(theta, m) * tangents[0]
 
@@ -256,7 +256,7 @@ def mode_and_variance(a: Array, b: Array, m: Array) -> tuple[Array, Array]:
     # [1/3, 1], so Newton's steps from above need no safeguard.
     target = jnp.minimum(jnp.log1p(1.0 / target_mean), 80.0)
 
-    def newton(_, state):
+    def newton(_: int, state: Any) -> Any:
         theta, _ = state
         mean, var = _moments(theta, largest)
         error = jnp.log1p(1.0 / mean) - target
@@ -298,7 +298,7 @@ def points_of_fall(
     start = 2.0 * drop / jnp.maximum(edge_slope + root, 1e-30)
     limit = jnp.where(side > 0.0, jnp.inf, mode)
 
-    def newton(_, state):
+    def newton(_: int, state: Any) -> Any:
         distance = jnp.minimum(state[0], limit)
         fallen = -log_density_difference(mode, side * distance, a, b, m)
         slope = side * (a - count * mean_code(mode + side * distance, m))

@@ -1,8 +1,6 @@
 """Summaries of draws: consensus orderings, cluster profiles, predictions, predictive densities."""
 
-from numpyro_rankings.posterior.blocs import Bloc, BlocLevel, Blocs, find_blocs
-from numpyro_rankings.posterior.further_lists import PredictedItems, predict_items
-from numpyro_rankings.posterior.orderings import (
+from numpyro_rankings.ops.orderings import (
     borda_ordering,
     certain_levels,
     cp_consensus,
@@ -10,10 +8,16 @@ from numpyro_rankings.posterior.orderings import (
     map_consensus,
     rank_probabilities,
 )
+from numpyro_rankings.posterior.blocs import Bloc, BlocLevel, Blocs, find_blocs
+from numpyro_rankings.posterior.draws import Draws
+from numpyro_rankings.posterior.further_lists import PredictedItems, predict_items
 from numpyro_rankings.posterior.predictive_density import log_predictive_density
 from numpyro_rankings.posterior.profiles import (
+    CenterProfile,
     ClusterProfile,
     PartitionProfile,
+    Profile,
+    RankingProfile,
     WeightsProfile,
     cluster_profiles,
     holds,
@@ -25,9 +29,13 @@ __all__ = [
     "Bloc",
     "BlocLevel",
     "Blocs",
+    "CenterProfile",
     "ClusterProfile",
+    "Draws",
     "PartitionProfile",
     "PredictedItems",
+    "Profile",
+    "RankingProfile",
     "WeightsProfile",
     "borda_ordering",
     "certain_levels",

@@ -7,15 +7,15 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from numpyro_rankings._system.memory import USABLE, available_memory
+from numpyro_rankings.families.plackett_luce import normalised_entropy
 from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.ops.orderings import wants_of_members
 from numpyro_rankings.posterior.bloc_models import Components, MallowsBlocs
 from numpyro_rankings.posterior.bloc_search import Fit, Search, normalised
 from numpyro_rankings.posterior.choice_cells import ChoiceCells, count_cells
 from numpyro_rankings.posterior.diagnostics import posterior_of
-from numpyro_rankings.posterior.orderings import wants_of_members
+from numpyro_rankings.posterior.draws import Draws, check_draws
 from numpyro_rankings.posterior.partitions import partition_entropy
-from numpyro_rankings.posterior.profiles import normalised_entropy
-from numpyro_rankings.posterior.samples import check_draws, check_samples, fitted_items
 from numpyro_rankings.rankings import Rankings, check_rankings, num_stages
 
 MOST_BLOCS = 8  # that are tried by default
@@ -223,7 +223,7 @@ def find_blocs(
     _check_share(least_gain)
     samples = _by_chain(draws)
     flat = {name: x.reshape(-1, *x.shape[2:]) for name, x in samples.items()}
-    fitted = fitted_items(flat, rankings)
+    fitted = Draws.of(samples, rankings).fitted
     _check_values(flat, fitted)
     _check_memory(samples, fitted)
     data = _Data(samples, fitted)
@@ -482,7 +482,7 @@ def _by_chain(draws: Any) -> dict[str, np.ndarray]:
         if "assignments" not in draws and "center" in draws:
             raise ValueError("the data have no assignments: use include_assignments=True")
     check_draws(draws)
-    check_samples(draws)
+    Draws.of(draws).check_family()
     if "assignments" not in draws:
         raise ValueError("the draws are of one population, which has no blocs")
     samples = {name: np.asarray(draws[name]) for name in needed if name in draws}

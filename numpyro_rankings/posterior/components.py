@@ -1,31 +1,28 @@
 """Parameters of clusters of rankings, for the kernels of partitions, which integrate them out."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from numpyro_rankings.components.family import AugmentedFamily, Family, with_auxiliary
-from numpyro_rankings.posterior.samples import check_draws, with_cluster_sizes
+from numpyro_rankings.posterior.draws import Draws, with_sizes
 from numpyro_rankings.rankings import Rankings
 
 
 def with_drawn_parameters(
-    samples: Mapping[str, Any], rankings: Rankings, family: Family, key: Array | None
-) -> dict[str, Any]:
-    """Return samples of a kernel of partitions with the parameters of the clusters.
+    draws: Draws, rankings: Rankings, family: Family, key: Array | None
+) -> Draws:
+    """Return draws of a kernel of partitions with the parameters of the clusters.
 
     They are drawn from their posterior given the members, and have the names that the kernels of
     rankings give them. Points with unknown values, which come last, are left out.
 
-    :param samples: of the kernel, grouped by chain or not.
+    :param draws: of the kernel.
     :param family: of components of rankings.
     """
-    check_draws(samples)
-    if not hasattr(family, "draw_ranking_parameters"):
+    samples = draws.samples
+    if family.ranking_family is None:
         raise ValueError(
             f"{type(family).__name__} is no family of rankings, whose clusters have profiles: use "
             'partition_profiles(samples["assignments"])'
@@ -35,19 +32,19 @@ def with_drawn_parameters(
     if missing:
         raise ValueError(f"the samples have no {missing[0]!r}, which {type(family).__name__} needs")
     family.check(rankings)
-    labels, size = np.asarray(samples["assignments"]), rankings.num_rankings
+    labels, size = samples["assignments"], rankings.num_rankings
     fitted = labels.shape[-1]
-    if fitted < size or (fitted > size and "links" not in samples):
+    if fitted < size or (fitted > size and draws.partition != "links"):
         raise ValueError(f"the run was of {fitted} rankings; these are {size}")
     labels = labels[..., :size]
     lead, slots = labels.shape[:-1], int(labels.max()) + 1
-    draws = {"labels": labels.reshape(-1, size).astype(np.int32)}
+    by_draw = {"labels": labels.reshape(-1, size).astype(np.int32)}
     for name in needed[1:]:
-        x = np.asarray(samples[name])
+        x = samples[name]
         if x.shape[:-1] != labels.shape:
             raise ValueError(f"the run was of {x.shape[-2]} rankings; these are {size}")
-        draws[name] = x.reshape(-1, *x.shape[-2:])
-    keys = jax.random.split(jax.random.key(0) if key is None else key, len(draws["labels"]))
+        by_draw[name] = x.reshape(-1, *x.shape[-2:])
+    keys = jax.random.split(jax.random.key(0) if key is None else key, len(by_draw["labels"]))
 
     @jax.jit
     def each(keys: Array, draws: dict[str, Array], rankings: Rankings) -> dict[str, Array]:
@@ -55,10 +52,10 @@ def with_drawn_parameters(
             key, draw = inputs
             points = family.statistics(with_auxiliary(family, rankings, draw))
             clusters = family.of_clusters(points, draw["labels"], slots)
-            return family.draw_ranking_parameters(key, clusters)  # type: ignore[attr-defined]
+            return family.draw_ranking_parameters(key, clusters)
 
         return jax.lax.map(one, (keys, draws))
 
-    drawn = each(keys, {k: jnp.asarray(x) for k, x in draws.items()}, rankings)
+    drawn = each(keys, {k: jnp.asarray(x) for k, x in by_draw.items()}, rankings)
     found = {name: np.asarray(x).reshape(*lead, *x.shape[1:]) for name, x in drawn.items()}
-    return with_cluster_sizes({"assignments": labels, **found})
+    return Draws.of_kernel(with_sizes({"assignments": labels, **found}), None, rankings)

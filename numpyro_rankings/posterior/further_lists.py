@@ -10,9 +10,10 @@ from jax import Array
 from scipy.special import gammaln as gammaln_np
 from scipy.special import logsumexp as logsumexp_np
 
+from numpyro_rankings.families import ITEM_POOL
 from numpyro_rankings.ops.checks import check_positive, check_whole
 from numpyro_rankings.ops.item_pool import Pool, seat_tokens
-from numpyro_rankings.posterior.samples import check_draws
+from numpyro_rankings.posterior.draws import Draws
 
 
 class PredictedItems(NamedTuple):
@@ -28,7 +29,7 @@ class PredictedItems(NamedTuple):
 
 def predict_items(
     key: Array,
-    samples: Mapping[str, Any],
+    samples: Any,
     num_lists: int,
     length: int,
     sigma: float = 0.0,
@@ -43,7 +44,7 @@ def predict_items(
     they are those of a list of the cluster.)
 
     :param key: a JAX random key.
-    :param samples: samples of :class:`~numpyro_rankings.infer.GammaProcessPlackettLuceGibbs` or
+    :param samples: draws of :class:`~numpyro_rankings.infer.GammaProcessPlackettLuceGibbs` or
         :class:`~numpyro_rankings.infer.DPPlackettLuceGibbs`. Each draw takes about 30 µs for each
         list, and 0.1 ms or more in a mixture, so thin them.
     :param num_lists: L.
@@ -51,28 +52,29 @@ def predict_items(
     :param sigma: the ``sigma`` of ``GammaProcessPlackettLuceGibbs``, which the samples do not hold.
     :param tau: the ``tau`` of ``DPPlackettLuceGibbs``, which the samples do not hold.
     """
-    check_draws(samples)
+    draws = Draws.of(samples)
     check_whole("num_lists", num_lists)
     check_whole("length", length)
     check_positive("tau", tau)
     rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,), "uint32")))
-    number = np.shape(samples["weights"])[-1] if "weights" in samples else 0
-    if "log_joint" not in samples:
+    is_mixture = draws.family is ITEM_POOL and draws.is_mixture
+    if not draws.is_by_itself:
         raise ValueError("the samples must be those of a kernel by itself, not of a block of Gibbs")
-    if "phi" in samples and sigma != 0.0:
+    if is_mixture and sigma != 0.0:
         raise ValueError("sigma is for samples of GammaProcessPlackettLuceGibbs only")
-    if "phi" not in samples and tau != 1.0:
+    if not is_mixture and tau != 1.0:
         raise ValueError("tau is for samples of DPPlackettLuceGibbs only")
-    if "phi" in samples:
-        further: Iterator[Any] = _further_lists_of_mixture(rng, samples, num_lists, length, tau)
-    elif "unseen_rate" not in samples:
+    if draws.family is not ITEM_POOL:
         raise ValueError(
             "the samples must be those of GammaProcessPlackettLuceGibbs or DPPlackettLuceGibbs"
         )
-    elif ("total_weight" in samples) != (sigma > 0):
+    flat, number = draws.flat(), draws.num_items
+    if is_mixture:
+        further: Iterator[Any] = _further_lists_of_mixture(rng, flat, num_lists, length, tau)
+    elif ITEM_POOL.takes_new_items(flat) != (sigma == 0):
         raise ValueError("sigma must be the one that the kernel was given")
     else:
-        further = _further_lists_of_pool(rng, samples, num_lists, length, sigma)
+        further = _further_lists_of_pool(rng, flat, num_lists, length, sigma)
     every = list(further)
     distinct = [_growth(lists, 0) for lists in every]
     return PredictedItems(np.array(distinct), np.array([_growth(one, number) for one in every]))
@@ -97,11 +99,10 @@ def _further_lists_of_pool(
 ) -> Iterator[list[list[int]]]:
     """Lists of each draw; new items have indices from K on."""
     draws = {name: np.asarray(value, float) for name, value in samples.items()}
-    weights = draws["weights"].reshape(-1, draws["weights"].shape[-1])
-    alpha, rate = draws["alpha"].ravel(), draws["unseen_rate"].ravel()
+    weights, alpha, rate = draws["weights"], draws["alpha"], draws["unseen_rate"]
     if sigma > 0:
         # in units of the normalised weights
-        alpha = alpha * draws["total_weight"].ravel() ** -sigma
+        alpha = alpha * draws["total_weight"] ** -sigma
     for d in range(len(weights)):
         pool = Pool(np.log(weights[d]), alpha[d], np.log(rate[d]), sigma)
         yield [pool.draw_list(rng, length) for _ in range(num_lists)]
@@ -120,11 +121,7 @@ def _further_lists_of_mixture(
     the data: the normalised unseen root is a Dirichlet process of concentration α, and the tokens
     :math:`u_{j*}` of the clusters are draws from it.
     """
-    lead = np.ndim(samples["log_joint"])
-    draws = {
-        name: np.reshape(np.asarray(value, float), (-1, *np.shape(value)[lead:]))
-        for name, value in samples.items()
-    }
+    draws = {name: np.asarray(value, float) for name, value in samples.items()}
     for d in range(len(draws["log_joint"])):
         one = {name: value[d] for name, value in draws.items()}
         alpha, phi, rate = one["alpha"], one["phi"], tau + one["phi"]

@@ -8,7 +8,8 @@ import copy
 import io
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -22,25 +23,12 @@ from numpyro.handlers import seed, substitute, trace
 from numpyro.infer import MCMC
 
 from numpyro_rankings.distributions import links_to_partition
-from numpyro_rankings.infer.base import GibbsKernel, find_rankings
-from numpyro_rankings.infer.ddcrp.base import LinkGibbs
+from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.not_finite import check_not_stopped
-from numpyro_rankings.infer.partition.base import PartitionKernel
-from numpyro_rankings.posterior.block_samples import (
-    BlockFacts,
-    as_of_kernel,
-    find_block,
-    pointwise_of_block,
-)
 from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset, diagnostics_table
-from numpyro_rankings.posterior.likelihood import (
-    COST_OF_NEW,
-    pointwise_log_likelihood,
-    pointwise_plackett_luce,
-)
-from numpyro_rankings.posterior.profiles import normalised_entropy
+from numpyro_rankings.posterior.draws import Draws, find_block, is_of_partitions
+from numpyro_rankings.posterior.likelihood import pointwise_log_likelihood, pointwise_of_block
 from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
-from numpyro_rankings.posterior.samples import check_fitted, occupied_slots
 from numpyro_rankings.rankings import Rankings, check_rankings
 
 __all__ = ["diagnostics_table", "save_inference_data", "to_inference_data"]
@@ -134,134 +122,115 @@ def to_inference_data(
     if not isinstance(mcmc, MCMC):
         raise TypeError(f"mcmc must be a numpyro.infer.MCMC, got {type(mcmc).__name__}")
     kernel: Any = mcmc.sampler
-    if not isinstance(kernel, GibbsKernel):
-        block = find_block(kernel)
-        if block is None:
-            raise TypeError(
-                "to_inference_data is for the kernels of this package, not "
-                f"{type(kernel).__name__}: use arviz.from_numpyro(mcmc)"
-            )
-        return _of_block(mcmc, block, rankings, log_likelihood, include_assignments, points)
-    samples = mcmc.get_samples(group_by_chain=True)
-    check_not_stopped(kernel, samples)
-    name = type(kernel).__name__
+    block = find_block(kernel)
+    own = block or kernel
+    if not isinstance(own, GibbsKernel):
+        raise TypeError(
+            "to_inference_data is for the kernels of this package, not "
+            f"{type(kernel).__name__}: use arviz.from_numpyro(mcmc)"
+        )
+    draws = Draws.of(mcmc)
+    check_not_stopped(own, draws.samples)
     values = None
-    if isinstance(kernel, PartitionKernel | LinkGibbs):
-        _check_for_partitions(name, rankings, log_likelihood)
-        data, posterior = _partition_posterior(mcmc, samples, points)
+    if draws.rankings is None:
+        _check_for_partitions(draws.kernel, rankings, log_likelihood)
     else:
-        rankings = _check_for_rankings(name, rankings, points)
-        convert = _plackett_luce_posterior if "weights" in samples else _mallows_posterior
-        data, posterior = convert(mcmc, samples, rankings)
-        lead = np.shape(samples["log_joint"])
-        if _wants_log_likelihood(lead, samples, rankings, log_likelihood):
-            if "weights" in samples:
-                values = pointwise_plackett_luce(samples, rankings)
-            else:
-                values = pointwise_log_likelihood(samples, rankings, kernel.num_components)
-    if not include_assignments:
-        posterior = posterior.drop_vars(["assignments", "links"], errors="ignore")
-    data = _finished(data, posterior, name, getattr(kernel, "num_components", None), values)
-    _warn_of_overflow(mcmc)
+        draws = draws.with_rankings(_check_for_rankings(draws.kernel, rankings, points))
+        if _wants_log_likelihood(draws, log_likelihood):
+            of_own = pointwise_log_likelihood
+            values = of_own(draws) if block is None else pointwise_of_block(mcmc, block, draws)
+    data = convert(mcmc, draws, values, include_assignments, points)
+    if block is None:
+        _warn_of_overflow(mcmc)
     return data
 
 
-def _of_block(
+def convert(
     mcmc: MCMC,
-    block: Any,
-    rankings: Rankings | None,
-    log_likelihood: bool | Literal["auto"],
-    include_assignments: bool,
-    points: Sequence[Any] | None,
-) -> Any:
-    """Convert draws of a model of which a kernel of this package is a block."""
-    samples = mcmc.get_samples(group_by_chain=True)
-    own = as_of_kernel(samples, block)
-    check_not_stopped(block, own)
-    facts, values = BlockFacts.of(block), None
-    if isinstance(block, PartitionKernel | LinkGibbs):
-        _check_for_partitions(facts.kernel, rankings, log_likelihood)
-    else:
-        rankings = _check_for_rankings(facts.kernel, rankings, points)
-        fitted = find_rankings(mcmc._args, mcmc._kwargs)
-        given = rankings
-        if "unseen_weight" in own:
-            given, fitted = given.of_listed_items(), fitted.of_listed_items()
-        check_fitted(fitted.num_rankings, fitted.num_items, given)
-        lead = np.shape(own[next(iter(own))])[:2]
-        if _wants_log_likelihood(lead, own, rankings, log_likelihood):
-            values = pointwise_of_block(mcmc, block)
-    return block_data(mcmc, facts, rankings, values, include_assignments, points)
-
-
-def block_data(
-    mcmc: MCMC,
-    block: BlockFacts,
-    rankings: Rankings | None,
+    draws: Draws,
     values: np.ndarray | None = None,
     include_assignments: bool = True,
     points: Sequence[Any] | None = None,
 ) -> Any:
-    """Convert draws of a model of which a kernel of this package is a block.
+    """Convert draws to ArviZ, also where kernel and data are not there, as of a store.
 
-    :param mcmc: of the model, or of a kernel without one.
-    :param block: what is known of the block.
-    :param rankings: as for :func:`of_store`; None of partitions.
+    :param mcmc: of the kernel, of the model of which it is a block, or of a kernel without a model.
+    :param draws: what is known of them. The rankings need only have the items, the Borda order and
+        the number of those of the run.
     :param values: the log likelihood, if it is wanted.
     :param include_assignments: as for :func:`to_inference_data`, and **points** too.
     """
-    samples = mcmc.get_samples(group_by_chain=True)
-    own = as_of_kernel(samples, block)
-    items: Sequence[str] = []
-    if rankings is None:
-        if "links" in own:
-            own["assignments"] = _labels_of_links(own["links"])
-        coords, dims = _of_points(own["assignments"].shape[-1], points)
-    else:
-        if "unseen_weight" in own:
-            rankings = rankings.of_listed_items()
-        convert = _coords_of_weights if "weights" in own else _coords_of_centers
-        coords, dims = convert(own, rankings)
-        dims |= {site: ["ranking"] for site in block.judge_sites}
-        items = coords["item"]
-    sites = block.sites
-    dims = {sites.get(site, site): axes for site, axes in dims.items() if site != "rankings"}
-    data = _from_numpyro(mcmc, coords, {k: x for k, x in dims.items() if k in samples})
+    coords, dims = _names_of(draws, points)
+    sites = draws.sites
+    if sites is not None:
+        dims = {sites.get(site, site): axes for site, axes in dims.items() if site != "rankings"}
+        dims = {site: axes for site, axes in dims.items() if site in mcmc.get_samples()}
+    data = _from_numpyro(mcmc, coords, dims)
     posterior = as_dataset(data["posterior"])
-    added = label_free_quantities(own, rankings, block.num_components)
+    items = coords.get("item", [])
     if items:
         posterior = posterior.assign_coords(item=items)
-    if "weights" in own:
-        weights = added["population_weights"]
-        posterior = _with_new(posterior, "population_weights", ("chain", "draw", "item"), weights)
-    if "cluster_sizes" in own:
-        sizes = np.asarray(own["cluster_sizes"])
-        added["num_clusters"] = (sizes > 0).sum(-1)
-        axes = ("chain", "draw", "cluster")
-        posterior = _with_new(posterior, "cluster_sizes", axes, sizes)
-        if "center" in own:
-            rank = (np.argsort(own["center"], axis=-1) + 1).astype(np.int32)
-            rank = np.where(sizes[..., None] > 0, rank, 0)
-            posterior = _with_new(posterior, "rank", (*axes, "item"), rank)
-    elif "assignments" in own:
-        added["num_clusters"] = np.asarray(own["assignments"]).max(-1).astype(np.int32) + 1
-    added = {
-        name: x
-        for name, x in added.items()
-        if name == "population_weights" or name not in posterior
-    }
-    posterior = _with_quantities(posterior, added, items)
+    add = _with_variables if sites is None else _with_variables_of_block
+    posterior = _with_quantities(*add(posterior, draws), items)
     if not include_assignments:
-        large = [sites[name] for name in ("assignments", "links") if name in sites]
-        posterior = posterior.drop_vars(large, errors="ignore")
-    posterior.attrs["sites"] = json.dumps(sites)
-    number = block.num_components
-    return _finished(data, posterior, block.kernel, number, values, block.judge_sites)
+        names = [name if sites is None else sites.get(name) for name in ("assignments", "links")]
+        posterior = posterior.drop_vars(names, errors="ignore")
+    if sites is not None:
+        posterior.attrs["sites"] = json.dumps(dict(sites))
+    return _finished(data, posterior, draws, values)
 
 
-def _with_new(posterior: Any, name: str, axes: tuple[str, ...], values: np.ndarray) -> Any:
-    """Add a variable, unless a site of the model has this name."""
-    return posterior if name in posterior else posterior.assign({name: (axes, values)})
+def _with_variables(posterior: Any, draws: Draws) -> tuple[Any, dict[str, np.ndarray]]:
+    """Return a posterior in which empty clusters are marked, and the quantities to be added."""
+    quantities = label_free_quantities(draws)
+    if draws.family is None:
+        return posterior, quantities
+    sizes, num_used = draws.sizes, None
+    if sizes is not None and draws.family.leaves_out_unused:
+        num_used = int(np.flatnonzero(sizes.any((0, 1)))[-1]) + 1
+        posterior = posterior.isel(cluster=slice(num_used))
+    for name, (axes, values) in draws.family.variables(draws.samples, sizes).items():
+        if sizes is None:
+            posterior[name] = ("chain", "draw", *axes), values
+        else:
+            posterior[name] = ("chain", "draw", "cluster", *axes), values[:, :, :num_used]
+    if "population_weights" in quantities:
+        weights = quantities["population_weights"]
+        posterior["population_weights"] = ("chain", "draw", "item"), weights
+    if draws.labels is not None and "alpha" not in quantities:
+        posterior = posterior.drop_vars("alpha", errors="ignore")
+    return posterior, quantities
+
+
+def _with_variables_of_block(posterior: Any, draws: Draws) -> tuple[Any, dict[str, np.ndarray]]:
+    """Return a posterior with what a block determines, and the quantities to be added.
+
+    What has the name of a site of the model is left out.
+    """
+    if draws.labels is None and "links" in draws.samples:
+        samples = {**draws.samples, "assignments": _labels_of_links(draws.samples["links"])}
+        draws = replace(draws, samples=samples)
+    quantities = label_free_quantities(draws)
+    added: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    if "population_weights" in quantities:
+        added["population_weights"] = ("item",), quantities["population_weights"]
+    if draws.sizes is not None:
+        assert draws.family is not None
+        quantities["num_clusters"] = (draws.sizes > 0).sum(-1)
+        added["cluster_sizes"] = ("cluster",), draws.sizes
+        variables = draws.family.variables(draws.samples, draws.sizes)
+        for name in draws.family.block_variables:
+            axes, values = variables[name]
+            added[name] = ("cluster", *axes), values
+    elif draws.labels is not None:
+        quantities["num_clusters"] = draws.labels.max(-1).astype(np.int32) + 1
+    new = {name: x for name, x in quantities.items() if name not in posterior}
+    if "population_weights" in quantities:
+        new["population_weights"] = quantities["population_weights"]
+    for name, (axes, values) in added.items():
+        if name not in posterior:
+            posterior = posterior.assign({name: (("chain", "draw", *axes), values)})
+    return posterior, new
 
 
 def _labels_of_links(links: Any) -> np.ndarray:
@@ -270,41 +239,17 @@ def _labels_of_links(links: Any) -> np.ndarray:
     return np.asarray(labels)
 
 
-def of_store(mcmc: MCMC, rankings: Rankings | None, name: str) -> Any:
-    """Convert draws of a store, whose kernel and data are not there, as :func:`to_inference_data`.
-
-    :param mcmc: of a kernel without a model, with the ``num_components`` of that of the run.
-    :param rankings: that have the items, the Borda order and the number of those of the run.
-    :param name: of the kernel.
-    """
-    samples = mcmc.get_samples(group_by_chain=True)
-    if rankings is None:
-        data, posterior = _partition_posterior(mcmc, samples, None)
-    else:
-        convert = _plackett_luce_posterior if "weights" in samples else _mallows_posterior
-        data, posterior = convert(mcmc, samples, rankings)
-    kernel: Any = mcmc.sampler
-    return _finished(data, posterior, name, kernel.num_components, None)
-
-
-def _finished(
-    data: Any,
-    posterior: Any,
-    name: str,
-    num_components: int | None,
-    values: np.ndarray | None,
-    judge_sites: Sequence[str] = (),
-) -> Any:
+def _finished(data: Any, posterior: Any, draws: Draws, values: np.ndarray | None) -> Any:
     """Return the data with a posterior that tells of the kernel, and the log likelihood."""
     import xarray as xr
 
     from numpyro_rankings._version import __version__
 
     posterior = posterior.drop_vars("log_joint_rest", errors="ignore")
-    about = {"numpyro_rankings_version": __version__, "kernel": name}
+    about = {"numpyro_rankings_version": __version__, "kernel": draws.kernel}
     posterior.attrs.update(about)
-    if num_components is not None:
-        posterior.attrs[NUM_COMPONENTS] = num_components
+    if draws.num_components is not None:
+        posterior.attrs[NUM_COMPONENTS] = draws.num_components
     groups = {"posterior": posterior}
     if values is not None:
         coords = {name: posterior[name] for name in ("chain", "draw")}
@@ -313,7 +258,7 @@ def _finished(
             {**coords, "ranking": np.arange(values.shape[-1])},
             {
                 "labels": "that of the ranking is summed out, given those of all others",
-                "of": ", ".join(["rankings", *judge_sites]),
+                "of": ", ".join(["rankings", *draws.judge_sites]),
             },
         )
     return _with_groups(data, groups, about)
@@ -356,26 +301,19 @@ def _warn_of_overflow(mcmc: MCMC) -> None:
         )
 
 
-def _wants_log_likelihood(
-    lead: tuple[int, ...],
-    samples: Mapping[str, Any],
-    rankings: Rankings,
-    asked: bool | Literal["auto"],
-) -> bool:
-    """Return whether to compute the log likelihood; warn if it is left out because of its size.
-
-    :param lead: numbers of chains and draws.
-    """
-    num_values = int(np.prod(lead)) * rankings.num_rankings
-    of_one = COST_OF_NEW if "root_weights" in samples else 1
+def _wants_log_likelihood(draws: Draws, asked: bool | Literal["auto"]) -> bool:
+    """Return whether to compute the log likelihood; warn if it is left out because of its size."""
+    num_rankings = draws.fitted.num_rankings
+    num_values = draws.num_chains * draws.num_draws * num_rankings
+    of_one = draws.check_family().cost_of_new_cluster if draws.is_mixture else 1
     if asked == "auto" and num_values * of_one > _AUTO_LOG_LIKELIHOOD:
         cause = "takes long, because new clusters are drawn" if of_one > 1 else "is large"
         warnings.warn(
-            f"the pointwise log likelihood of {rankings.num_rankings} rankings was left out, "
-            f"because it has {num_values:.1e} numbers and {cause}. For leave-one-out, pass "
-            "log_likelihood=True or keep fewer draws",
+            f"the pointwise log likelihood of {num_rankings} rankings was left out, because it has "
+            f"{num_values:.1e} numbers and {cause}. For leave-one-out, pass log_likelihood=True or "
+            "keep fewer draws",
             UserWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
         return False
     return bool(asked)
@@ -394,7 +332,7 @@ def _from_numpyro(mcmc: MCMC, coords: dict[str, Any], dims: dict[str, Any]) -> A
     samples = mcmc.get_samples(group_by_chain=True)
     last = jax.tree.map(lambda x: np.asarray(x)[-1, -1], samples)
     mcmc, kernel = copy.copy(mcmc), copy.copy(kernel)
-    if isinstance(kernel, PartitionKernel | LinkGibbs):
+    if is_of_partitions(kernel):
         kernel._model = substitute(kernel.model, data=jax.tree.map(jnp.asarray, last))
     elif kernel.model is not None:
         observed = _observed(kernel.model, last, mcmc._args, mcmc._kwargs)
@@ -434,113 +372,33 @@ def _model_of_observed(observed: dict[str, np.ndarray], *_: Any, **__: Any) -> N
 _Names = tuple[dict[str, Any], dict[str, list[str]]]  # coordinates, and axes by variable
 
 
-def _coords_of_centers(samples: Mapping[str, Any], rankings: Rankings) -> _Names:
+def _names_of(draws: Draws, points: Sequence[Any] | None) -> _Names:
+    """Return the names of what the sites describe: items, rankings, clusters, or points."""
+    rankings, family = draws.rankings, draws.family
+    if family is None or rankings is None:
+        samples = draws.samples
+        size = samples["assignments" if draws.labels is not None else "links"].shape[-1]
+        if points is not None and len(points) != size:
+            raise ValueError(f"the run was of {size} points, but points has {len(points)} names")
+        of_points = {"point": np.arange(size) if points is None else np.asarray(points)}
+        return of_points, {"assignments": ["point"], "links": ["point"]}
     coords: dict[str, Any] = {
-        "item": [str(name) for name in rankings.items],
-        "place": np.arange(1, rankings.num_items + 1),
-        "stage": np.arange(1, np.shape(samples["concentration"])[-1] + 1),
-        "ranking": np.arange(rankings.num_rankings),
-        "cluster": np.arange(samples["center"].shape[-2]),
-    }
-    dims = {
-        "assignments": ["ranking"],
-        "center": ["cluster", "place"],
-        "concentration": ["cluster", "stage"],
-        "cluster_sizes": ["cluster"],
-        "rankings": ["ranking", "stage"],
-    }
-    return coords, dims
-
-
-def _coords_of_weights(samples: Mapping[str, Any], rankings: Rankings) -> _Names:
-    is_mixture = "assignments" in samples
-    coords: dict[str, Any] = {
-        "item": [str(name) for name in rankings.items],
+        "item": list(draws.items or ()),
         "ranking": np.arange(rankings.num_rankings),
         "stage": np.arange(1, rankings.orderings.shape[1] + 1),
-        "cluster": np.arange(np.shape(samples["weights"])[-2]),
+        "cluster": np.arange(draws.num_slots or 1),
     }
-    dims = {
-        "weights": ["cluster", "item"] if is_mixture else ["item"],
-        "assignments": ["ranking"],
-        "cluster_sizes": ["cluster"],
-        "rankings": ["ranking", "stage"],
-    }
-    if is_mixture:
-        dims |= {name: ["cluster"] for name in ("unseen_weight", "total_weight")}
-        dims["root_weights"] = ["item"]
+    dims = {"assignments": ["ranking"], "cluster_sizes": ["cluster"]}
+    dims |= {site: ["ranking"] for site in draws.judge_sites}
+    dims["rankings"] = ["ranking", "stage"]
+    of_clusters = ["cluster"] if draws.labels is not None else []
+    for name in (*family.parameters, *family.of_clusters):
+        dims[name] = [*of_clusters, *family.axes.get(name, ())]
+    for name, axes in family.axes.items():
+        dims.setdefault(name, list(axes))
+        if name in draws.samples and axes and axes[-1] != "item":
+            coords[axes[-1]] = np.arange(1, draws.samples[name].shape[-1] + 1)
     return coords, dims
-
-
-def _of_points(size: int, points: Sequence[Any] | None) -> _Names:
-    if points is not None and len(points) != size:
-        raise ValueError(f"the run was of {size} points, but points has {len(points)} names")
-    coords = {"point": np.arange(size) if points is None else np.asarray(points)}
-    dims = {"assignments": ["point"], "links": ["point"]}
-    return coords, dims
-
-
-def _mallows_posterior(mcmc: MCMC, samples: dict[str, Any], rankings: Rankings) -> tuple[Any, Any]:
-    """Return the data that ArviZ makes of the run, and the posterior to replace its own."""
-    check_fitted(samples["assignments"].shape[-1], samples["center"].shape[-1], rankings)
-    kernel: Any = mcmc.sampler
-    num_components = kernel.num_components
-    clusters = occupied_slots(samples)
-    num_slots = clusters["center"].shape[-2]
-    coords, dims = _coords_of_centers(samples, rankings)
-    data = _from_numpyro(mcmc, coords, dims)
-    posterior = as_dataset(data["posterior"]).isel(cluster=slice(num_slots))
-
-    empty = np.asarray(clusters["cluster_sizes"]) == 0
-    center, theta = np.asarray(clusters["center"]), np.asarray(clusters["concentration"])
-    rank = (np.argsort(center, axis=-1) + 1).astype(np.int32)
-    axes = ("chain", "draw", "cluster")
-    posterior["center"] = (*axes, "place"), np.where(empty[..., None], -1, center)
-    posterior["rank"] = (*axes, "item"), np.where(empty[..., None], 0, rank)
-    posterior["concentration"] = (*axes, "stage"), np.where(empty[..., None], np.nan, theta)
-    posterior = posterior.assign_coords(item=coords["item"])
-    quantities = label_free_quantities(samples, rankings, num_components)
-    if "alpha" not in quantities:
-        posterior = posterior.drop_vars("alpha", errors="ignore")
-    return data, _with_quantities(posterior, quantities, coords["item"])
-
-
-def _plackett_luce_posterior(
-    mcmc: MCMC, samples: dict[str, Any], rankings: Rankings
-) -> tuple[Any, Any]:
-    """Do the same for the kernels whose samples are weights."""
-    if "unseen_weight" in samples:
-        rankings = rankings.of_listed_items()
-    weights = np.asarray(samples["weights"])
-    is_mixture = "assignments" in samples
-    # the draws of a single population do not show how many rankings there were
-    fitted = find_rankings(mcmc._args, mcmc._kwargs)
-    check_fitted(fitted.num_rankings, weights.shape[-1], rankings)
-    coords, dims = _coords_of_weights(samples, rankings)
-    data = _from_numpyro(mcmc, coords, dims)
-    posterior = as_dataset(data["posterior"])
-    axes = ["chain", "draw"]
-    if is_mixture:
-        sizes = np.asarray(samples["cluster_sizes"])
-        weights = np.where(sizes[..., None] > 0, weights, np.nan)
-        axes.append("cluster")
-        posterior["weights"] = (*axes, "item"), weights
-    posterior["entropy"] = axes, normalised_entropy(weights)
-    quantities = label_free_quantities(samples, rankings)
-    posterior["population_weights"] = ("chain", "draw", "item"), quantities["population_weights"]
-    posterior = posterior.assign_coords(item=coords["item"])
-    return data, _with_quantities(posterior, quantities, coords["item"])
-
-
-def _partition_posterior(
-    mcmc: MCMC, samples: dict[str, Any], points: Sequence[Any] | None
-) -> tuple[Any, Any]:
-    """Do the same for the kernels whose samples are a partition, or links that make one."""
-    labels = np.asarray(samples["assignments"])
-    coords, dims = _of_points(labels.shape[-1], points)
-    data = _from_numpyro(mcmc, coords, dims)
-    posterior = as_dataset(data["posterior"])
-    return data, _with_quantities(posterior, label_free_quantities(samples, None), [])
 
 
 def _with_quantities(

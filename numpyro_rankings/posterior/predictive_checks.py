@@ -1,6 +1,5 @@
 """Posterior predictive checks: compare replicated rankings with the observed ones."""
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from numpyro_rankings.distributions import GeneralizedMallows, TopTPlackettLuce
+from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.sums import scatter_add, sum_by_label
-from numpyro_rankings.posterior.samples import check_samples, fitted_items, flatten_chains
+from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.rankings import Rankings
 
 __all__ = ["PredictiveCheck", "PredictiveChecks", "posterior_predictive_checks"]
@@ -54,7 +53,7 @@ class PredictiveChecks(NamedTuple):
 
 
 def posterior_predictive_checks(
-    key: Array, samples: Mapping[str, Any], rankings: Rankings, num_draws: int = 100
+    key: Array, samples: Any, rankings: Rankings, num_draws: int = 100
 ) -> PredictiveChecks:
     """Compare the rankings with replicated ones drawn from the fitted model [1, 2].
 
@@ -65,7 +64,7 @@ def posterior_predictive_checks(
 
     :param key: a JAX random key.
     :param samples: ``mcmc.get_samples()`` of a Mallows or Plackett–Luce kernel, grouped by chain or
-        not.
+        not, or anything else that :meth:`Draws.of() <numpyro_rankings.Draws.of>` takes.
     :param rankings: the rankings that were fitted. Under a gamma process the items are those that
         are listed; replicated lists may have others, so their shares need not sum to 1.
     :param num_draws: number of draws to replicate, evenly spaced. Each keeps ``4 n²`` bytes.
@@ -79,21 +78,21 @@ def posterior_predictive_checks(
     2. Gelman, A., Meng, X.-L., Stern, H. (1996), *Posterior predictive assessment of model fitness
        via realized discrepancies*, Statistica Sinica.
     """
-    check_samples(samples)
+    draws = Draws.of(samples)
+    family = draws.check_family()
     check_whole("num_draws", num_draws)
-    draws = flatten_chains(samples)
-    rankings = fitted_items(draws, rankings)
-    total = len(next(iter(draws.values())))
+    rankings = draws.with_rankings(rankings).fitted
+    flat, total = draws.flat(), draws.num_chains * draws.num_draws
     kept = np.linspace(0, total - 1, min(num_draws, total)).astype(int)
-    names = ("center", "concentration", "weights", "unseen_weight", "assignments")
-    some = {name: jnp.asarray(draws[name][kept]) for name in names if name in draws}
+    names = [*family.parameters, *(["assignments"] if draws.labels is not None else [])]
+    some = {name: jnp.asarray(flat[name][kept]) for name in names}
     some["key"] = jax.random.split(key, len(kept))
     listed = jnp.asarray(rankings.orderings, jnp.int32)
     offered = None if rankings.choice_sets is None else jnp.asarray(rankings.choice_sets, bool)
     # entries for one list: its pairs of places, and some numbers for each item
     per_list = listed.shape[1] ** 2 + 4 * rankings.num_items
     batch = int(np.clip(_ENTRIES // per_list, 1, rankings.num_rankings))
-    top, wins = _replicate(some, rankings, batch)
+    top, wins = _replicate(some, rankings, family, batch)
     seen_top, seen_wins = _count(listed, rankings.counts, offered, rankings.num_items)
     size = rankings.num_rankings
     return PredictiveChecks(
@@ -127,8 +126,10 @@ def _check(observed: np.ndarray, replicated: np.ndarray) -> PredictiveCheck:
     )
 
 
-@partial(jax.jit, static_argnames="batch")
-def _replicate(draws: dict[str, Array], rankings: Rankings, batch: int) -> tuple[Array, Array]:
+@partial(jax.jit, static_argnames=("family", "batch"))
+def _replicate(
+    draws: dict[str, Array], rankings: Rankings, family: RankingFamily, batch: int
+) -> tuple[Array, Array]:
     """Counts by :func:`_count` of replicated rankings, one row for each draw."""
     size, num_items, length = rankings.num_rankings, rankings.num_items, rankings.orderings.shape[1]
     num_batches = -(-size // batch)
@@ -143,7 +144,7 @@ def _replicate(draws: dict[str, Array], rankings: Rankings, batch: int) -> tuple
         def add(total: tuple, one: tuple) -> tuple[tuple, None]:
             key, labels, row, weight = one
             offered = None if rankings.choice_sets is None else rankings.choice_sets[row]
-            lists = _draw_lists(key, draw, labels, offered, length)
+            lists = family.replicate(key, draw, labels, offered, length)
             is_listed = jnp.arange(lists.shape[1]) < rankings.lengths[row, None]
             counted = _count(jnp.where(is_listed, lists, -1), weight, offered, num_items)
             return jax.tree.map(jnp.add, total, counted), None
@@ -153,25 +154,6 @@ def _replicate(draws: dict[str, Array], rankings: Rankings, batch: int) -> tuple
         return jax.lax.scan(add, start, (keys, labels, row, weight))[0]
 
     return jax.lax.map(one_draw, draws)
-
-
-def _draw_lists(
-    key: Array, draw: Mapping[str, Array], labels: Array, offered: Array | None, length: int
-) -> Array:
-    """Draw a list for each label; items of the pool have the number n and may occur repeatedly."""
-    if "center" in draw:
-        center, theta = draw["center"][labels], draw["concentration"][labels]
-        return GeneralizedMallows(center, theta, validate_args=False).sample(key)
-    weights = jnp.atleast_2d(draw["weights"])[labels]
-    unseen = jnp.atleast_1d(draw["unseen_weight"])[labels] if "unseen_weight" in draw else None
-    model = TopTPlackettLuce(
-        jnp.where(weights > 0, jnp.log(jnp.where(weights > 0, weights, 1.0)), -1e30),
-        length,
-        None if unseen is None else jnp.log(unseen),
-        offered,
-        validate_args=False,
-    )
-    return model.sample(key)
 
 
 @partial(jax.jit, static_argnames="num_items")

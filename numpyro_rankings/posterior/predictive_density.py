@@ -1,6 +1,6 @@
 """Log predictive densities of new rankings."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
@@ -9,29 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.scipy.special import logsumexp
-from numpyro.infer import MCMC
 
+from numpyro_rankings.families import RankingFamily
+from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.ops.checks import check_whole
-from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, posterior_of
-from numpyro_rankings.posterior.likelihood import (
-    NEW_CLUSTERS,
-    log_cluster_likelihood,
-    log_cluster_weights,
-    log_in_new_cluster,
-    log_one_ranking,
-    log_plackett_luce_likelihood,
-    stage_orderings,
-)
-from numpyro_rankings.posterior.samples import (
-    batch_of_rows,
-    check_draws,
-    check_samples,
-    flatten_chains,
-    occupied_slots,
-)
+from numpyro_rankings.posterior.draws import Draws
+from numpyro_rankings.posterior.likelihood import parameters_of
 from numpyro_rankings.rankings import Rankings, check_rankings
-
-_OF_BLOCK = "the samples must be those of a kernel by itself, not of a block of Gibbs"
 
 
 def log_predictive_density(
@@ -77,205 +61,95 @@ def log_predictive_density(
         ``num_components`` contradicts the run or the draws, is needed and missing, or is given with
         draws of a Plackett–Luce kernel.
     """
-    if not isinstance(samples, Mapping) or "posterior" in samples:
-        samples, fitted_number = _read_run(samples)
-        is_of_centers = isinstance(samples, Mapping) and "weights" not in samples
-        if is_of_centers and num_components not in ("auto", fitted_number):
-            model = f"num_components={num_components}"
-            raise ValueError(
-                f"{model} was not fitted, but {_in_words(fitted_number)}: leave it out"
-            )
-        num_components = fitted_number if is_of_centers else num_components
-    check_draws(samples)
+    draws = Draws.of(samples, None, num_components)
     for given in (new_rankings, *(() if fitted is None else (fitted,))):
         check_rankings(given)
-    if "weights" in samples:
-        if num_components not in ("auto", None):
-            raise ValueError("num_components is for draws of a Mallows kernel only")
-        return _log_plackett_luce(samples, new_rankings, key, num_new_clusters, fitted)
-    if fitted is not None:
-        raise ValueError("fitted is for draws of a Plackett–Luce kernel")
-    check_samples(samples)
-    draws = flatten_chains(samples)
-    number = _check_number(num_components, draws["cluster_sizes"])
-    if "alpha" not in draws and number != 1:
-        raise ValueError("the samples have no alpha")
-    clusters = occupied_slots(draws)
-    num_items, num_stages = clusters["center"].shape[-1], clusters["concentration"].shape[-1]
-    if new_rankings.num_items != num_items:
-        raise ValueError(
-            f"the new rankings are of {new_rankings.num_items} items, the fitted ones of "
-            f"{num_items}"
-        )
+    check_whole("num_new_clusters", num_new_clusters)
+    _check_asked(draws, num_components, fitted)
+    family = draws.check_family()
+    orderings, offered = _match_items(draws, family, new_rankings, fitted)
     lengths = np.asarray(new_rankings.lengths)
-    if lengths.max() > num_stages and num_stages < num_items - 1:
+    if lengths.max() > (most := family.most_listed(draws.samples)):
         raise ValueError(
             f"row {lengths.argmax() + 1} lists {lengths.max()} items, but the fitted lists had at "
-            f"most {num_stages}, so later stages have no concentrations: shorten the list"
+            f"most {most}, so later stages have no concentrations: shorten the list"
         )
-    kept = {name: jnp.asarray(value) for name, value in clusters.items()}
-    kept["alpha"] = jnp.broadcast_to(
-        jnp.asarray(draws.get("alpha", 1.0), kept["concentration"].dtype), (len(kept["center"]),)
-    )
-    batch = batch_of_rows(kept["center"].shape, num_stages, new_rankings.num_rows)
-    orderings = stage_orderings(new_rankings.orderings, num_stages)
-    log_one = log_one_ranking(lengths, num_items)
-    return np.asarray(_mean_log_predictive(kept, orderings, log_one, number, batch))
+    key = jax.random.key(0) if key is None else key
+    by_draw = parameters_of(draws)
+    if (np.asarray(orderings) == draws.num_items).any():
+        names = (*family.parameters, "alpha")
+        by_draw = {name: by_draw[name] for name in names}
+        return np.asarray(_mean_with_new_items(key, by_draw, orderings, family))
+    number = draws.num_components
+    values = _mean_log_rows(key, by_draw, orderings, offered, family, number, num_new_clusters)
+    return np.asarray(values)
 
 
-def _read_run(run: Any) -> tuple[Any, int | None]:
-    """Return the samples of a run, and the number of components of a Mallows kernel."""
-    if hasattr(run, "__contains__") and "posterior" in run:
-        return _read_posterior(posterior_of(run))
-    mcmc = run.as_mcmc() if hasattr(run, "as_mcmc") else run
-    if not isinstance(mcmc, MCMC):
-        return run, None  # refused by the caller
-    samples = mcmc.get_samples()
-    return samples, None if "weights" in samples else getattr(mcmc.sampler, NUM_COMPONENTS, None)
-
-
-def _read_posterior(posterior: Any) -> tuple[dict[str, Any], int | None]:
-    """Return the same of the posterior that ``to_inference_data`` made."""
-    if "kernel" not in posterior.attrs:
-        raise ValueError("the posterior must be that of to_inference_data(mcmc, …)")
-    if "sites" in posterior.attrs:  # whose alpha, say, may be anything
-        raise ValueError(_OF_BLOCK)
-    samples = {str(name): x.values for name, x in posterior.data_vars.items()}
-    if "weights" in samples:
-        if np.isnan(samples["weights"]).any():
-            raise ValueError(
-                "the posterior has no weights for components that are empty in a draw: pass the "
-                "run, or mcmc.get_samples()"
-            )
-        return samples, None
-    if "center" in samples and "cluster_sizes" in samples:
-        empty = (samples["cluster_sizes"] == 0)[..., None]  # marked with -1 and NaN
-        some = np.arange(samples["center"].shape[-1], dtype=np.int32)
-        samples["center"] = np.where(empty, some, samples["center"])
-        samples["concentration"] = np.where(empty, 1.0, samples["concentration"])
-    number = posterior.attrs.get(NUM_COMPONENTS)
-    if number is None or "cluster_sizes" not in samples:
-        return samples, number
-    # slots that are empty in all draws are left out
-    missing = int(number) - samples["cluster_sizes"].shape[-1]
-    if missing > 0:
-        for name in ("cluster_sizes", "center", "concentration"):
-            x = samples[name]
-            last = np.take(x, [-1] * missing, axis=2) * (name != "cluster_sizes")
-            samples[name] = np.concatenate([x, last], axis=2)
-    return samples, int(number)
-
-
-def _check_number(number: int | str | None, sizes: np.ndarray) -> int | None:
-    """Return the number of components that draws of these sizes, (D, C), are said to be of.
-
-    :raises ValueError: if the draws contradict it, or if it is unknown.
-    """
-    slots = sizes.shape[1]
-    if number == "auto" and slots == 1:
-        return 1
-    if number == "auto":
+def _check_asked(
+    draws: Draws, num_components: int | Literal["auto"] | None, fitted: Rankings | None
+) -> None:
+    """Refuse draws that do not determine the density, and arguments that do not go with them."""
+    family = draws.check_family()
+    if draws.sites is not None or (family.matches_items and not draws.is_by_itself):
+        raise ValueError("the samples must be those of a kernel by itself, not of a block of Gibbs")
+    if draws.lacks_empty and not family.has_marginal:
+        raise ValueError(
+            "the posterior has no weights for components that are empty in a draw: pass the run, "
+            "or mcmc.get_samples()"
+        )
+    if fitted is not None and not family.matches_items:
+        raise ValueError("fitted is for draws of a Plackett–Luce kernel")
+    if len(family.partitions) == 1:
+        if num_components not in ("auto", None):
+            raise ValueError("num_components is for draws of a Mallows kernel only")
+        return
+    slots = draws.num_slots
+    if draws.partition == "unknown":
         raise ValueError(
             f"the samples do not say whether they are of a mixture of {slots} components or of a "
             "Dirichlet process: pass the run instead of its samples, or num_components=, None for "
             "the process"
         )
-    if number not in (None, slots):
-        raise ValueError(f"the draws are of {slots} components, not of {number}")
-    if number is None and sizes.all():
+    if num_components is None and not draws.kernel and draws.sizes.all():
         raise ValueError(
             f"all {slots} clusters are occupied in all draws, so the draws are of a mixture of "
             f"{slots} components, or max_clusters of the Dirichlet process was too small: pass the "
             f"run instead of its samples, or num_components={slots}"
         )
-    assert not isinstance(number, str)
-    return number
 
 
-def _in_words(number: int | None) -> str:
-    return "the Dirichlet process" if number is None else f"num_components={number}"
+def _match_items(
+    draws: Draws, family: RankingFamily, new_rankings: Rankings, fitted: Rankings | None
+) -> tuple[Array, Array | None]:
+    """Return orderings and choice sets of the fitted items; an item that is new has the number n.
 
-
-@partial(jax.jit, static_argnames=("num_components", "batch"))
-def _mean_log_predictive(
-    draws: dict[str, Array],
-    orderings: Array,
-    log_one: Array,
-    num_components: int | None,
-    batch: int,
-) -> Array:
-    num_draws = len(draws["alpha"])
-
-    def add_draw(total: Array, draw: dict[str, Array]) -> tuple[Array, None]:
-        log_weight, log_empty = log_cluster_weights(
-            draw["cluster_sizes"], draw["alpha"], num_components
-        )
-        normalizer = jnp.log(draw["cluster_sizes"].sum() + draw["alpha"])
-
-        def one(row: tuple[Array, Array]) -> Array:
-            ordering, log_one = row
-            by_cluster = log_cluster_likelihood(
-                ordering[None], draw["center"], draw["concentration"]
-            )[0]
-            return jnp.logaddexp(logsumexp(log_weight + by_cluster), log_empty + log_one)
-
-        rows = jax.lax.map(one, (orderings, log_one), batch_size=batch)
-        return jnp.logaddexp(total, rows - normalizer), None
-
-    start = jnp.full(orderings.shape[0], -jnp.inf, draws["alpha"].dtype)
-    return jax.lax.scan(add_draw, start, draws)[0] - jnp.log(num_draws)
-
-
-def _log_plackett_luce(
-    samples: Mapping[str, Any],
-    new_rankings: Rankings,
-    key: Array | None,
-    num_new_clusters: int,
-    fitted: Rankings | None,
-) -> np.ndarray:
-    check_whole("num_new_clusters", num_new_clusters)
-    num_items = np.shape(samples["weights"])[-1]
-    orderings: Any = new_rankings.orderings
-    offered: Any = new_rankings.choice_sets
-    if fitted is not None:
-        if "unseen_weight" in samples:
-            fitted = fitted.of_listed_items()
-        if fitted.num_items != num_items:
+    :raises ValueError: if the items are others.
+    """
+    number = draws.num_items
+    if fitted is None:
+        if new_rankings.num_items != number:
+            is_open = family.described(new_rankings) is not new_rankings
+            hint = "; pass fitted= to match items by name" if is_open else ""
             raise ValueError(
-                f"the samples are of {num_items} items, the fitted rankings of {fitted.num_items}"
+                f"the new rankings are of {new_rankings.num_items} items, the fitted ones of "
+                f"{number}{hint}"
             )
-        orderings, offered = _by_name(new_rankings, fitted)
-    elif new_rankings.num_items != num_items:
-        hint = ""
-        if "unseen_weight" in samples:
-            hint = "; pass fitted= to match items by name"
+        return new_rankings.orderings, new_rankings.choice_sets
+    fitted = family.described(fitted)
+    if fitted.num_items != number:
         raise ValueError(
-            f"the new rankings are of {new_rankings.num_items} items, the fitted ones of "
-            f"{num_items}{hint}"
+            f"the samples are of {number} items, the fitted rankings of {fitted.num_items}"
         )
-    if "log_joint" not in samples:
-        raise ValueError(_OF_BLOCK)
-    names = ("weights", "unseen_weight", "cluster_sizes", "alpha", *NEW_CLUSTERS)
-    lead = np.ndim(samples["log_joint"])
-    draws = {
-        name: jnp.reshape(samples[name], (-1, *np.shape(samples[name])[lead:]))
-        for name in names
-        if name in samples
-    }
-    key = jax.random.key(0) if key is None else key
-    new = np.asarray(orderings) == num_items
-    if new.any():
-        if "phi" in samples or "total_weight" in samples or "unseen_weight" not in samples:
-            row, stage = (int(k[0]) for k in np.nonzero(new))
-            name = new_rankings.items[int(new_rankings.orderings[row, stage])]
-            raise ValueError(
-                f"row {row + 1} lists {name!r}, which no fitted ranking lists: such lists can be "
-                "scored under the gamma process (sigma = 0) only"
-            )
-        kept = {name: draws[name] for name in ("weights", "unseen_weight", "alpha")}
-        return np.asarray(_mean_log_pool(key, kept, jnp.asarray(orderings)))
-    values = _mean_log_plackett_luce(key, draws, jnp.asarray(orderings), offered, num_new_clusters)
-    return np.asarray(values)
+    orderings, offered = _by_name(new_rankings, fitted)
+    new = orderings == number
+    if new.any() and not family.takes_new_items(draws.samples):
+        row, stage = (int(k[0]) for k in np.nonzero(new))
+        name = new_rankings.items[int(new_rankings.orderings[row, stage])]
+        raise ValueError(
+            f"row {row + 1} lists {name!r}, which no fitted ranking lists: such lists can be "
+            "scored under the gamma process (sigma = 0) only"
+        )
+    return orderings, offered
 
 
 def _by_name(new_rankings: Rankings, fitted: Rankings) -> tuple[np.ndarray, np.ndarray | None]:
@@ -292,58 +166,54 @@ def _by_name(new_rankings: Rankings, fitted: Rankings) -> tuple[np.ndarray, np.n
     return codes, offered[:, :number]
 
 
-@partial(jax.jit, static_argnames="num_new_clusters")
-def _mean_log_plackett_luce(
-    key: Array, draws: dict[str, Array], orderings: Array, offered: Any, num_new_clusters: int
+@partial(jax.jit, static_argnames=("family", "num_components", "num_new_clusters"))
+def _mean_log_rows(
+    key: Array,
+    draws: dict[str, Array],
+    orderings: Array,
+    offered: Array | None,
+    family: RankingFamily,
+    num_components: int | None,
+    num_new_clusters: int,
 ) -> Array:
-    def add_draw(total: Array, inputs: tuple[Array, dict[str, Array]]) -> tuple[Array, None]:
-        key, draw = inputs
-        by_cluster = log_plackett_luce_likelihood(draw, orderings, offered)
+    def one_draw(key: Array, draw: dict[str, Array]) -> Array:
+        table = family.log_rows(draw, orderings, offered)
         if "cluster_sizes" not in draw:
-            return jnp.logaddexp(total, by_cluster[0]), None
-        sizes = draw["cluster_sizes"]
-        if "phi" in draw:
-            log_new = log_in_new_cluster(key, draw, orderings, offered, num_new_clusters)
-            log_sizes = jnp.where(sizes > 0, jnp.log(jnp.maximum(sizes, 1)), -jnp.inf)
-            old = logsumexp(log_sizes[:, None] + by_cluster, axis=0)
-            both = jnp.logaddexp(old, jnp.log(draw["gamma"]) + log_new)
-            return jnp.logaddexp(total, both - jnp.log(sizes.sum() + draw["gamma"])), None
-        # an empty component's weights are a draw from the prior
-        shares = sizes + draw["alpha"] / draw["weights"].shape[0]
-        log_shares = jnp.log(shares / shares.sum())
-        return jnp.logaddexp(total, logsumexp(log_shares[:, None] + by_cluster, axis=0)), None
+            return table[0]
+        sizes, prior = draw["cluster_sizes"], PartitionPrior(draw["prior_scale"], num_components)
+        total = jnp.log(sizes.sum() + prior.alpha)
+        if not family.has_marginal:  # an empty component's parameters are a draw from the prior
+            return logsumexp(jnp.log(sizes + prior.kappa)[:, None] + table, axis=0) - total
+        log_new = family.log_new_cluster(key, draw, orderings, offered, num_new_clusters)
+        clusters = logsumexp(prior.log_join(sizes)[:, None] + table, axis=0)
+        log_open = prior.log_open((sizes > 0).sum())
+        return jnp.logaddexp(clusters, log_open + log_new) - total
 
-    start = jnp.full(orderings.shape[0], -jnp.inf, draws["weights"].dtype)
-    inputs = jax.random.split(key, len(draws["weights"])), draws
-    return jax.lax.scan(add_draw, start, inputs)[0] - jnp.log(len(draws["weights"]))
+    return _mean_over_draws(key, draws, len(orderings), one_draw)
 
 
-@jax.jit
-def _mean_log_pool(key: Array, draws: dict[str, Array], codes: Array) -> Array:
-    """Under a gamma process, for lists some of whose items are new and have the number K.
+@partial(jax.jit, static_argnames="family")
+def _mean_with_new_items(
+    key: Array, draws: dict[str, Array], orderings: Array, family: RankingFamily
+) -> Array:
+    def one_draw(key: Array, draw: dict[str, Array]) -> Array:
+        return family.log_rows_with_new_items(key, draw, jnp.asarray(orderings))
 
-    A new item is a size-biased draw from the unseen items, and takes a Beta(1, α) share of their
-    weight.
-    """
-    (num_rows, _), number = codes.shape, draws["weights"].shape[-1]
-    known, new = (codes >= 0) & (codes < number), codes == number
-    columns = jnp.where(known, codes, number)
-    rows = jnp.arange(num_rows)[:, None]
-    unlisted = jnp.ones((num_rows, number)).at[rows, columns].set(0.0, mode="drop")
+    return _mean_over_draws(key, draws, len(orderings), one_draw)
+
+
+def _mean_over_draws(
+    key: Array,
+    draws: dict[str, Array],
+    num_rows: int,
+    log_rows: Callable[[Array, dict[str, Array]], Array],
+) -> Array:
+    """Return the log of the mean of the probabilities over the draws, (rows,)."""
+    num_draws, dtype = next((len(x), x.dtype) for x in draws.values() if x.dtype.kind == "f")
 
     def add_draw(total: Array, inputs: tuple[Array, dict[str, Array]]) -> tuple[Array, None]:
-        key, draw = inputs
-        log_left = jnp.log1p(-jax.random.uniform(key, codes.shape)) / draw["alpha"]
-        log_left = jnp.where(new, log_left, 0.0)
-        unseen = draw["unseen_weight"] * jnp.exp(jnp.cumsum(log_left, axis=1) - log_left)
-        weights = jnp.append(draw["weights"], 0.0)[columns]
-        in_play = jnp.cumsum(weights[:, ::-1], axis=1)[:, ::-1]
-        mass = (unlisted @ draw["weights"])[:, None] + in_play + unseen
-        log_stages = jnp.log(jnp.where(new, unseen, weights) / mass)
-        log_p = jnp.sum(jnp.where(codes >= 0, log_stages, 0.0), axis=1)
-        return jnp.logaddexp(total, log_p), None
+        return jnp.logaddexp(total, log_rows(*inputs)), None
 
-    num_draws = len(draws["weights"])
+    start = jnp.full(num_rows, -jnp.inf, dtype)
     inputs = jax.random.split(key, num_draws), draws
-    start = jnp.full(num_rows, -jnp.inf, draws["weights"].dtype)
     return jax.lax.scan(add_draw, start, inputs)[0] - jnp.log(num_draws)

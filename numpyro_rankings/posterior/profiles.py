@@ -1,27 +1,31 @@
 """Profiles: posterior summaries of each cluster of a reference partition."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-import jax
 import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
-from numpyro.infer import MCMC
-from scipy.special import entr
 
 from numpyro_rankings.components.family import Family
-from numpyro_rankings.distributions import GeneralizedMallows
-from numpyro_rankings.infer.base import GibbsKernel
-from numpyro_rankings.posterior.block_samples import as_of_kernel, find_block
-from numpyro_rankings.posterior.components import with_drawn_parameters
-from numpyro_rankings.posterior.orderings import (
+from numpyro_rankings.families import (
+    CenterProfile,
+    ClusterProfile,
+    Profile,
+    RankingFamily,
+    RankingProfile,
+    WeightsProfile,
+)
+from numpyro_rankings.families.base import Parameters, interval_of
+from numpyro_rankings.ops.orderings import (
     certain_levels,
-    cp_consensus,
-    map_consensus,
+    majorities,
     times_above,
     wants_of_members,
 )
+from numpyro_rankings.posterior.components import with_drawn_parameters
+from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.partitions import (
     as_draws,
     as_partition,
@@ -29,177 +33,40 @@ from numpyro_rankings.posterior.partitions import (
     match_clusters,
 )
 from numpyro_rankings.posterior.point_estimates import reference_partition
-from numpyro_rankings.posterior.samples import (
-    check_samples,
-    fitted_items,
-    flatten_chains,
-    named_as_by_kernel,
-)
 from numpyro_rankings.rankings import Rankings, check_rankings
 
-_INTERVAL = (0.05, 0.95)  # quantiles of the intervals
+__all__ = [
+    "CenterProfile",
+    "ClusterProfile",
+    "PartitionProfile",
+    "Profile",
+    "RankingProfile",
+    "WeightsProfile",
+    "cluster_profiles",
+    "holds",
+    "membership_probability",
+    "partition_profiles",
+]
+
 HOLDS_ABOVE = 0.5  # share of the draws
 _MEMBERS_DRAWS = 50  # draws over which the members of a cluster are counted
 
 
-class ClusterProfile(NamedTuple):
-    """Posterior summary of one cluster of rankings under a Mallows model.
-
-    Intervals hold 90% of the posterior.
-
-    :param label: label of the cluster in the reference partition.
-    :param presence: share of the draws in which the cluster is found again
-        (:func:`~numpyro_rankings.posterior.partitions.found_again`).
-    :param matched: share of the draws in which a cluster is matched to it
-        (:func:`~numpyro_rankings.posterior.partitions.match_clusters`), of which all further
-        numbers are.
-    :param size: mean number of rankings over the draws in which one is matched.
-    :param size_interval: ``(low, high)``.
-    :param consensus: names of the items in the order of the CP consensus, best first.
-    :param consensus_ordering: the same as item indices, shape ``(n,)``.
-    :param map_consensus: names of the items in the center drawn most often.
-    :param map_probability: share of the draws with that center.
-    :param rank_mean: mean rank of each item, 1 = best, in item order, shape ``(n,)``.
-    :param rank_interval: shape ``(n, 2)``.
-    :param concentration: mean θ of each stage, shape ``(T,)``.
-    :param concentration_interval: shape ``(T, 2)``.
-    :param entropy: mean entropy of a list of ``T`` places from the cluster, in nats.
-    :param agreement: 1 minus the ratio of that entropy to that of uniform lists: 0 for uniform
-        lists, 1 for unanimous ones.
-    :param members: indices of its rankings in the reference partition.
-    :param interval_over_all: the interval of the size over all draws, 0 in those in which none is
-        matched.
-    :param levels: the items by what the members want, best first: of those who order an item of one
-        level and one of a later level, whichever these are, at least 60% put the former first. Each
-        ranking counts as a member as often as it is in the cluster over the draws. Within a level
-        the items are in the order of the consensus.
-    :param clear_pairs: names of two items of one level of which at least 60% of the members who
-        order the two put the first one first, the clearest pair of each level first.
-    :param certain: the consensus, cut where at least 95% of the draws agree on it
-        (:func:`~numpyro_rankings.posterior.certain_levels`).
-    """
-
-    label: int
-    presence: float
-    matched: float
-    size: float
-    size_interval: tuple[float, float]
-    consensus: tuple[str, ...]
-    consensus_ordering: np.ndarray
-    map_consensus: tuple[str, ...]
-    map_probability: float
-    rank_mean: np.ndarray
-    rank_interval: np.ndarray
-    concentration: np.ndarray
-    concentration_interval: np.ndarray
-    entropy: float
-    agreement: float
-    members: np.ndarray
-    interval_over_all: tuple[float, float]
-    levels: tuple[tuple[str, ...], ...]
-    clear_pairs: tuple[tuple[str, str], ...] = ()
-    certain: tuple[tuple[str, ...], ...] = ()
-
-    @property
-    def mean_size(self) -> float:
-        """Mean size over all draws, 0 in those in which none is matched."""
-        return self.matched * self.size
-
-
-class WeightsProfile(NamedTuple):
-    """Posterior summary of one cluster of Plackett–Luce weights, or of the only population.
-
-    Intervals hold 90% of the posterior.
-
-    :param label: label of the cluster in the reference partition.
-    :param presence: share of the draws in which the cluster is found again
-        (:func:`~numpyro_rankings.posterior.partitions.found_again`).
-    :param matched: share of the draws in which a cluster is matched to it
-        (:func:`~numpyro_rankings.posterior.partitions.match_clusters`), of which all further
-        numbers are.
-    :param size: mean number of rankings over the draws in which one is matched.
-    :param size_interval: ``(low, high)``.
-    :param consensus: names of the items by their mean weight, largest first.
-    :param consensus_ordering: the same as item indices, shape ``(K,)``.
-    :param weights: mean weight of each item, in item order, shape ``(K,)``: the probability that it
-        comes first.
-    :param weights_interval: shape ``(K, 2)``.
-    :param unseen_weight: mean weight of all items that no ranking lists, None if there are none.
-    :param unseen_interval: ``(low, high)``.
-    :param entropy: mean ratio of the entropy of the weights to that of equal weights.
-    :param agreement: 1 minus that ratio: 0 for equal weights, 1 if one item always comes first.
-    :param members: indices of its rankings in the reference partition.
-    :param interval_over_all: the interval of the size over all draws, 0 in those in which none is
-        matched.
-    :param levels: the items by what the members want, best first: of those who order an item of one
-        level and one of a later level, whichever these are, at least 60% put the former first. Each
-        ranking counts as a member as often as it is in the cluster over the draws. Within a level
-        the items are in the order of the consensus.
-    :param clear_pairs: names of two items of one level of which at least 60% of the members who
-        order the two put the first one first, the clearest pair of each level first.
-    :param certain: the consensus, cut where at least 95% of the draws agree on it
-        (:func:`~numpyro_rankings.posterior.certain_levels`).
-    """
-
-    label: int
-    presence: float
-    matched: float
-    size: float
-    size_interval: tuple[float, float]
-    consensus: tuple[str, ...]
-    consensus_ordering: np.ndarray
-    weights: np.ndarray
-    weights_interval: np.ndarray
-    unseen_weight: float | None
-    unseen_interval: tuple[float, float] | None
-    entropy: float
-    agreement: float
-    members: np.ndarray
-    interval_over_all: tuple[float, float]
-    levels: tuple[tuple[str, ...], ...]
-    clear_pairs: tuple[tuple[str, str], ...] = ()
-    certain: tuple[tuple[str, ...], ...] = ()
-
-    @property
-    def mean_size(self) -> float:
-        """Mean size over all draws, 0 in those in which none is matched."""
-        return self.matched * self.size
-
-
-class PartitionProfile(NamedTuple):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PartitionProfile(Profile):
     """Posterior summary of one cluster of points. Intervals hold 90% of the posterior.
 
-    :param label: label of the cluster in the reference partition.
-    :param presence: share of the draws in which the cluster is found again
-        (:func:`~numpyro_rankings.posterior.partitions.found_again`).
-    :param matched: share of the draws in which a cluster is matched to it
-        (:func:`~numpyro_rankings.posterior.partitions.match_clusters`), of which all further
-        numbers are.
-    :param size: mean number of points over the draws in which one is matched.
-    :param size_interval: ``(low, high)``.
-    :param members: indices of its points in the reference partition.
+    The first parameters are those of every cluster.
+
     :param cohesion: mean probability that two of its points share a cluster; for a single point,
         the probability that it is alone.
-    :param interval_over_all: the interval of the size over all draws, 0 in those in which none is
-        matched.
     """
 
-    label: int
-    presence: float
-    matched: float
-    size: float
-    size_interval: tuple[float, float]
-    members: np.ndarray
+    family: None = None
     cohesion: float
-    interval_over_all: tuple[float, float]
-
-    @property
-    def mean_size(self) -> float:
-        """Mean size over all draws, 0 in those in which none is matched."""
-        return self.matched * self.size
 
 
-def holds(profile: Any) -> bool:
+def holds(profile: Profile) -> bool:
     """Return whether a cluster holds: whether it is found again in more than half of the draws.
 
     It is found again in a draw (:func:`~numpyro_rankings.posterior.partitions.found_again`) if
@@ -221,7 +88,7 @@ def cluster_profiles(
     sites: Mapping[str, str] | None = None,
     family: Family | None = None,
     key: Array | None = None,
-) -> list[Any]:
+) -> list[RankingProfile]:
     """Describe the clusters of a reference partition over all draws.
 
     In every draw the clusters are matched to those of the reference by greatest overlap, so that a
@@ -250,146 +117,138 @@ def cluster_profiles(
     :raises ValueError: if a cluster of ``reference`` is found in no draw, or if the draws are of
         other rankings or of another kernel.
     """
-    if not isinstance(samples, Mapping):
-        samples, family = _of_run(samples, sites, family)
-    else:
-        samples = named_as_by_kernel(samples, sites)
-    if family is not None:
-        check_rankings(rankings)
-        samples = with_drawn_parameters(samples, rankings, family, key)
-    check_samples(samples)
-    draws = flatten_chains(samples)
-    weighted = "weights" in draws
-    rankings = fitted_items(draws, rankings)
-    if "assignments" not in draws:
-        everyone = np.arange(rankings.num_rankings)
-        return [_weights_profile(0, draws, None, None, rankings, everyone)]
-    labels = reference_partition(draws["assignments"], reference).labels
-    matched = match_clusters(draws["assignments"], labels)
-    found = found_again(draws["assignments"], labels, matched)
-    if not weighted:
-        draws = {**draws, "entropy": _entropies(draws, matched)}
-    describe = _weights_profile if weighted else _profile
-    profiles = []
-    for k in np.unique(labels).tolist():
-        if not np.any(matched == k):
-            raise ValueError(
-                f"cluster {k} of the reference partition is found in no draw: leave the reference "
-                "out, or merge this cluster with another"
-            )
-        members = np.flatnonzero(labels == k)
-        profiles.append(describe(k, draws, matched, found, rankings, members))
-    return sorted(profiles, key=_by_size)
-
-
-def _of_run(run: Any, sites: Any, family: Family | None) -> tuple[Any, Family | None]:
-    """Return the samples of a run by the kernel's own names, and the family of its components."""
-    mcmc = run.as_mcmc() if hasattr(run, "as_mcmc") else run
-    if not isinstance(mcmc, MCMC):
-        return run, family  # refused by the caller
-    if sites is not None or family is not None:
+    drawn = Draws.of(samples, sites=sites)
+    if drawn.kernel and family is not None:
         raise ValueError("a run knows the names of its sites and its family: leave them out")
-    kernel: Any = mcmc.sampler
-    samples = mcmc.get_samples()
-    if not isinstance(kernel, GibbsKernel):
-        block = find_block(kernel)
-        if block is None:
-            return samples, None
-        kernel, samples = block, as_of_kernel(samples, block)
-    return samples, getattr(kernel, "family", None)
+    family = family or drawn.component_family
+    check_rankings(rankings)
+    if family is not None:
+        drawn = with_drawn_parameters(drawn, rankings, family, key)
+    drawn.check_family()
+    drawn = drawn.with_rankings(rankings)
+    model, rankings, draws = drawn.family, drawn.fitted, drawn.flat()
+    assert model is not None  # by the check
+    if "assignments" not in draws:
+        return [_population(model, draws, rankings)]
+    clusters = _Clusters(model, draws, rankings, reference)
+    return sorted((clusters.profile(k) for k in clusters.labels), key=_by_size)
 
 
-def _by_size(profile: Any) -> float:
+def _by_size(profile: Profile) -> float:
     return -profile.mean_size
 
 
-def _profile(
-    label: int,
-    draws: dict[str, np.ndarray],
-    matched: np.ndarray,
-    found: np.ndarray,
-    rankings: Rankings,
-    members: np.ndarray,
-) -> ClusterProfile:
-    draw, slot = np.nonzero(matched == label)
-    names = ("cluster_sizes", "center", "concentration", "entropy")
-    sizes, center, theta, entropies = (draws[name][draw, slot] for name in names)
-    ranks = np.argsort(center, axis=-1) + 1
-    ordering, (likeliest, probability) = cp_consensus(center), map_consensus(center)
-    items, entropy = [str(name) for name in rankings.items], entropies.mean()
-    amounts = _members_by_row(draws["assignments"], draw, slot, rankings)
-    levels, pairs = _wants(rankings, amounts, ordering)
-    uniform = np.log(np.arange(rankings.num_items, 0, -1)[: theta.shape[-1]]).sum()
-    return ClusterProfile(
-        label=label,
-        presence=float(found[draw, slot].sum() / len(matched)),
-        matched=len(draw) / len(matched),
-        size=float(sizes.mean()),
-        size_interval=_interval(sizes),
-        consensus=tuple(items[i] for i in ordering),
-        consensus_ordering=ordering,
-        map_consensus=tuple(items[i] for i in likeliest),
-        map_probability=probability,
-        rank_mean=ranks.mean(0),
-        rank_interval=np.quantile(ranks, _INTERVAL, axis=0, method="nearest").T,
-        concentration=theta.mean(0, dtype=np.float64),
-        concentration_interval=np.quantile(theta, _INTERVAL, axis=0).T,
-        entropy=float(entropy),
-        agreement=float(1 - entropy / uniform),
-        members=members,
-        interval_over_all=_interval_over_all(sizes, len(matched)),
-        levels=levels,
-        clear_pairs=pairs,
-        certain=_named(certain_levels(center, ordering), items),
+def _population(
+    model: RankingFamily, draws: dict[str, np.ndarray], rankings: Rankings
+) -> RankingProfile:
+    """Describe the only population, to which all rankings belong."""
+    size = float(rankings.num_rankings)
+    parameters = {name: draws[name] for name in model.parameters}
+    common = Profile(
+        family=model,
+        label=0,
+        presence=1.0,
+        matched=1.0,
+        size=size,
+        size_interval=(size, size),
+        members=np.arange(rankings.num_rankings),
+        interval_over_all=(size, size),
     )
+    amounts = np.asarray(rankings.counts, float)
+    return _describe(common, parameters, model.entropies(parameters), rankings, amounts)
 
 
-def _weights_profile(
-    label: int,
-    draws: dict[str, np.ndarray],
-    matched: np.ndarray | None,
-    found: np.ndarray | None,
+class _Clusters:
+    """The clusters of a reference partition, and those of the draws that are matched to them."""
+
+    def __init__(
+        self,
+        model: RankingFamily,
+        draws: dict[str, np.ndarray],
+        rankings: Rankings,
+        reference: Any,
+    ) -> None:
+        self.model, self.draws, self.rankings = model, draws, rankings
+        self.reference = reference_partition(draws["assignments"], reference).labels
+        self.labels: list[int] = np.unique(self.reference).tolist()
+        self.matched = match_clusters(draws["assignments"], self.reference)
+        self.again = found_again(draws["assignments"], self.reference, self.matched)
+        self.entropies = self._entropies()
+
+    def _entropies(self) -> np.ndarray | None:
+        """Return the entropy of each cluster of each draw that is matched, (D, C); else NaN.
+
+        All are computed at once: each number of clusters would be another compiled program.
+        """
+        draw, slot = np.nonzero(self.matched >= 0)
+        known = self.model.entropies(self._parameters(draw, slot))
+        if known is None:
+            return None
+        entropies = np.full(self.matched.shape, np.nan)
+        entropies[draw, slot] = known
+        return entropies
+
+    def _parameters(self, draw: np.ndarray, slot: np.ndarray) -> Parameters:
+        return {name: self.draws[name][draw, slot] for name in self.model.parameters}
+
+    def profile(self, label: int) -> RankingProfile:
+        """Describe one cluster over the draws in which one is matched to it."""
+        draw, slot = np.nonzero(self.matched == label)
+        if not len(draw):
+            raise ValueError(
+                f"cluster {label} of the reference partition is found in no draw: leave the "
+                "reference out, or merge this cluster with another"
+            )
+        sizes, num_draws = self.draws["cluster_sizes"][draw, slot], len(self.matched)
+        common = Profile(
+            family=self.model,
+            label=label,
+            presence=float(self.again[draw, slot].sum() / num_draws),
+            matched=len(draw) / num_draws,
+            size=float(sizes.mean()),
+            size_interval=interval_of(sizes),
+            members=np.flatnonzero(self.reference == label),
+            interval_over_all=_interval_over_all(sizes, num_draws),
+        )
+        entropies = None if self.entropies is None else self.entropies[draw, slot]
+        amounts = _members_by_row(self.draws["assignments"], draw, slot, self.rankings)
+        return _describe(common, self._parameters(draw, slot), entropies, self.rankings, amounts)
+
+
+def _describe(
+    common: Profile,
+    parameters: Parameters,
+    entropies: np.ndarray | None,
     rankings: Rankings,
-    members: np.ndarray,
-) -> WeightsProfile:
-    """Profile of a cluster of weights; ``matched`` is None for a single population."""
-    unseen, presence, share, num_draws = draws.get("unseen_weight"), 1.0, 1.0, 1
-    if matched is None or found is None:
-        sizes, weights = np.array([float(rankings.num_rankings)]), draws["weights"]
-        amounts = np.asarray(rankings.counts, float)
-    else:
-        draw, slot = np.nonzero(matched == label)
-        num_draws = len(matched)
-        presence, share = float(found[draw, slot].sum() / num_draws), len(draw) / num_draws
-        sizes, weights = draws["cluster_sizes"][draw, slot], draws["weights"][draw, slot]
-        unseen = None if unseen is None else unseen[draw, slot]
-        amounts = _members_by_row(draws["assignments"], draw, slot, rankings)
-    weights = weights.astype(np.float64)
-    mean, names = weights.mean(0), [str(name) for name in rankings.items]
-    ordering = np.argsort(-mean, kind="stable").astype(np.int32)
-    entropy = float(normalised_entropy(weights).mean())
-    levels, pairs = _wants(rankings, amounts, ordering)
-    certain = certain_levels(np.argsort(-weights, axis=-1, kind="stable"), ordering)
-    return WeightsProfile(
-        label=label,
-        presence=presence,
-        matched=share,
-        size=float(sizes.mean()),
-        size_interval=_interval(sizes),
-        consensus=tuple(names[i] for i in ordering),
-        consensus_ordering=ordering,
-        weights=mean,
-        weights_interval=np.quantile(weights, _INTERVAL, axis=0).T,
-        unseen_weight=None if unseen is None else float(unseen.mean(dtype=np.float64)),
-        unseen_interval=None if unseen is None else _interval(unseen),
+    amounts: np.ndarray,
+) -> RankingProfile:
+    """Add to a profile what is known of clusters of rankings.
+
+    :param parameters: of the cluster, in the draws that have it.
+    :param entropies: in the same draws; None if they are not known.
+    :param amounts: number of members of each row, (rows,).
+    """
+    model, names = common.family, [str(name) for name in rankings.items]
+    assert model is not None
+    consensus = model.consensus(parameters)
+    above = times_above(rankings, amounts, consensus)
+    levels, pairs = wants_of_members(above, consensus).named(names)
+    entropy, agreement = float("nan"), majorities(above)
+    if entropies is not None:
+        entropy = float(entropies.mean())
+        agreement = 1 - entropy / model.largest_entropy(parameters)
+    certain = certain_levels(model.orderings(parameters), consensus)
+    of_rankings = RankingProfile(
+        **vars(common),
+        consensus=tuple(names[i] for i in consensus),
+        consensus_ordering=consensus,
         entropy=entropy,
-        agreement=1.0 - entropy,
-        members=members,
-        interval_over_all=_interval_over_all(sizes, num_draws),
+        agreement=agreement,
         levels=levels,
         clear_pairs=pairs,
-        certain=_named(certain, names),
+        certain=tuple(tuple(names[i] for i in level) for level in certain),
     )
+    return model.profile(of_rankings, parameters)
 
 
 def _members_by_row(
@@ -406,19 +265,6 @@ def _members_by_row(
     for k in some:
         amounts += np.bincount(rows[labels[draw[k]] == slot[k]], minlength=len(amounts))
     return amounts / len(some)
-
-
-def _wants(rankings: Rankings, amounts: np.ndarray, consensus: np.ndarray) -> Any:
-    """Return the levels and the clear pairs of members, by the names of the items.
-
-    :param amounts: number of members of each row, (rows,).
-    """
-    found = wants_of_members(times_above(rankings, amounts, consensus), consensus)
-    return found.named([str(name) for name in rankings.items])
-
-
-def _named(levels: Sequence[np.ndarray], names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(names[i] for i in level) for level in levels)
 
 
 def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[PartitionProfile]:
@@ -452,10 +298,10 @@ def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[Pa
                 presence=float(presence[k]),
                 matched=len(found) / len(column),
                 size=float(found.mean()) if len(found) else 0.0,
-                size_interval=_interval(found) if len(found) else (0.0, 0.0),
+                size_interval=interval_of(found) if len(found) else (0.0, 0.0),
                 members=members,
                 cohesion=float(probability[members].mean()),
-                interval_over_all=_interval(column),
+                interval_over_all=interval_of(column),
             )
         )
     return sorted(profiles, key=_by_size)
@@ -490,36 +336,10 @@ def membership_probability(assignments: ArrayLike, reference: ArrayLike) -> np.n
     return together / len(assignments)
 
 
-def _interval(values: np.ndarray) -> tuple[float, float]:
-    low, high = np.quantile(values, _INTERVAL)
-    return float(low), float(high)
-
-
 def _interval_over_all(sizes: np.ndarray, num_draws: int) -> tuple[float, float]:
     """Interval of a size that is 0 in the draws without the cluster.
 
     :param sizes: in the draws that have it.
     :param num_draws: number of all draws.
     """
-    return _interval(np.concatenate([sizes, np.zeros(num_draws - len(sizes))]))
-
-
-def normalised_entropy(weights: np.ndarray) -> np.ndarray:
-    """Ratio of the entropy of weights, shape ``(…, K)``, to its maximum; 1 for equal weights."""
-    shares = weights / weights.sum(-1, keepdims=True)
-    if shares.shape[-1] == 1:
-        return np.ones(shares.shape[:-1])
-    return np.sum(entr(shares), axis=-1) / np.log(shares.shape[-1])
-
-
-def _entropies(draws: Mapping[str, np.ndarray], matched: np.ndarray) -> np.ndarray:
-    """Entropy of a list from each cluster of each draw that is matched, (D, C); else NaN."""
-    draw, slot = np.nonzero(matched >= 0)
-    found = np.full(matched.shape, np.nan)
-    found[draw, slot] = _entropy(draws["center"][draw, slot], draws["concentration"][draw, slot])
-    return found
-
-
-@jax.jit
-def _entropy(center: Array, theta: Array) -> Array:
-    return GeneralizedMallows(center, theta, validate_args=False).entropy()
+    return interval_of(np.concatenate([sizes, np.zeros(num_draws - len(sizes))]))

@@ -1,59 +1,48 @@
 """Quantities of the draws that do not depend on the labels, so that R-hat and ESS have a meaning.
 
 To diagnose a further one, return it here, and add its name to ``LABEL_FREE_QUANTITIES`` in
-``words.py``.
+``words``.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from numpyro_rankings.infer.base import log_joint_of
-from numpyro_rankings.posterior import borda_ordering, kendall_distance
+from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.partitions import partition_entropy
-from numpyro_rankings.posterior.profiles import normalised_entropy
-from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.words import LABEL_FREE_QUANTITIES
 
 _SIZES_SHOWN = 5  # of the largest clusters
 _WEIGHTS_SHOWN = 5
 
 
-def label_free_quantities(
-    samples: Mapping[str, Any], rankings: Rankings | None, num_components: int | None = None
-) -> dict[str, np.ndarray]:
+def label_free_quantities(draws: Draws) -> dict[str, np.ndarray]:
     """Return the quantities of each draw, by name.
 
-    :param samples: of a kernel of this package, each (chains, draws, …).
-    :param rankings: that were fitted; None for kernels of partitions.
-    :param num_components: of the kernel.
+    :param draws: with the rankings that were fitted, unless they are of partitions.
     :return: arrays (chains, draws) or (chains, draws, K): those of ``LABEL_FREE_QUANTITIES`` that
-        there are, and ``population_weights``, (chains, draws, items), of which :func:`as_shown`
-        chooses some.
+        there are, and those of the family, such as ``population_weights``, (chains, draws, items),
+        of which :func:`as_shown` chooses some.
     """
+    samples, sizes = draws.samples, draws.sizes
     found = {
-        name: np.asarray(samples[name])
+        name: samples[name]
         for name in LABEL_FREE_QUANTITIES
-        if name in samples and np.ndim(samples[name]) == 2
+        if name in samples and samples[name].ndim == 2
     }
     if "log_joint" in samples:
         found["log_joint"] = log_joint_of(samples)
-    if "weights" in samples:
-        found |= _of_weights(samples)
-    elif "center" in samples:
-        assert rankings is not None
-        sizes, center = np.asarray(samples["cluster_sizes"]), np.asarray(samples["center"])
-        found["kendall_to_reference"] = _kendall(sizes, center, rankings)
-        if num_components == 1:
-            found["population_concentration"] = np.asarray(samples["concentration"])[:, :, 0]
+    if draws.family is not None:
+        of_clusters = sizes if draws.is_mixture else None
+        found |= draws.family.quantities(samples, of_clusters, draws.fitted)
+        if draws.labels is not None and not draws.is_mixture:
             found.pop("alpha", None)  # has no effect
-    if "cluster_sizes" in samples:
-        sizes = np.asarray(samples["cluster_sizes"])
+    if sizes is not None:
         found["largest_sizes"] = _largest_first(sizes)
         found["partition_entropy"] = partition_entropy(sizes)
-    elif "assignments" in samples:
-        found |= _of_labels(np.asarray(samples["assignments"]))
+    elif draws.labels is not None:
+        found |= quantities_of_labels(draws.labels)
     return found
 
 
@@ -78,20 +67,7 @@ def as_shown(
     return quantities, top_items
 
 
-def _of_weights(samples: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return the quantities of the weights of a Plackett–Luce model, averaged over components."""
-    population = np.asarray(samples["weights"])
-    if "assignments" in samples:
-        sizes = np.asarray(samples["cluster_sizes"])
-        shares = sizes / sizes.sum(-1, keepdims=True)
-        population = np.einsum("abc,abci->abi", shares, population)
-    return {
-        "population_weights": population,
-        "population_entropy": normalised_entropy(population),
-    }
-
-
-def _of_labels(labels: np.ndarray) -> dict[str, np.ndarray]:
+def quantities_of_labels(labels: np.ndarray) -> dict[str, np.ndarray]:
     """Return the quantities of partitions, (chains, draws, N)."""
     largest_first = np.zeros((*labels.shape[:2], _SIZES_SHOWN), np.int64)
     entropy = np.zeros(labels.shape[:2])
@@ -106,11 +82,3 @@ def _of_labels(labels: np.ndarray) -> dict[str, np.ndarray]:
 def _largest_first(sizes: np.ndarray) -> np.ndarray:
     """Return the largest few of the sizes of clusters, (…, C)."""
     return -np.sort(-sizes, axis=-1)[..., :_SIZES_SHOWN]
-
-
-def _kendall(sizes: np.ndarray, center: np.ndarray, rankings: Rankings) -> np.ndarray:
-    """Return the mean Kendall distance of the centers of the rankings from the Borda order."""
-    occupied = sizes > 0
-    distance = np.zeros(sizes.shape)
-    distance[occupied] = kendall_distance(center[occupied], borda_ordering(rankings))
-    return (distance * sizes).sum(-1) / sizes.sum(-1)

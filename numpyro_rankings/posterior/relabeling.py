@@ -5,20 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numpyro_rankings.families import sites_of_clusters
+from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.partitions import as_draws, canonical_labels, match_clusters
 from numpyro_rankings.posterior.point_estimates import reference_partition
-from numpyro_rankings.posterior.samples import check_draws
 
 __all__ = ["RelabeledSamples", "relabel_samples"]
-
-_OF_CLUSTERS = (
-    "center",
-    "concentration",
-    "weights",
-    "unseen_weight",
-    "total_weight",
-    "cluster_sizes",
-)
 
 
 class RelabeledSamples(NamedTuple):
@@ -65,10 +57,10 @@ def relabel_samples(samples: Mapping[str, Any], reference: Any = None) -> Relabe
        >>> found.samples["assignments"].tolist(), found.samples["cluster_sizes"].tolist()
        ([[1, 1, 0], [1, 0, 0]], [[1, 2], [2, 1]])
     """
-    check_draws(samples)
-    arrays = {name: np.asarray(value) for name, value in samples.items()}
-    if "assignments" not in arrays:
+    draws = Draws.of(samples)
+    if draws.labels is None:
         raise ValueError("the samples have no assignments: one population needs no relabeling")
+    arrays = {name: np.asarray(value) for name, value in samples.items()}
     lead = arrays["assignments"].shape[:-1]
     labels = as_draws(arrays["assignments"])
     canonical = canonical_labels(labels)  # so that ties are broken the same way for any labels
@@ -76,11 +68,10 @@ def relabel_samples(samples: Mapping[str, Any], reference: Any = None) -> Relabe
     num_clusters = int(chosen.max()) + 1
     new_slot = _new_slots(canonical, chosen, num_clusters)
     old_slot = _old_slots(labels, canonical, new_slot, num_clusters)
-    for name in _OF_CLUSTERS:
-        if name in arrays:
-            by_draw = arrays[name].reshape(len(labels), *arrays[name].shape[len(lead) :])
-            moved = _permute(by_draw, old_slot, 0 if name == "cluster_sizes" else -1)
-            arrays[name] = moved.reshape(*lead, *moved.shape[1:])
+    for name in sites_of_clusters() & set(arrays):
+        by_draw = arrays[name].reshape(len(labels), *arrays[name].shape[len(lead) :])
+        moved = _permute(by_draw, old_slot, 0 if name == "cluster_sizes" else -1)
+        arrays[name] = moved.reshape(*lead, *moved.shape[1:])
     relabeled = np.take_along_axis(new_slot, canonical, axis=1)
     arrays["assignments"] = relabeled.reshape(*lead, -1).astype(np.int32)
     return RelabeledSamples(arrays, (old_slot >= 0).reshape(*lead, -1), num_clusters)

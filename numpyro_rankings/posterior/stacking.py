@@ -6,12 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numpyro_rankings.posterior.diagnostics import STACKING_WEIGHTS, as_dataset
-from numpyro_rankings.posterior.likelihood import (
-    COST_OF_NEW,
-    pointwise_log_likelihood,
-    pointwise_plackett_luce,
-)
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.posterior.draws import Draws
+from numpyro_rankings.posterior.likelihood import pointwise_log_likelihood
 
 _MOST_STEPS, _TOLERANCE = 10_000, 1e-9
 _MOST_VALUES, _LEAST_DRAWS, _MOST_RANKINGS = 10_000_000, 50, 2000  # for the weights of a report
@@ -67,26 +63,17 @@ def _stack(values: np.ndarray, reff: float) -> StackedChains:
     )
 
 
-def stack_fitted_chains(
-    samples: Mapping[str, Any], rankings: Rankings, num_components: int | None
-) -> StackedChains:
+def stack_fitted_chains(draws: Draws) -> StackedChains:
     """Weight the chains of a kernel of rankings, from some of its draws and rankings.
 
-    :param samples: ``mcmc.get_samples(group_by_chain=True)``.
-    :param rankings: the rankings that were fitted.
-    :param num_components: of a Mallows kernel; None for its Dirichlet process.
+    :param draws: with the rankings that were fitted.
     """
-    chains, draws = np.shape(samples["log_joint"])
-    of_one = COST_OF_NEW if "phi" in samples else 1
-    most = max(_LEAST_DRAWS, _MOST_VALUES // (of_one * chains * rankings.num_rankings))
-    some = np.unique(np.linspace(0, draws - 1, min(draws, most)).astype(int))
-    samples = {name: np.asarray(x)[:, some] for name, x in samples.items()}
-    size = rankings.num_rankings
+    family, size = draws.check_family(), draws.fitted.num_rankings
+    of_one = family.cost_of_new_cluster if draws.is_mixture else 1
+    most = max(_LEAST_DRAWS, _MOST_VALUES // (of_one * draws.num_chains * size))
+    some = np.linspace(0, draws.num_draws - 1, min(draws.num_draws, most)).astype(int)
     which = np.unique(np.linspace(0, size - 1, min(size, _MOST_RANKINGS)).astype(int))
-    if "weights" in samples:
-        values = pointwise_plackett_luce(samples, rankings, which=which)
-    else:
-        values = pointwise_log_likelihood(samples, rankings, num_components, which)
+    values = pointwise_log_likelihood(draws.take(np.unique(some)), which)
     return _stack(np.asarray(values, np.float64), 1.0)
 
 

@@ -19,10 +19,10 @@ from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
 from numpyro_rankings.readers.elections import Election, refuse_same_names, survey_of_election
 from numpyro_rankings.readers.json_lists import iterate_list, read_lists
-from numpyro_rankings.readers.options import option
 from numpyro_rankings.readers.surveys import Survey
 from numpyro_rankings.readers.votes import BLANK_WORDS, OVERVOTE_WORDS, Votes, letters
 from numpyro_rankings.words import plural
+from numpyro_rankings.words.options import option
 
 CAST_VOTES = "a file of cast vote records"
 WRITE_IN = "Write-in"

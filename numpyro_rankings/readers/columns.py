@@ -1,41 +1,17 @@
 """The columns of a table by their meaning: judges, counts, and what else is known of the judges."""
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.readers.ballots import Rules
-from numpyro_rankings.readers.grids import Column, Grid, whole_number
-from numpyro_rankings.readers.options import option
+from numpyro_rankings.readers.answers import ranks_in
+from numpyro_rankings.readers.grids import Grid
 from numpyro_rankings.readers.text import weight_hint
+from numpyro_rankings.words.options import option
 
-_SHOWN = 5  # rows or items in a message
 _MOST_RANKINGS = 100_000_000
-
-
-class Columns(NamedTuple):
-    """The columns of a table by their meaning, and how to read them; None if there is none."""
-
-    judge: str | None
-    item: str | None
-    rank: str | None
-    counts: str | None
-    about: tuple[str, ...]
-    items: tuple[str, ...] | None
-    closes_gaps: bool
-    is_picked: bool  # the items, perhaps some of a question
-    rules: Rules | None = None
-    separator: str | None = None
-    aliases: Mapping[str, str] = MappingProxyType({})
-
-    @property
-    def special(self) -> set[str]:
-        """Columns that are neither items nor places."""
-        named = {self.judge, self.item, self.rank, self.counts, *self.about}
-        return {name for name in named if name is not None}
 
 
 def with_index(source: Any, named: Sequence[str | None]) -> tuple[Any, list[str]]:
@@ -53,62 +29,12 @@ def with_index(source: Any, named: Sequence[str | None]) -> tuple[Any, list[str]
     return source, []
 
 
-def check_columns(grid: Grid, columns: Columns) -> None:
-    named = [columns.judge, columns.item, columns.rank, columns.counts, *columns.about]
-    given = [name for name in named if name is not None]
-    for k, name in enumerate(given):
-        if name not in grid.columns:
-            known = ", ".join(map(repr, grid.columns))
-            raise RankingsError(
-                f"{grid.name}: there is no column {name!r}; the columns are {known}"
-            )
-        if name in given[:k]:
-            raise RankingsError(f"{grid.name}: the column {name!r} is named twice")
-
-
-def columns_of_long(
-    grid: Grid, judge: str | None, item: str | None, rank: str | None
-) -> tuple[str, str, str]:
-    """Return the columns with the judge, the item and the rank; by default those of that name."""
-
-    def find(given: str | None, of: str, *names: str) -> str:
-        if given is not None:
-            return given
-        found = [name for name in grid.columns if name.lower() in names]
-        if len(found) != 1:
-            known = ", ".join(map(repr, grid.columns))
-            raise RankingsError(
-                f"{grid.name}: which column has the {of}? Name it with {option(of)}; the columns "
-                f"are {known}"
-            )
-        return found[0]
-
-    return (
-        find(judge, "judge", "judge"),
-        find(item, "item", "item"),
-        find(rank, "rank", "rank", "position"),
-    )
-
-
-def ranks_of(column: Column, num_items: int | None) -> np.ndarray:
-    """Return the ranks of a column, (rows,) int32: 0 if there is none, and -1 if it is no rank."""
-    most = np.iinfo(np.int32).max if num_items is None else num_items
-
-    def rank(text: str) -> int:
-        if not text:
-            return 0
-        number = whole_number(text)
-        return -1 if number is None or not 1 <= number <= most else number
-
-    return np.array([rank(text) for text in column.values], np.int32)[column.codes]
-
-
-def counts_of(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
+def read_counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
     """Return the number of rankings that each of the rows stands for."""
     if name is None:
         return np.ones(len(rows), int)
     column = grid.column(name)
-    numbers = ranks_of(column, None)[rows].astype(int)
+    numbers = ranks_in(column, None)[rows].astype(int)
     if (numbers < 1).any():
         row = rows[int(np.argmax(numbers < 1))]
         text = column.text(row)
@@ -117,8 +43,7 @@ def counts_of(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
                 f": leave out {option('count')}, or name the column in {option('about')} instead"
             )
         raise RankingsError(
-            f"{grid.where(row)}: column {name!r}: expected a positive whole number, got "
-            f"{text[:40]!r}{hint}"
+            f"{grid.at(row, column)}: expected a positive whole number, got {text[:40]!r}{hint}"
         )
     if numbers.sum() > _MOST_RANKINGS:
         raise RankingsError(
@@ -129,7 +54,7 @@ def counts_of(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
     return numbers
 
 
-def judges_of(grid: Grid, name: str, rows: np.ndarray) -> np.ndarray:
+def read_judges(grid: Grid, name: str, rows: np.ndarray) -> np.ndarray:
     """Return the names of the judges in these rows: each has one, and no two have the same."""
     column = grid.column(name)
     if (blank := column.is_blank()[rows]).any():
@@ -149,6 +74,6 @@ def judges_of(grid: Grid, name: str, rows: np.ndarray) -> np.ndarray:
 def is_repeated(keys: np.ndarray) -> np.ndarray:
     """Return which of the keys is equal to an earlier one."""
     order = np.argsort(keys, kind="stable")
-    found = np.zeros(len(keys), bool)
-    found[order[1:][keys[order[1:]] == keys[order[:-1]]]] = True
-    return found
+    is_again = np.zeros(len(keys), bool)
+    is_again[order[1:][keys[order[1:]] == keys[order[:-1]]]] = True
+    return is_again

@@ -15,10 +15,11 @@ import numpy as np
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.aliases import Aliases, read_aliases
 from numpyro_rankings.readers.ballots import BLANK, given_rules
-from numpyro_rankings.readers.grids import Column, Grid
-from numpyro_rankings.readers.surveys import Survey, survey_of_votes
+from numpyro_rankings.readers.grids import Grid, column_of_texts
+from numpyro_rankings.readers.questions import QuestionSpec
+from numpyro_rankings.readers.surveys import Survey, survey_of_lists
 from numpyro_rankings.readers.text import read_lines
-from numpyro_rankings.readers.votes import Votes
+from numpyro_rankings.readers.votes import Votes, lists_of_ballots
 
 RULE_OPTIONS = ("overvote", "skipped", "repeated", "write_ins", "max_ranks", "aliases")
 _COUNCIL_HEADER = re.compile(r"\s*\d+\s*,\s*\d+\s*,?\s*")
@@ -75,34 +76,26 @@ def survey_of_election(
             notes.append("the ids of the ballots are left out, because some are there twice")
     grid = Grid(
         election.name,
-        [_column(name, texts) for name, texts in special.items()],
+        [column_of_texts(name, texts) for name, texts in special.items()],
         election.numbers,
         election.place,
         election.name,
     )
-    survey = survey_of_votes(
-        grid,
-        election.votes,
-        given_rules(**rules),
-        joined,
+    spec = QuestionSpec(
         judge=judge,
-        count=count,
+        counts=count,
         about=tuple(election.about),
-        layout=layout,
-        notes=notes,
+        rules=given_rules(**rules),
+        aliases=joined,
     )
+    lists = lists_of_ballots(grid, spec, election.votes)
+    survey = survey_of_lists(grid, spec, lists, layout, notes)
     if not election.parties:
         return survey
     parties = {joined.get(name, name): party for name, party in election.parties.items()}
     parties |= election.parties  # that of an item itself, not that of its alias
     of_items = [parties.get(name, "") for name in survey.rankings.items]
     return survey._replace(items_about={"party": of_items})
-
-
-def _column(name: str, texts: Sequence[str]) -> Column:
-    values = list(dict.fromkeys(texts))
-    index = dict(zip(values, range(len(values)), strict=True))
-    return Column(name, values, np.fromiter(map(index.__getitem__, texts), np.int32, len(texts)))
 
 
 def padded(rows: Sequence[Sequence[int]]) -> np.ndarray:

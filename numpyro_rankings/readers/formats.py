@@ -2,7 +2,7 @@
 
 To add a format whose files say what they hold, write a reader like
 :func:`~numpyro_rankings.readers.read_preflib`, and add a line to :data:`FORMATS`. Layouts of tables
-are in ``layouts.py``. The command line then reads such files too; name the format in the help text
+are in ``layouts/``. The command line then reads such files too; name the format in the help text
 in ``cli/fit.py``.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpyro_rankings.rankings import Rankings, RankingsError
-from numpyro_rankings.readers import unfitted
+from numpyro_rankings.readers import unsupported
 from numpyro_rankings.readers.blt import BLT, looks_like_blt, read_blt
 from numpyro_rankings.readers.cast_votes import CAST_VOTES, looks_like_cast_votes, read_cast_votes
 from numpyro_rankings.readers.elections import (
@@ -56,7 +56,7 @@ class FileFormat(NamedTuple):
 
 
 FORMATS = (
-    FileFormat("a PrefLib file", (".soc", ".soi"), read_preflib, similar=unfitted.SUFFIXES),
+    FileFormat("a PrefLib file", (".soc", ".soi"), read_preflib, similar=unsupported.SUFFIXES),
     FileFormat(
         BLT,
         (".blt",),

@@ -1,7 +1,7 @@
 """Tables of cells, read from text files, spreadsheets, Parquet files and data frames.
 
-A grid holds what the file says, as text. What the columns mean is the subject of ``columns.py`` and
-``layouts.py``.
+A grid holds what the file says, as text. What the columns mean is the subject of ``questions.py``
+and of the layouts.
 """
 
 import contextlib
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.readers.options import option
 from numpyro_rankings.readers.text import TextFile, first_lines, read_lines, read_text
 from numpyro_rankings.words import plural
+from numpyro_rankings.words.options import option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +71,11 @@ class Column(NamedTuple):
         first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]
         return first
 
+    def with_texts(self, texts: Sequence[str]) -> "Column":
+        """Return the column with other texts, which may be the same for several values."""
+        few = column_of_texts(self.name, texts)
+        return self._replace(values=few.values, codes=few.codes[self.codes])
+
     def keep(self, rows: np.ndarray) -> "Column":
         """Return the column of some rows, and only the values that they have."""
         column = self._replace(codes=self.codes[rows])
@@ -112,10 +117,25 @@ class Grid(NamedTuple):
         """Return where a row is, for messages."""
         return self.place.format(self.numbers[row])
 
+    def at(self, row: int, column: Column) -> str:
+        """Return where a cell is, for messages."""
+        return f"{self.where(row)}: column {column.name!r}"
+
+    def at_text(self, column: Column, text: str) -> str:
+        """Return where a column has a text first, for messages."""
+        return self.at(int(np.argmax(column.codes == column.values.index(text))), column)
+
     def keep(self, rows: np.ndarray) -> "Grid":
         """Return the table of some rows."""
         cells = [column.keep(rows) for column in self.cells]
         return self._replace(cells=cells, numbers=self.numbers[rows])
+
+
+def column_of_texts(name: str, texts: Iterable[str]) -> Column:
+    """Return the column that has these texts from row to row."""
+    index: dict[str, int] = {}
+    codes = [index.setdefault(text, len(index)) for text in texts]
+    return Column(name, list(index), np.array(codes, np.int32))
 
 
 def read_grid(source: Any, names: Sequence[str] = (), encoding: str | None = None) -> Grid:
@@ -201,6 +221,15 @@ def check_cells(grid: Grid) -> None:
         raise RankingsError(
             f"{grid.where(row)}: column {column.name!r}: the error {column.text(row)}"
         )
+
+
+def first_places(columns: Sequence[Column]) -> dict[str, tuple[int, int]]:
+    """Return the row and the column in which each text comes first, row by row."""
+    first: dict[str, tuple[int, int]] = {}
+    for k, column in enumerate(columns):
+        for text, row in zip(column.values, column.first_rows().tolist(), strict=True):
+            first[text] = min(first.get(text, (row, k)), (row, k))
+    return first
 
 
 def refuse_ranks_in_brackets(where: str, names: Sequence[str]) -> None:
@@ -388,9 +417,7 @@ def _grid_of_frame(name: str, frame: "pd.DataFrame", names: Sequence[str], place
 
 def _column_of_series(name: str, series: "pd.Series") -> Column:
     if series.dtype == object:  # 1, True and "1" are one value to pandas
-        index: dict[str, int] = {}
-        codes = [index.setdefault(_text(cell), len(index)) for cell in series]
-        return Column(name, list(index), np.array(codes, np.int32))
+        return column_of_texts(name, map(_text, series))
     numbers, values = series.factorize(use_na_sentinel=True)
     texts = list(map(_text, values))
     if (numbers < 0).any():  # a text that no row has would be read as an item or a judge
@@ -509,7 +536,5 @@ def _without_row_numbers(grid: Grid) -> Grid:
 
 def _stripped(column: Column, blank: set[str]) -> Column:
     """Take blanks off the texts of a column, and join those that become equal."""
-    index: dict[str, int] = {}
     texts = (text.strip() for text in column.values)
-    codes = [index.setdefault("" if x in blank else x, len(index)) for x in texts]
-    return column._replace(values=list(index), codes=np.array(codes, np.int32)[column.codes])
+    return column.with_texts(["" if x in blank else x for x in texts])

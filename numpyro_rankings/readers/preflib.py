@@ -1,6 +1,6 @@
 """Read and write PrefLib files of strict orders, ``.soc`` and ``.soi``.
 
-What other files of PrefLib hold is read in ``unfitted.py``, by the functions of this module.
+What other files of PrefLib hold is read in ``unsupported.py``, by the functions of this module.
 
 **References**
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.readers.options import option
+from numpyro_rankings.words.options import option
 
 # by their first bytes; UTF-32 comes first, since its mark begins with that of UTF-16
 _MARKS = (

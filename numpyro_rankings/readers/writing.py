@@ -43,7 +43,7 @@ def write_survey(survey: Survey | Rankings, path: str | os.PathLike, layout: str
                 f"{name}: a table says which items were ranked, not which were offered, and some "
                 "judges did not rank all items of their choice sets"
             )
-    rows = orderings[np.asarray(rankings.row_index)[survey.place]]
+    rows = orderings[np.asarray(rankings.row_index)[survey.label_index]]
     if "judge" in survey.about:
         raise RankingsError(f"{name}: two columns would have the same name")
     if survey.judges is not None and len(set(survey.judges)) < len(survey.judges):

@@ -5,21 +5,23 @@ numbers in words. Sentences that the screen has too are here, and those of the p
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from numpyro_rankings import plots, words
-from numpyro_rankings.posterior import PartitionProfile, WeightsProfile
 from numpyro_rankings.posterior.judges import by_group
 from numpyro_rankings.posterior.point_estimates import ReferencePartition
 from numpyro_rankings.report.blocs_in_words import BEFORE_EXPLAINED, NO_INTERVALS
-from numpyro_rankings.report.findings import BEGUN_WITH, Findings
+from numpyro_rankings.report.findings import Findings
 from numpyro_rankings.report.next_steps import Step, next_steps
 from numpyro_rankings.report.overall import trust
 from numpyro_rankings.report.page import Figure, Status, embedded_figure
 from numpyro_rankings.words import number, plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 CLUSTERS_SHOWN = 6
 _ITEMS_SHOWN = 12
@@ -47,6 +49,12 @@ class Colored(NamedTuple):
 
 
 Row = Sequence[str | WithInterval | Colored]
+Columns = Mapping[str, Sequence[str]]  # texts by heading
+
+
+def color_of(place: int) -> str:
+    """Return the color of the group or bloc at a place, from 0."""
+    return plots.COLORS[place % len(plots.COLORS)]
 
 
 class Answers(NamedTuple):
@@ -60,9 +68,6 @@ class Answers(NamedTuple):
     - **trust** - whether they can be trusted: yes, partly or no.
     - **steps** - what to do next; none while the run goes on.
     - **files** - which table has the group of each ranking or point; nothing without files.
-    - **begun_with** - command that began the run; nothing if **command** did.
-    - **command** - that made the page; nothing if it is not known.
-    - **versions** - of the software.
     """
 
     how_many: str
@@ -73,9 +78,6 @@ class Answers(NamedTuple):
     trust: str
     steps: Sequence[Step]
     files: str
-    begun_with: str
-    command: str
-    versions: str
 
 
 def short_answers(
@@ -96,9 +98,6 @@ def short_answers(
         trust(findings),
         next_steps(findings, status),
         files_in_words(findings),
-        findings.details.get(BEGUN_WITH, ""),
-        findings.details.get("command", ""),
-        findings.details.get("versions", ""),
     )
 
 
@@ -157,9 +156,9 @@ def files_in_words(findings: Findings) -> str:
     """Say which table has the group of each ranking or point; nothing if no tables are written."""
     if "command" not in findings.details or findings.reference is None:
         return ""
-    what = "point" if isinstance(findings.profiles[0], PartitionProfile) else "ranking"
     of_blocs = "" if findings.blocs is None else "bloc and "
-    return f"The {of_blocs}group of each {what} {'are' if of_blocs else 'is'} in assignments.csv."
+    are = "are" if of_blocs else "is"
+    return f"The {of_blocs}group of each {findings.noun} {are} in assignments.csv."
 
 
 def groups_in_words(low: int, high: int) -> str:
@@ -192,34 +191,31 @@ def wants(findings: Findings) -> list[str]:
 class Card(NamedTuple):
     """A group of rankings that holds.
 
-    - **size** - in words, with its interval.
+    - **profile** - of its cluster, and **size** - of it in words, with its interval.
     - **share** - of all rankings.
-    - **width**, **color** - of its bar, which is as long as its share, in percent.
-    - **found**, **together** - in what share of the draws; nothing if it needs no words.
-    - **agreement** - of its members.
-    - **wants** - what they want.
+    - **color** - of its bar, which is as long as its share.
+    - **cohesion** - in what share of the draws its members are together; None if it is the only
+      group, or if it is not known.
+    - **wants** - what its members want.
     - **judges** - what stands out in each column about them.
-    - **order** - the first items of its consensus.
-    - **more** - number of the other items; nothing if there are none.
+    - **order** - the first items of its consensus, and **more** number of the others.
     """
 
+    profile: Any
     size: str
-    share: str
-    width: str
+    share: float
     color: str
-    found: str
-    together: str
-    agreement: str
+    cohesion: float | None
     wants: str
     judges: Sequence[str]
     order: Sequence[str]
-    more: str
+    more: int
 
 
 class TableOfGroups(NamedTuple):
     """A table of groups.
 
-    - **headings** - of what it says of groups of any kind, the first columns of its **rows**.
+    - **headings** - of its columns.
     - **not_shown** - number of groups for which it has no room.
     """
 
@@ -229,147 +225,120 @@ class TableOfGroups(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """The groups of rankings that hold.
+    """The groups that hold.
 
-    - **cards** - of them; none if there is a table.
-    - **table** - of them, where blocs come first; None if there are cards.
-    - **left** - what belongs to none, as in :class:`Answers`.
-    - **with_sizes** - whether there are sizes to explain, and **with_together** how surely the
-      members belong to the groups.
+    - **cards** - of groups of rankings; none if there is a table.
+    - **table** - of points, and of rankings where blocs come first; None if there are cards.
     - **no_intervals** - why the sizes have none; nothing if they have.
     - **before_explained** - what is said of orders.
       Both are nothing if the section about blocs, which comes first, says it.
-    - **by_weight** - whether the items have weights.
-    - **with_files** - whether tables are written beside the page.
     """
 
     cards: Sequence[Card]
     table: TableOfGroups | None
-    left: str
-    with_sizes: bool
-    with_together: bool
     no_intervals: str
     before_explained: str
-    by_weight: bool
-    with_files: bool
 
 
-def groups(findings: Findings, about: Mapping[str, Sequence[str]] | None = None) -> Groups:
-    """Return the groups of rankings that hold.
+def columns_of_rankings(findings: Findings) -> Columns:
+    """Return what tables say of groups of rankings alone, a text for each group by heading."""
+    agreement = [words.percent(p.agreement) for p in findings.profiles]
+    return {"agreement": agreement, "what they want": wants(findings)}
 
+
+def groups(findings: Findings, columns: Columns, about: Columns) -> Groups:
+    """Return the groups that hold.
+
+    :param columns: further columns of their table: a text for each group by heading.
     :param about: as for :func:`judges_of_groups`.
     """
-    held = findings.held
-    if findings.blocs_first:
-        cards, table = [], _table_of_rankings(findings, 0, len(held))
+    held, cards, table = findings.held, [], None
+    if findings.blocs_first or findings.family is None:
+        table = _table(findings, columns, range(len(held)), _CLUSTERS_IN_TABLE)
     else:
-        judges = _judges_in_words(findings, about or {})
-        cards, table = [_card(i, p, findings, judges[i]) for i, p in enumerate(held)], None
-    return Groups(
-        cards,
-        table,
-        left_in_words(findings),
-        bool(held) and findings.reference is not None,
-        findings.membership is not None,
-        no_intervals(findings),
-        "" if findings.blocs_first else BEFORE_EXPLAINED,
-        isinstance(findings.profiles[0], WeightsProfile),
-        "command" in findings.details,
-    )
+        judges = _judges_in_words(findings, about)
+        cards = [_card(i, p, findings, judges[i]) for i, p in enumerate(held)]
+    before_explained = "" if findings.blocs_first else BEFORE_EXPLAINED
+    return Groups(cards, table, no_intervals(findings), before_explained)
+
+
+def passing_groups(findings: Findings, columns: Columns) -> TableOfGroups | None:
+    """Return the groups that come and go; None if there are none.
+
+    :param columns: as for :func:`groups`.
+    """
+    places = range(len(findings.held), len(findings.profiles))
+    return _table(findings, columns, places, _PASSING_IN_TABLE) if places else None
 
 
 def _card(i: int, p: Any, findings: Findings, judges: Sequence[str]) -> Card:
-    share = p.mean_size / findings.total
-    together = findings.together(p) if len(findings.profiles) > 1 else None
-    rest = len(p.consensus) - _ITEMS_SHOWN
     return Card(
+        p,
         size_in_words(p, findings),
-        words.share(share),
-        f"{100 * share:.2f}",
-        plots.COLORS[i % len(plots.COLORS)],
-        words.percent(p.presence) if p.presence < 1 else "",
-        "" if together is None else words.percent(together),
-        words.percent(p.agreement),
+        p.mean_size / findings.total,
+        color_of(i),
+        findings.cohesion(p) if len(findings.profiles) > 1 else None,
         words.order_in_words(p.levels, p.clear_pairs),
         judges,
         p.consensus[:_ITEMS_SHOWN],
-        f"{rest:,}" if rest > 0 else "",
+        len(p.consensus) - _ITEMS_SHOWN,
     )
 
 
-def _judges_in_words(findings: Findings, about: Mapping[str, Sequence[str]]) -> list[list[str]]:
+def _table(findings: Findings, columns: Columns, places: range, most: int) -> TableOfGroups:
+    """Return the table of the groups at some places, the first ones if there are many."""
+    headings = ["group", "size", "90% interval", "share", "found in", "together", *columns]
+    if not findings.with_intervals:
+        headings.remove("90% interval")
+    rows = [
+        (*_cells(findings, k), *(texts[k] for texts in columns.values())) for k in places[:most]
+    ]
+    return TableOfGroups(headings, rows, len(places) - len(rows))
+
+
+def _cells(findings: Findings, place: int) -> tuple[str, ...]:
+    """Return what the tables say of a group of any kind."""
+    p = findings.profiles[place]
+    cohesion = findings.cohesion(p)
+    return (
+        str(place + 1),
+        words.size(p.mean_size),
+        *([words.interval(p.interval_over_all)] if findings.with_intervals else []),
+        words.share(p.mean_size / findings.total),
+        words.percent(p.presence),
+        "" if cohesion is None else words.percent(cohesion),
+    )
+
+
+def _judges_in_words(findings: Findings, about: Columns) -> list[list[str]]:
     """Say of each group that holds, and of each column about the judges, what stands out."""
     held = findings.held
     lines: list[list[str]] = [[] for _ in held]
     if len(findings.profiles) < 2:
         return lines
     for column, texts in about.items():
-        found = by_group(column, texts, _group_of_judges(findings, held), len(held))
-        *of_groups, of_all = found.values
-        for line, values in zip(lines, of_groups, strict=True):
+        table = by_group(column, texts, group_of_each(findings, held), len(held))
+        *by_line, of_all = table.values
+        for line, values in zip(lines, by_line, strict=True):
             if np.isnan(values).all():
                 continue
-            if found.is_number:
+            if table.is_number:
                 line.append(f"{column}: median {values[0]:.4g} (of all judges {of_all[0]:.4g})")
                 continue
             most = int(np.argmax(values - of_all))
             line.append(
-                f"{column}: {found.headings[most]} {words.percent(values[most])} (of all judges "
+                f"{column}: {table.headings[most]} {words.percent(values[most])} (of all judges "
                 f"{words.percent(of_all[most])})"
             )
     return lines
 
 
-def _group_of_judges(findings: Findings, profiles: Sequence[Any]) -> np.ndarray:
-    """Return the group of each judge, from 0; those of other groups have the last number."""
+def group_of_each(findings: Findings, profiles: Sequence[Any]) -> np.ndarray:
+    """Return the group of each ranking or point, from 0; all others have the last number."""
     group = np.full(findings.total, len(profiles))
     for k, profile in enumerate(profiles):
         group[profile.members] = k
     return group
-
-
-def passing_groups(findings: Findings) -> TableOfGroups | None:
-    """Return the groups of rankings that come and go; None if there are none."""
-    first, last = len(findings.held), len(findings.profiles)
-    return _table_of_rankings(findings, first, last) if first < last else None
-
-
-def _table_of_rankings(findings: Findings, first: int, last: int) -> TableOfGroups:
-    shown = findings.profiles[first:last]
-    texts = (
-        (words.percent(p.agreement), words.order_in_words(p.levels, p.clear_pairs)) for p in shown
-    )
-    return _table(findings, texts, first, last)
-
-
-def _table(findings: Findings, texts: Any, first: int, last: int) -> TableOfGroups:
-    """Return the table of some groups.
-
-    :param texts: what it says of each of them besides what it says of groups of any kind.
-    """
-    most = _PASSING_IN_TABLE if first == len(findings.held) else _CLUSTERS_IN_TABLE
-    shown = range(first, min(last, first + most))
-    rows = [
-        (*_cells(i + 1, findings.profiles[i], findings), *more)
-        for i, more in zip(shown, texts, strict=False)
-    ]
-    headings = ["group", "size", "90% interval", "share", "found in", "together"]
-    if not findings.with_intervals:
-        headings.remove("90% interval")
-    return TableOfGroups(headings, rows, last - first - len(shown))
-
-
-def _cells(number: int, p: Any, findings: Findings) -> tuple[str, ...]:
-    """Return what the tables say of a group of any kind."""
-    together = findings.together(p)
-    return (
-        str(number),
-        words.size(p.mean_size),
-        *([words.interval(p.interval_over_all)] if findings.with_intervals else []),
-        words.share(p.mean_size / findings.total),
-        words.percent(p.presence),
-        "" if together is None else words.percent(together),
-    )
 
 
 class Judges(NamedTuple):
@@ -380,7 +349,7 @@ class Judges(NamedTuple):
     rows: Sequence[Row]
 
 
-def judges_of_groups(findings: Findings, about: Mapping[str, Sequence[str]]) -> list[Judges]:
+def judges_of_groups(findings: Findings, about: Columns) -> list[Judges]:
     """Say who is in the groups, by each column about the judges.
 
     :param about: N texts by column, in the order of the labels.
@@ -389,13 +358,10 @@ def judges_of_groups(findings: Findings, about: Mapping[str, Sequence[str]]) -> 
     if len(profiles) < 2:
         return []
     shown = (findings.held or profiles)[:_CLUSTERS_IN_TABLE]
-    names = [f"group {k}" for k in range(1, len(shown) + 1)]
-    return judges_in_tables(about, _group_of_judges(findings, shown), names)
+    return judges_in_tables(about, group_of_each(findings, shown), _names_of_groups(shown))
 
 
-def judges_in_tables(
-    about: Mapping[str, Sequence[str]], labels: np.ndarray, names: Sequence[str]
-) -> list[Judges]:
+def judges_in_tables(about: Columns, labels: np.ndarray, names: Sequence[str]) -> list[Judges]:
     """Say who is in each part of the judges, by each column about them.
 
     :param labels: (N,) the part of each judge, from 0; those of none have a larger number.
@@ -403,175 +369,118 @@ def judges_in_tables(
     """
     tables = []
     for column, texts in about.items():
-        found = by_group(column, texts, labels, len(names))
-        spec = ".4g" if found.is_number else ".0%"
+        table = by_group(column, texts, labels, len(names))
+        spec = ".4g" if table.is_number else ".0%"
         rows = [
             (name, *(number(x, spec) for x in values))
-            for name, values in zip([*names, "all"], found.values, strict=True)
+            for name, values in zip([*names, "all"], table.values, strict=True)
         ]
-        tables.append(Judges(column, list(found.headings), rows))
+        tables.append(Judges(column, list(table.headings), rows))
     return tables
-
-
-class Points(NamedTuple):
-    """The groups of points that hold.
-
-    - **columns** - headings of what the table says of points of this kind alone.
-    - **headings**, **rows**, **not_shown** - as in :class:`TableOfGroups`.
-    - **left**, **with_together**, **no_intervals** - as in :class:`Groups`.
-    """
-
-    columns: Sequence[str]
-    headings: Sequence[str]
-    rows: Sequence[Row]
-    not_shown: int
-    left: str
-    with_together: bool
-    no_intervals: str
-
-
-def table_of_points(findings: Findings, columns: Mapping[str, Sequence[str]]) -> Points:
-    """Return the groups of points that hold.
-
-    :param columns: further columns: their headings, and a text for each cluster.
-    """
-    held = _table(findings, zip(*columns.values(), strict=True), 0, len(findings.held))
-    known = findings.membership is not None
-    left = left_in_words(findings)
-    return Points(list(columns), *held, left, known, no_intervals(findings))
-
-
-def passing_points(
-    findings: Findings, columns: Mapping[str, Sequence[str]]
-) -> TableOfGroups | None:
-    """Return the groups of points that come and go; None if there are none."""
-    first, last = len(findings.held), len(findings.profiles)
-    texts = zip(*(x[first:] for x in columns.values()), strict=True)
-    return _table(findings, texts, first, last) if first < last else None
-
-
-class WeightsOfGroup(NamedTuple):
-    """The weights of a group: a figure, its entropy, and the weight of all unlisted items."""
-
-    image: Figure
-    entropy: str
-    unseen: str
 
 
 class Weights(NamedTuple):
     """What each item weighs.
 
-    - **groups** - the largest ones, and **groups_left** how many others hold.
+    - **groups** - a figure and the profile of each of the largest ones, and **groups_left** how
+      many others hold.
     - **headings**, **rows** - of the table, whose items are the heaviest ones; **items_left** is
       the number of the others.
-    - **with_intervals** - whether there are intervals.
     """
 
-    groups: Sequence[WeightsOfGroup]
+    groups: Sequence[tuple[Figure, Any]]
     groups_left: int
     headings: Sequence[str]
     rows: Sequence[Row]
     items_left: int
-    with_intervals: bool
 
 
-def table_of_weights(
-    profiles: Sequence[Any], items: Sequence[str], with_intervals: bool = True
-) -> Weights | None:
-    """Return the weights of the items.
-
-    :param profiles: of the groups that hold.
-    :param with_intervals: whether the draws suffice for intervals.
-    """
-    if not profiles:
+def table_of_weights(findings: Findings) -> Weights | None:
+    """Return the weights of the items in the groups that hold; None if none does."""
+    held, shown = findings.held, findings.held[:CLUSTERS_SHOWN]
+    if not held:
         return None
-    shown = profiles[:CLUSTERS_SHOWN]
-    of_groups = [
-        WeightsOfGroup(
-            embedded_figure(
-                plots.plot_weights(
-                    p,
-                    items,
-                    color=plots.COLORS[i % len(plots.COLORS)],
-                    with_intervals=with_intervals,
-                )
-            ),
-            words.percent(p.entropy),
-            f"{p.unseen_weight:.2g}" if p.unseen_interval else "",
-        )
-        for i, p in enumerate(shown)
-    ]
-    total = sum(p.mean_size for p in profiles)
-    mean = sum(p.mean_size / total * p.weights for p in profiles)
+    items = held[0].items
+    total = sum(p.mean_size for p in held)
+    mean = sum(p.mean_size / total * p.weights for p in held)
     heaviest = np.argsort(-mean, kind="stable")[:_ITEMS_IN_TABLE]
     rows = [
-        (
-            items[k],
-            *(_cell(p.weights[k], p.weights_interval[k], with_intervals) for p in shown),
-        )
+        (items[k], *(_cell(findings, p.weights[k], p.weights_interval[k]) for p in shown))
         for k in heaviest
     ]
     return Weights(
-        of_groups,
-        len(profiles) - len(shown),
-        [f"group {i}" for i in range(1, len(shown) + 1)],
+        list(zip(figures_of_groups(plots.plot_weights, findings), shown, strict=True)),
+        len(held) - len(shown),
+        _names_of_groups(shown),
         rows,
         len(items) - len(heaviest),
-        with_intervals,
     )
 
 
-def _cell(mean: float, interval: Sequence[float], with_interval: bool) -> str | WithInterval:
-    low, high = interval
-    if not with_interval:
+def figures_of_groups(plot: "Callable[..., Axes]", findings: Findings) -> list[Figure]:
+    """Return a figure of each of the largest groups that hold, in its color."""
+    return [
+        embedded_figure(plot(p, p.items, color=color_of(i), with_intervals=findings.with_intervals))
+        for i, p in enumerate(findings.held[:CLUSTERS_SHOWN])
+    ]
+
+
+def _names_of_groups(profiles: Sequence[Any]) -> list[str]:
+    return [f"group {k}" for k in range(1, len(profiles) + 1)]
+
+
+def _cell(findings: Findings, mean: float, interval: Sequence[float]) -> str | WithInterval:
+    if not findings.with_intervals:
         return f"{mean:.3f}"
-    return WithInterval(f"{mean:.3f}", f"{low:.3f}", f"{high:.3f}")
+    return WithInterval(*(f"{x:.3f}" for x in (mean, *interval)))
 
 
 class Concentrations(NamedTuple):
     """The concentrations θ: a figure, and tables by group and stage.
 
-    - **tables** - headings and rows of each: one with a row for each group; or if there are many
-      stages, some with a row for each stage and a column for each of a few groups.
+    - **tables** - headings and rows of each.
     - **in_figure** - number of groups in the figure, and **not_in_figure** of the others.
-    - **with_intervals** - whether there are intervals.
     """
 
     image: Figure
     tables: Sequence[tuple[Sequence[str], Sequence[Row]]]
     in_figure: int
     not_in_figure: int
-    with_intervals: bool
 
 
-def concentrations(profiles: Sequence[Any], with_intervals: bool = True) -> Concentrations | None:
-    """Return the concentrations θ.
-
-    :param profiles: of the groups that hold.
-    :param with_intervals: whether the draws suffice for intervals.
-    """
-    if not profiles:
+def concentrations(findings: Findings) -> Concentrations | None:
+    """Return the concentrations θ in the groups that hold; None if none does."""
+    held, shown = findings.held, findings.held[:_CURVES]
+    if not held:
         return None
-    names = [f"group {i}" for i in range(1, len(profiles) + 1)]
-    stages = [f"stage {j}" for j in range(1, len(profiles[0].concentration) + 1)]
+    image = plots.plot_concentration(held, _CURVES, with_intervals=findings.with_intervals)
+    tables = _tables_of_concentrations(findings)
+    return Concentrations(embedded_figure(image), tables, len(shown), len(held) - len(shown))
+
+
+def _tables_of_concentrations(
+    findings: Findings,
+) -> list[tuple[Sequence[str], Sequence[Row]]]:
+    """Return one table with a row for each group.
+
+    If there are many stages, return some with a row for each stage and a column for each of a few
+    groups.
+    """
+    held = findings.held
+    names = _names_of_groups(held)
+    stages = [f"stage {j}" for j in range(1, len(held[0].concentration) + 1)]
     cells = [
         [
-            _cell(mean, interval, with_intervals)
+            _cell(findings, mean, interval)
             for mean, interval in zip(p.concentration, p.concentration_interval, strict=True)
         ]
-        for p in profiles
+        for p in held
     ]
-    tables: list[tuple[Sequence[str], Sequence[Row]]] = []
     if len(stages) <= _STAGES_ACROSS:
-        named = zip(names, cells, strict=True)
-        tables.append((stages, [(name, *of_group) for name, of_group in named]))
-    else:
-        for first in range(0, len(names), _GROUPS_ACROSS):
-            some = slice(first, first + _GROUPS_ACROSS)
-            by_stage = zip(stages, zip(*cells[some], strict=True), strict=True)
-            tables.append((names[some], [(name, *of_stage) for name, of_stage in by_stage]))
-    image = embedded_figure(
-        plots.plot_concentration(profiles, _CURVES, with_intervals=with_intervals)
-    )
-    shown = min(len(profiles), _CURVES)
-    return Concentrations(image, tables, shown, len(profiles) - shown, with_intervals)
+        return [(stages, [(name, *row) for name, row in zip(names, cells, strict=True)])]
+    tables: list[tuple[Sequence[str], Sequence[Row]]] = []
+    for first in range(0, len(names), _GROUPS_ACROSS):
+        some = slice(first, first + _GROUPS_ACROSS)
+        by_stage = zip(stages, zip(*cells[some], strict=True), strict=True)
+        tables.append((names[some], [(stage, *row) for stage, row in by_stage]))
+    return tables

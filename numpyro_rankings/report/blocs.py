@@ -2,16 +2,17 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from numpyro_rankings import plots, words
-from numpyro_rankings.posterior import BlocLevel, Blocs
+from numpyro_rankings import words
+from numpyro_rankings.posterior import Bloc, BlocLevel, Blocs
 from numpyro_rankings.posterior.diagnostics import Verdict
 from numpyro_rankings.report import blocs_in_words as said
-from numpyro_rankings.report.answers import Colored, Judges, Row, judges_in_tables
+from numpyro_rankings.report.answers import Colored, Judges, Row, color_of, judges_in_tables
 from numpyro_rankings.report.findings import Findings
 
 _WIDTH, _FLOW, _BAR, _GAP, _TOP = 720.0, 220.0, 12.0, 8.0, 44.0  # pixels
@@ -24,31 +25,30 @@ class Kept(NamedTuple):
     """What a number of blocs keeps.
 
     - **number** - of blocs, and **is_chosen** whether the others on the page are these.
-    - **kept** - in words.
-    - **width** - of the bar, **low** of the interval and **spread** of it, in percent.
+    - **in_words** - the share that they keep, with its interval.
+    - **share**, **low**, **high** - the same from 0 to 1, for a bar.
     """
 
     number: int
     is_chosen: bool
-    kept: str
-    width: str
-    low: str
-    spread: str
+    in_words: str
+    share: float
+    low: float
+    high: float
 
 
 class Node(NamedTuple):
-    """A bloc in the tree: its place in pixels, color, size and what it wants.
+    """A bloc in the tree: its place and height in pixels, color, share and what it wants first.
 
     - **name** - of a bloc of the level that the page is about; of others nothing.
-    - **lines** - what it wants first.
     """
 
-    x: str
-    y: str
-    height: str
+    x: float
+    y: float
+    height: float
     color: str
     name: str
-    share: str
+    share: float
     lines: Sequence[str]
 
 
@@ -62,20 +62,16 @@ class Band(NamedTuple):
 class Head(NamedTuple):
     """A level of the tree: its place in pixels, what it is, and whether the page is about it."""
 
-    x: str
+    x: float
     number: int
-    kept: str
+    kept: float
     is_chosen: bool
 
 
 class Tree(NamedTuple):
-    """How few blocs split into more, from left to right.
+    """How few blocs split into more, from left to right, in a picture of this height in pixels."""
 
-    - **height** - of the picture in pixels, whose width is 720, and **bar** - width of a bloc.
-    """
-
-    height: str
-    bar: str
+    height: float
     heads: Sequence[Head]
     nodes: Sequence[Node]
     bands: Sequence[Band]
@@ -87,12 +83,11 @@ class BlocsShown(NamedTuple):
     - **how_many** - in words, with what they keep.
     - **shares** - of all rankings in each bloc, and **wants**, what it wants.
     - **verdict** - on them.
-    - **rows** - of the table, **with_intervals** of the sizes or not.
+    - **rows** - of the table.
     - **explained** - sentences about the table, and **kept_explained** about what blocs keep.
     - **kept** - by each number of them.
     - **tree** - None if there is one bloc only.
     - **judges** - tables of the columns about the judges.
-    - **are_first** - whether they come before the groups.
     """
 
     how_many: str
@@ -100,13 +95,11 @@ class BlocsShown(NamedTuple):
     wants: Sequence[str]
     verdict: Verdict
     rows: Sequence[Row]
-    with_intervals: bool
     explained: str
     kept_explained: str
     kept: Sequence[Kept]
     tree: Tree | None
     judges: Sequence[Judges]
-    are_first: bool
 
 
 def blocs_shown(findings: Findings, about: Mapping[str, Sequence[str]]) -> BlocsShown | None:
@@ -118,96 +111,86 @@ def blocs_shown(findings: Findings, about: Mapping[str, Sequence[str]]) -> Blocs
     if blocs is None:
         return None
     wants = [said.wants_of_bloc(bloc) for bloc in blocs.blocs]
-    rows: list[Row] = [
-        (
-            Colored(str(k), plots.COLORS[(k - 1) % len(plots.COLORS)]),
-            words.size(bloc.size),
-            *([words.interval(bloc.size_interval)] if findings.with_intervals else []),
-            words.share(bloc.size / total),
-            words.percent(bloc.certainty),
-            words.percent(bloc.agreement),
-            text,
-        )
-        for k, (bloc, text) in enumerate(zip(blocs.blocs, wants, strict=True), 1)
-    ]
     return BlocsShown(
         said.how_many_blocs(blocs),
         [words.share(bloc.size / total) for bloc in blocs.blocs],
         wants,
         said.verdict_of_blocs(blocs),
-        rows,
-        findings.with_intervals,
+        [
+            _row(k, bloc, text, findings)
+            for k, (bloc, text) in enumerate(zip(blocs.blocs, wants, strict=True))
+        ],
         said.table_explained(findings.with_intervals, findings.blocs_first),
         said.kept_explained(blocs),
         [_kept(level, blocs.number) for level in blocs.levels],
         _tree(blocs, total) if len(blocs.levels) > 1 else None,
         judges_in_tables(about, blocs.labels, said.names_of_blocs(blocs.number)),
-        findings.blocs_first,
+    )
+
+
+def _row(place: int, bloc: Bloc, wants: str, findings: Findings) -> Row:
+    return (
+        Colored(str(place + 1), color_of(place)),
+        words.size(bloc.size),
+        *([words.interval(bloc.size_interval)] if findings.with_intervals else []),
+        words.share(bloc.size / findings.total),
+        words.percent(bloc.certainty),
+        words.percent(bloc.agreement),
+        wants,
     )
 
 
 def _kept(level: BlocLevel, chosen: int) -> Kept:
-    kept, low, high = (float(np.clip(x, 0, 1)) for x in (level.kept, *level.kept_interval))
-    return Kept(
-        level.number,
-        level.number == chosen,
-        said.share_kept(level),
-        *(f"{100 * x:.2f}" for x in (kept, low, high - low)),
-    )
+    share, low, high = (float(np.clip(x, 0, 1)) for x in (level.kept, *level.kept_interval))
+    return Kept(level.number, level.number == chosen, said.share_kept(level), share, low, high)
 
 
 def _tree(blocs: Blocs, total: int) -> Tree:
     """Lay out the chosen level and its neighbours: a column each, with a bar for each bloc."""
     first = max(0, min(blocs.number - 2, len(blocs.levels) - 3))
-    levels = blocs.levels[first : first + 3]
+    levels, bottom = blocs.levels[first : first + 3], _TOP
+    nodes: list[Node] = []
+    columns = np.linspace(0, _WIDTH, len(levels), endpoint=False).tolist()
     scale = _FLOW / total
-    columns = np.linspace(0, _WIDTH, len(levels), endpoint=False)
     letters = int((_WIDTH / len(levels) - _LABEL) / _LETTER)
-    tops, heights = [], []
     colors = _colors(levels, blocs.number)
-    lines = [[_wants_first(bloc.levels, letters) for bloc in level.blocs] for level in levels]
-    for level, of_level in zip(levels, lines, strict=True):
-        sizes = np.array([bloc.size for bloc in level.blocs]) * scale
-        words_beside = _FIRST_LINE + _LINE * np.array([len(some) for some in of_level])
-        room = np.maximum(sizes, words_beside) + _GAP
-        tops.append(_TOP + np.cumsum(room) - room)
-        heights.append(float(room.sum()))
-    nodes = [
-        Node(
-            f"{x:.1f}",
-            f"{top:.1f}",
-            f"{max(bloc.size * scale, 1):.1f}",
-            color,
-            name,
-            words.share(bloc.size / total),
-            beside,
-        )
-        for x, level, of_level, its, said_of in zip(
-            columns, levels, tops, colors, lines, strict=True
-        )
-        for bloc, name, top, color, beside in zip(
-            level.blocs, _names(level.number, blocs.number), of_level, its, said_of, strict=True
-        )
-    ]
-    bands = []
-    for k in range(1, len(levels)):
-        shown = levels[k].flow * scale
-        left = tops[k - 1][:, None] + np.cumsum(shown, 1) - shown
-        right = tops[k] + np.cumsum(shown, 0) - shown
-        for a, b in np.argwhere(levels[k].flow >= _LEAST_FLOW * total):
-            ends = columns[k - 1] + _BAR, columns[k]
-            color = colors[k][b] if levels[k].number <= blocs.number else colors[k - 1][a]
-            bands.append(Band(_area(*ends, left[a, b], right[a, b], shown[a, b]), color))
+    for x, level, its_colors in zip(columns, levels, colors, strict=True):
+        # the blocs of other levels have no numbers, for another "bloc 2" would seem the same
+        is_chosen = level.number == blocs.number
+        names = said.names_of_blocs(level.number) if is_chosen else [""] * level.number
+        y = _TOP
+        for bloc, name, color in zip(level.blocs, names, its_colors, strict=True):
+            height, lines = bloc.size * scale, _wants_first(bloc.levels, letters)
+            nodes.append(Node(x, y, height, color, name, bloc.size / total, lines))
+            y += max(height, _FIRST_LINE + _LINE * len(lines)) + _GAP
+        bottom = max(bottom, y)
     heads = [
-        Head(f"{x:.1f}", level.number, words.share(level.kept), level.number == blocs.number)
+        Head(x, level.number, level.kept, level.number == blocs.number)
         for x, level in zip(columns, levels, strict=True)
     ]
-    return Tree(f"{_TOP + max(heights):.0f}", f"{_BAR:.0f}", heads, nodes, bands)
+    return Tree(bottom, heads, nodes, _bands(levels, nodes, blocs.number, total))
 
 
-def _names(number: int, chosen: int) -> list[str]:
-    """Number the blocs of the chosen level alone, for another ``bloc 2`` would seem the same."""
-    return said.names_of_blocs(number) if number == chosen else [""] * number
+def _bands(
+    levels: Sequence[BlocLevel], nodes: Sequence[Node], chosen: int, total: int
+) -> list[Band]:
+    """Return the bands between the blocs of neighbouring levels.
+
+    :param nodes: of all levels, one after the other.
+    """
+    bands, start = [], 0
+    for fewer, more in pairwise(levels):
+        middle = start + fewer.number
+        lefts, rights = nodes[start:middle], nodes[middle : middle + more.number]
+        start = middle
+        shown = more.flow * (_FLOW / total)
+        left = np.array([node.y for node in lefts])[:, None] + np.cumsum(shown, 1) - shown
+        right = np.array([node.y for node in rights]) + np.cumsum(shown, 0) - shown
+        for a, b in np.argwhere(more.flow >= _LEAST_FLOW * total):
+            color = rights[b].color if more.number <= chosen else lefts[a].color
+            ends = lefts[a].x + _BAR, rights[b].x
+            bands.append(Band(_area(*ends, left[a, b], right[a, b], shown[a, b]), color))
+    return bands
 
 
 def _wants_first(levels: Sequence[Sequence[str]], letters: int) -> list[str]:
@@ -241,8 +224,7 @@ def _colors(levels: Sequence[BlocLevel], chosen: int) -> list[list[str]]:
         which[k] = which[k + 1][more[np.argsort(fewer)]]
     for k in range(here + 1, len(levels)):
         which[k] = which[k - 1][levels[k].flow.argmax(0)]
-    names = plots.COLORS
-    return [[names[i % len(names)] for i in which[k]] for k in range(len(levels))]
+    return [[color_of(i) for i in which[k]] for k in range(len(levels))]
 
 
 def _area(x: float, end: float, left: float, right: float, height: float) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from numpyro_rankings import words
 from numpyro_rankings.posterior import Bloc, BlocLevel, Blocs
 from numpyro_rankings.posterior.diagnostics import ESS_BAD, Verdict
+from numpyro_rankings.report.judgements import level_of_blocs
 from numpyro_rankings.words import percent, plural
 
 BEFORE_EXPLAINED = (
@@ -36,24 +37,22 @@ _MORE_THAN_ALL = (
 
 
 def verdict_of_blocs(blocs: Blocs) -> Verdict:
-    """Judge whether each chain alone leads to the same blocs: yes, partly or no."""
-    level = blocs.level
-    number, agree = len(level.chains_agree), int(level.chains_agree.sum())
-    what = plural(level.number, "bloc")
-    if level.number == 1:
-        return Verdict("good", "Yes: one bloc is everybody.", [])
+    """Say whether each chain alone leads to the same blocs: yes, partly or no."""
+    number, what = len(blocs.level.chains_agree), plural(blocs.number, "bloc")
+    if blocs.number == 1:
+        return Verdict("good", "Yes: the only bloc contains everybody.", [])
+    level, starts = level_of_blocs(blocs), _starts(blocs.level)
     if number == 1:
         text = f"Partly: one run leads to these {what}, and others may lead elsewhere."
-        return Verdict("care", text, ["Run at least two chains.", _starts(level)])
+        return Verdict(level, text, ["Run at least two chains.", starts])
     everyone = "both" if number == 2 else f"all {number}"
-    if agree == number:
-        return Verdict("good", f"Yes: {everyone} runs lead to the same {what}.", [_starts(level)])
+    if level == "good":
+        return Verdict(level, f"Yes: {everyone} runs lead to the same {what}.", [starts])
     fewer = fewer_blocs(blocs)
     but = f"; {everyone} lead to the same {fewer}" if fewer else ""
-    reasons = [*_where_others_end(blocs), _starts(level)]
-    if 2 * agree > number:
-        return Verdict("care", f"Partly: {runs_that_agree(blocs)} these {what}{but}.", reasons)
-    return Verdict("bad", f"No: only {runs_that_agree(blocs)} these {what}{but}.", reasons)
+    judged = "Partly:" if level == "care" else "No: only"
+    text = f"{judged} {runs_that_agree(blocs)} these {what}{but}."
+    return Verdict(level, text, [*_where_others_end(blocs), starts])
 
 
 def _starts(level: BlocLevel) -> str:

@@ -16,7 +16,7 @@ from numpyro_rankings.infer import (
     SliceGibbs,
 )
 from numpyro_rankings.ops.checks import check_whole
-from numpyro_rankings.posterior import log_predictive_density
+from numpyro_rankings.posterior import Draws, log_predictive_density
 from numpyro_rankings.posterior.diagnostics import R_HAT_BAD
 from numpyro_rankings.posterior.predictive_checks import (
     PredictiveCheck,
@@ -24,9 +24,10 @@ from numpyro_rankings.posterior.predictive_checks import (
 )
 from numpyro_rankings.posterior.stacking import leave_one_out
 from numpyro_rankings.rankings import Rankings, check_rankings
-from numpyro_rankings.readers.options import option
+from numpyro_rankings.report.judgements import count_outside
 from numpyro_rankings.run import Run
 from numpyro_rankings.words import plural
+from numpyro_rankings.words.options import option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,8 +144,6 @@ def compare(
     1. Vehtari, A., Gelman, A., Gabry, J. (2017), "Practical Bayesian model evaluation using
        leave-one-out cross-validation and WAIC", Statistics and Computing 27.
     """
-    import pandas as pd
-
     check_rankings(rankings)
     check_whole("kfold", kfold, 0)
     if kfold == 1 or kfold > rankings.num_rankings:
@@ -162,7 +161,14 @@ def compare(
             fit = fit._replace(values=values, bad_k=np.nan)
         fits[name] = fit
         if after_model is not None:
-            after_model(name, _row(fit, None))
+            after_model(name, _row(fit, fit))
+    return _compare_fits(fits, kernels)
+
+
+def _compare_fits(fits: Mapping[str, _Fit], kernels: Mapping[str, Any]) -> Comparison:
+    """Return what the fits of all models say together."""
+    import pandas as pd
+
     best = max(fits, key=lambda name: fits[name].values.sum())
     rows = {name: _row(fit, fits[best]) for name, fit in fits.items()}
     table = pd.DataFrame.from_dict(rows, orient="index").sort_values(
@@ -251,16 +257,14 @@ def _fit(
         groups,
         float(table["r_hat"].max()),
         clock.now() - start,
-        _outside(checks.top),
-        _outside(checks.pairs),
+        _share_outside(checks.top),
+        _share_outside(checks.pairs),
     )
 
 
-def _outside(check: PredictiveCheck) -> float:
-    low, high = check.interval[..., 0], check.interval[..., 1]
-    known = ~np.isnan(check.observed) & ~np.isnan(low)
-    is_outside = (check.observed < low) | (check.observed > high)
-    return float(is_outside[known].mean()) if known.any() else np.nan
+def _share_outside(check: PredictiveCheck) -> float:
+    number, outside = count_outside(check)
+    return outside / number if number else np.nan
 
 
 def _parts(key: Array, size: int, number: int) -> np.ndarray:
@@ -287,25 +291,20 @@ def _predict_parts(
         run = _run(kernel, fitted, key, num_chains, goals)
         new, inverse = np.unique(rows[left_out], return_inverse=True)
         test = rankings._take(new, np.ones(len(new), int))
-        samples = run.get_samples(max_draws=max_draws)
-        if "weights" in samples:
-            density = log_predictive_density(samples, test, fitted=fitted)
-        else:
-            density = log_predictive_density(samples, test, _num_groups(kernel))
+        draws = Draws.of(run.as_mcmc(max_draws))
+        matched = fitted if draws.check_family().matches_items else None
+        density = log_predictive_density(draws, test, fitted=matched)
         values[left_out] = density[inverse]
     return values
 
 
-def _row(fit: _Fit, best: _Fit | None) -> dict[str, float]:
-    def error(values: np.ndarray) -> float:
-        return float(np.sqrt(len(values) * values.var()))
-
-    difference = np.zeros(1) if best is None else fit.values - best.values
+def _row(fit: _Fit, best: _Fit) -> dict[str, float]:
+    difference = fit.values - best.values
     return {
         "elpd": float(fit.values.sum()),
-        "se": error(fit.values),
+        "se": _standard_error(fit.values),
         "elpd_diff": float(difference.sum()),
-        "se_diff": error(difference),
+        "se_diff": _standard_error(difference),
         "groups": fit.groups,
         "bad_k": fit.bad_k,
         "rhat": fit.rhat,
@@ -313,6 +312,11 @@ def _row(fit: _Fit, best: _Fit | None) -> dict[str, float]:
         "first_outside": fit.first_outside,
         "pairs_outside": fit.pairs_outside,
     }
+
+
+def _standard_error(values: np.ndarray) -> float:
+    """Return the standard error of the sum of the values."""
+    return float(np.sqrt(len(values) * values.var()))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -343,26 +347,30 @@ def _sentences(table: "pd.DataFrame", kernels: Mapping[str, Any], simplest: str)
     else:
         others = ", ".join(name for name in near if name != best)
         yield f"{best} predicts best; not clearly worse: {others}."
-    number = _num_groups(kernels[simplest])
-    same = [name for name in table.index if _family(kernels[name]) == family]
-    numbers = [k for name in same if (k := _num_groups(kernels[name])) is not None]
+    families = {name: _family(kernels[name]) for name in table.index}
+    same = [_num_groups(kernels[name]) for name in table.index if families[name] == family]
+    number, numbers = _num_groups(kernels[simplest]), [k for k in same if k is not None]
     if number is not None and len(numbers) > 1:
         yield _how_many(number, min(numbers), max(numbers))
-    if len({_family(kernels[name]) for name in table.index}) == 2:
-        families = {_family(kernels[name]) for name in near}
+    if len(set(families.values())) == 2:
         other = PLACKETT_LUCE if family == MALLOWS else MALLOWS
-        if len(families) == 1:
+        if len({families[name] for name in near}) == 1:
             yield f"{other} models predict clearly worse than {family} models."
         else:
             yield f"Whether Mallows or {PLACKETT_LUCE} models predict better is not clear."
-    bad = [name for name in near if table.loc[name, "bad_k"] > _SHARE_BAD]
-    if bad:
+    yield from _warnings(table.loc[near])
+
+
+def _warnings(near: "pd.DataFrame") -> Iterator[str]:
+    """Say of which of the models that predict well the numbers cannot be relied on."""
+    bad = near.index[near["bad_k"] > _SHARE_BAD]
+    if len(bad):
         yield (
             f"Leave-one-out is unreliable for more than {_SHARE_BAD:.0%} of the judges under "
             f"{', '.join(bad)}: use k-fold ({option('kfold', 5)}) to be sure."
         )
-    disagree = [name for name in near if not table.loc[name, "rhat"] <= R_HAT_BAD]
-    if disagree:
+    disagree = near.index[~(near["rhat"] <= R_HAT_BAD)]
+    if len(disagree):
         yield (
             f"The chains of {', '.join(disagree)} do not agree (R-hat above {R_HAT_BAD}): give "
             f"more time ({option('minutes')})."
@@ -372,11 +380,9 @@ def _sentences(table: "pd.DataFrame", kernels: Mapping[str, Any], simplest: str)
 def _how_many(number: int, fewest: int, most: int) -> str:
     """Say how many groups there are, if **number** is the least that predicts well."""
     groups = plural(number, "group")
-    if number == most and number > fewest:
-        return f"{groups} or more: fewer predict clearly worse, and more were not tried."
-    if number > fewest:
-        return (
-            f"{groups} or more: fewer predict clearly worse, and beyond {number} nothing is gained "
-            "that is clear."
-        )
-    return f"{groups} can be enough: more predict no better, or not clearly."
+    if number == fewest:
+        return f"{groups} can be enough: more predict no better, or not clearly."
+    beyond = "more were not tried"
+    if number < most:
+        beyond = f"beyond {number} nothing is gained that is clear"
+    return f"{groups} or more: fewer predict clearly worse, and {beyond}."

@@ -9,8 +9,7 @@ import numpy as np
 from numpyro_rankings.plots import _WIDTH, COLORS, _axes, _rows, _tidy, _whole_numbers
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.rankings.counts import ItemCounts, item_counts, judges_by_length
-from numpyro_rankings.report.page import embedded_figure, write_page
-from numpyro_rankings.words import plural
+from numpyro_rankings.report.page import embedded_figure, rankings_in_words, write_page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,16 +45,12 @@ def write_description(
     :param details: for the last section: the command and the versions.
     """
     counted = item_counts(rankings)
-    what = (
-        f"{plural(rankings.num_rankings, 'ranking')} ({rankings.num_rows:,} distinct) of "
-        f"{plural(rankings.num_items, 'item')}"
-    )
     write_page(
         path,
         "description.html",
         {
             "title": title,
-            "what": what,
+            "what": rankings_in_words(rankings),
             "status": None,
             "how_found": "",
             "glossary": [],

@@ -4,7 +4,7 @@ As in :mod:`numpyro_rankings.report.answers`, a template has the sentences and t
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,16 +13,16 @@ from numpyro_rankings.posterior.diagnostics import ESS_GOOD, R_HAT_GOOD, posteri
 from numpyro_rankings.posterior.partitions import coclustering_of_groups
 from numpyro_rankings.posterior.point_estimates import credible_ball
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
-from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.report.answers import (
-    CLUSTERS_SHOWN,
+    figures_of_groups,
+    group_of_each,
     reference_in_words,
     short_order,
 )
 from numpyro_rankings.report.findings import Findings, labels_of_draws
-from numpyro_rankings.report.fit import counts_outside, misses_something
+from numpyro_rankings.report.judgements import Fit, judge_fit
 from numpyro_rankings.report.page import Figure, embedded_figure
-from numpyro_rankings.words import number, percent, plural, quantity_name, value
+from numpyro_rankings.words import number, quantity_name, value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,7 @@ class OrderOfGroup(NamedTuple):
 
     image: Figure
     certain: str
-    probability: str
+    probability: float
     order: str
 
 
@@ -53,36 +53,18 @@ class Orders(NamedTuple):
 
     groups: Sequence[OrderOfGroup]
     groups_left: int
-    with_intervals: bool
 
 
-def consensus_figures(
-    profiles: Sequence[Any], rankings: Rankings, with_intervals: bool = True
-) -> Orders | None:
-    """Return the mean ranks of each group that holds; None if none does.
-
-    :param with_intervals: whether the draws suffice for intervals.
-    """
-    if not profiles:
-        return None
-    items = [str(name) for name in rankings.items]
+def consensus_figures(findings: Findings) -> Orders | None:
+    """Return the mean ranks of each group that holds; None if none does."""
+    held, images = findings.held, figures_of_groups(plots.plot_consensus, findings)
     shown = [
         OrderOfGroup(
-            embedded_figure(
-                plots.plot_consensus(
-                    p,
-                    items,
-                    color=plots.COLORS[i % len(plots.COLORS)],
-                    with_intervals=with_intervals,
-                )
-            ),
-            _certain_order(p.certain),
-            percent(p.map_probability),
-            short_order(p.map_consensus),
+            image, _certain_order(p.certain), p.map_probability, short_order(p.map_consensus)
         )
-        for i, p in enumerate(profiles[:CLUSTERS_SHOWN])
+        for image, p in zip(images, held, strict=False)
     ]
-    return Orders(shown, len(profiles) - len(shown), with_intervals)
+    return Orders(shown, len(held) - len(shown)) if held else None
 
 
 def _certain_order(levels: Sequence[Sequence[str]]) -> str:
@@ -94,13 +76,13 @@ def _certain_order(levels: Sequence[Sequence[str]]) -> str:
 class Together(NamedTuple):
     """How often a member of one group is in one group with another of it, or of another group.
 
-    - **headings** - of the columns, and **rows**: their heading, and for each cell the text and the
-      opacity of its colour.
+    - **headings** - of the columns.
+    - **rows** - the heading of each, and a share for each cell, NaN if it is not known.
     - **not_shown** - number of groups that hold and are among the others.
     """
 
     headings: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[tuple[str, str]]]]
+    rows: Sequence[tuple[str, Sequence[float]]]
     not_shown: int
 
 
@@ -111,7 +93,7 @@ class Partition(NamedTuple):
     - **size** - number of rankings or points, and **noun** what they are.
     - **radius** - how near 95% of the draws are to it.
     - **any_two**, **firmest** - how often any two are together, and two members of the group in
-      which they are most often; the latter is nothing if no group holds.
+      which they are most often; the latter is None if no group holds.
     - **together** - of the groups that hold; None if there is nothing to compare.
     - **coclustering** - a map of all pairs; None if it would show nothing, because members of each
       group are together in less than half of the draws.
@@ -120,11 +102,11 @@ class Partition(NamedTuple):
     """
 
     in_words: str
-    size: str
+    size: int
     noun: str
     radius: str
-    any_two: str
-    firmest: str
+    any_two: float
+    firmest: float | None
     together: Together | None
     coclustering: Figure | None
     num_groups: Figure | None
@@ -145,53 +127,49 @@ def partition_figures(
     numbers = np.asarray(data["posterior"]["num_clusters"])
     if len(profiles) == 1 and numbers.max() == 1:
         return None
-    noun = data["posterior"]["assignments"].dims[-1]
-    ball = credible_ball(labels, reference.labels)
-    order = [p.label for p in profiles]
+    some = labels[np.linspace(0, len(labels) - 1, min(len(labels), _DRAWS_TOGETHER)).astype(int)]
+    place = group_of_each(findings, findings.held)
+    any_two = coclustering_of_groups(some, np.zeros_like(place))[0, 0]
+    firmest = _firmest(findings, some, place)
+    image = None
+    if firmest is not None and firmest >= _SHARP:
+        order = [p.label for p in profiles]
+        image = embedded_figure(plots.plot_coclustering(data, reference, order=order))
     vary = numbers.min() < numbers.max()
-    shares, any_two, table = _together(findings, labels)
-    is_sharp = len(shares) > 0 and max(shares) >= _SHARP
     return Partition(
         reference_in_words(reference),
-        plural(len(reference.labels), noun),
-        noun,
-        f"{ball.radius:.3g}",
-        percent(any_two),
-        percent(max(shares)) if len(shares) else "",
-        table,
-        embedded_figure(plots.plot_coclustering(data, reference, order=order))
-        if is_sharp
-        else None,
+        len(reference.labels),
+        data["posterior"]["assignments"].dims[-1],
+        f"{credible_ball(labels, reference.labels).radius:.3g}",
+        any_two,
+        firmest,
+        _together(findings, some, place),
+        image,
         embedded_figure(plots.plot_num_clusters(data)) if vary else None,
         [(embedded_figure(ax), caption) for ax, caption in more],
     )
 
 
-def _together(findings: Findings, labels: np.ndarray) -> tuple[np.ndarray, float, Together | None]:
-    """Return how often members of each group that holds are together, and any two; and a table."""
-    held = findings.held
-    some = np.linspace(0, len(labels) - 1, min(len(labels), _DRAWS_TOGETHER)).astype(int)
-    place = np.full(labels.shape[1], len(held))
-    for k, profile in enumerate(held):
-        place[profile.members] = k
-    within = np.diag(coclustering_of_groups(labels[some], place))[: len(held)]
-    any_two = coclustering_of_groups(labels[some], np.zeros_like(place))[0, 0]
-    shares = np.where(np.isnan(within), 0.0, within)  # of a single member nothing is known
-    shown = np.minimum(place, _GROUPS_TOGETHER)
-    present, shown = np.unique(shown, return_inverse=True)
-    if not len(held) or len(present) < 2:
-        return shares, any_two, None
-    means = coclustering_of_groups(labels[some], shown)
-    names = [str(k + 1) for k in range(min(len(held), _GROUPS_TOGETHER))]
-    names += ["others"] * (len(present) - len(names))
-    rows = [
-        (
-            f"group {name}" if name != "others" else name,
-            [("" if np.isnan(x) else percent(x), f"{0.6 * np.nan_to_num(x):.2f}") for x in row],
-        )
-        for name, row in zip(names, means, strict=True)
-    ]
-    return shares, any_two, Together(names, rows, max(0, len(held) - _GROUPS_TOGETHER))
+def _firmest(findings: Findings, labels: np.ndarray, place: np.ndarray) -> float | None:
+    """Return how often members of the group that holds best are together; None if none holds."""
+    held = len(findings.held)
+    within = np.diag(coclustering_of_groups(labels, place))[:held]
+    # of a single member nothing is known
+    return float(np.nan_to_num(within).max()) if held else None
+
+
+def _together(findings: Findings, labels: np.ndarray, place: np.ndarray) -> Together | None:
+    """Return how often members of each group that holds are together with those of the others."""
+    held = len(findings.held)
+    present, shown = np.unique(np.minimum(place, _GROUPS_TOGETHER), return_inverse=True)
+    if not held or len(present) < 2:
+        return None
+    means = coclustering_of_groups(labels, shown)
+    names = [str(k + 1) for k in range(min(held, _GROUPS_TOGETHER))]
+    headings = [f"group {name}" for name in names]
+    others = ["others"] * (len(present) - len(names))
+    rows = list(zip([*headings, *others], means, strict=True))
+    return Together([*names, *others], rows, max(0, held - _GROUPS_TOGETHER))
 
 
 class WorstPair(NamedTuple):
@@ -199,26 +177,20 @@ class WorstPair(NamedTuple):
 
     first: str
     second: str
-    observed: str
-    low: str
-    high: str
+    observed: float
+    low: float
+    high: float
 
 
 class Checks(NamedTuple):
     """The rankings beside replications from the model.
 
-    - **shares**, **pairs** - how many numbers are compared, and **shares_outside**,
-      **pairs_outside** how many are outside their intervals.
-    - **misses** - whether more are outside than by chance.
+    - **fit** - how many numbers are compared, and how many are outside their intervals.
     - **worst** - the pair that is farthest outside; None if none is.
     - **image** - shares of first places.
     """
 
-    shares: str
-    shares_outside: str
-    pairs: str
-    pairs_outside: str
-    misses: bool
+    fit: Fit
     worst: WorstPair | None
     image: Figure
 
@@ -227,16 +199,8 @@ def predictive_checks(checks: PredictiveChecks | None) -> Checks | None:
     """Compare the rankings with replications from the model."""
     if checks is None:
         return None
-    (num_shares, num_shares_outside), (num_pairs, num_pairs_outside) = counts_outside(checks)
-    return Checks(
-        plural(num_shares, "share"),
-        f"{num_shares_outside:,}",
-        plural(num_pairs, "preference"),
-        f"{num_pairs_outside:,}",
-        misses_something(checks),
-        _worst_pair(checks),
-        embedded_figure(plots.plot_predictive_check(checks.top, checks.items, _ITEMS_CHECKED)),
-    )
+    image = embedded_figure(plots.plot_predictive_check(checks.top, checks.items, _ITEMS_CHECKED))
+    return Checks(judge_fit(checks), _worst_pair(checks), image)
 
 
 def _worst_pair(checks: PredictiveChecks) -> WorstPair | None:
@@ -248,7 +212,7 @@ def _worst_pair(checks: PredictiveChecks) -> WorstPair | None:
     if far[pair] <= 0:
         return None
     first, second = (checks.items[k] for k in pair)
-    return WorstPair(first, second, *(f"{x[pair]:.1%}" for x in (seen, low, high)))
+    return WorstPair(first, second, seen[pair], low[pair], high[pair])
 
 
 class Chains(NamedTuple):

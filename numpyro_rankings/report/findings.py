@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from numpyro.infer import MCMC
 
+from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.posterior import (
     Blocs,
     cluster_profiles,
@@ -32,7 +33,7 @@ from numpyro_rankings.posterior.diagnostics import (
     posterior_of,
     verdict,
 )
-from numpyro_rankings.posterior.likelihood import NEW_CLUSTERS
+from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.point_estimates import ReferencePartition, reference_partition
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
 from numpyro_rankings.posterior.stacking import posterior_by_weight, stack_fitted_chains
@@ -41,17 +42,6 @@ from numpyro_rankings.rankings import Rankings
 if TYPE_CHECKING:
     import pandas as pd
 
-_SITES = (
-    "assignments",
-    "center",
-    "concentration",
-    "weights",
-    "unseen_weight",
-    "cluster_sizes",
-    "alpha",
-    "log_joint",
-    *NEW_CLUSTERS,
-)
 # Predictive checks: draws that are replicated, the fewest of them, and entries of their tables of
 # pairs. With more items there are none.
 _CHECK_DRAWS, _CHECK_DRAWS_LEAST, _CHECK_ENTRIES = 50, 10, 2**26
@@ -62,7 +52,7 @@ _TOO_MUCH_WORK = (
     "Blocs, the coarse view of many groups, take minutes to find in so large a table: ask for them "
     "by --blocs, or in Python by find_blocs."
 )
-_MEMBERSHIP_DRAWS = 1000  # draws from which the probabilities of membership are computed
+_MEMBERSHIP_DRAWS = 1000  # from which the probabilities of membership of rankings are computed
 
 
 class Findings(NamedTuple):
@@ -101,9 +91,24 @@ class Findings(NamedTuple):
     no_blocs: str = ""
 
     @property
+    def family(self) -> RankingFamily | None:
+        """The likelihood of the rankings; None of points."""
+        return self.profiles[0].family
+
+    @property
+    def noun(self) -> str:
+        """What is grouped: ``ranking`` or ``point``."""
+        return self.profiles[0].noun
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether the items have weights, as in a Plackett–Luce model."""
+        return self.family is not None and "weights" in self.family.sections
+
+    @property
     def chains_disagree(self) -> bool:
         """Whether the chains are in different places, so that their groups are others."""
-        return bool(self.table["r_hat"].max() > R_HAT_BAD)
+        return _do_chains_disagree(self.table)
 
     @property
     def with_intervals(self) -> bool:
@@ -145,10 +150,9 @@ class Findings(NamedTuple):
     @property
     def num_components(self) -> int | None:
         """The number of clusters that was asked for, None if it is a part of the posterior."""
-        asked = posterior_of(self.described).attrs.get(NUM_COMPONENTS)
-        return None if asked is None else int(asked)
+        return _num_components(posterior_of(self.described))
 
-    def together(self, profile: Any) -> float | None:
+    def cohesion(self, profile: Any) -> float | None:
         """How often two members of a cluster are in one cluster: how surely they belong to it."""
         if self.membership is None:
             return None
@@ -183,43 +187,38 @@ def findings_of(
     :raises ValueError: if there are no assignments, if there are not so many blocs, or if the blocs
         are of other rankings.
     """
-    _check_asked(checks, blocs)
-    if rankings is not None and isinstance(blocs, Blocs):
-        _check_same_rankings(blocs, rankings)
+    _check_asked(checks, blocs, rankings)
     data = _as_data(source, rankings)
-    posterior = posterior_of(data)
-    if "cluster_sizes" in posterior and "assignments" not in posterior:
-        raise ValueError("the report needs the labels: to_inference_data(include_assignments=True)")
+    _check_labels(posterior_of(data), rankings)
     table = diagnostics_table(data)
-    if rankings is not None and _has_to_be_weighted(posterior, table):
-        components = posterior.attrs.get(NUM_COMPONENTS)
-        components = None if components is None else int(components)
-        weights = stack_fitted_chains(_samples(posterior), rankings, components).weights
-        posterior = posterior.assign_attrs({STACKING_WEIGHTS: weights})
-        data = {"posterior": posterior, "sample_stats": as_dataset(data["sample_stats"])}
-    described = posterior_by_weight(posterior)
-    if rankings is None:
-        found = _of_points(described, profiles, reference)
-    else:
-        found = _of_rankings(described, rankings, profiles, reference, checks)
+    data = _with_weights(data, rankings, table)
+    described = posterior_by_weight(posterior_of(data))
+    draws = None if rankings is None else Draws.of({"posterior": described}, rankings)
+    labels = labels_of_draws(described)
+    with ThreadPoolExecutor(1) as beside:  # the checks are mostly compilation, on another core
+        checking = beside.submit(_check, checks, draws)
+        partition = None if labels is None else reference_partition(labels, reference)
+        membership = _membership(labels, partition, rankings)
+        if profiles is None:
+            profiles = _profiles(draws, labels, partition)
     findings = Findings(
         data,
         {"posterior": described},
-        in_order(found.profiles),
-        found.total,
-        found.reference,
-        found.membership,
+        in_order(profiles),
+        described["assignments"].shape[-1] if rankings is None else rankings.num_rankings,
+        partition,
+        membership,
         table,
         verdict(data, table),
-        found.checks,
+        checking.result(),
         details or {},
     )
     of_blocs, why_none = _blocs_of(findings, rankings, blocs)
     return findings._replace(blocs=of_blocs, no_blocs=why_none)
 
 
-def _check_asked(checks: Any, blocs: Any) -> None:
-    """Refuse what is neither a result nor a way to ask for one."""
+def _check_asked(checks: Any, blocs: Any, rankings: Rankings | None) -> None:
+    """Refuse what is neither a result nor a way to ask for one, and blocs of other rankings."""
     if not (checks is None or isinstance(checks, PredictiveChecks)) and checks != "auto":
         raise ValueError(
             'checks must be "auto", None or what posterior_predictive_checks returns, got '
@@ -229,6 +228,8 @@ def _check_asked(checks: Any, blocs: Any) -> None:
         raise ValueError(
             f'blocs must be "auto", None, a number or what find_blocs returns, got {blocs!r}'
         )
+    if rankings is not None and isinstance(blocs, Blocs):
+        _check_same_rankings(blocs, rankings)
 
 
 def _check_same_rankings(blocs: Blocs, rankings: Rankings) -> None:
@@ -281,48 +282,25 @@ def blocs_that_help(draws: Any, rankings: Rankings) -> Blocs | None:
     return None if says_little and blocs.levels[1].kept >= 1 else blocs
 
 
-class _Found(NamedTuple):
-    """What differs between rankings and points, as in :class:`Findings`."""
-
-    profiles: Sequence[Any]
-    total: int
-    reference: ReferencePartition | None
-    membership: np.ndarray | None
-    checks: PredictiveChecks | None
-
-
-def _of_points(described: Any, profiles: Sequence[Any] | None, reference: Any) -> _Found:
-    labels = labels_of_draws(described)
-    if labels is None:
-        raise ValueError("the report needs the labels: there are no assignments")
-    partition = reference_partition(labels, reference)
-    if profiles is None:
-        profiles = partition_profiles(labels, partition)
-    membership = membership_probability(labels, partition.labels)
-    return _Found(profiles, labels.shape[1], partition, membership, None)
+def _profiles(
+    draws: Draws | None, labels: np.ndarray | None, partition: ReferencePartition | None
+) -> Sequence[Any]:
+    if draws is not None:
+        return cluster_profiles(draws, draws.fitted, partition)
+    assert labels is not None
+    return partition_profiles(labels, partition)
 
 
-def _of_rankings(
-    described: Any,
-    rankings: Rankings,
-    profiles: Sequence[Any] | None,
-    reference: Any,
-    checks: PredictiveChecks | Literal["auto"] | None,
-) -> _Found:
-    samples, labels = _samples(described), labels_of_draws(described)
-    partition = membership = None
-    with ThreadPoolExecutor(1) as beside:  # the checks are mostly compilation, on another core
-        checking = beside.submit(_check, samples, rankings) if isinstance(checks, str) else None
-        if labels is not None:
-            partition = reference_partition(labels, reference)
-            few = min(len(labels), _MEMBERSHIP_DRAWS)
-            some = np.linspace(0, len(labels) - 1, few).astype(int)
-            membership = membership_probability(labels[some], partition.labels)
-        if profiles is None:
-            profiles = cluster_profiles(samples, rankings, partition)
-        done = checks if checking is None else checking.result()
-    assert not isinstance(done, str)
-    return _Found(profiles, rankings.num_rankings, partition, membership, done)
+def _membership(
+    labels: np.ndarray | None, partition: ReferencePartition | None, rankings: Rankings | None
+) -> np.ndarray | None:
+    """Return how often each ranking or point is with the others of its cluster."""
+    if labels is None or partition is None:
+        return None
+    if rankings is not None:
+        few = min(len(labels), _MEMBERSHIP_DRAWS)
+        labels = labels[np.linspace(0, len(labels) - 1, few).astype(int)]
+    return membership_probability(labels, partition.labels)
 
 
 def in_order(profiles: Sequence[Any]) -> list[Any]:
@@ -340,38 +318,51 @@ def _as_data(source: Any, rankings: Rankings | None) -> Any:
     return source
 
 
-def _has_to_be_weighted(posterior: Any, table: "pd.DataFrame") -> bool:
-    """Whether the chains disagree and have no weights yet."""
-    return STACKING_WEIGHTS not in posterior.attrs and bool(table["r_hat"].max() > R_HAT_BAD)
+def _check_labels(posterior: Any, rankings: Rankings | None) -> None:
+    """Refuse draws without labels, unless they are of a single population of rankings."""
+    text = "the report needs the labels: "
+    if "assignments" in posterior:
+        return
+    if "cluster_sizes" in posterior:
+        raise ValueError(f"{text}to_inference_data(include_assignments=True)")
+    if rankings is None:
+        raise ValueError(f"{text}there are no assignments")
 
 
-def _samples(posterior: Any) -> dict[str, np.ndarray]:
-    """Return the draws by chain, as a kernel gives them.
-
-    The posterior says of an empty cluster that it has no center and no weights. A list from such a
-    cluster has the same probability as any other, and so it has with θ = 0 or with equal weights.
-    """
-    found = {name: np.asarray(posterior[name]) for name in _SITES if name in posterior}
-    if "center" in found:
-        center = found["center"]
-        found["center"] = np.where(
-            center < 0, np.arange(center.shape[-1], dtype=center.dtype), center
-        )
-        found["concentration"] = np.nan_to_num(found["concentration"], nan=0.0)
-    if "weights" in found:
-        equal = 1 / found["weights"].shape[-1]
-        found["weights"] = np.nan_to_num(found["weights"], nan=equal)
-    return found
+def _do_chains_disagree(table: "pd.DataFrame") -> bool:
+    return bool(table["r_hat"].max() > R_HAT_BAD)
 
 
-def _check(samples: Mapping[str, np.ndarray], rankings: Rankings) -> PredictiveChecks | None:
+def _with_weights(data: Any, rankings: Rankings | None, table: "pd.DataFrame") -> Any:
+    """Return the data with weights of the chains if these disagree and have none yet."""
+    posterior = posterior_of(data)
+    has_weights = STACKING_WEIGHTS in posterior.attrs
+    if rankings is None or has_weights or not _do_chains_disagree(table):
+        return data
+    weights = stack_fitted_chains(Draws.of({"posterior": posterior}, rankings)).weights
+    posterior = posterior.assign_attrs({STACKING_WEIGHTS: weights})
+    return {"posterior": posterior, "sample_stats": as_dataset(data["sample_stats"])}
+
+
+def _num_components(posterior: Any) -> int | None:
+    number = posterior.attrs.get(NUM_COMPONENTS)
+    return None if number is None else int(number)
+
+
+def _check(
+    checks: PredictiveChecks | Literal["auto"] | None, draws: Draws | None
+) -> PredictiveChecks | None:
     """Return predictive checks of some of the draws; None if there are too many items."""
-    num_draws = min(_CHECK_DRAWS, _CHECK_ENTRIES // rankings.num_items**2)
+    if draws is None:
+        return None
+    if not isinstance(checks, str):
+        return checks
+    num_draws = min(_CHECK_DRAWS, _CHECK_ENTRIES // draws.fitted.num_items**2)
     if num_draws < _CHECK_DRAWS_LEAST:
         return None
-    # of one key, so that the same draws give the same page
+    # the key is always the same, so that the same draws give the same page
     key = jax.random.fold_in(jax.random.key(0), 1)
-    return predictive_checks.posterior_predictive_checks(key, samples, rankings, num_draws)
+    return predictive_checks.posterior_predictive_checks(key, draws, draws.fitted, num_draws)
 
 
 def labels_of_draws(posterior: Any) -> np.ndarray | None:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from numpyro_rankings.posterior import PartitionProfile
 from numpyro_rankings.posterior.diagnostics import (
     ESS_GOOD,
     R_HAT_BAD,
@@ -31,8 +30,7 @@ class Term(NamedTuple):
 
 def how_found(findings: Findings) -> str:
     """Say what chains, sweeps and draws are, before anything else is said of them."""
-    what = "point" if isinstance(findings.profiles[0], PartitionProfile) else "ranking"
-    places, one = f"possible groupings of the {what}s", "groupings"
+    places, one = f"possible groupings of the {findings.noun}s", "groupings"
     if findings.reference is None:
         places, one = "possible values of the model", "values"
     if findings.data is None:
@@ -75,14 +73,13 @@ def _number(number: int) -> str:
     return _NUMBERS[number] if number < len(_NUMBERS) else f"{number:,}"
 
 
-def _quantities(findings: Findings, what: str) -> list[Term]:
+def _quantities(findings: Findings) -> list[Term]:
     """Return the quantities among the diagnostics whose names do not say what they are."""
     meanings = {
         "log_joint": "how probable the data and the draw are together, as a logarithm; on it, only "
         "whether the chains agree matters",
-        "partition_entropy": "how finely a draw divides "
-        f"the {what}s: 0 if all are in one group, larger the more groups there are and the more "
-        "equal their sizes",
+        "partition_entropy": f"how finely a draw divides the {findings.noun}s: 0 if all are in one "
+        "group, larger the more groups there are and the more equal their sizes",
         "kendall_to_reference": "how many pairs of items a ranking's group orders unlike the "
         "average of all rankings, on average",
         "largest_sizes": "of the groups of each draw in the order of their sizes, whoever is in "
@@ -99,7 +96,6 @@ def _quantities(findings: Findings, what: str) -> list[Term]:
 
 def glossary(findings: Findings) -> list[Term]:
     """Return the words that the page uses, each with its meaning."""
-    what = "point" if isinstance(findings.profiles[0], PartitionProfile) else "ranking"
     of_blocs = [
         Term(
             "bloc",
@@ -110,8 +106,8 @@ def glossary(findings: Findings) -> list[Term]:
     of_groups = [
         Term(
             "draw",
-            f"one possible grouping of the {what}s, with all that belongs to it; what most draws "
-            "have is probable, and what few have is not",
+            f"one possible grouping of the {findings.noun}s, with all that belongs to it; what "
+            "most draws have is probable, and what few have is not",
         ),
         Term("group that holds", "one that is found again in more than half of the draws"),
     ]
@@ -130,7 +126,7 @@ def glossary(findings: Findings) -> list[Term]:
             "effective sample size: how many draws that do not depend on one another the draws are "
             f"worth; {ESS_GOOD} is good",
         ),
-        *_quantities(findings, what),
+        *_quantities(findings),
         Term("posterior", "all draws together: what is possible, and how probable it is"),
     ]
     return [

@@ -5,36 +5,26 @@ the model fits. Its level is the worst of these.
 """
 
 import math
-from typing import Literal
+from collections.abc import Collection
+from typing import Any
 
-import numpy as np
-
-from numpyro_rankings.posterior import PartitionProfile
-from numpyro_rankings.posterior.diagnostics import (
-    ESS_BAD,
-    ESS_GOOD,
-    R_HAT_APART,
-    R_HAT_BAD,
-    R_HAT_GOOD,
-    Verdict,
-)
+from numpyro_rankings.posterior import Blocs
+from numpyro_rankings.posterior.diagnostics import Verdict
 from numpyro_rankings.report import blocs_in_words as said
 from numpyro_rankings.report.findings import Findings
-from numpyro_rankings.report.fit import counts_outside, misses_something
-from numpyro_rankings.report.next_steps import (
-    CHANCE,
-    agreements,
-    hardly_agree,
-    is_in_doubt,
-    members_together,
-    why_unclear,
-    worst_of,
+from numpyro_rankings.report.judgements import (
+    Judgements,
+    Level,
+    groups_to_report,
+    judgements_of,
 )
+from numpyro_rankings.report.page import sentence
 from numpyro_rankings.words import listed, percent, plural, share
 
-_LEVELS: tuple[Literal["good", "care", "bad"], ...] = ("bad", "care", "good")
+_LEVELS: tuple[Level, ...] = ("bad", "care", "good")
 _NAMED = 3  # groups whose members hardly agree
-_Part = tuple[Literal["good", "care", "bad"], str]
+_CHANCE = "where 0% is chance"  # said of an agreement
+_Part = tuple[Level, str]
 
 
 def overall(findings: Findings) -> Verdict:
@@ -42,154 +32,161 @@ def overall(findings: Findings) -> Verdict:
 
     :return: the headline says what to report; the reasons say the rest, the worst first.
     """
-    if findings.blocs_first:
-        what, *others = _of_blocs(findings)
+    judged, blocs = judgements_of(findings), findings.blocs
+    if blocs is not None and findings.blocs_first:
+        what, *others = _describe_blocs(findings, judged, blocs)
     else:
-        what, *others = _of_groups(findings)
-        if findings.blocs is not None:
-            of_blocs = said.verdict_of_blocs(findings.blocs)
-            asked = plural(findings.blocs.number, "bloc")
-            others.append((of_blocs.level, f"The {asked} that you asked for: {of_blocs.headline}"))
-    others += [*_agreement(findings), *_fit(findings)]
+        what, *others = _describe_groups(findings, judged)
+        if blocs is not None:
+            level, headline, _ = said.verdict_of_blocs(blocs)
+            asked = plural(blocs.number, "bloc")
+            others.append((level, f"The {asked} that you asked for: {headline}"))
+    others += [*_describe_agreement(findings, judged), *_describe_fit(judged)]
     level = min((what[0], *(x[0] for x in others)), key=_LEVELS.index)
     others.sort(key=lambda x: _LEVELS.index(x[0]))
     return Verdict(level, what[1], [text for _, text in others])
 
 
-def _of_blocs(findings: Findings) -> list[_Part]:
+def _describe_blocs(findings: Findings, judged: Judgements, blocs: Blocs) -> list[_Part]:
     """Say whether to report the blocs, and whether the chains agree on them and on the groups."""
-    blocs = findings.blocs
-    assert blocs is not None
-    what, level = plural(blocs.number, "bloc"), said.verdict_of_blocs(blocs).level
+    what = plural(blocs.number, "bloc")
     keep = f"they explain the rankings {said.as_well(blocs.level.kept)} as all groups do."
+    agree = "The runs agree on the blocs and on the groups."
+    groups: list[_Part] = []
+    if judged.chains != "good":  # blocs can be reported without groups on which the chains agree
+        agree = "The runs agree on the blocs."
+        but = "Do not rely on the groups:" if judged.chains == "bad" else "Of the groups,"
+        groups = [("care", f"{but} {_describe_chains(findings, judged)}.")]
+    if blocs.number == 1:
+        return [
+            ("good", "Report what all want together: the only bloc contains everybody."),
+            *groups,
+        ]
+    if judged.blocs == "good":
+        return [("good", f"Report {what}: {keep}"), ("good", agree), *groups]
     runs = f"Only {said.runs_that_agree(blocs)} these blocs."
     if len(blocs.level.chains_agree) == 1:
         runs = "There is one run: others may lead to other blocs."
-    agree = "The runs agree on the blocs"
-    if findings.verdict.level == "good":
-        of_groups: list[_Part] = []
-        agree += " and on the groups"
-    else:  # blocs can be reported without groups on which the chains agree
-        of_groups = [("care", f"Do not rely on the groups: {_of_chains(findings)}.")]
-        if findings.verdict.level == "care":
-            of_groups = [("care", f"Of the groups, {_of_chains(findings)}.")]
-    if blocs.number == 1:
-        return [("good", "Report what all want: one bloc is everybody."), *of_groups]
-    if level == "good":
-        return [("good", f"Report {what}: {keep}"), ("good", f"{agree}."), *of_groups]
-    if level == "care":
-        return [("care", f"Report {what} with care: {keep}"), ("care", runs), *of_groups]
-    fewer = said.fewer_blocs(blocs)
+    if judged.blocs == "care":
+        return [("care", f"Report {what} with care: {keep}"), ("care", runs), *groups]
     headline = "Report neither blocs nor groups: the runs lead to different ones."
-    if fewer:
+    if fewer := said.fewer_blocs(blocs):
         headline = f"Report {fewer}: on these {what} the runs do not agree."
-    return [("bad", headline), ("bad", runs), *of_groups]
+    return [("bad", headline), ("bad", runs), *groups]
 
 
-def _of_groups(findings: Findings) -> list[_Part]:
+def _describe_groups(findings: Findings, judged: Judgements) -> list[_Part]:
     """Say whether to report the groups, and whether the chains agree on them."""
-    held, level, runs = findings.held, findings.verdict.level, _of_chains(findings)
-    is_one = findings.reference is None
-    if level == "bad":
+    runs, is_one = _describe_chains(findings, judged), findings.reference is None
+    if judged.chains == "bad":
         what = "Report nothing" if is_one else "Do not report the groups"
-        when = "" if worst_of(findings.table)[0] > R_HAT_APART else " yet"
-        return [("bad", f"{what}{when}: {runs}.")]
-    chains: _Part = (level, _sentence(runs))
+        return [("bad", f"{what}{'' if judged.are_apart else ' yet'}: {runs}.")]
+    chains: _Part = (judged.chains, f"{sentence(runs)}.")
     if is_one:
         return [("good", "Report what all want: one group was fitted."), chains]
-    if why := why_unclear(findings):
-        return [("care", f"There are no clear groups: {why}."), chains]
-    what = plural(len(held), "group")
-    if is_in_doubt(findings):
+    if judged.unclear:
+        return [("care", f"There are no clear groups: {_why_unclear(findings, judged)}."), chains]
+    held = len(findings.held)
+    what, has = plural(held, "group"), "it has" if held == 1 else "they have"
+    if judged.is_doubtful:
         text = f"Report {what} as rough types: few members belong to one for sure."
         return [("care", text), chains]
-    whose = "point" if isinstance(held[0], PartitionProfile) else "ranking"
-    has = "it has" if len(held) == 1 else "they have"
-    return [("good", f"Report {what}: {has} {share(1 - findings.left)} of the {whose}s."), chains]
+    text = f"Report {what}: {has} {share(1 - findings.left)} of the {findings.noun}s."
+    return [("good", text), chains]
 
 
-def _of_chains(findings: Findings) -> str:
+def _describe_chains(findings: Findings, judged: Judgements) -> str:
     """Say whether the chains agree, as a clause."""
-    level, reasons = findings.verdict.level, findings.verdict.reasons
-    r_hat, ess = worst_of(findings.table)
-    if level == "good":
+    r_hat, ess, is_bad = judged.r_hat, judged.ess, judged.chains == "bad"
+    if judged.chains == "good":
         return "the runs agree" + ("" if math.isnan(r_hat) else f" (R-hat {r_hat:.3f})")
-    if level == "bad" and r_hat > R_HAT_BAD:
-        return f"the runs do not agree (R-hat {r_hat:.2f})"
-    if level == "bad" and ess < ESS_BAD:
-        return f"the draws are too few (ESS {ess:,.0f})"
-    if level == "care" and r_hat > R_HAT_GOOD:
-        return f"the runs nearly agree (R-hat {r_hat:.3f})"
-    if level == "care" and ess < ESS_GOOD and not math.isnan(r_hat):
-        return f"the draws are few (ESS {ess:,.0f})"
+    if judged.cause == "R-hat":
+        agree = (
+            f"do not agree (R-hat {r_hat:.2f})" if is_bad else f"nearly agree (R-hat {r_hat:.3f})"
+        )
+        return f"the runs {agree}"
+    if judged.cause == "ESS":
+        return f"the draws are {'too few' if is_bad else 'few'} (ESS {ess:,.0f})"
+    reasons = findings.verdict.reasons
     first = reasons[0] if reasons else findings.verdict.headline
     return (first[:1].lower() + first[1:]).removesuffix(".")
 
 
-def _agreement(findings: Findings) -> list[_Part]:
+def _why_unclear(findings: Findings, judged: Judgements) -> str:
+    """Say why there are no clear groups; nothing if there are, or if there is only one."""
+    held = findings.held
+    if judged.unclear == "none holds":
+        return "none is found again in more than half of the draws"
+    if judged.unclear == "few belong":
+        return f"{share(findings.left)} belong to no group that holds"
+    if judged.unclear == "":
+        return ""
+    how_alike = f"({_agreements(held)}, {_CHANCE})"
+    if len(held) == 1:
+        its = f"has {share(1 - findings.left)} of all, and its members hardly agree"
+        return f"the only one that holds {its} {how_alike}"
+    return f"the members of all {len(held)} that hold hardly agree {how_alike}"
+
+
+def _describe_agreement(findings: Findings, judged: Judgements) -> list[_Part]:
     """Say whether the members of each bloc or group that is reported rank alike."""
-    noun, groups = "group", findings.held
-    if findings.blocs_first and findings.blocs is not None:
-        noun, groups = "bloc", list(findings.blocs.blocs)
-        if said.verdict_of_blocs(findings.blocs).level == "bad":
-            return []
-    elif findings.verdict.level == "bad" or why_unclear(findings):
+    if judged.unlike is None:
         return []
-    if not groups or isinstance(groups[0], PartitionProfile):
-        return []
-    numbers = hardly_agree(groups)
-    hardly = [groups[k - 1] for k in numbers]
-    if not hardly:
+    groups, numbers = groups_to_report(findings), judged.unlike
+    noun = "bloc" if findings.blocs_first else "group"
+    if not numbers:
         what = noun if len(groups) == 1 else f"{noun}s"
-        return [("good", f"Agreement within the {what}: {agreements(groups)}.")]
+        return [("good", f"Agreement within the {what}: {_agreements(groups)}.")]
     if len(groups) == 1:
         which = f"the {noun}"
-    elif len(hardly) > _NAMED:
-        which = f"{len(hardly)} {noun}s"
+    elif len(numbers) > _NAMED:
+        which = f"{len(numbers)} {noun}s"
     else:
-        which = f"{noun}{'' if len(hardly) == 1 else 's'} {listed(list(map(str, numbers)))}"
-    return [("care", f"Members of {which} hardly agree ({agreements(hardly)}, {CHANCE}).")]
+        which = f"{noun}{'' if len(numbers) == 1 else 's'} {listed(list(map(str, numbers)))}"
+    how_alike = f"({_agreements([groups[k - 1] for k in numbers])}, {_CHANCE})"
+    return [("care", f"Members of {which} hardly agree {how_alike}.")]
 
 
-def _fit(findings: Findings) -> list[_Part]:
+def _agreements(groups: Collection[Any]) -> str:
+    """Return the range of the agreement of groups or blocs in words."""
+    ordered = sorted(x.agreement for x in groups)
+    return " to ".join(dict.fromkeys(percent(x) for x in (ordered[0], ordered[-1])))
+
+
+def _describe_fit(judged: Judgements) -> list[_Part]:
     """Say whether the model fits, if that is known."""
-    if findings.checks is None:
+    if judged.fit is None:
         return []
-    if not misses_something(findings.checks):
+    if not judged.fit.misses_something:
         return [("good", "The model fits.")]
-    number, outside = np.sum(counts_outside(findings.checks), axis=0)
-    text = f"{outside} of {number} checked numbers are outside their intervals"
+    text = (
+        f"{judged.fit.outside} of {judged.fit.checked} checked numbers are outside their intervals"
+    )
     return [("care", f"The model misses something: {text}.")]
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def trust(findings: Findings) -> str:
     """Say whether the groups can be trusted: yes, partly or no."""
-    level, runs = findings.verdict.level, _of_chains(findings)
-    if level == "bad":
+    judged = judgements_of(findings)
+    runs, doubt = _describe_chains(findings, judged), _describe_doubt(judged)
+    if judged.chains == "bad":
         return f"No: {runs}."
     if findings.reference is not None and not findings.held:
         return "No: none holds."
-    if level == "care":
-        doubt = _doubt(findings)
-        return f"Partly: {runs}.{f' {_sentence(doubt)}' if doubt else ''}"
-    but = why_unclear(findings) or _doubt(findings)
-    if why_unclear(findings) and not findings.blocs_first:  # the verdict on all says why
+    if judged.chains == "care":
+        return f"Partly: {runs}.{f' {sentence(doubt)}.' if doubt else ''}"
+    if judged.unclear and not findings.blocs_first:  # the verdict on all says why
         return "Yes: the runs agree that there are no clear groups."
-    if but:
+    if but := _why_unclear(findings, judged) or doubt:
         return f"Partly: the runs agree, but {but}."
     return f"Yes: {runs}."
 
 
-def _doubt(findings: Findings) -> str:
+def _describe_doubt(judged: Judgements) -> str:
     """Say that few belong to their group for sure, if two members are rarely together."""
-    together = members_together(findings)
-    if together is None or not is_in_doubt(findings):
+    if judged.cohesion is None or not judged.is_doubtful:
         return ""
     return (
-        f"two members of a group are together in {percent(together)} of the draws, so that few "
-        "belong to it for sure"
+        f"two members of a group are together in {percent(judged.cohesion)} of the draws, so that "
+        "few belong to it for sure"
     )

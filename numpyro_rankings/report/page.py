@@ -10,7 +10,9 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from numpyro_rankings import words
 from numpyro_rankings.posterior.diagnostics import ESS_GOOD, R_HAT_GOOD
+from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.words import plural, with_visible_directions
 
 if TYPE_CHECKING:
@@ -49,6 +51,14 @@ class Figure(NamedTuple):
 
     source: str
     title: str
+
+
+def rankings_in_words(rankings: Rankings) -> str:
+    """Say how many rankings a page is about, and of how many items."""
+    return (
+        f"{plural(rankings.num_rankings, 'ranking')} ({rankings.unique().num_rows:,} distinct) of "
+        f"{plural(rankings.num_items, 'item')}"
+    )
 
 
 def write_page(path: str | Path, template: str, view: Mapping[str, Any]) -> None:
@@ -92,7 +102,15 @@ def _environment() -> "jinja2.Environment":
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(plural=plural, sentence=_sentence, stop=_stop)
+    environment.filters.update(
+        plural=plural,
+        size=words.size,
+        share=words.share,
+        percent=words.percent,
+        interval=words.interval,
+        sentence=sentence,
+        stop=_stop,
+    )
     return environment
 
 
@@ -101,7 +119,8 @@ def _stop(text: str) -> str:
     return text if text.endswith(".") else f"{text}."
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """Return the text with a capital letter at its beginning."""
     return text[:1].upper() + text[1:]
 
 

@@ -1,30 +1,25 @@
 """The reports: which sections the page about a run has."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from numpyro_rankings.posterior import (
-    Blocs,
-    ClusterProfile,
-    PartitionProfile,
-    WeightsProfile,
-)
+from numpyro_rankings.posterior import Blocs, PartitionProfile, RankingProfile
 from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, Verdict
 from numpyro_rankings.posterior.judges import texts_of_judges
 from numpyro_rankings.posterior.point_estimates import ReferencePartition
 from numpyro_rankings.posterior.predictive_checks import PredictiveChecks
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.report.answers import (
+    Columns,
+    columns_of_rankings,
     concentrations,
     groups,
     judges_of_groups,
     passing_groups,
-    passing_points,
     short_answers,
-    table_of_points,
     table_of_weights,
     wants,
 )
@@ -38,25 +33,31 @@ from numpyro_rankings.report.figures import (
 from numpyro_rankings.report.findings import Findings, findings_of, in_order
 from numpyro_rankings.report.glossary import glossary, how_found
 from numpyro_rankings.report.overall import overall
-from numpyro_rankings.report.page import Status, write_page
-from numpyro_rankings.words import plural
+from numpyro_rankings.report.page import Status, embedded_figure, rankings_in_words, write_page
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+# Sections of the page about rankings that not all likelihoods have.
+_SECTIONS: Mapping[str, Callable[[Findings], Any]] = {
+    "weights": table_of_weights,
+    "concentrations": concentrations,
+    "orders": consensus_figures,
+}
 
 
 def write_report(
     path: str | Path,
     data: Any,
     rankings: Rankings,
-    profiles: Sequence[ClusterProfile] | Sequence[WeightsProfile] | None = None,
+    profiles: Sequence[RankingProfile] | None = None,
     reference: Any = None,
     *,
     title: str = "Groups of rankings",
     checks: PredictiveChecks | Literal["auto"] | None = "auto",
     details: Mapping[str, str] | None = None,
-    about: Mapping[str, Sequence[str]] | None = None,
+    about: Columns | None = None,
     status: Status | None = None,
     blocs: Blocs | int | Literal["auto"] | None = "auto",
 ) -> None:
@@ -104,38 +105,34 @@ def write_findings(
     rankings: Rankings,
     *,
     title: str,
-    about: Mapping[str, Sequence[str]] | None = None,
+    about: Columns | None = None,
     status: Status | None = None,
 ) -> None:
     """Write a report on what was found, as :func:`write_report`."""
-    weights = orders = sharpness = None
-    if isinstance(findings.profiles[0], WeightsProfile):
-        is_pool = findings.profiles[0].unseen_interval is not None
-        fitted = rankings.of_listed_items() if is_pool else rankings
-        weights = table_of_weights(findings.held, fitted.items, findings.with_intervals)
-    else:
-        sharpness = concentrations(findings.held, findings.with_intervals)
-        orders = consensus_figures(findings.held, rankings, findings.with_intervals)
+    family, held = findings.family, findings.held
+    assert family is not None
     view = {
-        **_frame(title, _in_words(rankings), status, findings),
-        "answers": short_answers(findings, wants(findings), status),
-        "blocs": blocs_shown(findings, about or {}),
-        "verdict": findings.verdict,
-        "groups": groups(findings, about),
-        "weights": weights,
-        "concentrations": sharpness,
-        "orders": orders,
-        "judges": judges_of_groups(findings, about or {}),
+        **_view_of_rankings(findings, rankings, title, status, about or {}),
+        **{
+            name: section(findings)
+            for name, section in _SECTIONS.items()
+            if name in family.sections
+        },
+        "figures": [(embedded_figure(ax), text) for ax, text in family.figures(held)],
         "partition": partition_figures(findings),
         "checks": predictive_checks(findings.checks),
         "chains": traces(findings),
-        "passing": passing_groups(findings),
     }
     write_page(path, "report.html", view)
 
 
-def _frame(title: str, what: str, status: Status | None, findings: Findings) -> dict[str, Any]:
-    """Return what every page shows."""
+def _view(
+    findings: Findings, what: str, title: str, status: Status | None, answers: Sequence[str]
+) -> dict[str, Any]:
+    """Return what every page about a run shows.
+
+    :param answers: what each of the groups is.
+    """
     return {
         "title": title,
         "what": what,
@@ -144,14 +141,24 @@ def _frame(title: str, what: str, status: Status | None, findings: Findings) -> 
         "status": status,
         "details": findings.details,
         "glossary": glossary(findings),
+        "answers": short_answers(findings, answers, status),
+        "findings": findings,
     }
 
 
-def _in_words(rankings: Rankings) -> str:
-    return (
-        f"{plural(rankings.num_rankings, 'ranking')} ({rankings.unique().num_rows:,} distinct) of "
-        f"{plural(rankings.num_items, 'item')}"
-    )
+def _view_of_rankings(
+    findings: Findings, rankings: Rankings, title: str, status: Status | None, about: Columns
+) -> dict[str, Any]:
+    """Return what a page about groups of rankings shows in words and tables, which take no time."""
+    columns = columns_of_rankings(findings)
+    return {
+        **_view(findings, rankings_in_words(rankings), title, status, wants(findings)),
+        "blocs": blocs_shown(findings, about),
+        "groups": groups(findings, columns, about),
+        "judges": judges_of_groups(findings, about),
+        "passing": passing_groups(findings, columns),
+        **dict.fromkeys(_SECTIONS),
+    }
 
 
 def interim_findings(
@@ -210,20 +217,10 @@ def interim_view(
     :param details: how the run is made, for the last section.
     """
     return {
-        **_frame(title, _in_words(rankings), status, findings),
+        **_view_of_rankings(findings, rankings, title, status, {}),
+        **dict.fromkeys(("figures", "partition", "checks")),
         "details": details,
-        "answers": short_answers(findings, wants(findings), status),
-        "blocs": blocs_shown(findings, {}),
-        "verdict": findings.verdict,
-        "groups": groups(findings),
-        "weights": None,
-        "concentrations": None,
-        "orders": None,
-        "judges": [],
-        "partition": None,
-        "checks": None,
         "chains": traces(findings, 0),
-        "passing": passing_groups(findings),
     }
 
 
@@ -232,7 +229,7 @@ def write_partition_report(
     data: Any,
     profiles: Sequence[PartitionProfile],
     reference: Any,
-    columns: Mapping[str, Sequence[str]],
+    columns: Columns,
     *,
     what: str,
     title: str = "Groups of points",
@@ -266,7 +263,7 @@ def write_partition_report(
 def write_findings_of_points(
     path: str | Path,
     findings: Findings,
-    columns: Mapping[str, Sequence[str]],
+    columns: Columns,
     *,
     what: str,
     title: str,
@@ -282,13 +279,11 @@ def write_findings_of_points(
         for i in range(len(findings.profiles))
     ]
     view = {
-        **_frame(title, what, status, findings),
-        "answers": short_answers(findings, answers, status),
-        "blocs": None,
-        "verdict": findings.verdict,
-        "points": table_of_points(findings, columns),
+        **_view(findings, what, title, status, answers),
+        "groups": groups(findings, columns, {}),
         "partition": partition_figures(findings, figures),
         "chains": traces(findings),
-        "passing": passing_points(findings, columns),
+        "passing": passing_groups(findings, columns),
+        "blocs": None,
     }
     write_page(path, "points.html", view)

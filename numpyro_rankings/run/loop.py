@@ -11,15 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.sharding import PartitionSpec
-from numpyro.infer import HMC, SA, BarkerMH, Gibbs
-from numpyro.infer.ensemble import EnsembleSampler
 from numpyro.infer.gibbs import latent_sample_sites, prototype_trace
-from numpyro.infer.mcmc import MCMCKernel
 from numpyro.util import nested_attrgetter
 
 from numpyro_rankings._system import clock
-from numpyro_rankings.infer.base import GibbsKernel, telling_of_state
-from numpyro_rankings.run.convert import is_key
+from numpyro_rankings.infer.base import telling_of_state
+from numpyro_rankings.run.convert import Groups, as_groups, by_name, is_key, is_real
+from numpyro_rankings.run.kernels import KernelTraits
 from numpyro_rankings.run.placement import Placement
 from numpyro_rankings.run.processes import agree
 
@@ -28,7 +26,6 @@ _MOST_DRAWS = 2**16  # of one chunk
 _FIRST_DRAWS = 16  # at most, then as many as there are already
 _SECONDS = 2.0  # aim for the length of a chunk
 _LEAST_SECONDS = 1e-9  # of a draw, where the clock shows none
-_OF_CONTINUOUS_SITES = HMC | SA | BarkerMH | EnsembleSampler
 _ARRAYS = jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct
 
 
@@ -93,7 +90,7 @@ class SweepLoop:
     The number of sweeps is an argument of the program, so chunks of all lengths share it, and a
     draw does not depend on how the run is cut into chunks. :meth:`prepare` comes first.
 
-    :param kernel: any NumPyro kernel.
+    :param traits: of any NumPyro kernel.
     :param args: arguments of the model.
     :param kwargs: keyword arguments of the model.
     :param placement: on one device or several.
@@ -101,20 +98,19 @@ class SweepLoop:
 
     def __init__(
         self,
-        kernel: MCMCKernel,
+        traits: KernelTraits,
         args: tuple,
         kwargs: dict,
         placement: Placement,
     ) -> None:
-        self.kernel, self.args, self.kwargs = kernel, args, kwargs
+        self.traits, self.kernel = traits, traits.kernel
+        self.args, self.kwargs = args, kwargs
         self.placement = placement
-        # only kernels of this package and ensembles are sure to take a batch of chains
-        self.takes_chains = isinstance(kernel, GibbsKernel) or kernel.is_ensemble_kernel
         leaves, self._structure = jax.tree.flatten(placement.round_data(args, kwargs))
         # numbers and words stay static, since a model may need their values
         self._static = [None if _is_array(x) else (x,) for x in leaves]
         self._arrays = _arrays_of(leaves)
-        self._thinning, self._fields = 1, (kernel.sample_field,)
+        self._thinning, self._fields = 1, (self.kernel.sample_field,)
         self._program: Callable | None = None
         self._compiling: _Compiling | None = None
         self._capacity = 1
@@ -157,10 +153,10 @@ class SweepLoop:
                 self._compiling = self._compile(state)
 
         # a kernel of another package may have kernels of this one as parts, which tell of theirs
-        compiles = compiles and isinstance(self.kernel, GibbsKernel)
+        compiles = compiles and self.traits.is_own
         with telling_of_state(compile_ahead) if compiles else nullcontext():
             params = self.placement.round_start(init_params)
-            state = repeat((init if self.takes_chains else jax.vmap(init))(keys, params))
+            state = repeat((init if self.traits.takes_chains else jax.vmap(init))(keys, params))
             return self.placement.to_host(state)
 
     def check_start(self, state: Any, keys: Array, num_warmup: int, init_params: Any) -> None:
@@ -171,7 +167,8 @@ class SweepLoop:
         :param state: that :meth:`init` has returned for the other arguments.
         :raises RuntimeError: as NumPyro's MCMC does, in its words.
         """
-        found = [jnp.isfinite(x).reshape(len(x), -1).all(1) for x in _energies(self.kernel, state)]
+        energies = self.traits.energies(state)
+        found = [jnp.isfinite(x).reshape(len(x), -1).all(1) for x in energies]
         chains = np.flatnonzero(~np.all(found, axis=0)) if found else np.zeros(0, int)
         if not len(chains):
             return
@@ -194,19 +191,50 @@ class SweepLoop:
         sites = latent_sample_sites(trace)
         if not sites:
             return "the model has no site to sample"
-        if not isinstance(self.kernel, _OF_CONTINUOUS_SITES):
+        if not self.traits.needs_continuous_sites:
             return None
         if not all(trace[name]["fn"].support.is_discrete for name in sites):
             return None
         return f"the model has no continuous site to sample, only discrete ones: {', '.join(sites)}"
 
-    def no_draws(self, state: Any) -> dict[str, Any]:
+    def sites_of(self, state: Any) -> Any:
+        """Return the sites of a state, in the form that the kernel has them."""
+        return nested_attrgetter(self.kernel.sample_field)(state)
+
+    def named_sites(self, state: Any) -> dict[str, Any]:
+        """Return the sites of a state by name."""
+        return by_name(self.sites_of(state), self.kernel.sample_field)
+
+    def in_form(self, sites: dict[str, np.ndarray], state: Any) -> Any:
+        """Return draws in the form that the sites have in the state, where they have no names."""
+        names = list(self.named_sites(state))
+        if set(names) != set(sites):  # also deterministic ones, of a model
+            return sites
+        structure = jax.tree.structure(self.sites_of(state))
+        return jax.tree.unflatten(structure, [sites[name] for name in names])
+
+    def site_with_nan(self, state: Any) -> str | None:
+        """Return the name of a site of a state that has a NaN, which kernels do not recover from.
+
+        Sites that are split over processes are not looked at: those of this package mark them.
+        """
+        for name, x in self.named_sites(state).items():
+            if getattr(x, "is_fully_addressable", True) and is_real(x) and np.isnan(x).any():
+                return name
+        return None
+
+    def groups_of(self, draws: dict[str, Any]) -> Groups:
+        """Return draws as arrays by name, by group of the store."""
+        return as_groups(draws, self.kernel.sample_field)
+
+    def empty_groups(self, state: Any) -> Groups:
         """Return arrays like those of draws, with none in them.
 
         :raises ValueError: if the state has no such fields.
         """
         one = self._shapes_of_draw(state)
-        return jax.tree.map(lambda x: np.empty((x.shape[0], 0, *x.shape[1:]), x.dtype), one)
+        none = jax.tree.map(lambda x: np.empty((x.shape[0], 0, *x.shape[1:]), x.dtype), one)
+        return self.groups_of(none)
 
     def warm_up(self, state: Any, num_sweeps: int) -> Chunk:
         """Make a chunk of sweeps without keeping any, as long as time allows, at most this many."""
@@ -316,7 +344,7 @@ class SweepLoop:
 
     def _sweep(self, state: Any, arrays: list) -> Any:
         args, kwargs = self._arguments(arrays)
-        if self.takes_chains:
+        if self.traits.takes_chains:
             return self.kernel.sample(state, args, kwargs)
         return jax.vmap(lambda one: self.kernel.sample(one, args, kwargs))(state)
 
@@ -403,18 +431,6 @@ def _repeat(x: Array, copies: int) -> Array:
     if not is_key(x):
         return x
     return jax.vmap(jax.random.fold_in)(x, jnp.arange(len(x)) % copies)
-
-
-def _energies(kernel: MCMCKernel, state: Any) -> Iterator[Any]:
-    """Yield potential energies and their gradients, of kernels that need finite ones."""
-    if isinstance(kernel, Gibbs):
-        for (block, _), part in zip(kernel.blocks, state.block_states, strict=True):
-            yield from _energies(block, part)
-    elif isinstance(getattr(kernel, "inner_kernel", None), HMC):  # MixedHMC and HMCECS
-        yield from _energies(kernel.inner_kernel, state.hmc_state)
-    elif isinstance(kernel, HMC | SA | BarkerMH):
-        yield state.potential_energy
-        yield from jax.tree.leaves(getattr(state, "z_grad", None))
 
 
 def _arrays_of(leaves: list) -> list:

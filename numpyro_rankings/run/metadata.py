@@ -10,8 +10,8 @@ from numpyro_rankings.run.errors import DamagedRootError, StoreError
 
 ROOT = "zarr.json"
 STATES = "states"
-FORMAT = 1
-CHECKSUM = "checksum"
+FORMAT = 2
+_CHECKSUM = "checksum"
 
 
 def read_root(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -26,16 +26,20 @@ def read_root(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
             f"{path} is not a store that this version reads: its format is "
             f"{attributes.get('format')!r}, not {FORMAT}"
         )
-    found = attributes.pop(CHECKSUM, None)  # stores of version 0.1.0 have none
-    if found is not None and found != checksum_of(root):
+    committed = (root.get("consolidated_metadata") or {}).get("metadata", {})
+    if committed and root != with_checksum(root):
         raise DamagedRootError(
             f"{path}: {ROOT} is damaged: its checksum is not that of its content"
         )
-    return attributes, (root.get("consolidated_metadata") or {}).get("metadata", {})
+    return attributes, committed
 
 
-def checksum_of(root: dict[str, Any]) -> str:
-    return f"{zlib.crc32(json.dumps(root, sort_keys=True).encode()):08x}"
+def with_checksum(root: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a root with the checksum that they need."""
+    attributes = {name: x for name, x in root["attributes"].items() if name != _CHECKSUM}
+    content = json.dumps({**root, "attributes": attributes}, sort_keys=True)
+    checksum = f"{zlib.crc32(content.encode()):08x}"
+    return {**root, "attributes": {**attributes, _CHECKSUM: checksum}}
 
 
 def consolidated(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -6,11 +6,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpyro.infer.mcmc import MCMCKernel
 
-from numpyro_rankings.infer.base import GibbsKernel
+from numpyro_rankings.families import family_of
 from numpyro_rankings.posterior import borda_ordering
-from numpyro_rankings.posterior.block_samples import BlockFacts, blocks_of, fitted_rankings
 from numpyro_rankings.posterior.diagnostics import (
     RunFacts,
     Verdict,
@@ -18,17 +16,22 @@ from numpyro_rankings.posterior.diagnostics import (
     scalars_of,
     table_of_scalars,
 )
-from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
+from numpyro_rankings.posterior.draws import BlockFacts, Draws, fitted_rankings
+from numpyro_rankings.posterior.quantities import (
+    as_shown,
+    label_free_quantities,
+    quantities_of_labels,
+)
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.run.convert import in_numpy_types, is_real
-from numpyro_rankings.run.transitions import (
+from numpyro_rankings.run.kernels import (
     DIVERGING,
     ENERGY,
     MAX_DEPTH,
+    KernelTraits,
     Transitions,
     energy_of,
     events,
-    transitions_of,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +49,7 @@ _OVERFLOW, _ENERGY_STEPS = "overflow", "energy_steps"
 _CONTINUOUS = ("weights", "concentration")
 
 
-class Taken(NamedTuple):
+class QuantityBatch(NamedTuple):
     """What is kept of some draws of each chain.
 
     - **num_draws** - their number.
@@ -86,19 +89,15 @@ class Facts(NamedTuple):
     block: BlockFacts | None = None
 
     @classmethod
-    def of(cls, kernel: MCMCKernel, args: tuple, kwargs: dict) -> "Facts":
+    def of(cls, traits: KernelTraits, args: tuple, kwargs: dict) -> "Facts":
         """Return those of a kernel on its data."""
-        blocks = list(blocks_of(kernel))
-        own = kernel if isinstance(kernel, GibbsKernel) else None
-        block = blocks[0] if len(blocks) == 1 else None
-        fitted = own or block
-        num_components = getattr(kernel, "num_components", None)
+        fitted, block = traits.fitted, traits.block
         return cls(
-            own is not None,
-            None if num_components is None else int(num_components),
-            tuple(sorted({str(x.label_site) for x in blocks})),
+            traits.is_own,
+            traits.num_components,
+            tuple(sorted({str(x.label_site) for x in traits.blocks})),
             None if fitted is None else fitted_rankings(fitted, args, kwargs),
-            transitions_of(kernel),
+            traits.transitions,
             None if block is None else BlockFacts.of(block),
         )
 
@@ -114,7 +113,8 @@ class Facts(NamedTuple):
             return found
         listed = np.unique(rankings.orderings)
         listed = listed[listed >= 0]
-        if "center" in sites:  # whose distance from the Borda order is diagnosed
+        family = family_of(sites)
+        if family is not None and family.needs_reference:
             listed = borda_ordering(rankings)[: len(listed)]
         about = {
             "items": [str(name) for name in rankings.items],
@@ -135,8 +135,8 @@ class Facts(NamedTuple):
             rankings = Rankings.from_orderings(
                 [about["ordering"]], len(items), items, count, entries="indices"
             )
-        label_sites, transitions = tuple(found["label_sites"]), dict(found.get("transitions", {}))
-        block = found.get("block")  # which older versions did not store
+        label_sites, transitions = tuple(found["label_sites"]), dict(found["transitions"])
+        block = found["block"]
         return cls(
             found["is_label_free"],
             found["num_components"],
@@ -152,9 +152,7 @@ class Monitor:
 
     Events, such as divergent transitions, are counted in all draws.
 
-    :param kernel: of the run.
-    :param args: arguments of its model.
-    :param kwargs: keyword arguments of its model.
+    :param facts: of the kernel and the data of the run.
     :param quantities: of the samples; None for the default of the kernel.
     :param superchains: number of points at which the chains start; None for one each.
 
@@ -164,23 +162,8 @@ class Monitor:
     LEAST_KEPT = 2**13  # of a long run, for each chain
 
     def __init__(
-        self,
-        kernel: MCMCKernel,
-        args: tuple,
-        kwargs: dict,
-        quantities: Quantities | None,
-        superchains: int | None,
+        self, facts: Facts, quantities: Quantities | None, superchains: int | None
     ) -> None:
-        self._set_up(Facts.of(kernel, args, kwargs), quantities, superchains)
-
-    @classmethod
-    def of(cls, facts: Facts, quantities: Quantities | None, superchains: int | None) -> "Monitor":
-        """Return one of a kernel and data of which no more is known than these facts."""
-        monitor = cls.__new__(cls)
-        monitor._set_up(facts, quantities, superchains)
-        return monitor
-
-    def _set_up(self, facts: Facts, quantities: Quantities | None, superchains: int | None) -> None:
         self.facts, self.rankings, self._superchains = facts, facts.rankings, superchains
         if quantities is not None and not callable(quantities):
             raise ValueError(f"quantities must be a function of the samples, got {quantities!r}")
@@ -217,7 +200,7 @@ class Monitor:
         if self._of == self._of_any_kernel and not _num_scalars(self._of(samples)):
             raise ValueError(_NOTHING)
 
-    def take(self, samples: Arrays, stats: Arrays) -> Taken:
+    def take(self, samples: Arrays, stats: Arrays) -> QuantityBatch:
         """Return what is kept of draws, (chains, draws, …) by name. They are not changed.
 
         :raises ValueError: if the quantities have another form.
@@ -237,7 +220,7 @@ class Monitor:
         # copies, since views would keep all draws in memory
         return counted._replace(quantities=_copied(quantities), sums=_copied(sums))
 
-    def _count(self, samples: Arrays, stats: Arrays, num_draws: int) -> Taken:
+    def _count(self, samples: Arrays, stats: Arrays, num_draws: int) -> QuantityBatch:
         """Count events and moves, with the sums at each draw."""
         sums: Arrays = {}
         totals, last, moved = dict(self._totals), dict(self._last_draw), dict(self._moved)
@@ -268,7 +251,7 @@ class Monitor:
             previous = self._moved.get(name, np.zeros(len(x), np.int64))
             moved[name] = np.where(changed.any(1), latest, previous)
             last[name] = x[:, -1:].copy()
-        return Taken(num_draws, {}, sums, totals, last, moved)
+        return QuantityBatch(num_draws, {}, sums, totals, last, moved)
 
     def _check(self, quantities: Any, shape: tuple[int, ...]) -> None:
         """Refuse what a function of the user's returns unless it has the form of samples."""
@@ -292,14 +275,14 @@ class Monitor:
                 f"{_forms(before)}, and are {_forms(quantities)} (the axes after chains and draws)"
             )
 
-    def add(self, taken: Taken) -> None:
+    def add(self, batch: QuantityBatch) -> None:
         """Add what :meth:`take` has returned of the next draws."""
-        self._num_draws += taken.num_draws
-        self._totals, self._last_draw, self._moved = taken.totals, taken.last, taken.moved
-        if taken.quantities:
-            self._num_chains = len(next(iter(taken.quantities.values())))
-            self._quantities.append(taken.quantities)
-            self._sums.append(taken.sums)
+        self._num_draws += batch.num_draws
+        self._totals, self._last_draw, self._moved = batch.totals, batch.last, batch.moved
+        if batch.quantities:
+            self._num_chains = len(next(iter(batch.quantities.values())))
+            self._quantities.append(batch.quantities)
+            self._sums.append(batch.sums)
         while self._stride < self.stride_of(self._num_draws):
             self._stride *= 2
             for parts in (self._quantities, self._sums):
@@ -400,7 +383,8 @@ class Monitor:
         return list((rankings.of_listed_items() if listed else rankings).items)
 
     def _label_free(self, samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return label_free_quantities(samples, self.rankings, self.facts.num_components)
+        draws = Draws.of_kernel(samples, self.facts.num_components, self.rankings)
+        return label_free_quantities(draws)
 
     def _of_any_kernel(self, samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the real sites; beside blocks that draw labels, those of one number alone."""
@@ -410,7 +394,7 @@ class Monitor:
             return real
         found = {name: x for name, x in real.items() if x.ndim == 2}
         for name in labels:  # other arrays may be indexed by the labels, which switch
-            of_labels = label_free_quantities({"assignments": samples[name]}, None)
+            of_labels = quantities_of_labels(samples[name])
             found |= (
                 of_labels
                 if len(labels) == 1

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from numpyro.infer.mcmc import MCMCKernel
 
 from numpyro_rankings.infer.base import find_rankings
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.run.convert import is_key
+from numpyro_rankings.run.kernels import KernelTraits
 from numpyro_rankings.run.rounding import round_rows, rounded_for, rounded_up, split_rows
 
 CHAINS, RANKINGS = "chains", "rankings"  # axes of a mesh
@@ -31,21 +31,20 @@ class Placement:
 
     The processes of :mod:`jax.distributed` must all make the same run.
 
-    :param kernel: of the run.
+    :param traits: of the kernel of the run.
     :param args: arguments of its model, and **kwargs**, its keyword arguments.
     :param mesh: its axes are ``"chains"``, ``"rankings"`` or both; None for one device.
     :raises ValueError: if the kernel cannot be split like this.
     """
 
     def __init__(
-        self, kernel: MCMCKernel, args: tuple, kwargs: dict, mesh: Mesh | None = None
+        self, traits: KernelTraits, args: tuple, kwargs: dict, mesh: Mesh | None = None
     ) -> None:
         self.mesh = mesh
         self._sizes = {} if mesh is None else dict(mesh.shape)
-        self._label_site = getattr(kernel, "label_site", None) or "assignments"
-        self._sample_field = kernel.sample_field
+        self._label_site, self._sample_field = traits.label_site, traits.sample_field
         self._num_labels = self._num_padded = 0
-        self._rounds = getattr(kernel, "can_pad_rankings", False)
+        self._rounds = traits.can_pad_rankings
         if self._rounds:
             self._num_labels = find_rankings(args, kwargs).num_rankings
             self._num_padded = rounded_up(self._num_labels)
@@ -55,11 +54,11 @@ class Placement:
             raise ValueError(
                 f'the axes of the mesh must be "{CHAINS}" and "{RANKINGS}", not {mesh.axis_names}'
             )
-        if kernel.is_ensemble_kernel:
+        if traits.is_ensemble:
             raise ValueError("the chains of an ensemble depend on one another: no devices")
-        if self.splits_rankings and not getattr(kernel, "can_split_rankings", False):
+        if self.splits_rankings and not traits.can_split_rankings:
             raise ValueError(
-                f"{type(kernel).__name__} with these settings cannot split rankings over devices; "
+                f"{traits.name} with these settings cannot split rankings over devices; "
                 'SliceGibbs(assignment="parallel") and the Plackett–Luce kernels can'
             )
         if self.splits_rankings:

@@ -19,7 +19,7 @@ def agree(value: int) -> int:
 
 
 @contextlib.contextmanager
-def together() -> Iterator[None]:
+def raise_in_all_processes() -> Iterator[None]:
     """Let what is raised in one process be raised in all, so that none waits for it for ever.
 
     All processes must get here, and nothing within may need the others in one process alone.

@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -13,40 +14,23 @@ from jax import Array
 from jax.sharding import Mesh
 from numpyro.infer import MCMC
 from numpyro.infer.mcmc import MCMCKernel
-from numpyro.util import nested_attrgetter
 
 from numpyro_rankings._system import clock
 from numpyro_rankings._system.interrupts import postponed_interrupts
-from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.not_finite import NotFiniteError, check_not_stopped
-from numpyro_rankings.posterior.block_samples import fitted_rankings
 from numpyro_rankings.posterior.diagnostics import CHANGES
-from numpyro_rankings.run.convert import (
-    SITES,
-    STATS,
-    Groups,
-    as_arrays,
-    as_groups,
-    as_sites,
-    as_state,
-    by_name,
-    is_real,
-)
-from numpyro_rankings.run.description import (
-    changes_of,
-    check_has_start,
-    check_same,
-    describe,
-    sentences_of,
-)
+from numpyro_rankings.posterior.draws import fitted_rankings
+from numpyro_rankings.run.convert import SITES, STATS, Groups, as_arrays, as_sites, as_state
 from numpyro_rankings.run.errors import StoreError
+from numpyro_rankings.run.fingerprint import describe
 from numpyro_rankings.run.folder import folder_of
 from numpyro_rankings.run.goals import Check, Checks, check_goals
-from numpyro_rankings.run.loop import SweepLoop
+from numpyro_rankings.run.kernels import KernelTraits, check_kernel
+from numpyro_rankings.run.loop import Chunk, SweepLoop
 from numpyro_rankings.run.memory import Memory
-from numpyro_rankings.run.monitor import Monitor, Quantities, Taken
+from numpyro_rankings.run.monitor import Facts, Monitor, Quantities
 from numpyro_rankings.run.placement import Placement, mesh_of
-from numpyro_rankings.run.processes import agree, together
+from numpyro_rankings.run.processes import agree, raise_in_all_processes
 from numpyro_rankings.run.results import (
     LEAST_DRAWS,
     READ_AT_ONCE,
@@ -56,26 +40,20 @@ from numpyro_rankings.run.results import (
     check_burn_in,
     largest_burn_in,
 )
+from numpyro_rankings.run.same_run import changes_of, check_same, sentences_of
 from numpyro_rankings.run.settings import (
     Settings,
     at_least,
-    check_ensemble,
-    check_kernel,
     check_names,
     check_precision,
-    check_superchains,
-    has_x64,
-    one_key,
     settings_of,
 )
 from numpyro_rankings.run.store import Store
-from numpyro_rankings.run.to_arviz import from_numpyro, own_kernel
-from numpyro_rankings.run.transitions import fields_of_transitions
+from numpyro_rankings.run.to_arviz import from_numpyro
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_ADAPTATION = 1000  # sweeps, of kernels of other packages
 _DRAWS_TO_MOVE = 1000  # of each chain, after which a kernel that has not moved is given up
 
 
@@ -138,7 +116,7 @@ class Run(Results):
 
     _remedy = ": use extend() or until() first"
 
-    @together()
+    @raise_in_all_processes()
     def __init__(
         self,
         kernel: MCMCKernel,
@@ -159,44 +137,30 @@ class Run(Results):
         overwrite: bool = False,
     ) -> None:
         check_kernel(kernel)
-        store = None if store is None else folder_of(store)
-        if num_warmup is None:
-            num_warmup = 0 if isinstance(kernel, GibbsKernel) else _ADAPTATION
-        key = one_key(key)
-        settings = Settings(
-            at_least("num_chains", num_chains, 1),
-            check_superchains(superchains, num_chains),
-            at_least("num_warmup", num_warmup, 0),
-            at_least("thinning", thinning, 1),
-            (*check_names("extra_fields", extra_fields), *fields_of_transitions(kernel)),
-            np.asarray(jax.random.key_data(key)).tolist(),
-            str(jax.random.key_impl(key)),
-            has_x64(),
+        traits = KernelTraits(kernel)
+        folder = None if store is None else folder_of(store)
+        fields = check_names("extra_fields", extra_fields)
+        settings = Settings.of(
+            key,
+            num_chains=num_chains,
+            superchains=superchains,
+            num_warmup=traits.num_warmup if num_warmup is None else num_warmup,
+            thinning=thinning,
+            extra_fields=(*fields, *traits.fields_of_transitions),
         )
-        check_ensemble(kernel, num_chains, superchains)
-        kwargs = dict(model_kwargs or {})
-        mesh = mesh_of(devices, mesh)
-        about: dict[str, Any] = describe(kernel, data, kwargs, mesh, init_params)
-        placement = Placement(kernel, data, kwargs, mesh)
-        self._set_up(SweepLoop(kernel, data, kwargs, placement), settings)
-        self._show(burn_in, quantities)
-        if store is not None and jax.process_index() == 0:
-            Store.check_new(store, overwrite)  # before the chains start, which may take long
-        self._state = self._init(init_params)
-        self._check_state()
-        self._loop.check_start(self._state, self._keys(), num_warmup, init_params)
-        self._draws: Store | Memory = Memory(keeps=store is None)
-        self._is_stored = store is not None
-        if store is not None and jax.process_index() == 0:
-            diagnosed = self._monitor.facts.as_json(self._names_of_sites())
-            about |= {"settings": settings._asdict(), "diagnosed": diagnosed}
-            self._draws = Store.create(store, about, overwrite)
-            try:
-                counts = {"num_sweeps": 0, "seconds": 0.0}
-                self._draws.append({}, as_arrays(placement.to_host(self._state)), counts)
-            except BaseException:  # nothing is lost with it
-                self._draws.discard()
-                raise
+        traits.check_chains(num_chains, superchains)
+        kwargs, mesh = dict(model_kwargs or {}), mesh_of(devices, mesh)
+        about: dict[str, Any] = describe(traits, data, kwargs, mesh, init_params)
+        placement = Placement(traits, data, kwargs, mesh)
+        self._set_up(SweepLoop(traits, data, kwargs, placement), settings, burn_in, quantities)
+        is_first = jax.process_index() == 0
+        if folder is not None and is_first:
+            Store.check_new(folder, overwrite)  # before the chains start, which may take long
+        self._start_chains(init_params)
+        self._is_stored = folder is not None
+        self._draws: Store | Memory = Memory(keeps=folder is None)
+        if folder is not None and is_first:
+            self._draws = self._new_store(folder, about, overwrite)
 
     @classmethod
     def resume(
@@ -241,21 +205,20 @@ class Run(Results):
         if jax.process_count() > 1:
             raise StoreError("a run is resumed by one process, not by several together")
         check_kernel(kernel)
-        check_has_start(kernel, init_params)
-        run, kwargs = cls.__new__(cls), dict(model_kwargs or {})
-        draws = Store.open(store)
+        traits, kwargs = KernelTraits(kernel), dict(model_kwargs or {})
+        traits.check_has_start(init_params)
+        run, draws = cls.__new__(cls), Store.open(store)
         try:
             settings = settings_of(draws.path, draws.about)
             check_precision(draws.path, settings)
             mesh = mesh_of(devices, mesh)
-            about = describe(kernel, data, kwargs, mesh, init_params)
-            found = check_same(draws.path, draws.about, about, check)
+            about = describe(traits, data, kwargs, mesh, init_params)
+            differences = check_same(draws.path, draws.about, about, check)
             run._draws, run._is_stored = draws, True
-            placement = Placement(kernel, data, kwargs, mesh)
-            run._set_up(SweepLoop(kernel, data, kwargs, placement), settings)
-            run._show(burn_in, quantities)
+            placement = Placement(traits, data, kwargs, mesh)
+            run._set_up(SweepLoop(traits, data, kwargs, placement), settings, burn_in, quantities)
             run._load(init_params)
-            run._note(found, about)
+            run._note(differences, about)
         except BaseException:
             draws.close()
             raise
@@ -265,7 +228,7 @@ class Run(Results):
     # Sampling
     # -----------------------------------------------------------------------------------------
 
-    @together()
+    @raise_in_all_processes()
     def extend(self, sweeps: int, after_chunk: "Callable[[Run], None] | None" = None) -> None:
         """Make further sweeps of each chain, and first those of the warm-up that are missing.
 
@@ -279,7 +242,7 @@ class Run(Results):
             thread makes sweeps of this run.
         """
         thinning = self._settings.thinning
-        with together():
+        with raise_in_all_processes():
             self._draws.check_writable()
             if at_least("sweeps", sweeps, 0) % thinning:
                 raise ValueError(
@@ -289,12 +252,12 @@ class Run(Results):
             stop = self.num_draws + sweeps // thinning
             while self.num_draws < stop:
                 self._make_chunk(stop - self.num_draws)
-                with together():
+                with raise_in_all_processes():
                     if after_chunk is not None:
                         after_chunk(self)
                     check_interrupted()
 
-    @together()
+    @raise_in_all_processes()
     def until(
         self,
         rhat: float = 1.01,
@@ -320,7 +283,7 @@ class Run(Results):
         :raises RuntimeError: as :meth:`extend`, and if no chain has moved in 1,000 draws, which are
             kept.
         """
-        with together():
+        with raise_in_all_processes():
             self._draws.check_writable()
             kept = self._monitor.LEAST_KEPT * (1 - largest_burn_in(self._burn_in))
             most = kept * self._settings.num_chains
@@ -336,7 +299,7 @@ class Run(Results):
                 self._make_chunk(math.inf)
                 if agree(in_a_row == 1 or self._is_check_due()):
                     in_a_row = in_a_row + 1 if self._holds(rhat, ess) else 0
-                with together():
+                with raise_in_all_processes():
                     if after_chunk is not None:
                         after_chunk(self)
                     check_interrupted()
@@ -447,14 +410,14 @@ class Run(Results):
         :raises ValueError: if there are no draws.
         """
         self._check_draws(1)
-        kernel, settings, step = self._loop.kernel, self._settings, self._step(max_draws)
+        loop, settings, step = self._loop, self._settings, self._step(max_draws)
         sites = self.get_samples(group_by_chain=True, max_draws=max_draws)
         stats = as_sites(self._draws.read(STATS, self.first_draw, step=step))
         thinning = settings.thinning * step
         # MCMC maps over chains those kernels that this run maps over them, as their states are
-        is_mapped = settings.num_chains > 1 and not self._loop.takes_chains
+        is_mapped = settings.num_chains > 1 and not loop.traits.takes_chains
         mcmc = MCMC(
-            kernel,
+            loop.kernel,
             num_warmup=0,
             num_samples=next(iter(sites.values())).shape[1] * thinning,
             num_chains=settings.num_chains,
@@ -462,11 +425,12 @@ class Run(Results):
             chain_method=jax.vmap if is_mapped else "vectorized",
             progress_bar=False,
         )
-        mcmc._states = {kernel.sample_field: self._in_form(sites), **stats}
-        state = self._loop.placement.to_host(self._state)
+        sites_in_form = loop.in_form(sites, self._state)
+        mcmc._states = {loop.kernel.sample_field: sites_in_form, **stats}
+        state = loop.placement.to_host(self._state)
         is_one = settings.num_chains == 1  # which MCMC has without an axis
         mcmc._last_state = jax.tree.map(lambda x: x[0], state) if is_one else state
-        mcmc._args, mcmc._kwargs = self._loop.args, self._loop.kwargs
+        mcmc._args, mcmc._kwargs = loop.args, loop.kwargs
         return mcmc
 
     def to_inference_data(self, max_draws: int | None = None, **options: Any) -> Any:
@@ -483,61 +447,86 @@ class Run(Results):
         return self._with_changes(self._to_inference_data(max_draws, options))
 
     def _to_inference_data(self, max_draws: int | None, options: dict[str, Any]) -> Any:
-        mcmc = self.as_mcmc(max_draws)
-        kernel = own_kernel(mcmc)
-        if kernel is None:
+        mcmc, traits = self.as_mcmc(max_draws), self._loop.traits
+        fitted = traits.fitted
+        if traits.block is not None and any("/" in x for x in mcmc._states[traits.sample_field]):
+            fitted = None  # to_inference_data cannot change the names of a user's sites
+        if fitted is None:
             return from_numpyro(mcmc, **options)
         from numpyro_rankings.posterior.inference_data import to_inference_data
 
-        if (rankings := fitted_rankings(kernel, mcmc._args, mcmc._kwargs)) is not None:
+        if (rankings := fitted_rankings(fitted, mcmc._args, mcmc._kwargs)) is not None:
             options = {"rankings": rankings, **options}
         return to_inference_data(mcmc, **options)
 
     # -----------------------------------------------------------------------------------------
-    # Parts
+    # Beginning, or going on
     # -----------------------------------------------------------------------------------------
 
-    def _set_up(self, loop: SweepLoop, settings: Settings) -> None:
+    def _set_up(
+        self,
+        loop: SweepLoop,
+        settings: Settings,
+        burn_in: BurnIn,
+        quantities: Quantities | None,
+    ) -> None:
         self._loop, self._settings = loop, settings
         loop.prepare(settings.num_chains, settings.thinning, settings.extra_fields)
+        self._burn_in = check_burn_in(burn_in)
+        facts = Facts.of(loop.traits, loop.args, loop.kwargs)
+        self._monitor = Monitor(facts, quantities, settings.superchains)
         self._num_sweeps, self._seconds = 0, 0.0
         self._turn = threading.RLock()
         self._changes: list[dict[str, Any]] = []
         self._new_about: dict[str, Any] | None = None
         self._checks = Checks()
 
-    def _table(self, burn_in: float) -> "pd.DataFrame":
-        self._catch_up()
-        return self._monitor.table(burn_in)
-
-    def _show(self, burn_in: BurnIn, quantities: Quantities | None) -> None:
-        self._burn_in = check_burn_in(burn_in)
-        loop = self._loop
-        superchains = self._settings.superchains
-        self._monitor = Monitor(loop.kernel, loop.args, loop.kwargs, quantities, superchains)
+    def _start_chains(self, init_params: Any) -> None:
+        """Let the chains start, and refuse a state without sites, or without fields asked for."""
+        self._state = self._init(init_params)
+        try:
+            has_sites = bool(jax.tree.leaves(self._loop.sites_of(self._state)))
+        except AttributeError:
+            has_sites = True  # it has no such field, which is told below
+        if not has_sites:
+            raise ValueError(self._loop.lacks_site() or "the kernel has no site to sample")
+        self._loop.empty_groups(self._state)
+        self._monitor.watch(self._loop.named_sites(self._state))
+        settings = self._settings
+        keys = settings.starting_keys()
+        self._loop.check_start(self._state, keys, settings.num_warmup, init_params)
 
     def _init(self, init_params: Any, compiles: bool = True) -> Any:
         settings = self._settings
-        starts = settings.superchains or settings.num_chains
-        copies = settings.num_chains // starts
+        starts = settings.num_starts
         for x in jax.tree.leaves(init_params):
             if np.shape(x)[:1] != (starts,):
                 raise ValueError(
                     f"init_params must have an axis of {starts} starting points first: got an "
                     f"array of shape {np.shape(x)}"
                 )
+        keys, copies = settings.starting_keys(), settings.num_chains // starts
         try:
-            return self._loop.init(self._keys(), settings.num_warmup, init_params, copies, compiles)
+            return self._loop.init(keys, settings.num_warmup, init_params, copies, compiles)
         except Exception:
             if words := self._loop.lacks_site():  # some kernels then fail in words of JAX
                 raise ValueError(words) from None
             raise
 
-    def _keys(self) -> Array:
-        """Return the keys of the starting points."""
-        settings = self._settings
-        starts = settings.superchains or settings.num_chains
-        return jax.random.split(settings.random_key(), starts)
+    def _new_store(self, folder: Path, about: dict[str, Any], overwrite: bool) -> Store:
+        """Make a store with the state of the chains before the first sweep."""
+        sites = self._loop.sites_of(self._state)
+        names = list(sites) if isinstance(sites, dict) else []
+        diagnosed = self._monitor.facts.as_json(names)
+        about = {**about, "settings": self._settings._asdict(), "diagnosed": diagnosed}
+        store = Store.create(folder, about, overwrite)
+        try:
+            state = as_arrays(self._loop.placement.to_host(self._state))
+            store.append({}, state, {"num_sweeps": 0, "seconds": 0.0})
+        except BaseException:  # nothing is lost with it
+            store.discard()
+            raise
+        return store
 
     def _load(self, init_params: Any) -> None:
         """Take the newest state of the store, and the quantities of its draws."""
@@ -557,77 +546,36 @@ class Run(Results):
             self._state = as_state(arrays, like)
         except ValueError as error:
             raise StoreError(f"{draws.path}: the state of the chains is damaged: {error}") from None
-        if name := self._site_with_nan(self._state):
+        if name := self._loop.site_with_nan(self._state):
             raise StoreError(f"{draws.path}: the state of the chains is not finite ({name})")
         self._num_sweeps, self._seconds = counts["num_sweeps"], counts["seconds"]
         self._check_stored(draws, like)
-        self._monitor.watch(by_name(self._sites_of_state(), self._loop.kernel.sample_field))
+        self._monitor.watch(self._loop.named_sites(self._state))
         self._catch_up()
 
-    def _catch_up(self) -> None:
-        """Give the monitor the draws that it does not have."""
-        draws = self._draws
-        for start in range(self._monitor.num_draws, draws.num_draws, READ_AT_ONCE):
-            stop = min(start + READ_AT_ONCE, draws.num_draws)
-            sites, stats = draws.read(SITES, start, stop), draws.read(STATS, start, stop)
-            self._monitor.add(self._monitor.take(as_sites(sites), as_sites(stats)))
+    def _check_stored(self, draws: Store, state: Any) -> None:
+        """Refuse draws that are not such as the kernel makes."""
+        try:
+            expected = self._loop.empty_groups(state)
+        except ValueError as error:
+            raise StoreError(f"{draws.path}: {error}") from None
+        for group, arrays in expected.items() if self.num_draws else ():
+            stored, made = _shapes(draws.read(group, 0, 0)), _shapes(arrays)
+            if stored != made:
+                raise StoreError(f"{draws.path}: {group} is damaged: it has {stored}, not {made}")
 
-    def _note(self, found: list[str], about: dict[str, Any]) -> None:
+    def _note(self, differences: list[str], about: dict[str, Any]) -> None:
         """Take the changes of the store, and keep those that are new for its next draws."""
         draws = self._draws
         assert isinstance(draws, Store)
         self._changes = changes_of(draws.path, draws.about)
-        if found:
-            self._changes.append({"num_draws": self.num_draws, "differences": found})
+        if differences:
+            self._changes.append({"num_draws": self.num_draws, "differences": differences})
             self._new_about = {**draws.about, **about, CHANGES: self._changes}
 
-    def _check_state(self) -> None:
-        """Refuse a state without sites, or without fields that are asked for."""
-        try:
-            has_sites = bool(jax.tree.leaves(self._sites_of_state()))
-        except AttributeError:
-            has_sites = True  # it has no such field, which is told below
-        if not has_sites:
-            raise ValueError(self._loop.lacks_site() or "the kernel has no site to sample")
-        self._empty_groups()
-        self._monitor.watch(by_name(self._sites_of_state(), self._loop.kernel.sample_field))
-
-    def _empty_groups(self) -> Groups:
-        """Return arrays like those of draws, with none in them."""
-        return as_groups(self._loop.no_draws(self._state), self._loop.kernel.sample_field)
-
-    def _sites_of_state(self) -> Any:
-        return nested_attrgetter(self._loop.kernel.sample_field)(self._state)
-
-    def _site_with_nan(self, state: Any) -> str | None:
-        """Return the name of a site of a state that has a NaN, which kernels do not recover from.
-
-        Sites that are split over processes are not looked at: those of this package mark them.
-        """
-        field = self._loop.kernel.sample_field
-        sites = by_name(nested_attrgetter(field)(state), field)
-        for name, x in sites.items():
-            if getattr(x, "is_fully_addressable", True) and is_real(x) and np.isnan(x).any():
-                return name
-        return None
-
-    def _names_of_sites(self) -> list[str]:
-        sites = self._sites_of_state()
-        return list(sites) if isinstance(sites, dict) else []
-
-    def _check_stored(self, draws: Store, state: Any) -> None:
-        """Refuse draws that are not such as the kernel makes."""
-        path = draws.path
-        try:
-            expected = as_groups(self._loop.no_draws(state), self._loop.kernel.sample_field)
-        except ValueError as error:
-            raise StoreError(f"{path}: {error}") from None
-        for group, arrays in expected.items() if self.num_draws else ():
-            found = draws.read(group, 0, 0)
-            if _shapes(found) != _shapes(arrays):
-                raise StoreError(
-                    f"{path}: {group} is damaged: it has {_shapes(found)}, not {_shapes(arrays)}"
-                )
+    # -----------------------------------------------------------------------------------------
+    # Chunks
+    # -----------------------------------------------------------------------------------------
 
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
@@ -648,30 +596,33 @@ class Run(Results):
             chunk = self._loop.draw(self._state, self.num_draws, at_most)
         # all processes take part, of which only the first one stores
         state = self._loop.placement.to_host(chunk.state) if self._is_stored else None
+        with raise_in_all_processes():
+            if missing > 0:
+                self._advance_to(chunk, {SITES: {}, STATS: {}}, state)
+                return
+            groups = self._loop.groups_of(chunk.draws)
+            self._catch_up()  # if the user has interrupted the last chunk after it was stored
+            check_not_stopped(self._loop.kernel, groups[SITES])
+            if name := self._loop.site_with_nan(chunk.state if state is None else state):
+                kernel = self._loop.traits.name
+                raise NotFiniteError(f"{kernel} has stopped: site {name!r} is not finite")
+            # before the draws are stored, because a function of the user's may fail
+            batch = self._monitor.take(as_sites(groups[SITES]), as_sites(groups[STATS]))
+            self._advance_to(chunk, groups, state)
+            self._monitor.add(batch)
+
+    def _advance_to(self, chunk: Chunk, groups: Groups, state: Any) -> None:
+        """Keep a chunk, with its state on the host for a store, or leave all as it was."""
         before, num_draws = (self._state, self._num_sweeps, self._seconds), self.num_draws
-        with together():
-            taken: Taken | None = None
-            groups: Groups = {SITES: {}, STATS: {}}
-            if missing <= 0:
-                groups = as_groups(chunk.draws, self._loop.kernel.sample_field)
-                self._catch_up()  # if the user has interrupted the last chunk after it was stored
-                check_not_stopped(self._loop.kernel, groups[SITES])
-                if name := self._site_with_nan(chunk.state if state is None else state):
-                    kernel = type(self._loop.kernel).__name__
-                    raise NotFiniteError(f"{kernel} has stopped: site {name!r} is not finite")
-                # before the draws are stored, because a function of the user's may fail
-                taken = self._monitor.take(as_sites(groups[SITES]), as_sites(groups[STATS]))
-            self._state = chunk.state
-            self._num_sweeps += chunk.num_sweeps
-            self._seconds += chunk.seconds
-            try:
-                self._commit(groups, state)
-            except BaseException:
-                if self.num_draws == num_draws:  # nothing was stored
-                    self._state, self._num_sweeps, self._seconds = before
-                raise
-            if taken is not None:
-                self._monitor.add(taken)
+        self._state = chunk.state
+        self._num_sweeps += chunk.num_sweeps
+        self._seconds += chunk.seconds
+        try:
+            self._commit(groups, state)
+        except BaseException:
+            if self.num_draws == num_draws:  # nothing was stored
+                self._state, self._num_sweeps, self._seconds = before
+            raise
 
     def _commit(self, groups: Groups, state: Any) -> None:
         """Keep draws, and in a store the state after them."""
@@ -684,10 +635,27 @@ class Run(Results):
         counts = {"num_sweeps": self._num_sweeps, "seconds": self._seconds}
         self._draws.append(groups, as_arrays(state), counts)
 
+    def _catch_up(self) -> None:
+        """Give the monitor the draws that it does not have."""
+        draws = self._draws
+        for start in range(self._monitor.num_draws, draws.num_draws, READ_AT_ONCE):
+            stop = min(start + READ_AT_ONCE, draws.num_draws)
+            sites, stats = draws.read(SITES, start, stop), draws.read(STATS, start, stop)
+            self._monitor.add(self._monitor.take(as_sites(sites), as_sites(stats)))
+
+    # -----------------------------------------------------------------------------------------
+    # Checks
+    # -----------------------------------------------------------------------------------------
+
+    def _table(self, burn_in: float) -> "pd.DataFrame":
+        self._catch_up()
+        return self._monitor.table(burn_in)
+
     def _check_diagnosable(self) -> None:
         """Refuse a model of which nothing can be diagnosed, and leave no store without a sweep."""
         try:
-            self._monitor.check_any(as_sites(self._empty_groups()[SITES]))
+            empty = self._loop.empty_groups(self._state)
+            self._monitor.check_any(as_sites(empty[SITES]))
         except ValueError:
             if self._num_sweeps == 0 and isinstance(self._draws, Store):
                 self._draws.discard()
@@ -704,7 +672,7 @@ class Run(Results):
         if not self._has_draws_to_check():
             return False
         if not self._checks.is_of(self.num_draws):
-            with together():
+            with raise_in_all_processes():
                 self.check()
         return bool(agree(self._suffices(rhat, ess)))
 
@@ -713,18 +681,10 @@ class Run(Results):
         sites = self._monitor.never_moved()
         if sites and self.num_draws >= _DRAWS_TO_MOVE:
             raise RuntimeError(
-                f"{type(self._loop.kernel).__name__} does not move: {' and '.join(sites[:3])} had "
+                f"{self._loop.traits.name} does not move: {' and '.join(sites[:3])} had "
                 f"the same value in all {self.num_draws} draws of each chain. Start elsewhere, or "
                 "use another kernel"
             )
-
-    def _in_form(self, sites: dict[str, np.ndarray]) -> Any:
-        """Return draws in the form that the sites have in the state, where they have no names."""
-        found = self._sites_of_state()
-        names = list(by_name(found, self._loop.kernel.sample_field))
-        if set(names) != set(sites):  # also deterministic ones, of a model
-            return sites
-        return jax.tree.unflatten(jax.tree.structure(found), [sites[name] for name in names])
 
     def _suffices(self, rhat: float, ess: float) -> bool:
         """Whether the latest check is good enough."""

@@ -9,8 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpyro.infer.ensemble import EnsembleSampler
-from numpyro.infer.mcmc import MCMC, MCMCKernel
 
 from numpyro_rankings.run.convert import is_key
 from numpyro_rankings.run.errors import StoreError
@@ -26,7 +24,43 @@ class Settings(NamedTuple):
     extra_fields: tuple[str, ...]
     key: list[int]
     key_type: str
-    x64: bool | None = None  # unknown of runs of version 0.1.0
+    x64: bool
+
+    @classmethod
+    def of(
+        cls,
+        key: Any,
+        *,
+        num_chains: int,
+        superchains: int | None,
+        num_warmup: int,
+        thinning: int,
+        extra_fields: tuple[str, ...],
+    ) -> "Settings":
+        """Return the settings of a new run.
+
+        :raises ValueError: if one is out of range.
+        """
+        key = _one_key(key)
+        return cls(
+            at_least("num_chains", num_chains, 1),
+            check_superchains(superchains, num_chains),
+            at_least("num_warmup", num_warmup, 0),
+            at_least("thinning", thinning, 1),
+            extra_fields,
+            np.asarray(jax.random.key_data(key)).tolist(),
+            str(jax.random.key_impl(key)),
+            _has_x64(),
+        )
+
+    @property
+    def num_starts(self) -> int:
+        """Number of points at which the chains start."""
+        return self.superchains or self.num_chains
+
+    def starting_keys(self) -> Array:
+        """Return the keys of the starting points."""
+        return jax.random.split(self.random_key(), self.num_starts)
 
     def random_key(self) -> Array:
         """Return the key of the run.
@@ -58,7 +92,7 @@ def settings_of(path: Path, about: dict[str, Any]) -> Settings:
             raise ValueError(f"extra_fields must be names, got {fields!r}")
         if not (isinstance(found.key, list) and found.key and isinstance(found.key_type, str)):
             raise ValueError(f"the key is {found.key!r} of type {found.key_type!r}")
-        if found.x64 is not None and not isinstance(found.x64, bool):
+        if not isinstance(found.x64, bool):
             raise ValueError(f"x64 is {found.x64!r}")
         for number in found.key:
             at_least("each number of the key", number, 0)
@@ -68,25 +102,13 @@ def settings_of(path: Path, about: dict[str, Any]) -> Settings:
     return found._replace(extra_fields=tuple(fields))
 
 
-def check_ensemble(kernel: MCMCKernel, num_chains: int, superchains: int | None) -> None:
-    """Raise ValueError unless the chains can be those of the kernel, if it is an ensemble."""
-    name = type(kernel).__name__
-    if kernel.is_ensemble_kernel and superchains is not None:
-        raise ValueError(
-            f"superchains cannot be given with {name}: the chains of an ensemble depend on one "
-            "another, and each starts at a point of its own"
-        )
-    if isinstance(kernel, EnsembleSampler) and num_chains % 2:
-        raise ValueError(f"num_chains must be even with {name}, got {num_chains}")
-
-
 def check_precision(path: Path, settings: Settings) -> None:
     """Refuse to go on with a run in the other precision.
 
     :param path: of the store.
     :raises StoreError: if it is not that of the run.
     """
-    if settings.x64 not in (None, has_x64()):
+    if settings.x64 != _has_x64():
         bits, others = (64, 32) if settings.x64 else (32, 64)
         raise StoreError(
             f"{path} is a run with numbers of {bits} bits, but JAX is set to {others}: call "
@@ -94,7 +116,7 @@ def check_precision(path: Path, settings: Settings) -> None:
         )
 
 
-def has_x64() -> bool:
+def _has_x64() -> bool:
     """Whether JAX computes with 64 bits."""
     return jnp.result_type(float) == jnp.float64
 
@@ -110,22 +132,7 @@ def check_superchains(superchains: int | None, num_chains: int) -> int | None:
     return int(superchains)
 
 
-def check_kernel(kernel: Any) -> None:
-    """Raise ValueError unless it is a kernel."""
-    if isinstance(kernel, MCMCKernel):
-        return
-    got = f"an object of {type(kernel).__name__}"
-    if isinstance(kernel, type):
-        got = f"the class {kernel.__name__}; write {kernel.__name__}(…)"
-    elif isinstance(kernel, MCMC):
-        got = "an MCMC, whose kernel is its attribute sampler"
-    elif callable(kernel):
-        name = getattr(kernel, "__name__", type(kernel).__name__)
-        got = f"the function {name}; if it is a model, write NUTS({name})"
-    raise ValueError(f"a kernel is needed, such as SliceGibbs() or NUTS(model): got {got}")
-
-
-def one_key(key: Any) -> Array:
+def _one_key(key: Any) -> Array:
     """Return a random key, or raise ValueError."""
     try:
         found = key if is_key(key) else jax.random.wrap_key_data(jnp.asarray(key))

@@ -40,17 +40,16 @@ from numpyro_rankings.run.folder import (
 )
 from numpyro_rankings.run.lock import Lock, lock_of
 from numpyro_rankings.run.metadata import (
-    CHECKSUM,
     FORMAT,
     ROOT,
     STATES,
-    checksum_of,
     consolidated,
     counts_of,
     mend,
     newest_of,
     nodes_of,
     read_root,
+    with_checksum,
 )
 
 if TYPE_CHECKING:
@@ -321,11 +320,10 @@ class Store:
         root = {
             "zarr_format": 3,
             "node_type": "group",
-            "attributes": {name: x for name, x in self._attributes.items() if name != CHECKSUM},
+            "attributes": self._attributes,
             "consolidated_metadata": consolidated(metadata),
         }
-        root = json.loads(json.dumps(root))
-        root["attributes"][CHECKSUM] = checksum_of(root)
+        root = with_checksum(json.loads(json.dumps(root)))
         content = default_buffer_prototype().buffer.from_bytes(json.dumps(root).encode())
         sync(local_store(self.path).set(ROOT, content))
 

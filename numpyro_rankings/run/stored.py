@@ -9,10 +9,12 @@ import numpy as np
 from numpyro.infer import MCMC
 from numpyro.infer.mcmc import MCMCKernel
 
+from numpyro_rankings.families import family_of
+from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.run.convert import SITES, STATS
-from numpyro_rankings.run.description import changes_of, sentences_of
 from numpyro_rankings.run.errors import StoreError
 from numpyro_rankings.run.folder import folder_of
+from numpyro_rankings.run.kernels import ENERGY
 from numpyro_rankings.run.monitor import Facts, Monitor, Quantities
 from numpyro_rankings.run.read_only import ReadOnlyStore
 from numpyro_rankings.run.results import (
@@ -24,8 +26,8 @@ from numpyro_rankings.run.results import (
     by_chain_or_not,
     check_burn_in,
 )
+from numpyro_rankings.run.same_run import changes_of, sentences_of
 from numpyro_rankings.run.settings import Settings, settings_of
-from numpyro_rankings.run.transitions import ENERGY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +80,7 @@ class StoredRun(Results):
         self._kernel = str(about.get("kernel", {}).get("class", "")).rpartition(".")[2]
         self._facts = self._facts_of(about)
         superchains = None if self._settings is None else self._settings.superchains
-        self._monitor = Monitor.of(self._facts, quantities, superchains)
+        self._monitor = Monitor(self._facts, quantities, superchains)
         self._has_monitored = False
 
     # -- what the run was like -----------------------------------------------------------------
@@ -160,8 +162,7 @@ class StoredRun(Results):
 
         It has the groups ``posterior`` and ``sample_stats``, for the kernels of this package those
         of :meth:`~numpyro_rankings.Run.to_inference_data`. What needs the data is not there: what
-        was observed, and the log likelihood. Of a model of which a kernel of this package is a
-        block, a store of version 0.1.0 gives the sites alone.
+        was observed, and the log likelihood.
 
         :param max_draws: as for :meth:`get_samples`.
         :raises ValueError: if there are no draws.
@@ -184,22 +185,39 @@ class StoredRun(Results):
         rankings = self._facts.rankings
         mcmc._states = {kernel.sample_field: sites, **stats}
         mcmc._args, mcmc._kwargs = (rankings,), {}
-        needs_rankings = not sites.keys().isdisjoint(("center", "weights"))
-        is_whole = len(sites) == len(self._sites) and (rankings is not None or not needs_rankings)
+        family = family_of(sites)
+        is_whole = len(sites) == len(self._sites) and (family is None or rankings is not None)
+        own = None
         if self._facts.is_label_free and is_whole:
-            from numpyro_rankings.posterior.inference_data import of_store
-
-            return of_store(mcmc, rankings, self._kernel)
+            own = self._draws_of(sites)
         if (block := self._facts.block) is not None and not any("/" in name for name in sites):
-            from numpyro_rankings.posterior.inference_data import block_data
-
             if set(block.sites.values()) <= set(sites):
-                return block_data(mcmc, block, rankings)
+                own = self._draws_of(sites)
+        if own is not None:
+            from numpyro_rankings.posterior.inference_data import convert
+
+            return convert(mcmc, own)
         import arviz as az
 
         return az.from_numpyro(mcmc, coords={}, dims={}, log_likelihood=False)
 
+    def as_draws(self) -> Draws:
+        """Return the draws after the burn-in, which :meth:`Draws.of` takes.
+
+        :raises ValueError: if there are no draws.
+        """
+        self._check_draws(1)
+        return self._draws_of(self.get_samples(group_by_chain=True))
+
     # -- parts ---------------------------------------------------------------------------------
+
+    def _draws_of(self, samples: Mapping[str, Any]) -> Draws:
+        block, rankings = self._facts.block, self._facts.rankings
+        family = family_of(samples if block is None else block.sites)
+        if rankings is not None and family is not None:
+            rankings = family.described(rankings)
+        number = self._facts.num_components if block is None else block.num_components
+        return Draws.of_kernel(samples, number, rankings, block, self._kernel)
 
     def _facts_of(self, about: Mapping[str, Any]) -> Facts:
         """Return what the store knows of kernel and data, or as much as the sites show."""

@@ -1,4 +1,4 @@
-"""Draws of a run to ArviZ: those of kernels of other packages, and which are not of them."""
+"""Draws of kernels of other packages to ArviZ."""
 
 import copy
 import warnings
@@ -7,24 +7,7 @@ from typing import Any
 from numpyro.infer import MCMC
 from numpyro.primitives import Messenger
 
-from numpyro_rankings.infer.base import GibbsKernel
-from numpyro_rankings.posterior.block_samples import blocks_of
 from numpyro_rankings.run.convert import by_name
-
-
-def own_kernel(mcmc: MCMC) -> GibbsKernel | None:
-    """Return the kernel of this package, by itself or as the one block of Gibbs, if any.
-
-    None if there are several, of which :func:`~numpyro_rankings.to_inference_data` takes one, or if
-    a site of the model has a slash in its name, which it cannot change.
-    """
-    kernel: Any = mcmc.sampler
-    if isinstance(kernel, GibbsKernel):
-        return kernel
-    blocks = list(blocks_of(kernel))
-    if len(blocks) != 1 or any("/" in name for name in mcmc._states[kernel.sample_field]):
-        return None
-    return blocks[0]
 
 
 def from_numpyro(mcmc: MCMC, **options: Any) -> Any:

@@ -37,7 +37,7 @@ def run_of(tmp_path, monkeypatch):
         lines = ["1st,2nd,3rd,4th,5th", *(",".join(names[i] for i in row) for row in rows)]
         Path("lists.csv").write_text("\n".join(lines) + "\n")
         survey = read_survey("lists.csv", layout="orders")
-        rankings, by_label = survey.rankings, np.argsort(survey.place)
+        rankings, by_label = survey.rankings, np.argsort(survey.label_index)
         labels = np.asarray(data.assignments)[by_label]
         data = data._replace(centers=_renumbered(data, rankings), assignments=labels)
         mcmc = with_groups(fabricated_mcmc(rankings, chains=2, draws=20), data)
@@ -123,7 +123,7 @@ def test_numbers_of_blocs_are_the_same_on_the_screen_and_in_files(run_of, capsys
     labels = table("assignments.csv")
     names = list(labels[0])
     assert names[names.index("cluster") + 1] == "bloc"
-    assert [int(row["bloc"]) - 1 for row in labels] == blocs.labels[survey.place].tolist()
+    assert [int(row["bloc"]) - 1 for row in labels] == blocs.labels[survey.label_index].tolist()
     members = np.bincount(blocs.labels, minlength=blocs.number)
     assert [int(row["members"]) for row in chosen] == members.tolist()
 

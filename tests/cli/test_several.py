@@ -21,9 +21,9 @@ import numpyro_rankings.run
 from numpyro_rankings.cli import fit, main, several
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.cli.several import command_of_one, folder_names
-from numpyro_rankings.report.commands import resumed
 from numpyro_rankings.run import Run
 from numpyro_rankings.run.loop import SweepLoop
+from numpyro_rankings.words.commands import resumed
 
 pytestmark = pytest.mark.usefixtures("usual_signals")
 

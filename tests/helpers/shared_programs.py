@@ -7,9 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.posterior import inference_data
-from numpyro_rankings.run.description import describe
+from numpyro_rankings.run.fingerprint import describe
+from numpyro_rankings.run.kernels import KernelTraits
 from numpyro_rankings.run.loop import SweepLoop
 
 
@@ -28,12 +28,12 @@ def shared_programs(kept: dict[str, dict] | None = None) -> Iterator[None]:
     answers = kept.setdefault("answers", {})
     set_up, jitted, observed = SweepLoop.__init__, SweepLoop._jitted, inference_data._observed
 
-    def share_kernel(loop, kernel, args, kwargs, placement):
+    def share_kernel(loop, traits, args, kwargs, placement):
         # with a kernel, the program of its init
-        described = str(describe(kernel, args, kwargs, None))
-        if isinstance(kernel, GibbsKernel):
-            kernel = kernels.setdefault(described, kernel)
-        set_up(loop, kernel, args, kwargs, placement)
+        described = str(describe(traits, args, kwargs, None))
+        if traits.is_own:
+            traits = KernelTraits(kernels.setdefault(described, traits.kernel))
+        set_up(loop, traits, args, kwargs, placement)
         loop.described = described
 
     def share_program(loop, state):

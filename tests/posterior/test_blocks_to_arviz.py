@@ -32,7 +32,8 @@ from numpyro_rankings.infer import (
 from numpyro_rankings.models import conjugate_mixture, ddcrp_mixture, dp_plackett_luce
 from numpyro_rankings.models import gamma_process_plackett_luce as pool_model
 from numpyro_rankings.posterior.diagnostics import as_dataset
-from numpyro_rankings.posterior.likelihood import pointwise_log_likelihood, pointwise_plackett_luce
+from numpyro_rankings.posterior.draws import Draws
+from numpyro_rankings.posterior.likelihood import pointwise_log_likelihood
 
 LISTS = [[0, 1], [0, 2], [2, 1], [1, 2]]
 RANKINGS = Rankings.from_orderings(LISTS, items=["a", "b", "c"], num_items=3, counts=[2, 1, 1, 1])
@@ -118,7 +119,7 @@ def test_a_block_with_renamed_sites_is_converted(num_components):
     # the model scales the mass by 2
     named = {name: z[site] for name, site in SITES.items()}
     named |= {"cluster_sizes": sizes.astype(np.int32), "alpha": 2.0 * z["mass"]}
-    expected = pointwise_log_likelihood(named, RANKINGS, num_components)
+    expected = pointwise_log_likelihood(Draws.of(named, RANKINGS, num_components))
     group = data["log_likelihood"]
     np.testing.assert_allclose(group["rankings"], expected, rtol=1e-5)
     assert "summed out" in group.attrs["labels"] and group.attrs["of"] == "rankings"
@@ -231,7 +232,7 @@ def test_blocks_of_plackett_luce():
     assert "top_weights" in data["posterior"]
     named = {"weights": z["w"], "assignments": labels, "alpha": mass, "log_joint": mass}
     named["cluster_sizes"] = (labels[..., None] == np.arange(2)).sum(2).astype(np.int32)
-    expected = pointwise_plackett_luce(named, RANKINGS)
+    expected = pointwise_log_likelihood(Draws.of(named, RANKINGS))
     np.testing.assert_allclose(data["log_likelihood"]["rankings"], expected, rtol=1e-5)
 
 
@@ -250,7 +251,7 @@ def test_a_block_without_labels(sigma):
     block = GammaProcessPlackettLuceGibbs(sigma=sigma, model=model)
     own = [name for name in z if name != "alpha"]
     data = to_inference_data(as_run([(block, own), (NUTS(model), None)], z, RANKINGS), RANKINGS)
-    expected = pointwise_plackett_luce({**z, "log_joint": positive}, RANKINGS)
+    expected = pointwise_log_likelihood(Draws.of({**z, "log_joint": positive}, RANKINGS))
     np.testing.assert_allclose(data["log_likelihood"]["rankings"], expected, rtol=1e-5)
 
 
@@ -281,7 +282,9 @@ def test_a_block_of_the_process_of_processes():
     scales = {"alpha": np.full(lead, 1.5), "gamma": np.full(lead, 0.8), "phi": 3.0 * similarity}
     named = z | {name: np.float32(x) for name, x in scales.items()} | {"log_joint": similarity}
     named["cluster_sizes"] = (labels[..., None] == np.arange(SLOTS)).sum(2).astype(np.int32)
-    np.testing.assert_allclose(found, pointwise_plackett_luce(named, RANKINGS), rtol=1e-5)
+    np.testing.assert_allclose(
+        found, pointwise_log_likelihood(Draws.of(named, RANKINGS)), rtol=1e-5
+    )
 
 
 def test_blocks_of_partitions_are_converted():

@@ -11,6 +11,8 @@ from scipy.optimize import linear_sum_assignment
 from numpyro_rankings import find_blocs, to_inference_data
 from numpyro_rankings.datasets import simulate_mallows_mixture, simulate_plackett_luce_mixture
 from numpyro_rankings.distributions import GeneralizedMallows
+from numpyro_rankings.families import ITEM_POOL, PLACKETT_LUCE
+from numpyro_rankings.families.mallows import log_cluster_likelihood, stage_orderings
 from numpyro_rankings.infer import DPPlackettLuceGibbs
 from numpyro_rankings.infer.mallows.data import as_mallows_data
 from numpyro_rankings.infer.mallows.start import Components as SearchedComponents
@@ -21,11 +23,6 @@ from numpyro_rankings.posterior.bloc_models import Components, MallowsBlocs, Pla
 from numpyro_rankings.posterior.bloc_search import Candidates, Search
 from numpyro_rankings.posterior.blocs import _by_chain, _Data
 from numpyro_rankings.posterior.choice_cells import choice_cells, count_cells
-from numpyro_rankings.posterior.likelihood import (
-    log_cluster_likelihood,
-    log_plackett_luce_likelihood,
-    stage_orderings,
-)
 from numpyro_rankings.rankings import Rankings
 
 LISTS = [[0, 1, 2, 3], [1], [3, 0], [2, 1, 0, 4, 3], [2, 1, 0, 4], [1, 0, 2]]
@@ -116,7 +113,8 @@ def test_log_likelihood_of_plackett_luce_cells(pool, with_sets):
         parameters = np.append(draw["weights"], draw["unseen_weight"][:, None], axis=1)
     model = PlackettLuceBlocs(rankings, pool is not None)
     found = model.cells.of_rows @ model.log_choices((parameters,))
-    expected = log_plackett_luce_likelihood(draw, rankings.orderings, offered)
+    family = PLACKETT_LUCE if pool is None else ITEM_POOL
+    expected = family.log_rows(draw, rankings.orderings, offered)
     np.testing.assert_allclose(found.T, expected, rtol=2e-5)
 
 

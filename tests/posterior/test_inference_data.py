@@ -26,6 +26,7 @@ from numpyro.infer import MCMC
 import numpyro_rankings
 from numpyro_rankings.components import GaussianMean
 from numpyro_rankings.distributions import MallowsConcentrationPrior, TopTPlackettLuce
+from numpyro_rankings.families import ITEM_POOL, PLACKETT_LUCE
 from numpyro_rankings.infer import (
     CollapsedGibbs,
     Cycle,
@@ -39,13 +40,9 @@ from numpyro_rankings.infer import (
 )
 from numpyro_rankings.posterior import borda_ordering, kendall_distance
 from numpyro_rankings.posterior.diagnostics import diagnostics_table, verdict
+from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.inference_data import save_inference_data, to_inference_data
-from numpyro_rankings.posterior.likelihood import (
-    log_in_new_cluster,
-    log_plackett_luce_likelihood,
-    pointwise_log_likelihood,
-    pointwise_plackett_luce,
-)
+from numpyro_rankings.posterior.likelihood import pointwise_log_likelihood
 from numpyro_rankings.rankings import Rankings
 
 NAMES = ["Ann", "Bob", "Cid", "Dee"]
@@ -146,10 +143,11 @@ def test_pointwise_log_likelihood_against_a_numpy_twin(num_components):
         "cluster_sizes": sizes[None],
         "alpha": np.array([[0.7, 2.0]], np.float32),
     }
-    got = pointwise_log_likelihood(samples, rankings, num_components)
+    draws = Draws.of(samples, rankings, num_components)
+    got = pointwise_log_likelihood(draws)
     assert got.shape == (1, 2, 7)
     which = np.array([2, 3, 6])  # of some rankings, without the others
-    some = pointwise_log_likelihood(samples, rankings, num_components, which)
+    some = pointwise_log_likelihood(draws, which)
     np.testing.assert_allclose(some, got[..., which], rtol=1e-6)
     rows = np.repeat(np.arange(5), [2, 1, 1, 2, 1])
     for d, i in itertools.product(range(2), range(7)):
@@ -190,8 +188,9 @@ def test_pointwise_log_likelihood_of_the_gamma_process_mixture():
     }
     samples = {name: np.asarray(x)[None, None] for name, x in samples.items()}
     new, size = 20_000, 200_000
-    got = pointwise_plackett_luce(samples, rankings, num_new_clusters=new)
-    some = pointwise_plackett_luce(samples, rankings, new, np.array([1, 2]))
+    draws = Draws.of(samples, rankings)
+    got = pointwise_log_likelihood(draws, num_new_clusters=new)
+    some = pointwise_log_likelihood(draws, np.array([1, 2]), new)
     np.testing.assert_allclose(some, got[..., 1:], rtol=1e-6)
     shapes = rng.poisson(phi * root, (size, 4)) + np.array([0, 0, 0, alpha])
     of_new = rng.gamma(shapes)
@@ -221,6 +220,7 @@ def test_likelihoods_of_draws_are_those_of_the_distribution(has_pool, is_subset)
     weights = rng.dirichlet(np.ones(5), 3).astype(np.float32)
     if not has_pool:
         weights[:, :4] /= weights[:, :4].sum(1, keepdims=True)
+    family = ITEM_POOL if has_pool else PLACKETT_LUCE
     draw = {"weights": weights[:, :4]} | ({"unseen_weight": weights[:, 4]} if has_pool else {})
 
     @jax.vmap
@@ -230,7 +230,7 @@ def test_likelihoods_of_draws_are_those_of_the_distribution(has_pool, is_subset)
         return model.log_prob(orderings)
 
     found, expected = jax.jit(
-        lambda draw, w: (log_plackett_luce_likelihood(draw, orderings, offered), log_prob(w))
+        lambda draw, w: (family.log_rows(draw, orderings, offered), log_prob(w))
     )(draw, weights)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
@@ -245,7 +245,7 @@ def test_new_clusters_know_what_was_offered():
     }
     offered = jnp.array([[True, False], [True, True]])
     orderings = jnp.array([[0], [0]])
-    in_new = jax.jit(log_in_new_cluster, static_argnums=4)
+    in_new = jax.jit(ITEM_POOL.log_new_cluster, static_argnums=4)
     first, other = np.asarray(in_new(jax.random.key(0), draw, orderings, offered, 100))
     assert abs(first) < 1e-5 and other < -0.3
 
@@ -293,7 +293,7 @@ def test_likelihood_of_the_process_of_processes(monkeypatch):
         DPPlackettLuceGibbs(max_clusters=5), z, rankings, np.ones(lead), np.zeros(lead, bool)
     )
     found = to_inference_data(mcmc, rankings)["log_likelihood"]
-    expected = pointwise_plackett_luce(mcmc.get_samples(group_by_chain=True), rankings)
+    expected = pointwise_log_likelihood(Draws.of(mcmc))
     np.testing.assert_allclose(found["rankings"], expected, rtol=1e-5)
     assert "summed out" in found.attrs["labels"]
     monkeypatch.setattr(

@@ -8,7 +8,7 @@ from helpers.fabricated import as_run
 from scipy.optimize import minimize
 from scipy.stats import norm
 
-from numpyro_rankings import Rankings, stack_chains
+from numpyro_rankings import Draws, Rankings, stack_chains
 from numpyro_rankings.cli import fit, main
 from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.infer import SliceGibbs
@@ -125,7 +125,7 @@ def test_a_report_of_chains_that_disagree(tmp_path, monkeypatch, capsys):
         "log_joint": rng.normal(size=shape) - np.array([100.0, 100.0, 150.0])[:, None],
     }
     mcmc = as_run(SliceGibbs(num_components=2), z, rankings, np.ones(shape), np.zeros(shape, bool))
-    weights = stack_fitted_chains(z, rankings, 2).weights
+    weights = stack_fitted_chains(Draws.of(z, rankings, 2)).weights
     np.testing.assert_allclose(weights[2], 0.0, atol=1e-3)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", (60, 60)))

@@ -7,6 +7,13 @@ import numpy as np
 import pytest
 from helpers.fabricated import fabricated_mcmc
 
+from numpyro_rankings.families import mallows
+from numpyro_rankings.ops.orderings import (
+    clear_pairs,
+    levels_of_shares,
+    times_above,
+    wants_of_members,
+)
 from numpyro_rankings.posterior import (
     borda_ordering,
     certain_levels,
@@ -20,14 +27,7 @@ from numpyro_rankings.posterior import (
     partition_profiles,
     rank_probabilities,
 )
-from numpyro_rankings.posterior import profiles as profiles_module
 from numpyro_rankings.posterior.inference_data import to_inference_data
-from numpyro_rankings.posterior.orderings import (
-    clear_pairs,
-    levels_of_shares,
-    times_above,
-    wants_of_members,
-)
 from numpyro_rankings.posterior.partitions import canonical_labels
 from numpyro_rankings.posterior.relabeling import relabel_samples
 from numpyro_rankings.rankings import Rankings
@@ -312,13 +312,13 @@ def test_membership_in_many_small_clusters():
 
 def test_the_entropies_of_all_clusters_are_one_program(monkeypatch):
     """Each number of draws that have a cluster would be another one."""
-    calls, of_all = [], profiles_module._entropy
+    calls, of_all = [], mallows._entropy
 
     def spy(center, theta):
         calls.append(len(center))
         return of_all(center, theta)
 
-    monkeypatch.setattr(profiles_module, "_entropy", spy)
+    monkeypatch.setattr(mallows, "_entropy", spy)
     labels = np.array([[0, 0, 1], [0, 0, 0], [0, 0, 1]])
     samples = _samples(np.random.default_rng(9), 3, 4, 2, labels)
     rankings = Rankings.from_orderings([[2, 0, 1]] * 3, num_items=4)
@@ -389,7 +389,7 @@ def test_profiles_of_a_block_with_other_names():
     of_block = {own: samples[name] for name, own in sites.items()} | {"rate": np.ones(60)}
     found = cluster_profiles(of_block, rankings, sites=sites)
     for one, two in zip(found, cluster_profiles(samples, rankings), strict=True):
-        for x, y in zip(one, two, strict=True):
+        for x, y in zip(vars(one).values(), vars(two).values(), strict=True):
             np.testing.assert_array_equal(x, y)
     by_chain = {name: x.reshape(2, 30, *x.shape[1:]) for name, x in of_block.items()}
     assert len(cluster_profiles(by_chain, rankings, sites=sites)) == len(found)

@@ -30,8 +30,8 @@ from numpyro_rankings.links.distances import (
     nearest_distances,
     sequential_distances,
 )
+from numpyro_rankings.ops.orderings import as_orderings, kendall_distance
 from numpyro_rankings.plots import plot_partition_in_time
-from numpyro_rankings.posterior.orderings import as_orderings, kendall_distance
 from numpyro_rankings.posterior.partitions import (
     adjusted_rand_index,
     as_draws,

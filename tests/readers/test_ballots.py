@@ -118,7 +118,7 @@ def test_each_rule_of_a_table_of_votes(rules, expected):
 
 
 def in_order(survey):
-    rows = np.asarray(survey.rankings.row_index)[survey.place]
+    rows = np.asarray(survey.rankings.row_index)[survey.label_index]
     lists = np.asarray(survey.rankings.orderings)
     return [[int(item) for item in lists[row] if item >= 0] for row in rows]
 

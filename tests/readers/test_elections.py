@@ -15,7 +15,7 @@ from numpyro_rankings.readers.ballots import BallotCounts
 
 def by_name(survey):
     """The list of each ballot, in the order of the file."""
-    rows = np.asarray(survey.rankings.row_index)[survey.place]
+    rows = np.asarray(survey.rankings.row_index)[survey.label_index]
     lists, items = np.asarray(survey.rankings.orderings), survey.rankings.items
     return [" ".join(items[k] for k in lists[row] if k >= 0) for row in rows]
 
@@ -498,7 +498,7 @@ def read_or_refused(path, **options):
     except RankingsError as error:
         assert path.name in str(error) and "\n" not in str(error)
     else:
-        assert len(survey.place) == survey.rankings.num_rankings
+        assert len(survey.label_index) == survey.rankings.num_rankings
 
 
 @settings(max_examples=150, deadline=None)

@@ -12,12 +12,12 @@ from numpyro_rankings import RankingsError
 from numpyro_rankings.cli import main
 from numpyro_rankings.readers import read_survey
 from numpyro_rankings.readers.answers import rank_in_words
-from numpyro_rankings.readers.exports import name_columns
+from numpyro_rankings.readers.headers import name_columns
 
 
 def lists_of(survey):
     """The names in the list of each judge, in the order of the file."""
-    rows = np.asarray(survey.rankings.row_index)[survey.place]
+    rows = np.asarray(survey.rankings.row_index)[survey.label_index]
     items, lists = survey.rankings.items, np.asarray(survey.rankings.orderings)
     return [" ".join(items[k] for k in lists[row] if k >= 0) for row in rows]
 

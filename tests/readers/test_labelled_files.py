@@ -43,7 +43,7 @@ def write(frame, path, **how):
 
 def lists(survey):
     rows = np.asarray(survey.rankings.orderings)[np.asarray(survey.rankings.row_index)]
-    return [[survey.rankings.items[k] for k in row if k >= 0] for row in rows[survey.place]]
+    return [[survey.rankings.items[k] for k in row if k >= 0] for row in rows[survey.label_index]]
 
 
 def test_labels_of_values_are_the_items(tmp_path):

@@ -59,7 +59,7 @@ READ = {
 
 def in_order(survey):
     """The list of each ranking, in the order of the file."""
-    rows = np.asarray(survey.rankings.row_index)[survey.place]
+    rows = np.asarray(survey.rankings.row_index)[survey.label_index]
     lists = np.asarray(survey.rankings.orderings)
     return [[int(item) for item in lists[row] if item >= 0] for row in rows]
 
@@ -121,7 +121,7 @@ def test_what_is_written_is_read_back(tmp_path, name, suffix):
     again = read_survey(path, name, judge="judge", about=["region"], items=ITEMS)
     assert_is_the_survey(again)
     assert again.rankings == survey.rankings
-    np.testing.assert_array_equal(again.place, survey.place)
+    np.testing.assert_array_equal(again.label_index, survey.label_index)
 
 
 def test_names_of_columns_that_say_the_layout(tmp_path):
@@ -230,10 +230,10 @@ def test_counts_and_blank_rows():
 def test_labels_come_back_in_the_order_of_the_file():
     survey = read_survey(RANKS, "ranks", judge="who", about="region")
     labels = np.asarray(survey.rankings.row_index)  # of each ranking, as a kernel has it
-    np.testing.assert_array_equal(labels[survey.place], [0, 1, 0, 2, 1])
-    assert sorted(survey.place.tolist()) == list(range(5))
+    np.testing.assert_array_equal(labels[survey.label_index], [0, 1, 0, 2, 1])
+    assert sorted(survey.label_index.tolist()) == list(range(5))
     frame = pd.DataFrame({"x": [1, 2, 3, 3, 1], "y": [2, 1, 1, 1, 2], "z": [3, 3, 2, 2, 3]})
-    assert read_survey(frame, "ranks").place.tolist() == [0, 2, 3, 4, 1]
+    assert read_survey(frame, "ranks").label_index.tolist() == [0, 2, 3, 4, 1]
 
 
 def test_items_that_are_not_ranked():
@@ -530,7 +530,7 @@ def test_fields_of_a_survey():
     survey = survey_of(
         Rankings.from_orderings([[0, 1], [1, 0]], num_items=2, counts=[2, 1]), "test"
     )
-    assert isinstance(survey, Survey) and survey.place.tolist() == [0, 1, 2]
+    assert isinstance(survey, Survey) and survey.label_index.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from helpers.fabricated import fabricated_mcmc, with_groups
 
 from numpyro_rankings import Rankings, find_blocs, words
 from numpyro_rankings.datasets import simulate_mallows_mixture
+from numpyro_rankings.ops.orderings import wants_of_members
 from numpyro_rankings.posterior import blocs as module
 from numpyro_rankings.posterior.blocs import NoBlocsError
 from numpyro_rankings.posterior.choice_cells import count_cells
-from numpyro_rankings.posterior.orderings import wants_of_members
 from numpyro_rankings.report import blocs_in_words, findings_of
 from numpyro_rankings.report import findings as findings_module
 from numpyro_rankings.report.answers import how_many
@@ -91,7 +91,11 @@ def test_verdict_of_blocs_by_how_many_chains_agree(blocs):
 
 def test_one_bloc_is_everybody(grouped):
     said = blocs_in_words.verdict_of_blocs(find_blocs(*grouped, 1))
-    assert (said.level, said.headline, said.reasons) == ("good", "Yes: one bloc is everybody.", [])
+    assert (said.level, said.headline, said.reasons) == (
+        "good",
+        "Yes: the only bloc contains everybody.",
+        [],
+    )
 
 
 def test_what_one_more_bloc_would_keep(blocs):

@@ -204,11 +204,24 @@ def test_what_is_left_counts_all_draws(small, monkeypatch, capsys):
         assert sorted(set(re.findall(r"[45][05]\.0%", text))) == shares
 
 
+def point_profile(label, presence, size, members, interval_over_all):
+    return PartitionProfile(
+        label=label,
+        presence=presence,
+        matched=presence,
+        size=size,
+        size_interval=(size, size),
+        members=members,
+        cohesion=1.0,
+        interval_over_all=interval_over_all,
+    )
+
+
 def test_what_is_left_counts_zeros_of_a_group_that_holds():
     """Of 100, a group has 40, and another one 50 in three of five draws, which is 30 on average."""
     members = np.arange(40)
-    all_draws = PartitionProfile(0, 1.0, 1.0, 40.0, (40, 40), members, 1.0, (40, 40))
-    some = PartitionProfile(1, 0.6, 0.6, 50.0, (50, 50), members + 40, 1.0, (0, 50))
+    all_draws = point_profile(0, 1.0, 40.0, members, (40, 40))
+    some = point_profile(1, 0.6, 50.0, members + 40, (0, 50))
     found = Findings(None, None, [all_draws, some], 100, None, None, None, None, None, {})
     assert len(found.held) == 2 and some.mean_size == pytest.approx(30)
     assert found.left == pytest.approx(0.3)

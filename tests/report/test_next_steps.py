@@ -22,9 +22,10 @@ from numpyro_rankings.cli.session import RunSession, Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.posterior.diagnostics import Verdict, table_of_scalars
 from numpyro_rankings.report import findings_of, write_report
-from numpyro_rankings.report import next_steps as module
+from numpyro_rankings.report import judgements as module
 from numpyro_rankings.report.glossary import how_found
-from numpyro_rankings.report.next_steps import Outlook, next_steps, outlook, outlook_of, worst_of
+from numpyro_rankings.report.judgements import Outlook, outlook, outlook_of, worst_of
+from numpyro_rankings.report.next_steps import next_steps
 from numpyro_rankings.report.page import Status
 from numpyro_rankings.report.write import write_findings
 
@@ -377,7 +378,7 @@ def test_the_command_has_the_minutes_that_are_guessed(found, monkeypatch, times,
 
     def guess(_, status):
         goals.append((status.rhat_goal, status.ess_goal))
-        return Outlook(1.1, 100, times)
+        return Outlook(times)
 
     monkeypatch.setattr(module, "outlook_of", guess)
     session = RunSession(TWO_MINUTES, command)

@@ -16,8 +16,13 @@ from numpyro_rankings.posterior.diagnostics import Verdict
 from numpyro_rankings.posterior.predictive_checks import PredictiveCheck, PredictiveChecks
 from numpyro_rankings.report import findings_of
 from numpyro_rankings.report.answers import short_answers
-from numpyro_rankings.report.fit import MANY_OUTSIDE, misses_something
-from numpyro_rankings.report.next_steps import HARDLY_AGREE, MOST_LEFT, why_unclear
+from numpyro_rankings.report.judgements import (
+    HARDLY_AGREE,
+    MANY_OUTSIDE,
+    MOST_LEFT,
+    judge_fit,
+    judgements_of,
+)
 from numpyro_rankings.report.overall import overall, trust
 from numpyro_rankings.report.write import write_findings
 
@@ -112,7 +117,7 @@ def test_it_is_green_only_if_chains_agreement_and_fit_are_good(blocs):
 def test_one_bloc(blocs):
     one = blocs.blocs._replace(number=1)
     said = overall(blocs._replace(blocs=one))
-    assert said.headline == "Report what all want: one bloc is everybody."
+    assert said.headline == "Report what all want together: the only bloc contains everybody."
 
 
 @pytest.mark.parametrize(
@@ -214,7 +219,7 @@ def test_there_are_no_clear_groups(groups):
     )
     for total, unclear in ((1.9, False), (2.1, True)):
         left = groups._replace(total=int(total * sum(p.mean_size for p in groups.profiles)))
-        assert bool(why_unclear(left)) == unclear
+        assert judgements_of(left).unclear == ("few belong" if unclear else "")
         assert ("belong to no group that holds" in overall(left).headline) == unclear
     assert MOST_LEFT == 0.5
 
@@ -242,7 +247,7 @@ def test_what_is_shown_as_a_tenth_is_no_less(groups):
 
 def test_a_fifth_of_the_checks_may_fail():
     assert MANY_OUTSIDE == 0.2
-    assert not misses_something(checks_of(2)) and misses_something(checks_of(3))
+    assert [judge_fit(checks_of(k)).misses_something for k in (2, 3)] == [False, True]
 
 
 def test_one_population(groups):

@@ -25,7 +25,7 @@ from numpyro_rankings.infer import (
     PlackettLuceGibbs,
     SliceGibbs,
 )
-from numpyro_rankings.run.processes import together
+from numpyro_rankings.run.processes import raise_in_all_processes
 
 AXES = ("chains", "rankings")
 DATA = np.array([0.3, -1.0, 2.0], np.float32)
@@ -244,7 +244,7 @@ def test_what_one_process_raises(monkeypatch, mine, words, raised, message):
     monkeypatch.setattr(jax, "process_count", lambda: 2)
     monkeypatch.setattr("jax.experimental.multihost_utils.process_allgather", gather)
 
-    @together()
+    @raise_in_all_processes()
     def work():
         if mine is not None:
             raise mine

@@ -33,8 +33,9 @@ from numpyro_rankings import (
 from numpyro_rankings.infer import SliceGibbs
 from numpyro_rankings.posterior.diagnostics import as_dataset, verdict
 from numpyro_rankings.run import store as store_module
-from numpyro_rankings.run.contents import Words
 from numpyro_rankings.run.convert import SITES, STATS, as_groups
+from numpyro_rankings.run.fingerprint import Fingerprint
+from numpyro_rankings.run.kernels import KernelTraits
 from numpyro_rankings.run.monitor import Facts, Monitor
 from numpyro_rankings.run.store import Store
 
@@ -133,16 +134,16 @@ def test_quantities_of_the_user(tmp_path):
 def test_what_a_run_stores_of_its_data(tmp_path):
     kernel, data = Autoregressive(), DATA
     run = Run(kernel, data, key=random.key(1), num_warmup=0, store=tmp_path / "a.run")
-    assert run._draws.about["diagnosed"] == Facts.of(kernel, (data,), {})._asdict() | {
-        "label_sites": ()
-    }
+    assert run._draws.about["diagnosed"] == Facts.of(
+        KernelTraits(kernel), (data,), {}
+    )._asdict() | {"label_sites": ()}
     run.close()
 
 
 def test_stored_items_named_by_numbers():
     """The order in the store is one of indices, which are never taken for names."""
     rankings = Rankings.from_orderings([["1", "2"], ["1"]], items=["3", "2", "1"])
-    facts = Facts.of(SliceGibbs(), (rankings,), {})
+    facts = Facts.of(KernelTraits(SliceGibbs()), (rankings,), {})
     found = Facts.from_json(facts.as_json(["center"])).rankings
     assert found.items == rankings.items and found.orderings.tolist() == [[2, 1]]
 
@@ -152,8 +153,8 @@ def store_of(mcmc, path, **about):
     draws = {"z": mcmc.get_samples(group_by_chain=True)}
     draws |= mcmc.get_extra_fields(group_by_chain=True)
     draws = jax.device_get(draws)
-    facts = Facts.of(mcmc.sampler, mcmc._args, {}).as_json(draws["z"])
-    kernel = {"class": Words().of_kernel(mcmc.sampler)["class"]}
+    facts = Facts.of(KernelTraits(mcmc.sampler), mcmc._args, {}).as_json(draws["z"])
+    kernel = {"class": Fingerprint().of_kernel(mcmc.sampler)["class"]}
     store = Store.create(path, {"kernel": kernel, "diagnosed": facts, **about})
     length = draws["z"]["log_joint"].shape[1]
     store.append(as_groups(draws, "z"), {}, {"num_sweeps": length, "seconds": 1.0})
@@ -195,7 +196,7 @@ def test_kernels_of_this_package(name, tmp_path):
 def block_store(mcmc, path, **about):
     """Store draws of a model of which a kernel is a block."""
     draws = {"z": jax.device_get(mcmc.get_samples(group_by_chain=True))}
-    facts = Facts.of(mcmc.sampler, mcmc._args, {}).as_json(draws["z"])
+    facts = Facts.of(KernelTraits(mcmc.sampler), mcmc._args, {}).as_json(draws["z"])
     facts = json.loads(json.dumps(facts))
     store = Store.create(path, {"kernel": {}, "diagnosed": facts, **about})
     length = next(iter(draws["z"].values())).shape[1]
@@ -233,12 +234,9 @@ def test_models_of_which_a_kernel_is_a_block(name, tmp_path):
 
 
 def test_blocks_of_which_a_part_is_not_known(tmp_path):
-    """Of version 0.1.0, of several blocks, with a slash, or with damage: the sites alone."""
+    """Of several blocks, with a slash, or with damage: the sites alone."""
     mcmc = as_block(fabricated_mcmc(LISTS), {"center": "sigma"})
-    old = Facts.of(mcmc.sampler, mcmc._args, {})._replace(block=None, rankings=None)
-    run = block_store(mcmc, tmp_path / "old.run", diagnosed=old.as_json([]) | {"block": None})
-    sites = set(run.get_samples())
-    assert set(as_dataset(run.to_inference_data()["posterior"])) == sites
+    sites = set(mcmc.get_samples())
     path = tmp_path / "damaged.run"
     block_store(mcmc, path)
     damage(next(x for x in (path / SITES / "sigma" / "c").rglob("*") if x.is_file()))
@@ -246,7 +244,7 @@ def test_blocks_of_which_a_part_is_not_known(tmp_path):
         posterior = as_dataset(open_run(path, burn_in=0.0).to_inference_data()["posterior"])
     assert set(posterior) == sites - {"sigma"}
     mcmc.sampler = Gibbs([*mcmc.sampler.blocks, *mcmc.sampler.blocks])
-    assert Facts.of(mcmc.sampler, mcmc._args, {}).block is None
+    assert Facts.of(KernelTraits(mcmc.sampler), mcmc._args, {}).block is None
 
 
 @pytest.mark.parametrize("burn_in", ["auto", 0.5])
@@ -263,9 +261,10 @@ def test_events_of_the_burn_in_are_not_in_the_verdict(burn_in, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["mallows", "weights"])
-def test_stores_of_version_0_1_0(name, tmp_path):
-    """They have no items: what needs them is left out."""
-    path = store_of(CASES[name][0](), tmp_path / "a.run", diagnosed=None)
+def test_stores_whose_root_is_damaged(name, tmp_path):
+    """The items are not known: what needs them is left out."""
+    path = store_of(CASES[name][0](), tmp_path / "a.run")
+    (path / "zarr.json").write_text("{")
     run = open_run(path)
     quantities = {name.split("[")[0] for name in run.diagnostics().index}
     assert {"log_joint", "num_clusters", "largest_sizes", "partition_entropy"} <= quantities
@@ -441,6 +440,6 @@ def test_refusals(store, tmp_path):
     with pytest.raises(ValueError, match="there are 0 draws"):
         empty.to_inference_data()
     root = store / "zarr.json"
-    root.write_text(root.read_text().replace('"format": 1', '"format": 99'))
+    root.write_text(root.read_text().replace('"format": 2', '"format": 99'))
     with pytest.raises(StoreError, match="its format is 99"):
         open_run(store)

@@ -19,6 +19,7 @@ from numpyro_rankings.infer import (
     PlackettLuceGibbs,
     SliceGibbs,
 )
+from numpyro_rankings.run.kernels import KernelTraits
 from numpyro_rankings.run.loop import SweepLoop
 from numpyro_rankings.run.placement import Placement
 from numpyro_rankings.run.rounding import round_rows, rounded_up
@@ -147,7 +148,8 @@ def test_a_sweep_of_as_many_rows_as_need_not_be_rounded_up():
 
 
 def program_of(kernel, rankings):
-    loop = SweepLoop(kernel, (rankings,), {}, Placement(kernel, (rankings,), {}))
+    traits = KernelTraits(kernel)
+    loop = SweepLoop(traits, (rankings,), {}, Placement(traits, (rankings,), {}))
     loop.prepare(2, 1, ())
     state = loop.init(jax.random.split(jax.random.key(0), 2), 0, None, 1, False)
     loop._place(loop.placement.put_state(state))

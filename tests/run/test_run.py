@@ -39,8 +39,10 @@ from numpyro_rankings.infer.not_finite import NotFiniteError
 from numpyro_rankings.posterior.diagnostics import nested_r_hat, verdict
 from numpyro_rankings.run import loop
 from numpyro_rankings.run.convert import as_arrays
+from numpyro_rankings.run.kernels import KernelTraits
 from numpyro_rankings.run.loop import SweepLoop, _Compiling
-from numpyro_rankings.run.monitor import Monitor
+from numpyro_rankings.run.metadata import with_checksum
+from numpyro_rankings.run.monitor import Facts, Monitor
 
 pytestmark = pytest.mark.usefixtures("usual_signals")
 
@@ -448,7 +450,8 @@ def test_long_runs_are_diagnosed_by_some_of_their_draws(monkeypatch):
 def test_what_labels_index_is_not_diagnosed():
     """Beside a block that draws labels, other arrays may be indexed by them."""
     block = CollapsedGibbs(_family(), 1.0, model=lambda x: None, sites={"assignments": "group"})
-    monitor = Monitor(Gibbs([(block, ["group"]), (NUTS(block.model), None)]), (), {}, None, None)
+    kernel = Gibbs([(block, ["group"]), (NUTS(block.model), None)])
+    monitor = Monitor(Facts.of(KernelTraits(kernel), (), {}), None, None)
     rng = np.random.default_rng(0)
     samples = {"group": rng.integers(0, 2, (2, 9, 5)), "scale": rng.random((2, 9))}
     monitor.add(monitor.take({**samples, "means": rng.random((2, 9, 3))}, {}))
@@ -732,8 +735,7 @@ def test_other_versions_are_told(tmp_path):
     path = tmp_path / "a.run" / "zarr.json"
     root = json.loads(path.read_text())
     root["attributes"]["run"]["versions"]["jaxlib"] = "0.1"
-    del root["attributes"]["checksum"]
-    path.write_text(json.dumps(root))
+    path.write_text(json.dumps(with_checksum(root)))
     with pytest.warns(UserWarning, match=r"jaxlib was 0\.1, is") as warned:
         run = Run.resume(tmp_path / "a.run", Autoregressive(), DATA)
     assert run.num_draws == 3 and __file__ in [warning.filename for warning in warned]

@@ -28,7 +28,7 @@ from jax import random
 from numpyro_rankings import Run, StoreError, open_run
 from numpyro_rankings.run.errors import errors_of
 from numpyro_rankings.run.folder import discard
-from numpyro_rankings.run.metadata import ROOT
+from numpyro_rankings.run.metadata import ROOT, with_checksum
 from numpyro_rankings.run.store import Store
 
 DATA = jnp.array([0.3, -1.0, 2.0])
@@ -198,10 +198,7 @@ def test_damage_is_named_or_does_no_harm(alone, stored, tmp_path):
 
 
 def change(store, where, name, value):
-    """Change an attribute of a group, also in the metadata of the root; None removes it.
-
-    Without a checksum, as stores of version 0.1.0 are.
-    """
+    """Change an attribute of a group, also in the metadata of the root; None removes it."""
     files = {store / where / "zarr.json": "", store / "zarr.json": where}
     for path, inside in files.items():
         root = json.loads(path.read_text())
@@ -214,8 +211,8 @@ def change(store, where, name, value):
             del found[last]
         else:
             found[last] = value
-        root["attributes"].pop("checksum", None)
-        path.write_text(json.dumps(root))
+        is_root = path == store / "zarr.json"
+        path.write_text(json.dumps(with_checksum(root) if is_root else root))
 
 
 @pytest.mark.parametrize(
@@ -268,16 +265,6 @@ def test_no_digit_of_the_metadata_can_be_edited(store):
         resumed(store)
     root.write_text(text)
     resumed(store).close()
-
-
-def test_stores_of_version_0_1_0(alone, store):
-    """They have no checksum, and do not tell of the precision; the next chunk adds the checksum."""
-    change(store, "", "run.settings.x64", None)
-    run = resumed(store)
-    run.extend(SECOND)
-    assert_begins(draws_of(run), alone, FIRST + SECOND)
-    run.close()
-    assert "checksum" in json.loads((store / "zarr.json").read_text())["attributes"]
 
 
 def test_metadata_that_are_damaged_while_it_runs(store):
@@ -769,8 +756,8 @@ def test_what_is_no_store_is_refused(store, tmp_path):
     with pytest.raises(StoreError, match=r"zarr\.json"):
         resumed(tmp_path / "other")
     root = store / "zarr.json"
-    root.write_text(root.read_text().replace('"format": 1', '"format": 99'))
-    with pytest.raises(StoreError, match=r"its format is 99, not 1$"):
+    root.write_text(root.read_text().replace('"format": 2', '"format": 99'))
+    with pytest.raises(StoreError, match=r"its format is 99, not 2$"):
         resumed(store)
 
 

@@ -28,8 +28,8 @@ from numpyro.infer import (
 from numpyro_rankings import Rankings, Run
 from numpyro_rankings.infer import PlackettLuceGibbs, SliceGibbs
 from numpyro_rankings.run import loop
-from numpyro_rankings.run.monitor import Monitor
-from numpyro_rankings.run.transitions import fields_of_transitions
+from numpyro_rankings.run.kernels import KernelTraits
+from numpyro_rankings.run.monitor import Facts, Monitor
 
 DATA = jnp.array([0.3, -1.0, 2.0])
 LEVELS = {"good": "The chains agree", "care": "Usable with care", "bad": "Do not rely"}
@@ -168,23 +168,25 @@ def test_a_kernel_that_never_moves_is_given_up(start, clock):
     assert run.get_samples()["mu"].shape == (4 * run.num_draws,)
 
 
+def monitor_of(kernel, *data):
+    return Monitor(Facts.of(KernelTraits(kernel), data, {}), None, None)
+
+
 def test_what_the_model_has_constant_may_be_constant():
     """Deterministic sites, integers, and fixed scales of the kernels of this package."""
-    monitor = Monitor(Autoregressive(), (), {}, None, None)
+    monitor = monitor_of(Autoregressive())
     rng = np.random.default_rng(0)
     mu, ones = rng.normal(size=(4, 50)), np.ones((4, 50))
     monitor.watch({"mu": mu[:, 0], "label": ones[:, 0].astype(int), "none": np.zeros((4, 0))})
     monitor.add(monitor.take({"mu": mu, "label": ones.astype(int), "fixed": ones}, {}))
     assert monitor.still(0.5) == {} and monitor.never_moved() == []
-    monitor = Monitor(
-        PlackettLuceGibbs(), (Rankings.from_orderings([[0, 1, 2]], num_items=3),), {}, None, None
-    )
+    monitor = monitor_of(PlackettLuceGibbs(), Rankings.from_orderings([[0, 1, 2]], num_items=3))
     monitor.watch({"alpha": mu[:, 0], "log_joint": mu[:, 0], "weights": mu[:, :3]})
     assert monitor._watched == ("weights",)
 
 
 def test_a_chain_that_moved_in_the_burn_in_alone():
-    monitor = Monitor(Autoregressive(), (), {}, None, None)
+    monitor = monitor_of(Autoregressive())
     monitor.watch({"mu": np.zeros(2)})
     rng = np.random.default_rng(0)
     for start in range(0, 60, 20):  # the second chain stops at draw 30
@@ -335,12 +337,12 @@ FIELDS = {
 @pytest.mark.parametrize("name", FIELDS)
 def test_fields_that_the_verdict_needs(name):
     kernel, expected = FIELDS[name]
-    assert fields_of_transitions(kernel) == expected
+    assert KernelTraits(kernel).fields_of_transitions == expected
 
 
 def verdict_of(kernel, stats, burn_in=0.0, cuts=(100,)):
     """The verdict of draws of which R-hat and ESS are good, with given fields of the state."""
-    monitor = Monitor(kernel, (), {}, None, None)
+    monitor = monitor_of(kernel)
     x = np.random.default_rng(0).normal(size=(4, 1000))
     for part in np.split(np.arange(1000), cuts):
         arrays = {name: values[:, part] for name, values in stats.items()}

@@ -34,7 +34,7 @@ from numpyro_rankings.links.distances import as_neighbors, check_distances, num_
 from numpyro_rankings.ops.checks import is_traced
 
 
-class Current(NamedTuple):
+class CurrentLinks(NamedTuple):
     """What a sweep changes.
 
     - **links** - the point that each point links to, (N,) int32.
@@ -50,7 +50,7 @@ class Current(NamedTuple):
     others: dict[str, Array]
 
 
-class Given(NamedTuple):
+class LinkInputs(NamedTuple):
     """What a sweep conditions on.
 
     - **data** and **distances** - as given to ``mcmc.run``; no distances for a block.
@@ -133,7 +133,9 @@ class LinkGibbs(GibbsKernel):
         """Any value of each of the kernel's sites."""
 
     @abstractmethod
-    def _start_sites(self, key: Array, start: dict, current: Current, given: Given) -> Current:
+    def _start_sites(
+        self, key: Array, start: dict, current: CurrentLinks, given: LinkInputs
+    ) -> CurrentLinks:
         """The kernel's sites before the first sweep.
 
         :param start: initial values by site, given by the user.
@@ -141,7 +143,7 @@ class LinkGibbs(GibbsKernel):
         """
 
     @abstractmethod
-    def _log_data(self, current: Current, labels: Array, given: Given) -> Array:
+    def _log_data(self, current: CurrentLinks, labels: Array, given: LinkInputs) -> Array:
         """log p(data and the kernel's sites other than links | links).
 
         :param labels: of the partition that the links make, (N,).
@@ -189,7 +191,14 @@ class LinkGibbs(GibbsKernel):
                 f"{size - 1}, an integer array of shape {shape}, got {value.shape} of {value.dtype}"
             )
 
-    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+    def init(
+        self,
+        rng_key: Array,
+        num_warmup: int,
+        init_params: dict | None,
+        model_args: tuple,
+        model_kwargs: dict | None,
+    ) -> Any:
         """Initial state; a batch of keys gives a batch of chains."""
         check_arguments(model_args, dict(model_kwargs or {}))
         if not self._is_block:
@@ -213,10 +222,9 @@ class LinkGibbs(GibbsKernel):
     def _has_prior(self, value: Any) -> bool:
         return isinstance(value, dist.Distribution) and not self._is_block
 
-    def _prior_of(self, scale: str) -> Any:
-        if scale == "decay_scale":
-            return None if self._decay is None else self._decay.scale
-        return super()._prior_of(scale)
+    def _scale_arguments(self) -> dict[str, Any]:
+        decay_scale = None if self._decay is None else self._decay.scale
+        return {"alpha": self._alpha, "decay_scale": decay_scale}
 
     # -- prior of the links ----------------------------------------------------------------------
 
@@ -229,7 +237,7 @@ class LinkGibbs(GibbsKernel):
         if not self._is_block:
             return {}
         values = {self._sites[name]: value for name, value in own.items()}
-        trace = self._sites_of_model(values, args, kwargs)
+        trace = self._trace_model(values, args, kwargs)
         priors = {name: trace[site]["fn"] for name, site in self._sites.items()}
         links = priors["links"]
         if not isinstance(links, DistanceDependentCRP) or links.batch_shape:
@@ -239,7 +247,7 @@ class LinkGibbs(GibbsKernel):
             )
         return priors
 
-    def _link_prior(self, z: Mapping[str, Any], given: Given) -> LinkPrior:
+    def _link_prior(self, z: Mapping[str, Any], given: LinkInputs) -> LinkPrior:
         """α and the weights of links; as a block, those of the user's model."""
         if self._is_block:
             prior = given.site_priors["links"]
@@ -294,7 +302,7 @@ class LinkGibbs(GibbsKernel):
         points = self._points(data, distances, auxiliary)
         z = self._start_scales(key_alpha, key_scale, start, distances)
         own = self._blank(points)
-        given = Given(data, distances, self._site_priors(own, args, kwargs))
+        given = LinkInputs(data, distances, self._site_priors(own, args, kwargs))
         current = self._as_current({**own, **auxiliary}, self._link_prior(z, given), points)
         current = self._start_sites(key_sites, start, current, given)
         if self._is_block:
@@ -323,23 +331,25 @@ class LinkGibbs(GibbsKernel):
         return {"alpha": alpha, "decay_scale": scale}
 
     @staticmethod
-    def _as_current(own: Mapping[str, Array], prior: LinkPrior, points: Any) -> Current:
+    def _as_current(own: Mapping[str, Array], prior: LinkPrior, points: Any) -> CurrentLinks:
         others = {name: value for name, value in own.items() if name != "links"}
-        return Current(own["links"], prior, points, others)
+        return CurrentLinks(own["links"], prior, points, others)
 
-    def _sites_of(self, current: Current) -> dict[str, Array]:
+    def _sites_of(self, current: CurrentLinks) -> dict[str, Array]:
         """Values of the kernel's sites, by their names in the model."""
         own = {"links": current.links, **current.others}
         return {self._sites[name]: value for name, value in own.items()}
 
-    def _read(self, state: GibbsState, args: tuple, kwargs: dict) -> tuple[Current, Given]:
+    def _read(
+        self, state: GibbsState, args: tuple, kwargs: dict
+    ) -> tuple[CurrentLinks, LinkInputs]:
         own = {name: state.z[site] for name, site in self._sites.items()}
         data, distances = self._arguments(args, kwargs)
         points = self._points(data, distances, own)
-        given = Given(data, distances, self._site_priors(own, args, kwargs))
+        given = LinkInputs(data, distances, self._site_priors(own, args, kwargs))
         return self._as_current(own, self._link_prior(state.z, given), points), given
 
-    def _write(self, state: GibbsState, current: Current, given: Given) -> GibbsState:
+    def _write(self, state: GibbsState, current: CurrentLinks, given: LinkInputs) -> GibbsState:
         """The state with these sites, their partition and the log joint."""
         labels = links_to_partition(current.links)
         log_joint = self._log_joint(current, labels, given)
@@ -354,7 +364,7 @@ class LinkGibbs(GibbsKernel):
         z = {**self._sites_of(current), **({} if self._is_block else scalars)}
         return state._replace(z=z, potential_energy=-log_joint)
 
-    def _log_joint(self, current: Current, labels: Array, given: Given) -> Array:
+    def _log_joint(self, current: CurrentLinks, labels: Array, given: LinkInputs) -> Array:
         """log p(data, the kernel's sites, α, scale)."""
         log_joint = self._log_data(current, labels, given)
         log_joint += jnp.sum(log_links(current.links, current.prior))

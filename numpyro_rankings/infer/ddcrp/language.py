@@ -15,7 +15,7 @@ from jax import Array, random
 
 from numpyro_rankings.components import Atom
 from numpyro_rankings.infer.base import GibbsState
-from numpyro_rankings.infer.ddcrp.base import Current, Given, LinkGibbs
+from numpyro_rankings.infer.ddcrp.base import CurrentLinks, LinkGibbs, LinkInputs
 from numpyro_rankings.infer.ddcrp.reach import LinkPrior, draw_links, log_totals, weights_within
 from numpyro_rankings.infer.priors import keep_possible, log_prior_ratio
 from numpyro_rankings.links.decays import Decay
@@ -134,7 +134,14 @@ class DDCRPLanguageGibbs(LinkGibbs):
         if distances is not None and not is_traced(distances):
             check_sequential(distances)
 
-    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+    def init(
+        self,
+        rng_key: Array,
+        num_warmup: int,
+        init_params: dict | None,
+        model_args: tuple,
+        model_kwargs: dict | None,
+    ) -> Any:
         """Initial state; a batch of keys gives a batch of chains."""
         base = None if self._is_block or not self._is_unknown else (init_params or {}).get("base")
         if base is not None and not is_traced(base):
@@ -182,12 +189,14 @@ class DDCRPLanguageGibbs(LinkGibbs):
             )
         return jnp.asarray(prior.concentration, float)
 
-    def _log_base(self, current: Current) -> Array:
+    def _log_base(self, current: CurrentLinks) -> Array:
         """log G_0(w_i) of each symbol, (N,)."""
         base = current.others.get("base", self._base)
         return jnp.log(jnp.asarray(base, float))[current.points]
 
-    def _start_sites(self, key: Array, start: dict, current: Current, given: Given) -> Current:
+    def _start_sites(
+        self, key: Array, start: dict, current: CurrentLinks, given: LinkInputs
+    ) -> CurrentLinks:
         key_base, key_links = random.split(key)
         if "links" in start:
             current = current._replace(links=jnp.asarray(start["links"], jnp.int32))
@@ -202,7 +211,7 @@ class DDCRPLanguageGibbs(LinkGibbs):
             current = current._replace(others={"base": base})
         return current if "links" in start else self._update_links(key_links, current)
 
-    def _log_data(self, current: Current, labels: Array, given: Given) -> Array:
+    def _log_data(self, current: CurrentLinks, labels: Array, given: LinkInputs) -> Array:
         links, symbols, log_base = current.links, current.points, self._log_base(current)
         copied = jnp.where(symbols[links] == symbols, 0.0, -jnp.inf)
         opens = links == jnp.arange(symbols.shape[0])
@@ -223,19 +232,19 @@ class DDCRPLanguageGibbs(LinkGibbs):
         current = self._update_base(key_base, current, given)
         return self._write(state._replace(rng_key=rng_key), current, given)
 
-    def _update_scales(self, key: Array, current: Current, given: Given) -> Current:
+    def _update_scales(self, key: Array, current: CurrentLinks, given: LinkInputs) -> CurrentLinks:
         symbols, log_base = current.points, self._log_base(current)
         draw_alpha = partial(update_alpha_without_links, symbols=symbols, log_base=log_base)
         log_terms = partial(log_next_symbols, symbols, log_base)
         prior = self._update_prior(key, current.prior, draw_alpha, log_terms, given.distances)
         return current._replace(prior=prior)
 
-    def _update_links(self, key: Array, current: Current) -> Current:
+    def _update_links(self, key: Array, current: CurrentLinks) -> CurrentLinks:
         log_base = self._log_base(current)
         links = draw_links_given_symbols(key, current.points, log_base, current.prior)
         return current._replace(links=links)
 
-    def _update_base(self, key: Array, current: Current, given: Given) -> Current:
+    def _update_base(self, key: Array, current: CurrentLinks, given: LinkInputs) -> CurrentLinks:
         if not self._is_unknown:
             return current
         concentration = self._concentration(given.site_priors)

@@ -10,11 +10,17 @@ from jax import Array, random
 
 from numpyro_rankings.components.checks import check_family_in_kernel
 from numpyro_rankings.components.family import AugmentedFamily, Family, with_auxiliary
-from numpyro_rankings.components.points import Points, as_points, start_auxiliary, update_auxiliary
+from numpyro_rankings.components.points import (
+    DataPoints,
+    as_points,
+    start_auxiliary,
+    update_auxiliary,
+)
 from numpyro_rankings.distributions import links_to_partition
+from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.base import GibbsState
 from numpyro_rankings.infer.blocks import check_block_family
-from numpyro_rankings.infer.ddcrp.base import Current, Given, LinkGibbs
+from numpyro_rankings.infer.ddcrp.base import CurrentLinks, LinkGibbs, LinkInputs
 from numpyro_rankings.infer.ddcrp.reach import (
     draw_links,
     link_backward,
@@ -121,22 +127,29 @@ class DDCRPGibbs(LinkGibbs):
         """The component family."""
         return self._family
 
+    @property
+    def ranking_family(self) -> RankingFamily | None:
+        """The likelihood of rankings in the clusters, None if the data are no rankings."""
+        return self._family.ranking_family
+
     def _check_data(self, data: Any) -> int:
         self._family.check(data)
         check_family_in_kernel(self._family, data)
         return self._family.size(data)
 
-    def _points(self, data: Any, distances: Any, others: Mapping[str, Array]) -> Points:
+    def _points(self, data: Any, distances: Any, others: Mapping[str, Array]) -> DataPoints:
         number = None if distances is None else num_distances(distances)
         return as_points(self._family, with_auxiliary(self._family, data, others), number)
 
     def _start_auxiliary(self, key: Array, data: Any, start: dict) -> dict[str, Array]:
         return start_auxiliary(key, self._family, data, start)
 
-    def _blank(self, points: Points) -> dict[str, Array]:
+    def _blank(self, points: DataPoints) -> dict[str, Array]:
         return {"links": jnp.arange(points.size, dtype=jnp.int32)}
 
-    def _start_sites(self, key: Array, start: dict, current: Current, given: Given) -> Current:
+    def _start_sites(
+        self, key: Array, start: dict, current: CurrentLinks, given: LinkInputs
+    ) -> CurrentLinks:
         prior = current.prior
         if "links" in start:
             links = jnp.asarray(start["links"], jnp.int32)
@@ -151,7 +164,7 @@ class DDCRPGibbs(LinkGibbs):
             links = current.links
         return current._replace(links=links)
 
-    def _log_data(self, current: Current, labels: Array, given: Given) -> Array:
+    def _log_data(self, current: CurrentLinks, labels: Array, given: LinkInputs) -> Array:
         points = current.points
         clusters = self._family.of_clusters(points.statistics, labels, points.size)
         return self._family.log_marginal(clusters).sum() + points.log_base
@@ -172,8 +185,13 @@ class DDCRPGibbs(LinkGibbs):
         return self._write(state._replace(rng_key=rng_key), current, given)
 
     def _update_scales(
-        self, key_prior: Array, key_within: Array, current: Current, labels: Array, given: Given
-    ) -> Current:
+        self,
+        key_prior: Array,
+        key_within: Array,
+        current: CurrentLinks,
+        labels: Array,
+        given: LinkInputs,
+    ) -> CurrentLinks:
         """Draw α given the links, and the scale given the partition, then the links given both."""
         links, distances = current.links, given.distances
         draw_alpha = partial(update_link_alpha, links=links)
@@ -188,8 +206,8 @@ class DDCRPGibbs(LinkGibbs):
         return current._replace(prior=prior, links=links)
 
     def _update_auxiliary(
-        self, key: Array, current: Current, labels: Array, given: Given
-    ) -> Current:
+        self, key: Array, current: CurrentLinks, labels: Array, given: LinkInputs
+    ) -> CurrentLinks:
         """Draw the auxiliary variables of the family given the partition, if it has any."""
         size = current.points.size
         auxiliary = update_auxiliary(key, self._family, given.data, current.others, labels, size)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array, random
 
 from numpyro_rankings.components.family import Family, put, take
-from numpyro_rankings.components.points import Points
+from numpyro_rankings.components.points import DataPoints
 from numpyro_rankings.infer.ddcrp.reach import LinkPrior, LinkWeights
 from numpyro_rankings.ops.links import representatives
 from numpyro_rankings.ops.loops import shared_bound
@@ -60,13 +60,13 @@ class _Graph(NamedTuple):
     """What a sweep changes.
 
     - **forest** - the links; **parts** - the components that they make.
-    - **found** - (N + 1, 2): members of the tree in hand, and for each point the last root in whose
-      tree it was found.
+    - **visited** - (N + 1, 2): members of the current tree; and for each point the root of the last
+      tree in which the search met it.
     """
 
     forest: _Forest
     parts: _Components
-    found: Array
+    visited: Array
 
 
 _MEMBER, _SEEN = range(2)
@@ -82,7 +82,7 @@ class _Given(NamedTuple):
 
     weights: LinkWeights
     log_alpha: Array
-    points: Points
+    points: DataPoints
     family: Family
     uniforms: Array
 
@@ -125,7 +125,7 @@ class _Target(NamedTuple):
 
 
 def update_links_in_turn(
-    key: Array, links: Array, prior: LinkPrior, points: Points, family: Family
+    key: Array, links: Array, prior: LinkPrior, points: DataPoints, family: Family
 ) -> Array:
     """Draw each link given all others, the first point's too [Blei & Frazier 2011, eq. 5]: (N,)."""
     size = prior.weights.size
@@ -133,8 +133,8 @@ def update_links_in_turn(
     fixed = points._replace(statistics=jax.lax.optimization_barrier(points.statistics))
     uniforms = random.uniform(key, (size,))
     given = _Given(prior.weights, jnp.log(prior.alpha), fixed, family, uniforms)
-    found = jnp.full((size + 1, 2), -1, jnp.int32)
-    graph = _Graph(_plant(links), _group(links, points, family), found)
+    visited = jnp.full((size + 1, 2), -1, jnp.int32)
+    graph = _Graph(_plant(links), _group(links, points, family), visited)
     graph = jax.lax.fori_loop(0, size, lambda i, graph: _update_link(i, graph, given), graph)
     return graph.forest.nodes[:size, _LINK]
 
@@ -143,15 +143,15 @@ def _update_link(i: Array, graph: _Graph, given: _Given) -> _Graph:
     """Draw the link of point i given all others, eq. (5)."""
     # without its link point i is the root of a tree
     forest = _cut(graph.forest, i)
-    number, found = _find_tree(forest, i, graph.found)
-    tree, parts = _take_out(i, number, found, graph.parts, given)
+    number, visited = _find_tree(forest, i, graph.visited)
+    tree, parts = _take_out(i, number, visited, graph.parts, given)
     # p(tree and component together) / p(tree) p(component), for each component
     log_ratios, parts = _log_joins(i, tree, parts, given)
-    link = _draw_link(i, log_ratios, found, given)
+    link = _draw_link(i, log_ratios, visited, given)
     # the tree joins the component of the new link
-    target, parts = _find_target(link, found[link, _SEEN] == i, tree, parts)
-    parts = _join(target, tree, found, parts, given.family)
-    return _Graph(_graft(forest, i, link), parts, found)
+    target, parts = _find_target(link, visited[link, _SEEN] == i, tree, parts)
+    parts = _join(target, tree, visited, parts, given.family)
+    return _Graph(_graft(forest, i, link), parts, visited)
 
 
 # -- the forest ----------------------------------------------------------------------------------
@@ -212,8 +212,8 @@ def _graft(forest: _Forest, i: Array, j: Array) -> _Forest:
     return _Forest(nodes)
 
 
-def _find_tree(forest: _Forest, i: Array, found: Array) -> tuple[Array, Array]:
-    """The points that link to root i, directly or not: their number, and **found**, (N + 1, 2).
+def _find_tree(forest: _Forest, i: Array, visited: Array) -> tuple[Array, Array]:
+    """The points that link to root i, directly or not: their number, and **visited**, (N + 1, 2).
 
     The first column of it lists them, the root first; the second has i in the row of each. The
     search is breadth first, and this list is also the queue of points whose children are to come.
@@ -221,33 +221,33 @@ def _find_tree(forest: _Forest, i: Array, found: Array) -> tuple[Array, Array]:
     size = forest.nodes.shape[0] - 1
 
     def look(state: tuple) -> tuple:
-        at, child, number, found = state
+        at, child, number, visited = state
         some = child < size
-        found = _set(
-            found,
+        visited = _set(
+            visited,
             (jnp.where(some, number, size), _MEMBER, child),
             (child, _SEEN, jnp.where(some, i, -1)),
         )
         number = number + some
         at = at + ~some
-        parent = jnp.where(at < number, found[jnp.minimum(at, size), _MEMBER], size)
+        parent = jnp.where(at < number, visited[jnp.minimum(at, size), _MEMBER], size)
         first = jnp.where(at < number, forest.nodes[parent, _FIRST], size)
         child = jnp.where(some, forest.nodes[child, _NEXT], first)
-        return at, child, number, found
+        return at, child, number, visited
 
     def goes_on(state: tuple) -> Array:
         return shared_bound((state[0] < state[2]).astype(jnp.int32)) > 0
 
-    found = _set(found, (0, _MEMBER, i), (i, _SEEN, i))
-    start = jnp.array(0), forest.nodes[i, _FIRST], jnp.array(1), found
-    _, _, number, found = jax.lax.while_loop(goes_on, look, start)
-    return number, found
+    visited = _set(visited, (0, _MEMBER, i), (i, _SEEN, i))
+    start = jnp.array(0), forest.nodes[i, _FIRST], jnp.array(1), visited
+    _, _, number, visited = jax.lax.while_loop(goes_on, look, start)
+    return number, visited
 
 
 # -- the components ------------------------------------------------------------------------------
 
 
-def _group(links: Array, points: Points, family: Family) -> _Components:
+def _group(links: Array, points: DataPoints, family: Family) -> _Components:
     """The components that links make."""
     size = links.shape[0]
     labels = representatives(links)
@@ -274,21 +274,21 @@ def _read(read: Callable, parts: _Components, number: Array) -> tuple[Any, _Comp
 
 
 def _take_out(
-    i: Array, number: Array, found: Array, parts: _Components, given: _Given
+    i: Array, number: Array, visited: Array, parts: _Components, given: _Given
 ) -> tuple[_Tree, _Components]:
     """The tree of root i, and what is left of its component without the tree."""
     family, points = given.family, given.points
 
-    def of_home(parts: _Components) -> tuple[Array, Array, Any]:
+    def read_home(parts: _Components) -> tuple[Array, Array, Any]:
         home = parts.table[i, _LABEL]
         return home, parts.table[home, _SIZE], take(parts.clusters, home)
 
-    (home, home_size, at_home), parts = _read(of_home, parts, number)
+    (home, home_size, at_home), parts = _read(read_home, parts, number)
     whole = number == home_size
 
     def add(k: Array, tree: Any) -> Any:
         is_real = k < number
-        longer = family.add(tree, take(points.statistics, found[k, _MEMBER]))
+        longer = family.add(tree, take(points.statistics, visited[k, _MEMBER]))
         return jax.tree.map(lambda x, y: jnp.where(is_real, x, y), longer, tree)
 
     bound = shared_bound(jnp.where(whole, 0, number))
@@ -322,27 +322,27 @@ def _log_joins(
         cluster = jax.tree.map(lambda x, y: jnp.where(is_home, x, y), tree.left, cluster)
         return log_ratios.at[place].set(family.log_union(cluster, other)), parts
 
-    def of_component(k: Array, carry: tuple[Array, _Components]) -> tuple[Array, _Components]:
+    def add_component(k: Array, carry: tuple[Array, _Components]) -> tuple[Array, _Components]:
         label = carry[1].table[k, _ID]
         return log_ratio(label, label, carry)
 
     if weights.neighbors is None:  # of each component once
         start = jnp.zeros(size + 1), parts
         bound = shared_bound(parts.number)
-        log_ratios, parts = jax.lax.fori_loop(0, bound, of_component, start)
+        log_ratios, parts = jax.lax.fori_loop(0, bound, add_component, start)
         return log_ratios[parts.table[:size, _LABEL]], parts
     neighbors = weights.neighbors[i]
 
-    def of_neighbor(k: Array, carry: tuple[Array, _Components]) -> tuple[Array, _Components]:
+    def add_neighbor(k: Array, carry: tuple[Array, _Components]) -> tuple[Array, _Components]:
         neighbor = jnp.where(neighbors[k] < 0, size, neighbors[k])
         return log_ratio(carry[1].table[neighbor, _LABEL], k, carry)
 
     last = jnp.max(jnp.where(neighbors >= 0, jnp.arange(1, len(neighbors) + 1), 0))
     start = jnp.zeros(len(neighbors)), parts
-    return jax.lax.fori_loop(0, shared_bound(last), of_neighbor, start)
+    return jax.lax.fori_loop(0, shared_bound(last), add_neighbor, start)
 
 
-def _draw_link(i: Array, log_ratios: Array, found: Array, given: _Given) -> Array:
+def _draw_link(i: Array, log_ratios: Array, visited: Array, given: _Given) -> Array:
     """Draw the link of point i, eq. (5).
 
     The weight is α for itself, else the decay, times the likelihood ratio where the link joins two
@@ -351,7 +351,7 @@ def _draw_link(i: Array, log_ratios: Array, found: Array, given: _Given) -> Arra
     weights, size = given.weights, given.weights.size
     columns = jnp.arange(size) if weights.neighbors is None else weights.neighbors[i]
     columns = jnp.where(columns < 0, size, columns)
-    inside = found[columns, _SEEN] == i
+    inside = visited[columns, _SEEN] == i
     log_weights = weights.log_decay[i] + jnp.where(inside, 0.0, log_ratios)
     log_weights = jnp.append(log_weights, given.log_alpha)
     probs = jnp.exp(log_weights - log_weights.max())
@@ -370,26 +370,26 @@ def _find_target(
     """
     size = parts.table.shape[0] - 1
 
-    def of_label(parts: _Components) -> tuple:
+    def read_target(parts: _Components) -> tuple:
         free = parts.table[jnp.minimum(parts.number, size), _ID]
         own = jnp.where(tree.whole, tree.home, free)
         label = jnp.where(alone, own, parts.table[link, _LABEL])
-        # a label that falls out of use goes behind those in use, in exchange for the last of them
+        # a label that falls out of use changes places with the last label in use
         closes = tree.whole & (label != tree.home)
         place = parts.table[tree.home, _PLACE]
         last = jnp.where(closes, parts.number - 1, place)
         size_there, there = parts.table[label, _SIZE], take(parts.clusters, label)
         return label, size_there, there, closes, place, last, parts.table[last, _ID]
 
-    values, parts = _read(of_label, parts, tree.number)
+    values, parts = _read(read_target, parts, tree.number)
     return _Target(alone, *values), parts
 
 
 def _join(
-    target: _Target, tree: _Tree, found: Array, parts: _Components, family: Family
+    target: _Target, tree: _Tree, visited: Array, parts: _Components, family: Family
 ) -> _Components:
     """The components after the tree has joined another one, or stays alone."""
-    size = found.shape[0] - 1
+    size = visited.shape[0] - 1
     stays = target.label == tree.home
     joined = family.add(target.statistics, tree.statistics)
     joined = jax.tree.map(lambda x, y: jnp.where(target.alone, x, y), tree.statistics, joined)
@@ -410,7 +410,7 @@ def _join(
 
     def relabel(k: Array, table: Array) -> Array:
         is_real = k < moved
-        member = jnp.where(is_real, found[k, _MEMBER], size)
+        member = jnp.where(is_real, visited[k, _MEMBER], size)
         return _set(table, (member, _LABEL, jnp.where(is_real, target.label, size)))
 
     table = jax.lax.fori_loop(0, shared_bound(moved), relabel, table)

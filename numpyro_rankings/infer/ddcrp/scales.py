@@ -115,12 +115,12 @@ def update_decay_scale(
     :param log_terms: terms whose sum is the log likelihood of α and the scale, (N,).
     :param weights_of: the weights at a scale.
     """
-    now = log_terms(prior)
+    current_terms = log_terms(prior)
 
     def difference(log_scale: Array, delta: Array) -> Array:
         scale = jnp.exp(log_scale + delta)
         other = log_terms(prior._replace(scale=scale, weights=weights_of(scale)))
-        change = jnp.sum(other - now) + delta
+        change = jnp.sum(other - current_terms) + delta
         return change + log_prior_ratio(scale_prior, scale, prior.scale)
 
     assert prior.scale is not None

@@ -19,7 +19,7 @@ from numpyro_rankings.infer.mallows.labels import (
     seats_of,
 )
 from numpyro_rankings.infer.mallows.settings import MallowsSettings
-from numpyro_rankings.infer.mallows.state import LabelReport, MallowsMixture, SweepInputs
+from numpyro_rankings.infer.mallows.state import LabelReport, MallowsInputs, MallowsMixture
 from numpyro_rankings.ops.special import log_beta_ratio
 
 
@@ -79,29 +79,29 @@ class BetaGibbs(MallowsGibbs):
         super().__init__(settings, model=model, sites=sites)
 
     def _update_labels(
-        self, key: Array, now: MallowsMixture, inputs: SweepInputs
+        self, key: Array, mixture: MallowsMixture, inputs: MallowsInputs
     ) -> tuple[MallowsMixture, LabelReport]:
         """Draw the labels with θ integrated out (Figure 5, step 1), then θ given the labels."""
-        if now.partition.num_components == 1:
-            return now, LabelReport(jnp.array(False), jnp.ones(()))
+        if mixture.partition.num_components == 1:
+            return mixture, LabelReport(jnp.array(False), jnp.ones(()))
         key_prior, key_new, key_codes, key_seats, key_theta = random.split(key, 5)
         data, theta_prior, exact = inputs.data, inputs.prior, self._settings.exact
         assert isinstance(theta_prior, Conjugate)
         prior = CollapsedPrior(theta_prior.nu * theta_prior.r, theta_prior.nu, data.limits)
         visits = draw_visits((key_prior, key_new), None, theta_prior, data)
         if not exact:
-            shape = data.num_labels, now.center.shape[1]
+            shape = data.num_labels, mixture.center.shape[1]
             visits = visits._replace(codes=_sample_sigma_n1(key_codes, prior, shape))
         weights = beta_weights(prior, exact)
-        seats = seats_of(now, visits, data, with_sums=True)
-        seats = seat_one_by_one(key_seats, seats, visits, weights, now.partition, data)
+        seats = seats_of(mixture, visits, data, with_sums=True)
+        seats = seat_one_by_one(key_seats, seats, visits, weights, mixture.partition, data)
         # draw θ, which was integrated out, because the centers are drawn given it
         theta = theta_prior.update(
             key_theta, seats.concentration, seats.sums, seats.counts, data.limits
         )
-        now = after_seating(now, visits, seats)._replace(concentration=theta)
+        mixture = after_seating(mixture, visits, seats)._replace(concentration=theta)
         accept = seats.accept_prob / data.num_rankings if exact else jnp.ones(())
-        return now, LabelReport(seats.overflow, accept)
+        return mixture, LabelReport(seats.overflow, accept)
 
 
 def _sample_sigma_n1(key: Array, prior: CollapsedPrior, shape: tuple[int, int]) -> Array:

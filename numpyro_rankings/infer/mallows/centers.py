@@ -140,11 +140,11 @@ def _listed_index(data: MallowsData, num_items: int) -> Array | None:
 class CostsInParts(NamedTuple):
     """Pair costs that are summed up for some slots at a time.
 
-    - **of_slots** - returns those of some slots; slots out of range have some costs.
+    - **for_slots** - returns the costs of some slots; those of slots out of range mean nothing.
     - **present**, **concentration** - of all slots, as in :class:`PairCosts`.
     """
 
-    of_slots: Callable[[Array], PairCosts]
+    for_slots: Callable[[Array], PairCosts]
     present: Array
     concentration: Array
 
@@ -164,14 +164,14 @@ def pair_costs_in_parts(
     # out of range of the indices, as of the items
     indices = items if index is None else jnp.append(index, num_indices)[items]
 
-    def of_slots(slots: Array) -> PairCosts:
+    def for_slots(slots: Array) -> PairCosts:
         number = len(slots)
         part = jnp.full(num_slots, number).at[slots].set(jnp.arange(number), mode="drop")
         clusters = part[membership.clusters]
         listed, beaten = _sum_pairs(clusters, indices, weights, number, num_indices)
         return PairCosts(present[slots], listed, beaten, unit[slots], rounded[slots], index)
 
-    return CostsInParts(of_slots, present, rounded)
+    return CostsInParts(for_slots, present, rounded)
 
 
 def sample_center_stagewise(
@@ -396,7 +396,7 @@ def _move_occupied(
     accept_prob = jnp.ones(num_slots)
     if batch == num_slots:
         if isinstance(costs, CostsInParts):
-            costs = costs.of_slots(jnp.arange(num_slots))
+            costs = costs.for_slots(jnp.arange(num_slots))
         return move(key, center, costs)
     order = jnp.argsort(sizes == 0, stable=True)
     # the last batch may reach beyond the slots, where "drop" ignores it
@@ -408,7 +408,7 @@ def _move_occupied(
         if isinstance(costs, PairCosts):
             part = jax.tree.map(lambda x: x[slots], costs)
         else:
-            part = costs.of_slots(slots)
+            part = costs.for_slots(slots)
         moved, accepted = move(random.fold_in(key, b), center[slots], part)
         center = center.at[slots].set(moved, mode="drop")
         return center, accept_prob.at[slots].set(accepted, mode="drop")
@@ -427,10 +427,10 @@ def center_bytes(num_slots: int, num_items: int, places: int) -> int:
 
     :param places: rows times stages of the data.
     """
-    batch, of_all = center_batch(num_slots, num_items), 4 * num_slots * num_items**2
+    batch, all_bytes = center_batch(num_slots, num_items), 4 * num_slots * num_items**2
     # costs of a batch, those of having one item behind another, and their transpose
-    if of_all <= _MOST_BYTES:
-        return of_all + 3 * 4 * batch * num_items**2
+    if all_bytes <= _MOST_BYTES:
+        return all_bytes + 3 * 4 * batch * num_items**2
     return 3 * 4 * batch * most_listed(places, num_items) ** 2
 
 
@@ -443,7 +443,7 @@ class CenterSums(NamedTuple):
 
 def update_centers(
     key: Array,
-    now: CenterSums,
+    current: CenterSums,
     concentration: Array,
     occupancy: Occupancy,
     data: MallowsData,
@@ -459,13 +459,13 @@ def update_centers(
     :return: the centers, and the acceptance probabilities of the stagewise draw, (C,), 1 if there
         was none.
     """
-    center, sums = now
+    center, sums = current
     membership, sizes = occupancy.membership, occupancy.sizes
     num_items = center.shape[1]
     key_move, key_shuffle, key_accept = random.split(key, 3)
-    of_all = membership, data, concentration, sizes, num_items
+    all_bytes = membership, data, concentration, sizes, num_items
     is_small = 4 * center.size * num_items <= _MOST_BYTES
-    costs = pair_costs(*of_all) if is_small else pair_costs_in_parts(*of_all)
+    costs = pair_costs(*all_bytes) if is_small else pair_costs_in_parts(*all_bytes)
 
     def move(key: Array, center: Array, costs: PairCosts) -> tuple[Array, Array]:
         key_before, key_stagewise, key_after = random.split(key, 3)

@@ -193,12 +193,12 @@ def log_row_likelihoods(
     :param concentration: (T,), and **log_psis**, the log normalisers of the stages.
     """
     if len(items) > _UNROLLED_STAGES:
-        return _log_row_of_codes(codes_by_stage(places[items]), listed, concentration, log_psis)
+        return _log_row_by_codes(codes_by_stage(places[items]), listed, concentration, log_psis)
     codes = _unrolled_codes([places[stage] for stage in items])
-    return _log_row_of_codes(codes, listed, concentration, log_psis)
+    return _log_row_by_codes(codes, listed, concentration, log_psis)
 
 
-def _log_row_of_codes(
+def _log_row_by_codes(
     codes: Array | list[Array], listed: Array, concentration: Array, log_psis: Array
 ) -> Array:
     """Return the log probability of every row in one cluster, (rows,), given its codes.

@@ -16,6 +16,7 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.distributions import GeneralizedMallows
+from numpyro_rankings.families import MALLOWS, RankingFamily
 from numpyro_rankings.infer.base import GibbsKernel, GibbsState, find_rankings
 from numpyro_rankings.infer.blocks import check_judge_sites, log_judges_of
 from numpyro_rankings.infer.checks import check_only_rankings, leave_to_model, site_names
@@ -40,7 +41,7 @@ from numpyro_rankings.infer.mallows.priors import (
 )
 from numpyro_rankings.infer.mallows.settings import MallowsSettings, check_settings
 from numpyro_rankings.infer.mallows.start import Start, draw_start_of_mixture, search_iterations
-from numpyro_rankings.infer.mallows.state import LabelReport, MallowsMixture, SweepInputs
+from numpyro_rankings.infer.mallows.state import LabelReport, MallowsInputs, MallowsMixture
 from numpyro_rankings.infer.mixture.label_free import Effort, choose_effort
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.membership import label_dtype
@@ -95,6 +96,11 @@ class MallowsGibbs(GibbsKernel):
         super().__init__(model)
 
     @property
+    def ranking_family(self) -> RankingFamily:
+        """Generalized Mallows models."""
+        return MALLOWS
+
+    @property
     def num_components(self) -> int | None:
         """K of a finite mixture, None for the Dirichlet process."""
         return self._settings.num_components
@@ -112,6 +118,9 @@ class MallowsGibbs(GibbsKernel):
     def search_iterations(self, rankings: Rankings) -> int:
         """Return the number of iterations of the search for a start, 0 without a search."""
         return search_iterations(self._settings, rankings)
+
+    def _scale_arguments(self) -> dict[str, Any]:
+        return {"alpha": self._alpha}
 
     # -- inputs of a sweep ---------------------------------------------------------------------
 
@@ -141,7 +150,7 @@ class MallowsGibbs(GibbsKernel):
     def _check_memory(self, args: tuple, kwargs: dict, num_chains: int) -> None:
         check_memory(self._settings, find_rankings(args, kwargs), num_chains)
 
-    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[MallowsMixture, SweepInputs]:
+    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[MallowsMixture, MallowsInputs]:
         """Return the state and the inputs of a sweep.
 
         :param z: values of the kernel's sites; ``alpha`` if it has a prior.
@@ -151,7 +160,7 @@ class MallowsGibbs(GibbsKernel):
         stages = len(data.limits)
         if self._is_block:
             own = {name: z[name] for name in names.values()}
-            trace = self._sites_of_model(own, args, kwargs)
+            trace = self._trace_model(own, args, kwargs)
             partition = partition_prior_of_model(
                 trace, names["assignments"], bool(self._judge_sites)
             )
@@ -165,12 +174,12 @@ class MallowsGibbs(GibbsKernel):
             prior = concentration_prior_of(settings, rankings.num_items, stages)
         labels = z[names["assignments"]].astype(jnp.int32)
         center, theta = z[names["center"]], z[names["concentration"]]
-        now = MallowsMixture(labels, center, theta, partition)
-        return now, SweepInputs(data, prior, self._log_judges(z, args, kwargs))
+        mixture = MallowsMixture(labels, center, theta, partition)
+        return mixture, MallowsInputs(data, prior, self._log_judges(z, args, kwargs))
 
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
-        now, inputs = self._read(z, args, kwargs)
-        return prior_of_labels(now.partition), inputs.log_judges
+        mixture, inputs = self._read(z, args, kwargs)
+        return prior_of_labels(mixture.partition), inputs.log_judges
 
     def _log_judges(self, z: dict, args: tuple, kwargs: dict) -> Array | None:
         own, labels = {name: z[name] for name in self._sites.values()}, self._sites["assignments"]
@@ -201,11 +210,11 @@ class MallowsGibbs(GibbsKernel):
             z["alpha"] = start_values["alpha"]
         elif isinstance(self._alpha, dist.Distribution):
             z["alpha"] = draw_start(key_alpha, self._alpha)
-        now, inputs = self._read(z, args, kwargs)
+        mixture, inputs = self._read(z, args, kwargs)
         if not (takes_given and names["concentration"] in start_values):
-            now = _with_possible_concentrations(random.fold_in(key_init, 1), now, inputs)
+            mixture = _with_possible_concentrations(random.fold_in(key_init, 1), mixture, inputs)
         if self._is_block:
-            values = now.labels, now.center, now.concentration
+            values = mixture.labels, mixture.center, mixture.concentration
             own = {names[name]: x for name, x in zip(_SITES, values, strict=True)}
             self._check_dependents(
                 own,
@@ -215,64 +224,64 @@ class MallowsGibbs(GibbsKernel):
                 lambda _, fn: isinstance(fn, GeneralizedMallows),
             )
         report = LabelReport(jnp.array(False), jnp.ones(()))
-        sums = cluster_sums(inputs.data, now.labels, now.center)
-        return self._state(now, inputs, sums, rng_key, report)
+        sums = cluster_sums(inputs.data, mixture.labels, mixture.center)
+        return self._state(mixture, inputs, sums, rng_key, report)
 
     def _sweep(self, state: GibbsState, args: tuple, kwargs: dict) -> GibbsState:
         rng_key, *keys = random.split(state.rng_key, 6)
-        now, inputs = self._read(state.z, args, kwargs)
+        mixture, inputs = self._read(state.z, args, kwargs)
         if self._is_block:
             # other blocks may have changed the prior from which the empty clusters were drawn
-            now = _with_new_empty_clusters(keys[0], now, inputs)
+            mixture = _with_new_empty_clusters(keys[0], mixture, inputs)
         # Figures 1 and 5, step 1
-        now, report = self._update_labels(keys[1], now, inputs)
-        now = self._move_without_labels(keys[2], now, inputs)
+        mixture, report = self._update_labels(keys[1], mixture, inputs)
+        mixture = self._move_without_labels(keys[2], mixture, inputs)
         # Figures 1 and 5, step 2
-        now, sums, accept_center = update_parameters(keys[3], now, inputs, self._settings)
-        now = self._update_alpha(keys[4], now, sums.sizes)
+        mixture, sums, accept_center = update_parameters(keys[3], mixture, inputs, self._settings)
+        mixture = self._update_alpha(keys[4], mixture, sums.sizes)
         accept_prob = jnp.minimum(report.accept_prob, accept_center)
-        return self._state(now, inputs, sums, rng_key, report._replace(accept_prob=accept_prob))
+        return self._state(mixture, inputs, sums, rng_key, report._replace(accept_prob=accept_prob))
 
     @abstractmethod
     def _update_labels(
-        self, key: Array, now: MallowsMixture, inputs: SweepInputs
+        self, key: Array, mixture: MallowsMixture, inputs: MallowsInputs
     ) -> tuple[MallowsMixture, LabelReport]:
         """Draw the labels (Figures 1 and 5, step 1)."""
 
-    def _effort(self, now: MallowsMixture, inputs: SweepInputs) -> Effort:
+    def _effort(self, mixture: MallowsMixture, inputs: MallowsInputs) -> Effort:
         """Return how many moves without labels a sweep makes."""
         can_move = self._settings.exact and inputs.log_judges is None
-        if not can_move or now.partition.num_components == 1:
+        if not can_move or mixture.partition.num_components == 1:
             return Effort(0, False)
         rows_shape, num_rankings = inputs.data.orderings.shape, inputs.data.num_labels
         requested = self._settings.num_marginal_steps
         return choose_effort(requested, num_rankings, self.num_slots, rows_shape)
 
     def _move_without_labels(
-        self, key: Array, now: MallowsMixture, inputs: SweepInputs
+        self, key: Array, mixture: MallowsMixture, inputs: MallowsInputs
     ) -> MallowsMixture:
         """Move labels, centers and concentrations with the labels integrated out."""
-        effort = self._effort(now, inputs)
+        effort = self._effort(mixture, inputs)
         if effort.num_steps == 0:
-            return now
-        parameters = MallowsParameters(now.center, now.concentration)
+            return mixture
+        parameters = MallowsParameters(mixture.center, mixture.concentration)
         labels, parameters = move_mallows_without_labels(
-            key, (now.labels, parameters), now.partition, inputs.prior, inputs.data, effort
+            key, (mixture.labels, parameters), mixture.partition, inputs.prior, inputs.data, effort
         )
-        return now._replace(labels=labels, **parameters._asdict())
+        return mixture._replace(labels=labels, **parameters._asdict())
 
-    def _update_alpha(self, key: Array, now: MallowsMixture, sizes: Array) -> MallowsMixture:
+    def _update_alpha(self, key: Array, mixture: MallowsMixture, sizes: Array) -> MallowsMixture:
         """Draw α given the sizes of the clusters, (C,)."""
         prior = self._learned_prior("alpha")
         if prior is None:
-            return now
-        alpha = update_alpha(key, now.partition, prior, sizes)
-        return now._replace(partition=now.partition._replace(alpha=alpha))
+            return mixture
+        alpha = update_alpha(key, mixture.partition, prior, sizes)
+        return mixture._replace(partition=mixture.partition._replace(alpha=alpha))
 
     def _state(
         self,
-        now: MallowsMixture,
-        inputs: SweepInputs,
+        mixture: MallowsMixture,
+        inputs: MallowsInputs,
         sums: ClusterSums,
         rng_key: Array,
         report: LabelReport,
@@ -283,73 +292,77 @@ class MallowsGibbs(GibbsKernel):
         """
         slots, names = self.num_slots, self._sites
         if inputs.log_judges is None:
-            labels, order = canonical_order(now.labels, slots)
-            center, theta = now.center[order], now.concentration[order]
-            now = now._replace(labels=labels, center=center, concentration=theta)
+            labels, order = canonical_order(mixture.labels, slots)
+            center, theta = mixture.center[order], mixture.concentration[order]
+            mixture = mixture._replace(labels=labels, center=center, concentration=theta)
             sums = ClusterSums(*(x[order] for x in sums))
-        log_joint, log_joint_rest = self._log_joint(now, inputs, sums)
+        log_joint, log_joint_rest = self._log_joint(mixture, inputs, sums)
         z = {
-            names["assignments"]: now.labels.astype(label_dtype(slots)),
-            names["center"]: now.center.astype(jnp.int32),
-            names["concentration"]: now.concentration,
+            names["assignments"]: mixture.labels.astype(label_dtype(slots)),
+            names["center"]: mixture.center.astype(jnp.int32),
+            names["concentration"]: mixture.concentration,
         }
         if not self._is_block:
             z |= {
                 "cluster_sizes": sums.sizes,
                 "num_clusters": jnp.sum(sums.sizes > 0),
-                "alpha": now.partition.alpha,
+                "alpha": mixture.partition.alpha,
                 "log_joint": log_joint,
                 "log_joint_rest": log_joint_rest,
             }
             if self._settings.tied:
-                z["shared_concentration"] = now.concentration[:, 0]
+                z["shared_concentration"] = mixture.concentration[:, 0]
         return GibbsState(z, -log_joint, report.accept_prob, report.overflow, rng_key)
 
-    def _log_joint(self, now: MallowsMixture, inputs: SweepInputs, sums: ClusterSums) -> Pair:
+    def _log_joint(self, mixture: MallowsMixture, inputs: MallowsInputs, sums: ClusterSums) -> Pair:
         """Return log p(rankings, judges' sites, labels, centers, θ, α), of occupied clusters.
 
         :param sums: of the mixture.
         """
-        data, num_items = inputs.data, now.center.shape[1]
+        data, num_items = inputs.data, mixture.center.shape[1]
         sizes, counts, codes = sums
         occupied = sizes > 0
         log_center = -jnp.sum(jnp.log(jnp.arange(1, num_items + 1, dtype=float)))
-        per_cluster = inputs.prior.log_prob(now.concentration, num_items) + log_center
+        per_cluster = inputs.prior.log_prob(mixture.concentration, num_items) + log_center
         log_joint = jnp.sum(jnp.where(occupied, per_cluster, 0.0))
         # values in empty slots do not count
-        theta = jnp.where(occupied[:, None], now.concentration, 1.0)
+        theta = jnp.where(occupied[:, None], mixture.concentration, 1.0)
         terms = exact_products(codes, theta)
         terms += times_log_psi(counts, theta, data.limits, data.num_labels)
         minus_likelihood, rest = sum_as_pair(terms)
-        if now.partition.num_components != 1:
-            log_joint += now.partition.log_prob(sizes)
+        if mixture.partition.num_components != 1:
+            log_joint += mixture.partition.log_prob(sizes)
             alpha_prior = self._learned_prior("alpha")
             if alpha_prior is not None:
-                log_joint += log_prior(alpha_prior, now.partition.alpha)
+                log_joint += log_prior(alpha_prior, mixture.partition.alpha)
         pair = add_number((-minus_likelihood, -rest), log_joint)
-        return add_number(pair, log_judges_of(now.labels, inputs.log_judges))
+        return add_number(pair, log_judges_of(mixture.labels, inputs.log_judges))
 
     def _potential(self, state: GibbsState, args: tuple, kwargs: dict) -> Array:
-        now, inputs = self._read(state.z, args, kwargs)
-        sums = cluster_sums(inputs.data, now.labels, now.center)
-        return -self._log_joint(now, inputs, sums)[0]
+        mixture, inputs = self._read(state.z, args, kwargs)
+        sums = cluster_sums(inputs.data, mixture.labels, mixture.center)
+        return -self._log_joint(mixture, inputs, sums)[0]
 
 
 def _with_possible_concentrations(
-    key: Array, now: MallowsMixture, inputs: SweepInputs
+    key: Array, mixture: MallowsMixture, inputs: MallowsInputs
 ) -> MallowsMixture:
     """Replace concentrations outside the support of their prior, which no update would leave."""
-    num_slots, num_items = now.center.shape
+    num_slots, num_items = mixture.center.shape
     drawn = inputs.prior.draw(key, num_slots, inputs.data.limits)
-    possible = jnp.isfinite(inputs.prior.log_prob(now.concentration, num_items))
-    return now._replace(concentration=jnp.where(possible[:, None], now.concentration, drawn))
+    possible = jnp.isfinite(inputs.prior.log_prob(mixture.concentration, num_items))
+    return mixture._replace(
+        concentration=jnp.where(possible[:, None], mixture.concentration, drawn)
+    )
 
 
 def _with_new_empty_clusters(
-    key: Array, now: MallowsMixture, inputs: SweepInputs
+    key: Array, mixture: MallowsMixture, inputs: MallowsInputs
 ) -> MallowsMixture:
     """Draw the concentrations of empty clusters from the prior."""
-    num_slots = len(now.center)
-    sizes = count_by_label(now.labels, num_slots)
+    num_slots = len(mixture.center)
+    sizes = count_by_label(mixture.labels, num_slots)
     drawn = inputs.prior.draw(key, num_slots, inputs.data.limits)
-    return now._replace(concentration=jnp.where(sizes[:, None] > 0, now.concentration, drawn))
+    return mixture._replace(
+        concentration=jnp.where(sizes[:, None] > 0, mixture.concentration, drawn)
+    )

@@ -113,23 +113,23 @@ class MallowsClusters(NamedTuple):
         self, parent: MallowsParameters, other: MallowsParameters, kind: Kind, draw: StepDraw
     ) -> Proposal:
         """Propose parameters around those of c; in a merge, evaluate those of d around c."""
-        of_family: MallowsDraw = draw.family
+        family: MallowsDraw = draw.family
         (center_c, theta_c), merges = parent, kind.merges
         change = draw.scale * draw.normals[:-1]
         change = jnp.where(merges, jnp.log(other.concentration / theta_c), change)
         order = inverse_ordering(center_c)[other.center]
-        order = jnp.where(merges, order, of_family.rearrangement)
-        moves_theta = of_family.moves_concentration | kind.splits
-        moves_center = of_family.moves_center | kind.splits
+        order = jnp.where(merges, order, family.rearrangement)
+        moves_theta = family.moves_concentration | kind.splits
+        moves_center = family.moves_center | kind.splits
         theta = jnp.where(moves_theta, theta_c * jnp.exp(change), theta_c)
         center = jnp.where(moves_center, center_c[order], center_c)
         # steps are normal in log θ: convert to a density of θ
         log_density = -0.5 * (change / draw.scale) ** 2 - jnp.log(theta_c) - change
-        log_density = jnp.where(self.free_stages, log_density - of_family.log_scale, 0.0).sum()
+        log_density = jnp.where(self.free_stages, log_density - family.log_scale, 0.0).sum()
         # the density of the rearrangement that `draw_steps` draws
-        log_density -= of_family.dispersal * _num_inversions(order) + of_family.log_constant
+        log_density -= family.dispersal * _num_inversions(order) + family.log_constant
         jacobian = jnp.sum(jnp.where(self.free_stages, change, 0.0))
-        jacobian = jnp.where(of_family.moves_concentration, jacobian, 0.0)
+        jacobian = jnp.where(family.moves_concentration, jacobian, 0.0)
         return Proposal(MallowsParameters(center, theta), log_density, jacobian)
 
     def path(
@@ -170,7 +170,7 @@ def _num_inversions(places: Array) -> Array:
     if num_items <= _MANY_ITEMS:
         return jnp.sum(jnp.triu(places[:, None] > places, k=1))
 
-    def of_block(block: tuple[Array, Array]) -> Array:
+    def count_in_block(block: tuple[Array, Array]) -> Array:
         place, first = (x[:, None] for x in block)
         return jnp.sum((place > places) & (first < here))
 
@@ -179,7 +179,7 @@ def _num_inversions(places: Array) -> Array:
         jnp.pad(x, (0, -num_items % _BLOCK), constant_values=fill).reshape(-1, _BLOCK)
         for x, fill in ((places, -1), (here, num_items))
     ]
-    return jnp.sum(jax.lax.map(of_block, tuple(blocks)))
+    return jnp.sum(jax.lax.map(count_in_block, tuple(blocks)))
 
 
 def draw_steps(
@@ -198,11 +198,11 @@ def draw_steps(
     key_uniforms, key_normals, key_codes = random.split(key, 3)
     # few calls of the generator, each of which takes long to compile
     (uniforms,) = draw_together(random.uniform, key_uniforms, (num_steps, 6))
-    of_kinds, of_scale, of_dispersal, of_step = jnp.split(uniforms, [1, 2, 3], axis=1)
-    kind = choose_kinds(of_kinds[:, 0], kinds)
+    for_kinds, for_scale, for_dispersal, for_step = jnp.split(uniforms, [1, 2, 3], axis=1)
+    kind = choose_kinds(for_kinds[:, 0], kinds)
     # a new cluster is tried further away; a merge is the reverse of a split
     splits_or_merges = kind == _RESIZE
-    scale = log_uniform(of_scale[:, 0], jnp.where(splits_or_merges, 0.3, 0.02), 2.0)
+    scale = log_uniform(for_scale[:, 0], jnp.where(splits_or_merges, 0.3, 0.02), 2.0)
     (normals,) = draw_together(random.normal, key_normals, (num_steps, num_stages + 1))
     if tied:
         normals = normals.at[:, :-1].set(normals[:, :1])
@@ -211,12 +211,12 @@ def draw_steps(
         jnp.where(splits_or_merges, 0.5, 0.1),
         jnp.where(splits_or_merges, 4.0 * num_items, 3.0),
     )
-    num_moved = log_uniform(of_dispersal[:, 0], low, high)
+    num_moved = log_uniform(for_dispersal[:, 0], low, high)
     dispersal = jnp.maximum(math.log(num_items - 1) - jnp.log(num_moved), 0.0)
     limits = jnp.arange(num_items - 1, 0, -1)
     codes = sample_truncated_geometric(key_codes, dispersal[:, None], limits)
     identity = jnp.arange(num_items)
-    of_family = MallowsDraw(
+    family = MallowsDraw(
         moves_concentration=(kind == _CONCENTRATION) | (kind == _BOTH),
         moves_center=(kind == _CENTER) | (kind == _BOTH),
         log_scale=jnp.log(scale * math.sqrt(2 * math.pi)),
@@ -224,13 +224,13 @@ def draw_steps(
         dispersal=dispersal,
         log_constant=log_psi(dispersal[:, None], limits).sum(1),
     )
-    of_kind = DrawnKind(splits_or_merges, kind == _SHARE)
-    return StepDraw(of_kind, *transform_uniforms(of_step), scale, normals, of_family)
+    drawn_kind = DrawnKind(splits_or_merges, kind == _SHARE)
+    return StepDraw(drawn_kind, *transform_uniforms(for_step), scale, normals, family)
 
 
 def move_mallows_without_labels(
     key: Array,
-    now: tuple[Array, MallowsParameters],
+    current: tuple[Array, MallowsParameters],
     partition: PartitionPrior,
     prior: ConcentrationPrior,
     data: MallowsData,
@@ -239,13 +239,13 @@ def move_mallows_without_labels(
 ) -> tuple[Array, MallowsParameters]:
     """Move the larger clusters with the labels integrated out, then draw their labels.
 
-    :param now: labels (N,) and parameters of all clusters.
+    :param current: labels (N,) and parameters of all clusters.
     :param prior: of θ.
     :param largest_minimum: m is at most this, by default N/200.
     :return: labels and parameters. Slots that have become empty hold arbitrary values, which the
         caller must replace.
     """
-    labels, parameters = now
+    labels, parameters = current
     key_empty, key_moves = random.split(key)
     num_items, num_stages = parameters.center.shape[1], parameters.concentration.shape[1]
     fixed_number = partition.num_components is not None

@@ -23,7 +23,7 @@ from numpyro_rankings.infer.mallows.data import (
     cluster_sums,
     log_likelihoods,
 )
-from numpyro_rankings.infer.mallows.state import MallowsMixture, SweepInputs
+from numpyro_rankings.infer.mallows.state import MallowsInputs, MallowsMixture
 from numpyro_rankings.infer.mixture.labels import update_labels_at_once
 from numpyro_rankings.infer.mixture.membership import rows_of
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
@@ -36,7 +36,7 @@ from numpyro_rankings.ops.sums import count_by_label
 
 
 def update_labels_in_parallel(
-    key: Array, now: MallowsMixture, inputs: SweepInputs
+    key: Array, mixture: MallowsMixture, inputs: MallowsInputs
 ) -> tuple[MallowsMixture, Array]:
     """Draw all labels at once given explicit shares of the clusters, without a loop over rankings.
 
@@ -44,16 +44,22 @@ def update_labels_in_parallel(
 
     :return: the mixture, and whether more slots would have been needed.
     """
-    places = inverse_ordering(now.center)
-    sizes = count_by_label(now.labels, len(places))
+    places = inverse_ordering(mixture.center)
+    sizes = count_by_label(mixture.labels, len(places))
 
     def log_table(order: Array, num_active: Array) -> Array:
-        return log_likelihoods(inputs.data, places[order], now.concentration[order], num_active)
+        return log_likelihoods(inputs.data, places[order], mixture.concentration[order], num_active)
 
     labels, overflow = update_labels_at_once(
-        key, now.labels, sizes, now.partition, inputs.data.row_index, log_table, inputs.log_judges
+        key,
+        mixture.labels,
+        sizes,
+        mixture.partition,
+        inputs.data.row_index,
+        log_table,
+        inputs.log_judges,
     )
-    return now._replace(labels=labels), overflow
+    return mixture._replace(labels=labels), overflow
 
 
 class Seats(NamedTuple):
@@ -80,19 +86,19 @@ class Seats(NamedTuple):
 
 
 def seats_of(
-    now: MallowsMixture, visits: "Visits", data: MallowsData, with_sums: bool = False
+    mixture: MallowsMixture, visits: "Visits", data: MallowsData, with_sums: bool = False
 ) -> Seats:
     """Return the seats before the visits.
 
     :param with_sums: whether the sums of the clusters are read.
     """
-    sums = cluster_sums(data, now.labels, now.center) if with_sums else None
+    sums = cluster_sums(data, mixture.labels, mixture.center) if with_sums else None
     return Seats(
-        labels=at_rows(now.labels, visits.rankings),
-        sizes=count_by_label(now.labels, len(now.center)) if sums is None else sums.sizes,
-        places=inverse_ordering(now.center),
-        concentration=now.concentration,
-        log_psis=log_psi(now.concentration, data.limits),
+        labels=at_rows(mixture.labels, visits.rankings),
+        sizes=count_by_label(mixture.labels, len(mixture.center)) if sums is None else sums.sizes,
+        places=inverse_ordering(mixture.center),
+        concentration=mixture.concentration,
+        log_psis=log_psi(mixture.concentration, data.limits),
         sums=None if sums is None else sums.codes,
         counts=None if sums is None else sums.counts,
         overflow=jnp.array(False),
@@ -100,12 +106,12 @@ def seats_of(
     )
 
 
-def after_seating(now: MallowsMixture, visits: "Visits", seats: Seats) -> MallowsMixture:
+def after_seating(mixture: MallowsMixture, visits: "Visits", seats: Seats) -> MallowsMixture:
     """Return the mixture after the visits."""
     labels, center = seats.labels, inverse_ordering(seats.places)
     if visits.rankings is not None:
-        labels = now.labels.at[visits.rankings].set(labels[visits.first])
-    return now._replace(labels=labels, center=center, concentration=seats.concentration)
+        labels = mixture.labels.at[visits.rankings].set(labels[visits.first])
+    return mixture._replace(labels=labels, center=center, concentration=seats.concentration)
 
 
 class Visits(NamedTuple):

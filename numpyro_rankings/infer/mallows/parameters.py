@@ -18,7 +18,7 @@ from numpyro_rankings.infer.mallows.data import (
     occupancy_of,
 )
 from numpyro_rankings.infer.mallows.settings import MallowsSettings
-from numpyro_rankings.infer.mallows.state import MallowsMixture, SweepInputs
+from numpyro_rankings.infer.mallows.state import MallowsInputs, MallowsMixture
 from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.loops import keys_of_loop
 from numpyro_rankings.ops.sampling import draw_together, sample_concentration
@@ -31,16 +31,16 @@ _MOST_REARRANGED = 16  # clusters
 
 
 def update_parameters(
-    key: Array, now: MallowsMixture, inputs: SweepInputs, settings: MallowsSettings
+    key: Array, mixture: MallowsMixture, inputs: MallowsInputs, settings: MallowsSettings
 ) -> tuple[MallowsMixture, ClusterSums, Array]:
     """Draw centers and concentrations given the labels.
 
     :return: the mixture, its sums, and the mean acceptance probability of the stagewise draws of
         the centers.
     """
-    data, num_slots, num_items = inputs.data, *now.center.shape
-    occupancy = occupancy_of(data, now.labels, num_slots)
-    sums = code_sums(occupancy.membership, data, inverse_ordering(now.center))
+    data, num_slots, num_items = inputs.data, *mixture.center.shape
+    occupancy = occupancy_of(data, mixture.labels, num_slots)
+    sums = code_sums(occupancy.membership, data, inverse_ordering(mixture.center))
     num_moves, exact = settings.num_reinsertions, settings.exact
     if num_moves is None:
         num_moves = min(2 * num_items, 100)
@@ -63,10 +63,10 @@ def update_parameters(
         return (centers, theta), mean_accept
 
     keys = keys_of_loop(key, settings.num_center_updates)
-    start = CenterSums(now.center, sums), now.concentration
+    start = CenterSums(mixture.center, sums), mixture.concentration
     (centers, theta), accept = jax.lax.scan(update, start, keys)
-    now = now._replace(center=centers.center, concentration=theta)
-    return now, ClusterSums(occupancy.sizes, occupancy.counts, centers.sums), accept.mean()
+    mixture = mixture._replace(center=centers.center, concentration=theta)
+    return mixture, ClusterSums(occupancy.sizes, occupancy.counts, centers.sums), accept.mean()
 
 
 def rearrange(
@@ -103,23 +103,23 @@ def rearrange(
         for_slots, uniforms = draw_together(random.uniform, key_own, (num_slots,), (num_chosen,))
         order = jnp.where(occupancy.sizes > 0, for_slots, 1.0)
         slots = jnp.argsort(order)[:num_chosen]
-        now = center[slots], sums[slots], theta[slots]
+        current = center[slots], sums[slots], theta[slots]
         a, b = (nu_r + sums)[slots], (nu + occupancy.counts + 1.0)[slots]
         proposal = propose_rearrangement(key_center, center[slots])
         new_places = inverse_ordering(center.at[slots].set(proposal))
         new_sums = code_sums(membership, data, new_places)[slots]
-        change = (new_sums - now[1]).astype(float)
-        log_accept, new_theta = log_beta_tilde_change(a, b, data.limits, change), now[2]
+        change = (new_sums - current[1]).astype(float)
+        log_accept, new_theta = log_beta_tilde_change(a, b, data.limits, change), current[2]
         if not prior.is_conjugate:
             new_theta = sample_concentration(key_theta, a + change, b, data.limits)
             log_accept += prior.log_rest(new_theta, data.limits)
-            log_accept -= prior.log_rest(now[2], data.limits)
+            log_accept -= prior.log_rest(current[2], data.limits)
         accept_prob = jnp.exp(jnp.minimum(log_accept.sum(1), 0.0))
         accepted = (uniforms < accept_prob)[:, None]
         new = (
             x.at[slots].set(jnp.where(accepted, y, z))
             for x, y, z in zip(
-                (center, sums, theta), (proposal, new_sums, new_theta), now, strict=True
+                (center, sums, theta), (proposal, new_sums, new_theta), current, strict=True
             )
         )
         center, sums, theta = new

@@ -53,14 +53,13 @@ class MallowsSettings(NamedTuple):
 def check_settings(settings: MallowsSettings) -> None:
     """Raise ValueError if a setting is invalid."""
     check_scale("alpha", settings.alpha)
-    for name in ("nu", "r"):
-        kind = "a positive number or one for each stage"
-        check_positive_array(name, getattr(settings, name), kind)
+    for name, value in (("nu", settings.nu), ("r", settings.r)):
+        check_positive_array(name, value, "a positive number or one for each stage")
     check_whole("max_clusters", settings.max_clusters, 1)
     check_whole("num_center_updates", settings.num_center_updates, 1)
-    least = {"num_components": 1, "num_reinsertions": 0, "num_marginal_steps": 0}
-    for name, smallest in least.items():
-        check_whole_or_none(name, getattr(settings, name), smallest)
+    check_whole_or_none("num_components", settings.num_components, 1)
+    check_whole_or_none("num_reinsertions", settings.num_reinsertions, 0)
+    check_whole_or_none("num_marginal_steps", settings.num_marginal_steps, 0)
     _check_start(settings.init, settings.num_components)
     _check_concentration_prior(settings.concentration_prior, settings.tied)
 

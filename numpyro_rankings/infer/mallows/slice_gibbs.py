@@ -18,7 +18,7 @@ from numpyro_rankings.infer.mallows.labels import (
     update_labels_in_parallel,
 )
 from numpyro_rankings.infer.mallows.settings import MallowsSettings
-from numpyro_rankings.infer.mallows.state import LabelReport, MallowsMixture, SweepInputs
+from numpyro_rankings.infer.mallows.state import LabelReport, MallowsInputs, MallowsMixture
 from numpyro_rankings.ops.checks import check_whole
 
 
@@ -167,36 +167,39 @@ class SliceGibbs(MallowsGibbs):
         """Whether a sweep takes rankings whose rows are split over several devices."""
         return not self._is_block and (self._assignment == "parallel" or self.num_slots == 1)
 
-    def _births(self, now: MallowsMixture, inputs: SweepInputs) -> int:
+    def _births(self, mixture: MallowsMixture, inputs: MallowsInputs) -> int:
         """Return the number of rankings that a parallel sweep also visits one by one."""
         if self._num_births is not None:
             return self._num_births
-        if now.partition.num_components is not None and self._effort(now, inputs).num_steps > 0:
+        if (
+            mixture.partition.num_components is not None
+            and self._effort(mixture, inputs).num_steps > 0
+        ):
             return 0  # those steps fill empty components
         return int(np.clip(inputs.data.num_labels // 500, 16, 256))
 
     def _update_labels(
-        self, key: Array, now: MallowsMixture, inputs: SweepInputs
+        self, key: Array, mixture: MallowsMixture, inputs: MallowsInputs
     ) -> tuple[MallowsMixture, LabelReport]:
         """Draw the labels: Figure 1, step 1, or all at once [2, 3]; then open further clusters."""
         no, one = jnp.array(False), jnp.ones(())
         if inputs.log_judges is not None:
-            now, overflow = update_labels_in_parallel(key, now, inputs)
-            return now, LabelReport(overflow, one)
-        if now.partition.num_components == 1:
-            return now, LabelReport(no, one)
+            mixture, overflow = update_labels_in_parallel(key, mixture, inputs)
+            return mixture, LabelReport(overflow, one)
+        if mixture.partition.num_components == 1:
+            return mixture, LabelReport(no, one)
         key_all, key_visits, key_theta, key_new, key_seats = random.split(key, 5)
         overflow, rankings = no, None  # all of them
         if self._assignment == "parallel":
-            now, overflow = update_labels_in_parallel(key_all, now, inputs)
-            num_births = self._births(now, inputs)
+            mixture, overflow = update_labels_in_parallel(key_all, mixture, inputs)
+            num_births = self._births(mixture, inputs)
             if num_births == 0:
-                return now, LabelReport(overflow, one)
+                return mixture, LabelReport(overflow, one)
             number = inputs.data.num_rankings.astype(jnp.uint32)
             rankings = (random.bits(key_visits, (num_births,), jnp.uint32) % number).astype(
                 jnp.int32
             )
         visits = draw_visits((key_theta, key_new), rankings, inputs.prior, inputs.data)
-        seats, data = seats_of(now, visits, inputs.data), inputs.data
-        seats = seat_one_by_one(key_seats, seats, visits, SLICE_WEIGHTS, now.partition, data)
-        return after_seating(now, visits, seats), LabelReport(overflow | seats.overflow, one)
+        seats, data = seats_of(mixture, visits, inputs.data), inputs.data
+        seats = seat_one_by_one(key_seats, seats, visits, SLICE_WEIGHTS, mixture.partition, data)
+        return after_seating(mixture, visits, seats), LabelReport(overflow | seats.overflow, one)

@@ -23,7 +23,7 @@ class MallowsMixture(NamedTuple):
     partition: PartitionPrior
 
 
-class SweepInputs(NamedTuple):
+class MallowsInputs(NamedTuple):
     """Inputs of a sweep.
 
     - **data** - the rankings.

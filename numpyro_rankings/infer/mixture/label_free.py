@@ -143,7 +143,7 @@ Move = Callable[[Array, Target, Mixture], Mixture]
 
 def move_without_labels(
     key: Array,
-    now: tuple[Array, Any],
+    current: tuple[Array, Any],
     moves: Sequence[Move],
     clusters_of: Callable[[Array], Clusters],
     partition: PartitionPrior,
@@ -154,7 +154,7 @@ def move_without_labels(
 
     Empty slots that are variables of the model must hold draws from the prior.
 
-    :param now: labels (N,), and the parameters of all clusters, leading axis C.
+    :param current: labels (N,), and the parameters of all clusters, leading axis C.
     :param moves: reversible moves of a mixture.
     :param clusters_of: maps slots, (W,), to the family of the clusters there.
     :param largest_minimum: m is at most this, by default N/200.
@@ -162,11 +162,11 @@ def move_without_labels(
         caller must replace.
     """
     row_index, num_rows = data.row_index, len(data.counts)
-    num_tries = min(max(_TRIED_LABELS // len(now[0]), 1), _MOST_TRIES)
+    num_tries = min(max(_TRIED_LABELS // len(current[0]), 1), _MOST_TRIES)
 
-    def one(now: tuple[Array, Any], of_move: tuple[Array, Array]) -> tuple[tuple, None]:
-        key, which = of_move
-        labels, parameters = now
+    def one(current: tuple[Array, Any], key_and_move: tuple[Array, Array]) -> tuple[tuple, None]:
+        key, which = key_and_move
+        labels, parameters = current
         num_slots = len(jax.tree.leaves(parameters)[0])
         key_own, key_shares, key_move, key_labels = random.split(key, 4)
         for_minimum, for_accept, for_choice = draw_together(
@@ -183,7 +183,7 @@ def move_without_labels(
             largest_minimum,
         )
         clusters = clusters_of(large.slots)
-        target, mixture = _mixture_of(large, partition, clusters, parameters, num_rows)
+        target, mixture = _start_of_move(large, partition, clusters, parameters, num_rows)
         start, mixture = mixture, jax.lax.switch(which, moves, key_move, target, mixture)
         new_labels, log_ratio = _draw_valid_labels(
             key_labels, for_choice, large, (labels, row_index), start, mixture
@@ -195,22 +195,22 @@ def move_without_labels(
             new_labels,
             jax.tree.map(lambda x, y: x.at[large.slots].set(y), parameters, mixture.parameters),
         )
-        return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), changed, now), None
+        return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), changed, current), None
 
     each = keys_of_loop(key, len(moves)), jnp.arange(len(moves))
-    return jax.lax.scan(one, now, each)[0]
+    return jax.lax.scan(one, current, each)[0]
 
 
 def between(outer: Move, inner: Move) -> Move:
     """Return a move that makes one move, another, and the first again: reversible if both are."""
 
-    def move(key: Array, target: Target, now: Mixture) -> Mixture:
-        def one(now: Mixture, part: tuple[Array, Array]) -> tuple[Mixture, None]:
+    def move(key: Array, target: Target, mixture: Mixture) -> Mixture:
+        def one(mixture: Mixture, part: tuple[Array, Array]) -> tuple[Mixture, None]:
             key, is_inner = part
-            return jax.lax.cond(is_inner, inner, outer, key, target, now), None
+            return jax.lax.cond(is_inner, inner, outer, key, target, mixture), None
 
         parts = random.split(key, 3), jnp.array([False, True, False])
-        return jax.lax.scan(one, now, parts)[0]
+        return jax.lax.scan(one, mixture, parts)[0]
 
     return move
 
@@ -219,26 +219,26 @@ def _draw_valid_labels(
     key: Array,
     for_choice: Array,
     large: LargeClusters,
-    of_labels: tuple[Array, Array | None],
+    old_labels: tuple[Array, Array | None],
     start: Mixture,
     end: Mixture,
 ) -> tuple[Array, Array]:
     """Draw the labels M times at the end of a move, and M - 1 times at its start.
 
     :param for_choice: M uniform draws, with which one of the valid results is chosen.
-    :param of_labels: labels before the move, and row of each ranking.
+    :param old_labels: labels before the move, and row of each ranking.
     :return: valid labels, if there are any, and log V h' / (V' h).
     """
     num_tries = len(for_choice)
     ends = [end] if num_tries == 1 else [end, start]
     tables = jnp.stack([mixture.table for mixture in ends])
     log_shares = jnp.stack([mixture.log_shares for mixture in ends])
-    of_one = jax.vmap(
-        lambda key, table, shares: large.draw_labels(key, *of_labels, table, shares),
+    draw_at_end = jax.vmap(
+        lambda key, table, shares: large.draw_labels(key, *old_labels, table, shares),
         (0, None, None),
     )
     keys = random.split(key, (len(ends), num_tries))
-    labels, valid = jax.vmap(of_one)(keys, tables, log_shares)
+    labels, valid = jax.vmap(draw_at_end)(keys, tables, log_shares)
     # the labels before the move are one of the results at the start
     before = 1 + valid[1, 1:].sum() if num_tries > 1 else 1
     chosen = jnp.argmax(jnp.where(valid[0], for_choice, -1.0))
@@ -247,7 +247,7 @@ def _draw_valid_labels(
     return labels[0, chosen], log_ratio
 
 
-def _mixture_of(
+def _start_of_move(
     large: LargeClusters,
     partition: PartitionPrior,
     clusters: Clusters,
@@ -258,8 +258,8 @@ def _mixture_of(
     parameters = jax.tree.map(lambda x: x[large.slots], parameters)
 
     def one_slot(w: Array, log_table: Array) -> Array:
-        of_slot = jax.tree.map(lambda x: x[w], parameters)
-        return log_table.at[w].set(clusters.log_row(of_slot, w))
+        own = jax.tree.map(lambda x: x[w], parameters)
+        return log_table.at[w].set(clusters.log_row(own, w))
 
     # the slots of A come first, and the entries of the others are not read
     log_table = jnp.zeros((len(large.slots), num_rows))

@@ -111,9 +111,9 @@ def _num_leading(holds: Callable[[Array], Array], num: int, shape: tuple[int, ..
     """
     steps = num.bit_length()
 
-    def step(i: Array, found: Array) -> Array:
-        further = found + (1 << (steps - 1 - i))
-        return jnp.where((further <= num) & holds(jnp.minimum(further, num) - 1), further, found)
+    def step(i: Array, number: Array) -> Array:
+        further = number + (1 << (steps - 1 - i))
+        return jnp.where((further <= num) & holds(jnp.minimum(further, num) - 1), further, number)
 
     return jax.lax.fori_loop(0, steps, step, jnp.zeros(shape, jnp.int32))
 

@@ -29,8 +29,8 @@ def log_uniform(uniforms: Array, low: Array | float, high: Array | float) -> Arr
 
 def transform_uniforms(uniforms: Array) -> tuple[Array, Array, Array]:
     """Return ``takes_second``, ``log_odds`` and ``log_uniform`` of steps, from (steps, 3)."""
-    of_second, of_share, of_decision = uniforms.T
-    return of_second < 0.5, jnp.log(of_share / (1.0 - of_share)), jnp.log(of_decision)
+    for_second, for_share, for_decision = uniforms.T
+    return for_second < 0.5, jnp.log(for_share / (1.0 - for_share)), jnp.log(for_decision)
 
 
 def nth(mask: Array, n: Array) -> Array:
@@ -53,13 +53,13 @@ class Block(NamedTuple):
     num_others: Array
 
 
-def choose_block(target: Target, now: Mixture, uniforms: Array) -> Block:
+def choose_block(target: Target, mixture: Mixture, uniforms: Array) -> Block:
     """Choose a cluster of A and a second one; in a process, half of the time a free slot instead.
 
     :param uniforms: for the two slots, and for whether the second one is free, (3,).
     """
     free_chance = 0.5 if target.partition.num_components is None else 0.0
-    active = now.log_shares > -jnp.inf
+    active = mixture.log_shares > -jnp.inf
     free = ~active & ~target.large.small
     number, num_free = active.sum(), free.sum()
     first = jnp.minimum((uniforms[0] * number).astype(jnp.int32), number - 1)
@@ -69,8 +69,8 @@ def choose_block(target: Target, now: Mixture, uniforms: Array) -> Block:
     other = jnp.where(is_free, nth(free, third), nth(active, second + (second >= first)))
     usable = jnp.where(is_free, num_free > 0, number > 1)
     slots = jnp.stack([nth(active, first), jnp.where(usable, other, len(active))])
-    shares = jnp.exp(now.log_shares).at[slots].set(0.0, mode="drop")
-    others = jnp.dot(shares, now.table, precision="highest")
+    shares = jnp.exp(mixture.log_shares).at[slots].set(0.0, mode="drop")
+    others = jnp.dot(shares, mixture.table, precision="highest")
     return Block(slots, usable, others, jnp.sum(shares > 0))
 
 
@@ -116,19 +116,19 @@ def propose_shares(
     return PairShares(new, possible, log_split, log_jacobian)
 
 
-def step_in_block(target: Target, block: Block, now: Mixture, draw: StepDraw) -> Mixture:
+def step_in_block(target: Target, block: Block, mixture: Mixture, draw: StepDraw) -> Mixture:
     """Make one Metropolis-Hastings step on a cluster c, or on both clusters of a block [1, 2].
 
-    :param now: the clusters of the block, and the density of the whole mixture.
+    :param mixture: the clusters of the block, and the density of the whole mixture.
     """
-    has_two = jnp.all(now.log_shares > -jnp.inf)
+    has_two = jnp.all(mixture.log_shares > -jnp.inf)
     resizes, trades = draw.kind
     kind = Kind(splits=resizes & ~has_two, merges=resizes & has_two, trades=trades)
-    second = jnp.where(has_two, draw.takes_second, now.log_shares[1] > -jnp.inf)
-    shares = propose_shares(block, now.log_shares, kind, second, draw)
+    second = jnp.where(has_two, draw.takes_second, mixture.log_shares[1] > -jnp.inf)
+    shares = propose_shares(block, mixture.log_shares, kind, second, draw)
 
     def of(second: Array) -> Any:
-        return jax.tree.map(lambda x: jnp.where(second, x[1], x[0]), now.parameters)
+        return jax.tree.map(lambda x: jnp.where(second, x[1], x[0]), mixture.parameters)
 
     proposal = target.clusters.propose(of(second), of(~second), kind, draw)
     changes_second = second ^ kind.splits
@@ -139,66 +139,66 @@ def step_in_block(target: Target, block: Block, now: Mixture, draw: StepDraw) ->
         is_new = (jnp.arange(2) == 1) == changes_second
         return jnp.where(is_new.reshape(2, *(1,) * new.ndim), new, old)
 
-    table = put(row, now.table)
+    table = put(row, mixture.table)
     weights = jnp.exp(shares.log_shares)
     log_prior = target.clusters.log_prior(jax.tree.map(lambda x: x[None], proposal.parameters))[0]
     new = Mixture(
-        jax.tree.map(put, proposal.parameters, now.parameters),
-        put(log_prior, now.log_priors),
+        jax.tree.map(put, proposal.parameters, mixture.parameters),
+        put(log_prior, mixture.log_priors),
         shares.log_shares,
         table,
         block.others + weights[0] * table[0] + weights[1] * table[1],
     )
-    log_accept = target.large.log_likelihood_ratio(new.density, now.density)
+    log_accept = target.large.log_likelihood_ratio(new.density, mixture.density)
     log_accept += target.log_prior(new.log_priors, new.log_shares)
-    log_accept -= target.log_prior(now.log_priors, now.log_shares)
+    log_accept -= target.log_prior(mixture.log_priors, mixture.log_shares)
     log_split = shares.log_split - proposal.log_density
     log_accept += jnp.where(kind.splits, log_split, jnp.where(kind.merges, -log_split, 0.0))
     log_accept += proposal.log_jacobian + shares.log_jacobian
     accepted = shares.possible & (draw.log_uniform < log_accept)
-    return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, now)
+    return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, mixture)
 
 
-def metropolis_steps(key: Array, target: Target, now: Mixture, draws: StepDraw) -> Mixture:
+def metropolis_steps(key: Array, target: Target, mixture: Mixture, draws: StepDraw) -> Mixture:
     """Make steps one after another, in blocks that each change two slots only.
 
     A step then costs the rows of two clusters instead of those of all.
 
     :param draws: with a leading axis of steps; those that do not fill a block are left out.
     """
-    of_block = min(_STEPS_OF_BLOCK, len(draws.scale))
-    num_blocks = len(draws.scale) // of_block
+    block_size = min(_STEPS_OF_BLOCK, len(draws.scale))
+    num_blocks = len(draws.scale) // block_size
     draws = jax.tree.map(
-        lambda x: x[: num_blocks * of_block].reshape(num_blocks, of_block, *x.shape[1:]), draws
+        lambda x: x[: num_blocks * block_size].reshape(num_blocks, block_size, *x.shape[1:]), draws
     )
 
-    def make_block(now: Mixture, x: tuple[Array, StepDraw]) -> tuple[Mixture, None]:
+    def make_block(mixture: Mixture, x: tuple[Array, StepDraw]) -> tuple[Mixture, None]:
         uniforms, draws = x
-        block = choose_block(target, now, uniforms)
+        block = choose_block(target, mixture, uniforms)
         pair, _ = jax.lax.scan(
             lambda pair, draw: (step_in_block(target, block, pair, draw), None),
-            _take(block, now),
+            _take(block, mixture),
             draws,
         )
-        return _put_back(block, now, pair), None
+        return _put_back(block, mixture, pair), None
 
-    (of_blocks,) = draw_together(random.uniform, key, (num_blocks, 3))
-    return jax.lax.scan(make_block, now, (of_blocks, draws))[0]
+    (for_blocks,) = draw_together(random.uniform, key, (num_blocks, 3))
+    return jax.lax.scan(make_block, mixture, (for_blocks, draws))[0]
 
 
-def _take(block: Block, now: Mixture) -> Mixture:
+def _take(block: Block, mixture: Mixture) -> Mixture:
     """Return the clusters of a block, with the density of the whole mixture."""
-    of_slots = now._asdict() | {"density": block.slots}
-    pair = Mixture(**jax.tree.map(lambda x: x[block.slots], of_slots))
+    by_slot = mixture._asdict() | {"density": block.slots}
+    pair = Mixture(**jax.tree.map(lambda x: x[block.slots], by_slot))
     there = block.usable | (jnp.arange(2) == 0)
     log_shares = jnp.where(there, pair.log_shares, -jnp.inf)
-    return pair._replace(log_shares=log_shares, density=now.density)
+    return pair._replace(log_shares=log_shares, density=mixture.density)
 
 
-def _put_back(block: Block, now: Mixture, pair: Mixture) -> Mixture:
-    def put(x: Array, of_pair: Array) -> Array:
-        return x.at[block.slots].set(of_pair, mode="drop")
+def _put_back(block: Block, mixture: Mixture, pair: Mixture) -> Mixture:
+    def put(x: Array, values: Array) -> Array:
+        return x.at[block.slots].set(values, mode="drop")
 
     without = pair._replace(density=block.slots)
-    new = jax.tree.map(put, now._replace(density=block.slots), without)
+    new = jax.tree.map(put, mixture._replace(density=block.slots), without)
     return new._replace(density=pair.density)

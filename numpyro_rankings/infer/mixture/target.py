@@ -129,8 +129,8 @@ class LargeClusters(NamedTuple):
         new_labels = self.slots[draw_labels(key, log_weights, row_index)]
         new_labels = jnp.where(self.inside, new_labels, labels)
         new_sizes = count_by_label(new_labels, len(self.is_large))
-        found = (new_sizes >= self.minimum)[self.slots] == (log_shares > -jnp.inf)
-        return new_labels.astype(labels.dtype), jnp.all(found)
+        is_kept = (new_sizes >= self.minimum)[self.slots] == (log_shares > -jnp.inf)
+        return new_labels.astype(labels.dtype), jnp.all(is_kept)
 
 
 def relative(log_row: Array, start: Array) -> Array:
@@ -194,7 +194,7 @@ class Change(NamedTuple):
 
 
 def propose_change(
-    target: Target, now: Mixture, slots: Array, parameters: Any, log_shares: Array
+    target: Target, mixture: Mixture, slots: Array, parameters: Any, log_shares: Array
 ) -> tuple[Change, Array]:
     """Evaluate the mixture with new clusters in some slots.
 
@@ -205,27 +205,27 @@ def propose_change(
     rows = jax.lax.optimization_barrier(jax.vmap(target.row)(parameters, slots))
     shares = jnp.exp(log_shares)
     others = shares.at[slots].set(0.0)
-    density = jnp.dot(others, now.table, precision="highest")
+    density = jnp.dot(others, mixture.table, precision="highest")
     density += jnp.dot(shares[slots], rows, precision="highest")
     log_priors = target.clusters.log_prior(parameters)
-    log_ratio = target.large.log_likelihood_ratio(density, now.density)
-    log_ratio += target.log_prior(now.log_priors.at[slots].set(log_priors), log_shares)
-    log_ratio -= target.log_prior(now.log_priors, now.log_shares)
+    log_ratio = target.large.log_likelihood_ratio(density, mixture.density)
+    log_ratio += target.log_prior(mixture.log_priors.at[slots].set(log_priors), log_shares)
+    log_ratio -= target.log_prior(mixture.log_priors, mixture.log_shares)
     return Change(slots, parameters, log_priors, rows, log_shares, density), log_ratio
 
 
-def apply_change(now: Mixture, change: Change, accepted: Array) -> Mixture:
+def apply_change(mixture: Mixture, change: Change, accepted: Array) -> Mixture:
     """Return the mixture after the change if it is accepted, otherwise unchanged."""
 
     def put(new: Array, old: Array) -> Array:
         return old.at[change.slots].set(jnp.where(accepted, new, old[change.slots]))
 
     return Mixture(
-        jax.tree.map(put, change.parameters, now.parameters),
-        put(change.log_priors, now.log_priors),
-        jnp.where(accepted, change.log_shares, now.log_shares),
-        put(change.rows, now.table),
-        jnp.where(accepted, change.density, now.density),
+        jax.tree.map(put, change.parameters, mixture.parameters),
+        put(change.log_priors, mixture.log_priors),
+        jnp.where(accepted, change.log_shares, mixture.log_shares),
+        put(change.rows, mixture.table),
+        jnp.where(accepted, change.density, mixture.density),
     )
 
 

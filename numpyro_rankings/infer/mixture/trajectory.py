@@ -24,17 +24,17 @@ _MOST_MOVING = 16  # clusters that a trajectory moves, by default
 
 
 def move_along_trajectories(
-    key: Array, target: Target, now: Mixture, most_moving: int = _MOST_MOVING
+    key: Array, target: Target, mixture: Mixture, most_moving: int = _MOST_MOVING
 ) -> Mixture:
     """Make moves along trajectories, one after the other.
 
     :param most_moving: clusters that each of them moves.
     """
 
-    def move(now: Mixture, key: Array) -> tuple[Mixture, None]:
-        return move_along_trajectory(key, target, now, most_moving), None
+    def move(mixture: Mixture, key: Array) -> tuple[Mixture, None]:
+        return move_along_trajectory(key, target, mixture, most_moving), None
 
-    return jax.lax.scan(move, now, random.split(key, _NUM_TRAJECTORIES))[0]
+    return jax.lax.scan(move, mixture, random.split(key, _NUM_TRAJECTORIES))[0]
 
 
 class Moving(NamedTuple):
@@ -52,23 +52,23 @@ class Moving(NamedTuple):
     others: Array
 
 
-def choose_moving(uniforms: Array, now: Mixture, most: int = _MOST_MOVING) -> Moving:
+def choose_moving(uniforms: Array, mixture: Mixture, most: int = _MOST_MOVING) -> Moving:
     """Choose clusters of A at random, or take all if they are few.
 
     The cost of a trajectory is that of its slots, most of which are free in a process.
 
     :param uniforms: (W,).
     """
-    active = now.log_shares > -jnp.inf
+    active = mixture.log_shares > -jnp.inf
     slots = jnp.argsort(jnp.where(active, uniforms, 2.0))[:most]
-    log_shares = now.log_shares[slots]
-    shares = jnp.exp(now.log_shares).at[slots].set(0.0)
-    others = jnp.dot(shares, now.table, precision="highest")
+    log_shares = mixture.log_shares[slots]
+    shares = jnp.exp(mixture.log_shares).at[slots].set(0.0)
+    others = jnp.dot(shares, mixture.table, precision="highest")
     return Moving(slots, active[slots], log_shares, jax.nn.logsumexp(log_shares), others)
 
 
 def move_along_trajectory(
-    key: Array, target: Target, now: Mixture, most_moving: int = _MOST_MOVING
+    key: Array, target: Target, mixture: Mixture, most_moving: int = _MOST_MOVING
 ) -> Mixture:
     """Move continuous parameters and shares by Hamiltonian Monte Carlo [3].
 
@@ -79,12 +79,12 @@ def move_along_trajectory(
     those of the shares.
     """
     key_normals, key_uniforms = random.split(key)
-    number = len(now.log_shares)
-    of_slots, (for_size, uniform) = draw_together(random.uniform, key_uniforms, (number,), (2,))
-    moving = choose_moving(of_slots, now, most_moving)
+    number = len(mixture.log_shares)
+    for_slots, (for_size, uniform) = draw_together(random.uniform, key_uniforms, (number,), (2,))
+    moving = choose_moving(for_slots, mixture, most_moving)
     slots, active = moving.slots, moving.active
-    parameters_now = jax.tree.map(lambda x: x[slots], now.parameters)
-    path = target.clusters.path(parameters_now, slots, active, target.start)
+    old_parameters = jax.tree.map(lambda x: x[slots], mixture.parameters)
+    path = target.clusters.path(old_parameters, slots, active, target.start)
     for_total, noise, for_parameters, for_shares = draw_together(
         random.normal, key_normals, (), active.shape, path.moving.shape, active.shape
     )
@@ -92,7 +92,7 @@ def move_along_trajectory(
     # smaller shares would soon leave the support
     varies = active & (log_nominal > target.large.lowest_log_share + _MARGIN)
 
-    def mixture(position: tuple[Any, Array]) -> Mixture:
+    def mixture_at(position: tuple[Any, Array]) -> Mixture:
         of_clusters, log_masses = position
         log_shares = jax.nn.log_softmax(jnp.where(active, log_masses, -jnp.inf))
         log_shares = jnp.where(active, moving.log_total + log_shares, -jnp.inf)
@@ -103,14 +103,14 @@ def move_along_trajectory(
         return Mixture(parameters, log_priors, log_shares, table, density)
 
     def log_density(position: tuple[Any, Array]) -> tuple[Array, Mixture]:
-        proposal = mixture(position)
+        proposal = mixture_at(position)
         log_shares = jnp.where(active, proposal.log_shares, 0.0)
         log_total = jax.nn.logsumexp(jnp.where(active, position[1], -jnp.inf))
         auxiliary = -0.5 * log_total**2
         off = jnp.where(active, log_shares - log_nominal, 0.0) / _SPREAD_OF_SIZES
         auxiliary -= 0.5 * jnp.sum(off**2)
         jacobian = path.log_jacobian(position[0]) + jnp.sum(log_shares)
-        gain = target.large.log_likelihood_ratio(proposal.density, now.density)
+        gain = target.large.log_likelihood_ratio(proposal.density, mixture.density)
         log_prior = target.log_prior(proposal.log_priors, proposal.log_shares)
         return gain + log_prior + auxiliary + jacobian, proposal
 
@@ -137,8 +137,8 @@ def move_along_trajectory(
     def put(old: Array, new: Array) -> Array:
         return old.at[slots].set(jnp.where(accepted, new, old[slots]))
 
-    density = jnp.where(accepted, proposal.density, now.density)
-    parameters, log_priors, log_shares, table = jax.tree.map(put, now[:-1], proposal[:-1])
+    density = jnp.where(accepted, proposal.density, mixture.density)
+    parameters, log_priors, log_shares, table = jax.tree.map(put, mixture[:-1], proposal[:-1])
     return Mixture(parameters, log_priors, log_shares, table, density)
 
 

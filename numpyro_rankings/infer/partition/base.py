@@ -15,7 +15,7 @@ from numpyro.util import is_prng_key
 from numpyro_rankings.components.checks import check_family_in_kernel
 from numpyro_rankings.components.family import Family, take, with_auxiliary
 from numpyro_rankings.components.points import (
-    Points,
+    DataPoints,
     as_points,
     read_auxiliary,
     repeat,
@@ -23,6 +23,7 @@ from numpyro_rankings.components.points import (
     update_auxiliary,
 )
 from numpyro_rankings.distributions import ChineseRestaurantProcess
+from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.blocks import check_block_family
 from numpyro_rankings.infer.checks import (
@@ -70,7 +71,7 @@ class PartitionState(NamedTuple):
     warmup_done: Array
 
 
-class Current(NamedTuple):
+class CurrentPartition(NamedTuple):
     """What a sweep changes.
 
     - **labels** - cluster of each point, (N,) int32.
@@ -82,7 +83,7 @@ class Current(NamedTuple):
     labels: Array
     prior: PartitionPrior
     auxiliary: dict[str, Array]
-    points: Points
+    points: DataPoints
 
 
 class Given(NamedTuple):
@@ -94,7 +95,7 @@ class Given(NamedTuple):
     - **num_slots** - C, the largest number of clusters.
     """
 
-    points: Points
+    points: DataPoints
     prior: PartitionPrior
     family: Family
     num_slots: int
@@ -167,6 +168,11 @@ class PartitionKernel(GibbsKernel):
         return self._family
 
     @property
+    def ranking_family(self) -> RankingFamily | None:
+        """The likelihood of rankings in the clusters, None if the data are no rankings."""
+        return self._family.ranking_family
+
+    @property
     def discount(self) -> float:
         """The discount d of the Pitman-Yor process."""
         return self._discount
@@ -178,7 +184,7 @@ class PartitionKernel(GibbsKernel):
 
     @abstractmethod
     def _move(
-        self, key: Array, labels: Array, prior: PartitionPrior, points: Points, state: Any
+        self, key: Array, labels: Array, prior: PartitionPrior, points: DataPoints, state: Any
     ) -> Move:
         """Draw new labels given α, by a move that leaves their posterior invariant.
 
@@ -187,6 +193,19 @@ class PartitionKernel(GibbsKernel):
         :param points: the points with their statistics.
         :param state: state before the sweep, for a move that adapts in warm-up.
         """
+
+    def _scale_arguments(self) -> dict[str, Any]:
+        return {"alpha": self._alpha}
+
+    def _shared_settings(self) -> dict[str, Any]:
+        """Return what the kernels of a :class:`Cycle` have in common, by name."""
+        return {
+            "family": self._family,
+            "alpha": self._alpha,
+            "discount": self._discount,
+            "max_clusters": self._max_clusters,
+            "sites": self._sites,
+        }
 
     # -- data ------------------------------------------------------------------------------------
 
@@ -199,7 +218,7 @@ class PartitionKernel(GibbsKernel):
             return kwargs["data"]
         raise TypeError("the kernel needs the data as the first argument of mcmc.run(key, …)")
 
-    def _points(self, args: tuple, kwargs: dict, z: dict) -> Points:
+    def _points(self, args: tuple, kwargs: dict, z: dict) -> DataPoints:
         return as_points(self._family, with_auxiliary(self._family, self._data(args, kwargs), z))
 
     def _check(self, args: tuple, kwargs: dict) -> None:
@@ -226,7 +245,14 @@ class PartitionKernel(GibbsKernel):
 
     # -- state -----------------------------------------------------------------------------------
 
-    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+    def init(
+        self,
+        rng_key: Array,
+        num_warmup: int,
+        init_params: dict | None,
+        model_args: tuple,
+        model_kwargs: dict | None,
+    ) -> Any:
         """Initial state; a batch of keys gives a batch of chains."""
         self._check_warmup(num_warmup)
         check_arguments(model_args, dict(model_kwargs or {}))
@@ -262,7 +288,7 @@ class PartitionKernel(GibbsKernel):
         if not self._is_block:
             return PartitionPrior(jnp.asarray(z["alpha"], float), discount=self._discount)
         site = self._sites["assignments"]
-        prior = self._sites_of_model({site: z[site]}, args, kwargs)[site]["fn"]
+        prior = self._trace_model({site: z[site]}, args, kwargs)[site]["fn"]
         if not isinstance(prior, ChineseRestaurantProcess):
             raise ValueError(
                 f"site {site!r} must have a ChineseRestaurantProcess as its prior, not {prior!r}"
@@ -301,7 +327,7 @@ class PartitionKernel(GibbsKernel):
         state = PartitionState(
             z, zero, zero + 1.0, jnp.array(False), rng_key, jnp.array(0), zero, jnp.array(0)
         )
-        return self._write(state, Current(labels, prior, auxiliary, points))
+        return self._write(state, CurrentPartition(labels, prior, auxiliary, points))
 
     def _start_labels(self, key: Array, given: Given) -> Array:
         """Initial labels, (N,)."""
@@ -330,8 +356,8 @@ class PartitionKernel(GibbsKernel):
         current = self._update_auxiliary(key_auxiliary, current, args, kwargs)
         return self._write(state, current)
 
-    def _read(self, state: PartitionState, args: tuple, kwargs: dict) -> Current:
-        return Current(
+    def _read(self, state: PartitionState, args: tuple, kwargs: dict) -> CurrentPartition:
+        return CurrentPartition(
             labels=state.z[self._sites["assignments"]].astype(jnp.int32),
             prior=self._prior(state.z, args, kwargs),
             auxiliary=read_auxiliary(self._family, state.z),
@@ -344,7 +370,9 @@ class PartitionKernel(GibbsKernel):
             return prior
         return prior._replace(alpha=update_alpha(key, prior, self._alpha, sizes))
 
-    def _update_auxiliary(self, key: Array, current: Current, args: tuple, kwargs: dict) -> Current:
+    def _update_auxiliary(
+        self, key: Array, current: CurrentPartition, args: tuple, kwargs: dict
+    ) -> CurrentPartition:
         """Draw the auxiliary variables of the family given the labels, if it has any."""
         auxiliary = update_auxiliary(
             key,
@@ -359,7 +387,7 @@ class PartitionKernel(GibbsKernel):
         points = self._points(args, kwargs, auxiliary)
         return current._replace(auxiliary=auxiliary, points=points)
 
-    def _write(self, state: PartitionState, current: Current) -> PartitionState:
+    def _write(self, state: PartitionState, current: CurrentPartition) -> PartitionState:
         """The state with canonical labels, in order of first use, and the log joint."""
         slots = self._max_clusters
         labels, _ = canonical_order(current.labels, slots)
@@ -374,7 +402,7 @@ class PartitionKernel(GibbsKernel):
         z = sites if self._is_block else {**sites, **scalars}
         return state._replace(z=z, potential_energy=-log_joint)
 
-    def _log_joint(self, current: Current, sizes: Array) -> Array:
+    def _log_joint(self, current: CurrentPartition, sizes: Array) -> Array:
         """log p(data, labels, α).
 
         :param sizes: number of points of each label, (C,).

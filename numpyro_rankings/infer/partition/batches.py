@@ -64,7 +64,7 @@ class _Outside(NamedTuple):
     sizes: Array
 
 
-class _Proposal(NamedTuple):
+class _NewLabels(NamedTuple):
     """New **labels** of a batch, (B,).
 
     - **log_ratio** - log Π q(c_i) / q(c'_i) of the old and the new labels.
@@ -166,7 +166,7 @@ def _take_out(partition: _Partition, batch: _Batch, given: Given) -> _Outside:
     return _Outside(clusters, sizes)
 
 
-def _propose(old: _Batch, outside: _Outside, draws: _BatchDraws, given: Given) -> _Proposal:
+def _propose(old: _Batch, outside: _Outside, draws: _BatchDraws, given: Given) -> _NewLabels:
     """Draw a label of each point of a batch given the points outside it."""
     own = (outside.sizes == 0) & (old.counts > 0)  # clusters of points of the batch only
     is_full = jnp.all(outside.sizes > 0)
@@ -185,7 +185,7 @@ def _propose(old: _Batch, outside: _Outside, draws: _BatchDraws, given: Given) -
     wanted = is_full & (jnp.log(draws.new) > -log_content)
     every = jnp.arange(labels.shape[0])
     log_ratio = log_weights[old.labels, every] - log_weights[labels, every]
-    return _Proposal(labels, jnp.sum(jnp.where(stays, 0.0, log_ratio)), wanted)
+    return _NewLabels(labels, jnp.sum(jnp.where(stays, 0.0, log_ratio)), wanted)
 
 
 def _log_weights(batch: _Batch, outside: _Outside, given: Given) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.components.family import Family, put, take
-from numpyro_rankings.components.points import Points
+from numpyro_rankings.components.points import DataPoints
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.partition.base import Given, Move, PartitionKernel, PartitionState
 from numpyro_rankings.infer.partition.batches import update_labels_in_batches
@@ -115,7 +115,7 @@ class CollapsedGibbs(PartitionKernel):
         key: Array,
         labels: Array,
         prior: PartitionPrior,
-        points: Points,
+        points: DataPoints,
         state: PartitionState,
     ) -> Move:
         given = Given(points, prior, self._family, self._max_clusters)
@@ -299,8 +299,8 @@ def _log_predictives(clusters: Any, sizes: Array, point: Any, given: Given) -> t
         group = jax.tree.map(
             lambda x: jax.lax.dynamic_slice_in_dim(x, first, _SLOTS)[None], clusters
         )
-        found = log_predictive(group, point)
-        return jax.lax.dynamic_update_slice_in_dim(log_others, found, first, 1), clusters
+        log_probs = log_predictive(group, point)
+        return jax.lax.dynamic_update_slice_in_dim(log_others, log_probs, first, 1), clusters
 
     used = jnp.max(jnp.where(sizes > 0, jnp.arange(num_slots) // _SLOTS + 1, 0))
     block = jax.tree.leaves(point)[0].shape[0]

@@ -1,6 +1,6 @@
 """Kernels of partitions that take turns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.components.family import Family
-from numpyro_rankings.components.points import Points
+from numpyro_rankings.components.points import DataPoints
 from numpyro_rankings.distributions import ChineseRestaurantProcess
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.partition.base import Move, PartitionKernel, PartitionState
@@ -48,9 +48,10 @@ class Cycle(PartitionKernel):
         if not kernels or not all(isinstance(kernel, PartitionKernel) for kernel in kernels):
             raise ValueError(f"Cycle takes a list of kernels of partitions, got {kernels!r}")
         first = kernels[0]
-        for name in ("family", "alpha", "discount", "max_clusters", "sites"):
-            values = [getattr(kernel, f"_{name}") for kernel in kernels]
-            if not all(_is_like(value, values[0]) for value in values):
+        settings = [kernel._shared_settings() for kernel in kernels]
+        for name, expected in settings[0].items():
+            values = [one[name] for one in settings]
+            if not all(_is_like(value, expected) for value in values):
                 raise ValueError(f"the kernels of a Cycle must have the same {name}: {values}")
         if len({kernel._is_block for kernel in kernels}) > 1 or (
             first._is_block and any(kernel.model != first.model for kernel in kernels)
@@ -73,7 +74,7 @@ class Cycle(PartitionKernel):
         """The kernels that take turns."""
         return list(self._kernels)
 
-    def wrap_model(self, wrapper):
+    def wrap_model(self, wrapper: Callable[[Callable], Callable]) -> "Cycle":
         """A copy on ``wrapper(model)``, as :class:`numpyro.infer.Gibbs` asks for."""
         kernel = super().wrap_model(wrapper)
         kernel._kernels = [one.wrap_model(wrapper) for one in self._kernels]
@@ -96,7 +97,7 @@ class Cycle(PartitionKernel):
         key: Array,
         labels: Array,
         prior: PartitionPrior,
-        points: Points,
+        points: DataPoints,
         state: PartitionState,
     ) -> Move:
         moves: list[Move] = []

@@ -22,7 +22,7 @@ from jax import Array, random
 from jax.scipy.special import digamma, gammaln
 
 from numpyro_rankings.components.family import Family
-from numpyro_rankings.components.points import Points
+from numpyro_rankings.components.points import DataPoints
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.partition.base import Given, Move, PartitionKernel, PartitionState
 from numpyro_rankings.infer.partition.segments import (
@@ -39,7 +39,7 @@ ORDERINGS = ("uniform", "markov", "projection")
 _MOST_EXACT = 64  # largest number of points for which the exact form is the default
 
 
-class _Proposal(NamedTuple):
+class _NewSegments(NamedTuple):
     """New **labels**, their **log_accept**, and whether they are more clusters than slots."""
 
     labels: Array
@@ -144,7 +144,7 @@ class PermutationGibbs(PartitionKernel):
         key: Array,
         labels: Array,
         prior: PartitionPrior,
-        points: Points,
+        points: DataPoints,
         state: PartitionState,
     ) -> Move:
         key_order, key_segments, key_accept = random.split(key, 3)
@@ -172,7 +172,7 @@ class PermutationGibbs(PartitionKernel):
 
     def _propose_partition(
         self, key: Array, labels: Array, ordering: Ordering, given: Given, state: PartitionState
-    ) -> _Proposal:
+    ) -> _NewSegments:
         """Draw a partition into segments of the ordering by eq. (5) and (6)."""
         prior, size = given.prior, given.points.size
         sequence = as_sequence(ordering, labels, given)
@@ -181,12 +181,16 @@ class PermutationGibbs(PartitionKernel):
         slope = log_slope(prior, _expected_number(number, given, state), ordering.searches)
         width = size if self._beam is None else min(self._beam + 1, size)
         starts, possible = draw_by_slope(key, sequence, slope, width, given.family)
-        found = starts.sum()
+        proposed_number = starts.sum()
         # p(C', π, x) q(C, π, x) / p(C, π, x) q(C', π, x)
-        log_accept = log_counts[found] - log_counts[number] - slope * (found - number)
+        log_accept = (
+            log_counts[proposed_number] - log_counts[number] - slope * (proposed_number - number)
+        )
         log_accept = jnp.where(possible, log_accept, -jnp.inf)
         log_accept = jnp.where(ordering.searches, 0.0, log_accept)
-        return _Proposal(labels_of(ordering.order, starts), log_accept, found > given.num_slots)
+        return _NewSegments(
+            labels_of(ordering.order, starts), log_accept, proposed_number > given.num_slots
+        )
 
 
 def _draw_partition(key: Array, labels: Array, ordering: Ordering, given: Given) -> Move:
@@ -207,7 +211,7 @@ def _expected_number(number: Array, given: Given, state: PartitionState) -> Arra
     return jnp.where(state.warmup_left > 0, number, mean)
 
 
-def _accept(key: Array, labels: Array, proposal: _Proposal) -> Move:
+def _accept(key: Array, labels: Array, proposal: _NewSegments) -> Move:
     """Accept a proposal or not; one with more clusters than slots is only reported."""
     wanted = jnp.log(random.uniform(key)) < proposal.log_accept
     accept_prob = jnp.exp(jnp.minimum(proposal.log_accept, 0.0))
@@ -224,11 +228,11 @@ def _accept(key: Array, labels: Array, proposal: _Proposal) -> Move:
 def order_uniformly(key: Array, labels: Array, num_slots: int) -> Array:
     """A random order of the clusters and of the points in each, eq. (3)."""
     key_clusters, key_points = random.split(key)
-    of_clusters = random.permutation(key_clusters, num_slots)[labels]
-    return jnp.lexsort((random.uniform(key_points, labels.shape), of_clusters))
+    cluster_places = random.permutation(key_clusters, num_slots)[labels]
+    return jnp.lexsort((random.uniform(key_points, labels.shape), cluster_places))
 
 
-def log_pairs(points: Points, family: Family) -> Array:
+def log_pairs(points: DataPoints, family: Family) -> Array:
     """Log predictive probability of point j given i alone, (N, N)."""
 
     def given(point: Any) -> Array:
@@ -240,23 +244,23 @@ def log_pairs(points: Points, family: Family) -> Array:
 def order_by_chains(key: Array, labels: Array, pairs: Array, num_slots: int) -> Array:
     """Markov Gibbs scan, Section 4.1: each point is drawn given the previous one in its cluster."""
     key_clusters, key_points = random.split(key)
-    of_clusters = random.permutation(key_clusters, num_slots)[labels]
+    cluster_places = random.permutation(key_clusters, num_slots)[labels]
 
     def follow(carry: tuple[Array, Array], key: Array) -> tuple[tuple[Array, Array], Array]:
         last, left = carry
-        same = left & (of_clusters == of_clusters[last])
+        same = left & (cluster_places == cluster_places[last])
         # the next cluster in the order, once this one is exhausted; its first point is uniform
-        following = jnp.min(jnp.where(left, of_clusters, num_slots))
+        following = jnp.min(jnp.where(left, cluster_places, num_slots))
         log_weights = jnp.where(same.any(), pairs[last], 0.0)
-        allowed = jnp.where(same.any(), same, left & (of_clusters == following))
+        allowed = jnp.where(same.any(), same, left & (cluster_places == following))
         point = random.categorical(key, jnp.where(allowed, log_weights, -jnp.inf))
         return (point, left.at[point].set(False)), point
 
     size = labels.shape[0]
-    first = jnp.argmin(of_clusters)
+    first = jnp.argmin(cluster_places)
     key_first, key_points = random.split(key_points)
-    of_first = jnp.where(of_clusters == of_clusters[first], 0.0, -jnp.inf)
-    point = random.categorical(key_first, of_first)
+    log_first = jnp.where(cluster_places == cluster_places[first], 0.0, -jnp.inf)
+    point = random.categorical(key_first, log_first)
     start = point, jnp.ones(size, bool).at[point].set(False)
     _, rest = jax.lax.scan(follow, start, random.split(key_points, size - 1))
     return jnp.concatenate([point[None], rest])

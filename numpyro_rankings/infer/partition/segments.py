@@ -65,7 +65,7 @@ def as_sequence(ordering: Ordering, labels: Array, given: Given) -> Sequence:
         take(given.clusters_of(labels), labels), points.statistics
     )
     reference = jnp.where(jnp.isfinite(reference), reference, 0.0)[order]
-    old_start = _starts_of_current(labels[order])
+    old_start = _current_starts(labels[order])
     log_sizes = _log_sizes(ordering, given)
     return Sequence(
         statistics=take(points.statistics, order),
@@ -78,7 +78,7 @@ def as_sequence(ordering: Ordering, labels: Array, given: Given) -> Sequence:
     )
 
 
-def _starts_of_current(ordered: Array) -> Array:
+def _current_starts(ordered: Array) -> Array:
     """Where the segment that ends at each point starts, -1 if none ends there, (N,).
 
     :param ordered: labels in the order of the points.

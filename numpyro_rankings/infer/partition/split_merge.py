@@ -9,7 +9,7 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.components.family import Family, take
-from numpyro_rankings.components.points import Points, repeat
+from numpyro_rankings.components.points import DataPoints, repeat
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.partition.base import Given, Move, PartitionKernel, PartitionState
 from numpyro_rankings.ops.checks import check_whole
@@ -76,7 +76,7 @@ class SplitMerge(PartitionKernel):
         key: Array,
         labels: Array,
         prior: PartitionPrior,
-        points: Points,
+        points: DataPoints,
         state: PartitionState,
     ) -> Move:
         given = Given(points, prior, self._family, self._max_clusters)
@@ -181,11 +181,11 @@ def _start_allocation(pair: _Pair, given: Given) -> _Allocation:
     """The two points of the pair, each in its part."""
     points, family = given.points, given.family
     first, second = (take(points.statistics, i) for i in (pair.first, pair.second))
-    of_first, of_second = (family.add(points.empty, point) for point in (first, second))
-    whole = family.add(of_first, second)
-    together = family.log_predictive(of_first, second)
+    first_part, second_part = (family.add(points.empty, point) for point in (first, second))
+    whole = family.add(first_part, second)
+    together = family.log_predictive(first_part, second)
     return _Allocation(
-        clusters=jax.tree.map(lambda *x: jnp.stack(x), of_first, of_second, whole),
+        clusters=jax.tree.map(lambda *x: jnp.stack(x), first_part, second_part, whole),
         sizes=jnp.array([1, 1, 2]),
         log_ratio=points.log_alone[pair.second] - together - jnp.log1p(-given.prior.discount),
         log_prob=jnp.zeros(()),

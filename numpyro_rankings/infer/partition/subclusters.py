@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 from jax import Array, random
 
 from numpyro_rankings.components.family import Family, take
-from numpyro_rankings.components.points import Points, repeat
+from numpyro_rankings.components.points import DataPoints, repeat
 from numpyro_rankings.distributions import ChineseRestaurantProcess
 from numpyro_rankings.infer.mixture.labels import canonical_order, draw_slices
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
@@ -161,7 +161,7 @@ class SubclusterGibbs(PartitionKernel):
         key: Array,
         labels: Array,
         prior: PartitionPrior,
-        points: Points,
+        points: DataPoints,
         state: PartitionState,
     ) -> Move:
         given = Given(points, prior, self._family, self._max_clusters)
@@ -338,7 +338,7 @@ def split_or_merge_without_labels(key: Array, labels: Array, given: Given) -> Mo
     log_w, log_v = log_gammas[::2], log_gammas[1::2]
     log_w, log_v = jnp.stack([log_w, log_v]) - jnp.logaddexp(log_w, log_v)
     mine, its = (
-        _log_likelihood_of_own(take(parameters, at), pair, given)
+        _score_own_clusters(take(parameters, at), pair, given)
         for at in (slice(number), slice(number, None))
     )
     log_first, log_second = log_w[pair] + mine, log_v[pair] + its
@@ -513,8 +513,8 @@ def _log_odds(subclusters: _Subclusters, pair: Array, given: Given) -> Array:
     """Log odds of the second sub-cluster for each point, (N,)."""
     first, second = (jax.tree.map(lambda x, k=k: x[k::2], subclusters) for k in (0, 1))
     log_odds = (second.log_shares - first.log_shares)[pair]
-    log_odds += _log_likelihood_of_own(second.parameters, pair, given)
-    log_odds -= _log_likelihood_of_own(first.parameters, pair, given)
+    log_odds += _score_own_clusters(second.parameters, pair, given)
+    log_odds -= _score_own_clusters(first.parameters, pair, given)
     return jnp.where(jnp.isnan(log_odds), 0.0, log_odds)  # a point impossible in both
 
 
@@ -523,15 +523,17 @@ def _cells(is_second: Array, pair: Array, given: Given) -> tuple[Array, int]:
     return 2 * pair + is_second, 2 * (given.num_slots + 1)
 
 
-def _log_likelihood_of_own(parameters: Any, labels: Array, given: Given) -> Array:
+def _score_own_clusters(parameters: Any, labels: Array, given: Given) -> Array:
     """Log probability of each point under the parameters of its label, (N,)."""
     family, statistics = given.family, given.points.statistics
     width = sum(math.prod(x.shape[1:]) for x in jax.tree.leaves(parameters))
     if width <= _NARROW:
         return family.log_likelihood(take(parameters, labels), statistics)
 
-    def fill(k: Array, found: Array) -> Array:
-        return jnp.where(labels == k, family.log_likelihood(take(parameters, k), statistics), found)
+    def fill(k: Array, log_probs: Array) -> Array:
+        return jnp.where(
+            labels == k, family.log_likelihood(take(parameters, k), statistics), log_probs
+        )
 
     return jax.lax.fori_loop(0, shared_bound(jnp.max(labels) + 1), fill, jnp.zeros(labels.shape))
 

@@ -74,7 +74,7 @@ class ProcessMixture(NamedTuple):
         return count_by_label(self.labels, len(self.measures.atoms))
 
 
-class SweepInputs(NamedTuple):
+class ProcessInputs(NamedTuple):
     """Inputs of a sweep.
 
     - **data** - the rankings; **tau** - τ.
@@ -208,9 +208,12 @@ class DPPlackettLuceGibbs(PoolKernel):
         """Whether a sweep takes rankings with rows of count 0 at their end."""
         return not self._is_block
 
+    def _scale_arguments(self) -> dict[str, Any]:
+        return {"alpha": self._alpha, "phi": self._phi, "gamma": self._gamma}
+
     # -- inputs of a sweep ---------------------------------------------------------------------
 
-    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[ProcessMixture, SweepInputs]:
+    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[ProcessMixture, ProcessInputs]:
         """Return the state and the inputs of a sweep."""
         _, data = self._data(args, kwargs, z)
         total = z["total_weight"][:, None]
@@ -221,10 +224,10 @@ class DPPlackettLuceGibbs(PoolKernel):
             z["unseen_weight"] * total[:, 0],
         )
         labels = z["assignments"].astype(jnp.int32)
-        now = ProcessMixture(labels, measures, self._scales(z, args, kwargs))
+        mixture = ProcessMixture(labels, measures, self._scales(z, args, kwargs))
         own = {name: z[name] for name in _SITES}
         log_judges = self._log_judge_sites(own, "assignments", self._num_slots, args, kwargs)
-        return now, SweepInputs(data, self._tau, log_judges)
+        return mixture, ProcessInputs(data, self._tau, log_judges)
 
     @property
     def sites(self) -> dict[str, str]:
@@ -232,13 +235,13 @@ class DPPlackettLuceGibbs(PoolKernel):
         return {name: name for name in _SITES}
 
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
-        now, inputs = self._read(z, args, kwargs)
-        return now.scales._asdict(), inputs.log_judges
+        mixture, inputs = self._read(z, args, kwargs)
+        return mixture.scales._asdict(), inputs.log_judges
 
     def _scales(self, z: dict, args: tuple, kwargs: dict) -> Scales:
         if not self._is_block:
             return Scales(*(jnp.asarray(z[name], float) for name in Scales._fields))
-        trace = self._sites_of_model({name: z[name] for name in _SITES}, args, kwargs)
+        trace = self._trace_model({name: z[name] for name in _SITES}, args, kwargs)
         if self._judge_sites:
             check_prior_of_slots(trace["assignments"]["fn"], "assignments")
         values = (trace[f"process_{name}"]["value"] for name in Scales._fields)
@@ -253,9 +256,9 @@ class DPPlackettLuceGibbs(PoolKernel):
         key_labels, key_scales, rng_key = random.split(rng_key, 3)
         slots, n, tau = self._num_slots, rankings.num_items, self._tau
         start_values = {} if self._is_block else dict(init_params or {})
-        start = {}
+        start, scales = {}, self._scale_arguments()
         for key, name in zip(random.split(key_scales, 3), Scales._fields, strict=True):
-            start[name] = draw_start(key, start_values.get(name, getattr(self, f"_{name}")))
+            start[name] = draw_start(key, start_values.get(name, scales[name]))
         num_seeds = min(slots, _MOST_SEEDS, data.num_labels)
         labels, _ = start_mixture(key_labels, data, num_seeds, n)
         labels = jnp.asarray(start_values.get("assignments", labels), jnp.int32)
@@ -277,93 +280,102 @@ class DPPlackettLuceGibbs(PoolKernel):
         own = dict(z)
         if not self._is_block:
             z |= start
-        now, inputs = self._read(z, args, kwargs)
+        mixture, inputs = self._read(z, args, kwargs)
         if self._is_block:
             self._check_dependents(
                 own, "assignments", args, kwargs, lambda name, _: name in SITES_OF_DATA, 2
             )
-        return self._state(now, inputs, rng_key, jnp.array(False))
+        return self._state(mixture, inputs, rng_key, jnp.array(False))
 
     def _sweep(self, state: GibbsState, args: tuple, kwargs: dict) -> GibbsState:
         """Make a sweep in the steps of Appendix D of [1]."""
         keys = random.split(state.rng_key, 8)
         rng_key, key_new, key_labels, key_gamma, key_times, key_measures, key_phi, key_moves = keys
-        now, inputs = self._read(state.z, args, kwargs)
-        now = _with_new_empty_clusters(key_new, now, inputs)
-        now, overflow = _update_labels(key_labels, now, inputs)  # step 6
-        now = self._move_without_labels(key_moves, now, inputs)
-        now = self._update_gamma(key_gamma, now)  # step 7
-        times = _draw_times(key_times, now, inputs)  # step 4
+        mixture, inputs = self._read(state.z, args, kwargs)
+        mixture = _with_new_empty_clusters(key_new, mixture, inputs)
+        mixture, overflow = _update_labels(key_labels, mixture, inputs)  # step 6
+        mixture = self._move_without_labels(key_moves, mixture, inputs)
+        mixture = self._update_gamma(key_gamma, mixture)  # step 7
+        times = _draw_times(key_times, mixture, inputs)  # step 4
         measures, scales = update_measures(  # steps 2, 1b, 5, 1 and 3
-            key_measures, now.measures, now.scales, times, self._learned_prior("alpha"), inputs.tau
+            key_measures,
+            mixture.measures,
+            mixture.scales,
+            times,
+            self._learned_prior("alpha"),
+            inputs.tau,
         )
-        now = now._replace(measures=measures, scales=scales)
-        now = self._update_phi(key_phi, now, inputs)  # step 8
-        return self._state(now, inputs, rng_key, overflow)
+        mixture = mixture._replace(measures=measures, scales=scales)
+        mixture = self._update_phi(key_phi, mixture, inputs)  # step 8
+        return self._state(mixture, inputs, rng_key, overflow)
 
     def _move_without_labels(
-        self, key: Array, now: ProcessMixture, inputs: SweepInputs
+        self, key: Array, mixture: ProcessMixture, inputs: ProcessInputs
     ) -> ProcessMixture:
         """Move labels, clusters and their number with the labels integrated out."""
-        data, measures = inputs.data, now.measures
+        data, measures = inputs.data, mixture.measures
         slots, num_items = measures.atoms.shape
         effort = choose_effort_for(
             self._num_marginal_steps, data.choices, data.num_labels, slots, num_items
         )
         if inputs.log_judges is not None or effort.num_steps == 0:
-            return now
-        clusters = WeightedLabels(now.labels, jnp.log(measures.atoms), measures.unseen)
-        prior = PittWalkerWeights(measures.root, now.scales.phi, inputs.tau)
-        clusters = move_weights_without_labels(key, clusters, now.partition, prior, data, effort)
+            return mixture
+        clusters = WeightedLabels(mixture.labels, jnp.log(measures.atoms), measures.unseen)
+        prior = PittWalkerWeights(measures.root, mixture.scales.phi, inputs.tau)
+        clusters = move_weights_without_labels(
+            key, clusters, mixture.partition, prior, data, effort
+        )
         measures = measures._replace(atoms=jnp.exp(clusters.log_weights))
-        return now._replace(labels=clusters.labels, measures=measures)
+        return mixture._replace(labels=clusters.labels, measures=measures)
 
-    def _update_gamma(self, key: Array, now: ProcessMixture) -> ProcessMixture:
+    def _update_gamma(self, key: Array, mixture: ProcessMixture) -> ProcessMixture:
         """Draw γ given the labels."""
         prior = self._learned_prior("gamma")
         if prior is None:
-            return now
-        gamma = update_alpha(key, now.partition, prior, now.sizes())
-        return now._replace(scales=now.scales._replace(gamma=gamma))
+            return mixture
+        gamma = update_alpha(key, mixture.partition, prior, mixture.sizes())
+        return mixture._replace(scales=mixture.scales._replace(gamma=gamma))
 
-    def _update_phi(self, key: Array, now: ProcessMixture, inputs: SweepInputs) -> ProcessMixture:
+    def _update_phi(
+        self, key: Array, mixture: ProcessMixture, inputs: ProcessInputs
+    ) -> ProcessMixture:
         """Draw φ with u integrated out, then φ and the scale of the measures together."""
         prior = self._learned_prior("phi")
         if prior is None:
-            return now
+            return mixture
         key_phi, key_scale = random.split(key)
-        occupied, (_, measures, scales) = now.sizes() > 0, now
+        occupied, (_, measures, scales) = mixture.sizes() > 0, mixture
         phi = update_phi(key_phi, measures, scales, prior, occupied, inputs.tau)
         scales = scales._replace(phi=phi)
         measures, scales = update_common_scale(
             key_scale, measures, scales, prior, occupied, inputs.tau
         )
-        return now._replace(measures=measures, scales=scales)
+        return mixture._replace(measures=measures, scales=scales)
 
     def _state(
-        self, now: ProcessMixture, inputs: SweepInputs, rng_key: Array, overflow: Array
+        self, mixture: ProcessMixture, inputs: ProcessInputs, rng_key: Array, overflow: Array
     ) -> GibbsState:
         """Put the labels in order of first use, and the clusters after them."""
         slots = self._num_slots
         if inputs.log_judges is None:
-            labels, order = canonical_order(now.labels, slots)
-            atoms, unseen = now.measures.atoms[order], now.measures.unseen[order]
-            now = now._replace(
-                labels=labels, measures=now.measures._replace(atoms=atoms, unseen=unseen)
+            labels, order = canonical_order(mixture.labels, slots)
+            atoms, unseen = mixture.measures.atoms[order], mixture.measures.unseen[order]
+            mixture = mixture._replace(
+                labels=labels, measures=mixture.measures._replace(atoms=atoms, unseen=unseen)
             )
-        measures, total = now.measures, now.measures.totals
+        measures, total = mixture.measures, mixture.measures.totals
         z = {
-            "assignments": now.labels.astype(label_dtype(slots)),
+            "assignments": mixture.labels.astype(label_dtype(slots)),
             "weights": measures.atoms / total[:, None],
             "unseen_weight": measures.unseen / total,
             "total_weight": total,
             "root_weights": measures.root,
             "root_unseen_weight": measures.root_unseen,
         }
-        log_joint, log_joint_rest = self._log_joint(z, now.scales, inputs)
+        log_joint, log_joint_rest = self._log_joint(z, mixture.scales, inputs)
         if not self._is_block:
-            sizes = now.sizes()
-            z |= now.scales._asdict()
+            sizes = mixture.sizes()
+            z |= mixture.scales._asdict()
             z |= {
                 "cluster_sizes": sizes,
                 "num_clusters": jnp.sum(sizes > 0),
@@ -372,7 +384,7 @@ class DPPlackettLuceGibbs(PoolKernel):
             }
         return GibbsState(z, -log_joint, jnp.ones(()), overflow, rng_key)
 
-    def _log_joint(self, z: dict, scales: Scales, inputs: SweepInputs) -> Pair:
+    def _log_joint(self, z: dict, scales: Scales, inputs: ProcessInputs) -> Pair:
         """Return log p(rankings, judges' sites, labels, measures, scales), of occupied clusters."""
         labels, slots = z["assignments"].astype(jnp.int32), self._num_slots
         sizes = count_by_label(labels, slots)
@@ -385,33 +397,33 @@ class DPPlackettLuceGibbs(PoolKernel):
             scales.phi,
             self._tau,
         )
-        for name in Scales._fields:
+        for name, value in scales._asdict().items():
             prior = self._learned_prior(name)
             if prior is not None:
-                log_joint += log_prior(prior, getattr(scales, name))
+                log_joint += log_prior(prior, value)
         membership = inputs.data.membership(labels, slots)
         likelihood = log_likelihood_of(inputs.data, membership, z["weights"], z["unseen_weight"])
         pair = add_number(likelihood, log_joint)
         return add_number(pair, log_judges_of(labels, inputs.log_judges))
 
     def _potential(self, state: GibbsState, args: tuple, kwargs: dict) -> Array:
-        now, inputs = self._read(state.z, args, kwargs)
-        return -self._log_joint(state.z, now.scales, inputs)[0]
+        mixture, inputs = self._read(state.z, args, kwargs)
+        return -self._log_joint(state.z, mixture.scales, inputs)[0]
 
 
 def _with_new_empty_clusters(
-    key: Array, now: ProcessMixture, inputs: SweepInputs
+    key: Array, mixture: ProcessMixture, inputs: ProcessInputs
 ) -> ProcessMixture:
     """Draw the measures of empty clusters from their prior, eq. (19)."""
-    measures, empty = now.measures, now.sizes() == 0
+    measures, empty = mixture.measures, mixture.sizes() == 0
     atoms, unseen = draw_clusters(
-        key, measures.root, measures.root_unseen, now.scales, inputs.tau, len(empty)
+        key, measures.root, measures.root_unseen, mixture.scales, inputs.tau, len(empty)
     )
     measures = measures._replace(
         atoms=jnp.where(empty[:, None], atoms, measures.atoms),
         unseen=jnp.where(empty, unseen, measures.unseen),
     )
-    return now._replace(measures=measures)
+    return mixture._replace(measures=measures)
 
 
 def _shares(measures: Measures) -> tuple[Array, Array]:
@@ -421,31 +433,37 @@ def _shares(measures: Measures) -> tuple[Array, Array]:
 
 
 def _update_labels(
-    key: Array, now: ProcessMixture, inputs: SweepInputs
+    key: Array, mixture: ProcessMixture, inputs: ProcessInputs
 ) -> tuple[ProcessMixture, Array]:
     """Draw the shares of the clusters and slice variables, then all labels.
 
     :return: the mixture, and whether more slots would have been needed.
     """
-    shares, pool = _shares(now.measures)
+    shares, pool = _shares(mixture.measures)
     data = inputs.data
 
     def log_table(order: Array, num_active: Array) -> Array:
         return log_choice_likelihoods(data.choices, shares[order], pool[order], num_active)
 
     labels, overflow = update_labels_at_once(
-        key, now.labels, now.sizes(), now.partition, data.row_index, log_table, inputs.log_judges
+        key,
+        mixture.labels,
+        mixture.sizes(),
+        mixture.partition,
+        data.row_index,
+        log_table,
+        inputs.log_judges,
     )
-    return now._replace(labels=labels), overflow
+    return mixture._replace(labels=labels), overflow
 
 
-def _draw_times(key: Array, now: ProcessMixture, inputs: SweepInputs) -> ClusterTimes:
+def _draw_times(key: Array, mixture: ProcessMixture, inputs: ProcessInputs) -> ClusterTimes:
     """Draw the waiting times, and sum them by cluster."""
-    slots, num_items = now.measures.atoms.shape
-    shares, pool = _shares(now.measures)
-    membership = inputs.data.membership(now.labels, slots)
+    slots, num_items = mixture.measures.atoms.shape
+    shares, pool = _shares(mixture.measures)
+    membership = inputs.data.membership(mixture.labels, slots)
     in_play, total = sum_times_in_play(key, inputs.data, membership, shares, pool)
     chosen = times_chosen(inputs.data.choices, *membership, slots, num_items)
     # waiting times scale with 1/weight: those of the normalised weights are divided by the total
-    totals = now.measures.totals
-    return ClusterTimes(now.sizes() > 0, chosen, in_play / totals[:, None], total / totals)
+    totals = mixture.measures.totals
+    return ClusterTimes(mixture.sizes() > 0, chosen, in_play / totals[:, None], total / totals)

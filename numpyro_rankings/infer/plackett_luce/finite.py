@@ -11,6 +11,7 @@ from jax import Array, random
 from jax.scipy.special import gammaln
 
 from numpyro_rankings.distributions import FiniteDirichletPartition, TopTPlackettLuce
+from numpyro_rankings.families import PLACKETT_LUCE, RankingFamily
 from numpyro_rankings.infer.base import GibbsKernel, GibbsState, find_rankings
 from numpyro_rankings.infer.blocks import check_judge_sites, check_prior_of_slots, log_judges_of
 from numpyro_rankings.infer.checks import (
@@ -59,7 +60,7 @@ class PlackettLuceMixture(NamedTuple):
     partition: PartitionPrior
 
 
-class SweepInputs(NamedTuple):
+class PlackettLuceInputs(NamedTuple):
     """Inputs of a sweep.
 
     - **data** - the rankings.
@@ -177,6 +178,11 @@ class PlackettLuceGibbs(GibbsKernel):
         super().__init__(model)
 
     @property
+    def ranking_family(self) -> RankingFamily:
+        """Plackett–Luce models."""
+        return PLACKETT_LUCE
+
+    @property
     def num_components(self) -> int:
         """K."""
         return self._num_components
@@ -204,9 +210,14 @@ class PlackettLuceGibbs(GibbsKernel):
         """Whether a sweep takes rankings with rows of count 0 at their end."""
         return not self._is_block
 
+    def _scale_arguments(self) -> dict[str, Any]:
+        return {"alpha": self._alpha}
+
     # -- inputs of a sweep ---------------------------------------------------------------------
 
-    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[PlackettLuceMixture, SweepInputs]:
+    def _read(
+        self, z: dict, args: tuple, kwargs: dict
+    ) -> tuple[PlackettLuceMixture, PlackettLuceInputs]:
         """Return the state and the inputs of a sweep.
 
         :param z: values of the kernel's sites; ``alpha`` if it has a prior.
@@ -218,7 +229,7 @@ class PlackettLuceGibbs(GibbsKernel):
         else:
             labels = z[self._sites["assignments"]].astype(jnp.int32)
         if self._is_block:
-            shape, partition = self._priors_of_model(z, args, kwargs)
+            shape, partition = self._read_priors(z, args, kwargs)
         else:
             shape = jnp.broadcast_to(jnp.asarray(self._shape, float), weights.shape[1:])
             alpha = jnp.asarray(z.get("alpha", self._alpha), float)
@@ -230,16 +241,18 @@ class PlackettLuceGibbs(GibbsKernel):
             args,
             kwargs,
         )
-        return PlackettLuceMixture(labels, weights, partition), SweepInputs(data, shape, log_judges)
+        return PlackettLuceMixture(labels, weights, partition), PlackettLuceInputs(
+            data, shape, log_judges
+        )
 
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
-        now, inputs = self._read(z, args, kwargs)
-        return prior_of_labels(now.partition), inputs.log_judges
+        mixture, inputs = self._read(z, args, kwargs)
+        return prior_of_labels(mixture.partition), inputs.log_judges
 
-    def _priors_of_model(self, z: dict, args: tuple, kwargs: dict) -> tuple[Array, PartitionPrior]:
+    def _read_priors(self, z: dict, args: tuple, kwargs: dict) -> tuple[Array, PartitionPrior]:
         """Read the priors of weights and labels from a user's model."""
         values = {name: z[name] for name in self._sites.values()}
-        trace = self._sites_of_model(values, args, kwargs)
+        trace = self._trace_model(values, args, kwargs)
         name, alpha = self._sites["weights"], jnp.ones(())
         prior = base_of(trace[name]["fn"])
         if not isinstance(prior, dist.Dirichlet):
@@ -288,129 +301,131 @@ class PlackettLuceGibbs(GibbsKernel):
             z["alpha"] = start_values["alpha"]
         elif isinstance(self._alpha, dist.Distribution):
             z["alpha"] = draw_start(key_alpha, self._alpha)
-        now, inputs = self._read(z, args, kwargs)
+        mixture, inputs = self._read(z, args, kwargs)
         if self._is_block:
             site = self._sites.get("assignments", "")
             self._check_dependents(
                 own, site, args, kwargs, lambda _, fn: isinstance(fn, TopTPlackettLuce)
             )
-        return self._state(now, inputs, rng_key)
+        return self._state(mixture, inputs, rng_key)
 
     def _sweep(self, state: GibbsState, args: tuple, kwargs: dict) -> GibbsState:
         rng_key, key_labels, key_weights, key_alpha, key_moves = random.split(state.rng_key, 5)
-        now, inputs = self._read(state.z, args, kwargs)
+        mixture, inputs = self._read(state.z, args, kwargs)
         if self._num_components > 1:
-            now = _update_labels(key_labels, now, inputs)
-            now = self._move_without_labels(key_moves, now, inputs)
-        now = _update_weights(key_weights, now, inputs, self._rate)  # eq. (5)
-        now = self._update_alpha(key_alpha, now)
-        return self._state(now, inputs, rng_key)
+            mixture = _update_labels(key_labels, mixture, inputs)
+            mixture = self._move_without_labels(key_moves, mixture, inputs)
+        mixture = _update_weights(key_weights, mixture, inputs, self._rate)  # eq. (5)
+        mixture = self._update_alpha(key_alpha, mixture)
+        return self._state(mixture, inputs, rng_key)
 
     def _move_without_labels(
-        self, key: Array, now: PlackettLuceMixture, inputs: SweepInputs
+        self, key: Array, mixture: PlackettLuceMixture, inputs: PlackettLuceInputs
     ) -> PlackettLuceMixture:
         """Move weights and shares with the labels integrated out, then draw the labels."""
-        data, (slots, num_items) = inputs.data, now.weights.shape
+        data, (slots, num_items) = inputs.data, mixture.weights.shape
         effort = choose_effort_for(
             self._num_marginal_steps, data.choices, data.num_labels, slots, num_items
         )
         if inputs.log_judges is not None or effort.num_steps == 0:
-            return now
+            return mixture
         key_empty, key_scale, key_moves = random.split(key, 3)
         # the moves need unnormalised weights, and prior draws in empty slots
-        occupied = count_by_label(now.labels, slots) > 0
+        occupied = count_by_label(mixture.labels, slots) > 0
         shape = jnp.broadcast_to(inputs.shape, (slots, num_items))
         log_scale = sample_log_gamma(key_scale, shape.sum(1))
-        log_weights = jnp.log(now.weights) + log_scale[:, None]
+        log_weights = jnp.log(mixture.weights) + log_scale[:, None]
         log_weights = jnp.where(occupied[:, None], log_weights, sample_log_gamma(key_empty, shape))
-        clusters = WeightedLabels(now.labels, log_weights, jnp.zeros(slots))
+        clusters = WeightedLabels(mixture.labels, log_weights, jnp.zeros(slots))
         prior = GammaWeights(inputs.shape)
         clusters = move_weights_without_labels(
-            key_moves, clusters, now.partition, prior, data, effort
+            key_moves, clusters, mixture.partition, prior, data, effort
         )
-        return now._replace(labels=clusters.labels, weights=normalise(clusters.log_weights))
+        return mixture._replace(labels=clusters.labels, weights=normalise(clusters.log_weights))
 
-    def _update_alpha(self, key: Array, now: PlackettLuceMixture) -> PlackettLuceMixture:
+    def _update_alpha(self, key: Array, mixture: PlackettLuceMixture) -> PlackettLuceMixture:
         """Draw α given the labels."""
         prior = self._learned_prior("alpha")
         if self._num_components == 1 or prior is None:
-            return now
-        sizes = count_by_label(now.labels, self._num_components)
-        alpha = update_alpha(key, now.partition, prior, sizes)
-        return now._replace(partition=now.partition._replace(alpha=alpha))
+            return mixture
+        sizes = count_by_label(mixture.labels, self._num_components)
+        alpha = update_alpha(key, mixture.partition, prior, sizes)
+        return mixture._replace(partition=mixture.partition._replace(alpha=alpha))
 
-    def _state(self, now: PlackettLuceMixture, inputs: SweepInputs, rng_key: Array) -> GibbsState:
+    def _state(
+        self, mixture: PlackettLuceMixture, inputs: PlackettLuceInputs, rng_key: Array
+    ) -> GibbsState:
         """Put the labels in order of first use, and the weights after them."""
         slots = self._num_components
         if slots > 1 and inputs.log_judges is None:
-            labels, order = canonical_order(now.labels, slots)
-            now = now._replace(labels=labels, weights=now.weights[order])
-        log_joint, log_joint_rest = self._log_joint(now, inputs)
-        z = {self._sites["weights"]: now.weights if slots > 1 else now.weights[0]}
+            labels, order = canonical_order(mixture.labels, slots)
+            mixture = mixture._replace(labels=labels, weights=mixture.weights[order])
+        log_joint, log_joint_rest = self._log_joint(mixture, inputs)
+        z = {self._sites["weights"]: mixture.weights if slots > 1 else mixture.weights[0]}
         if slots > 1:
-            z[self._sites["assignments"]] = now.labels.astype(label_dtype(slots))
+            z[self._sites["assignments"]] = mixture.labels.astype(label_dtype(slots))
         if not self._is_block:
             if slots > 1:
-                sizes = count_by_label(now.labels, slots)
+                sizes = count_by_label(mixture.labels, slots)
                 z |= {
                     "cluster_sizes": sizes,
                     "num_clusters": jnp.sum(sizes > 0),
-                    "alpha": now.partition.alpha,
+                    "alpha": mixture.partition.alpha,
                 }
             z |= {"log_joint": log_joint, "log_joint_rest": log_joint_rest}
         return GibbsState(z, -log_joint, jnp.ones(()), jnp.array(False), rng_key)
 
-    def _log_joint(self, now: PlackettLuceMixture, inputs: SweepInputs) -> Pair:
+    def _log_joint(self, mixture: PlackettLuceMixture, inputs: PlackettLuceInputs) -> Pair:
         """Return log p(rankings, judges' sites, labels, weights, α), of occupied components."""
-        slots, weights = self._num_components, now.weights
-        sizes = count_by_label(now.labels, slots)
+        slots, weights = self._num_components, mixture.weights
+        sizes = count_by_label(mixture.labels, slots)
         shape = jnp.broadcast_to(inputs.shape, weights.shape)
         per_cluster = gammaln(shape.sum(1)) - gammaln(shape).sum(1)
         per_cluster += jnp.sum((shape - 1.0) * jnp.log(weights), axis=1)
         log_joint = jnp.sum(jnp.where(sizes > 0, per_cluster, 0.0))
         if slots > 1:
-            log_joint += now.partition.log_prob(sizes)
+            log_joint += mixture.partition.log_prob(sizes)
             alpha_prior = self._learned_prior("alpha")
             if alpha_prior is not None:
-                log_joint += log_prior(alpha_prior, now.partition.alpha)
-        membership = inputs.data.membership(now.labels, slots)
+                log_joint += log_prior(alpha_prior, mixture.partition.alpha)
+        membership = inputs.data.membership(mixture.labels, slots)
         pair = add_number(log_likelihood_of(inputs.data, membership, weights, None), log_joint)
-        return add_number(pair, log_judges_of(now.labels, inputs.log_judges))
+        return add_number(pair, log_judges_of(mixture.labels, inputs.log_judges))
 
     def _potential(self, state: GibbsState, args: tuple, kwargs: dict) -> Array:
         return -self._log_joint(*self._read(state.z, args, kwargs))[0]
 
 
 def _update_labels(
-    key: Array, now: PlackettLuceMixture, inputs: SweepInputs
+    key: Array, mixture: PlackettLuceMixture, inputs: PlackettLuceInputs
 ) -> PlackettLuceMixture:
     """Draw the shares of the components given the labels, then all labels given the shares."""
-    weights, data = now.weights, inputs.data
+    weights, data = mixture.weights, inputs.data
     slots = len(weights)
 
     def log_table(order: Array, num_active: Array) -> Array:
         return log_choice_likelihoods(data.choices, weights[order], None, num_active)
 
-    sizes = count_by_label(now.labels, slots)
+    sizes = count_by_label(mixture.labels, slots)
     labels, _ = update_labels_at_once(
-        key, now.labels, sizes, now.partition, data.row_index, log_table, inputs.log_judges
+        key, mixture.labels, sizes, mixture.partition, data.row_index, log_table, inputs.log_judges
     )
-    return now._replace(labels=labels)
+    return mixture._replace(labels=labels)
 
 
 def _update_weights(
-    key: Array, now: PlackettLuceMixture, inputs: SweepInputs, rate: float
+    key: Array, mixture: PlackettLuceMixture, inputs: PlackettLuceInputs, rate: float
 ) -> PlackettLuceMixture:
     """Draw the waiting times given the weights, then the weights given the times (eq. 5)."""
-    data, (num_components, num_items) = inputs.data, now.weights.shape
-    membership = data.membership(now.labels, num_components)
-    shape = jnp.broadcast_to(inputs.shape, now.weights.shape)
+    data, (num_components, num_items) = inputs.data, mixture.weights.shape
+    membership = data.membership(mixture.labels, num_components)
+    shape = jnp.broadcast_to(inputs.shape, mixture.weights.shape)
     key_scale, key_times, key_weights = random.split(key, 3)
     # w = s p: the scale s is Gamma(Σ a, b), independent of p, and only p is kept
     log_scale = sample_log_gamma(key_scale, shape.sum(1)) - jnp.log(rate)
-    in_play, _ = sum_times_in_play(key_times, data, membership, now.weights, None)
+    in_play, _ = sum_times_in_play(key_times, data, membership, mixture.weights, None)
     chosen = times_chosen(data.choices, *membership, num_components, num_items)
     # waiting times scale with 1/weight: for masses in p they are s times those for masses in w
     log_rate = jnp.log(rate + in_play * jnp.exp(-log_scale)[:, None])
     log_weights = sample_log_gamma(key_weights, shape + chosen) - log_rate
-    return now._replace(weights=normalise(log_weights))
+    return mixture._replace(weights=normalise(log_weights))

@@ -155,6 +155,9 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         """Whether a sweep takes rankings with rows of count 0 at their end."""
         return not self._is_block
 
+    def _scale_arguments(self) -> dict[str, Any]:
+        return {"alpha": self._alpha}
+
     # -- inputs of a sweep ---------------------------------------------------------------------
 
     @property
@@ -172,7 +175,7 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
             return jnp.asarray(z["alpha"], float)
         names = ("weights", "unseen_weight", "total_weight")
         values = {name: z[name] for name in names if name in z}
-        trace = self._sites_of_model(values, args, kwargs)
+        trace = self._trace_model(values, args, kwargs)
         return jnp.asarray(trace["process_concentration"]["value"], float)
 
     # -- the chain -----------------------------------------------------------------------------
@@ -204,57 +207,59 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         rng_key, *keys = random.split(state.rng_key, 6)
         key_total, key_times, key_alpha, key_unseen, key_weights = keys
         _, data = self._data(args, kwargs, state.z)
-        now = self._read(state.z, args, kwargs)
-        now = now._replace(log_total=self._draw_log_total(key_total, now, state.z))
-        times = _draw_times(key_times, now, data)  # Z of eq. (15)
-        now = now._replace(alpha=self._draw_alpha(key_alpha, now, times))
-        log_unseen, log_rate = self._draw_log_unseen(key_unseen, now, times)
+        current = self._read(state.z, args, kwargs)
+        current = current._replace(log_total=self._draw_log_total(key_total, current, state.z))
+        times = _draw_times(key_times, current, data)  # Z of eq. (15)
+        current = current._replace(alpha=self._draw_alpha(key_alpha, current, times))
+        log_unseen, log_rate = self._draw_log_unseen(key_unseen, current, times)
         log_weights = self._draw_log_weights(key_weights, times)
-        now = _normalised(now, log_weights, log_unseen, log_rate)
-        return self._state(self._sites_of(now), now.alpha, data, rng_key)
+        current = _normalised(current, log_weights, log_unseen, log_rate)
+        return self._state(self._sites_of(current), current.alpha, data, rng_key)
 
     def _read(self, z: dict, args: tuple, kwargs: dict) -> PoolWeights:
         alpha, zero = self._alpha_of(z, args, kwargs), jnp.zeros(())
         return PoolWeights(z["weights"], z["unseen_weight"], zero, alpha, zero)
 
-    def _draw_log_total(self, key: Array, now: PoolWeights, z: dict) -> Array:
+    def _draw_log_total(self, key: Array, current: PoolWeights, z: dict) -> Array:
         """Draw the log of the sum of all weights, on which the likelihood does not depend."""
         tau, sigma = self._tau, self._sigma
         if sigma == 0:
-            return sample_log_gamma(key, now.alpha) - jnp.log(tau)
-        seen, log_unseen = now.weights.sum(), jnp.log(now.unseen)
-        number = jnp.sum(now.weights > 0)
+            return sample_log_gamma(key, current.alpha) - jnp.log(tau)
+        seen, log_unseen = current.weights.sum(), jnp.log(current.unseen)
+        number = jnp.sum(current.weights > 0)
 
         def log_density(log_total: Array) -> Array:
             # Π λ(w_k) f(w_*), with the Jacobian of (w, w_*) to shares and the log of the total
             log_density = (1.0 - sigma * number) * log_total - tau * jnp.exp(log_total) * seen
-            return log_density + log_tempered_stable(log_unseen + log_total, now.alpha, tau, sigma)
+            return log_density + log_tempered_stable(
+                log_unseen + log_total, current.alpha, tau, sigma
+            )
 
         def difference(log_total: Array, step: Array) -> Array:
             return log_density(log_total + step) - log_density(log_total)
 
         return slice_sample(key, jnp.log(z["total_weight"]), difference, 1.0, lower=-jnp.inf)
 
-    def _draw_alpha(self, key: Array, now: PoolWeights, times: WaitingTimes) -> Array:
+    def _draw_alpha(self, key: Array, current: PoolWeights, times: WaitingTimes) -> Array:
         """Draw α with w_* integrated out: ∝ α^K e^{-ψ(ΣZ)}. w_* is drawn next."""
         prior = self._learned_prior("alpha")
         if prior is None:
-            return now.alpha
+            return current.alpha
         # ψ(ΣZ)/α. With a tiny α the times exceed the range of float32, but their logarithms do not
         exponent = jnp.logaddexp(0.0, times.log_total - jnp.log(self._tau))
         if self._sigma > 0:
             exponent = self._tau**self._sigma * jnp.expm1(self._sigma * exponent) / self._sigma
         number = jnp.sum(times.chosen > 0)
-        return update_concentration(key, now.alpha, prior, number, exponent)
+        return update_concentration(key, current.alpha, prior, number, exponent)
 
     def _draw_log_unseen(
-        self, key: Array, now: PoolWeights, times: WaitingTimes
+        self, key: Array, current: PoolWeights, times: WaitingTimes
     ) -> tuple[Array, Array]:
         """Draw log w_*; return it with the log of its inverse scale."""
         log_rate = jnp.logaddexp(jnp.log(self._tau), times.log_total)
         if self._sigma == 0:
-            return sample_log_gamma(key, now.alpha) - log_rate, log_rate
-        log_scale = jnp.log(now.alpha / self._sigma) / self._sigma
+            return sample_log_gamma(key, current.alpha) - log_rate, log_rate
+        log_scale = jnp.log(current.alpha / self._sigma) / self._sigma
         log_tilt = log_rate + log_scale
         return sample_tilted_stable(key, self._sigma, log_tilt) + log_scale, log_rate
 
@@ -265,12 +270,12 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         log_weights = sample_log_gamma(key, shape) - log_rates
         return jnp.where(times.chosen > 0, log_weights, -jnp.inf)
 
-    def _sites_of(self, now: PoolWeights) -> dict[str, Array]:
-        z = {"weights": now.weights, "unseen_weight": now.unseen}
+    def _sites_of(self, current: PoolWeights) -> dict[str, Array]:
+        z = {"weights": current.weights, "unseen_weight": current.unseen}
         if self._sigma > 0:
-            z["total_weight"] = jnp.exp(now.log_total)
+            z["total_weight"] = jnp.exp(current.log_total)
         if not self._is_block:
-            z |= {"alpha": now.alpha, "unseen_rate": jnp.exp(now.log_unseen_rate)}
+            z |= {"alpha": current.alpha, "unseen_rate": jnp.exp(current.log_unseen_rate)}
         return z
 
     def _state(self, z: dict, alpha: Array, data: PlackettLuceData, rng_key: Array) -> GibbsState:
@@ -305,24 +310,24 @@ def _times_chosen(data: PlackettLuceData, num_items: int) -> Array:
     return times_chosen(data.choices, None, one_cluster, data.counts, 1, num_items)[0]
 
 
-def _draw_times(key: Array, now: PoolWeights, data: PlackettLuceData) -> WaitingTimes:
+def _draw_times(key: Array, current: PoolWeights, data: PlackettLuceData) -> WaitingTimes:
     """Draw the waiting times of all choices, and sum them."""
-    weights, unseen = now.weights[None], now.unseen[None]
+    weights, unseen = current.weights[None], current.unseen[None]
     in_play, total = sum_times_in_play(key, data, _one_cluster(data), weights, unseen)
     # waiting times scale with 1/weight: divide by the total, with which the weights are multiplied
     return WaitingTimes(
-        chosen=_times_chosen(data, len(now.weights)),
-        log_in_play=jnp.log(in_play[0]) - now.log_total,
-        log_total=jnp.log(total[0]) - now.log_total,
+        chosen=_times_chosen(data, len(current.weights)),
+        log_in_play=jnp.log(in_play[0]) - current.log_total,
+        log_total=jnp.log(total[0]) - current.log_total,
     )
 
 
 def _normalised(
-    now: PoolWeights, log_weights: Array, log_unseen: Array, log_rate: Array
+    current: PoolWeights, log_weights: Array, log_unseen: Array, log_rate: Array
 ) -> PoolWeights:
     """Normalise new weights together with that of the unseen items."""
     both = jnp.append(log_weights, log_unseen)
     log_total = jnp.max(both) + jnp.log(jnp.sum(jnp.exp(both - jnp.max(both))))
     tiny = jnp.finfo(both.dtype).tiny
     shares = jnp.where(both > -jnp.inf, jnp.maximum(jnp.exp(both - log_total), tiny), 0.0)
-    return PoolWeights(shares[:-1], shares[-1], log_total, now.alpha, log_rate + log_total)
+    return PoolWeights(shares[:-1], shares[-1], log_total, current.alpha, log_rate + log_total)

@@ -65,28 +65,28 @@ def draw_steps(
     key_uniforms, key_normals = random.split(key)
     # few calls of the generator, each of which takes long to compile
     (uniforms,) = draw_together(random.uniform, key_uniforms, (num_steps, 8 + 2 * num_items))
-    of_choices, of_step, of_flips, of_atoms = jnp.split(uniforms, [5, 8, 8 + num_items], axis=1)
-    of_kind, of_item, of_moves, of_chance, of_scale = of_choices.T
-    kind = choose_kinds(of_kind, kinds)
+    for_choices, for_step, for_flips, for_atoms = jnp.split(uniforms, [5, 8, 8 + num_items], axis=1)
+    for_kind, for_item, for_moves, for_chance, for_scale = for_choices.T
+    kind = choose_kinds(for_kind, kinds)
     # a new cluster is tried further away; a merge is the reverse of a split
     splits_or_merges = kind == _RESIZE
-    item = jnp.minimum((of_item * num_items).astype(jnp.int32), num_items - 1)
+    item = jnp.minimum((for_item * num_items).astype(jnp.int32), num_items - 1)
     is_one = item[:, None] == jnp.arange(num_items)
-    moves_all = of_moves < 0.5
+    moves_all = for_moves < 0.5
     chance = jnp.zeros(num_steps)
     if prior.has_zeros:
-        chance = log_uniform(of_chance, _LEAST_FLIPS, _MOST_FLIPS)
+        chance = log_uniform(for_chance, _LEAST_FLIPS, _MOST_FLIPS)
     weights_draw = WeightsDraw(
         moves=is_one | moves_all[:, None],
         flip_chance=chance,
-        flips=of_flips < chance[:, None],
+        flips=for_flips < chance[:, None],
         # log of Exponential(rate); log_offspring in target.py has this density
-        log_atoms=jnp.log(-jnp.log1p(-of_atoms) / prior.rate),
+        log_atoms=jnp.log(-jnp.log1p(-for_atoms) / prior.rate),
     )
     return StepDraw(
         DrawnKind(splits_or_merges, kind == _SHARE),
-        *transform_uniforms(of_step),
-        scale=log_uniform(of_scale, jnp.where(splits_or_merges, 0.3, 0.02), 2.0),
+        *transform_uniforms(for_step),
+        scale=log_uniform(for_scale, jnp.where(splits_or_merges, 0.3, 0.02), 2.0),
         normals=draw_together(random.normal, key_normals, (num_steps, num_items + 1))[0],
         family=weights_draw,
     )
@@ -117,7 +117,7 @@ class WeightedLabels(NamedTuple):
 
 def move_weights_without_labels(
     key: Array,
-    now: WeightedLabels,
+    current: WeightedLabels,
     partition: PartitionPrior,
     prior: WeightsPrior,
     data: PlackettLuceData,
@@ -126,12 +126,12 @@ def move_weights_without_labels(
 ) -> WeightedLabels:
     """Move the larger clusters with the labels integrated out, then draw their labels.
 
-    :param now: empty slots must hold draws from the prior.
+    :param current: empty slots must hold draws from the prior.
     :param largest_minimum: m is at most this, by default N/200.
     :return: labels and log weights. Slots that have become empty hold arbitrary values, which the
         caller must replace.
     """
-    num_items, choices = now.log_weights.shape[1], data.choices
+    num_items, choices = current.log_weights.shape[1], data.choices
     is_process = partition.num_components is None
     num_steps = min(effort.num_steps, max(_MOST_NORMALS // num_items, 1))
 
@@ -154,15 +154,15 @@ def move_weights_without_labels(
         moves.append(fitted_splits)
     log_beta = jnp.log(partition.alpha) if is_process else 0.0
     cells = cells_if_tabled(choices, num_items)
-    design = design_if_small(choices, num_items, now.log_weights.dtype)
-    clusters = WeightsClusters(now.unseen, prior, log_beta, choices, cells, design)
+    design = design_if_small(choices, num_items, current.log_weights.dtype)
+    clusters = WeightsClusters(current.unseen, prior, log_beta, choices, cells, design)
     labels, log_weights = move_without_labels(
         key,
-        (now.labels, now.log_weights),
+        (current.labels, current.log_weights),
         moves,
-        lambda slots: clusters._replace(unseen=now.unseen[slots]),
+        lambda slots: clusters._replace(unseen=current.unseen[slots]),
         partition,
         data,
         largest_minimum,
     )
-    return now._replace(labels=labels, log_weights=log_weights)
+    return current._replace(labels=labels, log_weights=log_weights)

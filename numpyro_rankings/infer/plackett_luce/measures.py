@@ -144,9 +144,9 @@ def update_phi(
         old, new = jnp.exp(log_phi), jnp.exp(log_phi + step)
 
         def terms(phi: Array) -> tuple[Array, Array]:
-            of_atoms = log_atoms(measures.atoms, measures.root, phi, tau)
+            log_weights_of_atoms = log_atoms(measures.atoms, measures.root, phi, tau)
             rest = log_unseen(measures.unseen, measures.root_unseen, scales.alpha, phi, tau)
-            return of_atoms, rest
+            return log_weights_of_atoms, rest
 
         (atoms_new, rest_new), (atoms_old, rest_old) = terms(new), terms(old)
         each = (atoms_new - atoms_old).sum(1) + rest_new - rest_old
@@ -205,12 +205,10 @@ def update_concentration(
         log_draw = sample_log_gamma(key, prior.concentration + number)
         return jnp.exp(log_draw) / (prior.rate + exponent)
 
-    now = alpha
-
     def difference(log_alpha: Array, delta: Array) -> Array:
-        alpha = jnp.exp(log_alpha)
-        step = alpha * jnp.expm1(delta)
-        change = log_prior_ratio(prior, alpha + step, now)
+        begin = jnp.exp(log_alpha)
+        step = begin * jnp.expm1(delta)
+        change = log_prior_ratio(prior, begin + step, alpha)
         return change + (number + 1.0) * delta - step * exponent  # 1 is the Jacobian of log α
 
     log_alpha = slice_sample(key, jnp.log(alpha), difference, 1.0, lower=-jnp.inf)

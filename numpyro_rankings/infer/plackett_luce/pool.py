@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from numpyro_rankings.families import ITEM_POOL, RankingFamily
 from numpyro_rankings.infer.base import GibbsKernel, find_rankings
 from numpyro_rankings.infer.checks import check_only_rankings
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData, as_data
@@ -12,6 +13,11 @@ SITES_OF_DATA = ("process", "rankings")  # factors of the models with a pool of 
 
 class PoolKernel(GibbsKernel):
     """Base of the kernels with an endless pool of items; they see the listed items only."""
+
+    @property
+    def ranking_family(self) -> RankingFamily:
+        """Plackett–Luce models of an endless pool of items."""
+        return ITEM_POOL
 
     def _check(self, args: tuple, kwargs: dict) -> None:
         self._check_use_as_block()

@@ -10,11 +10,11 @@ from preflibtools.instances import CategoricalInstance, MatchingInstance, Ordina
 from numpyro_rankings import read_rankings, read_survey
 from numpyro_rankings.rankings import Rankings, RankingsError
 from numpyro_rankings.readers.preflib import read_preflib
-from numpyro_rankings.readers.unfitted import (
+from numpyro_rankings.readers.unsupported import (
     Categories,
     MatchingGraph,
     TiedOrders,
-    read_unfitted,
+    read_unsupported,
 )
 
 HEADER = """\
@@ -66,7 +66,7 @@ def write(folder, text, name):
 
 
 def test_orders_with_ties(tmp_path):
-    found = read_unfitted(write(tmp_path, TOI, "small.toi"))
+    found = read_unsupported(write(tmp_path, TOI, "small.toi"))
     assert isinstance(found, TiedOrders)
     assert found.items == tuple("ABCD")
     assert found.orders == [((0,), (1, 2), (3,)), ((3,),), ((0, 1), (2,)), ((0, 1, 2, 3),)]
@@ -78,7 +78,7 @@ def test_orders_with_ties(tmp_path):
 
 
 def test_categories(tmp_path):
-    found = read_unfitted(write(tmp_path, CAT, "small.cat"))
+    found = read_unsupported(write(tmp_path, CAT, "small.cat"))
     assert isinstance(found, Categories)
     assert found.items == tuple("ABCD") and found.categories == ("Yes", "No")
     assert found.table.tolist() == [[0, 1, 1, 1], [1, 1, 1, 1], [0, 1, 0, 1], [-1, -1, 0, 1]]
@@ -86,7 +86,7 @@ def test_categories(tmp_path):
 
 
 def test_matching_graph(tmp_path):
-    found = read_unfitted(write(tmp_path, WMD, "small.wmd"))
+    found = read_unsupported(write(tmp_path, WMD, "small.wmd"))
     assert isinstance(found, MatchingGraph)
     assert found.nodes == tuple("ABCD")
     assert found.edges.tolist() == [[0, 1], [0, 2], [1, 0], [2, 2], [3, 0]]
@@ -110,7 +110,7 @@ def test_ties_agree_with_preflibtools(tmp_path, kind):
     theirs.write(str(path))
     theirs = OrdinalInstance(str(path))
     assert theirs.infer_type() == kind
-    ours = read_unfitted(path)
+    ours = read_unsupported(path)
     assert ours.items == tuple(theirs.alternatives_name.values())
     assert ours.num_rankings == theirs.num_voters and ours.num_rows == theirs.num_unique_orders
     found = [tuple(tuple(k + 1 for k in group) for group in order) for order in ours.orders]
@@ -131,7 +131,7 @@ def test_categories_agree_with_preflibtools(tmp_path):
     theirs.recompute_cardinality_param()
     path = tmp_path / "random.cat"
     theirs.write(str(path))
-    theirs, ours = CategoricalInstance(str(path)), read_unfitted(path)
+    theirs, ours = CategoricalInstance(str(path)), read_unsupported(path)
     assert ours.categories == tuple(theirs.categories_name.values())
     assert len(ours.counts) > 50 and ours.counts.sum() == theirs.num_voters
     # preflibtools takes groups for different whose items are in another order
@@ -156,7 +156,7 @@ def test_graphs_agree_with_preflibtools(tmp_path):
     theirs.num_edges = len(theirs.edges())
     path = tmp_path / "random.wmd"
     theirs.write(str(path))
-    theirs, ours = MatchingInstance(str(path)), read_unfitted(path)
+    theirs, ours = MatchingInstance(str(path)), read_unsupported(path)
     assert ours.nodes == tuple(theirs.alternatives_name.values())
     edges = (ours.edges + 1).tolist()
     found = {(a, b, w) for (a, b), w in zip(edges, ours.weights.tolist(), strict=True)}
@@ -178,8 +178,8 @@ def test_graphs_agree_with_preflibtools(tmp_path):
 )
 @pytest.mark.parametrize("kind", list(FILES))
 def test_the_same_file_in_other_clothes(tmp_path, kind, change):
-    found = read_unfitted(write(tmp_path, change(FILES[kind]), f"small.{kind}"))
-    expected = read_unfitted(write(tmp_path, FILES[kind], f"other.{kind}"))
+    found = read_unsupported(write(tmp_path, change(FILES[kind]), f"small.{kind}"))
+    expected = read_unsupported(write(tmp_path, FILES[kind], f"other.{kind}"))
     for ours, other in zip(found, expected, strict=True):
         np.testing.assert_equal(ours, other)
 
@@ -187,13 +187,13 @@ def test_the_same_file_in_other_clothes(tmp_path, kind, change):
 def test_repeated_lines_are_merged(tmp_path):
     text = TOI.replace("11: 1,{2,3},4", "9: 1,{2,3},4\n2: 1,{3,2},4")
     for number in (4, 5):  # preflibtools takes {2,3} and {3,2} for different
-        found = read_unfitted(
+        found = read_unsupported(
             write(tmp_path, text.replace("S: 4\n# A", f"S: {number}\n# A"), "x.toi")
         )
         assert found.num_rows == 4 and found.num_repeated == 1
         assert found.counts.tolist() == [11, 6, 2, 1]
     text = CAT.replace("6: 1,{2,3,4}", "5: 1,{2,3,4}\n1: 1,{4,3,2}")
-    found = read_unfitted(write(tmp_path, text, "x.cat"))
+    found = read_unsupported(write(tmp_path, text, "x.cat"))
     assert found.counts.tolist() == [6, 3, 2, 1] and found.num_repeated == 1
 
 
@@ -201,7 +201,7 @@ def test_files_without_ties_are_strict_orders(tmp_path):
     """Their type is inferred as that of strict orders by preflibtools, too."""
     strict = TOI.replace("{2,3}", "2,3").replace("{2, 1 }", "2,1").replace("{1,2,3,4}", "{2}")
     path = write(tmp_path, strict, "small.toi")
-    assert read_unfitted(path) is None
+    assert read_unsupported(path) is None
     rankings = read_preflib(path)
     assert rankings == Rankings.from_preflib(path) == read_rankings(path)
     assert rankings.orderings.tolist() == [
@@ -226,7 +226,7 @@ def test_files_without_ties_are_strict_orders(tmp_path):
     assert read_preflib(path).lengths.tolist() == [4] * 4
     assert OrdinalInstance(str(path)).infer_type() == "soc"
     soi = write(tmp_path, strict.replace("toi", "soi"), "small.soi")
-    assert read_survey(soi).notes == [] and read_unfitted(soi) is None
+    assert read_survey(soi).notes == [] and read_unsupported(soi) is None
 
 
 @pytest.mark.parametrize("read", [read_preflib, read_rankings, Rankings.from_preflib, read_survey])
@@ -338,7 +338,7 @@ def test_bad_files(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     write(tmp_path, text, f"bad.{kind}")
     with pytest.raises(RankingsError) as error:
-        read_unfitted(f"bad.{kind}")
+        read_unsupported(f"bad.{kind}")
     message = str(error.value)
     assert message.startswith(f"bad.{kind}:{line}: "), message
     assert "\n" not in message and len(message) < 250
@@ -350,5 +350,5 @@ def test_long_broken_lines_are_refused_at_once(tmp_path):
     """A pattern that tries every division of a line would not return."""
     for tail in ("}" * 50_000, ",{" * 50_000, "{1" + " , 1" * 50_000, "1" * 100_000):
         with pytest.raises(RankingsError, match=r":11: ") as error:
-            read_unfitted(write(tmp_path, TOI.replace("{2,3}", tail), "long.toi"))
+            read_unsupported(write(tmp_path, TOI.replace("{2,3}", tail), "long.toi"))
         assert len(str(error.value)) < 250

@@ -2,7 +2,7 @@
 
 import pytest
 
-from numpyro_rankings.report.commands import beside, with_options, without
+from numpyro_rankings.words.commands import beside, with_options, without
 
 
 def test_options_are_taken_off_with_their_values():

@@ -22,7 +22,10 @@ from helpers.toy_kernel import Autoregressive
 from jax import random
 
 from numpyro_rankings import Run, StoreError, open_run
-from numpyro_rankings.run.description import _differences, check_same, describe
+from numpyro_rankings.run.fingerprint import describe
+from numpyro_rankings.run.kernels import KernelTraits
+from numpyro_rankings.run.metadata import with_checksum
+from numpyro_rankings.run.same_run import check_same, differences
 
 BEGIN = """
 import enum, functools
@@ -373,13 +376,13 @@ def run_program(text):
 
 def describe_program(text):
     mine = run_program(text)
-    found = describe(mine.kernel, mine.args, mine.kwargs, None, mine.start)
+    found = describe(KernelTraits(mine.kernel), mine.args, mine.kwargs, None, mine.start)
     return json.loads(json.dumps(found))
 
 
 @pytest.mark.parametrize(("one", "other", "words"), CASES)
 def test_what_is_refused_and_what_is_not(one, other, words):
-    found = "; ".join(_differences(describe_program(one), describe_program(other)))
+    found = "; ".join(differences(describe_program(one), describe_program(other)))
     assert not found if words is None else re.search(words, found), found
 
 
@@ -392,17 +395,17 @@ def test_a_kernel_that_was_used_before(kernel):
     """What its first run has taught it is no setting."""
     mine = run_program(program(KERNEL, "", kernel))
     start = mine.start if "potential" in kernel else None
-    before = describe(mine.kernel, (), {}, None, start)
+    before = describe(KernelTraits(mine.kernel), (), {}, None, start)
     keys = random.split(random.key(0), 4)
     one = None if start is None else start[0]
     mine.kernel.init(keys if mine.kernel.is_ensemble_kernel else keys[0], 5, one, (), {})
-    assert describe(mine.kernel, (), {}, None, start) == before
+    assert describe(KernelTraits(mine.kernel), (), {}, None, start) == before
 
 
 OTHER_PROCESS = """
 import sys; sys.path.insert(0, {tests!r})
 import json
-from run.test_description import *
+from run.test_fingerprint import *
 print(json.dumps([describe_program(case.values[1]) for case in CASES]))
 """
 
@@ -424,7 +427,7 @@ def test_it_is_the_same_in_another_process():
 def test_nothing_is_compiled(caplog):
     mine = run_program(MODEL)
     with jax.log_compiles(), caplog.at_level(logging.WARNING):
-        describe(mine.kernel, (), {}, None)
+        describe(KernelTraits(mine.kernel), (), {}, None)
         assert not [x for x in caplog.records if "ompil" in x.getMessage()]
         jax.jit(lambda x: x + 7.25)(1.0)
         assert [x for x in caplog.records if "ompil" in x.getMessage()]
@@ -451,14 +454,14 @@ def test_models_that_are_hard_to_trace():
     """Some need the values of their arguments; others are compared by their code."""
     one, other = (describe_program(program(NEEDS_VALUES, "", x)) for x in "23")
     assert one["model"]["y"]["shape"] == "float32 (2,)"
-    assert _differences(one, other) == ["the data of argument 2 differ"]
+    assert differences(one, other) == ["the data of argument 2 differ"]
     text = program(NOT_TRACED, "", "1.0")
     one = describe_program(text)
     assert list(one["model"]) == [""]
     for before, after in {"A model.": "The model.", "loc": "place"}.items():
-        assert not _differences(one, describe_program(change(text, before, after)))
+        assert not differences(one, describe_program(change(text, before, after)))
     other = describe_program(change(text, "x / 2", "x / 3"))
-    assert _differences(one, other) == ["the model: code is not the same"]
+    assert differences(one, other) == ["the model: code is not the same"]
 
 
 def test_other_versions_may_compute_otherwise(tmp_path):
@@ -482,7 +485,7 @@ def test_another_precision():
     one = describe_program(MODEL)
     with jax.enable_x64(True):
         other = describe_program(MODEL)
-    assert _differences(one, other) == ["jax_enable_x64 was False, is True"]
+    assert differences(one, other) == ["jax_enable_x64 was False, is True"]
 
 
 class OfModel(Autoregressive):
@@ -556,8 +559,7 @@ def test_a_changed_model_is_refused_or_noted(stored):
 def change_about(path, about):
     root = json.loads((path / "zarr.json").read_text())
     about(root["attributes"]["run"])
-    del root["attributes"]["checksum"]  # which stores of version 0.1.0 do not have
-    (path / "zarr.json").write_text(json.dumps(root))
+    (path / "zarr.json").write_text(json.dumps(with_checksum(root)))
 
 
 def test_damaged_changes(stored):
@@ -579,31 +581,3 @@ def test_a_run_whose_changes_cannot_be_stored(stored, monkeypatch):
     run.close()
     with pytest.warns(UserWarning, match="From draw 6"):
         resumed(stored, student).close()
-
-
-def test_stores_of_the_first_version(stored, tmp_path):
-    """Which had the code of models: of kernels without one it is resumed."""
-
-    def as_before(about):
-        for name in ("model", "code", "precision"):
-            del about[name]
-        about["kernel"] |= {"init_jit": "None", "model": "normal, code 0123456789abcdef with () ()"}
-
-    change_about(stored, as_before)
-    match = r"version 0\.1\.0 did not store what its model computes; Run\.resume\(…, check=False\)"
-    with pytest.raises(StoreError, match=match):
-        resumed(stored, normal)
-    with pytest.warns(UserWarning, match="did not store what its model"):
-        run = resumed(stored, normal, check=False)
-    run.extend(1)
-    run.close()
-    with pytest.warns(UserWarning, match="From draw 6"):
-        resumed(stored, normal).close()
-    path = tmp_path / "own.run"
-    settings = dict(key=random.key(1), num_warmup=0, store=path)
-    Run(Autoregressive(), DATA, **settings).close()
-    change_about(path, as_before)
-    with no_warnings():
-        Run.resume(path, Autoregressive(), DATA).close()
-    with pytest.raises(StoreError, match=r"persistence was 0\.5, is 0\.4"):
-        Run.resume(path, Autoregressive(0.4), DATA)

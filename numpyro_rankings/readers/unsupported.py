@@ -114,10 +114,10 @@ class MatchingGraph(NamedTuple):
 
 
 _Row = TypeVar("_Row", bound=Hashable)
-Unfitted = TiedOrders | Categories | MatchingGraph
+Unsupported = TiedOrders | Categories | MatchingGraph
 
 
-def read_unfitted(path: str | os.PathLike) -> Unfitted | None:
+def read_unsupported(path: str | os.PathLike) -> Unsupported | None:
     """Read what no model can take yet.
 
     :param path: any file.

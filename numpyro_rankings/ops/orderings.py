@@ -222,6 +222,17 @@ def clear_pairs(
     return found
 
 
+def majorities(above: np.ndarray) -> float:
+    """Return by how much the larger part of those who order two items exceeds the smaller one.
+
+    It is a share of both parts, summed over all pairs: 0 if each pair is as often in one order as
+    in the other, and 1 if all who order a pair agree on it.
+
+    :param above: how many put the item of the row above that of the column, (m, m).
+    """
+    return float(np.abs(above - above.T).sum() / max((above + above.T).sum(), 1e-12))
+
+
 def times_above(rankings: Rankings, amounts: np.ndarray, consensus: np.ndarray) -> np.ndarray:
     """Return how many of some rankings put an item above another, (m, m).
 

@@ -4,7 +4,7 @@ import pytest
 
 from numpyro_rankings import RankingsError, read_rankings
 from numpyro_rankings.cli import main
-from numpyro_rankings.readers.options import option, options_of_commands
+from numpyro_rankings.words.options import option, options_of_commands
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,481 @@
+"""What draws are: one record of them, made once, that the summaries take."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpyro.infer import MCMC
+
+from numpyro_rankings.components.family import Family
+from numpyro_rankings.families import RankingFamily, family_of
+from numpyro_rankings.infer.base import GibbsKernel, find_rankings
+from numpyro_rankings.infer.ddcrp.base import LinkGibbs
+from numpyro_rankings.infer.partition.base import PartitionKernel
+from numpyro_rankings.posterior.diagnostics import NUM_COMPONENTS, as_dataset
+from numpyro_rankings.rankings import Rankings, check_rankings
+
+Partition = Literal["population", "components", "process", "links", "unknown"]
+Samples = dict[str, np.ndarray]
+
+
+class BlockFacts(NamedTuple):
+    """What its draws do not say of a block, in types of JSON.
+
+    - **kernel** - the name of its class.
+    - **sites** - the names of its sites in the model, by its own names for them.
+    - **judge_sites** - as the argument of the kernels of rankings.
+    - **num_components** - of a finite mixture, otherwise None.
+    """
+
+    kernel: str
+    sites: dict[str, str]
+    judge_sites: tuple[str, ...]
+    num_components: int | None
+
+    @classmethod
+    def of(cls, block: GibbsKernel) -> "BlockFacts":
+        """Return those of a kernel of this package."""
+        return cls(
+            type(block).__name__, block.sites, tuple(block.judge_sites), num_components_of(block)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Draws of a model of this package, with all that is known of them.
+
+    It is made by :meth:`of`, from whatever holds the draws, and everything that summarises draws
+    takes it. Its fields:
+
+    - **samples** - each (chains, draws, …), by the kernel's own names of the sites.
+    - **family** - the likelihood of the rankings; None for partitions, whose parameters are
+      integrated out.
+    - **partition** - the prior of the labels: ``"population"`` for one cluster, ``"components"``
+      for a finite mixture, ``"process"``, ``"links"`` of a distance dependent process, or
+      ``"unknown"`` where samples alone do not tell.
+    - **num_components** - of a finite mixture, which one population is too; otherwise None.
+    - **rankings** - that were fitted, of the items that the draws describe; None if not given.
+    - **items** - names of these items, None if unknown.
+    - **kernel** - the name of its class, empty if unknown.
+    - **sites** - for a block of :class:`numpyro.infer.Gibbs`: the names of the kernel's sites in
+      the model, by its own names; None for a kernel by itself.
+    - **judge_sites** - the observed sites of the model that depend on the label of each judge.
+    - **component_family** - of a kernel of partitions, if known.
+    - **lacks_empty** - whether the parameters of empty clusters are lost, as in ArviZ data.
+
+    .. doctest::
+
+       >>> from numpyro_rankings import Draws
+       >>> weights = [[0.7, 0.2, 0.1], [0.6, 0.3, 0.1]]  # as PlackettLuceGibbs().get_samples()
+       >>> draws = Draws.of({"weights": weights})
+       >>> draws.family.name, draws.partition, draws.num_items
+       ('plackett-luce', 'population', 3)
+       >>> draws.num_chains, draws.num_draws
+       (1, 2)
+    """
+
+    samples: Samples
+    family: RankingFamily | None
+    partition: Partition
+    num_components: int | None
+    rankings: Rankings | None = None
+    items: tuple[str, ...] | None = None
+    kernel: str = ""
+    sites: Mapping[str, str] | None = None
+    judge_sites: tuple[str, ...] = ()
+    component_family: Family | None = None
+    lacks_empty: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        source: Any,
+        rankings: Rankings | None = None,
+        num_components: int | Literal["auto"] | None = "auto",
+        sites: Mapping[str, str] | None = None,
+    ) -> "Draws":
+        """Return the draws that a source holds.
+
+        :param source: a :class:`~numpyro_rankings.Run`, what :func:`~numpyro_rankings.open_run`
+            returns, a :class:`numpyro.infer.MCMC` that has run, of a kernel of this package or of
+            :class:`numpyro.infer.Gibbs` with one as a block; what
+            :func:`~numpyro_rankings.to_inference_data` makes of it; ``mcmc.get_samples()``, grouped
+            by chain or not; or draws.
+        :param rankings: the rankings that were fitted; a run and an MCMC know them.
+        :param num_components: for samples, which do not hold it: that of the kernel, None for a
+            process. By default it is found out where the samples tell it.
+        :param sites: for samples of a model in which the kernel is a block: its ``sites``.
+        :raises TypeError: if the source is anything else.
+        :raises ValueError: if there are no draws, if they are of other rankings, or if an argument
+            contradicts what the source knows.
+        """
+        if isinstance(source, Draws):
+            draws = source
+        elif hasattr(source, "__contains__") and "posterior" in source:
+            draws = cls._of_posterior(as_dataset(source["posterior"]))
+        elif isinstance(source, Mapping):
+            named = named_as_by_kernel(source, sites)
+            return cls._of_samples(named, num_components, sites).with_rankings(rankings)
+        else:
+            draws = cls._of_run(source)
+        if sites is not None:
+            raise ValueError("a run knows the names of its sites and its family: leave them out")
+        if num_components not in ("auto", draws.num_components):
+            raise ValueError(
+                f"num_components={num_components} was not fitted, but "
+                f"{_in_words(draws.num_components)}: leave it out"
+            )
+        return draws.with_rankings(rankings)
+
+    @classmethod
+    def of_kernel(
+        cls,
+        samples: Mapping[str, Any],
+        num_components: int | None,
+        rankings: Rankings | None = None,
+        block: BlockFacts | None = None,
+        kernel: str = "",
+    ) -> "Draws":
+        """Return draws by chain of a kernel of which only this is known; nothing is checked.
+
+        :param samples: each (chains, draws, …), for a block by the names of the model.
+        :param rankings: of the items that the draws describe.
+        """
+        named = {name: np.asarray(x) for name, x in samples.items()}
+        if block is not None:
+            named = with_sizes({name: named[site] for name, site in block.sites.items()})
+        family = family_of(named)
+        partition, number = _partition_of(named, family, num_components)
+        items = None if rankings is None else tuple(map(str, rankings.items))
+        if block is None:
+            return cls(named, family, partition, number, rankings, items, kernel)
+        kernel, sites, judges = block.kernel, block.sites, block.judge_sites
+        return cls(named, family, partition, number, rankings, items, kernel, sites, judges)
+
+    @classmethod
+    def _of_run(cls, run: Any) -> "Draws":
+        """Return those of a run, a stored one, or an MCMC."""
+        if hasattr(run, "as_draws"):
+            return run.as_draws()
+        mcmc = run.as_mcmc() if hasattr(run, "as_mcmc") else run
+        if not isinstance(mcmc, MCMC):
+            raise TypeError(
+                "samples must be a dictionary as returned by mcmc.get_samples(), a run or an MCMC; "
+                f"got {type(run).__name__}"
+            )
+        kernel: Any = mcmc.sampler
+        own = kernel if isinstance(kernel, GibbsKernel) else find_block(kernel)
+        samples = mcmc.get_samples(group_by_chain=True)
+        if own is None:
+            return cls._of_samples(samples, "auto", None)
+        block = None if own is kernel else BlockFacts.of(own)
+        name, number = type(own).__name__, num_components_of(own)
+        draws = cls.of_kernel(samples, number, None, block, name)
+        fitted = fitted_rankings(own, mcmc._args, mcmc._kwargs)
+        draws = replace(draws, component_family=None if fitted else getattr(own, "family", None))
+        return draws.with_rankings(fitted)
+
+    @classmethod
+    def _of_posterior(cls, posterior: Any) -> "Draws":
+        """Return those of ArviZ data, with some parameters of clusters that are empty in a draw."""
+        samples = {str(name): x.values for name, x in posterior.data_vars.items()}
+        sites = json.loads(posterior.attrs["sites"]) if "sites" in posterior.attrs else None
+        if sites is not None:
+            samples = with_sizes({k: samples[site] for k, site in sites.items() if site in samples})
+        check_draws(samples)
+        family = family_of(samples)
+        lacks_empty = False
+        if family is not None and sites is None:
+            lacks_empty = any(np.isnan(samples[name]).any() for name in family.parameters)
+            samples = family.fill_empty(samples)
+        kernel = str(posterior.attrs.get("kernel", ""))
+        known = posterior.attrs.get(NUM_COMPONENTS)
+        number = int(known) if known is not None else None if kernel else "auto"
+        partition, number = _partition_of(samples, family, number)
+        items = tuple(map(str, posterior["item"].values)) if "item" in posterior.coords else None
+        return cls(
+            samples,
+            family,
+            partition,
+            number,
+            items=items,
+            kernel=kernel,
+            sites=sites,
+            lacks_empty=lacks_empty,
+        )
+
+    @classmethod
+    def _of_samples(
+        cls,
+        samples: Mapping[str, Any],
+        num_components: int | Literal["auto"] | None,
+        sites: Mapping[str, str] | None,
+    ) -> "Draws":
+        """Return those of a dictionary, grouped by chain or not."""
+        check_draws(samples)
+        arrays = {str(name): np.asarray(x) for name, x in samples.items()}
+        family = family_of(arrays)
+        one = next((arrays[name] for name in ("assignments", "weights") if name in arrays), None)
+        if one is not None and one.ndim == 2:
+            arrays = {name: x[None] for name, x in arrays.items()}
+        partition, number = _partition_of(arrays, family, num_components)
+        slots = _num_slots(arrays, family)
+        if isinstance(num_components, int) and slots not in (None, num_components):
+            raise ValueError(f"the draws are of {slots} components, not of {num_components}")
+        return cls(arrays, family, partition, number, sites=sites)
+
+    # -- what they are of ----------------------------------------------------------------------
+
+    @property
+    def is_mixture(self) -> bool:
+        """Whether there may be several clusters."""
+        return self.partition != "population"
+
+    @property
+    def labels(self) -> np.ndarray | None:
+        """The labels, (chains, draws, N); None of a population without any."""
+        return self.samples.get("assignments")
+
+    @property
+    def sizes(self) -> np.ndarray | None:
+        """The sizes of the clusters, (chains, draws, C), None if the samples do not have them."""
+        return self.samples.get("cluster_sizes")
+
+    @property
+    def num_chains(self) -> int:
+        """The number of chains."""
+        return self._lead[0]
+
+    @property
+    def num_draws(self) -> int:
+        """The number of draws of each chain."""
+        return self._lead[1]
+
+    @property
+    def num_slots(self) -> int | None:
+        """The number of slots for clusters, None if there are no parameters of clusters."""
+        return _num_slots(self.samples, self.family)
+
+    @property
+    def num_items(self) -> int | None:
+        """The number of items that the draws describe, None if they describe none."""
+        return None if self.family is None else self.family.num_items(self.samples)
+
+    @property
+    def num_points(self) -> int | None:
+        """The number of rankings or other points, None if it is unknown."""
+        if self.labels is not None:
+            return self.labels.shape[-1]
+        return None if self.rankings is None else self.rankings.num_rankings
+
+    @property
+    def fitted(self) -> Rankings:
+        """The rankings that were fitted.
+
+        :raises TypeError: if they were not given.
+        """
+        if self.rankings is None:
+            raise TypeError("the draws have no rankings: use Draws.of(…, rankings)")
+        return self.rankings
+
+    @property
+    def _lead(self) -> tuple[int, ...]:
+        return np.shape(next(iter(self.samples.values())))[:2]
+
+    @property
+    def is_by_itself(self) -> bool:
+        """Whether the draws are those of a kernel by itself, not of a block of a model."""
+        return self.sites is None and "log_joint" in self.samples
+
+    # -- other views ---------------------------------------------------------------------------
+
+    def flat(self) -> Samples:
+        """Return the samples with the chains concatenated, each (D, …)."""
+        return {name: x.reshape(-1, *x.shape[2:]) for name, x in self.samples.items()}
+
+    def take(self, draws: Sequence[int] | np.ndarray) -> "Draws":
+        """Return some of the draws of each chain.
+
+        :param draws: their indices.
+        """
+        return replace(self, samples={name: x[:, draws] for name, x in self.samples.items()})
+
+    def with_rankings(self, rankings: Rankings | None) -> "Draws":
+        """Return the draws with the rankings that were fitted.
+
+        :raises ValueError: if they are not.
+        """
+        if rankings is None:
+            return self
+        check_rankings(rankings)
+        if self.family is not None:
+            rankings = self.family.described(rankings)
+            check_fitted(self.num_points, self.family.num_items(self.samples), rankings)
+        return replace(self, rankings=rankings, items=tuple(map(str, rankings.items)))
+
+    def check_family(self) -> RankingFamily:
+        """Return the family of the rankings.
+
+        :raises ValueError: if the draws are of anything else, or incomplete.
+        """
+        if self.family is None and self.partition in ("process", "links"):
+            raise ValueError(
+                "the samples are those of a kernel of partitions: for the clusters of rankings "
+                "pass the run instead, or family=; for those of other points use partition_profiles"
+            )
+        is_whole = self.family is not None and (
+            not self.family.has_labels or {"assignments", "cluster_sizes"} <= set(self.samples)
+        )
+        if self.family is None or not is_whole:
+            raise ValueError(
+                "samples must be those of a Mallows or Plackett–Luce kernel, mcmc.get_samples(): "
+                f"these have {', '.join(self.samples) or 'no entries'}"
+            )
+        return self.family
+
+
+def _partition_of(
+    samples: Mapping[str, np.ndarray],
+    family: RankingFamily | None,
+    num_components: int | Literal["auto"] | None,
+) -> tuple[Partition, int | None]:
+    """Return the prior of the labels and the number of components, as far as they are known.
+
+    :param num_components: None for a process, ``"auto"`` if it is unknown.
+    """
+    if "assignments" not in samples and family is not None:
+        return "population", 1 if "components" in family.partitions else None
+    if family is None:
+        is_partition = "assignments" in samples and "alpha" in samples
+        return "links" if "links" in samples else "process" if is_partition else "unknown", None
+    slots = _num_slots(samples, family)
+    if family.partitions == ("process",):
+        return "process", None
+    if family.partitions == ("components",) or (num_components == "auto" and slots == 1):
+        number = num_components if isinstance(num_components, int) else slots
+    elif num_components == "auto":
+        return "unknown", None
+    else:
+        number = num_components
+    if number is None:
+        return "process", None
+    return "population" if number == 1 else "components", number
+
+
+def _num_slots(samples: Mapping[str, np.ndarray], family: RankingFamily | None) -> int | None:
+    if family is None:
+        return None
+    return samples[family.parameters[0]].shape[2] if "assignments" in samples else 1
+
+
+def _in_words(number: int | None) -> str:
+    return "the Dirichlet process" if number is None else f"num_components={number}"
+
+
+# -- samples ---------------------------------------------------------------------------------------
+
+
+def check_draws(samples: Any) -> None:
+    """Raise an error unless the samples are a dictionary with at least one draw."""
+    if not isinstance(samples, Mapping):
+        raise TypeError(
+            "samples must be a dictionary as returned by mcmc.get_samples(); got "
+            f"{type(samples).__name__}"
+        )
+    if any(np.size(value) == 0 for value in samples.values()):
+        raise ValueError("there are no draws in the samples")
+
+
+def named_as_by_kernel(
+    samples: Mapping[str, Any], sites: Mapping[str, str] | None
+) -> Mapping[str, Any]:
+    """Return the samples of a block under the names that the kernel itself gives its sites.
+
+    The sizes of the clusters, which a block does not return, are counted.
+
+    :param sites: as for the kernel: names in the model by the kernel's names.
+    """
+    if sites is None:
+        return samples
+    check_draws(samples)
+    missing = [name for name in sites.values() if name not in samples]
+    if missing:
+        raise ValueError(f"the samples have no site {missing[0]!r}; they have {', '.join(samples)}")
+    named = {name: np.asarray(samples[own]) for name, own in sites.items()}
+    if "assignments" not in named or family_of(named) is None:
+        raise ValueError("sites must name the assignments, and the centers or the weights")
+    return with_sizes(named)
+
+
+def with_sizes(named: Samples) -> Samples:
+    """Return the samples of a block, by the kernel's names, with the sizes of the clusters."""
+    family = family_of(named)
+    if family is None or "assignments" not in named:
+        return named
+    labels = named["assignments"]
+    slots = named[family.parameters[0]].shape[labels.ndim - 1]
+    flat = labels.reshape(-1, labels.shape[-1])
+    sizes = np.stack([np.bincount(x, minlength=slots) for x in flat]).astype(np.int32)
+    return {**named, "cluster_sizes": sizes.reshape(*labels.shape[:-1], slots)}
+
+
+def check_fitted(num_rankings: int | None, num_items: int, rankings: Rankings) -> None:
+    """Raise an error if the numbers of rankings or of items are not those that were fitted.
+
+    :param num_rankings: None if the draws do not hold it.
+    """
+    fitted = rankings.num_rankings if num_rankings is None else num_rankings
+    if (fitted, num_items) != (rankings.num_rankings, rankings.num_items):
+        raise ValueError(
+            f"the run was of {fitted} rankings of {num_items} items; these are "
+            f"{rankings.num_rankings} of {rankings.num_items}"
+        )
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+
+
+def num_components_of(kernel: Any) -> int | None:
+    """Return the number of components of a kernel, None for a process and other kernels."""
+    number = getattr(kernel, "num_components", None)
+    return None if number is None else int(number)
+
+
+def fitted_rankings(kernel: GibbsKernel, args: tuple, kwargs: dict) -> Rankings | None:
+    """Return the rankings that a kernel fits, None of a kernel of partitions, which needs none.
+
+    :param args: arguments of its model, and **kwargs** keyword arguments.
+    """
+    return None if is_of_partitions(kernel) else find_rankings(args, kwargs)
+
+
+def is_of_partitions(kernel: Any) -> bool:
+    """Whether a kernel of this package draws partitions alone, of points of any kind."""
+    return isinstance(kernel, PartitionKernel | LinkGibbs)
+
+
+def find_block(kernel: Any) -> GibbsKernel | None:
+    """Return the block of :class:`numpyro.infer.Gibbs` that is a kernel of this package, if any.
+
+    :raises ValueError: if there are several.
+    """
+    blocks = list(blocks_of(kernel))
+    if len(blocks) > 1:
+        names = " and ".join(type(block).__name__ for block in blocks)
+        raise ValueError(
+            f"the model has several blocks of this package, {names}: use "
+            "arviz.from_numpyro(mcmc), and cluster_profiles(mcmc.get_samples(), rankings, sites=…) "
+            "for the clusters of each"
+        )
+    return blocks[0] if blocks else None
+
+
+def blocks_of(kernel: Any) -> Iterator[GibbsKernel]:
+    """Yield the blocks of :class:`numpyro.infer.Gibbs` that are kernels of this package."""
+    for block, _ in getattr(kernel, "blocks", ()):
+        if isinstance(block, GibbsKernel):
+            yield block
+        else:
+            yield from blocks_of(block)

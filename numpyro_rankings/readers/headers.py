@@ -1,0 +1,344 @@
+"""Exports of survey tools: the columns of one question, from a table as a tool writes it.
+
+Between the grid and the question: the rows above the answers are read, the columns of a question
+are picked, and its items are named. What the cells say is the subject of ``answers.py`` and of the
+layouts.
+
+What the tools write:
+
+- Qualtrics: a column for each item with its rank; ids of the columns (``Q5_1``), the question with
+  the item, and import ids in JSON, in three rows.
+- SurveyMonkey: a column for each item with its rank; the question in the first row, above the first
+  of its columns only, and the items in the second.
+- Google Forms: a column for each row of a grid, ``Question [row]``, with the text of the column.
+- Microsoft Forms, and quizzes of Moodle: one cell with the order, ``A;B;C;`` or ``A; B; C``.
+- LimeSurvey: a column for each rank, ``Q5[1]`` or ``Question [Rank 1]``, with codes or texts.
+- REDCap: a column for each item with a code or text of the rank, or for each item and rank.
+- Questionnaires of Moodle: a column for each item, ``Q5_Question->item``, with its rank.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.readers.answers import rank_in_words
+from numpyro_rankings.readers.grids import Column, Grid, whole_number
+from numpyro_rankings.readers.wording import names_counted
+from numpyro_rankings.words import shorten
+from numpyro_rankings.words.options import option
+
+_LENGTH = 60  # letters of a name in a message
+_MOST_HEADER_ROWS = 3
+_IMPORT_ID = re.compile(r'\{\s*"ImportId"')
+# columns of Qualtrics, and what the second row calls them
+_QUALTRICS = {
+    "StartDate": "Start Date",
+    "EndDate": "End Date",
+    "RecordedDate": "Recorded Date",
+    "ResponseId": "Response ID",
+    "ResponseID": "ResponseID",
+    "IPAddress": "IP Address",
+    "V1": "ResponseID",
+}
+_UNNAMED = re.compile(r"Unnamed: \d+")  # as pandas calls columns without a name
+_NO_ITEM = {"", "Response", "Open-Ended Response"}  # as SurveyMonkey writes below a question
+# in which order Qualtrics showed the items, and what was typed into them
+_NO_ANSWER = re.compile(r".*(?:_DO(?:_\w+)?|_TEXT)")
+# where the common beginning of headers may end, and the common end begin
+_BEFORE_ITEM = re.compile(r"(?:\[|\(choice=|->|: *|\s[-–—|/>]\s*|\n+|\?\s+|\.\s+|___)$")
+_AFTER_ITEM = re.compile(r"^(?:\]|\)|: *\S|\s[-–—|/>]\s|\s*[\[(]|\n)")
+_TOTALS = re.compile(
+    r"(?:grand |sub-?)?(?:totals?|sums?|averages?|means?|median|count|summe|gesamt|mittelwert|"
+    r"durchschnitt|moyenne|total général)\W*",
+    re.IGNORECASE,
+)
+
+
+class Table(NamedTuple):
+    """A table without the rows above its answers.
+
+    - **grid** - the answers; its columns have names that may be empty, or the same.
+    - **labels** - what each column is called in words, from which items are named.
+    - **texts** - all that the rows above say of each column.
+    - **notes** - how they were read.
+    """
+
+    grid: Grid
+    labels: list[str]
+    texts: list[tuple[str, ...]]
+    notes: list[str]
+
+    def name_of(self, name: object) -> str:
+        """Return the name of the column that is called so in any of the rows above.
+
+        :raises RankingsError: if there are several.
+        """
+        text, columns = str(name), self.grid.columns
+        found = [k for k, column in enumerate(columns) if column == text]
+        found = found or [k for k, texts in enumerate(self.texts) if text in texts]
+        if len(found) > 1:
+            raise RankingsError(
+                f"{self.grid.header_place}: {len(found)} columns have the name {text!r}; name one "
+                "of them by the whole text above it"
+            )
+        return columns[found[0]] if found else text
+
+
+# ---------------------------------------------------------------------------------------------
+# The rows above and below the answers
+# ---------------------------------------------------------------------------------------------
+
+
+def fold_header(grid: Grid, header_rows: int | None) -> Table:
+    """Take further rows with the names of the columns off a table.
+
+    :param header_rows: how many rows are above the answers; by default those of Qualtrics and
+        SurveyMonkey are recognised.
+    """
+    if header_rows is not None and header_rows not in range(1, _MOST_HEADER_ROWS + 1):
+        raise RankingsError(
+            f"{option('header_rows', header_rows)}: expected 1, 2 or 3; remove titles and other "
+            "rows above the names of the columns"
+        )
+    _refuse_dominion(grid)
+    names = [_UNNAMED.sub("", name) for name in grid.columns]
+    more = _further_header_rows(grid, names) if header_rows is None else header_rows - 1
+    if header_rows is None and not more and len(names) > 2 and names[0] and not any(names[1:]):
+        raise RankingsError(
+            f"{grid.header_place}: only the first column has a name, {names[0][:_LENGTH]!r}; if it "
+            "is a title, remove what is above the names of the columns"
+        )
+    if not more:
+        words = [column.label or column.name for column in grid.cells]
+        pairs = zip(grid.columns, words, strict=True)
+        return Table(grid, words, [(x,) if x == y else (x, y) for x, y in pairs], [])
+    if more >= len(grid.numbers):
+        raise RankingsError(f"{grid.where(len(grid.numbers) - 1)}: there are no rows below this")
+    below = [[column.text(row) for column in grid.cells] for row in range(more)]
+    said = [texts for texts in below if not any(map(_IMPORT_ID.match, texts))]
+    rows = np.arange(len(grid.numbers)) >= more
+    if all(names) and len(set(names)) == len(names):
+        kind = "ids and questions"
+        labels, texts = _labels_of_ids(names, said)
+    else:
+        kind = "questions and items"
+        labels, texts = _labels_of_questions(names, said)
+        grid = grid._replace(cells=renamed(grid.cells, labels))
+    return Table(grid.keep(rows), labels, texts, [f"{more + 1} rows name the columns, with {kind}"])
+
+
+_Labels = tuple[list[str], list[tuple[str, ...]]]  # the labels and texts of a table
+
+
+def _labels_of_ids(names: Sequence[str], below: Sequence[Sequence[str]]) -> _Labels:
+    """Return what the columns are called if the first row has ids, and the last one words."""
+    texts = list(zip(names, *below, strict=True))
+    return [next((x for x in reversed(words) if x), name) for name, *words in texts], texts
+
+
+def _labels_of_questions(names: Sequence[str], below: Sequence[Sequence[str]]) -> _Labels:
+    """Return what the columns are called if questions are above the first of their columns."""
+    question, labels, texts = "", [], []
+    for name, *words in zip(names, *below, strict=True):
+        question = name or question
+        item = " - ".join(x for x in words if x not in _NO_ITEM)
+        labels.append(f"{question} - {item}" if item else name)
+        texts.append((labels[-1], question if item else name, item))
+    return labels, texts
+
+
+def renamed(cells: Sequence[Column], names: Sequence[str]) -> list[Column]:
+    """Return columns under other names."""
+    return [cell._replace(name=name) for cell, name in zip(cells, names, strict=True)]
+
+
+def _refuse_dominion(grid: Grid) -> None:
+    """Refuse an export of Dominion's, whose contests and candidates are in rows of their own."""
+    for column in grid.cells:
+        for row in range(min(3, len(grid.numbers))):
+            if column.text(row) == "CvrNumber":
+                raise RankingsError(
+                    f"{grid.where(row)}: this seems to be an export of Dominion, in which several "
+                    "rows name the columns: write one row instead, with names such as 'Ann 1' for "
+                    "a candidate and a rank, and add --layout marks; or read the .json to which "
+                    "RCTab converts the export"
+                )
+
+
+def _further_header_rows(grid: Grid, names: Sequence[str]) -> int:
+    """Return how many rows name the columns, as Qualtrics and SurveyMonkey write them, less one."""
+    rows = [[column.text(row) for column in grid.cells] for row in range(min(2, len(grid.numbers)))]
+    for row, texts in enumerate(rows):
+        if any(map(_IMPORT_ID.match, texts)):
+            return row + 1
+    first = rows[0]
+    if any(_QUALTRICS.get(name) == text for name, text in zip(names, first, strict=True)):
+        return 1
+    unnamed = [
+        text
+        for k, (name, text) in enumerate(zip(names, first, strict=True))
+        if not name or name in names[:k]
+    ]
+    if not unnamed or not all(unnamed) or all(map(rank_in_words, unnamed)):
+        return 0
+    # nothing is below the column of the ids, nor a number anywhere
+    return int(first[0] in _NO_ITEM or not any(whole_number(text) is not None for text in first))
+
+
+def drop_totals(grid: Grid, looked_at: Sequence[int]) -> tuple[Grid, list[str]]:
+    """Take rows of totals off the end of a table, which the first of their cells says they are.
+
+    :param looked_at: the columns whose cells may say so.
+    """
+    end, notes = len(grid.numbers), []
+    while end > 1:
+        first = next((x for k in looked_at if (x := grid.cells[k].text(end - 1))), "")
+        if not _TOTALS.fullmatch(first):
+            break
+        end -= 1
+    if end < len(grid.numbers):
+        places = ", ".join(grid.where(row) for row in range(end, len(grid.numbers)))
+        word = grid.cells[0].text(end) or "total"
+        notes.append(f"left out, because {word!r} is in its first cell: {places}")
+        grid = grid.keep(np.arange(len(grid.numbers)) < end)
+    _refuse_totals(grid, looked_at)
+    return grid, notes
+
+
+def _refuse_totals(grid: Grid, looked_at: Iterable[int]) -> None:
+    """Refuse a row of totals that has answers below it."""
+    is_open = np.ones(len(grid.numbers), bool)  # whether all cells so far are blank
+    for k in looked_at:
+        column = grid.cells[k]
+        is_total = [
+            not text[:1].isdecimal() and _TOTALS.fullmatch(text) is not None
+            for text in column.values
+        ]
+        if (found := is_open & np.array(is_total, bool)[column.codes]).any():
+            row = int(np.argmax(found))
+            raise RankingsError(
+                f"{grid.where(row)}: this row seems to have totals, because {column.text(row)!r} "
+                "is in its first cell; remove it, or write the name of the judge in another way"
+            )
+        is_open &= column.is_blank()
+        if not is_open.any():
+            return
+
+
+# ---------------------------------------------------------------------------------------------
+# The columns of a question
+# ---------------------------------------------------------------------------------------------
+
+
+def choose(
+    table: Table, patterns: Sequence[str], special: Iterable[str]
+) -> tuple[list[int], list[str]]:
+    """Return the columns that names or patterns pick, and notes.
+
+    :param patterns: in which ``*`` stands for any text, and ``?`` for one character; if there are
+        none, all columns are picked that are not special.
+    :param special: names of columns that have another meaning.
+    """
+    grid, taken = table.grid, set(special)
+    columns = grid.columns
+    if not patterns:
+        return [k for k, name in enumerate(columns) if name not in taken], []
+    chosen: list[int] = []
+    notes = []
+    for pattern in patterns:
+        found = [k for k, name in enumerate(columns) if name == pattern]
+        if found and pattern in taken:
+            raise RankingsError(f"{grid.name}: the column {pattern!r} is named twice")
+        if not found:
+            glob = _glob(pattern)
+            free = [k for k, name in enumerate(columns) if name and name not in taken]
+            found = [k for k in free if any(map(glob.fullmatch, table.texts[k]))]
+            beside = [k for k in found if _NO_ANSWER.fullmatch(columns[k])]
+            if beside and len(beside) < len(found):
+                found = [k for k in found if k not in beside]
+                shown = names_counted([columns[k] for k in beside])
+                notes.append(f"left out: {shown}, which a survey tool writes beside the answers")
+            _refuse_two_questions(grid, pattern, [columns[k] for k in found])
+        if not found:
+            hint = "; put a name that contains a comma into quotes" if len(patterns) > 1 else ""
+            raise RankingsError(
+                f"{grid.name}: no column is called {pattern!r}; the columns are "
+                f"{names_counted([repr(shorten(name, _LENGTH)) for name in columns], 12)}{hint}"
+            )
+        chosen += [k for k in found if k not in chosen]
+    return chosen, notes
+
+
+def _refuse_two_questions(grid: Grid, pattern: str, found: Sequence[str]) -> None:
+    """Refuse a pattern such as ``Q1*`` that takes ``Q1_1`` and ``Q10_1``."""
+    start = pattern.partition("*")[0]
+    if not start[-1:].isdecimal():
+        return
+    here = [name for name in found if name.startswith(start)]
+    longer = [name for name in here if name[len(start) :][:1].isdecimal()]
+    others = [name for name in here if name not in longer]
+    if longer and others:
+        raise RankingsError(
+            f"{grid.name}: {pattern!r} takes {others[0]!r} and {longer[0]!r}, which seem to be of "
+            f"two questions; write a longer beginning, such as '{others[0][: len(start) + 1]}*'"
+        )
+
+
+def _glob(pattern: str) -> re.Pattern:
+    """Return a pattern of the shell, in which brackets stand for themselves."""
+    parts = (".*" if x == "*" else "." if x == "?" else re.escape(x) for x in pattern)
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def name_columns(labels: Sequence[str], patterns: Sequence[str], taken: Iterable[str]) -> list[str]:
+    """Return what is left of headers without their common beginning and end.
+
+    They are cut where an item may begin and end, or where a pattern has a ``*``.
+
+    :param taken: names that no column may get.
+    """
+    if len(labels) < 2:
+        return list(labels)
+    starts, others = {len(x.partition("*")[0]) for x in patterns if "*" in x}, set(taken)
+    first, same = min(labels), _num_common(labels)
+    cuts = [k for k in range(same, 0, -1) if k in starts or _BEFORE_ITEM.search(first[:k])]
+    for cut in [*cuts, 0]:
+        rest = [label[cut:] for label in labels]
+        turned = [x[::-1] for x in rest]
+        end = turned[0][: _num_common(turned)][::-1]
+        for k in range(len(end) + 1):
+            if k < len(end) and not _AFTER_ITEM.match(end[k:]):
+                continue
+            names = [x[: len(x) - (len(end) - k)].strip() for x in rest]
+            if cut:
+                names = [x.lstrip("_:. ") for x in names]
+            if (
+                all(names)
+                and len(set(names)) == len(names)
+                and not others & set(names)
+                and all(map(_has_pairs, names))
+            ):
+                return names
+    return list(labels)
+
+
+def common_text(labels: Sequence[str]) -> str:
+    """Return what all headers begin and end with."""
+    turned = [x[::-1] for x in labels]
+    begin, end = _num_common(labels), _num_common(turned)
+    return f"{labels[0][:begin]} {labels[0][len(labels[0]) - end :]}"
+
+
+def _num_common(texts: Sequence[str]) -> int:
+    """Return how many letters at their beginning all texts have in common."""
+    low, high = min(texts), max(texts)
+    differs = (k for k, (x, y) in enumerate(zip(low, high, strict=False)) if x != y)
+    return next(differs, len(low))
+
+
+def _has_pairs(text: str) -> bool:
+    """Return whether each bracket of a text is closed."""
+    return all(text.count(x) == text.count(y) for x, y in ("[]", "()"))

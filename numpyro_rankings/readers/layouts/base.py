@@ -1,0 +1,201 @@
+"""What a layout of tables says about itself, with what most of them have in common."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.readers.answers import without_missing
+from numpyro_rankings.readers.grids import Grid, check_cells
+from numpyro_rankings.readers.headers import Table, drop_totals, name_columns, renamed
+from numpyro_rankings.readers.lists import Lists
+from numpyro_rankings.readers.questions import Question, QuestionSpec, TableOptions
+from numpyro_rankings.readers.votes import notes_of_aliases
+from numpyro_rankings.readers.wording import names_counted
+from numpyro_rankings.words import shorten
+from numpyro_rankings.words.options import option
+
+_LENGTH = 60  # letters of a name in a message
+
+
+class Layout:
+    """All in which a layout of tables differs from the others.
+
+    - **name** - as the option has it.
+    - **columns_are** - what its columns are, in notes.
+    - **is_of_ballots** - whether the columns are those of ballots, which rules make lists of.
+    - **takes_rules** - whether the rules of ballots may be given.
+    - **takes_patterns**, **takes_separator**, **takes_highest_first** - whether options may be.
+    - **has_names_in_cells** - whether names of items are in cells, not in headers.
+    - **has_item_columns** - whether each item has a column, in an order that judges see.
+    """
+
+    name = ""
+    columns_are = ""
+    is_of_ballots = False
+    takes_rules = False
+    takes_patterns = True
+    takes_separator = False
+    takes_highest_first = False
+    has_names_in_cells = True
+    has_item_columns = False
+
+    def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
+        """Return what of a table says that it has this layout; "" if nothing does."""
+        return ""
+
+    def check_options(self, given: TableOptions) -> None:
+        """Refuse options of other layouts that can be refused before the table is read."""
+        if given.rules and not self.takes_rules:
+            raise RankingsError(
+                f"{next(iter(given.rules))} is a rule of ballots, which the layouts votes, marks "
+                f"and ranks have, not {self.name}"
+            )
+
+    def find_columns(
+        self, table: Table, picked: Sequence[int], spec: QuestionSpec
+    ) -> tuple[Sequence[int], QuestionSpec, list[str]]:
+        """Return the columns of the question, those with other meanings, and notes."""
+        if spec.item is not None or spec.rank is not None:
+            raise RankingsError(
+                f"item and rank name columns of the layout long, not of {self.name}"
+            )
+        return picked, spec, []
+
+    def read(
+        self, table: Table, picked: Sequence[int], spec: QuestionSpec, notes: Sequence[str]
+    ) -> Question:
+        """Read the columns of a question.
+
+        :param picked: their places in the table.
+        """
+        self.check_question(table.grid, picked, spec)
+        looked_at = self.columns_with_totals(table.grid, picked)
+        grid, about_totals = drop_totals(table.grid, looked_at)
+        special = [k for k, x in enumerate(grid.cells) if x.name in spec.special]
+        check_cells(grid._replace(cells=[grid.cells[k] for k in sorted({*picked, *special})]))
+        self.refuse_slid_rows(grid, picked)
+        question = Question(
+            grid,
+            [grid.cells[k] for k in picked],
+            spec,
+            [*notes, *about_totals],
+            [table.labels[k] for k in picked],
+            bool(spec.patterns or table.notes),
+        )
+        return self.use_aliases(self.read_cells(self.name_columns(question)))
+
+    def check_question(self, grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> None:
+        """Refuse options that the layout does not have."""
+        if not picked:
+            raise RankingsError(f"{grid.name}: no column is left for the rankings")
+        if spec.patterns and not self.takes_patterns:
+            raise RankingsError(
+                "columns picks those of a question; the layout long names them by rank"
+            )
+        if spec.separator is not None and not self.takes_separator:
+            raise RankingsError(
+                f"separator goes with the layout cell or votes, not with {self.name}"
+            )
+        if spec.separator == "":
+            raise RankingsError("separator is empty")
+        if spec.highest_first is not None and not self.takes_highest_first:
+            raise RankingsError(f"highest_first goes with ranks, not with the layout {self.name}")
+        if not all(spec.missing):
+            raise RankingsError("missing has an empty text; empty cells mean it in any case")
+
+    def columns_with_totals(self, grid: Grid, picked: Sequence[int]) -> Sequence[int]:
+        """Return the columns that may say that a row has totals: none in which it may be a name."""
+        return [k for k in range(len(grid.cells)) if k not in picked]
+
+    def refuse_slid_rows(self, grid: Grid, picked: Sequence[int]) -> None:
+        """Refuse rows whose answers are in the columns beside those of the question."""
+
+    def name_columns(self, question: Question) -> Question:
+        """Give the columns the names of items, or put the places in order, and say so."""
+        if not question.is_export:
+            return question
+        spec, names = question.spec, question.names
+        short = name_columns(question.labels, spec.patterns, spec.special)
+        if len(set(short)) < len(short):  # such as a second row with units
+            short = names
+        order, new = self.names_of_export(question, short)
+        columns = [question.columns[k] for k in order]
+        is_special = [x.name in spec.special for x in question.grid.cells]
+        left_out = len(is_special) - sum(is_special) - len(columns)
+        note = self._say_which([x.name for x in columns], new, left_out)
+        return question.with_columns(renamed(columns, new), [note])
+
+    def names_of_export(
+        self, question: Question, short: Sequence[str]
+    ) -> tuple[Sequence[int], Sequence[str]]:
+        """Return the order of the columns of an export, and their names in this order.
+
+        :param short: what is left of their headers without what all have in common.
+        """
+        return range(len(short)), question.names
+
+    def _say_which(self, columns: Sequence[str], names: Sequence[str], left_out: int) -> str:
+        """Return the note that says which columns were taken, and for what."""
+        shown = names_counted([shorten(x, _LENGTH) for x in columns], 3)
+        is_new = list(names) != list(columns)
+        told = f" {names_counted([shorten(x, _LENGTH) for x in names], 12)}" if is_new else ""
+        rest = f"; {left_out} other column{'s are' if left_out > 1 else ' is'} left out"
+        verb = "are" if len(columns) > 1 else "has"
+        return f"{shown} {verb} {self.columns_are}{told}{rest if left_out else ''}"
+
+    def read_cells(self, question: Question) -> Question:
+        """Read what the cells say."""
+        columns, notes = without_missing(
+            question.grid, question.columns, question.spec.missing, None
+        )
+        return question.with_columns(columns, notes)
+
+    def use_aliases(self, question: Question) -> Question:
+        """Call items by the names that aliases give them, and tell which."""
+        aliases = question.spec.aliases
+        if not aliases:
+            return question
+        names = dict.fromkeys(text for column in question.columns for text in column.values)
+        columns = [
+            x.with_texts([aliases.get(text, text) for text in x.values]) for x in question.columns
+        ]
+        return question.with_columns(columns, notes_of_aliases(aliases, names))
+
+    def lists(self, question: Question) -> Lists:
+        """Return the lists of the items."""
+        raise NotImplementedError
+
+    def table(
+        self, orderings: np.ndarray, items: tuple[str, ...]
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Return the list that each line of a table is of, and the columns.
+
+        :param orderings: (lists, T) items, best first, padded with -1.
+        :raises RankingsError: if tables are not written in this layout.
+        """
+        raise RankingsError(f"tables are not written in the layout {self.name}")
+
+
+class BallotLayout(Layout):
+    """A layout whose columns are those of ballots, which keep their names."""
+
+    is_of_ballots = True
+    takes_rules = True
+
+    def check_options(self, given: TableOptions) -> None:
+        """Refuse to close gaps: blank ranks have a rule."""
+        if given.gaps != "refuse":
+            raise RankingsError(
+                f"gaps does not go with the layout {self.name}; {option('skipped')} is the rule "
+                "for blank ranks"
+            )
+
+    def name_columns(self, question: Question) -> Question:
+        """Keep the names, which say the ranks."""
+        return question
+
+    def use_aliases(self, question: Question) -> Question:
+        """Leave the names: those of an overvote are told apart first."""
+        return question

@@ -1,0 +1,302 @@
+"""One cell for each judge, with all items that the judge ranks, best first."""
+
+import ast
+import contextlib
+import itertools
+import json
+import re
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.readers.answers import (
+    RANK_OF,
+    refuse_missing_items,
+    text_key,
+    without_missing,
+)
+from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.headers import Table
+from numpyro_rankings.readers.layouts.base import Layout
+from numpyro_rankings.readers.layouts.orders import Orders
+from numpyro_rankings.readers.questions import Question, QuestionSpec
+from numpyro_rankings.readers.wording import MARK_WORDS, names_counted, names_shown
+from numpyro_rankings.words import shorten
+from numpyro_rankings.words.options import option
+
+_SHOWN, _LENGTH = 3, 60  # items in a message, and letters of a text
+_MARKS = ("->", ";", ">", "|", "\n", ",", "→", "≻")
+_NUMBER_OF_ITEM = re.compile(r"(?:^|(?<=\s))[(#]?(\d{1,3})[.)]\s+(?=\S)")
+_WITH_RANK = re.compile(r".*\S\s*[:=]\s*\d{1,3}", re.DOTALL)
+_NUMBERED = re.compile(r"[(#]?(\d{1,3})\s*[.):](?!\d)\s*(.+)", re.DOTALL)  # not 1.5
+
+
+class Cell(Orders):
+    """One cell for each judge, which is split into places."""
+
+    name = "cell"
+    columns_are = "the list"
+    takes_separator = True
+
+    def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
+        """A single column was picked."""
+        return "one column" if spec.patterns and len(picked) == 1 else ""
+
+    def check_question(self, grid: Grid, picked: Sequence[int], spec: QuestionSpec) -> None:
+        """Refuse several columns."""
+        super().check_question(grid, picked, spec)
+        if len(picked) != 1:
+            names = [repr(shorten(grid.columns[k], _LENGTH)) for k in picked]
+            raise RankingsError(
+                f"{grid.name}: the layout cell has one column, not {len(names)}; pick it with "
+                f"{option('columns')}; the columns are {names_counted(names, 12)}"
+            )
+
+    def name_columns(self, question: Question) -> Question:
+        """Keep the name of the column."""
+        return Layout.name_columns(self, question)
+
+    def names_of_export(
+        self, question: Question, short: Sequence[str]
+    ) -> tuple[Sequence[int], Sequence[str]]:
+        """Keep the name of the column."""
+        return [0], question.names
+
+    def read_cells(self, question: Question) -> Question:
+        """Split the cells into a column for each place."""
+        grid, spec = question.grid, question.spec
+        columns, missing = without_missing(grid, question.columns, spec.missing, None)
+        places, notes = _places_of_cells(grid, columns[0], spec)
+        refuse_missing_items(grid, places, spec.items)
+        return question.with_columns(places, [*missing, *notes])
+
+    def table(
+        self, orderings: np.ndarray, items: tuple[str, ...]
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Write the items with a semicolon behind each."""
+        if wrong := [item for item in items if ";" in item]:
+            raise RankingsError(
+                f"the item name {wrong[0]!r} contains a semicolon; use another layout"
+            )
+        named = np.array([*(f"{item};" for item in items), ""], object)[orderings]
+        return np.arange(len(orderings)), {"order": ["".join(row) for row in named.tolist()]}
+
+
+_Split = Callable[[str], list[str]]
+
+
+class _Way(NamedTuple):
+    """A way to split cells, and the notes that say it."""
+
+    split: _Split
+    notes: list[str]
+
+
+def _places_of_cells(
+    grid: Grid, column: Column, spec: QuestionSpec
+) -> tuple[list[Column], list[str]]:
+    """Split cells that hold a whole order into a column for each place."""
+    texts = [text for text in column.values if text]
+    if not texts:
+        return [column], []
+    split, notes = _way_to_split(grid, column, texts, spec)
+    known = None if spec.items is None else set(spec.items)
+    words = {text_key(word) for word in spec.missing}
+    index: dict[str, int] = {"": 0}
+    lengths = np.zeros(len(column.values), np.int32)
+    flat = array("i")
+    for k, text in enumerate(column.values):
+        parts = ["" if words and text_key(x) in words else x for x in split(text)]
+        while parts and not parts[-1]:
+            parts.pop()
+        listed = [x for x in parts if x]
+        if (
+            (len(listed) < len(parts) and not spec.closes_gaps)
+            or len(set(listed)) < len(listed)
+            or (known is not None and not known.issuperset(listed))
+        ):
+            _refuse_list(grid.at_text(column, text), parts, spec.items, spec.closes_gaps)
+        lengths[k] = len(parts)
+        for part in parts:
+            flat.append(index.setdefault(part, len(index)))
+    places = np.arange(max(1, lengths.max()))
+    codes = np.zeros((len(lengths), len(places)), np.int32)
+    codes[places < lengths[:, None]] = flat
+    every = np.ones(len(column.codes), bool)
+    return [
+        Column(f"place {k + 1}", list(index), codes[column.codes, k]).keep(every) for k in places
+    ], notes
+
+
+def _way_to_split(grid: Grid, column: Column, texts: Sequence[str], spec: QuestionSpec) -> _Way:
+    """Return how cells are split into items; the numbers in front of them are taken off."""
+    split, notes = _way_by_marks(grid, column, texts, spec)
+    known = None if spec.items is None else set(spec.items)
+    if known is not None and known.issuperset(x for x in split(texts[0]) if x):
+        return _Way(split, notes)
+    if all(_NUMBERED.fullmatch(x) for text in texts for x in split(text) if x):
+        notes.append("the numbers of the items in the cells were taken off")
+        return _Way(_without_numbers(grid, column, split), notes)
+    _refuse_parts(grid, column, texts, split)
+    return _Way(split, notes)
+
+
+def _way_by_marks(grid: Grid, column: Column, texts: Sequence[str], spec: QuestionSpec) -> _Way:
+    """Return how cells are split at brackets, numbers or separators."""
+    where = f"column {column.name!r}"
+    if all(_list_in(text) is not None for text in texts):
+        return _Way(_split_list, [f"{where}: the cells are lists in brackets"])
+    if spec.separator is None and all(map(_is_numbered, texts)):
+        return _Way(_split_numbered, [f"{where}: the items are separated by their numbers"])
+    mark = MARK_WORDS.get(spec.separator or "", spec.separator)
+    mark = mark or _mark_of(grid, column, texts, spec.items)
+    split = _split_at(mark)
+    if not any(mark in text for text in texts):
+        raise RankingsError(
+            f"{grid.at_text(column, texts[0])}: the separator {mark!r} is in no cell, such as "
+            f"{shorten(texts[0], _LENGTH)!r}"
+        )
+    if mark in (">", "≻", "->", "→"):
+        _refuse_ties(grid, column, texts, split)
+    return _Way(split, [f"{where}: the items are separated by {mark!r}"])
+
+
+def _refuse_list(
+    where: str, parts: Sequence[str], items: Sequence[str] | None, closes_gaps: bool
+) -> NoReturn:
+    """Say why the parts of a cell are no list of items."""
+    if "" in parts and not closes_gaps:
+        shown = shorten("; ".join(parts), _LENGTH)
+        hint = f"{option('gaps', 'close')} keeps the order of the items that are listed"
+        if not any(x and not x.isdecimal() for x in parts):
+            hint = (
+                "if the numbers are ranks, split the cells into a column for each item, and add "
+                f"{option('layout', 'ranks')}"
+            )
+        raise RankingsError(f"{where}: place {parts.index('') + 1} is empty in {shown!r}; {hint}")
+    twice = next((x for k, x in enumerate(parts) if x and x in parts[:k]), None)
+    if twice is not None:
+        cut = twice.endswith(("...", "…"))
+        hint = "; the names seem to have been cut off" if cut else ""
+        raise RankingsError(f"{where}: {twice!r} is listed twice{hint}")
+    known = list(items or ())
+    unknown = next(x for x in parts if x and x not in known)
+    raise RankingsError(
+        f"{where}: there is no item {unknown[:40]!r}; expected {names_shown(known, _SHOWN)}"
+    )
+
+
+def _list_in(text: str) -> list[str] | None:
+    """Return the list in a cell such as ``["A","B"]`` or ``['A', 2]``, of JSON or of Python."""
+    if not text.startswith("["):
+        return None
+    for read in (json.loads, ast.literal_eval):
+        with contextlib.suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            found = read(text)
+            if isinstance(found, list) and all(type(x) in (str, int) for x in found):
+                return [str(x).strip() for x in found]
+    return None
+
+
+def _split_list(text: str) -> list[str]:
+    return _list_in(text) or []
+
+
+def _split_numbered(text: str) -> list[str]:
+    """Split ``1. A 2. B`` before the numbers, which stay."""
+    starts = [x.start() for x in _NUMBER_OF_ITEM.finditer(text)]
+    return [text[k:end].strip() for k, end in itertools.pairwise([*starts, len(text)])]
+
+
+def _is_numbered(text: str) -> bool:
+    """Return whether a cell is ``1. A 2. B``, with no other mark between the items."""
+    numbers = [int(x[1]) for x in _NUMBER_OF_ITEM.finditer(text)]
+    is_first = _NUMBER_OF_ITEM.match(text) is not None
+    is_marked = any(mark in text for mark in _MARKS)
+    return is_first and not is_marked and numbers == list(range(1, len(numbers) + 1))
+
+
+def _refuse_parts(grid: Grid, column: Column, texts: Sequence[str], split: _Split) -> None:
+    """Refuse parts of cells that are parts of something else than a list of names."""
+    parts = [(text, x) for text in texts for x in split(text) if x]
+    for text, x in parts:
+        if any(x.count(one) != x.count(other) for one, other in ("[]", "()", "{}")):
+            raise RankingsError(
+                f"{grid.at_text(column, text)}: {x[:40]!r} has a bracket without its other half; "
+                "write the items with a semicolon between them, or name them all with "
+                f"{option('items')}"
+            )
+    if all(_WITH_RANK.fullmatch(x) or RANK_OF.match(x) for _, x in parts):
+        text, x = parts[0]
+        raise RankingsError(
+            f"{grid.at_text(column, text)}: {x[:40]!r} seems to be an item and its rank; write the "
+            f"items in order, without numbers, or name them all with {option('items')}"
+        )
+
+
+def _split_at(mark: str) -> _Split:
+    return lambda text: [x.strip() for x in text.split(mark)]
+
+
+def _mark_of(grid: Grid, column: Column, texts: Sequence[str], items: Sequence[str] | None) -> str:
+    """Return what separates the items in cells.
+
+    :raises RankingsError: if nothing does, or several marks may, showing a cell in both ways.
+    """
+    found = [mark for mark in _MARKS if any(mark in text for text in texts)]
+    if "->" in found and not any(">" in text.replace("->", "") for text in texts):
+        found.remove(">")
+    if len(found) > 1:
+        # some tools write it behind each item
+        ends = [mark for mark in found if all(text.endswith(mark) for text in texts)]
+        found = ends if len(ends) == 1 else found
+    if len(found) > 1 and items is not None:
+        known = {*items, ""}
+        fits = [m for m in found if all(x.strip() in known for t in texts for x in t.split(m))]
+        found = fits if len(fits) == 1 else found
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise RankingsError(
+            f"{grid.at_text(column, texts[0])}: what separates the items in "
+            f"{shorten(texts[0], _LENGTH)!r}? Name it with {option('separator')}"
+        )
+    text = max(texts, key=lambda text: sum(mark in text for mark in found))
+    words = {mark: word for word, mark in MARK_WORDS.items()}
+    ways = [
+        f"With {option('separator', words.get(mark, mark))} it is "
+        f"{[x.strip() for x in text.split(mark) if x.strip()]}"
+        for mark in found
+        if mark in text
+    ]
+    raise RankingsError(
+        f"{grid.at_text(column, text)}: what separates the items? {'; '.join(ways)}"
+    )
+
+
+def _refuse_ties(grid: Grid, column: Column, texts: Sequence[str], split: _Split) -> None:
+    for text in texts:
+        if "=" in text or "~" in text:
+            tied = next(x for x in split(text) if "=" in x or "~" in x)
+            here = grid.at_text(column, text)
+            raise RankingsError(f"{here}: ties are not supported, got {tied!r}")
+
+
+def _without_numbers(grid: Grid, column: Column, split: _Split) -> _Split:
+    """Return a function that takes the numbers off lists such as ``1. A; 2. B``."""
+
+    def without(text: str) -> list[str]:
+        found = [x for part in split(text) if (x := _NUMBERED.fullmatch(part))]
+        numbers = [int(x[1]) for x in found]
+        if numbers != list(range(1, len(numbers) + 1)):
+            raise RankingsError(
+                f"{grid.at_text(column, text)}: the items are numbered "
+                f"{', '.join(map(str, numbers[:10]))}, not 1, 2, …: is it the order or the number "
+                "that counts? Write the items in order, without numbers"
+            )
+        return [x[2].strip() for x in found]
+
+    return without

@@ -1,0 +1,159 @@
+"""A row for each judge and item, with its rank."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.readers.answers import ranks_in
+from numpyro_rankings.readers.columns import is_repeated
+from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.headers import Table
+from numpyro_rankings.readers.layouts.base import Layout
+from numpyro_rankings.readers.lists import Entries, Lists, lists_of_ranks
+from numpyro_rankings.readers.questions import Question, QuestionSpec, check_columns
+from numpyro_rankings.readers.rank_cells import read_ranks, refuse_rank
+from numpyro_rankings.readers.votes import notes_of_aliases
+from numpyro_rankings.readers.wording import names_shown
+from numpyro_rankings.words.options import option
+
+
+class Long(Layout):
+    """A row for each judge and item; the question is the column of the ranks."""
+
+    name = "long"
+    takes_patterns = False
+    takes_highest_first = True
+
+    def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
+        """Columns are named judge, item and rank."""
+        names = {name.lower() for name in table.grid.columns}
+        is_long = {"judge", "item"} <= names and names & {"rank", "position"}
+        return "names of the columns" if is_long and not spec.patterns else ""
+
+    def find_columns(
+        self, table: Table, picked: Sequence[int], spec: QuestionSpec
+    ) -> tuple[Sequence[int], QuestionSpec, list[str]]:
+        """Find the columns of the judges, items and ranks; the others are left out."""
+        grid = table.grid
+        judge = _find_column(grid, spec.judge, "judge", ("judge",))
+        item = _find_column(grid, spec.item, "item", ("item",))
+        rank = _find_column(grid, spec.rank, "rank", ("rank", "position"))
+        spec = spec._replace(judge=judge, item=item, rank=rank)
+        check_columns(grid, spec)
+        notes = []
+        if others := [repr(x) for x in grid.columns if x and x not in spec.special]:
+            verb = "column is" if len(others) == 1 else "columns are"
+            notes.append(f"{len(others)} other {verb} left out: {names_shown(others)}")
+        return [grid.columns.index(rank)], spec, notes
+
+    def name_columns(self, question: Question) -> Question:
+        """Keep the name: the items are in rows."""
+        return question
+
+    def read_cells(self, question: Question) -> Question:
+        """Read ranks in numbers and words."""
+        spec = question.spec
+        names = spec.items or set(filter(None, question.special_column(spec.item).values))
+        return read_ranks(question, len(names), None, is_one_question=False)
+
+    def use_aliases(self, question: Question) -> Question:
+        """Call items in their column by the names that aliases give them."""
+        spec, grid = question.spec, question.grid
+        if not spec.aliases:
+            return question
+        item = question.special_column(spec.item)
+        renamed = item.with_texts([spec.aliases.get(x, x) for x in item.values])
+        cells = [renamed if x.name == item.name else x for x in grid.cells]
+        notes = notes_of_aliases(spec.aliases, item.values)
+        question = question._replace(grid=grid._replace(cells=cells))
+        return question.with_columns(question.columns, notes)
+
+    def lists(self, question: Question) -> Lists:
+        """Sort the items of each judge by their ranks."""
+        grid, spec, rank = question.grid, question.spec, question.columns[0]
+        judge = question.special_column(spec.judge)
+        names, items = _items(question, judge)
+        ranks = ranks_in(rank, None)
+        if (wrong := ranks < 0).any():
+            row = int(np.argmax(wrong))
+            refuse_rank(grid.at(row, rank), rank.text(row), None)
+        first = judge.first_rows()
+        _refuse_several_texts(question, judge, first)
+
+        def where(k: int) -> str:
+            return f"{grid.name}: judge {judge.values[k]!r}"
+
+        ranked = ranks > 0
+        entries = Entries(judge.codes[ranked], items[ranked], ranks[ranked])
+        return lists_of_ranks(names, entries, first, where, spec.closes_gaps)
+
+    def table(
+        self, orderings: np.ndarray, items: tuple[str, ...]
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Write a line for each item that is ranked."""
+        rows, places = np.nonzero(orderings >= 0)
+        return rows, {
+            "item": np.array(items, object)[orderings[rows, places]],
+            "rank": places + 1,
+        }
+
+
+def _find_column(grid: Grid, given: str | None, meaning: str, names: Sequence[str]) -> str:
+    """Return the column with a meaning; by default the one that is called so."""
+    if given is not None:
+        return given
+    called = [name for name in grid.columns if name.lower() in names]
+    if len(called) != 1:
+        known = ", ".join(map(repr, grid.columns))
+        raise RankingsError(
+            f"{grid.name}: which column has the {meaning}? Name it with {option(meaning)}; the "
+            f"columns are {known}"
+        )
+    return called[0]
+
+
+def _items(question: Question, judge: Column) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return the names of all items, and the item of each row, which no judge ranks twice."""
+    grid, item = question.grid, question.special_column(question.spec.item)
+    for column in (judge, item):
+        if (blank := column.is_blank()).any():
+            raise RankingsError(
+                f"{grid.at(int(np.argmax(blank)), column)} is empty; write the "
+                "name in each row, also where it is that of the row above"
+            )
+    names = question.spec.items or tuple(item.values)
+    index = {name: k for k, name in enumerate(names)}
+    items = np.array([index.get(name, -1) for name in item.values], np.int64)[item.codes]
+    if (unknown := items < 0).any():
+        row = int(np.argmax(unknown))
+        raise RankingsError(
+            f"{grid.where(row)}: there is no item {item.text(row)[:40]!r}; expected "
+            f"{names_shown(names)}"
+        )
+    if (again := is_repeated(judge.codes * np.int64(len(names)) + items)).any():
+        row = int(np.argmax(again))
+        raise RankingsError(
+            f"{grid.where(row)}: judge {judge.text(row)!r} ranks {item.text(row)!r} twice"
+        )
+    return names, items
+
+
+def _refuse_several_texts(question: Question, judge: Column, first: np.ndarray) -> None:
+    """Refuse a judge of whom the rows say different things.
+
+    :param first: the first row of each judge.
+    """
+    grid, spec = question.grid, question.spec
+    for name in (*spec.about, spec.counts):
+        if name is None:
+            continue
+        column = question.special_column(name)
+        earlier = first[judge.codes]
+        if (differs := column.codes != column.codes[earlier]).any():
+            row = int(np.argmax(differs))
+            raise RankingsError(
+                f"{grid.at(row, column)} is {column.text(row)!r}, but "
+                f"{column.text(earlier[row])!r} in an earlier row of judge {judge.text(row)!r}"
+            )

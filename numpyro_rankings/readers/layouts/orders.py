@@ -1,0 +1,245 @@
+"""A column for each place, the best first, with the name of the item there."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.readers.answers import (
+    cells_are_ranks,
+    rank_in_words,
+    refuse_missing_items,
+    without_missing,
+)
+from numpyro_rankings.readers.grids import Column, Grid, first_places
+from numpyro_rankings.readers.headers import Table, name_columns
+from numpyro_rankings.readers.layouts.base import Layout
+from numpyro_rankings.readers.lists import Lists
+from numpyro_rankings.readers.other_questions import refuse_ticks
+from numpyro_rankings.readers.questions import Question, QuestionSpec
+from numpyro_rankings.readers.slid_rows import Answers, refuse_slid_rows
+from numpyro_rankings.readers.votes import has_words_of_ballots
+from numpyro_rankings.readers.wording import names_counted, names_shown
+from numpyro_rankings.words import shorten
+from numpyro_rankings.words.options import option
+
+_LENGTH = 60  # letters of a name in a message
+_ORDINAL = re.compile(r"(?:rank|choice|place|pref(?:erence)?)?[ _]?(\d+)(?:st|nd|rd|th)?", re.I)
+_WITH_NUMBER = re.compile(r"(\D*)(\d{1,4})(\D*)")
+_WORST = re.compile(r"\b(?:worst|least|last|bottom)\b", re.IGNORECASE)
+_BEST = re.compile(r"\b(?:best|most|first|top|favou?rite)\b", re.IGNORECASE)
+
+
+class Orders(Layout):
+    """A column for each place."""
+
+    name = "orders"
+    columns_are = "the places"
+
+    def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
+        """Columns are named 1st, 2nd, …; or their cells are names."""
+        names, cells = [], [table.grid.cells[k] for k in picked]
+        if spec.patterns:
+            names = name_columns([table.labels[k] for k in picked], (), ())
+        if _places_by_names(names or [x.name for x in cells]):
+            return "names of the columns"
+        are_names = spec.patterns and cells_are_ranks(cells, spec.missing) is False
+        return "texts of the cells" if are_names else ""
+
+    def refuse_slid_rows(self, grid: Grid, picked: Sequence[int]) -> None:
+        """Refuse rows with a name in a column beside the places."""
+        names = {x for k in picked for x in grid.cells[k].values if x}
+        refuse_slid_rows(grid, picked, Answers(names))
+
+    def name_columns(self, question: Question) -> Question:
+        """Put the places in the order of their numbers."""
+        if question.is_export:
+            named = super().name_columns(question)
+        else:
+            named = _in_order_of_numbers(question)
+        _refuse_worst_first(named.grid, named.names)
+        return named
+
+    def names_of_export(
+        self, question: Question, short: Sequence[str]
+    ) -> tuple[Sequence[int], Sequence[str]]:
+        """Put places in the order of the ranks that their headers say; their names stay."""
+        order = _order_of_ranks(short) or range(len(short))
+        return order, [question.names[k] for k in order]
+
+    def read_cells(self, question: Question) -> Question:
+        """Read the names of the items."""
+        grid, spec = question.grid, question.spec
+        columns, notes = without_missing(grid, question.columns, spec.missing, None)
+        refuse_ticks(grid, columns)
+        refuse_missing_items(grid, columns, spec.items)
+        return question.with_columns(columns, notes)
+
+    def lists(self, question: Question) -> Lists:
+        """Read the items from place to place."""
+        grid, spec = question.grid, question.spec
+        places = _places(question)
+        if spec.items is None and has_words_of_ballots(places):
+            raise RankingsError(
+                f"{grid.name}: some cells have words such as undervote or overvote; "
+                f"{option('layout', 'votes')} reads ballots, and {option('items')} names the items "
+                "if these are names"
+            )
+        index = _items_of_places(grid, places, spec.items)
+        orderings = np.stack(
+            [np.array([index[x] for x in place.values], np.int32)[place.codes] for place in places],
+            axis=1,
+        )
+        _refuse_twice(grid, places, orderings)
+        is_hole = (orderings[:, :-1] < 0) & (orderings[:, 1:] >= 0)
+        has_gap = is_hole.any(1)
+        if has_gap.any():
+            if not spec.closes_gaps:
+                _refuse_gap(grid, places, is_hole)
+            closed = np.argsort(orderings < 0, axis=1, kind="stable")
+            orderings = np.take_along_axis(orderings, closed, axis=1)
+        items = tuple(text for text in index if text)
+        return Lists(items, orderings, np.arange(len(orderings)), grid.where, int(has_gap.sum()))
+
+    def table(
+        self, orderings: np.ndarray, items: tuple[str, ...]
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Write a column for each place, in which None is the end of a list."""
+        named = np.array([*items, None], object)[orderings]  # the padding, -1, is None
+        columns = {f"rank {k}": place for k, place in enumerate(named.T, 1)}
+        return np.arange(len(orderings)), columns
+
+
+# ---------------------------------------------------------------------------------------------
+# The order of the columns
+# ---------------------------------------------------------------------------------------------
+
+
+def _places_by_names(columns: Sequence[str]) -> list[str]:
+    """Return the columns that are places by their names, such as 1st and 2nd, the best first."""
+    numbers = {name: int(m[1]) for name in columns if (m := _ORDINAL.fullmatch(name))}
+    # a column "1" may also be an item or a judge, so that numbers alone do not suffice
+    named = {name: k for name, k in numbers.items() if not name.isdecimal()}
+    if len(named) < 2 or sorted(named.values()) != list(range(1, len(named) + 1)):
+        return []
+    return sorted(named, key=lambda name: named[name])
+
+
+def _in_order_of_numbers(question: Question) -> Question:
+    """Put columns in the order of the ranks or numbers that their names say."""
+    order = _order_of_ranks(question.names) or _order_of_numbers(question.names)
+    if order is None or order == sorted(order):
+        return question
+    columns = [question.columns[k] for k in order]
+    shown = names_counted([shorten(x.name, _LENGTH) for x in columns])
+    return question.with_columns(
+        columns, [f"the places are in the order of their numbers: {shown}"]
+    )
+
+
+def _order_of_ranks(names: Sequence[str]) -> list[int] | None:
+    """Return the order of columns that are called 1st, 2nd, …; None if they are not."""
+    ranks = [rank_in_words(name) for name in names]
+    return _sorted_order([rank[0] for rank in ranks if rank is not None], len(names))
+
+
+def _order_of_numbers(names: Sequence[str]) -> list[int] | None:
+    """Return the order of columns that differ in a number only, such as top3 and top2, or None."""
+    parts = [x for x in map(_WITH_NUMBER.fullmatch, names) if x is not None]
+    if len({(x[1], x[3]) for x in parts}) != 1:
+        return None
+    return _sorted_order([int(x[2]) for x in parts], len(names))
+
+
+def _sorted_order(numbers: Sequence[int], size: int) -> list[int] | None:
+    """Return the order of columns by their numbers; None if some have none, or the same."""
+    if len(set(numbers)) < size:
+        return None
+    return sorted(range(size), key=numbers.__getitem__)
+
+
+def _refuse_worst_first(grid: Grid, names: Sequence[str]) -> None:
+    """Refuse columns of places that begin with the worst, or are the best and the worst only."""
+    worst = [name for name in names if _WORST.search(name.replace("_", " "))]
+    best = [name for name in names if _BEST.search(name.replace("_", " "))]
+    if len(worst) != 1 or len(best) != 1 or _order_of_ranks(names) is not None:
+        return
+    if len(names) == 2:
+        raise RankingsError(
+            f"{grid.name}: the columns {best[0]!r} and {worst[0]!r} say the best and the worst, "
+            "and nothing of what is between; to read the first choices only, add "
+            f"{option('columns', best[0])}"
+        )
+    if names.index(worst[0]) < names.index(best[0]):
+        raise RankingsError(
+            f"{grid.name}: the column {worst[0]!r} comes before {best[0]!r}; the layout orders has "
+            "the best first: turn the order of the columns round in the file"
+        )
+
+
+def _places(question: Question) -> list[Column]:
+    """Return the columns of the places, the best first."""
+    column_of = dict(zip(question.names, question.columns, strict=True))
+    names = _places_by_names(question.names) or question.names
+    if all(name.isdecimal() for name in names):
+        names = sorted(names, key=int)
+    if rest := [name for name in question.names if name not in names]:
+        raise RankingsError(
+            f"{question.grid.name}: the column {rest[0]!r} is no place; if it is about the judges, "
+            f"add it to {option('about')}, or to {option('judge')} if it names them, or to "
+            f"{option('count')}"
+        )
+    return [column_of[name] for name in names]
+
+
+# ---------------------------------------------------------------------------------------------
+# The lists
+# ---------------------------------------------------------------------------------------------
+
+
+def _items_of_places(
+    grid: Grid, places: Sequence[Column], items: tuple[str, ...] | None
+) -> dict[str, int]:
+    """Return the index of each item; the text of an empty cell has -1.
+
+    Without **items**, they are the texts of the cells, in order of first appearance.
+    """
+    first = first_places(places)
+    listed = sorted((text for text in first if text), key=first.__getitem__)
+    known = listed if items is None else items
+    if unknown := [text for text in listed if text not in set(known)]:
+        row, k = first[unknown[0]]
+        raise RankingsError(
+            f"{grid.at(row, places[k])}: there is no item {unknown[0][:40]!r}; "
+            f"expected {names_shown(known)}"
+        )
+    return {"": -1} | {text: k for k, text in enumerate(known)}
+
+
+def _refuse_twice(grid: Grid, places: Sequence[Column], orderings: np.ndarray) -> None:
+    """Refuse lists with an item for the second time."""
+    ordered = np.sort(orderings, axis=1)
+    is_twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(1)
+    if not is_twice.any():
+        return
+    row = int(np.argmax(is_twice))
+    seen: set[str] = set()
+    for place in places:
+        text = place.text(row)
+        if text and text in seen:
+            raise RankingsError(f"{grid.at(row, place)}: {text!r} is listed twice")
+        seen.add(text)
+
+
+def _refuse_gap(grid: Grid, places: Sequence[Column], is_hole: np.ndarray) -> None:
+    """Refuse the first list with an empty place before an item."""
+    row = int(np.argmax(is_hole.any(1)))
+    k = int(np.argmax(is_hole[row]))
+    gap = next(place for place in places if not place.text(row))
+    raise RankingsError(
+        f"{grid.at(row, gap)} is empty, but {places[k + 1].name!r} is "
+        f"{places[k + 1].text(row)!r}; {option('gaps', 'close')} keeps the order of the "
+        "items that are listed"
+    )

@@ -1,0 +1,150 @@
+"""A column for each item, with its rank in each row; 1 is best."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.readers.answers import cells_are_ranks, ranks_in
+from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.headers import Table, renamed
+from numpyro_rankings.readers.layouts.base import Layout
+from numpyro_rankings.readers.lists import Entries, Lists, lists_of_ranks
+from numpyro_rankings.readers.questions import Question, QuestionSpec
+from numpyro_rankings.readers.rank_cells import read_ranks, refuse_rank
+from numpyro_rankings.readers.slid_rows import Answers, plain_rank, refuse_slid_rows
+from numpyro_rankings.readers.votes import lists_of_ballots, notes_of_aliases, votes_of_ranks
+from numpyro_rankings.words.options import option
+
+
+class Ranks(Layout):
+    """A column for each item."""
+
+    name = "ranks"
+    columns_are = "the items"
+    takes_rules = True
+    takes_highest_first = True
+    has_names_in_cells = False
+    has_item_columns = True
+
+    def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
+        """Ranks in words are ranks."""
+        cells = [table.grid.cells[k] for k in picked]
+        return (
+            "texts of the cells" if spec.patterns and cells_are_ranks(cells, spec.missing) else ""
+        )
+
+    def columns_with_totals(self, grid: Grid, picked: Sequence[int]) -> Sequence[int]:
+        """No cell has a name of an item."""
+        return range(len(grid.cells))
+
+    def refuse_slid_rows(self, grid: Grid, picked: Sequence[int]) -> None:
+        """Refuse rows that are ranks 1, 2, …, t one column to a side."""
+        refuse_slid_rows(grid, picked, _RankAnswers({str(k) for k in range(1, len(picked) + 1)}))
+
+    def names_of_export(
+        self, question: Question, short: Sequence[str]
+    ) -> tuple[Sequence[int], Sequence[str]]:
+        """Take the names of items from the headers, unless they are numbers or known."""
+        names, items = question.names, question.spec.items
+        is_known = items is not None and set(items) <= set(names)
+        keeps = is_known or all(x.isdecimal() for x in short)
+        return range(len(short)), names if keeps else short
+
+    def read_cells(self, question: Question) -> Question:
+        """Read ranks in numbers and words."""
+        spec, number = question.spec, len(question.columns)
+        most = None if spec.may_rank_others else number
+        return read_ranks(question, number, most, is_one_question=spec.rules is None)
+
+    def use_aliases(self, question: Question) -> Question:
+        """Call the columns by the names that aliases give their items."""
+        aliases = question.spec.aliases
+        if not aliases:
+            return question
+        names: dict[str, str] = {}
+        for name in question.names:
+            item = aliases.get(name, name)
+            if item in names.values():
+                other = next(x for x, y in names.items() if y == item)
+                raise RankingsError(
+                    f"{question.grid.header_place}: the columns {other!r} and {name!r} are both "
+                    f"the item {item!r}; a table of ranks has one column for each item"
+                )
+            names[name] = item
+        columns = renamed(question.columns, list(names.values()))
+        return question.with_columns(columns, notes_of_aliases(aliases, names))
+
+    def lists(self, question: Question) -> Lists:
+        """Sort the items by their ranks."""
+        grid, spec = question.grid, question.spec
+        names = _items(question)
+        ranks = _ranks(question, names)
+        if spec.rules is not None:
+            spec = spec._replace(aliases={})  # the columns have the names of the items
+            return lists_of_ballots(grid, spec, votes_of_ranks(names, ranks))
+        rows, items = np.nonzero(ranks)
+        entries = Entries(rows, items, ranks[rows, items])
+        return lists_of_ranks(names, entries, np.arange(len(ranks)), grid.where, spec.closes_gaps)
+
+    def table(
+        self, orderings: np.ndarray, items: tuple[str, ...]
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Write whole numbers, masked where an item is not ranked."""
+        ranks = np.zeros((len(items), len(orderings)), np.int64)
+        rows, places = np.nonzero(orderings >= 0)
+        ranks[orderings[rows, places], rows] = places + 1
+        columns = {item: np.ma.array(x, mask=x == 0) for item, x in zip(items, ranks, strict=True)}
+        return np.arange(len(orderings)), columns
+
+
+def _items(question: Question) -> tuple[str, ...]:
+    """Return the names of the items, each of which has a column, and no other column is there."""
+    grid, others = question.grid, question.names
+    items = question.spec.items
+    if items is None:
+        return tuple(others)
+    for name in items:
+        if name not in others:
+            raise RankingsError(f"{grid.name}: there is no column for the item {name!r}")
+    if rest := [name for name in others if name not in items]:
+        raise RankingsError(
+            f"{grid.name}: the column {rest[0]!r} is no item; if it is about the judges, add it to "
+            f"{option('about')}"
+        )
+    return items
+
+
+def _ranks(question: Question, names: Sequence[str]) -> np.ndarray:
+    """Return the ranks of the items, (rows, items) int32; 0 if there is none."""
+    grid, spec = question.grid, question.spec
+    column_of = dict(zip(question.names, question.columns, strict=True))
+    most = None if spec.may_rank_others and spec.rules is None else len(names)
+    ranks = np.stack([ranks_in(column_of[name], most) for name in names], axis=1)
+    if (ranks < 0).any():
+        row, k = np.argwhere(ranks < 0)[0]
+        column = column_of[names[k]]
+        if row == 0 and (ranks[0] < 0).all() and len(ranks) > 1 and (ranks[1] >= 0).all():
+            raise RankingsError(
+                f"{grid.at(0, column)}: expected a rank, a whole number from 1, "
+                f"or nothing, got {column.text(0)[:40]!r}, and texts in all other columns; if this "
+                "row says more about the columns, such as units, remove it or add "
+                f"{option('header_rows', 2)}"
+            )
+        refuse_rank(grid.at(row, column), column.text(row), most)
+    return ranks
+
+
+class _RankAnswers(Answers):
+    """Ranks, beside which a column of other numbers may be."""
+
+    def is_like_one(self, text: str) -> bool:
+        return plain_rank(text).isdecimal()
+
+    def is_list(self, texts: Sequence[str], here: Sequence[str]) -> bool:
+        expected = sorted(str(k) for k in range(1, len(texts) + 1))
+        return sorted(texts) == expected and sorted(here) != expected
+
+    def may_end(self, end: Column, num_beside: int) -> bool:
+        return True

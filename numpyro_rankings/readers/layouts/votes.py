@@ -1,0 +1,236 @@
+"""A column for each rank of a ballot, with names, words such as ``undervote``, or several names."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.readers.answers import NUMBER_WORDS, rank_in_words
+from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
+from numpyro_rankings.readers.grids import Column, Grid, first_places
+from numpyro_rankings.readers.headers import Table
+from numpyro_rankings.readers.layouts.base import BallotLayout
+from numpyro_rankings.readers.lists import Lists
+from numpyro_rankings.readers.questions import Question, QuestionSpec
+from numpyro_rankings.readers.votes import (
+    BLANK_WORDS,
+    OVERVOTE_WORDS,
+    Votes,
+    has_words_of_ballots,
+    letters,
+    lists_of_ballots,
+    votes_of_marks,
+)
+from numpyro_rankings.readers.wording import MARK_WORDS, names_counted, names_shown
+from numpyro_rankings.words import plural
+from numpyro_rankings.words.options import option
+
+_MARKS = ("|", ";", "=", "\n", "//", "/", ",")  # between the names of an overvote
+_SURE_MARKS = ("|", ";", "=", "\n")  # names rarely have these
+_RANK_IN_HEADER = re.compile(
+    r"\b(?:choice|rank(?:ing)?|place|pref(?:erence)?|vote)[ _#:.-]*(\d+)\b|"
+    rf"\b(\d+)(?:st|nd|rd|th)\b|\b({'|'.join(NUMBER_WORDS[:10])})\b",
+    re.IGNORECASE,
+)
+
+
+class BallotVotes(BallotLayout):
+    """A column for each rank of a ballot."""
+
+    name = "votes"
+    takes_separator = True
+
+    def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
+        """Cells have words such as undervote."""
+        has_words = has_words_of_ballots([table.grid.cells[k] for k in picked])
+        return "words such as undervote in its cells" if has_words else ""
+
+    def lists(self, question: Question) -> Lists:
+        """Read names, and apply the rules."""
+        grid, spec = question.grid, question.spec
+        names = _ranks_in_order(grid, question.names, bool(spec.patterns))
+        column_of = dict(zip(question.names, question.columns, strict=True))
+        votes = _read_votes(grid, [column_of[name] for name in names], spec)
+        votes.notes.insert(0, f"the ranks are {names_counted(names)}")
+        return lists_of_ballots(grid, spec, votes)
+
+
+# ---------------------------------------------------------------------------------------------
+# The ranks, in the headers
+# ---------------------------------------------------------------------------------------------
+
+
+def _ranks_in_order(grid: Grid, names: Sequence[str], is_picked: bool) -> list[str]:
+    """Return the columns that are ranks, the first one first.
+
+    :param is_picked: whether the columns were picked; their names need not say the rank then, but
+        may not say that they are of two contests, or that there is a column beside the ranks.
+    """
+    ranks = {name: rank for name in names if (rank := _rank_of_header(name)) is not None}
+    if len(set(ranks.values())) == len(names):
+        return sorted(names, key=ranks.__getitem__)
+    if is_picked and (not ranks or (len(ranks) < len(names) and 1 not in ranks.values())):
+        return list(names)
+    if not ranks:
+        raise RankingsError(
+            f"{grid.header_place}: which columns are the ranks of the ballots? Pick them with "
+            f"{option('columns')}, such as '*hoice*'; the columns are "
+            f"{names_shown([repr(name) for name in names])}"
+        )
+    other = next((x for x in names if x not in ranks), None)
+    if other is None:
+        twice = next(x for k, x in enumerate(names) if ranks[x] in [ranks[y] for y in names[:k]])
+        raise RankingsError(
+            f"{grid.header_place}: several columns are rank {ranks[twice]}, such as {twice!r}; "
+            f"pick those of one contest with {option('columns')}"
+        )
+    raise RankingsError(
+        f"{grid.header_place}: the column {other!r} is no rank; pick the ranks with "
+        f"{option('columns')}, or add it to {option('about')} if it is about the ballots, to "
+        f"{option('judge')} if it names them, or to {option('count')}"
+    )
+
+
+def _rank_of_header(name: str) -> int | None:
+    if name.isdecimal():
+        return int(name)
+    if (said := rank_in_words(name)) is not None:
+        return said[0]
+    match = _RANK_IN_HEADER.search(name)
+    if match is None:
+        return None
+    number = match[1] or match[2]
+    return int(number) if number else NUMBER_WORDS.index(match[3].lower()) + 1
+
+
+# ---------------------------------------------------------------------------------------------
+# The names, in the cells
+# ---------------------------------------------------------------------------------------------
+
+
+def _read_votes(grid: Grid, ranks: Sequence[Column], spec: QuestionSpec) -> Votes:
+    """Read the names in columns of ranks.
+
+    Without names of items, they are those that appear, in order of first appearance. Without a
+    separator, it is what is between names that other cells have alone.
+    """
+    places = {
+        text: f"{grid.at(row, ranks[k])}"
+        for text, (row, k) in sorted(first_places(ranks).items(), key=lambda x: x[1])
+        if text
+    }
+    cells = _num_cells(ranks)
+    words = _words_in(places, spec)
+    names_in = _names_in_cells(places, words, spec)
+    items = _items(places, names_in, spec)
+    index = {name: k for k, name in enumerate(items)}
+    several = [x for x, names in names_in.items() if len({_item(y, spec) for y in names}) > 1]
+    codes = {"": BLANK, **words, **{text: index[names[0]] for text, names in names_in.items()}}
+    codes |= dict.fromkeys(several, OVERVOTE)
+    marks = np.stack(
+        [np.array([codes[x] for x in column.values], np.int32)[column.codes] for column in ranks],
+        axis=1,
+    )
+    notes = _notes_of_words(words, cells)
+    if several:
+        number = sum(cells[text] for text in several)
+        notes.append(f"several names are in {plural(number, 'cell')}, such as {several[0][:60]!r}")
+    return votes_of_marks(items, marks, notes)
+
+
+def _num_cells(columns: Sequence[Column]) -> dict[str, int]:
+    """Return how many cells have each text."""
+    cells: dict[str, int] = {}
+    for column in columns:
+        numbers = np.bincount(column.codes, minlength=len(column.values)).tolist()
+        for text, number in zip(column.values, numbers, strict=True):
+            cells[text] = cells.get(text, 0) + number
+    return cells
+
+
+def _words_in(places: Mapping[str, str], spec: QuestionSpec) -> dict[str, int]:
+    """Return the marks that words mean, unless they are names."""
+    marks = dict.fromkeys(BLANK_WORDS, BLANK) | dict.fromkeys(OVERVOTE_WORDS, OVERVOTE)
+    others = (text for text in places if text not in (spec.items or ()))
+    return {text: marks[word] for text in others if (word := letters(text)) in marks}
+
+
+def _names_in_cells(
+    places: Mapping[str, str], words: Mapping[str, int], spec: QuestionSpec
+) -> dict[str, list[str]]:
+    """Return the names in the texts that are no words: several in those of an overvote."""
+    items = set(spec.items or ())
+    texts = [text for text in places if text not in words]
+    mark = None
+    if spec.separator is not None:
+        mark = MARK_WORDS.get(spec.separator.lower(), spec.separator)
+    alone = {*items, *spec.aliases, *texts}
+    names_in = {}
+    for text in texts:
+        if text in items:
+            names_in[text] = [text]
+        elif mark is None:
+            names_in[text] = _split_at_any(places[text], text, alone)
+        else:
+            names_in[text] = _split_at(places[text], text, mark)
+    return names_in
+
+
+def _split_at(where: str, text: str, mark: str) -> list[str]:
+    """Return the names between separators; a text without one stays as it is."""
+    parts = [x.strip() for x in text.split(mark)]
+    if len(parts) < 2:
+        return [text]
+    if not all(parts):
+        raise RankingsError(
+            f"{where}: {text[:60]!r} has an empty name between the separators {mark!r}"
+        )
+    return parts
+
+
+def _split_at_any(where: str, text: str, alone: set[str]) -> list[str]:
+    """Return the names in a cell, which are several if all of them are names."""
+    for mark in _MARKS:
+        parts = [x.strip() for x in text.split(mark)]
+        if len(parts) < 2:
+            continue
+        if all(x in alone for x in parts):
+            return parts
+        if mark in _SURE_MARKS and any(x in alone for x in parts):
+            other = next(x for x in parts if x not in alone)
+            raise RankingsError(
+                f"{where}: {text[:60]!r} seems to have several names, but no other cell has "
+                f"{other[:40]!r}; add {option('separator', mark)}, or {option('items')} with all "
+                "names"
+            )
+    return [text]
+
+
+def _item(name: str, spec: QuestionSpec) -> str:
+    return spec.aliases.get(name, name)
+
+
+def _items(
+    places: Mapping[str, str], names_in: Mapping[str, Sequence[str]], spec: QuestionSpec
+) -> tuple[str, ...]:
+    """Return all names in cells, after those that are known; if some are, all must be."""
+    known = spec.items or ()
+    for text, names in names_in.items():
+        for name in names:
+            if known and name not in known and _item(name, spec) not in known:
+                raise RankingsError(
+                    f"{places[text]}: there is no item {name[:40]!r}; expected "
+                    f"{names_shown(known)}, or a word such as undervote or overvote; add "
+                    f"{option('missing')} if it means a blank rank"
+                )
+    return tuple(dict.fromkeys((*known, *(name for names in names_in.values() for name in names))))
+
+
+def _notes_of_words(words: Mapping[str, int], cells: Mapping[str, int]) -> list[str]:
+    notes = []
+    for mark, what in ((BLANK, "a blank rank"), (OVERVOTE, "a rank with several names")):
+        said = [f"{x!r} in {plural(cells[x], 'cell')}" for x, y in words.items() if y == mark]
+        if said:
+            notes.append(f"read as {what}: {', '.join(said)}")
+    return notes

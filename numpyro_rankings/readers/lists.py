@@ -1,0 +1,86 @@
+"""The third stage of a file: the lists of the items, which ranks, places or ballots say."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.readers.ballots import BallotCounts
+from numpyro_rankings.words.options import option
+
+
+class Lists(NamedTuple):
+    """The lists of a table.
+
+    - **items** - names of all items.
+    - **orderings** - (lists, T) items, best first, padded with -1; all -1 if a judge ranks none.
+    - **rows** - (lists,) a row of the grid that each is in, for its id, count and further columns.
+    - **where** - what messages call each.
+    - **num_closed** - lists of which gaps were closed.
+    - **ballots** - how many ballots each rule touched, or None.
+    - **notes** - how the cells were read.
+    """
+
+    items: tuple[str, ...]
+    orderings: np.ndarray
+    rows: np.ndarray
+    where: Callable[[int], str]
+    num_closed: int
+    ballots: BallotCounts | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Entries(NamedTuple):
+    """Ranks one by one: the list, the item and the rank of each, in any order."""
+
+    lists: np.ndarray
+    items: np.ndarray
+    ranks: np.ndarray
+
+
+def lists_of_ranks(
+    items: tuple[str, ...],
+    entries: Entries,
+    rows: np.ndarray,
+    where: Callable[[int], str],
+    closes_gaps: bool,
+) -> Lists:
+    """Put the items of each list in the order of their ranks, which are 1, 2, …, t.
+
+    :param rows: of each list, as in :class:`Lists`.
+    :param closes_gaps: whether ranks may be left out.
+    """
+    order = np.lexsort((entries.items, entries.ranks, entries.lists))
+    of_list, sorted_items, ranks = (x[order] for x in entries)
+    lengths = np.bincount(of_list, minlength=len(rows))
+    place = np.arange(len(of_list)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    is_tied, has_gap = np.zeros(len(rows), bool), np.zeros(len(rows), bool)
+    is_tied[of_list[1:][(of_list[1:] == of_list[:-1]) & (ranks[1:] == ranks[:-1])]] = True
+    has_gap[of_list[ranks != place + 1]] = True
+    wrong = is_tied | (has_gap & (not closes_gaps))
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        own = np.flatnonzero(of_list == k)
+        _refuse_ranks(where(k), [(int(ranks[j]), items[sorted_items[j]]) for j in own])
+    orderings = np.full((len(rows), max(1, lengths.max(initial=0))), -1)
+    orderings[of_list, place] = sorted_items
+    return Lists(items, orderings, rows, where, int(has_gap.sum()))
+
+
+def _refuse_ranks(where: str, listed: Sequence[tuple[int, str]]) -> NoReturn:
+    """Say why the ranks of a list are not 1, 2, …, t.
+
+    :param listed: the ranks and their items, by rank.
+    """
+    for (rank, name), (next_rank, other) in itertools.pairwise(listed):
+        if rank == next_rank:
+            raise RankingsError(
+                f"{where}: {name!r} and {other!r} both have rank {rank}; ties are not supported"
+            )
+    place, (rank, name) = next((n, x) for n, x in enumerate(listed, 1) if x[0] != n)
+    raise RankingsError(
+        f"{where}: {name!r} has rank {rank}, but no item has rank {place}; "
+        f"{option('gaps', 'close')} keeps the order of the items that are ranked"
+    )

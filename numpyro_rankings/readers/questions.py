@@ -1,0 +1,193 @@
+"""The second stage of a file: the columns of one question, and how they are to be read."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import item_names
+from numpyro_rankings.readers.aliases import Aliases
+from numpyro_rankings.readers.ballots import RULES, Rules, given_rules
+from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.headers import Table
+
+_UNRANKED, _GAPS = ("below", "not-offered"), ("refuse", "close")
+
+
+class QuestionSpec(NamedTuple):
+    """How a question is to be read; None stands for what is not given.
+
+    - **judge**, **item**, **rank**, **counts**, **about** - columns with these meanings.
+    - **items** - names of all items.
+    - **patterns** - which columns are of the question; all but the special ones if there are none.
+    - **closes_gaps** - whether ranks and places may be left out.
+    - **is_not_offered** - whether the items that a judge does not rank were not offered.
+    - **separator** - between the items in a cell.
+    - **missing** - texts that mean that nothing is ranked.
+    - **highest_first** - whether the highest number is the first choice.
+    - **rules** - of ballots.
+    - **aliases** - the items that further names mean.
+    """
+
+    judge: str | None = None
+    item: str | None = None
+    rank: str | None = None
+    counts: str | None = None
+    about: tuple[str, ...] = ()
+    items: tuple[str, ...] | None = None
+    patterns: tuple[str, ...] = ()
+    closes_gaps: bool = False
+    is_not_offered: bool = False
+    separator: str | None = None
+    missing: tuple[str, ...] = ()
+    highest_first: bool | None = None
+    rules: Rules | None = None
+    aliases: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def named(self) -> list[str]:
+        """The columns that options name."""
+        named = (self.judge, self.item, self.rank, self.counts, *self.about)
+        return [name for name in named if name is not None]
+
+    @property
+    def special(self) -> set[str]:
+        """Columns that are neither items nor places."""
+        return set(self.named)
+
+    @property
+    def may_have_gaps(self) -> bool:
+        """Whether ranks may be left out, as on ballots."""
+        return self.closes_gaps or self.rules is not None
+
+    @property
+    def may_rank_others(self) -> bool:
+        """Whether the columns may be some of the items, so that ranks exceed their number."""
+        return bool(self.patterns) and self.may_have_gaps
+
+
+class TableOptions(NamedTuple):
+    """The options of a table as they are given; see :func:`~numpyro_rankings.read_survey`."""
+
+    judge: str | None = None
+    about: str | Sequence[str] = ()
+    items: Sequence[str] | None = None
+    item: str | None = None
+    rank: str | None = None
+    count: str | None = None
+    unranked: str = "below"
+    gaps: str = "refuse"
+    columns: str | Sequence[str] = ()
+    header_rows: int | None = None
+    separator: str | None = None
+    missing: str | Sequence[Any] = ()
+    highest_first: bool | None = None
+    overvote: str | None = None
+    skipped: int | None = None
+    repeated: str | None = None
+    write_ins: str | None = None
+    max_ranks: int | None = None
+    aliases: Aliases = None
+    contest: str | None = None
+    encoding: str | None = None
+
+    def check(self) -> None:
+        """Refuse values that an option does not have."""
+        for name, known in (("unranked", _UNRANKED), ("gaps", _GAPS)):
+            value = getattr(self, name)
+            if value not in known:
+                raise RankingsError(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
+        if self.contest is not None:
+            raise RankingsError(
+                "contest goes with cast vote records (.json); of a table, columns picks those of a "
+                "contest"
+            )
+
+    @property
+    def rules(self) -> dict[str, object]:
+        """The rules of ballots that are given."""
+        values = {name: getattr(self, name) for name in RULES}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def spec(self) -> QuestionSpec:
+        """Return how the question is to be read, with columns as the caller calls them."""
+        said = self.missing.split(",") if isinstance(self.missing, str) else self.missing
+        return QuestionSpec(
+            rules=given_rules(**self.rules),
+            items=None if self.items is None else item_names(self.items),
+            judge=self.judge,
+            item=self.item,
+            rank=self.rank,
+            counts=self.count,
+            about=(self.about,) if isinstance(self.about, str) else tuple(self.about),
+            patterns=(
+                (self.columns,) if isinstance(self.columns, str) else tuple(map(str, self.columns))
+            ),
+            closes_gaps=self.gaps == "close",
+            is_not_offered=self.unranked == "not-offered",
+            separator=self.separator,
+            missing=tuple(str(word).strip() for word in said),
+            highest_first=self.highest_first,
+        )
+
+
+def with_names_of_columns(spec: QuestionSpec, table: Table) -> QuestionSpec:
+    """Call columns by the names that the table has for them."""
+
+    def name(given: str | None) -> str | None:
+        return None if given is None else table.name_of(given)
+
+    spec = spec._replace(
+        judge=name(spec.judge),
+        item=name(spec.item),
+        rank=name(spec.rank),
+        counts=name(spec.counts),
+        about=tuple(map(table.name_of, spec.about)),
+    )
+    check_columns(table.grid, spec)
+    return spec
+
+
+def check_columns(grid: Grid, spec: QuestionSpec) -> None:
+    """Refuse columns that the table does not have, or that are named twice."""
+    for k, name in enumerate(spec.named):
+        if name not in grid.columns:
+            known = ", ".join(map(repr, grid.columns))
+            raise RankingsError(
+                f"{grid.name}: there is no column {name!r}; the columns are {known}"
+            )
+        if name in spec.named[:k]:
+            raise RankingsError(f"{grid.name}: the column {name!r} is named twice")
+
+
+class Question(NamedTuple):
+    """The columns of a question.
+
+    - **grid** - the rows with the answers, and the columns with another meaning.
+    - **columns** - those of the question; the layout gives them the names of items or places.
+    - **spec** - how they are read.
+    - **notes** - how they were read, a sentence each.
+    - **labels** - what the headers say of each column.
+    - **is_export** - whether the columns were picked, or several rows name them.
+    """
+
+    grid: Grid
+    columns: list[Column]
+    spec: QuestionSpec
+    notes: list[str]
+    labels: list[str]
+    is_export: bool = False
+
+    def with_columns(self, columns: Sequence[Column], notes: Sequence[str] = ()) -> "Question":
+        """Return the question with other columns, and further notes."""
+        return self._replace(columns=list(columns), notes=[*self.notes, *notes])
+
+    def special_column(self, name: str | None) -> Column:
+        """Return a column with another meaning, which the table has."""
+        assert name is not None
+        return self.grid.column(name)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns of the question."""
+        return [column.name for column in self.columns]

@@ -1,0 +1,223 @@
+"""Cells of ranks: numbers and words, from either end, which become the numbers 1, 2, …"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+
+from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.readers.answers import (
+    BAD,
+    GOOD,
+    numbers_in,
+    rank_in_words,
+    refuse_missing_ranks,
+    without_missing,
+)
+from numpyro_rankings.readers.grids import Column, Grid, whole_number
+from numpyro_rankings.readers.headers import common_text
+from numpyro_rankings.readers.other_questions import refuse_other_questions
+from numpyro_rankings.readers.questions import Question, QuestionSpec
+from numpyro_rankings.words import plural, shorten
+from numpyro_rankings.words.options import option
+
+_SHOWN, _LENGTH = 3, 60
+_MORE = r"(?:[2-9]|\d\d+)"
+_IS = r"\s*(?:=|:|\(|[-–—]|is|being|as|means)\s*(?:the |your )*"
+
+
+def _says(one: str, more: str) -> re.Pattern:
+    """Return a pattern of texts such as "1 = best" and "best (1)"."""
+    ways = [
+        rf"(?<!\d){number}{_IS}{word}|{word}[^\d,;]{{0,20}}?{_IS}{number}(?!\d)"
+        for number, word in (("1", one), (_MORE, more))
+    ]
+    return re.compile("|".join(ways), re.IGNORECASE)
+
+
+_ONE_IS_BEST, _MORE_IS_BEST = _says(GOOD, BAD), _says(BAD, GOOD)
+_POINTS = re.compile(
+    r"\b(?:scores?|stars?|points?|pts|rat(?:e|ed|ings?)|highest(?! (?:priority|to))|punkte|"
+    r"bewertung)\b",
+    re.IGNORECASE,
+)
+
+
+class Ranks(NamedTuple):
+    """Columns of ranks.
+
+    - **columns** - whose texts are numbers where they could be read.
+    - **comments** - what is written beside a number, as in "5 (best)".
+    - **notes** - of texts that were read.
+    """
+
+    columns: list[Column]
+    comments: list[tuple[int, str]]
+    notes: list[str]
+
+
+def refuse_rank(where: str, text: str, num_items: int | None) -> NoReturn:
+    """Say why a text is no rank.
+
+    :param num_items: the largest rank; None if other items may have ranks too.
+    """
+    number = whole_number(text)
+    about_judges = (
+        f"if the column is about the judges, add it to {option('about')}, or to {option('judge')} "
+        "if it names them"
+    )
+    if number is None or number < 1 or num_items is None:
+        hint = ""
+        if number is None and re.search(r"\d", text):
+            hint = "; if it is a rank, write the number alone"
+        if num_items is not None and number is None:
+            hint += f"; {about_judges}"
+        raise RankingsError(
+            f"{where}: expected a rank, a whole number from 1, or nothing, got {text[:40]!r}{hint}"
+        )
+    raise RankingsError(
+        f"{where}: rank {number}, but there are {plural(num_items, 'item')}; "
+        f"{about_judges}; if other items had ranks too, name the columns of these with "
+        f"{option('columns')}, and add {option('gaps', 'close')}"
+    )
+
+
+def with_numbers(columns: Sequence[Column]) -> Ranks:
+    """Turn ranks in words into numbers; texts that are no ranks are kept."""
+    found: list[Column] = []
+    comments: list[tuple[int, str]] = []
+    said: dict[str, int] = {}
+    for column in columns:
+        texts = []
+        for text in column.values:
+            rank = rank_in_words(text) if whole_number(text) is None else None
+            if rank is not None:
+                said.setdefault(text, rank[0])
+                comments.append(rank)
+            texts.append(text if rank is None else str(rank[0]))
+        found.append(column.with_texts(texts))
+    notes = []
+    if said:
+        some = sorted(said.items(), key=lambda x: x[1])[:_SHOWN]
+        more = ", …" if len(said) > _SHOWN else ""
+        shown = ", ".join(f"{shorten(text, _LENGTH)!r} is {k}" for text, k in some)
+        notes.append(f"ranks in words: {shown}{more}")
+    return Ranks(found, comments, notes)
+
+
+# ---------------------------------------------------------------------------------------------
+# Which end is the first choice
+# ---------------------------------------------------------------------------------------------
+
+
+def best_first(
+    grid: Grid, ranks: Ranks, question: str, spec: QuestionSpec, num_items: int | None
+) -> tuple[list[Column], list[str]]:
+    """Return columns of ranks in which 1 is the first choice.
+
+    Ranks 1, 2, …, n can always be read from either end. They are read with 1 as the first choice,
+    unless ``highest_first`` says otherwise; where something points at the other end it is asked.
+
+    :param question: what the headers of all columns say.
+    :param num_items: the number of columns, or None if the items are in rows.
+    """
+    columns, numbers = ranks.columns, numbers_in(ranks.columns)
+    most = int(numbers.max(initial=0))
+    if num_items is not None and most > num_items:
+        return columns, []  # no ranks, which the layout refuses
+    if spec.highest_first is None:
+        pointer = _pointer(question, ranks.comments)
+        _refuse_either_end(grid, columns, numbers, pointer, spec.may_have_gaps)
+    if not spec.highest_first:
+        return columns, []
+    turned = []
+    for column in columns:
+        numbered = [(text, whole_number(text) or 0) for text in column.values]
+        texts = [text if rank < 1 else str(most + 1 - rank) for text, rank in numbered]
+        turned.append(column.with_texts(texts))
+    return turned, [f"the highest number, {most}, is read as the first choice"]
+
+
+def _refuse_either_end(
+    grid: Grid, columns: Sequence[Column], numbers: np.ndarray, pointer: str, closes_gaps: bool
+) -> None:
+    """Show ranks in both ways if something points at the highest number as the first choice."""
+    names = [column.name for column in columns]
+    highest, lowest = option("highest_first", True), option("highest_first", False)
+    if pointer and len(names) == 1:
+        raise RankingsError(
+            f"{grid.where(0)}: column {names[0]!r}: is 1 the first choice, or the highest number? "
+            f"It has {pointer!r}. Add {highest}, or {lowest} if 1 is first"
+        )
+    is_list = (numbers > 0).sum(1) > 1
+    if pointer and is_list.any():
+        row = int(np.argmax(is_list))
+        up, down = _both_ways(names, numbers[row])
+        raise RankingsError(
+            f"{grid.where(row)}: is 1 the first choice, or the highest number? The question has "
+            f"{pointer!r}. With the highest number first, this row is {down}: add {highest}. "
+            f"With 1 first, it is {up}: add {lowest}"
+        )
+    partial = _first_from_the_end(numbers)
+    if partial is not None:
+        up, down = _both_ways(names, numbers[partial])
+        how = lowest if closes_gaps else option("gaps", "close")
+        raise RankingsError(
+            f"{grid.where(partial)}: the ranks end with {numbers.shape[1]}, as many as there are "
+            "items, and do not begin with 1. If the highest number is the first choice, this row "
+            f"is {down}: add {highest}. If 1 is, it is {up}, with gaps: add {how}"
+        )
+
+
+def _pointer(question: str, comments: Sequence[tuple[int, str]]) -> str:
+    """Return what says that the highest number may be the first choice."""
+    question = question.replace("_", " ")
+    said = [f"{number} ({comment})" for number, comment in comments if comment]
+    high = next((m[0] for x in (question, *said) if (m := _MORE_IS_BEST.search(x))), "")
+    low = next((m[0] for x in (question, *said) if (m := _ONE_IS_BEST.search(x))), "")
+    if high or low:
+        return high if not low else ""
+    points = _POINTS.search(question)
+    return points[0] if points else ""
+
+
+def _both_ways(names: Sequence[str], numbers: np.ndarray) -> tuple[str, str]:
+    """Return the order of the items with the lowest number first, and with the highest."""
+    listed = sorted((number, names[k]) for k, number in enumerate(numbers.tolist()) if number > 0)
+    up = [name for _, name in listed]
+    return shorten(" > ".join(up), _LENGTH), shorten(" > ".join(up[::-1]), _LENGTH)
+
+
+def _first_from_the_end(numbers: np.ndarray) -> int | None:
+    """Return the first row with the ranks n−t+1, …, n, if no incomplete row has 1, …, t."""
+    n = numbers.shape[1]
+    listed = (numbers > 0).sum(1)
+    is_partial = (listed > 0) & (listed < n) & (numbers >= 0).all(1)
+    least = np.where(numbers > 0, numbers, n + 1).min(1, initial=n + 1)
+    most = numbers.max(1, initial=0)
+    if (is_partial & (least == 1)).any():
+        return None
+    from_end = is_partial & (most == n) & (least == n - listed + 1) & (listed > 1)
+    return int(np.argmax(from_end)) if from_end.any() else None
+
+
+def read_ranks(
+    question: Question, num_ranks: int | None, num_items: int | None, is_one_question: bool
+) -> Question:
+    """Read cells of ranks as numbers, in which 1 is the first choice.
+
+    :param num_ranks: how many items may have ranks, or None if it is not known.
+    :param num_items: the number of columns, or None if the items are in rows.
+    :param is_one_question: whether the columns must be ranks of one question without ties.
+    """
+    grid, spec = question.grid, question.spec
+    columns, missing = without_missing(grid, question.columns, spec.missing, num_ranks)
+    ranks = with_numbers(columns)
+    if is_one_question:
+        refuse_other_questions(grid, ranks.columns)
+    refuse_missing_ranks(grid, ranks.columns, num_ranks, spec.missing)
+    if spec.rules is not None:  # rank 1 of a ballot is the first choice
+        spec = spec._replace(highest_first=bool(spec.highest_first))
+    columns, order = best_first(grid, ranks, common_text(question.labels), spec, num_items)
+    return question.with_columns(columns, [*missing, *ranks.notes, *order])

@@ -1,0 +1,303 @@
+"""What is judged of a run, in one place: chains, draws, groups, blocs, agreement, fit, time left.
+
+Page, screen and next steps put it into words. The verdict on the chains and the draws is that of
+:mod:`numpyro_rankings.posterior.diagnostics`, which a run has while it goes on.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from numpyro_rankings.posterior import Bloc, Blocs
+from numpyro_rankings.posterior.diagnostics import (
+    ESS_BAD,
+    ESS_GOOD,
+    R_HAT_APART,
+    R_HAT_BAD,
+    R_HAT_GOOD,
+    diagnostics_table,
+    posterior_of,
+)
+from numpyro_rankings.posterior.predictive_checks import PredictiveCheck, PredictiveChecks
+from numpyro_rankings.report.findings import Findings
+from numpyro_rankings.report.page import Status
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Thresholds. Those of R-hat and ESS are beside the verdict on the run, and those by which groups
+# hold and blocs are found are beside these.
+MOST_LEFT = 0.5  # share of all in no group that holds, above which there are no clear groups
+LEAST_COHESION = 0.5  # share of the draws in which two members of a group have to be in one group
+HARDLY_AGREE = 0.1  # agreement of the members of a bloc or group, below which they hardly agree
+MANY_OUTSIDE = 0.2  # share of the intervals of 90% that the observed numbers are outside of
+LEAST_GROWTH = 1.25  # of the ESS in the second half of the draws, below which no time is told
+MOST_TIMES = 30.0  # as long as so far, above which no time is told
+
+Level = Literal["good", "care", "bad"]
+Cause = Literal["R-hat", "ESS", "other"]
+Unclear = Literal["", "none holds", "few belong", "hardly agree"]
+
+
+class Judgements(NamedTuple):
+    """What is judged of a run.
+
+    - **chains** - whether the chains agree and the draws suffice, and **cause**, what this level
+      comes from.
+    - **r_hat**, **ess** - the largest and the least.
+    - **unclear** - why there are no clear groups; nothing if there are, or if there is only one.
+    - **cohesion** - how often two members of a group that holds are together; None if it says
+      nothing.
+    - **blocs** - whether each chain alone leads to the same blocs; None if there are none.
+    - **unlike** - the numbers of the groups or blocs to report whose members hardly agree; None if
+      there is nothing to report, or of points, of which it is not known.
+    - **fit** - whether the model fits; None if it was not checked.
+    """
+
+    chains: Level
+    cause: Cause
+    r_hat: float
+    ess: float
+    unclear: Unclear
+    cohesion: float | None
+    blocs: Level | None
+    unlike: Sequence[int] | None
+    fit: "Fit | None"
+
+    @property
+    def are_apart(self) -> bool:
+        """Whether the chains are in different places, and may stay there however long they run."""
+        return self.r_hat > R_HAT_APART
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether few members belong to their group for sure, as two are rarely together."""
+        return self.cohesion is not None and self.cohesion < LEAST_COHESION
+
+
+def judgements_of(findings: Findings) -> Judgements:
+    """Judge what was found."""
+    level = findings.verdict.level
+    r_hat, ess = worst_of(findings.table)
+    unclear = _why_unclear(findings)
+    of_blocs = None if findings.blocs is None else level_of_blocs(findings.blocs)
+    is_reported = of_blocs != "bad" if findings.blocs_first else level != "bad" and not unclear
+    reported = groups_to_report(findings)
+    return Judgements(
+        level,
+        _cause(level, r_hat, ess),
+        r_hat,
+        ess,
+        unclear,
+        _cohesion(findings),
+        of_blocs,
+        hardly_agree(reported)
+        if is_reported and reported and findings.family is not None
+        else None,
+        None if findings.checks is None else judge_fit(findings.checks),
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Chains and draws
+# ---------------------------------------------------------------------------------------------
+
+
+def worst_of(table: "pd.DataFrame") -> tuple[float, float]:
+    """Return the largest R-hat and the least ESS of a table of diagnostics."""
+    moving = table[table["note"] != "constant"]
+    if not len(moving):
+        return math.nan, math.inf
+    return float(moving["r_hat"].max()), float(moving[["ess_bulk", "ess_tail"]].min(axis=None))
+
+
+def _cause(level: Level, r_hat: float, ess: float) -> Cause:
+    """Return what the level of the verdict on a run comes from."""
+    if level == "bad":
+        return "R-hat" if r_hat > R_HAT_BAD else "ESS" if ess < ESS_BAD else "other"
+    if r_hat > R_HAT_GOOD:
+        return "R-hat"
+    return "ESS" if ess < ESS_GOOD and not math.isnan(r_hat) else "other"
+
+
+# ---------------------------------------------------------------------------------------------
+# Groups and blocs
+# ---------------------------------------------------------------------------------------------
+
+
+def _why_unclear(findings: Findings) -> Unclear:
+    held = findings.held
+    if findings.reference is None or len(findings.profiles) == 1:
+        return ""
+    if not held:
+        return "none holds"
+    if findings.left > MOST_LEFT:
+        return "few belong"
+    all_unlike = findings.family is not None and len(hardly_agree(held)) == len(held)
+    return "hardly agree" if all_unlike else ""
+
+
+def _cohesion(findings: Findings) -> float | None:
+    if findings.membership is None or not findings.held or len(findings.profiles) == 1:
+        return None
+    members = np.concatenate([p.members for p in findings.held])
+    return float(findings.membership[members].mean())
+
+
+def groups_to_report(findings: Findings) -> Sequence[Any]:
+    """Return the blocs if they come first, else the groups that hold."""
+    if findings.blocs_first and findings.blocs is not None:
+        return findings.blocs.blocs
+    return findings.held
+
+
+def hardly_agree(groups: Sequence[Any] | Sequence[Bloc]) -> list[int]:
+    """Return the numbers, from 1, of the groups or blocs whose members hardly agree."""
+    # as it is shown, so that none of 10% is said to be less
+    return [k for k, x in enumerate(groups, 1) if round(x.agreement, 2) < HARDLY_AGREE]
+
+
+def level_of_blocs(blocs: Blocs) -> Level:
+    """Judge whether each chain alone leads to the same blocs."""
+    number, agree = len(blocs.level.chains_agree), int(blocs.level.chains_agree.sum())
+    if blocs.number == 1 or agree == number > 1:
+        return "good"
+    return "care" if number == 1 or 2 * agree > number else "bad"
+
+
+# ---------------------------------------------------------------------------------------------
+# Fit
+# ---------------------------------------------------------------------------------------------
+
+
+class Fit(NamedTuple):
+    """How many observed numbers replications of the model do not reproduce.
+
+    - **shares**, **pairs** - how many shares of first places and preferences between two items are
+      compared, and **shares_outside**, **pairs_outside** how many are outside their intervals.
+    """
+
+    shares: int
+    shares_outside: int
+    pairs: int
+    pairs_outside: int
+
+    @property
+    def checked(self) -> int:
+        """How many numbers are compared."""
+        return self.shares + self.pairs
+
+    @property
+    def outside(self) -> int:
+        """How many of them are outside their intervals."""
+        return self.shares_outside + self.pairs_outside
+
+    @property
+    def misses_something(self) -> bool:
+        """Whether more numbers are outside their intervals than by chance."""
+        return self.outside > MANY_OUTSIDE * self.checked
+
+
+def judge_fit(checks: PredictiveChecks) -> Fit:
+    """Count what the model does not reproduce."""
+    above = np.triu(np.ones(checks.pairs.observed.shape, bool), 1)
+    pairs = PredictiveCheck(*(x[above] for x in checks.pairs))
+    return Fit(*count_outside(checks.top), *count_outside(pairs))
+
+
+def count_outside(check: PredictiveCheck) -> tuple[int, int]:
+    """Count the numbers that are compared, and those outside their intervals."""
+    known = ~np.isnan(check.mean) & ~np.isnan(check.observed)
+    low, high = check.interval[known].T
+    seen = check.observed[known]
+    return int(known.sum()), int(((seen < low) | (seen > high)).sum())
+
+
+# ---------------------------------------------------------------------------------------------
+# Time left
+# ---------------------------------------------------------------------------------------------
+
+
+class Outlook(NamedTuple):
+    """How long a run has to be until its goals are reached.
+
+    - **times** - as long as so far, in all; at most 1 if the goals are reached, and NaN if it
+      cannot be said.
+    - **reason** - why it cannot be said, else nothing.
+    """
+
+    times: float
+    reason: str = ""
+
+
+def times_as_long(r_hat: float, ess: float, rhat_goal: float, ess_goal: float) -> float:
+    """Guess how many times as long as so far a run has to be until its goals are reached.
+
+    In a run whose chains visit the same places, ESS and the reciprocal of R-hat - 1 grow like the
+    number of draws. So it has to be as many times as long as so far as the ESS has to grow, or
+    R-hat - 1 has to shrink, whichever is more. While a run goes on this is the guess, and at most
+    the minutes that it still has; at its end :func:`outlook` tells it only where it can be relied
+    on, because somebody decides by it whether to go on.
+
+    :param r_hat: the largest, NaN if it is not known.
+    :param ess: the least.
+    :return: NaN if it cannot be said.
+    """
+    times = ess_goal / ess if ess > 0 else math.nan
+    return times if math.isnan(r_hat) else max(times, (r_hat - 1) / (rhat_goal - 1))
+
+
+def outlook(
+    r_hat: float,
+    ess: float,
+    ess_of_half: Callable[[], float],
+    rhat_goal: float = R_HAT_GOOD,
+    ess_goal: float = ESS_GOOD,
+) -> Outlook:
+    """Guess how long a run has to be, as :func:`times_as_long`, if it can be said.
+
+    Nothing is said of a run whose chains are in different places (R-hat above 1.2), whose ESS has
+    not grown by a quarter in the second half of its draws, or that would have to be more than 30
+    times as long.
+
+    :param r_hat: the largest.
+    :param ess: the least.
+    :param ess_of_half: returns the least of the first half of the draws.
+    """
+    if r_hat > R_HAT_APART:
+        return Outlook(math.nan, "the chains are in different places")
+    times = times_as_long(r_hat, ess, rhat_goal, ess_goal)
+    if math.isnan(times):
+        return Outlook(math.nan, "there are too few draws")
+    if times > MOST_TIMES:
+        text = f"it would have to be more than {MOST_TIMES:.0f} times as long as so far"
+        return Outlook(math.nan, text)
+    if times > 1 and not ess >= LEAST_GROWTH * ess_of_half():
+        return Outlook(
+            math.nan, f"ESS, {ess:,.0f}, has hardly grown in the second half of its draws"
+        )
+    return Outlook(times)
+
+
+def outlook_of(findings: Findings, status: Status | None = None) -> Outlook:
+    """Guess how long a run has to be, with the goals of its status."""
+
+    def ess_of_half() -> float:
+        posterior = posterior_of(findings.data)
+        half = posterior.isel(draw=slice(0, posterior.sizes["draw"] // 2))
+        return worst_of(diagnostics_table({"posterior": half}))[1]
+
+    goals = (R_HAT_GOOD, ESS_GOOD) if status is None else (status.rhat_goal, status.ess_goal)
+    return outlook(*worst_of(findings.table), ess_of_half, *goals)
+
+
+def seconds_needed(findings: Findings, status: Status) -> float:
+    """Guess how many seconds more a run has to go on; NaN if it cannot be said."""
+    if status.seconds_left is not None:
+        return status.seconds_left
+    if status.seconds is None:
+        return math.nan
+    times = outlook_of(findings, status).times
+    return status.seconds * (times if math.isnan(times) else max(times, 1.0) - 1.0)
