@@ -4,17 +4,23 @@ Nothing here imports JAX, so that ``--help`` and mistakes in the arguments are a
 """
 
 import argparse
+import csv
+import functools
 import math
 import os
 import re
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import field, fields
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 PROGRAM = "numpyro-rankings"
 MAX_CLUSTERS = 64  # default of --max-clusters
+MOST_CLUSTERS = 32767  # labels are at most 16-bit integers
+Options = TypeVar("Options")
+Scale = float | tuple[str, float, float] | str  # a number, a gamma prior, or "flat"
 
 
 class UserError(Exception):
@@ -35,140 +41,122 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (see {self.prog} --help)")
 
 
-def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the run and of its output."""
-    run = parser.add_argument_group("run")
-    run.add_argument(
-        "--chains",
-        type=count("--chains", 1),
-        metavar="M",
-        help="number of chains (default: 4)",
-    )
-    run.add_argument(
-        "--rhat",
-        type=lambda text: positive("--rhat", text),
-        metavar="R",
-        help="the chains agree if R-hat is at most this (default: 1.01)",
-    )
-    run.add_argument(
-        "--ess",
-        type=lambda text: positive("--ess", text),
-        metavar="E",
-        help="the draws suffice if their effective sample size is at least this (default: 400)",
-    )
-    run.add_argument(
-        "--minutes",
-        type=lambda text: positive("--minutes", text),
-        metavar="T",
-        help="stop after this time, start and compilation included, even if the chains do not "
-        "agree yet (default: 10)",
-    )
-    run.add_argument(
-        "--resume",
-        type=Path,
-        metavar="DIR",
-        help="go on with a run that was interrupted or ran out of time, and write its results to "
-        "DIR, the --out of that command; the options of the model must be the same, --draws and "
-        "the goals may be others; --seed, --chains, --warmup and --thin need not be given again",
-    )
-    run.add_argument(
-        "--warmup",
-        type=count("--warmup", 0),
-        metavar="W",
-        help="with --draws: warm-up sweeps of each chain, which are discarded (default: 1000)",
-    )
-    run.add_argument(
-        "--draws",
-        type=count("--draws", 1),
-        metavar="D",
-        help="sweeps of each chain after the warm-up, instead of as many as are needed (with "
-        "--warmup alone: 2000)",
-    )
-    run.add_argument(
-        "--thin",
-        type=count("--thin", 1),
-        default=None,
-        metavar="S",
-        help="keep one draw every S sweeps (default: 1, or more if the draws are large; with "
-        "--draws: keep about 1000 draws of each chain, fewer if memory is short)",
-    )
-    run.add_argument(
-        "--seed",
-        type=count("--seed", 0, 2**32 - 1),
-        metavar="N",
-        help="seed of the random numbers (default: 0)",
-    )
-
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="folder for the results (default: numpyro-rankings-results)",
-    )
-    output.add_argument(
-        "--force",
-        action="store_true",
-        help="if DIR exists, replace the result files of this program in it, and remove an "
-        "unfinished run of it, once the new one has made sweeps; not with --resume, which replaces "
-        "the results anyway",
-    )
-    output.add_argument(
-        "--no-progress", action="store_true", help="show nothing while the chains run"
-    )
+# ---------------------------------------------------------------------------------------------
+# Options as fields of dataclasses
+# ---------------------------------------------------------------------------------------------
 
 
-def count(option: str, least: int, most: int | None = None) -> Callable[[str], int]:
+def option(
+    text: str,
+    metavar: str | None = None,
+    parse: Callable[[str, str], Any] | None = None,
+    *,
+    default: Any = None,
+    group: str | None = None,
+    exclusive: bool = False,
+    **settings: Any,
+) -> Any:
+    """Return the field of an option, which is named after it.
+
+    :param text: its help.
+    :param parse: returns its value, given the option as it is written and its text.
+    :param group: title above it and the following ones in the help, if it is another one.
+    :param exclusive: whether it goes without the other exclusive options.
+    :param settings: of :meth:`argparse.ArgumentParser.add_argument`.
+    """
+    settings |= {"help": text, "default": default}
+    if metavar is not None:
+        settings["metavar"] = metavar
+    about = {"settings": settings, "parse": parse, "group": group, "exclusive": exclusive}
+    return field(default=default, metadata=about)
+
+
+def add_options(parser: argparse.ArgumentParser, options: type) -> None:
+    """Add the options of a dataclass to a parser; other fields of it are left out."""
+    group: Any = parser
+    exclusive = None
+    for each in fields(options):
+        if not each.metadata:
+            continue
+        flag, settings = "--" + each.name.replace("_", "-"), dict(each.metadata["settings"])
+        if (title := each.metadata["group"]) is not None:
+            group = parser.add_argument_group(title) if title else parser
+        if (parse := each.metadata["parse"]) is not None:
+            settings["type"] = functools.partial(parse, flag)
+        if each.metadata["exclusive"]:
+            exclusive = exclusive or group.add_mutually_exclusive_group()
+            exclusive.add_argument(flag, **settings)
+        else:
+            group.add_argument(flag, **settings)
+
+
+def take_options(options: type[Options], args: argparse.Namespace, **others: Any) -> Options:
+    """Return the options of a dataclass from the parsed arguments of the same names.
+
+    :param others: fields that are given here.
+    """
+    names = {each.name for each in fields(options)} - {*others}  # type: ignore[arg-type]
+    return options(**{name: getattr(args, name) for name in names}, **others)
+
+
+# ---------------------------------------------------------------------------------------------
+# Parsers
+# ---------------------------------------------------------------------------------------------
+
+
+def count(least: int, most: int | None = None) -> Callable[[str, str], int]:
     """Return a parser of whole numbers from ``least`` to ``most``."""
 
-    def parse(text: str) -> int:
+    def parse(name: str, text: str) -> int:
         try:
             number = int(text)
         except ValueError:
-            raise UserError(f"{option} must be a whole number, got {text!r}") from None
+            raise UserError(f"{name} must be a whole number, got {text!r}") from None
         if number < least or (most is not None and number > most):
             bounds = f"at least {least}" if most is None else f"from {least} to {most}"
-            raise UserError(f"{option} must be {bounds}, got {number}")
+            raise UserError(f"{name} must be {bounds}, got {number}")
         return number
 
     return parse
 
 
-def max_clusters(text: str) -> int:
-    """Parse ``--max-clusters``; labels are at most 16-bit integers."""
-    return count("--max-clusters", 1, 32767)(text)
-
-
-def positive(option: str, text: str) -> float:
+def positive(name: str, text: str) -> float:
     """Parse a positive number."""
     try:
         number = float(text)
     except ValueError:
-        raise UserError(f"{option} must be a number, got {text.strip()!r}") from None
+        raise UserError(f"{name} must be a number, got {text.strip()!r}") from None
     if not (math.isfinite(number) and number > 0):
-        raise UserError(f"{option} must be a positive number, got {text.strip()}")
+        raise UserError(f"{name} must be a positive number, got {text.strip()}")
     return number
 
 
-def scale(option: str, can_be_flat: bool = True) -> Callable[[str], Any]:
-    """Return a parser of a number, of ``gamma(shape,rate)`` and, if allowed, of ``flat``.
+def scale(name: str, text: str, can_be_flat: bool = True) -> Scale:
+    """Parse a number, ``gamma(shape,rate)`` and, if allowed, ``flat``.
 
-    :return: the parser; it returns the number, ``("gamma", shape, rate)`` or ``"flat"``, which
-        :func:`as_prior` turns into what the kernels take.
+    :return: the number, ``("gamma", shape, rate)`` or ``"flat"``, which :func:`as_prior` turns into
+        what the kernels take.
     """
+    prior = re.fullmatch(r"\s*gamma\s*\(([^,()]*),([^,()]*)\)\s*", text, re.IGNORECASE)
+    if prior:
+        return ("gamma", positive(name, prior[1]), positive(name, prior[2]))
+    if can_be_flat and text.strip().lower() == "flat":
+        return "flat"
+    if "(" in text:
+        forms = ', "gamma(shape,rate)" or flat' if can_be_flat else ' or "gamma(shape,rate)"'
+        raise UserError(f"{name} must be a number{forms}, got {text!r}")
+    return positive(name, text)
 
-    def parse(text: str) -> float | tuple[str, float, float] | str:
-        prior = re.fullmatch(r"\s*gamma\s*\(([^,()]*),([^,()]*)\)\s*", text, re.IGNORECASE)
-        if prior:
-            return ("gamma", positive(option, prior[1]), positive(option, prior[2]))
-        if can_be_flat and text.strip().lower() == "flat":
-            return "flat"
-        if "(" in text:
-            forms = ', "gamma(shape,rate)" or flat' if can_be_flat else ' or "gamma(shape,rate)"'
-            raise UserError(f"{option} must be a number{forms}, got {text!r}")
-        return positive(option, text)
 
-    return parse
+def parse_names(text: str) -> tuple[str, ...]:
+    """Split a list of names at commas; a name that contains one is put into quotes."""
+    try:
+        names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    except csv.Error as error:
+        raise UserError(f"the list of names {text!r} cannot be read: {error}") from None
+    if not names or not all(names) or len(set(names)) < len(names):
+        raise UserError(f"the list of names {text!r} has an empty name, or the same name twice")
+    return tuple(names)
 
 
 def as_prior(value: Any) -> Any:

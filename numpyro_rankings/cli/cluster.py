@@ -1,35 +1,18 @@
 """The command ``numpyro-rankings cluster``: groups of points or documents, not of rankings."""
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpyro_rankings.cli.arguments import (
-    MAX_CLUSTERS,
-    UserError,
-    add_run_options,
-    as_prior,
-    check_file,
-    count,
-    max_clusters,
-    positive,
-    scale,
-)
+from numpyro_rankings.cli.arguments import MAX_CLUSTERS, Scale, add_options, as_prior, check_file
 from numpyro_rankings.cli.capacity import (
     check_memory,
     choose_thinning,
     label_bytes,
     memory_errors,
 )
-from numpyro_rankings.cli.options import (
-    ClusterOptions,
-    OutOptions,
-    Plan,
-    RunOptions,
-    Scale,
-    take_options,
-)
+from numpyro_rankings.cli.cluster_options import ClusterOptions, parse_options
+from numpyro_rankings.cli.options import Plan, RunOptions
 from numpyro_rankings.cli.results import (
     print_diagnostics,
     print_groups,
@@ -45,15 +28,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.report.page import Status
 
 _CLUSTERS_SHOWN = 20  # on the screen, and in the figure of clusters in time
-_HAS_SCALE = {"window": True, "exponential": True, "logistic": True, "identity": False}  # decays
-_DECAYS_IN_WORDS = "window:A, exponential:A, logistic:A or identity"
-_FAMILY_OF = {  # options of one family
-    "noise": "gaussian",
-    "spread": "gaussian",
-    "concentration": "multinomial",
-    "vocab": "multinomial",
-}
-
 _ABOUT = """\
 Find groups of points or documents. The number of groups is inferred.
 
@@ -94,11 +68,6 @@ Exit status: 0 if the results were written, 2 after an error, 130 after Ctrl-C, 
 """
 
 
-# ---------------------------------------------------------------------------------------------
-# Options
-# ---------------------------------------------------------------------------------------------
-
-
 def add_command(commands: Any) -> None:
     """Add the command to the subparsers of the program."""
     parser = commands.add_parser(
@@ -109,179 +78,9 @@ def add_command(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", metavar="FILE", help="points (.csv) or documents (.csv, LDA-C)")
-    parser.add_argument(
-        "--names", metavar="COLUMN", help="the column of a .csv file that names the points"
-    )
-    _add_family_options(parser.add_argument_group("family"))
-    _add_prior_options(parser.add_argument_group("prior"))
-    _add_sampler_options(parser.add_argument_group("sampler"))
-    add_run_options(parser)
+    add_options(parser, ClusterOptions)
+    add_options(parser, RunOptions)
     parser.set_defaults(do=_cluster)
-
-
-def _add_family_options(family: Any) -> None:
-    family.add_argument(
-        "--family",
-        choices=["gaussian", "multinomial"],
-        required=True,
-        help="gaussian: points around the mean of their cluster; multinomial: counts of words",
-    )
-    family.add_argument(
-        "--noise",
-        type=lambda text: positive("--noise", text),
-        metavar="S",
-        help="gaussian, with --spread: standard deviation of the points around the mean of their "
-        "cluster, the same in all columns. Without --noise and --spread each cluster has a "
-        "covariance of its own, with a weak prior taken from the data: inverse Wishart with d + 2 "
-        "degrees of freedom, whose mean is a tenth of the covariance of all points; the cluster "
-        "means then spread as widely as the points",
-    )
-    family.add_argument(
-        "--spread",
-        type=lambda text: positive("--spread", text),
-        metavar="T",
-        help="gaussian, with --noise: standard deviation of the cluster means around the mean of "
-        "all points",
-    )
-    family.add_argument(
-        "--concentration",
-        type=lambda text: positive("--concentration", text),
-        metavar="A",
-        help="multinomial: the prior of the word probabilities of a cluster is Dirichlet(A) "
-        "(default: 1, uniform)",
-    )
-    family.add_argument(
-        "--vocab",
-        metavar="FILE",
-        help="multinomial: a file with the words of an LDA-C file, one per line",
-    )
-
-
-def _add_prior_options(prior: Any) -> None:
-    prior.add_argument(
-        "--alpha",
-        type=scale("--alpha", can_be_flat=False),
-        default=1.0,
-        metavar="A",
-        help='concentration, larger for more clusters: a number, or a prior "gamma(shape,rate)" '
-        "to learn it (default: 1)",
-    )
-    prior.add_argument(
-        "--discount",
-        type=_discount,
-        metavar="D",
-        help="discount of a Pitman–Yor process, from 0 to less than 1, larger for more small "
-        "clusters; not with distances (default: 0)",
-    )
-    distances = prior.add_mutually_exclusive_group()
-    distances.add_argument(
-        "--distances",
-        metavar="FILE",
-        help="a table (.csv) without a header: line i has the distances from point i to all "
-        "points, inf where it cannot link to the other one",
-    )
-    distances.add_argument(
-        "--time",
-        metavar="COLUMN",
-        help="the column of a .csv file with the times of the points, which is then not part of "
-        "the data; for LDA-C, a file with one number per line. A point can link to earlier points "
-        "and, among those of the same time, to points above it in the file",
-    )
-    distances.add_argument(
-        "--graph",
-        metavar="FILE",
-        help="a file of edges, two points per line, given by their names or by numbers from 0; the "
-        "distance is the number of hops",
-    )
-    prior.add_argument(
-        "--hops",
-        type=count("--hops", 1),
-        metavar="H",
-        help="with --graph: the largest number of hops between linked points (default: 1)",
-    )
-    prior.add_argument(
-        "--decay",
-        type=_decay,
-        metavar="F:A",
-        help="how the weight of a link decreases with the distance d: window:A, 1 for d < A and 0 "
-        "beyond; exponential:A, exp(-d/A); logistic:A, 1/(1+exp(d-A)); identity, 1 for all "
-        'distances. A is a number, or a prior "gamma(shape,rate)" to learn it (default with '
-        "--graph: window:H+0.5, all points within the hops; required with --distances and --time)",
-    )
-
-
-def _add_sampler_options(sampler: Any) -> None:
-    sampler.add_argument(
-        "--sampler",
-        choices=["cycle", "collapsed"],
-        help="collapsed: update the points one at a time; cycle: also split and merge clusters; "
-        "not with distances, where links are sampled (default: cycle)",
-    )
-    sampler.add_argument(
-        "--max-clusters",
-        type=max_clusters,
-        metavar="C",
-        help=f"largest number of clusters; not with distances (default: {MAX_CLUSTERS})",
-    )
-
-
-def _discount(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < 1:
-        raise UserError(f"--discount must be a number from 0 to less than 1, got {text!r}")
-    return number
-
-
-def _decay(text: str) -> tuple[str, Any]:
-    """Parse the name of a decay and its scale, None for one without."""
-    name, colon, rest = text.strip().partition(":")
-    if name not in _HAS_SCALE:
-        raise UserError(f"--decay must be {_DECAYS_IN_WORDS}, got {text!r}")
-    if not _HAS_SCALE[name]:
-        if colon:
-            raise UserError(f"--decay {name} takes no scale, got {text!r}")
-        return name, None
-    if not rest.strip():
-        raise UserError(f'--decay {name} needs a scale: {name}:A, a number or "gamma(shape,rate)"')
-    return name, scale(f"the scale of --decay {name}", can_be_flat=False)(rest)
-
-
-def parse_options(args: argparse.Namespace) -> ClusterOptions:
-    """Return the options of the command, and refuse those that do not go together."""
-    for name, family in _FAMILY_OF.items():
-        if getattr(args, name) is not None and args.family != family:
-            raise UserError(f"--{name} goes with --family {family}")
-    if (args.noise is None) != (args.spread is None):
-        given, missing = ("noise", "spread") if args.spread is None else ("spread", "noise")
-        raise UserError(f"--{given} goes with --{missing}: give both, or neither")
-    run, output = take_options(RunOptions, args), take_options(OutOptions, args)
-    options = take_options(ClusterOptions, args, run=run, output=output)
-    _check_distances(options)
-    if options.graph is not None:
-        hops = options.hops or 1
-        options = replace(options, hops=hops, decay=options.decay or ("window", hops + 0.5))
-    if options.source and options.decay is None:
-        raise UserError(
-            f"--{options.source} needs --decay: {_DECAYS_IN_WORDS}, with A in the units of the "
-            f"{'times' if options.time else 'distances'}"
-        )
-    return options
-
-
-def _check_distances(options: ClusterOptions) -> None:
-    """Refuse options that do not go with distances, or only with them."""
-    source = options.source
-    for name in ("discount", "sampler", "max_clusters") if source else ("decay", "hops"):
-        if getattr(options, name) is not None:
-            option = f"--{name.replace('_', '-')}"
-            if source:
-                raise UserError(f"{option} does not go with --{source}")
-            raise UserError(f"{option} goes with --distances, --time or --graph")
-    if options.hops is not None and options.graph is None:
-        raise UserError("--hops goes with --graph")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -291,7 +90,7 @@ def _check_distances(options: ClusterOptions) -> None:
 
 def _cluster(args: argparse.Namespace, command: str) -> int:
     options = parse_options(args)
-    with begin_session(options.run, options.output, command) as session:
+    with begin_session(options.run, command) as session:
         check_file(options.file, "points")
         for name in (options.vocab, options.distances, options.graph):
             if name is not None:

@@ -4,13 +4,22 @@ import argparse
 import math
 import re
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpyro_rankings.cli.arguments import UserError, check_output, count, positive
+from numpyro_rankings.cli.arguments import (
+    UserError,
+    add_options,
+    check_output,
+    count,
+    option,
+    positive,
+    take_options,
+)
 from numpyro_rankings.cli.capacity import memory_errors
 from numpyro_rankings.cli.compilation import use_compilation_cache, use_devices
-from numpyro_rankings.cli.options import TableOptions, take_options
+from numpyro_rankings.cli.options import TableOptions
 from numpyro_rankings.cli.progress import say
 from numpyro_rankings.cli.rankings_file import FORMATS_IN_WORDS, add_file_options, read_file
 from numpyro_rankings.cli.results import terminal_width, write_at_once
@@ -18,6 +27,7 @@ from numpyro_rankings.cli.streams import notes
 from numpyro_rankings.words import number
 
 if TYPE_CHECKING:
+    from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.report.comparison import Comparison
 
 FILES = ("comparison.csv", "comparison.svg")
@@ -56,80 +66,7 @@ Exit status: 0 if the results were written, 2 after an error, 130 after Ctrl-C, 
 """
 
 
-def add_command(commands: Any) -> None:
-    """Add the command to the subparsers of the program."""
-    parser = commands.add_parser(
-        "compare",
-        help="compare models and numbers of groups by how well they predict",
-        description=_ABOUT,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_file_options(parser)
-    model = parser.add_argument_group("models")
-    model.add_argument(
-        "--models",
-        type=_models,
-        default=("mallows", "plackett-luce"),
-        metavar="NAMES",
-        help="mallows, plackett-luce, or both, separated by a comma (default: both)",
-    )
-    model.add_argument(
-        "--components",
-        type=_components,
-        default=(1, 2, 3, 4),
-        metavar="FROM-TO",
-        help="numbers of groups, such as 1-6, or 2,4,8 (default: 1-4)",
-    )
-    model.add_argument(
-        "--no-process",
-        action="store_true",
-        help="leave out the Dirichlet process mixture of Mallows models, which learns the number "
-        "of groups",
-    )
-    run = parser.add_argument_group("run")
-    run.add_argument(
-        "--kfold",
-        type=count("--kfold", 2, 1000),
-        default=0,
-        metavar="K",
-        help="divide the judges into K parts, and predict each from a run on the others, instead "
-        "of leave-one-out; takes K more runs of each model",
-    )
-    run.add_argument(
-        "--minutes",
-        type=lambda text: positive("--minutes", text),
-        default=2.0,
-        metavar="T",
-        help="time of the sampling of each run, after which it ends even if its chains do not "
-        "agree (default: 2)",
-    )
-    run.add_argument(
-        "--chains", type=count("--chains", 2), default=4, metavar="M", help="(default: 4)"
-    )
-    run.add_argument(
-        "--seed",
-        type=count("--seed", 0, 2**32 - 1),
-        default=0,
-        metavar="N",
-        help="seed of the random numbers (default: 0)",
-    )
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--out",
-        type=Path,
-        default=Path("numpyro-rankings-comparison"),
-        metavar="DIR",
-        help="folder for the results (default: numpyro-rankings-comparison)",
-    )
-    output.add_argument("--force", action="store_true", help="if DIR exists, replace the results")
-    output.add_argument(
-        "--no-progress", action="store_true", help="print the table at the end only"
-    )
-    parser.set_defaults(do=_compare)
-
-
-def _models(text: str) -> tuple[str, ...]:
+def _parse_models(text: str) -> tuple[str, ...]:
     names = tuple(name.strip().lower() for name in text.split(","))
     for name in names:
         if name not in ("mallows", "plackett-luce"):
@@ -137,7 +74,7 @@ def _models(text: str) -> tuple[str, ...]:
     return names
 
 
-def _components(text: str) -> tuple[int, ...]:
+def _parse_components(text: str) -> tuple[int, ...]:
     parts = [
         re.fullmatch(r"\s*(\d{1,4})\s*(?:-\s*(\d{1,4})\s*)?", part) for part in text.split(",")
     ]
@@ -151,49 +88,131 @@ def _components(text: str) -> tuple[int, ...]:
     return tuple(sorted(numbers))
 
 
+@dataclass(frozen=True)
+class CompareOptions:
+    """The options of ``compare``, but for those of the file."""
+
+    models: tuple[str, ...] = option(
+        "mallows, plackett-luce, or both, separated by a comma (default: both)",
+        "NAMES",
+        type=_parse_models,
+        default=("mallows", "plackett-luce"),
+        group="models",
+    )
+    components: tuple[int, ...] = option(
+        "numbers of groups, such as 1-6, or 2,4,8 (default: 1-4)",
+        "FROM-TO",
+        type=_parse_components,
+        default=(1, 2, 3, 4),
+    )
+    no_process: bool = option(
+        "leave out the Dirichlet process mixture of Mallows models, which learns the number of "
+        "groups",
+        action="store_true",
+        default=False,
+    )
+    kfold: int = option(
+        "divide the judges into K parts, and predict each from a run on the others, instead of "
+        "leave-one-out; takes K more runs of each model",
+        "K",
+        count(2, 1000),
+        default=0,
+        group="run",
+    )
+    minutes: float = option(
+        "time of the sampling of each run, after which it ends even if its chains do not agree "
+        "(default: 2)",
+        "T",
+        positive,
+        default=2.0,
+    )
+    chains: int = option("(default: 4)", "M", count(2), default=4)
+    seed: int = option(
+        "seed of the random numbers (default: 0)", "N", count(0, 2**32 - 1), default=0
+    )
+    out: Path = option(
+        "folder for the results (default: numpyro-rankings-comparison)",
+        "DIR",
+        type=Path,
+        default=Path("numpyro-rankings-comparison"),
+        group="output",
+    )
+    force: bool = option("if DIR exists, replace the results", action="store_true", default=False)
+    no_progress: bool = option(
+        "print the table at the end only", action="store_true", default=False
+    )
+
+
+def add_command(commands: Any) -> None:
+    """Add the command to the subparsers of the program."""
+    parser = commands.add_parser(
+        "compare",
+        help="compare models and numbers of groups by how well they predict",
+        description=_ABOUT,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_file_options(parser)
+    add_options(parser, CompareOptions)
+    parser.set_defaults(do=_compare)
+
+
 def _compare(args: argparse.Namespace, command: str) -> int:
-    check_output(args.out, args.force)
+    table, options = take_options(TableOptions, args), take_options(CompareOptions, args)
+    check_output(options.out, options.force)
     with notes():
         use_compilation_cache()
         use_devices(1)
-        survey = read_file(args.file, take_options(TableOptions, args))
-        rankings = survey.rankings
-        import jax
-
-        from numpyro_rankings.report.comparison import MALLOWS, compare, default_models, model_name
-
-        models = {
-            name: kernel
-            for name, kernel in default_models(rankings, args.components).items()
-            if ("mallows" if name.startswith(MALLOWS) else "plackett-luce") in args.models
-            and not (args.no_process and getattr(kernel, "num_components", None) is None)
-        }
+        rankings = read_file(args.file, table).rankings
+        models = _kernels(options, rankings)
         if not models:
             raise UserError("choice sets need --models plackett-luce: no model is left")
-        if args.kfold > rankings.num_rankings:
+        if options.kfold > rankings.num_rankings:
             raise UserError(f"--kfold must be at most {rankings.num_rankings}, the judges")
-        assert all(model_name(kernel) == name for name, kernel in models.items())
-        is_shown = not args.no_progress
-        minutes = f"{args.minutes:g} minutes"
-        say(f"comparing {len(models)} models, each for at most {minutes}", is_shown)
-
-        def show(name: str, row: dict[str, float]) -> None:
-            elpd = f"{row['elpd']:,.1f} ± {row['se']:,.1f}"
-            say(f"{name}: elpd {elpd}, {row['seconds']:.0f} s", is_shown)
-
         with memory_errors():
-            comparison = compare(
-                rankings,
-                models,
-                key=jax.random.key(args.seed),
-                kfold=args.kfold,
-                num_chains=args.chains,
-                minutes=args.minutes,
-                after_model=show,
-            )
-    write_at_once(args.out, lambda folder: _write(folder, comparison, command), FILES)
-    _print(comparison, args.out)
+            comparison = _compare_models(options, rankings, models)
+    write_at_once(options.out, lambda folder: _write(folder, comparison, command), FILES)
+    _print(comparison, options.out)
     return 0
+
+
+def _kernels(options: CompareOptions, rankings: "Rankings") -> dict[str, Any]:
+    """Return the kernels of the models that are compared, by the names of these."""
+    from numpyro_rankings.report.comparison import MALLOWS, default_models, model_name
+
+    models = {
+        name: kernel
+        for name, kernel in default_models(rankings, options.components).items()
+        if ("mallows" if name.startswith(MALLOWS) else "plackett-luce") in options.models
+        and not (options.no_process and getattr(kernel, "num_components", None) is None)
+    }
+    assert all(model_name(kernel) == name for name, kernel in models.items())
+    return models
+
+
+def _compare_models(
+    options: CompareOptions, rankings: "Rankings", models: dict[str, Any]
+) -> "Comparison":
+    import jax
+
+    from numpyro_rankings.report.comparison import compare
+
+    is_shown, minutes = not options.no_progress, f"{options.minutes:g} minutes"
+    say(f"comparing {len(models)} models, each for at most {minutes}", is_shown)
+
+    def show(name: str, row: dict[str, float]) -> None:
+        elpd = f"{row['elpd']:,.1f} ± {row['se']:,.1f}"
+        say(f"{name}: elpd {elpd}, {row['seconds']:.0f} s", is_shown)
+
+    return compare(
+        rankings,
+        models,
+        key=jax.random.key(options.seed),
+        kfold=options.kfold,
+        num_chains=options.chains,
+        minutes=options.minutes,
+        after_model=show,
+    )
 
 
 def _write(folder: Path, comparison: "Comparison", command: str) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-_LOGGER = "jax._src.compiler"  # which says at the level DEBUG that a program is not in the cache
-_MISS, _PROGRAM = "cache miss", "_loop"  # words of the message, and the name of that of a run
+_LOGGER = "jax._src.compiler"  # It says at the level DEBUG that a program is not in the cache.
+_MISS, _PROGRAM = "cache miss", "_loop"  # in the message, and the name of the program of a run
 
 
 def is_cache_on() -> bool:

@@ -6,8 +6,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpyro_rankings.cli.arguments import PROGRAM, UserError
-from numpyro_rankings.cli.options import TableOptions, take_options
+from numpyro_rankings._version import __version__
+from numpyro_rankings.cli.arguments import PROGRAM, UserError, take_options
+from numpyro_rankings.cli.options import TableOptions
 from numpyro_rankings.cli.rankings_file import (
     FORMATS_IN_WORDS,
     add_file_options,
@@ -79,7 +80,6 @@ def _check_page(path: Path) -> None:
 def _write_page(
     path: Path, file: str | None, survey: "Survey", lines: list[str], command: str
 ) -> None:
-    from numpyro_rankings._version import __version__
     from numpyro_rankings.cli.describe_rankings import often_first, pairwise_shares, what_is_odd
     from numpyro_rankings.report.description import Pairs, write_description
 

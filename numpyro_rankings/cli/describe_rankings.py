@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from numpyro_rankings.cli.options import MODELS, POOL_MODELS
+from numpyro_rankings.cli.fit_options import MODELS, POOL_MODELS
 from numpyro_rankings.posterior.judges import as_numbers, most_frequent
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.rankings.counts import item_counts, ranks_of_items

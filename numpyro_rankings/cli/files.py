@@ -102,19 +102,7 @@ def read_points_table(path: str, name_column: str | None, time_column: str | Non
         because they could be read in two ways.
     :param time_column: the column of times, which is not part of the values either.
     """
-    (_, header), *table = _csv_rows(path)
-    _check_header(path, header)
-    lines, rows = [], []
-    for line, row in table:
-        if len(row) != len(header):
-            raise UserError(
-                f"{path}:{line}: has {len(row)} values, expected {len(header)}, one for each "
-                "column named in the first line"
-            )
-        lines.append(line)
-        rows.append(row)
-    if not rows:
-        raise UserError(f"{path}: has no points below the line with the names of the columns")
+    header, lines, rows = _header_and_rows(path)
     for option, name in (("--names", name_column), ("--time", time_column)):
         if name is not None and name not in header:
             raise UserError(
@@ -141,6 +129,21 @@ def read_points_table(path: str, name_column: str | None, time_column: str | Non
     if name_column is not None:
         names = [row[header.index(name_column)] for row in rows]
     return PointsTable([header[k] for k in used], values, names, times, lines, name_column)
+
+
+def _header_and_rows(path: str) -> tuple[list[str], list[int], list[list[str]]]:
+    """Return the names of the columns, and the line numbers and cells of the rows below them."""
+    (_, header), *table = _csv_rows(path)
+    _check_header(path, header)
+    for line, row in table:
+        if len(row) != len(header):
+            raise UserError(
+                f"{path}:{line}: has {len(row)} values, expected {len(header)}, one for each "
+                "column named in the first line"
+            )
+    if not table:
+        raise UserError(f"{path}: has no points below the line with the names of the columns")
+    return header, [line for line, _ in table], [row for _, row in table]
 
 
 def _hint(name: str, cells: Sequence[str], can_be_names: bool) -> str:
@@ -377,7 +380,7 @@ def _edges(path: str) -> Iterator[tuple[int, str, str]]:
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        # where a tab or comma separates the two names, they may contain blanks
+        # Where a tab or comma separates the two names, they may contain blanks.
         mark = next((mark for mark in ("\t", ",") if mark in line), None)
         ends = [end.strip() for end in line.strip().split(mark)]
         if len(ends) != 2 or not all(ends):

@@ -2,7 +2,6 @@
 
 import argparse
 import functools
-import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -11,31 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpyro_rankings.cli.arguments import (
-    MAX_CLUSTERS,
-    UserError,
-    add_run_options,
-    as_prior,
-    count,
-    max_clusters,
-    note,
-    positive,
-    scale,
-)
+from numpyro_rankings.cli.arguments import UserError, add_options, as_prior, note
 from numpyro_rankings.cli.capacity import choose_thinning, label_bytes, memory_errors
+from numpyro_rankings.cli.fit_options import POOL_MODELS, FitOptions, ModelOptions, parse_options
 from numpyro_rankings.cli.interim import InterimPage, finder_of_groups
 from numpyro_rankings.cli.item_names import rename_findings, rename_rankings, shown_names
-from numpyro_rankings.cli.options import (
-    MODELS,
-    POOL_MODELS,
-    FitOptions,
-    ModelOptions,
-    OutOptions,
-    Plan,
-    RunOptions,
-    TableOptions,
-    take_options,
-)
+from numpyro_rankings.cli.options import Plan, RunOptions
 from numpyro_rankings.cli.rankings_file import (
     FORMATS_IN_WORDS,
     OWN_FORMAT,
@@ -66,29 +46,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
 
-_PROCESS = 0  # how the parser returns "dp" of --components
-# The options that not every model has: their models, and the default of each.
-_DEFAULTS: dict[str, dict[str, Any]] = {
-    "components": {"mallows": None, "plackett-luce": 1},
-    "alpha": {
-        "mallows": 1.0,
-        "plackett-luce": 1.0,
-        "gamma-process": ("gamma", 1.0, 0.1),
-        "dp-plackett-luce": ("gamma", 1.0, 0.1),
-    },
-    "nu": {"mallows": (1.0,)},
-    "r": {"mallows": (1.0,)},
-    "shape": {"plackett-luce": 1.0},
-    "sigma": {"gamma-process": 0.0},
-    "phi": {"dp-plackett-luce": ("gamma", 1.0, 0.01)},
-    "gamma": {"dp-plackett-luce": ("gamma", 1.0, 1.0)},
-    "sampler": {"mallows": "slice"},
-    "approximate": {"mallows": False},
-    "assignment": {"mallows": None},
-    "init": {"mallows": None},
-    "max_clusters": {"mallows": MAX_CLUSTERS, "dp-plackett-luce": MAX_CLUSTERS},
-}
-_MOST_BLOCS = 8  # of which there are always the levels, if the draws have as many groups
 _BUNDLED = "apa1980"
 _BUNDLED_CITATION = (
     "American Psychological Association, presidential election of 1980 (P. Diaconis, A "
@@ -143,11 +100,6 @@ after Ctrl-C, 143 after SIGTERM, 129 after a hang-up.
 """
 
 
-# ---------------------------------------------------------------------------------------------
-# Options
-# ---------------------------------------------------------------------------------------------
-
-
 def add_command(commands: Any) -> None:
     """Add the command to the subparsers of the program."""
     parser = commands.add_parser(
@@ -158,216 +110,9 @@ def add_command(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_file_options(parser, takes_several=True)
-    _add_model_options(parser.add_argument_group("model"))
-    _add_sampler_options(parser.add_argument_group("sampler"))
-    add_run_options(parser)
-    parser.add_argument_group("answer").add_argument(
-        "--blocs",
-        type=count("--blocs", 2, _MOST_BLOCS),
-        metavar="K",
-        help="number of blocs, from 2 to 8: the few groups that keep most of what the fit says "
-        "about the rankings (default: none of up to 4 groups on which the chains agree, nor with "
-        "--components up to 4, nor of a table so large that to find them takes minutes; otherwise "
-        "the largest number of which the last one still adds a tenth)",
-    )
+    for options in (ModelOptions, RunOptions, FitOptions):
+        add_options(parser, options)
     parser.set_defaults(do=_fit)
-
-
-def _add_model_options(model: Any) -> None:
-    model.add_argument(
-        "--model",
-        choices=MODELS,
-        default="mallows",
-        help="mallows: consensus orders (generalized Mallows); plackett-luce: weights of the "
-        "items; gamma-process: Plackett–Luce for an unlimited pool of items, of which FILE lists "
-        "some; dp-plackett-luce: a Dirichlet process mixture of gamma-process models (default: "
-        "mallows)",
-    )
-    model.add_argument(
-        "--components",
-        type=_components,
-        metavar="dp|K",
-        help="mallows, plackett-luce: dp for a Dirichlet process, which infers the number of "
-        "clusters, or the number K of components, 1 for a single population (default: dp for "
-        "mallows, 1 for plackett-luce; for a Dirichlet process of Plackett–Luce models, use "
-        "--model dp-plackett-luce)",
-    )
-    model.add_argument(
-        "--alpha",
-        type=scale("--alpha"),
-        metavar="A",
-        help="mallows, plackett-luce: concentration of the prior of the partition, larger for more "
-        "clusters. gamma-process, dp-plackett-luce: concentration of the pool, larger for more "
-        'items. A number, or a prior "gamma(shape,rate)" to learn it; for the pool also flat, the '
-        "prior 1/x (default: 1; for the pool gamma(1,0.1))",
-    )
-    model.add_argument(
-        "--nu",
-        type=_positive_list("--nu"),
-        metavar="NU",
-        help="mallows: weight of the prior of θ, as a number of rankings; one number, or one for "
-        "each stage, separated by commas (default: 1)",
-    )
-    model.add_argument(
-        "--r",
-        type=_positive_list("--r"),
-        metavar="R",
-        help="mallows: prior of θ, given as the mean number of better items that a choice skips; "
-        "one number, or one for each stage (default: 1)",
-    )
-    model.add_argument(
-        "--shape",
-        type=lambda text: positive("--shape", text),
-        metavar="A",
-        help="plackett-luce: the prior of the weights is Dirichlet(A) (default: 1)",
-    )
-    model.add_argument(
-        "--sigma",
-        type=_sigma,
-        metavar="S",
-        help="gamma-process: index of the generalised gamma process, from 0 to less than 1 "
-        "(default: 0)",
-    )
-    model.add_argument(
-        "--phi",
-        type=scale("--phi"),
-        metavar="F",
-        help="dp-plackett-luce: similarity of the clusters; given like --alpha, but flat makes the "
-        "posterior improper (default: gamma(1,0.01))",
-    )
-    model.add_argument(
-        "--gamma",
-        type=scale("--gamma"),
-        metavar="G",
-        help="dp-plackett-luce: concentration of the Dirichlet process, larger for more clusters; "
-        "given like --alpha, but flat makes the posterior improper (default: gamma(1,1))",
-    )
-
-
-def _add_sampler_options(sampler: Any) -> None:
-    sampler.add_argument(
-        "--sampler", choices=["slice", "beta"], help="mallows: the sampler (default: slice)"
-    )
-    sampler.add_argument(
-        "--approximate",
-        action="store_true",
-        default=None,
-        help="with --sampler beta: use the paper's approximation of the label probabilities",
-    )
-    sampler.add_argument(
-        "--assignment",
-        choices=["parallel", "sequential"],
-        help="with --sampler slice: update all labels at once, or one by one (default: parallel)",
-    )
-    sampler.add_argument(
-        "--init",
-        choices=["search", "nearest", "random"],
-        help="mallows: where the chains start. search: near a good mode with K components; "
-        "nearest: at clusters around 20 random rankings; random: anywhere (default: search with "
-        "--components K, unless there are too many items for it; otherwise nearest)",
-    )
-    sampler.add_argument(
-        "--max-clusters",
-        type=max_clusters,
-        metavar="C",
-        help="largest number of clusters of the Dirichlet process, including those that a sweep "
-        "proposes and does not keep, which can be several times as many (default: "
-        f"{MAX_CLUSTERS})",
-    )
-
-
-def _positive_list(option: str) -> Callable[[str], tuple[float, ...]]:
-    return lambda text: tuple(positive(option, part) for part in text.split(","))
-
-
-def _sigma(text: str) -> float:
-    # only for this option, because JAX is loaded
-    from numpyro_rankings.infer.plackett_luce.gamma_process import LEAST_SIGMA
-
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not (number == 0 or LEAST_SIGMA <= number < 1):
-        raise UserError(
-            f"--sigma must be 0, or a number from {LEAST_SIGMA} to less than 1, got {text!r}"
-        )
-    return number
-
-
-def _components(text: str) -> int:
-    return _PROCESS if text.lower() == "dp" else count("--components", 1, 32767)(text)
-
-
-def parse_options(args: argparse.Namespace) -> FitOptions:
-    """Return the options of the command, and refuse those that do not go together.
-
-    Those of several files have none of them yet.
-    """
-    model = _parse_model(args)
-    _check_blocs(args.blocs, model)
-    if model.components is not None and args.max_clusters is not None:
-        note(f"--max-clusters has no effect with --components {model.components}")
-    return FitOptions(
-        file=None,
-        table=take_options(TableOptions, args),
-        model=model,
-        blocs=args.blocs,
-        run=take_options(RunOptions, args),
-        output=take_options(OutOptions, args),
-    )
-
-
-def _parse_model(args: argparse.Namespace) -> ModelOptions:
-    if args.model == "plackett-luce" and args.components == _PROCESS:
-        raise UserError("--components dp goes with mallows; see --model dp-plackett-luce")
-    model = take_options(ModelOptions, args, **_with_defaults(args))
-    for name, value, degenerate in (
-        ("phi", model.phi, "all clusters become alike"),
-        ("gamma", model.gamma, "all rankings end up in one cluster"),
-    ):
-        if value == "flat":
-            note(
-                f"--{name} flat makes the posterior improper: the results mean nothing if "
-                f"{degenerate}"
-            )
-    if model.alpha == "flat" and model.model not in POOL_MODELS:
-        raise UserError("--alpha flat goes with --model gamma-process or dp-plackett-luce")
-    if model.approximate and model.sampler != "beta":
-        raise UserError("--approximate goes with --sampler beta; the slice sampler is exact")
-    if model.assignment is not None and model.sampler == "beta":
-        raise UserError("--assignment goes with --sampler slice; the beta sampler is sequential")
-    if model.init == "search" and (model.components or 1) == 1:
-        raise UserError("--init search goes with --components K, where K is 2 or more")
-    if model.components == 1 and args.alpha is not None:
-        raise UserError(
-            "--alpha has no effect with --components 1: a single population has no mixture weights"
-        )
-    return model
-
-
-def _with_defaults(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options that not every model has; None, or refused, where it has not."""
-    values = {}
-    for name, defaults in _DEFAULTS.items():
-        values[name] = getattr(args, name)
-        if values[name] is None:
-            values[name] = defaults.get(args.model)
-        elif args.model not in defaults:
-            option = "--" + name.replace("_", "-")
-            raise UserError(f"{option} goes with --model {' or '.join(defaults)}")
-    if values["components"] == _PROCESS:
-        values["components"] = None
-    return values
-
-
-def _check_blocs(blocs: int | None, model: ModelOptions) -> None:
-    if blocs is None:
-        return
-    if model.model == "gamma-process" or model.components == 1:
-        raise UserError("--blocs goes with a mixture: a single population has no blocs")
-    if model.components is not None and blocs > model.components:
-        raise UserError(f"--blocs must be at most --components {model.components}")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -377,7 +122,7 @@ def _check_blocs(blocs: int | None, model: ModelOptions) -> None:
 
 def _fit(args: argparse.Namespace, command: str) -> int:
     options = parse_options(args)
-    # made for the first file, and shared by the others with its compiled programs
+    # The kernel of the first file, and its compiled programs, are shared by the others.
     make_kernel = functools.cache(lambda: _kernel(options.model))
     if are_several(args.file):
         fit_one = functools.partial(_fit_one, make_kernel=make_kernel)
@@ -404,7 +149,7 @@ def _fit_one(
 
     :param tell: is called when the results of one of several files are written.
     """
-    with begin_session(options.run, options.output, command, is_alone=tell is None) as session:
+    with begin_session(options.run, command, is_alone=tell is None) as session:
         with session.preparing():
             survey = _read(options)
             rankings = survey.rankings

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from numpyro_rankings.cli.progress import Progress
-    from numpyro_rankings.posterior import Blocs
+    from numpyro_rankings.posterior import Blocs, Draws
     from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
@@ -226,43 +226,54 @@ def finder_of_groups(
     blocs = _BlocFinder(rankings, num_blocs)
 
     def find(run: "Run", status: "Status", seconds: float) -> GroupsSoFar:
-        import numpy as np
+        from numpyro_rankings.posterior import Draws
+        from numpyro_rankings.report.write import interim_view
 
-        from numpyro_rankings.posterior import Draws, cluster_profiles, holds
-        from numpyro_rankings.posterior.partitions import medoid_partition
-        from numpyro_rankings.posterior.point_estimates import ReferencePartition
-        from numpyro_rankings.report.findings import in_order
-        from numpyro_rankings.report.write import interim_findings, interim_view
-
-        start, some = clock.now(), max(_LEAST_SHOWN, _MOST_DRAWS // chains)
-        draws = Draws.of(run.as_mcmc(some))
-        samples, reference = draws.flat(), None
-        if draws.labels is not None:
-            pairs = _COMPARED / rankings.num_rankings
-            compared = int(np.clip(np.sqrt(2 * pairs), _LEAST_SHOWN, 100))
-            medoid = medoid_partition(samples["assignments"], compared)
-            reference = ReferencePartition(medoid.labels, medoid.expected_loss, "medoid")
-        profiles = in_order(cluster_profiles(draws, rankings, reference))
-        findings = interim_findings(
-            rankings,
-            profiles,
-            reference,
-            run.diagnostics(),
-            run.verdict,
-            samples.get("num_clusters"),
-            draws.num_components,
-        )
+        start = clock.now()
+        draws = Draws.of(run.as_mcmc(max(_LEAST_SHOWN, _MOST_DRAWS // chains)))
+        findings = _findings_so_far(run, draws, rankings)
         left = seconds - (clock.now() - start)
         findings = findings._replace(blocs=blocs.find(findings, draws.samples, left))
         if findings.blocs is not None:
             status = status._replace(text=f"{status.text} {_BLOCS_CHANGE}")
         view = interim_view(findings, rankings, title=title, status=status, details=details(run))
-        size = rankings.num_rankings
-        lines = [
-            f"group {k}: {share(p.mean_size / size):>6}  {order_in_words(p.levels, p.clear_pairs)}"
-            for k, p in enumerate(profiles, 1)
-            if holds(p)
-        ]
-        return GroupsSoFar(view, lines)
+        return GroupsSoFar(view, _lines_of_groups(findings, rankings.num_rankings))
 
     return find
+
+
+def _findings_so_far(run: "Run", draws: "Draws", rankings: "Rankings") -> "Findings":
+    """Describe the draw that agrees best with the others."""
+    import numpy as np
+
+    from numpyro_rankings.posterior import cluster_profiles
+    from numpyro_rankings.posterior.partitions import medoid_partition
+    from numpyro_rankings.posterior.point_estimates import ReferencePartition
+    from numpyro_rankings.report.write import interim_findings
+
+    samples, reference = draws.flat(), None
+    if draws.labels is not None:
+        pairs = _COMPARED / rankings.num_rankings
+        compared = int(np.clip(np.sqrt(2 * pairs), _LEAST_SHOWN, 100))
+        medoid = medoid_partition(samples["assignments"], compared)
+        reference = ReferencePartition(medoid.labels, medoid.expected_loss, "medoid")
+    return interim_findings(
+        rankings,
+        cluster_profiles(draws, rankings, reference),
+        reference,
+        run.diagnostics(),
+        run.verdict,
+        samples.get("num_clusters"),
+        draws.num_components,
+    )
+
+
+def _lines_of_groups(findings: "Findings", size: int) -> list[str]:
+    """Return a line for each group that holds."""
+    from numpyro_rankings.posterior import holds
+
+    return [
+        f"group {k}: {share(p.mean_size / size):>6}  {order_in_words(p.levels, p.clear_pairs)}"
+        for k, p in enumerate(findings.profiles, 1)
+        if holds(p)
+    ]

@@ -29,8 +29,8 @@ def shown_names(survey: "Survey") -> list[str]:
 
 
 def _short(text: str) -> str:
-    found = _WITH_SHORT.fullmatch(text)
-    return found[1] if found else text
+    match = _WITH_SHORT.fullmatch(text)
+    return match[1] if match else text
 
 
 def rename_rankings(rankings: "Rankings", names: Sequence[str]) -> "Rankings":

@@ -5,31 +5,18 @@ Nothing here imports JAX, so that mistakes in the arguments are answered at once
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from numpyro_rankings.cli.arguments import UserError
+from numpyro_rankings.cli.arguments import UserError, count, option, parse_names, positive
 from numpyro_rankings.words.commands import OUT
 
-MODELS = ("mallows", "plackett-luce", "gamma-process", "dp-plackett-luce")
-POOL_MODELS = MODELS[2:]
 _MIN_DRAWS = 4  # R-hat needs at least these in each chain
 _READING = (
     "judge about count items item rank unranked gaps columns missing highest_first separator "
     "header_rows encoding overvote skipped repeated write_ins max_ranks aliases contest"
 ).split()
-Options = TypeVar("Options")
-Scale = float | tuple[str, float, float] | str  # a number, a gamma prior, or "flat"
-
-
-def take_options(options: type[Options], args: argparse.Namespace, **others: Any) -> Options:
-    """Return the options of a dataclass from the parsed arguments of the same names.
-
-    :param others: fields that are given here.
-    """
-    names = {field.name for field in fields(options)} - {*others}  # type: ignore[arg-type]
-    return options(**{name: getattr(args, name) for name in names}, **others)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -76,16 +63,79 @@ class Plan:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The options of the chains, None where they are not given."""
+    """The options of the run and of its output, None where they are not given."""
 
-    chains: int | None = None
-    rhat: float | None = None
-    ess: float | None = None
-    minutes: float | None = None
-    warmup: int | None = None
-    draws: int | None = None
-    thin: int | None = None
-    seed: int | None = None
+    chains: int | None = option("number of chains (default: 4)", "M", count(1), group="run")
+    rhat: float | None = option(
+        "the chains agree if R-hat is at most this (default: 1.01)", "R", positive
+    )
+    ess: float | None = option(
+        "the draws suffice if their effective sample size is at least this (default: 400)",
+        "E",
+        positive,
+    )
+    minutes: float | None = option(
+        "stop after this time, start and compilation included, even if the chains do not agree "
+        "yet (default: 10)",
+        "T",
+        positive,
+    )
+    resume: Path | None = option(
+        "go on with a run that was interrupted or ran out of time, and write its results to DIR, "
+        "the --out of that command; the options of the model must be the same, --draws and the "
+        "goals may be others; --seed, --chains, --warmup and --thin need not be given again",
+        "DIR",
+        type=Path,
+    )
+    warmup: int | None = option(
+        "with --draws: warm-up sweeps of each chain, which are discarded (default: 1000)",
+        "W",
+        count(0),
+    )
+    draws: int | None = option(
+        "sweeps of each chain after the warm-up, instead of as many as are needed (with --warmup "
+        "alone: 2000)",
+        "D",
+        count(1),
+    )
+    thin: int | None = option(
+        "keep one draw every S sweeps (default: 1, or more if the draws are large; with --draws: "
+        "keep about 1000 draws of each chain, fewer if memory is short)",
+        "S",
+        count(1),
+    )
+    seed: int | None = option("seed of the random numbers (default: 0)", "N", count(0, 2**32 - 1))
+    out: Path | None = option(
+        "folder for the results (default: numpyro-rankings-results)",
+        "DIR",
+        type=Path,
+        group="output",
+    )
+    force: bool = option(
+        "if DIR exists, replace the result files of this program in it, and remove an unfinished "
+        "run of it, once the new one has made sweeps; not with --resume, which replaces the "
+        "results anyway",
+        action="store_true",
+        default=False,
+    )
+    no_progress: bool = option(
+        "show nothing while the chains run", action="store_true", default=False
+    )
+
+    @property
+    def folder(self) -> Path:
+        """The folder of ``--resume`` or ``--out``, of which there is at most one."""
+        if self.resume is not None and self.out is not None:
+            raise UserError("--out goes without --resume, whose folder the results are written to")
+        if self.resume is not None and self.force:
+            without = "--force goes without --resume"
+            raise UserError(f"{without}, which goes on with the run that is there")
+        return self.resume or self.out or Path(OUT)
+
+    @property
+    def replaces(self) -> bool:
+        """Whether results that are there are replaced."""
+        return self.force or self.resume is not None
 
     @property
     def has_length(self) -> bool:
@@ -135,33 +185,8 @@ class RunOptions:
         return replace(self, **{**stored, **given})
 
 
-@dataclass(frozen=True)
-class OutOptions:
-    """Where the results go, and what is shown meanwhile."""
-
-    out: Path | None = None
-    resume: Path | None = None
-    force: bool = False
-    no_progress: bool = False
-
-    @property
-    def folder(self) -> Path:
-        """The folder of ``--resume`` or ``--out``, of which there is at most one."""
-        if self.resume is not None and self.out is not None:
-            raise UserError("--out goes without --resume, whose folder the results are written to")
-        if self.resume is not None and self.force:
-            without = "--force goes without --resume"
-            raise UserError(f"{without}, which goes on with the run that is there")
-        return self.resume or self.out or Path(OUT)
-
-    @property
-    def replaces(self) -> bool:
-        """Whether results that are there are replaced."""
-        return self.force or self.resume is not None
-
-
 # ---------------------------------------------------------------------------------------------
-# The data and the model
+# The file
 # ---------------------------------------------------------------------------------------------
 
 
@@ -169,101 +194,101 @@ class OutOptions:
 class TableOptions:
     """How a file of rankings is to be read, as :func:`~numpyro_rankings.read_rankings` takes it."""
 
-    layout: str | None
-    judge: str | None
-    about: tuple[str, ...]
-    columns: tuple[str, ...] | None
-    count: str | None
-    items: tuple[str, ...] | None
-    item: str | None
-    rank: str | None
-    unranked: str | None
-    gaps: str | None
-    encoding: str | None
-    missing: tuple[str, ...] | None
-    highest_first: bool | None
-    separator: str | None
-    header_rows: int | None
-    overvote: str | None
-    skipped: int | None
-    repeated: str | None
-    write_ins: str | None
-    max_ranks: int | None
-    contest: str | None
-    aliases: str | None
+    layout: str | None = option(
+        "what the columns of FILE are, if their names do not say it",
+        choices=["ranks", "orders", "long", "cell", "votes", "marks"],
+        group="table",
+    )
+    judge: str | None = option("the column that names the judges", "COLUMN")
+    about: tuple[str, ...] = option(
+        "columns with what else is known about the judges, such as region,age; the results show "
+        "who is in the groups by each of them",
+        "COLUMNS",
+        type=parse_names,
+        default=(),
+    )
+    columns: tuple[str, ...] | None = option(
+        "the columns of the question, such as 'Q5_*', where * stands for any text; the others are "
+        "left out (default: all that no other option names)",
+        "NAMES",
+        type=parse_names,
+        action="extend",
+    )
+    count: str | None = option(
+        "the column with the count of each row; survey weights are not counts", "COLUMN"
+    )
+    items: tuple[str, ...] | None = option(
+        "names of all items, separated by commas (default: those that FILE has)",
+        "NAMES",
+        type=parse_names,
+    )
+    item: str | None = option("long: the column with the items", "COLUMN")
+    rank: str | None = option("long: the column with the ranks", "COLUMN")
+    unranked: str | None = option(
+        "what it means that a judge did not rank an item: it ranks below the others, or was not "
+        "offered, which --model plackett-luce allows (default: below)",
+        choices=["below", "not-offered"],
+    )
+    gaps: str | None = option(
+        "whether to keep the order of the items where a rank or place is left out (default: "
+        "refuse)",
+        choices=["refuse", "close"],
+    )
+    encoding: str | None = option(
+        "encoding of a text file, such as windows-1252 or mac-roman (default: UTF-8, or UTF-16 if "
+        "FILE begins with its mark)",
+        "NAME",
+    )
+    missing: tuple[str, ...] | None = option(
+        "texts and codes that mean that an item is not ranked, such as N/A,99; empty cells always "
+        "do",
+        "WORDS",
+        type=parse_names,
+    )
+    highest_first: bool | None = option(
+        "the highest number is the first choice; or 1 is, although the question says 'points' or "
+        "the like",
+        action=argparse.BooleanOptionalAction,
+    )
+    separator: str | None = option(
+        "cell: what is between the items, such as ';', comma, newline or space; votes: what is "
+        "between several names at a rank (default: what the cells show)",
+        "TEXT",
+    )
+    header_rows: int | None = option(
+        "number of rows above the answers, 1 to 3 (default: 1, or those that Qualtrics and "
+        "SurveyMonkey write)",
+        "K",
+        type=int,
+    )
+    overvote: str | None = option(
+        "where a rank has several names, the list ends, or the rank is passed over (default: stop)",
+        choices=["stop", "skip"],
+        group="ballots",
+    )
+    skipped: int | None = option(
+        "the list ends where more than K ranks in a row are blank before a name (default: it goes "
+        "on, and what follows moves up)",
+        "K",
+        type=int,
+    )
+    repeated: str | None = option(
+        "where a name is there for the second time, it is passed over, or the list ends (default: "
+        "skip)",
+        choices=["skip", "stop"],
+    )
+    write_ins: str | None = option(
+        "write-ins are items, or are taken off the lists (default: item)", choices=["item", "skip"]
+    )
+    max_ranks: int | None = option("read K ranks of a ballot (default: all)", "K", type=int)
+    contest: str | None = option(
+        "the name or id of the contest, of cast vote records with several", "NAME"
+    )
+    aliases: str | None = option(
+        "further names of items: a table with the columns alias and item", "FILE", group=""
+    )
 
     def given(self) -> dict[str, Any]:
         """Return the options that were given, but for the layout, in the order of complaints."""
         values = {name: getattr(self, name) for name in _READING}
         return {name: value for name, value in values.items() if value not in (None, ())}
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """The model of rankings and its sampler; what it does not have is None, or false.
-
-    - **components** - None for a Dirichlet process.
-    """
-
-    model: str
-    components: int | None
-    alpha: Scale
-    nu: tuple[float, ...]
-    r: tuple[float, ...]
-    shape: float | None
-    sigma: float | None
-    phi: Scale | None
-    gamma: Scale | None
-    sampler: str | None
-    approximate: bool | None
-    assignment: str | None
-    init: str | None
-    max_clusters: int | None
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """All options of ``fit``.
-
-    - **file** - None for the bundled ballots.
-    """
-
-    file: str | None
-    table: TableOptions
-    model: ModelOptions
-    blocs: int | None
-    run: RunOptions
-    output: OutOptions
-
-
-@dataclass(frozen=True)
-class ClusterOptions:
-    """All options of ``cluster``.
-
-    - **decay** - its name and its scale, None for one without.
-    """
-
-    file: str
-    names: str | None
-    family: str
-    noise: float | None
-    spread: float | None
-    concentration: float | None
-    vocab: str | None
-    alpha: Scale
-    discount: float | None
-    distances: str | None
-    time: str | None
-    graph: str | None
-    hops: int | None
-    decay: tuple[str, Scale | None] | None
-    sampler: str | None
-    max_clusters: int | None
-    run: RunOptions
-    output: OutOptions
-
-    @property
-    def source(self) -> str | None:
-        """The option that gives the distances, or None."""
-        sources = ("distances", "time", "graph")
-        return next((name for name in sources if getattr(self, name) is not None), None)

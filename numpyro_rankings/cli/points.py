@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from numpyro_rankings.cli.arguments import UserError, check_file, note
+from numpyro_rankings.cli.cluster_options import ClusterOptions
 from numpyro_rankings.cli.files import (
     Documents,
     PointsTable,
@@ -17,7 +18,6 @@ from numpyro_rankings.cli.files import (
     read_ldac,
     read_points_table,
 )
-from numpyro_rankings.cli.options import ClusterOptions
 from numpyro_rankings.words import plural
 
 if TYPE_CHECKING:

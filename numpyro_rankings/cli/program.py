@@ -17,6 +17,7 @@ from numpyro_rankings._system.interrupts import (
     exit_status,
     ignore_signals,
 )
+from numpyro_rankings._version import __version__
 from numpyro_rankings.cli import check, cluster, compare, describe, fit
 from numpyro_rankings.cli.arguments import PROGRAM, Parser, UserError
 from numpyro_rankings.cli.streams import outlived_streams
@@ -126,10 +127,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """Print the version; it is imported only when asked for."""
+    """Print the version."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from numpyro_rankings._version import __version__
-
         print(PROGRAM, __version__)
         parser.exit()

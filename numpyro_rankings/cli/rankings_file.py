@@ -1,10 +1,9 @@
 """The file of rankings that commands read: its options, and what is said about reading it."""
 
 import argparse
-import csv
 from typing import TYPE_CHECKING
 
-from numpyro_rankings.cli.arguments import UserError, check_file, note
+from numpyro_rankings.cli.arguments import UserError, add_options, check_file, note
 from numpyro_rankings.cli.options import TableOptions
 
 if TYPE_CHECKING:
@@ -57,140 +56,7 @@ def add_file_options(parser: argparse.ArgumentParser, takes_several: bool = Fals
             "the bundled APA 1980 ballots)"
         )
     parser.add_argument("file", nargs="*" if takes_several else "?", metavar="FILE", help=what)
-    table = parser.add_argument_group("table")
-    table.add_argument(
-        "--layout",
-        choices=["ranks", "orders", "long", "cell", "votes", "marks"],
-        help="what the columns of FILE are, if their names do not say it",
-    )
-    table.add_argument("--judge", metavar="COLUMN", help="the column that names the judges")
-    table.add_argument(
-        "--about",
-        type=_names,
-        default=(),
-        metavar="COLUMNS",
-        help="columns with what else is known about the judges, such as region,age; the results "
-        "show who is in the groups by each of them",
-    )
-    table.add_argument(
-        "--columns",
-        type=_names,
-        action="extend",
-        metavar="NAMES",
-        help="the columns of the question, such as 'Q5_*', where * stands for any text; the others "
-        "are left out (default: all that no other option names)",
-    )
-    table.add_argument(
-        "--count",
-        metavar="COLUMN",
-        help="the column with the count of each row; survey weights are not counts",
-    )
-    table.add_argument(
-        "--items",
-        type=_names,
-        metavar="NAMES",
-        help="names of all items, separated by commas (default: those that FILE has)",
-    )
-    table.add_argument("--item", metavar="COLUMN", help="long: the column with the items")
-    table.add_argument("--rank", metavar="COLUMN", help="long: the column with the ranks")
-    table.add_argument(
-        "--unranked",
-        choices=["below", "not-offered"],
-        help="what it means that a judge did not rank an item: it ranks below the others, or was "
-        "not offered, which --model plackett-luce allows (default: below)",
-    )
-    table.add_argument(
-        "--gaps",
-        choices=["refuse", "close"],
-        help="whether to keep the order of the items where a rank or place is left out (default: "
-        "refuse)",
-    )
-    table.add_argument(
-        "--encoding",
-        metavar="NAME",
-        help="encoding of a text file, such as windows-1252 or mac-roman (default: UTF-8, or "
-        "UTF-16 if FILE begins with its mark)",
-    )
-    table.add_argument(
-        "--missing",
-        type=_names,
-        metavar="WORDS",
-        help="texts and codes that mean that an item is not ranked, such as N/A,99; empty cells "
-        "always do",
-    )
-    table.add_argument(
-        "--highest-first",
-        action=argparse.BooleanOptionalAction,
-        help="the highest number is the first choice; or 1 is, although the question says 'points' "
-        "or the like",
-    )
-    table.add_argument(
-        "--separator",
-        metavar="TEXT",
-        help="cell: what is between the items, such as ';', comma, newline or space; votes: what "
-        "is between several names at a rank (default: what the cells show)",
-    )
-    table.add_argument(
-        "--header-rows",
-        type=int,
-        metavar="K",
-        help="number of rows above the answers, 1 to 3 (default: 1, or those that Qualtrics and "
-        "SurveyMonkey write)",
-    )
-    _add_ballot_options(parser)
-
-
-def _add_ballot_options(parser: argparse.ArgumentParser) -> None:
-    """Add the rules of ballots, and what else files of elections need."""
-    ballots = parser.add_argument_group("ballots")
-    ballots.add_argument(
-        "--overvote",
-        choices=["stop", "skip"],
-        help="where a rank has several names, the list ends, or the rank is passed over (default: "
-        "stop)",
-    )
-    ballots.add_argument(
-        "--skipped",
-        type=int,
-        metavar="K",
-        help="the list ends where more than K ranks in a row are blank before a name (default: it "
-        "goes on, and what follows moves up)",
-    )
-    ballots.add_argument(
-        "--repeated",
-        choices=["skip", "stop"],
-        help="where a name is there for the second time, it is passed over, or the list ends "
-        "(default: skip)",
-    )
-    ballots.add_argument(
-        "--write-ins",
-        choices=["item", "skip"],
-        help="write-ins are items, or are taken off the lists (default: item)",
-    )
-    ballots.add_argument(
-        "--max-ranks", type=int, metavar="K", help="read K ranks of a ballot (default: all)"
-    )
-    ballots.add_argument(
-        "--contest",
-        metavar="NAME",
-        help="the name or id of the contest, of cast vote records with several",
-    )
-    parser.add_argument(
-        "--aliases",
-        metavar="FILE",
-        help="further names of items: a table with the columns alias and item",
-    )
-
-
-def _names(text: str) -> tuple[str, ...]:
-    """Split a list of names at commas; a name that contains one is put into quotes."""
-    try:
-        names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
-    except csv.Error as error:
-        raise UserError(f"the list of names {text!r} cannot be read: {error}") from None
-    if not names or not all(names) or len(set(names)) < len(names):
-        raise UserError(f"the list of names {text!r} has an empty name, or the same name twice")
-    return tuple(names)
+    add_options(parser, TableOptions)
 
 
 def read_file(file: str | None, table: TableOptions) -> "Survey":

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpyro_rankings._version import __version__
 from numpyro_rankings.cli.arguments import PROGRAM, UserError
 from numpyro_rankings.cli.options import Plan
 from numpyro_rankings.words import (
@@ -56,8 +57,6 @@ def describe_run(plan: Plan, thin: int, num_sweeps: int, num_used: int) -> dict[
     import jaxlib
     import numpy as np
     import numpyro
-
-    from numpyro_rankings._version import __version__
 
     kept = f", of which one in {thin} is kept" if thin > 1 else ""
     length = f"{plural(num_sweeps, 'sweep')}, of which the last {num_used:,} are used"

@@ -32,7 +32,7 @@ from numpyro_rankings.cli.compilation import (
     use_compilation_cache,
     use_devices,
 )
-from numpyro_rankings.cli.options import Goals, OutOptions, Plan, RunOptions
+from numpyro_rankings.cli.options import Goals, Plan, RunOptions
 from numpyro_rankings.cli.progress import Progress, say
 from numpyro_rankings.cli.results import (
     FILES,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 FITS = "fits.json"  # in the folder of the results of several files
 _MARGIN = 1.05  # of the ESS, because not all draws are summarised
 _LEAST_DRAWS = 4  # of each chain
-# draws of each chain, and the share of them that lacked a slot, at which a run is given up
+# A run is given up if, of this number of draws of each chain, such a share lacked a slot.
 _DRAWS_OF_OVERFLOW, _HOPELESS_OVERFLOW = 1000, 0.05
 _LEAST_MINUTES = 1e-3  # for one chunk
 Ending = Literal["good", "time", "length", "interrupted"]
@@ -109,42 +109,40 @@ def store_of(out: Path) -> Path:
     return out.with_name(out.name + ".run")
 
 
-def begin_session(
-    run: RunOptions, output: OutOptions, command: str, is_alone: bool = True
-) -> "RunSession":
+def begin_session(options: RunOptions, command: str, is_alone: bool = True) -> "RunSession":
     """Check where the run is to be kept and its results are to be written, and plan its chains.
 
     :param is_alone: as for :class:`RunSession`.
     :raises UserError: if another process has the run, or the options do not go with a resumed one.
     """
-    out = output.folder
+    out = options.folder
     store = store_of(out)
-    _check_place(output, store)
+    _check_place(options, store)
     has_sweeps, least_draws = _has_sweeps(store), 0
-    if output.resume is not None:
+    if options.resume is not None:
         if not has_sweeps:
             note(f"{store} has no sweep yet: the run begins again")
-        run, least_draws = _continued(run, store, has_sweeps)
-    elif has_sweeps and not output.force:
+        options, least_draws = _continued(options, store, has_sweeps)
+    elif has_sweeps and not options.force:
         raise UserError(
             f"{store} has an unfinished run: go on with --resume {out}, or start again with --force"
         )
-    plan = run.plan()
-    if plan.length is not None and plan.length.draws < least_draws:
+    length = options.plan().length
+    if length is not None and length.draws < least_draws:
         raise UserError(
             f"{store} already has {least_draws:,} sweeps of each chain after the warm-up: --draws "
-            f"must be at least that, got {plan.length.draws}"
+            f"must be at least that, got {length.draws}"
         )
-    check_output(out, output.replaces)
+    check_output(out, options.replaces)
     check_replaceable(out)
-    resumes = output.resume is not None and has_sweeps
-    return RunSession(plan, output, command, resumes=resumes, is_alone=is_alone)
+    resumes = options.resume is not None and has_sweeps
+    return RunSession(options, command, resumes=resumes, is_alone=is_alone)
 
 
-def _check_place(output: OutOptions, store: Path) -> None:
+def _check_place(options: RunOptions, store: Path) -> None:
     """Refuse a run to resume that is not there, and the folder of the fits of several files."""
-    out, has_fits = output.folder, (output.folder / FITS).exists()
-    if output.resume is not None and not store.is_dir():
+    out, has_fits = options.folder, (options.folder / FITS).exists()
+    if options.resume is not None and not store.is_dir():
         if has_fits:
             raise UserError(f"{out} has the fits of several files: give all of them again")
         raise UserError(f"there is no run to resume: no folder {store}")
@@ -228,24 +226,19 @@ class RunSession:
     Once there is a run, the first interrupt ends it, and the report is written; Ctrl-C after that
     leaves the report unwritten.
 
+    :param options: of the run, with those of the store if it is resumed.
     :param command: as it was given.
     :param resumes: whether it goes on with sweeps that are there.
     :param is_alone: whether it says how to go on; otherwise its caller does.
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        output: OutOptions,
-        command: str,
-        *,
-        resumes: bool = False,
-        is_alone: bool = True,
+        self, options: RunOptions, command: str, *, resumes: bool = False, is_alone: bool = True
     ) -> None:
-        self.plan, self.out, self.is_shown = plan, output.folder, not output.no_progress
+        self.plan, self.out, self.is_shown = options.plan(), options.folder, not options.no_progress
         self.minutes: float | None = None  # to go on with, if those of the command were too few
         self.interim: InterimPage | None = None  # page of the run while it goes on
-        self._output, self._store = output, store_of(output.folder)
+        self._options, self._store = options, store_of(self.out)
         self._command, self._resumes, self._is_alone = command, resumes, is_alone
         self._better = ""  # command that may help more than to go on
         self._run: Run | None = None
@@ -301,14 +294,13 @@ class RunSession:
         check_not_ended()
         progress, stack = Progress(self.plan, self.is_shown), contextlib.ExitStack()
         try:
-            starting = "starting the chains"
-            progress.say(starting if is_cache_on() else f"compiling and {starting}")
+            progress.say(f"{'' if is_cache_on() else 'compiling and '}starting the chains")
             compiling = "compiling the sampler, which is kept for the next run"
             stack.enter_context(telling_of_compilation(lambda: progress.say(compiling)))
             run = self._run = self._start(kernel, data, thin)
             self._held = self._stack.enter_context(held_interrupts())
-            # now that no other command can write them
-            check_output(self.out, self._output.replaces)
+            # Checked again, because another command may have written results meanwhile.
+            check_output(self.out, self._options.replaces)
             ended = self._advance(run, thin, progress, max_clusters)
             progress.end()
             if ended == "good":
@@ -346,7 +338,7 @@ class RunSession:
             store=self._store,
             devices=devices,
             extra_fields=("overflow",),
-            overwrite=self._output.force,
+            overwrite=self._options.force,
         )
 
     def _advance(
@@ -368,7 +360,7 @@ class RunSession:
             left = max(until.minutes - progress.minutes(), _LEAST_MINUTES)
             is_good = run.until(until.rhat, until.ess * _MARGIN, left, after_chunk=after_chunk)
         except KeyboardInterrupt:
-            # a second Ctrl-C leaves the report unwritten
+            # A second Ctrl-C leaves the report unwritten
             if ended_by() is not None or run.num_draws - run.first_draw < _LEAST_DRAWS:
                 raise
             return "interrupted"

@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 from numpyro_rankings._system import clock
 from numpyro_rankings._system.interrupts import SignalInterrupt, ended_by
 from numpyro_rankings.cli.arguments import PROGRAM, UserError, check_file, check_output, note
-from numpyro_rankings.cli.options import FitOptions, Goals
+from numpyro_rankings.cli.fit_options import FitOptions
+from numpyro_rankings.cli.options import Goals
 from numpyro_rankings.cli.results import FILES, check_replaceable
 from numpyro_rankings.cli.session import FITS, TooFewDrawsError, check_ess, more_minutes, store_of
 from numpyro_rankings.words import number, plural, shorten
@@ -123,7 +124,7 @@ def fit_each(
     :param fit_one: fits the file of its options, and returns the exit status.
     :return: the exit status: 2 if a file has no results, that of an interrupt, otherwise 0.
     """
-    files, out = _files_of(given), options.output.folder
+    files, out = _files_of(given), options.run.folder
     for folder in given:
         if Path(folder).is_dir() and out.exists() and Path(folder).samefile(out):
             raise UserError(f"{folder} has the files, and cannot be the folder of the results too")
@@ -148,27 +149,27 @@ def _begin(
 
     :return: the options of all files, and the fits as :func:`_fits_of` returns them.
     """
-    output, out = options.output, options.output.folder
+    out, resumes = options.run.folder, options.run.resume is not None
     earlier: list[_Fit] = []
-    if output.resume is not None:
+    if resumes:
         earlier, options = _resume(options)
     options = replace(options, run=options.run.filled())
     check_ess(options.run.plan())
-    if output.resume is None and (out / FITS).exists() and not output.force:
+    if not resumes and (out / FITS).exists() and not options.run.force:
         raise UserError(
             f"{out} has the results of several files: go on with --resume {out}, or use --force to "
             "replace them"
         )
-    check_output(out, output.replaces)
+    check_output(out, options.run.replaces)
     check_replaceable(out, (_TABLE, FITS))
     fits, others = _fits_of(files, earlier)
     todo = [fit for fit in fits if not _is_finished(fit, out)]
     if len(todo) < len(fits):
         note(f"finished already: {len(fits) - len(todo)} of {plural(len(fits), 'file')}")
-    for fit in todo:  # what is wrong with the last one is known before the first is fitted
+    for fit in todo:  # all files are checked before the first one is fitted
         _check_readable(fit, options, read)
     failed = sum(fit.ended == _FAILED for fit in fits)
-    if failed and output.resume is None and (out / FITS).exists():
+    if failed and not resumes and (out / FITS).exists():
         raise UserError(f"{plural(failed, 'file')} cannot be fitted: nothing in {out} was replaced")
     return options, fits, others
 
@@ -239,7 +240,7 @@ def _files_in(folder: str) -> list[str]:
         entries = sorted(Path(folder).iterdir())
     except OSError as error:
         raise UserError(f"{folder}: cannot be read: {error.strerror or error}") from None
-    # those that begin with ~$ are of open spreadsheets
+    # Files that begin with ~$ belong to spreadsheets that are open.
     taken = [
         x
         for x in entries
@@ -349,7 +350,7 @@ def _resume(options: FitOptions) -> tuple[list[_Fit], FitOptions]:
 
     :raises UserError: if there is none, or other options are given.
     """
-    out, run = options.output.folder, options.run
+    out, run = options.run.folder, options.run
     fits, before, runs = _earlier(out / FITS)
     for name, value in _description(options)["options"].items():
         if before.get(name) != value:
@@ -395,7 +396,7 @@ def _earlier(state: Path) -> tuple[list[_Fit], dict[str, Any], dict[str, Any]]:
 
 
 def _fits_of(files: Sequence[str], earlier: Sequence[_Fit]) -> tuple[list[_Fit], list[_Fit]]:
-    """Return the fits of the files, and the earlier ones of files that are not given now."""
+    """Return the fits of the files, and the earlier ones of files that are not given this time."""
     by_path = {fit.path: fit for fit in earlier}
     paths = [os.path.abspath(file) for file in files]
     new = [path for path in paths if path not in by_path]
@@ -425,12 +426,12 @@ def _is_finished(fit: _Fit, out: Path) -> bool:
 
 def _options_of(fit: _Fit, options: FitOptions) -> FitOptions:
     """Return the options with which one file is fitted or gone on with."""
-    output, folder = options.output, options.output.folder / fit.folder
-    if output.resume is not None and store_of(folder).is_dir():
-        one = replace(output, resume=folder)
+    run, folder = options.run, options.run.folder / fit.folder
+    if run.resume is not None and store_of(folder).is_dir():
+        run = replace(run, resume=folder)
     else:
-        one = replace(output, out=folder, resume=None, force=output.replaces)
-    return replace(options, file=fit.file, output=one)
+        run = replace(run, out=folder, resume=None, force=run.replaces)
+    return replace(options, file=fit.file, run=run)
 
 
 def command_of_one(command: str, given: Sequence[str], file: str, out: Path) -> str:
@@ -483,7 +484,7 @@ class _Runner:
     def _fit(self, fit: _Fit) -> int:
         before, start = fit.seconds, clock.now()
         command = command_of_one(self.command, self._given, fit.file, self.table.out / fit.folder)
-        # until something else is known, which is never if this process is killed
+        # This stays if the process is killed before something else is known.
         fit.ended, fit.digest = _INTERRUPTED, _digest(fit.path)
         self.table.save()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from numpyro_rankings.cli.arguments import PROGRAM, UserError
 
-# of a terminal that hung up, and of a pipe whose reader has ended
+# The errors of a terminal that hung up, and of a pipe whose reader has ended.
 _GONE = (errno.EIO, errno.EPIPE)
 
 
@@ -40,7 +40,7 @@ class _Outlived:
         try:
             yield
         except OSError as error:
-            # what is buffered would fail again when Python ends, whose exit status were then 120
+            # What is buffered would fail again when Python ends, and the exit status would be 120.
             with contextlib.suppress(OSError):  # there may be no file
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, self._stream.fileno())

@@ -12,7 +12,7 @@ from helpers.command_line import QUICK_FIT, without_page
 from helpers.fabricated import fabricated_mcmc, with_groups
 
 from numpyro_rankings import find_blocs, read_survey, words
-from numpyro_rankings.cli import fit, item_names, main, results
+from numpyro_rankings.cli import fit, fit_options, item_names, main, results
 from numpyro_rankings.cli.session import Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.posterior import blocs as blocs_module
@@ -193,7 +193,7 @@ def test_the_command_cluster_has_no_blocs(capsys):
 
 
 def test_the_most_blocs_are_those_of_the_search():
-    assert fit._MOST_BLOCS == blocs_module.MOST_BLOCS
+    assert fit_options.MOST_BLOCS == blocs_module.MOST_BLOCS
 
 
 def test_several_files_each_have_their_blocs(run_of):

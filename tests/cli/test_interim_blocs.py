@@ -163,7 +163,7 @@ def test_the_command_passes_its_number_of_blocs(drawn, monkeypatch):
     monkeypatch.setattr(fit, "finder_of_groups", lambda *given: given)
     arguments = ["fit", "--chains", "2", "--blocs", "3", "--out", "out"]
     options = fit.parse_options(make_parser().parse_args(arguments))
-    session = RunSession(options.run.plan(), options.output, "command")
+    session = RunSession(options.run, "command")
     assert fit._interim_page(session, options, "title", drawn[1], 1)._find[-1] == 3
 
 

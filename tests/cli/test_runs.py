@@ -24,7 +24,7 @@ import numpyro_rankings.run.run
 import numpyro_rankings.run.store
 from numpyro_rankings.cli import capacity, fit, main
 from numpyro_rankings.cli.arguments import HopelessError
-from numpyro_rankings.cli.options import Goals, OutOptions, Plan
+from numpyro_rankings.cli.options import RunOptions
 from numpyro_rankings.cli.progress import Progress
 from numpyro_rankings.cli.session import RunSession
 from numpyro_rankings.infer.not_finite import NotFiniteError
@@ -584,7 +584,7 @@ def test_a_run_that_lacks_slots_is_given_up(draws, share):
     fake = SimpleNamespace(num_draws=draws, first_draw=draws // 2, overflow=share)
     fake.until = lambda *_, after_chunk: after_chunk(fake) or True
     progress = SimpleNamespace(show=lambda _: None, end=lambda: None, minutes=lambda: 0.0)
-    session = RunSession(Plan(4, 0, None, Goals(minutes=1.0)), OutOptions(), "command")
+    session = RunSession(RunOptions(minutes=1.0), "command")
     if draws < 1000 or (share or 0.0) < 0.05:
         assert session._advance(fake, 1, progress, None) == "good"
         return

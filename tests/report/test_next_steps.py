@@ -16,7 +16,7 @@ from helpers.fabricated import (
 
 from numpyro_rankings import Rankings, words
 from numpyro_rankings.cli.fit import parse_options
-from numpyro_rankings.cli.options import Goals, Length, OutOptions, Plan
+from numpyro_rankings.cli.options import RunOptions
 from numpyro_rankings.cli.program import make_parser
 from numpyro_rankings.cli.session import RunSession, Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
@@ -29,7 +29,7 @@ from numpyro_rankings.report.next_steps import next_steps
 from numpyro_rankings.report.page import Status
 from numpyro_rankings.report.write import write_findings
 
-TWO_MINUTES = Plan(4, 0, None, Goals(1.02, 300, 2.0))
+TWO_MINUTES = RunOptions(minutes=2.0, rhat=1.02, ess=300, out=Path("out"))
 COMMAND = "numpyro-rankings fit ballots.soi --resume out"
 
 
@@ -333,7 +333,7 @@ def test_the_command_has_the_minutes_that_are_guessed(found, monkeypatch, times,
         return Outlook(times)
 
     monkeypatch.setattr(module, "outlook_of", guess)
-    session = RunSession(TWO_MINUTES, OutOptions(Path("out")), command)
+    session = RunSession(TWO_MINUTES, command)
     sampled = Sampled(None, "time", (100, 50), (), 120.0)
     status = session.status_of(sampled, found)
     assert status.command.endswith(f"--minutes {minutes} --resume out")
@@ -342,11 +342,8 @@ def test_the_command_has_the_minutes_that_are_guessed(found, monkeypatch, times,
 
 
 def test_what_is_left_of_a_fixed_length(found):
-    plan, command = (
-        Plan(4, 0, None, Length(100, 300)),
-        "numpyro-rankings fit ballots.soi --draws 300",
-    )
-    session = RunSession(plan, OutOptions(Path("out")), command)
+    command = "numpyro-rankings fit ballots.soi --draws 300"
+    session = RunSession(RunOptions(draws=300, warmup=100, out=Path("out")), command)
     status = session.status_of(Sampled(None, "interrupted", (100, 50), (), 20.0), found)
     assert status.seconds_left == pytest.approx(60)
 
@@ -355,12 +352,11 @@ def test_what_is_left_of_a_fixed_length(found):
 def test_what_may_help_is_said_before_how_to_go_on(found, ended, tmp_path, rankings, capsys):
     """In the box and on the screen, if the chains are in different places."""
     command = "numpyro-rankings fit ballots.soi --minutes 2 --out out"
-    output = OutOptions(Path("out"))
     sampled = Sampled(None, ended, (100, 50), (), 120.0)
     found = found._replace(details={"command": command})
-    near = RunSession(TWO_MINUTES, output, command).status_of(sampled, with_worst(found, 1.2, 100))
+    near = RunSession(TWO_MINUTES, command).status_of(sampled, with_worst(found, 1.2, 100))
     assert "not help" not in near.text and not near.better
-    session, apart = RunSession(TWO_MINUTES, output, command), with_worst(found, 1.21, 100)
+    session, apart = RunSession(TWO_MINUTES, command), with_worst(found, 1.21, 100)
     status = session.status_of(sampled, apart)
     assert status.text.endswith("Going on will probably not help.")
     better = "numpyro-rankings fit ballots.soi --minutes 2 --components 3 --out out-3-groups"
