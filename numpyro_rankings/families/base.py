@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from jax import Array
 
+from numpyro_rankings.families.weighted_fit import WeightedFit
 from numpyro_rankings.ops.orderings import cp_consensus, map_consensus
 from numpyro_rankings.rankings import Rankings
 
@@ -20,6 +21,7 @@ INTERVAL = (0.05, 0.95)  # quantiles of the intervals of profiles
 
 Arrays = Mapping[str, np.ndarray]
 SiteAxes = Mapping[str, tuple[str, ...]]
+PartitionPriors = tuple[Literal["components", "process"], ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -174,6 +176,8 @@ class RankingFamily(ABC):
     - **leaves_out_unused** - whether ArviZ data leave out slots that are empty in all draws.
     - **needs_reference** - whether :meth:`quantities` needs the Borda order of the rankings.
     - **block_variables** - those of :meth:`variables` that draws of a block get too.
+    - **has_fit** - whether :meth:`fitter` is defined, without which there are no blocs.
+    - **fit_cost** - the time that a choice takes there, in that of a Mallows model.
     - **title** - as tables and pages have it.
     - **sections** - of the page: those that not all likelihoods have.
     """
@@ -187,7 +191,7 @@ class RankingFamily(ABC):
 
     of_clusters: tuple[str, ...] = ()
     axes: ClassVar[SiteAxes] = MappingProxyType({})
-    partitions: tuple[Literal["components", "process"], ...] = ("components", "process")
+    partitions: ClassVar[PartitionPriors] = ("components", "process")
     scale = "alpha"
     has_marginal = False
     new_cluster_sites: tuple[str, ...] = ()
@@ -300,6 +304,26 @@ class RankingFamily(ABC):
 
     # -- fit -----------------------------------------------------------------------------------
 
+    has_fit = False
+    fit_cost = 1.0
+
+    def fitter(self, rankings: Rankings) -> WeightedFit:
+        """Return what fits components to these rankings, each weighted."""
+        raise NotImplementedError(f"{self.name} has no weighted fit")
+
+    def fit_bytes(self, rankings: Rankings, num_components: int) -> float:
+        """Return about how much memory :meth:`fitter` takes for so many components."""
+        return 0.0
+
+    def check_parameters(self, sites: Arrays, rankings: Rankings) -> None:
+        """Refuse parameters that no kernel draws, of clusters in use, each site (clusters, …).
+
+        :raises ValueError: if there are any.
+        """
+        for name in self.parameters:
+            if not np.isfinite(sites[name]).all():
+                raise ValueError(f"{name} must be finite")
+
     # -- profiles and tables -------------------------------------------------------------------
     # of one cluster in the draws that have it: parameters are (D, …)
 
@@ -373,6 +397,19 @@ def family_of(sites: Collection[str]) -> RankingFamily | None:
     """
     known = [family for family in _families if set(family.parameters) <= set(sites)]
     return max(known, key=lambda family: len(family.parameters), default=None)
+
+
+def check_not_negative(sites: Arrays, *names: str) -> None:
+    """Raise an error if a value of these sites is negative or not finite."""
+    for name in names:
+        bad = ~((sites[name] >= 0) & (sites[name] < np.inf))
+        if bad.any():
+            raise ValueError(f"{name} must be finite and not negative, got {sites[name][bad][0]}")
+
+
+def num_sets(items: int) -> float:
+    """Return the number of sets of items, as far as it matters: there are fewer rows than 2^64."""
+    return 2.0 ** min(items, 64)
 
 
 def _renamed(items: Sequence[str], names: Mapping[str, str]) -> tuple[str, ...]:

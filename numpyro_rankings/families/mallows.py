@@ -13,6 +13,7 @@ from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
 
 from numpyro_rankings.distributions import GeneralizedMallows
+from numpyro_rankings.families._mallows_fit import MallowsFit, fit_lists
 from numpyro_rankings.families.base import (
     INTERVAL,
     Arrays,
@@ -20,13 +21,16 @@ from numpyro_rankings.families.base import (
     RankingFamily,
     RankingProfile,
     SiteAxes,
+    check_not_negative,
     columns_with_interval,
+    num_sets,
     register_family,
 )
+from numpyro_rankings.families.weighted_fit import WeightedFit
 from numpyro_rankings.ops.codes import inverse_ordering, max_codes, stage_codes
 from numpyro_rankings.ops.orderings import borda_ordering, kendall_distance
 from numpyro_rankings.ops.special import log_psi
-from numpyro_rankings.rankings import Rankings
+from numpyro_rankings.rankings import Rankings, num_stages
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -146,6 +150,28 @@ class Mallows(RankingFamily):
         }
 
     # -- fit -----------------------------------------------------------------------------------
+
+    has_fit = True
+
+    def fitter(self, rankings: Rankings) -> WeightedFit:
+        return MallowsFit(rankings)
+
+    def fit_bytes(self, rankings: Rankings, num_components: int) -> float:
+        # what choices are left with, and how often components make them
+        items, places = rankings.num_items, float(rankings.orderings.size)
+        return 8.0 * min(places, items * num_sets(items)) * (items + 3 * num_components)
+
+    def check_parameters(self, sites: Arrays, rankings: Rankings) -> None:
+        center, items = sites["center"], np.arange(rankings.num_items)
+        bad = (np.sort(center, axis=-1) != items).any(-1)
+        if bad.any():
+            raise ValueError(f"center must be an order of all items, got {center[bad][0].tolist()}")
+        fitted, stages = sites["concentration"].shape[-1], num_stages(rankings)
+        if fitted != stages:
+            raise ValueError(f"the run was of {fitted} stages; these rankings have {stages}")
+        check_not_negative(sites, "concentration")
+
+    fit_lists = staticmethod(fit_lists)  # in JAX
 
     # -- profiles and tables -------------------------------------------------------------------
 

@@ -7,16 +7,23 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from scipy.special import entr
 
 from numpyro_rankings.distributions import TopTPlackettLuce
+from numpyro_rankings.families._plackett_luce_fit import (
+    WeightsFit,
+    normalised_entropy,
+    times_with_prior,
+)
 from numpyro_rankings.families.base import (
     INTERVAL,
     Arrays,
+    PartitionPriors,
     RankingFamily,
     RankingProfile,
     SiteAxes,
+    check_not_negative,
     columns_with_interval,
+    num_sets,
     register_family,
 )
 from numpyro_rankings.ops.choices import as_choices, log_choice_likelihoods
@@ -67,7 +74,7 @@ class PlackettLuce(RankingFamily):
     # -- likelihood ----------------------------------------------------------------------------
 
     axes: ClassVar[SiteAxes] = {"weights": ("item",)}
-    partitions = ("components",)
+    partitions: ClassVar[PartitionPriors] = ("components",)
     matches_items = True
     has_labels = False
 
@@ -132,6 +139,23 @@ class PlackettLuce(RankingFamily):
 
     # -- fit -----------------------------------------------------------------------------------
 
+    has_fit = True
+    fit_cost = 2.5
+
+    def fitter(self, rankings: Rankings) -> WeightsFit:
+        return WeightsFit(rankings, has_pool=False)
+
+    def fit_bytes(self, rankings: Rankings, num_components: int) -> float:
+        items = rankings.num_items
+        return 8.0 * min(float(rankings.orderings.size), num_sets(items)) * items
+
+    def check_parameters(self, sites: Arrays, rankings: Rankings) -> None:
+        check_not_negative(sites, *self.parameters)
+        if not sites["weights"].any(-1).all():
+            raise ValueError("weights must not all be 0 in a cluster")
+
+    times_with_prior = staticmethod(times_with_prior)  # in NumPy or in JAX
+
     # -- profiles and tables -------------------------------------------------------------------
 
     def orderings(self, parameters: Arrays) -> np.ndarray:
@@ -155,14 +179,6 @@ class PlackettLuce(RankingFamily):
     def columns_of_bloc(self, bloc: Mapping[str, Any], items: Sequence[str]) -> dict[str, str]:
         weights = zip(items, bloc["weights"], strict=True)
         return {f"weight of {name}": f"{x:.6g}" for name, x in weights}
-
-
-def normalised_entropy(weights: np.ndarray) -> np.ndarray:
-    """Ratio of the entropy of weights, shape ``(…, K)``, to its maximum; 1 for equal weights."""
-    shares = weights / weights.sum(-1, keepdims=True)
-    if shares.shape[-1] == 1:
-        return np.ones(shares.shape[:-1])
-    return np.sum(entr(shares), axis=-1) / np.log(shares.shape[-1])
 
 
 PLACKETT_LUCE = PlackettLuce()

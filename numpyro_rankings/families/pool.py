@@ -8,8 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from numpyro_rankings.families._plackett_luce_fit import WeightsFit
 from numpyro_rankings.families.base import (
     Arrays,
+    PartitionPriors,
     RankingProfile,
     SiteAxes,
     interval_of,
@@ -29,7 +31,7 @@ class ItemPool(PlackettLuce):
 
     of_clusters = ("total_weight",)
     axes: ClassVar[SiteAxes] = {"weights": ("item",), "root_weights": ("item",)}
-    partitions = ("process",)
+    partitions: ClassVar[PartitionPriors] = ("process",)
     scale = "gamma"
     has_marginal = True
     new_cluster_sites = ("phi", "gamma", "root_weights", "root_unseen_weight")
@@ -95,6 +97,9 @@ class ItemPool(PlackettLuce):
         return jnp.sum(jnp.where(orderings >= 0, log_stages, 0.0), axis=1)
 
     # -- fit -----------------------------------------------------------------------------------
+
+    def fitter(self, rankings: Rankings) -> WeightsFit:
+        return WeightsFit(rankings, has_pool=True)
 
     # -- profiles and tables -------------------------------------------------------------------
 

@@ -17,13 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.posterior.bloc_models import (
-    BlocModel,
-    Components,
-    MallowsBlocs,
-    PlackettLuceBlocs,
-    as_components,
-)
+from numpyro_rankings.families import RankingFamily
+from numpyro_rankings.families.weighted_fit import Parameters
 from numpyro_rankings.rankings import Rankings
 
 _BLURRED_ROUNDS, _FIRST_POWER = 6, 0.5  # of EM from a merger; the first power of memberships
@@ -38,7 +33,23 @@ _ROWS_ASKED = 4000  # rankings, by which candidates are compared
 _ODDS_CAP = 80.0  # log of the largest ratio of densities, below the limit of float32
 
 
-class Fit(NamedTuple):
+class BlocComponents(NamedTuple):
+    """Components of a mixture.
+
+    - **log_shares** - (K,).
+    - **parameters** - arrays with a leading axis K, see ``WeightedFit.parameters_of``.
+    """
+
+    log_shares: np.ndarray
+    parameters: Parameters
+
+
+def as_components(parameters: Parameters, sizes: np.ndarray) -> BlocComponents:
+    """Return components with shares from sizes, each with one ranking more than it has."""
+    return BlocComponents(np.log((sizes + 1.0) / (sizes.sum() + len(sizes))), parameters)
+
+
+class BlocFit(NamedTuple):
     """A mixture that was fitted.
 
     - **log_likelihood** - of the rankings; **objective** - with the pseudo-rankings.
@@ -46,7 +57,7 @@ class Fit(NamedTuple):
     - **trace** - the objective before each round of plain EM, so far.
     """
 
-    components: Components
+    components: BlocComponents
     log_likelihood: float
     objective: float
     membership: np.ndarray
@@ -54,46 +65,44 @@ class Fit(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Components that may come into others.
+    """BlocComponents that may come into others.
 
     - **parameters** - of P components.
     - **rows** - some distinct rows, with **weights** that sum to 1, by which they are compared.
     - **log_rows** - log probability of each of these, (some, P).
     """
 
-    parameters: tuple[np.ndarray, ...]
+    parameters: Parameters
     rows: np.ndarray
     weights: np.ndarray
     log_rows: np.ndarray
 
 
-class Search:
+class BlocSearch:
     """Distinct rankings, and how mixtures of them are fitted.
 
     :param rankings: distinct rows.
-    :param weighted: whether the components are of Plackett–Luce, not of Mallows.
-    :param pooled: whether they have a pool of unseen items.
+    :param family: of the components.
     :ivar scale: gain in log likelihood that counts as all, see ``slow``.
     """
 
-    def __init__(self, rankings: Rankings, weighted: bool, pooled: bool) -> None:
+    def __init__(self, rankings: Rankings, family: RankingFamily) -> None:
         self.counts = np.asarray(rankings.counts, float)
-        self.model: BlocModel
-        self.model = PlackettLuceBlocs(rankings, pooled) if weighted else MallowsBlocs(rankings)
+        self.model = family.fitter(rankings)
         self.scale = 1.0
-        self._sample: Search | None = None
+        self._sample: BlocSearch | None = None
         if rankings.num_rankings > _SAMPLE:
             weights = self.counts / self.counts.sum()
             drawn = np.random.default_rng(0).choice(len(weights), _SAMPLE, p=weights)
             rows, times = np.unique(drawn, return_counts=True)
-            self._sample = Search(rankings._take(rows, times), weighted, pooled)
+            self._sample = BlocSearch(rankings._take(rows, times), family)
 
     @property
     def slow(self) -> float:
         """Gain of a round that is too small to go on."""
         return self.scale * _SLOW
 
-    def log_table(self, components: Components) -> np.ndarray:
+    def log_table(self, components: BlocComponents) -> np.ndarray:
         """Return log share plus log probability of each row in each component, (rows, K)."""
         log_choices = self.model.log_choices(components.parameters)
         return self.model.cells.of_rows @ log_choices + components.log_shares
@@ -108,8 +117,8 @@ class Search:
     # -- expectation-maximization --------------------------------------------------------------
 
     def rounds(
-        self, components: Components, counts: np.ndarray | None = None, thorough: bool = False
-    ) -> Iterator[Fit]:
+        self, components: BlocComponents, counts: np.ndarray | None = None, thorough: bool = False
+    ) -> Iterator[BlocFit]:
         """Make rounds of EM; none decreases the objective.
 
         :param counts: rankings of each row, all of them by default.
@@ -122,18 +131,18 @@ class Search:
             log_likelihood = float(np.sum(counts * log_density))
             log_prior = self.model.log_prior(components.parameters) + components.log_shares.sum()
             trace = (*trace, log_likelihood + float(log_prior))
-            yield Fit(components, log_likelihood, trace[-1], membership, trace)
+            yield BlocFit(components, log_likelihood, trace[-1], membership, trace)
             belonging = membership * counts[:, None]
             components = self._improved(components, belonging, len(trace), thorough)
 
     def _improved(
-        self, components: Components, belonging: np.ndarray, turn: int, thorough: bool = False
-    ) -> Components:
+        self, components: BlocComponents, belonging: np.ndarray, turn: int, thorough: bool = False
+    ) -> BlocComponents:
         amounts = self.amounts(belonging)
         parameters = self.model.fit(components.parameters, amounts, turn, thorough)
         return as_components(parameters, belonging.sum(0))
 
-    def blurred(self, components: Components, power: float = _FIRST_POWER) -> Components:
+    def blurred(self, components: BlocComponents, power: float = _FIRST_POWER) -> BlocComponents:
         """Make some rounds of EM with powers of the memberships, which increase to almost 1.
 
         Of many rankings they see a sample.
@@ -141,21 +150,21 @@ class Search:
         if self._sample is not None:
             return self._sample.blurred(components, power)
         for turn in range(_BLURRED_ROUNDS):
-            now = power + (1 - power) * turn / _BLURRED_ROUNDS
-            _, membership = normalised(self.log_table(components) * now)
+            current = power + (1 - power) * turn / _BLURRED_ROUNDS
+            _, membership = normalised(self.log_table(components) * current)
             components = self._improved(components, membership * self.counts[:, None], turn)
         return components
 
-    def climb(self, components: Components, target: float = -np.inf) -> Fit:
+    def climb(self, components: BlocComponents, target: float = -np.inf) -> BlocFit:
         """Make 5 to 12 rounds, until they add little or will not reach the target."""
         return self._until(self.rounds(components), self.slow, _MOST_ROUNDS, target)
 
-    def settle(self, fit: Fit) -> Fit:
+    def settle(self, fit: BlocFit) -> BlocFit:
         """Make further rounds, until they add very little."""
         rounds = self.rounds(fit.components, thorough=True)
         return self._until(rounds, self.slow / 10, _MOST_OF_BEST, -np.inf)
 
-    def _until(self, rounds: Iterator[Fit], slow: float, most: int, target: float) -> Fit:
+    def _until(self, rounds: Iterator[BlocFit], slow: float, most: int, target: float) -> BlocFit:
         for fit in rounds:
             made = len(fit.trace) - 1
             if made < 2:
@@ -169,7 +178,7 @@ class Search:
 
     # -- changes -------------------------------------------------------------------------------
 
-    def candidates(self, pool: Iterable[Components]) -> Candidates:
+    def candidates(self, pool: Iterable[BlocComponents]) -> Candidates:
         """Gather components, one of those that say the same."""
         parts = zip(*(components.parameters for components in pool), strict=True)
         parameters = tuple(np.concatenate(x) for x in parts)
@@ -186,56 +195,67 @@ class Search:
         parameters = tuple(x[first] for x in parameters)
         return Candidates(parameters, rows, weights.astype(np.float32), log_rows)
 
-    def merged(self, fit: Fit) -> Components:
+    def merged(self, fit: BlocFit) -> BlocComponents:
         """Merge the two components whose union costs least."""
         belonging = fit.membership * self.counts[:, None]
         number = belonging.shape[1] - 1
-        parameters, sizes = fit.components.parameters, belonging.sum(0)
-        return self.model.merge(parameters, self.amounts(belonging), sizes, number)[number]
+        parameters, amounts = fit.components.parameters, self.amounts(belonging)
+        return self.merge(parameters, amounts, belonging.sum(0), number)[number]
 
-    def enlarged(self, fit: Fit, further: Candidates) -> list[Components]:
+    def merge(
+        self, parameters: Parameters, amounts: np.ndarray, sizes: np.ndarray, most: int
+    ) -> dict[int, BlocComponents]:
+        """Merge groups two by two, each time the pair whose union costs least log likelihood.
+
+        :param amounts: how often each group makes each choice, (cells, C).
+        :param sizes: rankings of each group, (C,).
+        :return: the components by their number, from C, but at most **most**, down to 1.
+        """
+        steps = self.model.groups(parameters, amounts, sizes).merge()
+        return {len(sizes): as_components(x, sizes) for x, sizes in steps if len(sizes) <= most}
+
+    def enlarged(self, fit: BlocFit, further: Candidates) -> list[BlocComponents]:
         """Add one of the candidates, those that add most first."""
         ratios = self._ratios(fit, further)
         share = 1 / (1 + fit.membership.shape[1])
         gains, shares = self._gains(further, np.ones((len(ratios), 1), np.float32), ratios, share)
-        found = []
+        before, options = fit.components, []
         for p in np.argsort(-gains)[:_TRIES]:
-            log_shares = np.append(
-                fit.components.log_shares + np.log1p(-shares[p]), np.log(shares[p])
-            )
-            both = zip(fit.components.parameters, further.parameters, strict=True)
-            found.append(Components(log_shares, tuple(np.append(x, y[[p]], 0) for x, y in both)))
-        return found
+            log_shares = np.append(before.log_shares + np.log1p(-shares[p]), np.log(shares[p]))
+            both = zip(before.parameters, further.parameters, strict=True)
+            parameters = tuple(np.append(x, y[[p]], 0) for x, y in both)
+            options.append(BlocComponents(log_shares, parameters))
+        return options
 
-    def divided(self, fit: Fit) -> Components:
+    def divided(self, fit: BlocFit) -> BlocComponents:
         """Divide the largest component into two equal ones."""
         log_shares = fit.components.log_shares
         k = int(np.argmax(log_shares))
         log_shares = np.append(log_shares, log_shares[k])
         log_shares[[k, -1]] -= np.log(2)
         parameters = (np.append(x, x[[k]], 0) for x in fit.components.parameters)
-        return Components(log_shares, tuple(parameters))
+        return BlocComponents(log_shares, tuple(parameters))
 
-    def exchanged(self, fit: Fit, further: Candidates) -> list[Components]:
+    def exchanged(self, fit: BlocFit, further: Candidates) -> list[BlocComponents]:
         """Exchange a component for one of the candidates, the exchanges that add most first."""
-        ratios, shares_now = self._ratios(fit, further), np.exp(fit.components.log_shares)
-        options = []
-        for k, share in enumerate(shares_now):
+        before, ratios = fit.components, self._ratios(fit, further)
+        shares_before, options = np.exp(before.log_shares), []
+        for k, share in enumerate(shares_before):
             rest = (1 - fit.membership[further.rows, k]) / (1 - share)
             gains, shares = self._gains(further, rest[:, None].astype(np.float32), ratios, share)
             options += [(gains[p], k, p, shares[p]) for p in np.argsort(-gains)[:_TRIES]]
         options.sort(key=lambda option: -option[0])
-        found = []
+        exchanged = []
         for _, k, p, share in options[:_TRIES]:
-            log_shares = fit.components.log_shares + np.log1p(-share) - np.log1p(-shares_now[k])
+            log_shares = before.log_shares + np.log1p(-share) - np.log1p(-shares_before[k])
             log_shares[k] = np.log(share)
-            parameters = tuple(x.copy() for x in fit.components.parameters)
+            parameters = tuple(x.copy() for x in before.parameters)
             for x, new in zip(parameters, further.parameters, strict=True):
                 x[k] = new[p]
-            found.append(Components(log_shares, parameters))
-        return found
+            exchanged.append(BlocComponents(log_shares, parameters))
+        return exchanged
 
-    def _ratios(self, fit: Fit, further: Candidates) -> np.ndarray:
+    def _ratios(self, fit: BlocFit, further: Candidates) -> np.ndarray:
         """Return the density of each row in each candidate over that in the mixture."""
         log_density, _ = normalised(self.log_table(fit.components))
         log_ratios = further.log_rows - log_density[further.rows, None].astype(np.float32)
@@ -253,7 +273,7 @@ class Search:
         density = np.maximum(shares * ratios + (1 - shares) * rest, np.finfo(np.float32).tiny)
         return np.einsum("r,rp->p", further.weights, np.log(density)), shares
 
-    def exchange(self, best: Fit, further: Candidates) -> Fit:
+    def exchange(self, best: BlocFit, further: Candidates) -> BlocFit:
         """Exchange components as long as EM then gets to a higher objective."""
         while True:
             fit = self.best_of(best, self.exchanged(best, further))
@@ -261,7 +281,7 @@ class Search:
                 return best
             best = fit
 
-    def best_of(self, best: Fit, changed: Iterable[Components]) -> Fit:
+    def best_of(self, best: BlocFit, changed: Iterable[BlocComponents]) -> BlocFit:
         """Return the first change from which EM gets to a higher objective, or else the best."""
         for components in changed:
             fit = self.climb(components, best.objective)
@@ -269,7 +289,7 @@ class Search:
                 return fit
         return best
 
-    def shake(self, best: Fit) -> Fit:
+    def shake(self, best: BlocFit) -> BlocFit:
         """Blur the memberships, or make some rounds that see only part of the rankings."""
         rng = np.random.default_rng(best.membership.shape[1])
         for kind, amount in _SHAKES * _TURNS:

@@ -192,7 +192,9 @@ class Draws:
             samples = family.fill_empty(samples)
         kernel = str(posterior.attrs.get("kernel", ""))
         known = posterior.attrs.get(NUM_COMPONENTS)
-        number = int(known) if known is not None else None if kernel else "auto"
+        number: int | Literal["auto"] | None = None if kernel else "auto"
+        if known is not None:
+            number = int(known)
         partition, number = _partition_of(samples, family, number)
         items = tuple(map(str, posterior["item"].values)) if "item" in posterior.coords else None
         return cls(

@@ -69,6 +69,7 @@ def predict_items(
             "the samples must be those of GammaProcessPlackettLuceGibbs or DPPlackettLuceGibbs"
         )
     flat, number = draws.flat(), draws.num_items
+    assert number is not None  # weights have been drawn
     if is_mixture:
         further: Iterator[Any] = _further_lists_of_mixture(rng, flat, num_lists, length, tau)
     elif ITEM_POOL.takes_new_items(flat) != (sigma == 0):

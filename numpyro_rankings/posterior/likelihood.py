@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -37,9 +38,10 @@ def pointwise_log_likelihood(
     :return: float32, shape ``(chains, draws, N)``, or ``(chains, draws, M)``.
     """
     family, rankings = draws.check_family(), draws.fitted
-    rows, row_index, labels = np.arange(rankings.num_rows), rankings.row_index, draws.labels
+    rows, labels = np.arange(rankings.num_rows), draws.labels
+    row_index = np.asarray(rankings.row_index)
     if which is not None:
-        rows, row_index = np.unique(np.asarray(row_index)[which], return_inverse=True)
+        rows, row_index = np.unique(row_index[which], return_inverse=True)
         labels = None if labels is None else labels[..., which]
     offered = rankings.choice_sets
     by_draw = parameters_of(draws)
@@ -205,5 +207,6 @@ def _log_of_block(
         )
     labels, slots = own["assignments"].astype(jnp.int32), len(table)
     sizes = (jnp.arange(slots)[:, None] == labels).sum(1)
-    prior = PartitionPrior(scales[family.scale], scales.get("num_components"))
+    number: Any = scales.get("num_components")
+    prior = PartitionPrior(scales[family.scale], number)
     return _log_given_others(table, log_new, rows, labels, sizes, prior, log_judges)

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from numpyro_rankings.components.family import AugmentedFamily, num_points, with_auxiliary
-from numpyro_rankings.components.points import as_points
+from numpyro_rankings.components.family import AugmentedFamily, Family, num_points, with_auxiliary
+from numpyro_rankings.components.points import DataPoints, as_points
 from numpyro_rankings.infer.ddcrp.mixture import DDCRPGibbs
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.partition.base import PartitionKernel
@@ -104,7 +104,6 @@ def _by_draw(
     """Log predictive probabilities for each draw, (D, M)."""
     _check_kernel(kernel)
     family = kernel.family
-    augmented = isinstance(family, AugmentedFamily)
     site = [family.site] if isinstance(family, AugmentedFamily) else []
     _check_samples(samples, isinstance(kernel, DDCRPGibbs), site)
     for part in (data, new_data):
@@ -118,50 +117,66 @@ def _by_draw(
     }
     if distances is not None and "decay_scale" in samples:
         draws["scale"] = jnp.asarray(samples["decay_scale"], float).reshape(-1)
-
-    if augmented:
-        keys = jax.random.key(0) if key is None else key
-        draws["key"] = jax.random.split(keys, len(labels))
-        for name in site:
-            x = np.asarray(samples[name])
-            _check_size(x.shape[-2], family.size(data))
-            draws[name] = jnp.asarray(x.reshape(-1, *x.shape[-2:]), float)
+    for name in site:
+        x = np.asarray(samples[name])
+        _check_size(x.shape[-2], family.size(data))
+        draws[name] = jnp.asarray(x.reshape(-1, *x.shape[-2:]), float)
+        draws["key"] = jax.random.split(jax.random.key(0) if key is None else key, len(labels))
 
     @jax.jit
     def each(draws: dict, data: Any, new_data: Any) -> Array:
-        first = {name: draws[name][0] for name in site}
-        points = as_points(family, with_auxiliary(family, data, first))
-        new: Any = None
-        if augmented:
+        points = as_points(family, with_auxiliary(family, data, {k: draws[k][0] for k in site}))
+        if isinstance(family, AugmentedFamily):
             size = family.size(new_data)
+            log_given = _given_auxiliary(family, data, new_data, slots, points.size, num_parameters)
         else:
-            new = family.statistics(new_data)
-            size = num_points(new)
-            for part in (points.statistics, new):
-                _check_form(points.empty, part)
+            size, log_given = _given_statistics(family, points, new_data, slots)
         sizes = _Sizes(labels.shape[-1], points.size, size)
         of_draw = _density_under(kernel, sizes, distances, slots)
-
-        def log_given(draw: dict) -> tuple[Array, Array]:
-            """Log probability of each point given each cluster, (M, C), and given none, (M,)."""
-            known = draw["labels"][: points.size]
-            if not augmented:
-                clusters = family.of_clusters(points.statistics, known, slots)
-                by_cluster = family.log_predictive(
-                    jax.tree.map(lambda x: x[None], clusters),
-                    jax.tree.map(lambda x: x[:, None], new),
-                )
-                return by_cluster, family.log_predictive(points.empty, new)
-            assert isinstance(family, AugmentedFamily)
-            # the last cluster is empty
-            of_points = family.statistics(with_auxiliary(family, data, draw))
-            clusters = family.of_clusters(of_points, known, slots + 1)
-            table = family.log_predictive_of_values(draw["key"], clusters, new_data, num_parameters)
-            return table[:, :-1], table[:, -1]
-
         return jax.lax.map(lambda d: of_draw(d, *log_given(d)), draws)
 
     return each(draws, _as_arrays(data), _as_arrays(new_data))
+
+
+# Log probability of each point in one draw, given each cluster, (M, C), and given none, (M,).
+_LogGiven = Callable[[dict], tuple[Array, Array]]
+
+
+def _given_statistics(
+    family: Family, points: DataPoints, new_data: Any, slots: int
+) -> tuple[int, _LogGiven]:
+    """Return the number of new points, and their log probabilities under sums of statistics."""
+    new = family.statistics(new_data)
+    for part in (points.statistics, new):
+        _check_form(points.empty, part)
+
+    def log_given(draw: dict) -> tuple[Array, Array]:
+        known = draw["labels"][: points.size]
+        clusters = family.of_clusters(points.statistics, known, slots)
+        by_cluster = family.log_predictive(
+            jax.tree.map(lambda x: x[None], clusters), jax.tree.map(lambda x: x[:, None], new)
+        )
+        return by_cluster, family.log_predictive(points.empty, new)
+
+    return num_points(new), log_given
+
+
+def _given_auxiliary(
+    family: AugmentedFamily, data: Any, new_data: Any, slots: int, size: int, num_parameters: int
+) -> _LogGiven:
+    """Return the log probabilities of new points under a family with auxiliary variables.
+
+    :param size: number of fitted points with known values.
+    """
+
+    def log_given(draw: dict) -> tuple[Array, Array]:
+        of_points = family.statistics(with_auxiliary(family, data, draw))
+        # the last cluster is empty
+        clusters = family.of_clusters(of_points, draw["labels"][:size], slots + 1)
+        table = family.log_predictive_of_values(draw["key"], clusters, new_data, num_parameters)
+        return table[:, :-1], table[:, -1]
+
+    return log_given
 
 
 def _as_arrays(data: Any) -> Any:

@@ -110,7 +110,8 @@ def _check_asked(
             "Dirichlet process: pass the run instead of its samples, or num_components=, None for "
             "the process"
         )
-    if num_components is None and not draws.kernel and draws.sizes.all():
+    sizes = draws.sizes
+    if num_components is None and not draws.kernel and sizes is not None and sizes.all():
         raise ValueError(
             f"all {slots} clusters are occupied in all draws, so the draws are of a mixture of "
             f"{slots} components, or max_clusters of the Dirichlet process was too small: pass the "
@@ -120,7 +121,7 @@ def _check_asked(
 
 def _match_items(
     draws: Draws, family: RankingFamily, new_rankings: Rankings, fitted: Rankings | None
-) -> tuple[Array, Array | None]:
+) -> tuple[Array | np.ndarray, Array | np.ndarray | None]:
     """Return orderings and choice sets of the fitted items; an item that is new has the number n.
 
     :raises ValueError: if the items are others.

@@ -171,18 +171,8 @@ def _apply(
     marks = marks[:, :width]
     if not marks.shape[1]:
         marks = np.full((len(marks), 1), BLANK, np.int32)
-    places = np.arange(marks.shape[1], dtype=np.int16)
-    is_marked = marks != BLANK
-    last = np.maximum.accumulate(np.where(is_marked, places, np.int16(-1)), axis=1)
-    before = np.concatenate([np.full((len(marks), 1), -1, np.int16), last[:, :-1]], axis=1)
-    num_blank = np.where(is_marked, places - before - 1, 0)
-    is_overvote = marks == OVERVOTE
-    is_again = np.zeros_like(is_marked)
-    for k in range(1, marks.shape[1]):
-        is_again[:, k] = (marks[:, :k] == marks[:, [k]]).any(1)
-    is_again &= marks >= 0
-
-    ends_by_skipped = np.zeros_like(is_marked)
+    num_blank, is_overvote, is_again = _blanks_before(marks), marks == OVERVOTE, _is_again(marks)
+    ends_by_skipped = np.zeros_like(is_overvote)
     if rules.skipped is not None:
         ends_by_skipped = num_blank > rules.skipped
     ends = ends_by_skipped.copy()
@@ -192,7 +182,7 @@ def _apply(
         ends |= is_again
     has_ended = np.logical_or.accumulate(ends, axis=1)
     # the rank at which a list ends is looked at, and those after it are not
-    is_reached = np.ones_like(is_marked)
+    is_reached = np.ones_like(is_overvote)
     is_reached[:, 1:] = ~has_ended[:, :-1]
     ended_by_skipped = (ends_by_skipped & is_reached).any(1)
     is_read = is_reached & ~ends_by_skipped
@@ -215,6 +205,23 @@ def _apply(
         ~is_left.any(1) & ~is_blank,
     ]
     return lists[:, : max(1, int(is_left.sum(1).max(initial=1)))], touched
+
+
+def _blanks_before(marks: np.ndarray) -> np.ndarray:
+    """Return how many blank ranks are between each mark and the one before it; 0 for no mark."""
+    places = np.arange(marks.shape[1], dtype=np.int16)
+    is_marked = marks != BLANK
+    last = np.maximum.accumulate(np.where(is_marked, places, np.int16(-1)), axis=1)
+    before = np.concatenate([np.full((len(marks), 1), -1, np.int16), last[:, :-1]], axis=1)
+    return np.where(is_marked, places - before - 1, 0)
+
+
+def _is_again(marks: np.ndarray) -> np.ndarray:
+    """Return which marks are items for the second time."""
+    is_again = np.zeros(marks.shape, bool)
+    for k in range(1, marks.shape[1]):
+        is_again[:, k] = (marks[:, :k] == marks[:, [k]]).any(1)
+    return is_again & (marks >= 0)
 
 
 def _distinct(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -34,9 +34,10 @@ from numpyro_rankings.readers.elections import (
     refuse_same_names,
     survey_of_election,
 )
+from numpyro_rankings.readers.grids import place_of
 from numpyro_rankings.readers.surveys import Survey
 from numpyro_rankings.readers.text import check_writable_names, read_text
-from numpyro_rankings.readers.votes import Votes, is_write_in
+from numpyro_rankings.readers.votes import votes_of_marks
 from numpyro_rankings.words import plural
 
 BLT = "a .blt file"
@@ -94,6 +95,41 @@ def read_blt(path: str | os.PathLike, encoding: str | None = None, **options: ob
     num_items = int(sizes[1])
     if num_items < 2:
         raise RankingsError(f"{name}:{number}: a ranking needs at least 2 candidates")
+    ballots, withdrawn, number, rest = _read_ballots(name, number, lines, num_items)
+    items, parties = _names(name, number, rest, lines, num_items)
+    marks_of_bodies = _marks(name, ballots, num_items, withdrawn)
+    kept = [k for k in range(num_items) if k not in withdrawn]
+    if len(kept) < 2:
+        raise RankingsError(f"{name}: a ranking needs at least 2 candidates who have not withdrawn")
+    index = np.full(num_items + 2, BLANK, np.int32)
+    index[kept] = np.arange(len(kept))
+    index[[OVERVOTE, BLANK]] = OVERVOTE, BLANK
+    marks_of_bodies = index[marks_of_bodies]
+    ids = [x for x in ballots.ids if x]
+    election = Election(
+        name,
+        votes_of_marks([items[k] for k in kept], marks_of_bodies[np.array(ballots.codes)]),
+        np.array(ballots.weights),
+        np.array(ballots.numbers),
+        place_of(name, ":{}"),
+        ids if len(ids) == len(ballots.ids) else None,
+        {},
+        parties,
+        [
+            *_notes_of_withdrawn([items[k] for k in sorted(withdrawn)], ballots, marks_of_bodies),
+            *_notes_of_ids(len(ids), len(ballots.ids)),
+        ],
+    )
+    return survey_of_election(election, BLT, **options)  # type: ignore[arg-type]
+
+
+def _read_ballots(
+    name: str, number: int, lines: Iterator[tuple[int, str]], num_items: int
+) -> tuple[_Ballots, set[int], int, str]:
+    """Read the withdrawn candidates and the ballots.
+
+    :return: also the line that ends them, and what follows on it.
+    """
     withdrawn: set[int] = set()
     ballots = _Ballots({}, [], [], [], [])
     rest = None
@@ -113,44 +149,33 @@ def read_blt(path: str | os.PathLike, encoding: str | None = None, **options: ob
         )
     if not ballots.codes:
         raise RankingsError(f"{name}:{number}: there are no ballots")
-    items, parties = _names(name, number, rest, lines, num_items)
-    of_bodies = _marks(name, ballots, num_items, withdrawn)
-    kept = [k for k in range(num_items) if k not in withdrawn]
-    if len(kept) < 2:
-        raise RankingsError(f"{name}: a ranking needs at least 2 candidates who have not withdrawn")
-    index = np.full(num_items + 2, BLANK, np.int32)
-    index[kept] = np.arange(len(kept))
-    index[[OVERVOTE, BLANK]] = OVERVOTE, BLANK
-    names = tuple(items[k] for k in kept)
-    marks = index[of_bodies][np.array(ballots.codes)]
-    notes = []
-    if withdrawn:
-        shown = ", ".join(repr(items[k]) for k in sorted(withdrawn))
-        verb = "has withdrawn, and is" if len(withdrawn) == 1 else "have withdrawn, and are"
-        has_names = np.array([bool(body.strip("- ")) for body in ballots.bodies])
-        is_bare = has_names & (index[of_bodies] == BLANK).all(1)
-        number = int(np.array(ballots.weights) @ is_bare[np.array(ballots.codes)])
-        rest = f", which leaves {plural(number, 'ballot')} blank" if number else ""
-        notes.append(f"{shown} {verb} taken off the ballots{rest}")
-    ids = [x for x in ballots.ids if x]
-    if 0 < len(ids) < len(ballots.ids):
-        number = len(ballots.ids) - len(ids)
-        notes.append(
-            f"the ids of the ballots are left out, because {plural(number, 'ballot')} "
-            f"{'has' if number == 1 else 'have'} none"
-        )
-    election = Election(
-        name,
-        Votes(names, marks, np.array([is_write_in(x) for x in names]), []),
-        np.array(ballots.weights),
-        np.array(ballots.numbers),
-        name.replace("{", "{{").replace("}", "}}") + ":{}",
-        ids if len(ids) == len(ballots.ids) else None,
-        {},
-        parties,
-        notes,
-    )
-    return survey_of_election(election, BLT, **options)  # type: ignore[arg-type]
+    return ballots, withdrawn, number, rest
+
+
+def _notes_of_withdrawn(names: list[str], ballots: _Ballots, marks: np.ndarray) -> list[str]:
+    """Return who has withdrawn, and how many ballots this leaves blank.
+
+    :param marks: those of the distinct ballots.
+    """
+    if not names:
+        return []
+    verb = "has withdrawn, and is" if len(names) == 1 else "have withdrawn, and are"
+    has_names = np.array([bool(body.strip("- ")) for body in ballots.bodies])
+    is_bare = has_names & (marks == BLANK).all(1)
+    number = int(np.array(ballots.weights) @ is_bare[np.array(ballots.codes)])
+    rest = f", which leaves {plural(number, 'ballot')} blank" if number else ""
+    return [f"{', '.join(map(repr, names))} {verb} taken off the ballots{rest}"]
+
+
+def _notes_of_ids(num_ids: int, num_ballots: int) -> list[str]:
+    """Return why ids are left out that some ballots do not have."""
+    number = num_ballots - num_ids
+    if not num_ids or not number:
+        return []
+    return [
+        f"the ids of the ballots are left out, because {plural(number, 'ballot')} "
+        f"{'has' if number == 1 else 'have'} none"
+    ]
 
 
 def _lines(lines: Iterator[str]) -> Iterator[tuple[int, str]]:
@@ -244,14 +269,14 @@ def _marks(name: str, ballots: _Ballots, num_items: int, withdrawn: set[int]) ->
             if token == "-":
                 row.append(BLANK)
                 continue
-            found = set()
+            candidates = set()
             for part in token.split("="):
                 k = int(part) if part.isdecimal() and part.isascii() and len(part) < 10 else 0
                 if not 1 <= k <= num_items:
                     where = f"{name}:{ballots.numbers[ballots.codes.index(code)]}"
                     raise RankingsError(f"{where}: {_candidate_problem(token, part, num_items)}")
-                found.add(k - 1)
-            left = found - withdrawn
+                candidates.add(k - 1)
+            left = candidates - withdrawn
             if left:
                 row.append(OVERVOTE if len(left) > 1 else left.pop())
         rows.append(row)

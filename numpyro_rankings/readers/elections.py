@@ -15,7 +15,7 @@ import numpy as np
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.aliases import Aliases, read_aliases
 from numpyro_rankings.readers.ballots import BLANK, given_rules
-from numpyro_rankings.readers.grids import Grid, column_of_texts
+from numpyro_rankings.readers.grids import Grid, column_of_texts, place_of
 from numpyro_rankings.readers.questions import QuestionSpec
 from numpyro_rankings.readers.surveys import Survey, survey_of_lists
 from numpyro_rankings.readers.text import read_lines
@@ -165,27 +165,9 @@ def read_council(path: str | os.PathLike, encoding: str | None = None, **options
     first = next(k for k, (_, line) in enumerate(lines) if _COUNCIL_CANDIDATE.match(line))
     ballots, weights, numbers = [], [], []
     for number, line in lines[1:first]:
-        where = f"{name}:{number}"
-        if not _COUNCIL_BALLOT.fullmatch(line):
-            raise RankingsError(
-                f"{where}: expected a count and the numbers of candidates, separated by commas, "
-                f"got {line[:40]!r}"
-            )
-        cells = [cell.strip() for cell in line.split(",")]
-        while cells and not cells[-1]:
-            cells.pop()
-        if int(cells[0] or 0) < 1:
-            raise RankingsError(
-                f"{where}: the count of the ballots is {cells[0]}; expected a positive whole number"
-            )
-        row = [int(cell) - 1 if cell else BLANK for cell in cells[1:]]
-        if wrong := [k for k in row if k != BLANK and not 0 <= k < num_items]:
-            raise RankingsError(
-                f"{where}: candidate {wrong[0] + 1} is outside 1..{num_items}, the number of "
-                "candidates in the first row"
-            )
-        ballots.append(row)
-        weights.append(int(cells[0]))
+        weight, ballot = _council_ballot(f"{name}:{number}", line, num_items)
+        ballots.append(ballot)
+        weights.append(weight)
         numbers.append(number)
     if not ballots:
         raise RankingsError(f"{name}:{lines[first][0]}: there are no ballots above the candidates")
@@ -196,7 +178,7 @@ def read_council(path: str | os.PathLike, encoding: str | None = None, **options
         votes,
         np.array(weights),
         np.array(numbers),
-        name.replace("{", "{{").replace("}", "}}") + ":{}",
+        place_of(name, ":{}"),
         None,
         {},
         parties,
@@ -208,25 +190,48 @@ def read_council(path: str | os.PathLike, encoding: str | None = None, **options
 COUNCIL = "a file of a Scottish council"
 
 
+def _council_ballot(where: str, line: str, num_items: int) -> tuple[int, list[int]]:
+    """Return the count of a line, and the marks of its ballots."""
+    if not _COUNCIL_BALLOT.fullmatch(line):
+        raise RankingsError(
+            f"{where}: expected a count and the numbers of candidates, separated by commas, "
+            f"got {line[:40]!r}"
+        )
+    cells = [cell.strip() for cell in line.split(",")]
+    while cells and not cells[-1]:
+        cells.pop()
+    if int(cells[0] or 0) < 1:
+        raise RankingsError(
+            f"{where}: the count of the ballots is {cells[0]}; expected a positive whole number"
+        )
+    marks = [int(cell) - 1 if cell else BLANK for cell in cells[1:]]
+    if wrong := [k for k in marks if k != BLANK and not 0 <= k < num_items]:
+        raise RankingsError(
+            f"{where}: candidate {wrong[0] + 1} is outside 1..{num_items}, the number of "
+            "candidates in the first row"
+        )
+    return int(cells[0]), marks
+
+
 def _candidates(
     name: str, lines: Sequence[tuple[int, str]], num_items: int
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return the names of the candidates, and their parties."""
-    found: list[tuple[int, str, str]] = []
+    named: list[tuple[int, str, str]] = []
     for number, line in lines:
         if not _COUNCIL_CANDIDATE.match(line):
             continue
         cells = [cell.strip() for cell in next(csv.reader([line]))]
-        if not cells[0].split()[-1] == str(len(found) + 1):
+        if not cells[0].split()[-1] == str(len(named) + 1):
             raise RankingsError(
-                f"{name}:{number}: expected candidate {len(found) + 1}, got {line[:40]!r}"
+                f"{name}:{number}: expected candidate {len(named) + 1}, got {line[:40]!r}"
             )
-        found.append((number, cells[1] if len(cells) > 1 else "", "".join(cells[2:3])))
-    if len(found) != num_items:
+        named.append((number, cells[1] if len(cells) > 1 else "", "".join(cells[2:3])))
+    if len(named) != num_items:
         raise RankingsError(
-            f"{name}:{lines[-1][0]}: the first row says {num_items} candidates, but {len(found)} "
+            f"{name}:{lines[-1][0]}: the first row says {num_items} candidates, but {len(named)} "
             "are named"
         )
-    items = [item for _, item, _ in found]
-    refuse_same_names([f"{name}:{number}" for number, _, _ in found], items)
-    return tuple(items), {item: party for _, item, party in found if party}
+    items = [item for _, item, _ in named]
+    refuse_same_names([f"{name}:{number}" for number, _, _ in named], items)
+    return tuple(items), {item: party for _, item, party in named if party}

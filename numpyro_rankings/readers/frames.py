@@ -9,6 +9,8 @@ import pandas as pd
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings, check_unranked
 from numpyro_rankings.rankings.names import item_names, name_of, shown
 from numpyro_rankings.rankings.ranks import orderings_of_ranks
+from numpyro_rankings.readers.layouts import LAYOUTS
+from numpyro_rankings.readers.layouts.base import Layout
 
 # ---------------------------------------------------------------------------------------------
 # Reading a long table
@@ -160,21 +162,35 @@ def _counts(
 # ---------------------------------------------------------------------------------------------
 
 
+def table_frame(
+    orderings: np.ndarray, items: tuple[str, ...], layout: Layout
+) -> tuple[np.ndarray, pd.DataFrame]:
+    """Return the list that each line of a table is of, and the table."""
+    lists, columns = layout.table(orderings, items)
+    masked = {name: x for name, x in columns.items() if isinstance(x, np.ma.MaskedArray)}
+    whole = {name: pd.arrays.IntegerArray(x.data, x.mask) for name, x in masked.items()}
+    return lists, pd.DataFrame({**columns, **whole})
+
+
 def write_frame(rankings: Rankings, layout: str, count: str | None = None) -> pd.DataFrame:
     """Write a data frame; see :meth:`numpyro_rankings.Rankings.to_dataframe`."""
-    if layout not in _LAYOUTS:
-        raise RankingsError(f"layout is one of {', '.join(_LAYOUTS)}, not {layout!r}")
+    written = {name: one for name, one in LAYOUTS.items() if not one.is_of_ballots}
+    if layout not in written:
+        raise RankingsError(f"layout is one of {', '.join(written)}, not {layout!r}")
     _check_choice_sets_are_lists(rankings)
     orderings, lengths = np.asarray(rankings.orderings), np.asarray(rankings.lengths)
     rows = np.asarray(rankings.row_index) if count is None else np.arange(rankings.num_rows)
-    frame = _LAYOUTS[layout](orderings[rows, : lengths.max()], rankings.items)
+    orderings = orderings[rows, : lengths.max()]
+    lists, frame = table_frame(orderings, rankings.items, written[layout])
+    if written[layout].has_lines_of_items:
+        frame.insert(0, "judge", lists + 1)
+    else:
+        frame.index = pd.RangeIndex(1, len(orderings) + 1, name="judge")
     if count is None:
         return frame
     if count in frame.columns:
         raise RankingsError(f"the table has a column {count!r} already; give count another name")
-    counts = np.asarray(rankings.counts, np.int64)
-    is_long = "judge" in frame.columns and layout == "long"
-    frame[count] = counts[frame["judge"] - 1] if is_long else counts
+    frame[count] = np.asarray(rankings.counts, np.int64)[lists]
     return frame
 
 
@@ -189,43 +205,3 @@ def _check_choice_sets_are_lists(rankings: Rankings) -> None:
             f"row {row + 1}: item {rankings.items[item]!r} was offered but is not ranked, which a "
             "data frame cannot say; readers.write_table writes a file that can"
         )
-
-
-def _judges(number: int) -> pd.RangeIndex:
-    return pd.RangeIndex(1, number + 1, name="judge")
-
-
-def _frame_of_ranks(orderings: np.ndarray, items: tuple[str, ...]) -> pd.DataFrame:
-    ranks = np.zeros((len(items), len(orderings)), np.int64)
-    rows, places = np.nonzero(orderings >= 0)
-    ranks[orderings[rows, places], rows] = places + 1
-    columns = [pd.arrays.IntegerArray(x, x == 0) for x in ranks]
-    return pd.DataFrame(dict(zip(items, columns, strict=True)), index=_judges(len(orderings)))
-
-
-def _frame_of_orders(orderings: np.ndarray, items: tuple[str, ...]) -> pd.DataFrame:
-    named = np.array([*items, None], object)[orderings]  # the padding, -1, is None
-    columns = [f"rank {k}" for k in range(1, orderings.shape[1] + 1)]
-    return pd.DataFrame(named, columns=columns, index=_judges(len(orderings)))
-
-
-def _frame_of_lines(orderings: np.ndarray, items: tuple[str, ...]) -> pd.DataFrame:
-    rows, places = np.nonzero(orderings >= 0)
-    named = np.array(items, object)[orderings[rows, places]]
-    return pd.DataFrame({"judge": rows + 1, "item": named, "rank": places + 1})
-
-
-def _frame_of_cells(orderings: np.ndarray, items: tuple[str, ...]) -> pd.DataFrame:
-    if wrong := [item for item in items if ";" in item]:
-        raise RankingsError(f"the item name {wrong[0]!r} contains a semicolon; use another layout")
-    named = np.array([*items, ""], object)[orderings]
-    cells = ["".join(f"{name};" for name in row if name) for row in named.tolist()]
-    return pd.DataFrame({"order": cells}, index=_judges(len(cells)))
-
-
-_LAYOUTS: dict[str, Callable[[np.ndarray, tuple[str, ...]], pd.DataFrame]] = {
-    "ranks": _frame_of_ranks,
-    "orders": _frame_of_orders,
-    "long": _frame_of_lines,
-    "cell": _frame_of_cells,
-}

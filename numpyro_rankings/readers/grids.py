@@ -263,7 +263,7 @@ def _read_text(name: str, names: Sequence[str], encoding: str | None) -> Grid:
             mark, first = said[1], first + 1
         else:
             mark = _separator(text, first)
-        return _grid(name, _place_of(name, ":{}"), _rows_of_text(text, mark, first), names)
+        return _grid(name, place_of(name, ":{}"), _rows_of_text(text, mark, first), names)
     except RankingsError:
         head = itertools.islice(enumerate(text.lines(), 1), _LINES_OF_HEAD)
         lists = [(k, found) for k, x in head if (found := re.findall(_IN_BRACKETS, x))]
@@ -290,7 +290,7 @@ def _rows_of_text(text: TextFile, mark: str, first: int) -> Iterator[tuple[int, 
         ) from None
 
 
-def _place_of(name: str, form: str) -> str:
+def place_of(name: str, form: str) -> str:
     """Return the form of the places of a file, whose name may have braces."""
     return name.replace("{", "{{").replace("}", "}}") + form
 
@@ -341,7 +341,7 @@ def _read_excel(name: str, names: Sequence[str]) -> Grid:
                     f"{name}: row {k}, column {column}: the formula {formula[:40]!r} has no stored "
                     "value; open the file in a spreadsheet and save it"
                 )
-    grid = _grid(name, _place_of(name, ": row {}"), enumerate(cells, 1), names)
+    grid = _grid(name, place_of(name, ": row {}"), enumerate(cells, 1), names)
     return grid._replace(notes=(*notes, *grid.notes))
 
 
@@ -358,7 +358,7 @@ def _of_same_width(rows: list[list[str]]) -> list[list[str]]:
 def _read_parquet(name: str, names: Sequence[str]) -> Grid:
     import pandas as pd
 
-    return _grid_of_frame(name, pd.read_parquet(name), names, _place_of(name, ": row {}"))
+    return _grid_of_frame(name, pd.read_parquet(name), names, place_of(name, ": row {}"))
 
 
 def _read_labelled(name: str, names: Sequence[str]) -> Grid:
@@ -367,7 +367,7 @@ def _read_labelled(name: str, names: Sequence[str]) -> Grid:
     read = pyreadstat.read_dta if name.lower().endswith(".dta") else pyreadstat.read_sav
     # values that the file says are missing are missing here too
     frame, meta = read(name, user_missing=False)
-    grid = _grid_of_frame(name, frame, names, _place_of(name, ": row {}"))
+    grid = _grid_of_frame(name, frame, names, place_of(name, ": row {}"))
     labels = dict(zip(meta.column_names, meta.column_labels, strict=True))
     cells = [x._replace(label=(labels.get(x.name) or "").strip()) for x in grid.cells]
     cells, notes = _with_value_labels(cells, meta.variable_value_labels)

@@ -141,7 +141,8 @@ def _labels_of_ids(names: Sequence[str], below: Sequence[Sequence[str]]) -> _Lab
 
 def _labels_of_questions(names: Sequence[str], below: Sequence[Sequence[str]]) -> _Labels:
     """Return what the columns are called if questions are above the first of their columns."""
-    question, labels, texts = "", [], []
+    question, labels = "", list[str]()
+    texts: list[tuple[str, ...]] = []
     for name, *words in zip(names, *below, strict=True):
         question = name or question
         item = " - ".join(x for x in words if x not in _NO_ITEM)

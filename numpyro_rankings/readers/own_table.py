@@ -1,9 +1,11 @@
 """The project's own text format of rankings."""
 
+import contextlib
 import csv
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +42,19 @@ class _Header(NamedTuple):
     width: int
 
 
+class _Row(NamedTuple):
+    """A row.
+
+    - **number** - of its line, and **times**, how many rankings it stands for.
+    - **listed** - the items that are listed, and **offered** those that were offered.
+    """
+
+    number: int
+    times: int
+    listed: list[int]
+    offered: list[int]
+
+
 def read_table(path: str | os.PathLike, encoding: str | None = None) -> Rankings:
     """Read rankings in the project's own text format.
 
@@ -72,54 +87,90 @@ def read_table(path: str | os.PathLike, encoding: str | None = None) -> Rankings
     name = os.fspath(path)
     lines = [line.strip(" ") for line in read_lines(path, encoding, hint=True)]
     header_at = next((k for k, line in enumerate(lines) if not _is_before_header(line)), len(lines))
-    codes: dict[str, int] = {}
-    names: dict[str, int] = {}
-    where: list[int] = []
-    counts: list[int] = []
-    rows: list[list[int]] = []
-    offered: list[list[int]] = []
-    number = header_at + 1
-    try:
+    with _errors_on_lines(name) as at:
+        at.number = header_at + 1
         header = _parse_header(lines[header_at]) if header_at < len(lines) else None
-        mark = "," if header is None else header.mark
-        named = _item_lines(lines, mark)
-        is_padded = header is not None and all(
-            len(_item_cells(line, mark)) == header.width for _, line in named
-        )
-        for number, line in named:  # noqa: B007 - an error below names it
-            _add_item(*_parse_item(line, mark, is_padded), codes, names)
-        number = header_at + 1
+        codes, names = _read_items(lines, header, at)
+        at.number = header_at + 1
         if header is not None and len(codes) < 2:
             raise RankingsError(
                 "a ranking needs at least 2 items, each named by a line such as "
                 f"'# item A: Ann Able', got {len(codes)}"
             )
-        for number, line in enumerate(lines[header_at + 1 :], start=header_at + 2):
-            if header is None or not line or _COMMENT.match(line):
-                continue
-            cells = _cells(line, header.mark)[header.skipped :]
-            if not any(cell.strip() for cell in cells):
-                continue
-            while len(cells) > header.columns and not cells[-1].strip():
-                cells.pop()
-            if len(cells) != header.columns:
-                raise RankingsError(f"expected {header.columns} columns, got {len(cells)}")
-            where.append(number)
-            counts.append(_parse_count(cells[0].strip()))
-            rows.append(_parse_items(cells[1].split(">"), codes))
-            if header.columns == 3:
-                offered.append(_parse_items(cells[2].split(), codes))
-    except RankingsError as error:
-        raise RankingsError(f"{name}:{number}: {error}") from None
+        rows: list[_Row] = []
+        for at.number, line in enumerate(lines[header_at + 1 :], start=header_at + 2):
+            if header is not None and (cells := _cells_of_row(line, header)):
+                rows.append(_parse_row(at.number, cells, codes))
     if not rows:
         raise RankingsError(f"{name}:{len(lines)}: there are no rankings")
     choice_sets = None
-    if offered:
+    if rows[0].offered:
         choice_sets = np.zeros((len(rows), len(names)), bool)
-        for row, listed in enumerate(offered):
-            choice_sets[row, listed] = True
+        for k, row in enumerate(rows):
+            choice_sets[k, row.offered] = True
     return build_rankings(
-        rows, tuple(names), counts, choice_sets, where=lambda row: f"{name}:{where[row]}"
+        [row.listed for row in rows],
+        tuple(names),
+        [row.times for row in rows],
+        choice_sets,
+        where=lambda k: f"{name}:{rows[k].number}",
+    )
+
+
+@dataclass
+class _Line:
+    """The line that is read."""
+
+    number: int = 0
+
+
+@contextlib.contextmanager
+def _errors_on_lines(name: str) -> Iterator[_Line]:
+    """Begin messages with the file and the line."""
+    at = _Line()
+    try:
+        yield at
+    except RankingsError as error:
+        raise RankingsError(f"{name}:{at.number}: {error}") from None
+
+
+def _read_items(
+    lines: Sequence[str], header: _Header | None, at: _Line
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the index of each item, by its code and by its name."""
+    codes: dict[str, int] = {}
+    names: dict[str, int] = {}
+    mark = "," if header is None else header.mark
+    named = _item_lines(lines, mark)
+    is_padded = header is not None and all(
+        len(_item_cells(line, mark)) == header.width for _, line in named
+    )
+    for at.number, line in named:
+        _add_item(*_parse_item(line, mark, is_padded), codes, names)
+    return codes, names
+
+
+def _cells_of_row(line: str, header: _Header) -> list[str]:
+    """Return the cells of a row, without empty ones at its end; none if it is no row."""
+    if not line or _COMMENT.match(line):
+        return []
+    cells = _cells(line, header.mark)[header.skipped :]
+    if not any(cell.strip() for cell in cells):
+        return []
+    while len(cells) > header.columns and not cells[-1].strip():
+        cells.pop()
+    if len(cells) != header.columns:
+        raise RankingsError(f"expected {header.columns} columns, got {len(cells)}")
+    return cells
+
+
+def _parse_row(number: int, cells: Sequence[str], codes: dict[str, int]) -> _Row:
+    count, listed, *offered = cells
+    return _Row(
+        number,
+        _parse_count(count.strip()),
+        _parse_items(listed.split(">"), codes),
+        _parse_items(offered[0].split(), codes) if offered else [],
     )
 
 

@@ -74,7 +74,7 @@ class TableOptions(NamedTuple):
     items: Sequence[str] | None = None
     item: str | None = None
     rank: str | None = None
-    count: str | None = None
+    count: str | None = None  # type: ignore[assignment]  # hides a method of tuples
     unranked: str = "below"
     gaps: str = "refuse"
     columns: str | Sequence[str] = ()

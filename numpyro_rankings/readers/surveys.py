@@ -81,9 +81,9 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
         chosen, about_layout = LAYOUTS[layout], []
     chosen.check_options(given)
     spec = spec._replace(aliases=read_aliases(given.aliases))
-    picked, spec, about_others = chosen.find_columns(table, picked, spec)
+    columns, spec, about_others = chosen.find_columns(table, picked, spec)
     notes += [*about_columns, *about_layout, *about_others]
-    question = chosen.read(table, picked, spec, [*table.grid.notes, *table.notes, *notes])
+    question = chosen.read(table, columns, spec, [*table.grid.notes, *table.notes, *notes])
     lists = chosen.lists(question)
     if chosen.has_names_in_cells and spec.items is None:
         refuse_ranks_in_brackets(lists.where(0), lists.items)

@@ -16,7 +16,7 @@ from numpyro_rankings.report.answers import Colored, Judges, Row, color_of, judg
 from numpyro_rankings.report.findings import Findings
 
 _WIDTH, _FLOW, _BAR, _GAP, _TOP = 720.0, 220.0, 12.0, 8.0, 44.0  # pixels
-_LABEL, _FIRST_LINE, _LINE, _LETTER = 18.0, 20.0, 15.0, 7.2  # of the words beside a bar; pixels
+_LABEL, _FIRST_LINE, _LINE, _LETTER = 18.0, 20.0, 15.0, 7.2  # pixels of the words beside a bar
 _LEAST_FLOW = 0.01  # share of all rankings that a band of the tree shows
 _NAMES, _LINES = 4, 8  # at most, of what a bloc wants, beside it in the tree
 
@@ -219,12 +219,12 @@ def _colors(levels: Sequence[BlocLevel], chosen: int) -> list[list[str]]:
     """
     here = next(k for k, level in enumerate(levels) if level.number == chosen)
     which = {here: np.arange(chosen)}
-    for k in range(here - 1, -1, -1):  # of fewer blocs each is matched
+    for k in range(here - 1, -1, -1):  # each of fewer blocs has another match
         fewer, more = linear_sum_assignment(levels[k + 1].flow, maximize=True)
         which[k] = which[k + 1][more[np.argsort(fewer)]]
     for k in range(here + 1, len(levels)):
         which[k] = which[k - 1][levels[k].flow.argmax(0)]
-    return [[color_of(i) for i in which[k]] for k in range(len(levels))]
+    return [[color_of(int(i)) for i in which[k]] for k in range(len(levels))]
 
 
 def _area(x: float, end: float, left: float, right: float, height: float) -> str:

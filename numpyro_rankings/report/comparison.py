@@ -40,7 +40,7 @@ _FAMILIES = {
     DPPlackettLuceGibbs: PLACKETT_LUCE,
 }
 BAD_K = 0.7  # shape of the Pareto distribution from which on leaving one out is unreliable
-_SHARE_BAD = 0.01  # of the judges with such a shape, from which on it is said
+_SHARE_BAD = 0.01  # a larger share of judges with such a shape is worth a warning
 _CLEAR_ERRORS, _CLEAR_NATS = 2.0, 4.0  # a difference beyond both is clear
 _CHECK_DRAWS = 50
 

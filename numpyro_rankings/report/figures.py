@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _TRACES_SHOWN = 8
-_DRAWS_OF_TRACES = 600  # of all chains, so that each is seen
+_DRAWS_OF_TRACES = 600  # in all chains together, so that each is seen
 _GROUPS_TOGETHER = 8  # in the table of who goes with whom
 _DRAWS_TOGETHER = 1000
 _SHARP = 0.5  # how often members are together, from which on a map of all pairs shows a block
@@ -154,7 +154,7 @@ def _firmest(findings: Findings, labels: np.ndarray, place: np.ndarray) -> float
     """Return how often members of the group that holds best are together; None if none holds."""
     held = len(findings.held)
     within = np.diag(coclustering_of_groups(labels, place))[:held]
-    # of a single member nothing is known
+    # nothing is known of a group with a single member
     return float(np.nan_to_num(within).max()) if held else None
 
 

@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 # Predictive checks: draws that are replicated, the fewest of them, and entries of their tables of
 # pairs. With more items there are none.
 _CHECK_DRAWS, _CHECK_DRAWS_LEAST, _CHECK_ENTRIES = 50, 10, 2**26
-BEGUN_WITH = "begun with"  # of the details of a run that was resumed
-_LITTLE_GAIN = 0.1  # of all groups over one population, in nats a ranking
-FEW_GROUPS = 4  # that are read one by one; of more, blocs are the coarse view
+BEGUN_WITH = "begun with"  # its name in the details of a run that was resumed
+_LITTLE_GAIN = 0.1  # nats a ranking that all groups gain over one population
+FEW_GROUPS = 4  # so many are read one by one; of more, blocs are the coarse view
 _TOO_MUCH_WORK = (
     "Blocs, the coarse view of many groups, take minutes to find in so large a table: ask for them "
     "by --blocs, or in Python by find_blocs."
 )
-_MEMBERSHIP_DRAWS = 1000  # from which the probabilities of membership of rankings are computed
+_MEMBERSHIP_DRAWS = 1000  # they suffice for the probabilities of membership of rankings
 
 
 class Findings(NamedTuple):

@@ -27,14 +27,14 @@ from numpyro_rankings.report.page import Status
 if TYPE_CHECKING:
     import pandas as pd
 
-# Thresholds. Those of R-hat and ESS are beside the verdict on the run, and those by which groups
-# hold and blocs are found are beside these.
+# Thresholds. Those of R-hat and ESS are beside the verdict on the run, and those by which a group
+# holds and blocs are searched are beside their definitions.
 MOST_LEFT = 0.5  # share of all in no group that holds, above which there are no clear groups
 LEAST_COHESION = 0.5  # share of the draws in which two members of a group have to be in one group
 HARDLY_AGREE = 0.1  # agreement of the members of a bloc or group, below which they hardly agree
 MANY_OUTSIDE = 0.2  # share of the intervals of 90% that the observed numbers are outside of
-LEAST_GROWTH = 1.25  # of the ESS in the second half of the draws, below which no time is told
-MOST_TIMES = 30.0  # as long as so far, above which no time is told
+LEAST_GROWTH = 1.25  # times the ESS of half of the draws; of a smaller ESS no time is told
+MOST_TIMES = 30.0  # no time is told if the run has to be longer than so many times
 
 Level = Literal["good", "care", "bad"]
 Cause = Literal["R-hat", "ESS", "other"]
@@ -155,7 +155,7 @@ def groups_to_report(findings: Findings) -> Sequence[Any]:
 
 def hardly_agree(groups: Sequence[Any] | Sequence[Bloc]) -> list[int]:
     """Return the numbers, from 1, of the groups or blocs whose members hardly agree."""
-    # as it is shown, so that none of 10% is said to be less
+    # rounded as it is shown, so that none of 10% is said to be less
     return [k for k, x in enumerate(groups, 1) if round(x.agreement, 2) < HARDLY_AGREE]
 
 

@@ -112,7 +112,7 @@ def _components(findings: Findings, number: int, text: str) -> Step:
     dropped = list(_OF_MIXTURE)
     if findings.has_weights:
         options = {"--model": "plackett-luce", **options}
-        if findings.num_components is None:  # of a pool of items, whose options differ
+        if findings.num_components is None:  # the options of a pool of items differ
             dropped += _OF_POOLS
     if number == 1:
         dropped.append("--alpha")

@@ -76,7 +76,7 @@ def duration(seconds: float) -> str:
 _NAMED = 6  # items of an order that are named, and more if few are left
 _LISTED = 3  # items of a large level that are named
 _FEW = 3  # items that are not hidden in "and 3 more"
-_PAIRS = 2  # of a level that are named
+_PAIRS = 2  # clear pairs of a level that are named
 COMPARED = 60  # items of a level, the first ones, whose pairs are compared
 
 

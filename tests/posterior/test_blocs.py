@@ -11,18 +11,19 @@ from scipy.optimize import linear_sum_assignment
 from numpyro_rankings import find_blocs, to_inference_data
 from numpyro_rankings.datasets import simulate_mallows_mixture, simulate_plackett_luce_mixture
 from numpyro_rankings.distributions import GeneralizedMallows
-from numpyro_rankings.families import ITEM_POOL, PLACKETT_LUCE
+from numpyro_rankings.families import ITEM_POOL, MALLOWS, PLACKETT_LUCE, _mallows_fit
+from numpyro_rankings.families._mallows_fit import MallowsFit
+from numpyro_rankings.families.choice_cells import choice_cells, count_cells
 from numpyro_rankings.families.mallows import log_cluster_likelihood, stage_orderings
 from numpyro_rankings.infer import DPPlackettLuceGibbs
 from numpyro_rankings.infer.mallows.data import as_mallows_data
 from numpyro_rankings.infer.mallows.start import Components as SearchedComponents
 from numpyro_rankings.infer.mallows.start import improve
-from numpyro_rankings.posterior import bloc_models, bloc_search
+from numpyro_rankings.posterior import bloc_levels, bloc_search
 from numpyro_rankings.posterior import blocs as module
-from numpyro_rankings.posterior.bloc_models import Components, MallowsBlocs, PlackettLuceBlocs
-from numpyro_rankings.posterior.bloc_search import Candidates, Search
-from numpyro_rankings.posterior.blocs import _by_chain, _Data
-from numpyro_rankings.posterior.choice_cells import choice_cells, count_cells
+from numpyro_rankings.posterior.bloc_data import BlocData, read_draws
+from numpyro_rankings.posterior.bloc_levels import Arrival, SearchedLevels, agreed, arrival
+from numpyro_rankings.posterior.bloc_search import BlocComponents, BlocSearch, Candidates
 from numpyro_rankings.rankings import Rankings
 
 LISTS = [[0, 1, 2, 3], [1], [3, 0], [2, 1, 0, 4, 3], [2, 1, 0, 4], [1, 0, 2]]
@@ -88,7 +89,7 @@ def _weighted(num_groups=3, shape=(2, 2), seed=0, pool=None, choice_sets=False):
 
 def test_log_likelihood_of_mallows_cells():
     rng, rankings = np.random.default_rng(0), Rankings.from_orderings(LISTS, num_items=5)
-    model = MallowsBlocs(rankings)
+    model = MALLOWS.fitter(rankings)
     center, theta = _orderings(rng, 3, 5), rng.gamma(1.0, 1.0, (3, 4))
     found = model.cells.of_rows @ model.log_choices((center, theta))
     lists = stage_orderings(rankings.orderings, 4)
@@ -111,9 +112,9 @@ def test_log_likelihood_of_plackett_luce_cells(pool, with_sets):
     if pool is not None:
         draw = {"weights": weights * (1 - pool), "unseen_weight": np.full(3, pool)}
         parameters = np.append(draw["weights"], draw["unseen_weight"][:, None], axis=1)
-    model = PlackettLuceBlocs(rankings, pool is not None)
-    found = model.cells.of_rows @ model.log_choices((parameters,))
     family = PLACKETT_LUCE if pool is None else ITEM_POOL
+    model = family.fitter(rankings)
+    found = model.cells.of_rows @ model.log_choices((parameters,))
     expected = family.log_rows(draw, rankings.orderings, offered)
     np.testing.assert_allclose(found.T, expected, rtol=2e-5)
 
@@ -135,7 +136,7 @@ def test_a_round_is_that_of_the_search_for_a_start():
     rankings = data.rankings.unique()
     rng = np.random.default_rng(0)
     center, theta = _orderings(rng, 2, 6), rng.gamma(1.0, 1.0, (2, 4))
-    model, rows = MallowsBlocs(rankings), rankings.num_rows
+    model, rows = MALLOWS.fitter(rankings), rankings.num_rows
     belonging = rng.dirichlet(np.ones(2), rows) * np.asarray(rankings.counts)[:, None]
     turn = 1  # blocks of 1 and of 2 items
     found = model.fit((center, theta), model.cells.of_cells @ belonging, turn)
@@ -149,12 +150,12 @@ def test_a_round_is_that_of_the_search_for_a_start():
 def test_no_round_decreases_the_objective(weighted):
     rng = np.random.default_rng(1)
     data = simulate_mallows_mixture(jax.random.key(1), 300, 6, rng.integers(1, 7, 300), 4, 1.0)
-    search = Search(data.rankings.unique(), weighted, False)
+    search = BlocSearch(data.rankings.unique(), PLACKETT_LUCE if weighted else MALLOWS)
     if weighted:
         parameters = (rng.dirichlet(np.ones(6), 3),)
     else:
         parameters = _orderings(rng, 3, 6), rng.gamma(1.0, 1.0, (3, 5))
-    start = Components(np.log([0.2, 0.3, 0.5]), parameters)
+    start = BlocComponents(np.log([0.2, 0.3, 0.5]), parameters)
     for fit in search.rounds(start):
         if len(fit.trace) == 40:
             break
@@ -166,11 +167,11 @@ def test_no_round_decreases_the_objective(weighted):
 def test_no_round_with_many_items_decreases_the_objective(thorough, monkeypatch):
     """Thorough rounds get as far at least; quick ones need no costs of each stage."""
     data = simulate_mallows_mixture(jax.random.key(2), 200, 20, 8, 3, 0.5)
-    search = Search(data.rankings.unique(), False, False)
+    search = BlocSearch(data.rankings.unique(), MALLOWS)
     rng = np.random.default_rng(1)
-    start = Components(np.log([0.5, 0.5]), (_orderings(rng, 2, 20), np.full((2, 8), 0.1)))
+    start = BlocComponents(np.log([0.5, 0.5]), (_orderings(rng, 2, 20), np.full((2, 8), 0.1)))
     if not thorough:
-        monkeypatch.setattr(MallowsBlocs, "_costs", None)
+        monkeypatch.setattr(MallowsFit, "_costs", None)
     for fit in search.rounds(start, thorough=thorough):
         if len(fit.trace) == 40:
             break
@@ -182,12 +183,12 @@ def test_quick_moves_with_equal_concentrations_are_the_best_ones():
     """A slow twin: each move of one item, its codes told one by one."""
     data = simulate_mallows_mixture(jax.random.key(2), 60, 7, 4, 1, 0.7)
     rankings = data.rankings.unique()
-    model = MallowsBlocs(rankings)
+    model = MALLOWS.fitter(rankings)
     center = _orderings(np.random.default_rng(0), 1, 7)
     of_rows = np.asarray(rankings.counts, float)[:, None]
     amounts, theta = model.cells.of_cells @ of_rows, np.ones((1, 4))
     costs = model._weighted_costs(amounts, theta)
-    found = model._moved_quickly(center, costs, 1)
+    found = model._moved(center, costs, 1)
     totals = {}
     for start in range(7):
         for new_start in range(7):
@@ -202,14 +203,14 @@ def test_quick_moves_take_the_better_of_two_centers(monkeypatch):
     """One component begins with the best center, and is moved away from it; the other to it."""
     data = simulate_mallows_mixture(jax.random.key(2), 60, 7, 4, 1, 0.7)
     rankings = data.rankings.unique()
-    model = MallowsBlocs(rankings)
+    model = MALLOWS.fitter(rankings)
     of_rows = np.asarray(rankings.counts, float)[:, None]
     amounts = model.cells.of_cells @ of_rows
     worst = np.arange(7)[None]
     best, theta = model.fit((worst, np.ones((1, 4))), amounts, 0, thorough=True)
     assert not np.array_equal(best, worst)
-    monkeypatch.setattr(bloc_models, "_FEW_COSTS", 0)
-    monkeypatch.setattr(MallowsBlocs, "_moved_quickly", lambda self, center, *_: moved)
+    monkeypatch.setattr(_mallows_fit, "_FEW_COSTS", 0)
+    monkeypatch.setattr(MallowsFit, "_moved", lambda *_: moved)
     start, moved = np.concatenate([best, worst]), np.concatenate([worst, best])
     found = model.fit((start, np.ones((2, 4))), np.tile(amounts, 2), 0)
     np.testing.assert_array_equal(found[0], np.concatenate([best, best]))
@@ -219,14 +220,14 @@ def test_quick_moves_take_the_better_of_two_centers(monkeypatch):
 def test_weights_of_zero_have_a_finite_prior_and_are_improved():
     """Weights of draws in float32 may be 0; the prior is that of each item chosen once more."""
     rankings = Rankings.from_orderings([[0, 1, 2], [1, 0, 2], [2, 1, 0]], num_items=3)
-    search = Search(rankings, True, False)
+    search = BlocSearch(rankings, PLACKETT_LUCE)
     weights = np.array([[0.5, 0.3, 0.2], [1.0, 1e-30, 0.0]], np.float32)
     tiny = float(np.finfo(np.float32).tiny)
     by_hand = np.log([0.5, 0.3, 0.2]).sum() + np.log(1e-30) + np.log(tiny)
     assert search.model.log_prior((weights,)) == pytest.approx(by_hand, rel=1e-6)
     parts = search.model.log_prior((weights[:1],)), search.model.log_prior((weights[1:],))
     assert sum(parts) == pytest.approx(by_hand, rel=1e-6)
-    rounds = search.rounds(Components(np.log([0.5, 0.5]), (weights,)))
+    rounds = search.rounds(BlocComponents(np.log([0.5, 0.5]), (weights,)))
     fits = [next(rounds) for _ in range(4)]
     assert np.isfinite(fits[0].objective)
     assert np.diff(fits[-1].trace).min() > 0
@@ -236,7 +237,7 @@ def test_weights_of_zero_have_a_finite_prior_and_are_improved():
 
 def test_gains_are_finite_where_neither_candidate_nor_rest_has_density():
     """The density of a row is then 0 under both, and its share 0 / 0."""
-    search = Search(Rankings.from_orderings([[0, 1, 2], [2, 1, 0]], num_items=3), False, False)
+    search = BlocSearch(Rankings.from_orderings([[0, 1, 2], [2, 1, 0]], num_items=3), MALLOWS)
     weights = np.array([0.5, 0.5], np.float32)
     further = Candidates((np.arange(3)[None],), np.arange(2), weights, np.zeros((2, 1)))
     rest = ratios = np.array([[0.0], [1.0]], np.float32)
@@ -260,7 +261,7 @@ def test_similar_groups_are_merged_first(weighted):
         draws["concentration"] = np.tile(data.concentrations[:, :4], (2, 2, 2, 1))
     draws["assignments"] = np.broadcast_to(labels, (2, 2, len(labels)))
     draws["cluster_sizes"] = np.broadcast_to(np.bincount(labels), (2, 2, 4))
-    merged = _Data(_by_chain(draws), rankings).merge(0, 0, 8)
+    merged = BlocData(read_draws(draws, rankings)).merge(0, 0, 8)
     assert sorted(merged) == [1, 2, 3, 4]
     sizes = np.bincount(data.assignments)
     np.testing.assert_allclose(
@@ -348,7 +349,7 @@ def test_more_blocs_never_keep_less(monkeypatch, weighted, seed):
     assert np.diff(find_blocs(draws, data.rankings, 8).kept).min() >= -1e-9
     for level in find_blocs(draws, data.rankings).levels:  # which end before a bloc of nobody
         assert np.isfinite([bloc.certainty for bloc in level.blocs]).all()
-    monkeypatch.setattr(module, "_never_less", lambda *_: None)
+    monkeypatch.setattr(bloc_levels, "never_less", lambda *_: None)
     assert np.diff(find_blocs(draws, data.rankings, 8).kept).min() < -1e-3
 
 
@@ -356,13 +357,13 @@ def test_more_blocs_never_keep_less(monkeypatch, weighted, seed):
 def test_levels_end_before_two_equal_blocs(monkeypatch, num_blocs):
     """Unless so many are asked for. Here the search finds nothing that keeps more than three."""
     draws, data = _in_pieces(False, 1)
-    never_less = module._never_less
+    never_less = bloc_levels.never_less
 
     def divide(search, best, pool):
         never_less(search, best, pool)
         best[3] = next(search.rounds(search.divided(best[2])))
 
-    monkeypatch.setattr(module, "_never_less", divide)
+    monkeypatch.setattr(bloc_levels, "never_less", divide)
     found = find_blocs(draws, data.rankings, num_blocs)
     assert len(found.levels) == (num_blocs or 3)
     for level in found.levels[:3]:
@@ -378,7 +379,7 @@ def test_two_equal_blocs_are_none(monkeypatch):
     def divide(search, best, pool):
         best[1] = next(search.rounds(search.divided(best[0])))
 
-    monkeypatch.setattr(module, "_never_less", divide)
+    monkeypatch.setattr(bloc_levels, "never_less", divide)
     with pytest.raises(module.NoBlocsError, match="one population describes the rankings as well"):
         find_blocs(draws, data.rankings)
     for asked in (1, 2):  # two are compared with one in any case
@@ -441,9 +442,9 @@ def test_chains_that_lead_elsewhere_do_not_agree(monkeypatch):
     """The last chain has other groups, from which no search goes on; and once too few of them."""
     monkeypatch.setattr(bloc_search, "_BLURRED_ROUNDS", 0)
     monkeypatch.setattr(bloc_search, "_MOST_ROUNDS", 2)
-    monkeypatch.setattr(module, "_search_further", lambda *_: None)
-    monkeypatch.setattr(Search, "shake", lambda search, fit: fit)
-    monkeypatch.setattr(Search, "settle", lambda search, fit: fit)
+    monkeypatch.setattr(bloc_levels, "search_further", lambda *_: None)
+    monkeypatch.setattr(BlocSearch, "shake", lambda search, fit: fit)
+    monkeypatch.setattr(BlocSearch, "settle", lambda search, fit: fit)
     draws, data = _fabricated(3, shape=(4, 2))
     labels = draws["assignments"].copy()
     labels[3] = np.random.default_rng(0).integers(0, 3, labels[3].shape)
@@ -462,36 +463,36 @@ def test_chains_that_lead_elsewhere_do_not_agree(monkeypatch):
 
 def test_of_blocs_that_keep_as_much_those_of_most_chains_are_taken():
     draws, data = _fabricated(3)
-    of_draws = _Data(_by_chain(draws), data.rankings)
+    of_draws = BlocData(read_draws(draws, data.rankings))
     best = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2]))
     other = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[3]))
     labels = np.arange(len(of_draws.counts)) % 2
-    elsewhere = module._FromStart(best.log_likelihood - 0.1, labels, other.components)
-    same = module._arrival(best)
+    elsewhere = Arrival(best.log_likelihood - 0.1, labels, other.components)
+    same = arrival(best)
     for chains, is_best in (([elsewhere, elsewhere], False), ([elsewhere, same], True)):
-        found = module._agreed(of_draws, best, [*chains, None], 100.0)
+        found = agreed(of_draws, best, [*chains, None], 100.0)
         assert (found is best) == is_best
-    assert len(module._agreed(of_draws, best, [elsewhere] * 2, 100.0).membership.T) == 3
-    assert module._agreed(of_draws, best, [elsewhere] * 2, 1.0) is best  # which keeps 10% less
+    assert len(agreed(of_draws, best, [elsewhere] * 2, 100.0).membership.T) == 3
+    assert agreed(of_draws, best, [elsewhere] * 2, 1.0) is best  # which keeps 10% less
 
 
 def test_blocs_may_keep_half_a_percent_less_if_most_chains_lead_to_them():
     draws, data = _fabricated(3)
-    of_draws = _Data(_by_chain(draws), data.rankings)
+    of_draws = BlocData(read_draws(draws, data.rankings))
     best = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2]))
     labels = np.arange(len(of_draws.counts)) % 2
     for less, is_best in ((0.45, False), (0.55, True)):
-        other = module._FromStart(best.log_likelihood - less, labels, best.components)
-        assert (module._agreed(of_draws, best, [other, other], 100.0) is best) == is_best
+        other = Arrival(best.log_likelihood - less, labels, best.components)
+        assert (agreed(of_draws, best, [other, other], 100.0) is best) == is_best
 
 
 def test_blocs_are_the_same_up_to_a_tenth_of_the_largest_distance():
     """Labels of ever more rows are changed, the rarest first, until the distance is just above."""
     draws, data = _fabricated(3)
-    of_draws = _Data(_by_chain(draws), data.rankings)
+    of_draws = BlocData(read_draws(draws, data.rankings))
     fits = [of_draws.best_of_one([of_draws.merge(0, 0, 8)])]
     fits.append(next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2])))
-    best, said = fits[1], of_draws.ask([(0, 0)], fits)
+    best, said = fits[1], of_draws.sizes([(0, 0)], fits)
     labels = best.membership.argmax(1)
     near, distance = labels.copy(), 0.0
     for row in np.argsort(of_draws.counts, kind="stable"):
@@ -502,21 +503,22 @@ def test_blocs_are_the_same_up_to_a_tenth_of_the_largest_distance():
             break
     assert 0.07 < distance_before <= 0.1 < distance < 0.13
     for changed, is_same in ((before, True), (near, False)):
-        other = module._FromStart(best.log_likelihood - 0.1, changed, best.components)
-        assert (module._agreed(of_draws, best, [other, other], 100.0) is best) == is_same
-        level = module._level(of_draws, said, fits, 2, [other], [other])
+        other = Arrival(best.log_likelihood - 0.1, changed, best.components)
+        assert (agreed(of_draws, best, [other, other], 100.0) is best) == is_same
+        levels = SearchedLevels(fits, [[], [other]], [[], [other]])
+        level = module._level(of_draws, said, levels, 2)
         assert level.arrived.tolist() == level.chains_agree.tolist() == [is_same]
 
 
 def test_intervals_hold_nine_of_ten_draws(monkeypatch):
     draws, data = _fabricated(3, shape=(2, 10), noise=0.2)
-    ask, asked = _Data.ask, []
+    sizes, asked = BlocData.sizes, []
 
     def recorded(of_draws, *arguments):
-        asked.append(ask(of_draws, *arguments))
+        asked.append(sizes(of_draws, *arguments))
         return asked[-1]
 
-    monkeypatch.setattr(_Data, "ask", recorded)
+    monkeypatch.setattr(BlocData, "sizes", recorded)
     found = find_blocs(draws, data.rankings, 2)
     gains = found.log_density - found.log_density_of_one
     kept = found.kept[1] * gains.mean() / gains
@@ -552,10 +554,10 @@ def test_sizes_are_those_of_the_groups_of_a_draw():
         first, second, *_ = np.unique(labels)
         of_first = np.flatnonzero(labels == first)
         labels[of_first[::2]] = second
-    of_draws = _Data(_by_chain(draws), data.rankings)
+    of_draws = BlocData(read_draws(draws, data.rankings))
     merged = of_draws.merge(0, 0, 8)
     fits = [of_draws.best_of_one([merged]), next(of_draws.search.rounds(merged[2]))]
-    said = of_draws.ask([(0, 0), (1, 1)], fits)
+    said = of_draws.sizes([(0, 0), (1, 1)], fits)
     lists = stage_orderings(np.asarray(data.rankings.orderings), 4)
     for d, (chain, draw) in enumerate([(0, 0), (1, 1)]):
         labels = draws["assignments"][chain, draw]
@@ -722,7 +724,7 @@ def test_takes_arviz_data():
     rankings = Rankings.from_orderings(_orderings(np.random.default_rng(0), 40, 4), num_items=4)
     mcmc = fabricated_mcmc(rankings, chains=2, draws=4)
     data = to_inference_data(mcmc, rankings, log_likelihood=False)
-    assert _by_chain(data)["assignments"].shape == (2, 4, 40)
+    assert read_draws(data, rankings).labels.shape == (2, 4, 40)
     without = to_inference_data(mcmc, rankings, log_likelihood=False, include_assignments=False)
     with pytest.raises(ValueError, match="no assignments: use include_assignments=True"):
         find_blocs(without, rankings)

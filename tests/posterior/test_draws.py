@@ -94,9 +94,10 @@ def test_a_pool_describes_the_items_that_occur():
 
 def test_a_stored_run_knows_as_much(tmp_path):
     kernel = PlackettLuceGibbs(num_components=2)
-    with Run(kernel, RANKINGS, key=jax.random.key(0), num_chains=2, store=tmp_path / "run") as run:
-        run.extend(8)
-        expected = Draws.of(run)
+    run = Run(kernel, RANKINGS, key=jax.random.key(0), num_chains=2, store=tmp_path / "run")
+    run.extend(8)
+    expected = Draws.of(run)
+    run.close()
     draws = Draws.of(open_run(tmp_path / "run"))
     assert facts(draws) == facts(expected)
     assert draws.items == tuple(NAMES) and draws.kernel == "PlackettLuceGibbs"

@@ -7,10 +7,12 @@ from helpers.fabricated import fabricated_mcmc, with_groups
 
 from numpyro_rankings import Rankings, find_blocs, words
 from numpyro_rankings.datasets import simulate_mallows_mixture
+from numpyro_rankings.families.choice_cells import count_cells
 from numpyro_rankings.ops.orderings import wants_of_members
 from numpyro_rankings.posterior import blocs as module
+from numpyro_rankings.posterior.bloc_data import BlocData, read_draws
+from numpyro_rankings.posterior.bloc_levels import suggested_number
 from numpyro_rankings.posterior.blocs import NoBlocsError
-from numpyro_rankings.posterior.choice_cells import count_cells
 from numpyro_rankings.report import blocs_in_words, findings_of
 from numpyro_rankings.report import findings as findings_module
 from numpyro_rankings.report.answers import how_many
@@ -140,7 +142,7 @@ def test_clear_pairs_are_said_of_a_bloc(blocs):
 
 def test_items_above_others_are_counted_over_members(grouped, blocs):
     draws, rankings = grouped
-    data = module._Data(module._by_chain(draws), rankings)
+    data = BlocData(read_draws(draws, rankings))
     belonging = np.random.default_rng(0).random((len(data.counts), 2))
     found = module._times_above(data.search.model.cells, data.search.amounts(belonging))
     expected = np.zeros((2, 5, 5))
@@ -179,14 +181,18 @@ def test_blocs_are_found_for_many_groups_or_if_asked(number, asked, expected):
 def test_the_work_of_blocs_with_more_items_than_a_float_has_powers_of_two():
     rankings = Rankings.from_orderings([[0, 1, 2]], num_items=1100)
     assert module.search_work({"weights": 0}, rankings) == 3 + 2.5 * 3 * 1100
-    sizes = {"weights": np.ones((1, 1, 1100)), "cluster_sizes": np.ones((1, 1))}
-    module._check_memory(sizes, rankings)
+    draws = {
+        "weights": np.ones((1, 1, 1, 1100)),
+        "cluster_sizes": np.ones((1, 1, 1)),
+        "assignments": np.zeros((1, 1, 1), int),
+    }
+    module._check_fit(read_draws(draws, rankings))
 
 
 def test_blocs_of_a_large_table_are_found_only_if_asked(monkeypatch):
     """The work grows with choices times items; the page says why there are none."""
     data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, 5, 2.0)
-    work = module.search_work({"center": 0}, data.rankings)
+    work = module.search_work({"center": 0, "concentration": 0}, data.rankings)
     choices = count_cells(data.rankings)
     assert choices <= 5 * 2**4
     assert work == 60 * 5 + choices * 5 < module.MOST_WORK
@@ -216,8 +222,8 @@ def test_no_blocs_where_one_population_says_as_much():
 
 def test_blocs_that_keep_more_than_all_groups(grouped, blocs, monkeypatch):
     """What exceeds 100% chooses no number, is explained, and is left out of the report."""
-    assert module._suggested(np.array([0.0, 0.95, 1.2, 1.6]), 0.1) == 2
-    assert module._suggested(np.array([0.0, 0.7, 0.85, 1.6]), 0.1) == 4
+    assert suggested_number(np.array([0.0, 0.95, 1.2, 1.6]), 0.1) == 2
+    assert suggested_number(np.array([0.0, 0.7, 0.85, 1.6]), 0.1) == 4
     assert "More than 100%" not in blocs_in_words.kept_explained(blocs)
     more = [level._replace(kept=level.kept + 1.0) for level in blocs.levels]
     more = blocs._replace(levels=tuple(more))

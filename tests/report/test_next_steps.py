@@ -20,11 +20,11 @@ from numpyro_rankings.cli.options import Goals, Length, OutOptions, Plan
 from numpyro_rankings.cli.program import make_parser
 from numpyro_rankings.cli.session import RunSession, Sampled
 from numpyro_rankings.datasets import simulate_mallows_mixture
-from numpyro_rankings.posterior.diagnostics import Verdict, table_of_scalars
+from numpyro_rankings.posterior.diagnostics import Verdict
 from numpyro_rankings.report import findings_of, write_report
 from numpyro_rankings.report import judgements as module
 from numpyro_rankings.report.glossary import how_found
-from numpyro_rankings.report.judgements import Outlook, outlook, outlook_of, worst_of
+from numpyro_rankings.report.judgements import Outlook, outlook_of, worst_of
 from numpyro_rankings.report.next_steps import next_steps
 from numpyro_rankings.report.page import Status
 from numpyro_rankings.report.write import write_findings
@@ -67,54 +67,6 @@ def growing(monkeypatch):
 
 def texts(found, status=None):
     return [step.text for step in next_steps(found, status)]
-
-
-@pytest.mark.parametrize(
-    ("r_hat", "ess", "of_half", "times", "reason"),
-    [
-        (1.005, 200, 100, 2, ""),
-        (1.005, 200, 159, 2, ""),
-        (1.005, 200, 161, math.nan, "hardly grown"),
-        (1.05, 200, 100, 5, ""),
-        (1.008, 500, 490, 0.8, ""),
-        (math.nan, 100, 50, 4, ""),
-        (1.21, 500, 250, math.nan, "different places"),
-        (math.inf, 500, 250, math.nan, "different places"),
-        (1.01, 13, 6, math.nan, "more than 30 times"),
-        (1.1, math.nan, 6, math.nan, "too few draws"),
-    ],
-)
-def test_the_rule_of_how_long_a_run_has_to_be(r_hat, ess, of_half, times, reason):
-    said = outlook(r_hat, ess, lambda: of_half)
-    assert said.times == pytest.approx(times, nan_ok=True)
-    assert (reason in said.reason) and bool(reason) == bool(said.reason)
-
-
-def test_goals_of_ones_own():
-    assert outlook(1.05, 200, lambda: 100, 1.05, 1000).times == pytest.approx(5)
-
-
-def walks(rng, draws, memory=0.9):
-    """Four chains of an autoregressive process."""
-    x = np.empty((4, draws))
-    x[:, 0] = rng.normal(size=4)
-    for t in range(1, draws):
-        x[:, t] = memory * x[:, t - 1] + math.sqrt(1 - memory**2) * rng.normal(size=4)
-    return x
-
-
-def test_the_guess_is_about_right_where_chains_mix():
-    """At the length that is guessed from 150 draws the goals are nearly reached, as a rule."""
-    ess = []
-    for seed in range(12):
-        x = walks(np.random.default_rng(seed), 4500)
-        of = [worst_of(table_of_scalars({"alpha": x[:, :n]})) for n in (75, 150)]
-        said = outlook(*of[1], lambda of=of: of[0][1], rhat_goal=1.05)
-        if math.isnan(said.times):
-            continue
-        ess.append(worst_of(table_of_scalars({"alpha": x[:, : int(150 * said.times)]}))[1])
-    assert len(ess) >= 8
-    assert 300 <= np.median(ess) <= 800 and min(ess) >= 150
 
 
 def test_chains_apart_are_not_waited_for(found):

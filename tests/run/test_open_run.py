@@ -144,7 +144,7 @@ def test_stored_items_named_by_numbers():
     """The order in the store is one of indices, which are never taken for names."""
     rankings = Rankings.from_orderings([["1", "2"], ["1"]], items=["3", "2", "1"])
     facts = Facts.of(KernelTraits(SliceGibbs()), (rankings,), {})
-    found = Facts.from_json(facts.as_json(["center"])).rankings
+    found = Facts.from_json(facts.as_json(["center", "concentration"])).rankings
     assert found.items == rankings.items and found.orderings.tolist() == [[2, 1]]
 
 

@@ -23,14 +23,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, random
 
+from numpyro_rankings.families import MALLOWS
 from numpyro_rankings.infer.mallows.centers import propose_rearrangement
 from numpyro_rankings.infer.mallows.data import MallowsData, log_likelihoods
 from numpyro_rankings.infer.mallows.settings import MallowsSettings
 from numpyro_rankings.infer.mixture.labels import draw_labels
 from numpyro_rankings.infer.mixture.membership import membership_of, rows_of
-from numpyro_rankings.ops.codes import inverse_ordering, max_codes
+from numpyro_rankings.ops.codes import inverse_ordering
 from numpyro_rankings.ops.rows import at_rows
-from numpyro_rankings.ops.special import concentration_mode, log_psi
 from numpyro_rankings.ops.sums import count_by_label, scatter_add, sum_by_label
 from numpyro_rankings.rankings import Rankings, num_stages
 
@@ -184,80 +184,16 @@ def log_table(now: Components, data: MallowsData) -> Array:
     return now.log_share[:, None] + rows
 
 
-def improve(now: Components, weights: Array, data: MallowsData, lengths: Array) -> Components:
+def improve(
+    components: Components, weights: Array, data: MallowsData, lengths: Array
+) -> Components:
     """Make the M-step, given the weights of the rows in each component, (K, rows).
 
     :param lengths: of the blocks of items that are moved.
     """
-    num_items, num_stages = now.center.shape[1], now.concentration.shape[1]
-    limits = max_codes(num_items, num_stages)
-    stages, (later, earlier) = np.arange(num_stages), np.tril_indices(num_stages, -1)
-    # an item of -1 (padding) is sent out of range, where "drop" ignores it
-    items = jnp.where(data.listed, data.orderings, num_items)
-
-    def one(parameters: tuple[Array, Array]) -> tuple[Array, Array]:
-        center, weights = parameters
-        weights = jnp.where(data.listed, weights[:, None], 0.0)
-        listed = scatter_add(jnp.zeros((num_stages, num_items)), (stages, items), weights)
-        beaten = jnp.zeros((num_stages, num_items, num_items))
-        pairs = later, items[:, later], items[:, earlier]
-        beaten = scatter_add(beaten, pairs, weights[:, later])
-        costs = jnp.where(jnp.eye(num_items, dtype=bool), 0.0, listed[:, :, None] - beaten)
-        return move_blocks(center, costs, listed.sum(1), limits, lengths)
-
-    center, theta = jax.lax.map(one, (now.center, weights))
+    center, theta = MALLOWS.fit_lists(components.center, data.orderings, weights, lengths)
     sizes = weights.sum(1) + 1.0
     return Components(center, theta, jnp.log(sizes) - jnp.log(sizes.sum()))
-
-
-def move_blocks(
-    center: Array, costs: Array, counts: Array, limits: Array, lengths: Array
-) -> tuple[Array, Array]:
-    """Move the best block of adjacent items to its best place, with the best θ for each option.
-
-    With θ fixed, the present center would often stay the best.
-
-    :param center: (n,).
-    :param costs: how much a stage's sum of codes grows if item k stands before i, (T, n, n).
-    :param counts: rankings that reach each stage, (T,).
-    :param lengths: of the block in each move, one after the other, (moves,), at least 1.
-    :return: center and θ, regularised by one pseudo-ranking whose codes are 1: θ stays finite.
-    """
-    num_items = len(center)
-    here = jnp.arange(num_items)
-
-    def best_concentration(sums: Array) -> tuple[Array, Array]:
-        b, m = (jnp.expand_dims(x, range(1, sums.ndim)) for x in (counts + 2.0, limits))
-        theta = concentration_mode(sums + 1.0, b, m)
-        return theta, jnp.sum(-theta * (sums + 1.0) - (b - 1.0) * log_psi(theta, m), axis=0)
-
-    def code_sums(center: Array) -> tuple[Array, Array]:
-        ordered_costs = costs[:, center][:, :, center]
-        return jnp.tril(ordered_costs).sum((1, 2)), ordered_costs
-
-    def move(center: Array, length: Array) -> tuple[Array, None]:
-        sums, ordered_costs = code_sums(center)
-        # cost of moving the item at place a behind that at place b
-        change = ordered_costs - ordered_costs.swapaxes(1, 2)
-        total = jnp.pad(jnp.cumsum(jnp.cumsum(change, axis=1), axis=2), ((0, 0), (1, 0), (1, 0)))
-        # the same for a block that starts at a place, against all items before another place, by
-        # cumulative sums; the block against itself costs 0
-        behind = total[:, jnp.minimum(here + length, num_items)] - total[:, :-1]
-        start, new_start = here[:, None], here
-        end = jnp.where(new_start > start, new_start + length, new_start)
-        gain = behind[:, start, jnp.minimum(end, num_items)] - behind[:, start, start]
-        _, log_likelihood = best_concentration(sums[:, None, None] + gain)
-        fits = jnp.maximum(start, new_start) + length <= num_items
-        best = jnp.argmax(jnp.where(fits, log_likelihood, -jnp.inf))
-        start, new_start = jnp.divmod(best, num_items)
-        # the others keep their order
-        nth = jnp.where(here < new_start, here, here - length)
-        source = jnp.where(nth < start, nth, nth + length)
-        in_block = (here >= new_start) & (here < new_start + length)
-        return center[jnp.where(in_block, start + here - new_start, source)], None
-
-    center, _ = jax.lax.scan(move, center, lengths)
-    return center, best_concentration(code_sums(center)[0])[0]
 
 
 def draw_start_of_mixture(

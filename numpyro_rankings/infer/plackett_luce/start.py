@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, random
 
+from numpyro_rankings.families import PLACKETT_LUCE
 from numpyro_rankings.infer.mixture.labels import draw_labels
 from numpyro_rankings.infer.mixture.membership import Membership, rows_of
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData
@@ -131,7 +132,8 @@ def _expectation_maximization(weights: Array, log_shares: Array, data: PlackettL
         membership = Membership(None, jnp.zeros(len(chances), jnp.int32), chances)
         in_play, _ = sum_times_in_play(None, data, membership, weights[None], None)
         chosen = times_chosen(data.choices, *membership, 1, num_items)
-        return normalise(jnp.log(1.0 + chosen[0]) - jnp.log(in_play[0] + num_items))
+        of_items, times = PLACKETT_LUCE.times_with_prior(chosen[0], in_play[0], 1.0)
+        return normalise(jnp.log(of_items) - jnp.log(times))
 
     weights = jax.lax.map(one, (chances, weights))
     sizes = chances.sum(1) + 1.0

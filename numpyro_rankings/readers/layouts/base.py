@@ -29,6 +29,7 @@ class Layout:
     - **takes_patterns**, **takes_separator**, **takes_highest_first** - whether options may be.
     - **has_names_in_cells** - whether names of items are in cells, not in headers.
     - **has_item_columns** - whether each item has a column, in an order that judges see.
+    - **has_lines_of_items** - whether a list has a line for each of its items.
     """
 
     name = ""
@@ -40,6 +41,7 @@ class Layout:
     takes_highest_first = False
     has_names_in_cells = True
     has_item_columns = False
+    has_lines_of_items = False
 
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
         """Return what of a table says that it has this layout; "" if nothing does."""

@@ -25,6 +25,7 @@ class Long(Layout):
     name = "long"
     takes_patterns = False
     takes_highest_first = True
+    has_lines_of_items = True
 
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
         """Columns are named judge, item and rank."""
