@@ -82,10 +82,23 @@ def _variable(data: Any, name: str) -> Any:
     return posterior[name]
 
 
-def _check_items(profile: RankingProfile, max_items: int, items: Sequence[str]) -> None:
+def _first_items(
+    profile: RankingProfile,
+    items: Sequence[str],
+    max_items: int,
+    mean: np.ndarray,
+    interval: np.ndarray | None,
+) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Return the names of the first items of the consensus, and their means and intervals.
+
+    :param interval: None to show none: then the means twice are returned.
+    """
     check_whole("max_items", max_items)
     if len(items) != len(profile.consensus):
         raise ValueError(f"items must have {len(profile.consensus)} names, got {len(items)}")
+    shown = profile.consensus_ordering[:max_items]
+    interval = np.stack([mean, mean], axis=1) if interval is None else interval
+    return [items[i] for i in shown], mean[shown], interval[shown]
 
 
 def _whole_numbers(axis: Any) -> None:
@@ -117,6 +130,20 @@ def plot_coclustering(
     noun = f"{assignments.dims[-1]}s"  # rankings or points
     labels = np.asarray(assignments)
     labels = labels.reshape(-1, labels.shape[-1])
+    by_size = _numbered(labels, reference, order)
+    places = np.argsort(by_size, kind="stable")
+    judges = places[_evenly(len(places), max_rankings)]
+    ax = _axes(ax, _WIDTH, 3.6)
+    _heat_map(ax, coclustering(labels, judges), "probability to share a group", first=0)
+    _divide(ax, by_size[judges])
+    some = f"{len(judges)} of {len(places):,} {noun}" if len(judges) < len(places) else noun
+    ax.set_xlabel(f"{some}, by group")
+    ax.set_ylabel("group")
+    return ax
+
+
+def _numbered(labels: np.ndarray, reference: Any, order: Sequence[int] | None) -> np.ndarray:
+    """Return the number of the cluster of each point, from 0, as for :func:`plot_coclustering`."""
     if reference is None:
         reference = reference_partition(labels)
     partition = as_partition(getattr(reference, "labels", reference), labels.shape[1])
@@ -126,38 +153,42 @@ def plot_coclustering(
         raise ValueError(f"order must name each label of the reference once, got {order!r}")
     number = np.zeros(max(max(order), int(partition.max())) + 1, int)
     number[list(order)] = np.arange(len(order))
-    by_size = number[partition]
-    places = np.argsort(by_size, kind="stable")
-    judges = places[_evenly(len(places), max_rankings)]
-    probability = coclustering(labels, judges)
+    return number[partition]
 
-    ax = _axes(ax, _WIDTH, 3.6)
-    shape = (-0.5, len(judges) - 0.5, len(judges) - 0.5, -0.5)
-    image = ax.imshow(
-        probability, cmap="cividis", vmin=0, vmax=1, extent=shape, interpolation="nearest"
-    )
-    edges = np.flatnonzero(np.diff(by_size[judges])) + 0.5
+
+def _divide(ax: "Axes", clusters: np.ndarray) -> None:
+    """Draw a line between each two clusters of a map of pairs, and number the clusters.
+
+    :param clusters: of the points of the map, in their order there.
+    """
+    edges = np.flatnonzero(np.diff(clusters)) + 0.5
     linewidth = min(0.8, 16 / max(len(edges), 1))  # many wide lines would hide what is between them
     for edge in edges:
         ax.axhline(edge, color="white", linewidth=linewidth)
         ax.axvline(edge, color="white", linewidth=linewidth)
-    bounds = np.concatenate([[-0.5], edges, [len(judges) - 0.5]])
-    middles, names = (
-        (bounds[1:] + bounds[:-1]) / 2,
-        by_size[judges][np.ceil(bounds[:-1]).astype(int)],
-    )
+    bounds = np.concatenate([[-0.5], edges, [len(clusters) - 0.5]])
+    middles = (bounds[1:] + bounds[:-1]) / 2
+    names = clusters[np.ceil(bounds[:-1]).astype(int)]
     shown: list[int] = []  # the widest groups first, where their numbers do not touch
     for k in np.argsort(-np.diff(bounds), kind="stable"):
-        if (np.abs(middles[shown] - middles[k]) >= _LEAST_DISTANCE * len(judges)).all():
+        if (np.abs(middles[shown] - middles[k]) >= _LEAST_DISTANCE * len(clusters)).all():
             shown.append(int(k))
     ticks, tick_names = middles[sorted(shown)], [str(name + 1) for name in names[sorted(shown)]]
     ax.set_xticks(ticks, tick_names)
     ax.set_yticks(ticks, tick_names)
-    some = f"{len(judges)} of {len(places):,} {noun}" if len(judges) < len(places) else noun
-    ax.set_xlabel(f"{some}, by group")
-    ax.set_ylabel("group")
-    ax.figure.colorbar(image, ax=ax, label="probability to share a group", shrink=0.85)
-    return ax
+
+
+def _heat_map(ax: "Axes", probability: np.ndarray, label: str, first: int) -> None:
+    """Show probabilities as colours.
+
+    :param first: number of the first column.
+    """
+    rows, columns = probability.shape
+    extent = (first - 0.5, first + columns - 0.5, rows - 0.5, -0.5)
+    image = ax.imshow(
+        probability, cmap="cividis", vmin=0, vmax=1, extent=extent, interpolation="nearest"
+    )
+    ax.figure.colorbar(image, ax=ax, label=label, shrink=0.85)
 
 
 def _intervals(
@@ -252,13 +283,10 @@ def plot_consensus(
     :param with_intervals: whether to show the intervals.
     """
     CenterProfile.check(profile)
-    _check_items(profile, max_items, items)
-    shown = profile.consensus_ordering[:max_items]
-    mean, interval = profile.rank_mean[shown], profile.rank_interval[shown]
-    if not with_intervals:
-        interval = np.stack([mean, mean], axis=1)
-    ax = _intervals([items[i] for i in shown], mean, interval, color, ax)
-    ax.set_xlim(0.5, max(interval.max(), len(shown)) + 0.5)
+    of_ranks = profile.rank_interval if with_intervals else None
+    names, mean, interval = _first_items(profile, items, max_items, profile.rank_mean, of_ranks)
+    ax = _intervals(names, mean, interval, color, ax)
+    ax.set_xlim(0.5, max(interval.max(), len(names)) + 0.5)
     _whole_numbers(ax.xaxis)
     # the label starts at the right, and extends to the left as far as it needs
     what = "mean and 90% interval" if with_intervals else "mean"
@@ -282,12 +310,9 @@ def plot_weights(
     :param with_intervals: whether to show the intervals.
     """
     WeightsProfile.check(profile)
-    _check_items(profile, max_items, items)
-    shown = profile.consensus_ordering[:max_items]
-    mean, interval = profile.weights[shown], profile.weights_interval[shown]
-    if not with_intervals:
-        interval = np.stack([mean, mean], axis=1)
-    ax = _intervals([items[i] for i in shown], mean, interval, color, ax)
+    of_weights = profile.weights_interval if with_intervals else None
+    names, mean, interval = _first_items(profile, items, max_items, profile.weights, of_weights)
+    ax = _intervals(names, mean, interval, color, ax)
     ax.set_xlim(0.0, max(1.05 * interval.max(), 1.05 * mean.max(), 1e-6))
     ax.locator_params(axis="x", nbins=4)
     ax.set_xlabel(f"weight, mean{' and 90% interval' if with_intervals else ''}", loc="right")
@@ -337,14 +362,10 @@ def plot_rank_probabilities(
     size = len(shown)
     names = [items[i] for i in shown]
     ax = _axes(ax, 2.6 + _ROW * size, 1.6 + _row_height(names) * size)
-    shape = (0.5, probability.shape[1] + 0.5, size - 0.5, -0.5)
-    image = ax.imshow(
-        probability, cmap="cividis", vmin=0, vmax=1, extent=shape, interpolation="nearest"
-    )
+    _heat_map(ax, probability, "probability", first=1)
     _rows(names, ax, lines=2)
     _whole_numbers(ax.xaxis)
     ax.set_xlabel("rank (1 = best)", loc="right")
-    ax.figure.colorbar(image, ax=ax, label="probability", shrink=0.85)
     return ax
 
 
@@ -407,16 +428,7 @@ def plot_partition_in_time(
         :func:`~numpyro_rankings.reference_partition`.
     :param max_clusters: the largest number of clusters shown; the largest clusters are.
     """
-    refuse_masked("times", times)
-    times, labels = np.asarray(times, float), np.asarray(getattr(reference, "labels", reference))
-    if times.shape != labels.shape or times.ndim != 1 or times.size == 0:
-        raise ValueError(
-            f"times and reference must have a time and a label for each point, got shapes "
-            f"{times.shape} and {labels.shape}"
-        )
-    if not np.isfinite(times).all():
-        raise ValueError("times must be finite numbers")
-    _, labels = np.unique(labels, return_inverse=True)
+    times, labels = _times_and_labels(times, reference)
     first = np.full(int(labels.max()) + 1, np.inf)
     np.minimum.at(first, labels, times)
     place = np.argsort(np.argsort(first, kind="stable"))[labels]
@@ -433,6 +445,20 @@ def plot_partition_in_time(
     rest = len(sizes) - len(shown)
     ax.set_ylabel("group (points)" + (f", {rest} smaller not shown" if rest else ""))
     return _tidy(ax, "x")
+
+
+def _times_and_labels(times: ArrayLike, reference: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Check the times of points, and return them and the labels 0..K-1 of the points."""
+    refuse_masked("times", times)
+    times, labels = np.asarray(times, float), np.asarray(getattr(reference, "labels", reference))
+    if times.shape != labels.shape or times.ndim != 1 or times.size == 0:
+        raise ValueError(
+            f"times and reference must have a time and a label for each point, got shapes "
+            f"{times.shape} and {labels.shape}"
+        )
+    if not np.isfinite(times).all():
+        raise ValueError("times must be finite numbers")
+    return times, np.unique(labels, return_inverse=True)[1]
 
 
 def plot_concentration(
@@ -460,44 +486,63 @@ def plot_concentration(
     are_apart = len(shown) > _OVERLAID
     places = len(shown) * (num_stages + 1) if are_apart else num_stages
     is_wide = places > (40 if are_apart else 20)
+    if are_apart:
+        shifts = np.arange(len(shown)) * (num_stages + 1.0)
+    else:  # side by side, so that intervals do not overlap
+        shifts = (0.0 if is_wide else 0.07) * (np.arange(len(shown)) - (len(shown) - 1) / 2)
     for i, profile in enumerate(shown):
-        if are_apart:
-            shift = float(i * (num_stages + 1))
-        else:  # side by side, so that intervals do not overlap
-            shift = 0.0 if is_wide else 0.07 * (i - (len(shown) - 1) / 2)
-        mean, interval = profile.concentration, profile.concentration_interval
-        errors = np.maximum([mean - interval[:, 0], interval[:, 1] - mean], 0.0)
-        ax.errorbar(
-            np.arange(1, num_stages + 1) + shift,
-            mean,
-            yerr=errors if with_intervals else None,
-            color=COLORS[i % len(COLORS)],
-            marker=_MARKERS[i % len(_MARKERS)],
-            markersize=3 if is_wide else 5,
-            linewidth=1.2,
-            elinewidth=1.2,
-            capsize=0 if is_wide else 2,
-            label=f"group {i + 1}",
-        )
+        _curve_of_concentrations(ax, i, profile, shifts[i], is_wide, with_intervals)
     ax.set_ylim(bottom=0)
     ax.set_ylabel("concentration θ")
     if are_apart:
-        starts = np.arange(len(shown) + 1) * (num_stages + 1)
-        for start in starts[1:-1]:
-            ax.axvline(start, color="0.8", linewidth=0.8)
-        ax.set_xlim(0, places)
-        names = [str(i + 1) for i in range(len(shown))]
-        ax.set_xticks((starts[1:] + starts[:-1]) / 2, names)
-        ax.tick_params(axis="x", length=0)
-        ax.set_xlabel(f"group, with stages 1 to {num_stages} from left to right", loc="right")
-        return _tidy(ax, "y")
+        _name_parts(ax, len(shown), num_stages)
+    else:
+        _name_stages(ax, len(shown), num_stages)
+    return _tidy(ax, "y")
+
+
+def _curve_of_concentrations(
+    ax: "Axes",
+    number: int,
+    profile: ClusterProfile,
+    shift: float,
+    is_wide: bool,
+    with_intervals: bool,
+) -> None:
+    mean, interval = profile.concentration, profile.concentration_interval
+    errors = np.maximum([mean - interval[:, 0], interval[:, 1] - mean], 0.0)
+    ax.errorbar(
+        np.arange(1, len(mean) + 1) + shift,
+        mean,
+        yerr=errors if with_intervals else None,
+        color=COLORS[number % len(COLORS)],
+        marker=_MARKERS[number % len(_MARKERS)],
+        markersize=3 if is_wide else 5,
+        linewidth=1.2,
+        elinewidth=1.2,
+        capsize=0 if is_wide else 2,
+        label=f"group {number + 1}",
+    )
+
+
+def _name_stages(ax: "Axes", number: int, num_stages: int) -> None:
     ax.set_xlim(0.5, num_stages + 0.5)
     _whole_numbers(ax.xaxis)
     ax.set_xlabel("stage")
-    if len(shown) > 1:
+    if number > 1:
         place = (0.5, -0.17)  # below the axis, where there are no intervals
         ax.legend(loc="upper center", bbox_to_anchor=place, frameon=False, ncols=3)
-    return _tidy(ax, "y")
+
+
+def _name_parts(ax: "Axes", number: int, num_stages: int) -> None:
+    """Divide the axis into a part for each group, with all stages from left to right."""
+    starts = np.arange(number + 1) * (num_stages + 1)
+    for start in starts[1:-1]:
+        ax.axvline(start, color="0.8", linewidth=0.8)
+    ax.set_xlim(0, starts[-1])
+    ax.set_xticks((starts[1:] + starts[:-1]) / 2, [str(i + 1) for i in range(number)])
+    ax.tick_params(axis="x", length=0)
+    ax.set_xlabel(f"group, with stages 1 to {num_stages} from left to right", loc="right")
 
 
 def plot_trace(
@@ -514,19 +559,7 @@ def plot_trace(
     :param max_draws: the largest number of draws shown of each chain, evenly spaced.
     :raises ValueError: if there is no such variable or entry, or it is not a single number.
     """
-    base, index = base_and_index(name)
-    variable = _variable(data, base)
-    values = np.asarray(variable, np.float64)
-    if index:
-        entries = range(1, values.shape[-1] + 1)
-        names = variable["top_item"].values if base == "top_weights" else entries
-        places = [str(entry) for entry in names] if values.ndim == 3 else []
-        if index not in places:
-            known = ", ".join(places) or "no entries"
-            raise ValueError(f"{base} has no entry {index!r}; it has {known}")
-        values = values[..., places.index(index)]
-    if values.ndim != 2:
-        raise ValueError(f"{base} has several numbers in each draw: name one, such as {base}[1]")
+    values = _values_of(data, name)
     ax = _axes(ax, _WIDTH, 2.0)
     num_chains, num_draws = values.shape
     kept = _evenly(num_draws, max_draws)
@@ -549,6 +582,24 @@ def plot_trace(
     if np.all(values == np.round(values)) and np.ptp(values) < 20:
         _whole_numbers(ax.yaxis)
     return _tidy(ax, "y")
+
+
+def _values_of(data: Any, name: str) -> np.ndarray:
+    """Return the values of a quantity, (chains, draws)."""
+    base, index = base_and_index(name)
+    variable = _variable(data, base)
+    values = np.asarray(variable, np.float64)
+    if index:
+        entries = range(1, values.shape[-1] + 1)
+        names = variable["top_item"].values if base == "top_weights" else entries
+        places = [str(entry) for entry in names] if values.ndim == 3 else []
+        if index not in places:
+            known = ", ".join(places) or "no entries"
+            raise ValueError(f"{base} has no entry {index!r}; it has {known}")
+        values = values[..., places.index(index)]
+    if values.ndim != 2:
+        raise ValueError(f"{base} has several numbers in each draw: name one, such as {base}[1]")
+    return values
 
 
 def plot_num_clusters(data: Any, ax: "Axes | None" = None) -> "Axes":

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 INTERVAL = (0.05, 0.95)  # quantiles of the intervals of profiles
 
-Parameters = Mapping[str, np.ndarray]  # of one cluster in the draws that have it, each (D, …)
-
 Arrays = Mapping[str, np.ndarray]
 PartitionPriors = tuple[Literal["components", "process"], ...]
 SiteAxes = Mapping[str, tuple[str, ...]]
@@ -329,24 +327,24 @@ class RankingFamily(ABC):
                 raise ValueError(f"{name} must be finite")
 
     # -- profiles and tables -------------------------------------------------------------------
+    # of one cluster in the draws that have it: parameters are (D, …)
 
-    def orderings(self, parameters: Parameters) -> np.ndarray:
+    def orderings(self, parameters: Arrays) -> np.ndarray:
         """Return the order of the items in each draw, best first, (D, n): by default the center."""
         return parameters["center"]
 
-    def consensus(self, parameters: Parameters) -> np.ndarray:
+    def consensus(self, parameters: Arrays) -> np.ndarray:
         """Return the ordering that describes a cluster best, int32 (n,)."""
         return cp_consensus(self.orderings(parameters))
 
-    def entropies(self, parameters: Parameters) -> np.ndarray | None:
-        """Return the entropy of a cluster in each draw, (D,); None if there is no formula."""
+    def entropies(self, parameters: Arrays) -> tuple[np.ndarray, float] | None:
+        """Return the entropy in each draw, (D,), and that of members who rank at random.
+
+        By default it is None: there is no formula, and agreement is that on pairs of items.
+        """
         return None
 
-    def largest_entropy(self, parameters: Parameters) -> float:
-        """Return the entropy of clusters whose members rank at random."""
-        return 1.0
-
-    def profile(self, common: RankingProfile, parameters: Parameters) -> RankingProfile:
+    def profile(self, common: RankingProfile, parameters: Arrays) -> RankingProfile:
         """Return the profile of a cluster, with what is known of its parameters.
 
         :param common: what the profiles of all likelihoods say.

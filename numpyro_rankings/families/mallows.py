@@ -18,7 +18,6 @@ from numpyro_rankings.families.base import (
     INTERVAL,
     Arrays,
     CenterProfile,
-    Parameters,
     RankingFamily,
     RankingProfile,
     SiteAxes,
@@ -176,18 +175,12 @@ class Mallows(RankingFamily):
 
     # -- profiles and tables -------------------------------------------------------------------
 
-    def entropies(self, parameters: Parameters) -> np.ndarray:
-        # in float64, so that their means are
-        return np.asarray(_entropy(parameters["center"], parameters["concentration"]), np.float64)
+    def entropies(self, parameters: Arrays) -> tuple[np.ndarray, float]:
+        center, theta = parameters["center"], parameters["concentration"]
+        choices = np.arange(center.shape[-1], 0, -1)[: theta.shape[-1]]
+        return np.asarray(_entropy(center, theta), np.float64), float(np.log(choices).sum())
 
-    def largest_entropy(self, parameters: Parameters) -> float:
-        num_items, num_stages = (
-            parameters["center"].shape[-1],
-            parameters["concentration"].shape[-1],
-        )
-        return float(np.log(np.arange(num_items, 0, -1)[:num_stages]).sum())
-
-    def profile(self, common: RankingProfile, parameters: Parameters) -> ClusterProfile:
+    def profile(self, common: RankingProfile, parameters: Arrays) -> ClusterProfile:
         theta = parameters["concentration"]
         return ClusterProfile(
             **vars(super().profile(common, parameters)),

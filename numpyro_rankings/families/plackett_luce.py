@@ -17,7 +17,6 @@ from numpyro_rankings.families._plackett_luce_fit import (
 from numpyro_rankings.families.base import (
     INTERVAL,
     Arrays,
-    Parameters,
     PartitionPriors,
     RankingFamily,
     RankingProfile,
@@ -159,17 +158,17 @@ class PlackettLuce(RankingFamily):
 
     # -- profiles and tables -------------------------------------------------------------------
 
-    def orderings(self, parameters: Parameters) -> np.ndarray:
+    def orderings(self, parameters: Arrays) -> np.ndarray:
         return np.argsort(-parameters["weights"], axis=-1, kind="stable")
 
-    def consensus(self, parameters: Parameters) -> np.ndarray:
+    def consensus(self, parameters: Arrays) -> np.ndarray:
         mean = parameters["weights"].astype(np.float64).mean(0)
         return np.argsort(-mean, kind="stable").astype(np.int32)
 
-    def entropies(self, parameters: Parameters) -> np.ndarray:
-        return normalised_entropy(parameters["weights"].astype(np.float64))
+    def entropies(self, parameters: Arrays) -> tuple[np.ndarray, float]:
+        return normalised_entropy(parameters["weights"].astype(np.float64)), 1.0
 
-    def profile(self, common: RankingProfile, parameters: Parameters) -> WeightsProfile:
+    def profile(self, common: RankingProfile, parameters: Arrays) -> WeightsProfile:
         weights = parameters["weights"].astype(np.float64)
         return WeightsProfile(
             **vars(common),

@@ -10,7 +10,7 @@ from jax import Array
 
 from numpyro_rankings.families._plackett_luce_fit import WeightsFit
 from numpyro_rankings.families.base import (
-    Parameters,
+    Arrays,
     PartitionPriors,
     RankingProfile,
     SiteAxes,
@@ -104,15 +104,12 @@ class ItemPool(PlackettLuce):
 
     # -- profiles and tables -------------------------------------------------------------------
 
-    def profile(self, common: RankingProfile, parameters: Parameters) -> WeightsProfile:
+    def profile(self, common: RankingProfile, parameters: Arrays) -> WeightsProfile:
         unseen = parameters["unseen_weight"]
-        return (
-            super()
-            .profile(common, parameters)
-            ._replace(
-                unseen_weight=float(unseen.mean(dtype=np.float64)),
-                unseen_interval=interval_of(unseen),
-            )
+        profile = super().profile(common, parameters)
+        return profile._replace(
+            unseen_weight=float(unseen.mean(dtype=np.float64)),
+            unseen_interval=interval_of(unseen),
         )
 
     def columns_of_bloc(self, bloc: Mapping[str, Any], items: Sequence[str]) -> dict[str, str]:

@@ -1,5 +1,12 @@
 """Summaries of draws: consensus orderings, cluster profiles, predictions, predictive densities."""
 
+from numpyro_rankings.families import (
+    CenterProfile,
+    ClusterProfile,
+    Profile,
+    RankingProfile,
+    WeightsProfile,
+)
 from numpyro_rankings.ops.orderings import (
     borda_ordering,
     certain_levels,
@@ -13,12 +20,7 @@ from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.further_lists import PredictedItems, predict_items
 from numpyro_rankings.posterior.predictive_density import log_predictive_density
 from numpyro_rankings.posterior.profiles import (
-    CenterProfile,
-    ClusterProfile,
     PartitionProfile,
-    Profile,
-    RankingProfile,
-    WeightsProfile,
     cluster_profiles,
     holds,
     membership_probability,

@@ -9,15 +9,8 @@ from jax import Array
 from numpy.typing import ArrayLike
 
 from numpyro_rankings.components.family import Family
-from numpyro_rankings.families import (
-    CenterProfile,
-    ClusterProfile,
-    Profile,
-    RankingFamily,
-    RankingProfile,
-    WeightsProfile,
-)
-from numpyro_rankings.families.base import Parameters, interval_of
+from numpyro_rankings.families import Profile, RankingFamily, RankingProfile
+from numpyro_rankings.families.base import Arrays, interval_of
 from numpyro_rankings.ops.orderings import (
     certain_levels,
     majorities,
@@ -34,19 +27,6 @@ from numpyro_rankings.posterior.partitions import (
 )
 from numpyro_rankings.posterior.point_estimates import reference_partition
 from numpyro_rankings.rankings import Rankings, check_rankings
-
-__all__ = [
-    "CenterProfile",
-    "ClusterProfile",
-    "PartitionProfile",
-    "Profile",
-    "RankingProfile",
-    "WeightsProfile",
-    "cluster_profiles",
-    "holds",
-    "membership_probability",
-    "partition_profiles",
-]
 
 HOLDS_ABOVE = 0.5  # share of the draws
 _MEMBERS_DRAWS = 50  # draws over which the members of a cluster are counted
@@ -175,8 +155,8 @@ class _Clusters:
         self.again = found_again(draws["assignments"], self.reference, self.matched)
         self.entropies = self._entropies()
 
-    def _entropies(self) -> np.ndarray | None:
-        """Return the entropy of each cluster of each draw that is matched, (D, C); else NaN.
+    def _entropies(self) -> tuple[np.ndarray, float] | None:
+        """Return the entropy of each cluster that is matched, (D, C), and the largest possible.
 
         All are computed at once: each number of clusters would be another compiled program.
         """
@@ -185,10 +165,10 @@ class _Clusters:
         if known is None:
             return None
         entropies = np.full(self.matched.shape, np.nan)
-        entropies[draw, slot] = known
-        return entropies
+        entropies[draw, slot] = known[0]
+        return entropies, known[1]
 
-    def _parameters(self, draw: np.ndarray, slot: np.ndarray) -> Parameters:
+    def _parameters(self, draw: np.ndarray, slot: np.ndarray) -> Arrays:
         return {name: self.draws[name][draw, slot] for name in self.model.parameters}
 
     def profile(self, label: int) -> RankingProfile:
@@ -210,22 +190,24 @@ class _Clusters:
             members=np.flatnonzero(self.reference == label),
             interval_over_all=_interval_over_all(sizes, num_draws),
         )
-        entropies = None if self.entropies is None else self.entropies[draw, slot]
+        entropies = None
+        if self.entropies is not None:
+            entropies = self.entropies[0][draw, slot], self.entropies[1]
         amounts = _members_by_row(self.draws["assignments"], draw, slot, self.rankings)
         return _describe(common, self._parameters(draw, slot), entropies, self.rankings, amounts)
 
 
 def _describe(
     common: Profile,
-    parameters: Parameters,
-    entropies: np.ndarray | None,
+    parameters: Arrays,
+    entropies: tuple[np.ndarray, float] | None,
     rankings: Rankings,
     amounts: np.ndarray,
 ) -> RankingProfile:
     """Add to a profile what is known of clusters of rankings.
 
     :param parameters: of the cluster, in the draws that have it.
-    :param entropies: in the same draws; None if they are not known.
+    :param entropies: in the same draws, and the largest possible; None if they are not known.
     :param amounts: number of members of each row, (rows,).
     """
     model, names = common.family, [str(name) for name in rankings.items]
@@ -235,8 +217,8 @@ def _describe(
     levels, pairs = wants_of_members(above, consensus).named(names)
     entropy, agreement = float("nan"), majorities(above)
     if entropies is not None:
-        entropy = float(entropies.mean())
-        agreement = 1 - entropy / model.largest_entropy(parameters)
+        entropy = float(entropies[0].mean())
+        agreement = 1 - entropy / entropies[1]
     certain = certain_levels(model.orderings(parameters), consensus)
     of_rankings = RankingProfile(
         **vars(common),
