@@ -184,7 +184,7 @@ def _kernels(options: CompareOptions, rankings: "Rankings") -> dict[str, Any]:
         name: kernel
         for name, kernel in default_models(rankings, options.components).items()
         if ("mallows" if name.startswith(MALLOWS) else "plackett-luce") in options.models
-        and not (options.no_process and getattr(kernel, "num_components", None) is None)
+        and not (options.no_process and kernel.num_components is None)
     }
     assert all(model_name(kernel) == name for name, kernel in models.items())
     return models

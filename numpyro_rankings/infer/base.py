@@ -273,7 +273,8 @@ class GibbsKernel(ModelReader, MCMCKernel):
         check_not_stopped(self, z)
         if "log_joint" not in z:
             return ""
-        clusters = f"{int(z['num_clusters'])} clusters, " if "num_clusters" in z else ""
+        number = z.get("num_clusters")
+        clusters = "" if number is None else f"{int(number)} clusters, "
         return f"{clusters}log joint {float(log_joint_of(z)):.1f}"
 
     def get_constrain_fn(self, model_args: tuple, model_kwargs: dict | None) -> Callable:

@@ -207,8 +207,9 @@ def _with_variables_of_block(posterior: Any, draws: Draws) -> tuple[Any, dict[st
 
     What has the name of a site of the model is left out.
     """
-    if draws.labels is None and "links" in draws.samples:
-        samples = {**draws.samples, "assignments": _labels_of_links(draws.samples["links"])}
+    links = draws.samples.get("links")
+    if draws.labels is None and links is not None:
+        samples = {**draws.samples, "assignments": _labels_of_links(links)}
         draws = replace(draws, samples=samples)
     quantities = label_free_quantities(draws)
     added: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}

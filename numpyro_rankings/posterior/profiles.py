@@ -108,7 +108,7 @@ def cluster_profiles(
     drawn = drawn.with_rankings(rankings)
     model, rankings, draws = drawn.family, drawn.fitted, drawn.flat()
     assert model is not None  # by the check
-    if "assignments" not in draws:
+    if drawn.labels is None:
         return [_population(model, draws, rankings)]
     clusters = _Clusters(model, draws, rankings, reference)
     return sorted((clusters.profile(k) for k in clusters.labels), key=_by_size)

@@ -234,7 +234,7 @@ def _fit(
         values, shapes = leave_one_out(flat, 1.0)
         bad_k = float(np.mean(shapes > BAD_K))
     samples = run.get_samples(max_draws=max_draws)
-    groups = float(np.mean(samples["num_clusters"])) if "num_clusters" in samples else 1.0
+    groups = float(np.mean(samples.get("num_clusters", 1.0)))
     checks = posterior_predictive_checks(key_check, samples, rankings, _CHECK_DRAWS)
     return _Fit(
         data,

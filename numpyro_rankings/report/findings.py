@@ -321,7 +321,7 @@ def _as_data(source: Any, rankings: Rankings | None) -> Any:
 def _check_labels(posterior: Any, rankings: Rankings | None) -> None:
     """Refuse draws without labels, unless they are of a single population of rankings."""
     text = "the report needs the labels: "
-    if "assignments" in posterior:
+    if labels_of_draws(posterior) is not None:
         return
     if "cluster_sizes" in posterior:
         raise ValueError(f"{text}to_inference_data(include_assignments=True)")
@@ -367,7 +367,5 @@ def _check(
 
 def labels_of_draws(posterior: Any) -> np.ndarray | None:
     """Return the labels of all chains, (D, N); None for a single population."""
-    if "assignments" not in posterior:
-        return None
-    labels = np.asarray(posterior["assignments"])
-    return labels.reshape(-1, labels.shape[-1])
+    labels = posterior.get("assignments")
+    return None if labels is None else np.asarray(labels).reshape(-1, labels.shape[-1])
