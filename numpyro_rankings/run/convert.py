@@ -56,14 +56,14 @@ def as_state(arrays: dict[str, np.ndarray], like: Any) -> Any:
         raise ValueError(f"it has the arrays {sorted(arrays)}, not {sorted(names)}")
     leaves = []
     for name, (_, template) in zip(names, named, strict=True):
-        found = arrays[name]
+        stored = arrays[name]
         like_it = jax.random.key_data(template) if is_key(template) else jnp.asarray(template)
         expected = in_numpy_types(np.asarray(like_it))
-        if (found.shape, found.dtype) != (expected.shape, expected.dtype):
+        if (stored.shape, stored.dtype) != (expected.shape, expected.dtype):
             raise ValueError(
-                f"{name} is {found.dtype} {found.shape}, not {expected.dtype} {expected.shape}"
+                f"{name} is {stored.dtype} {stored.shape}, not {expected.dtype} {expected.shape}"
             )
-        array = jnp.asarray(found, like_it.dtype)
+        array = jnp.asarray(stored, like_it.dtype)
         if is_key(template):
             array = jax.random.wrap_key_data(array, impl=jax.random.key_impl(template))
         leaves.append(array)

@@ -58,8 +58,8 @@ _VERSIONS = ("jax", "jaxlib", "numpy", "numpyro")
 _PACKAGE = "numpyro_rankings"
 _HAS_CONST, _HAS_NAME = frozenset(dis.hasconst), frozenset(dis.hasname)
 _PLAIN = bool | int | float | complex | str | bytes | range
-_LONG = 100  # letters
-_SHORT = 20  # numbers
+_LONG = 100  # letters from which on a description is hashed
+_SHORT = 20  # numbers up to which an array is written out
 # These calls may as well be replaced by their operations; rules of derivatives do not matter.
 _CALLS = (
     *("jit", "pjit", "closed_call", "core_call", "core_closed_call"),
@@ -71,7 +71,7 @@ _LATENT = "latent"
 _unknown = Primitive("site")
 _unknown.def_abstract_eval(lambda *, name, shape, dtype: ShapedArray(shape, dtype))
 
-_version_of = functools.cache(version)  # it reads a file
+_version_of = functools.cache(version)  # it reads a file each time
 
 
 def describe(
@@ -79,7 +79,7 @@ def describe(
 ) -> Description:
     """Describe the data, the kernel, its model and the versions of a run, in words, by name.
 
-    :param mesh: of devices, None for one. It is among the versions, since sums depend on it.
+    :param mesh: the devices, None for one. It is among the versions, since sums depend on it.
     :param init_params: starting values, whose shapes a kernel with ``potential_fn=`` needs.
     """
     devices = (
@@ -142,16 +142,16 @@ def _describe_models(
 
 def digest(*parts: Any) -> str:
     """Return a hash of texts and arrays in their order."""
-    found = hashlib.sha256()
+    content = hashlib.sha256()
     for part in parts:
         if isinstance(part, str):
-            found.update(part.encode() + b"\0")
+            content.update(part.encode() + b"\0")
         else:
             array = np.asarray(jax.random.key_data(part) if is_key(part) else part)
-            found.update(f"{array.dtype} {array.shape}".encode())
+            content.update(f"{array.dtype} {array.shape}".encode())
             # no copy is made if the numbers lie side by side
-            found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-    return found.hexdigest()[:16]
+            content.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return content.hexdigest()[:16]
 
 
 def _is_array(x: Any) -> bool:
@@ -188,7 +188,8 @@ class Fingerprint:
     def __init__(self, only_data: bool = False) -> None:
         self._only_data = only_data
         self._within: list[int] = []
-        self._known: dict[tuple, tuple[Any, Any]] = {}  # with what has the address in the key
+        # Each entry keeps the object whose address is in its key.
+        self._known: dict[tuple, tuple[Any, Any]] = {}
 
     def of_kernel(self, kernel: MCMCKernel) -> dict[str, str]:
         """Return the class of a kernel and its settings, by name."""
@@ -262,7 +263,7 @@ class Fingerprint:
             return f"{self.of(value.func)} with {self.of(value.args)} {self.of(value.keywords)}"
         if isinstance(value, types.FunctionType):
             return self._once(value, self._of_function)
-        if hasattr(value, "__wrapped__"):  # such as jax.jit makes
+        if hasattr(value, "__wrapped__"):  # jax.jit makes such functions
             return self.of(value.__wrapped__)
         return self._of_object(value)
 
@@ -270,7 +271,7 @@ class Fingerprint:
         if (id(value),) not in self._known:
             try:
                 words = describe(value)
-            except Exception:  # of any object that code refers to
+            except Exception:  # code may refer to any object
                 words = value.__name__
             self._known[id(value),] = words, value
         return self._known[id(value),][0]
@@ -314,11 +315,11 @@ class Fingerprint:
     def _of_object(self, value: Any) -> str:
         """Describe an object by what its pickle would have, which need not be possible."""
         name = type(value).__qualname__
-        if isinstance(value, np.ndarray):  # of objects
+        if isinstance(value, np.ndarray):  # its entries are objects
             return f"{value.shape} {self.of(value.ravel().tolist())}"
         try:
             made = value.__reduce_ex__(2)
-        except Exception:  # such as a lock or an open file
+        except Exception:  # it cannot be pickled, like a lock or an open file
             return name
         if isinstance(made, str):
             return made
@@ -334,13 +335,13 @@ class Fingerprint:
             if not isinstance(getattr(type(value), k, None), functools.cached_property)
             and not (is_own and k[0] == "_")
         }
-        found = self._of_entries(name, entries)
+        words = self._of_entries(name, entries)
         if state is not None and not isinstance(state, dict | tuple):
-            found += f" {self.of(state)}"
+            words += f" {self.of(state)}"
         args = args[1:] if args and args[0] is type(value) else args
         for part in (args, *(list(x) for x in items if x is not None)):
-            found += f" {self.of(part)}" if part and not is_own else ""
-        return found if is_installed(type(value)) else f"{found}, {self.of(type(value))}"
+            words += f" {self.of(part)}" if part and not is_own else ""
+        return words if is_installed(type(value)) else f"{words}, {self.of(type(value))}"
 
     # -- byte code -----------------------------------------------------------------------------
 
@@ -416,8 +417,8 @@ class Fingerprint:
         if name in _CALLS and len(inner) == 1:
             return self._of_program(inner[0], inputs)
         params = [f"{k}={self.of(x)}" for k, x in sorted(operation.params.items())]
-        found = digest(name, *params, *inputs)
-        return [f"{found} {k}" for k in range(len(operation.outvars))]
+        joint = digest(name, *params, *inputs)
+        return [f"{joint} {k}" for k in range(len(operation.outvars))]
 
 
 def _global_names(code: types.CodeType) -> set[str]:
@@ -449,7 +450,7 @@ def trace_model(
 ) -> tuple[Sites, dict[str, jax.ShapeDtypeStruct]]:
     """Trace a model, and describe each of its sites.
 
-    :param model: of NumPyro.
+    :param model: a model of NumPyro.
     :param args: its arguments. The content of those that are arrays does not matter, unless it
         decides what the model does.
     :param kwargs: its keyword arguments.
@@ -506,7 +507,7 @@ def _describe_update(update: Callable, own: Sequence[str], values: Mapping[str, 
     """Trace the function of a :class:`~numpyro.infer.CustomGibbs`, and return a hash of it.
 
     :param own: names of the sites that it draws.
-    :param values: of all latent sites, or their shapes.
+    :param values: the values of all latent sites, or their shapes.
     """
 
     def compute(key: Any, own: Any, others: Any) -> Any:

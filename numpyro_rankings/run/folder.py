@@ -57,7 +57,7 @@ def has_sweeps(path: Path) -> bool:
         states = [x for name, x in committed.items() if name in (f"{STATES}/0", f"{STATES}/1")]
         return any(x["attributes"]["num_sweeps"] != 0 for x in states)
     except (AttributeError, KeyError, TypeError, ValueError):
-        return True  # as far as one can tell
+        return True  # it cannot be ruled out
 
 
 def refuse(path: Path, overwrite: bool) -> None:

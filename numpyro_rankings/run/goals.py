@@ -9,7 +9,7 @@ from numpyro_rankings.run.settings import check_number
 if TYPE_CHECKING:
     import pandas as pd
 
-_SHARE = 0.1  # of the time, for the checks
+_SHARE = 0.1  # checks take at most this share of the time
 
 
 class Check(NamedTuple):
@@ -41,7 +41,7 @@ class Check(NamedTuple):
         return self.ess >= ess and (num_chains == 1 or self.rhat <= rhat)
 
 
-class Checks:
+class CheckSchedule:
     """The checks of a run, for which at most a tenth of the time is taken.
 
     - **last** - the latest, None before the first.

@@ -18,8 +18,8 @@ from numpyro_rankings.posterior.draws import blocks_of, num_components_of
 
 DIVERGING, MAX_DEPTH = "diverging", "max_depth"
 ENERGY, _STEPS = "energy", "num_steps"
-_ADAPTATION = 1000  # sweeps, of kernels of other packages
-_POTENTIALS = ("potential_fn", "_potential_fn")  # attributes of kernels
+_ADAPTATION = 1000  # sweeps of warm-up for kernels of other packages
+_POTENTIALS = ("potential_fn", "_potential_fn")  # attributes of kernels that have no model
 # What these attributes compute is described, or they are compiled while the kernel runs.
 _NO_SETTINGS = {"_model", "model", *_POTENTIALS, "_init_jit"}
 _MISSING = object()
@@ -36,13 +36,13 @@ Transitions = Mapping[str, int | None]
 class KernelTraits:
     """What a run needs to know of a kernel, asked here and nowhere else.
 
-    - **name** - of its class.
+    - **name** - the name of its class.
     - **is_own** - whether it is of this package: it tells of its state before it is computed, has
       no warm-up, and its quantities are known.
     - **takes_chains** - whether it is sure to take a batch of chains.
     - **blocks** - the kernels of this package in a :class:`numpyro.infer.Gibbs`.
     - **fitted** - the one kernel of this package, by itself or as a block, if any.
-    - **num_components** - of a finite mixture of this package, otherwise None.
+    - **num_components** - the number for a finite mixture of this package, otherwise None.
     - **label_site**, **can_pad_rankings**, **can_split_rankings** - as of the kernels of this
       package.
     - **transitions** - where it has HMC, in types of JSON; empty without it.
@@ -232,13 +232,13 @@ def _parts_with_hmc(kernel: MCMCKernel, place: str = "") -> dict[str, HMC]:
         for i, (block, _) in enumerate(kernel.blocks):
             parts |= _parts_with_hmc(block, f"{place}block_states.{i}.")
         return parts
-    inner = getattr(kernel, "inner_kernel", None)  # of MixedHMC and HMCECS
+    inner = getattr(kernel, "inner_kernel", None)  # MixedHMC and HMCECS have one
     return _parts_with_hmc(inner, f"{place}hmc_state.") if isinstance(inner, HMC) else {}
 
 
 def _most_steps(kernel: NUTS) -> int:
-    depth = kernel._max_tree_depth
-    return 2 ** (depth[1] if isinstance(depth, tuple) else depth) - 1  # of warm-up, of draws
+    depth = kernel._max_tree_depth  # a pair has one for the warm-up, and one for the draws
+    return 2 ** (depth[1] if isinstance(depth, tuple) else depth) - 1
 
 
 def package_of(value: Any) -> str:

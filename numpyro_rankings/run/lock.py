@@ -19,7 +19,7 @@ class Lock:
     It is given back by :meth:`close`, when it is no longer referred to, as in a notebook that
     runs a cell again, and in a process that is forked, where the run is not its own.
 
-    :param path: of the folder.
+    :param path: the folder.
     :raises StoreError: if another one has it.
     """
 
@@ -28,7 +28,7 @@ class Lock:
         self._path = path
         descriptor = _locked(path)
         if descriptor is None:
-            gc.collect()  # a run that is no longer referred to, but part of a cycle
+            gc.collect()  # frees a run that is no longer referred to, but part of a cycle
             descriptor = _locked(path)
         if descriptor is None:
             raise StoreError(
@@ -80,7 +80,7 @@ def _locked(path: Path) -> int | None:
         return -1
     try:
         descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:  # as below
+    except FileNotFoundError:  # another process has just removed the folder
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

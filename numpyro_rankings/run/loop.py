@@ -21,11 +21,11 @@ from numpyro_rankings.run.kernels import KernelTraits
 from numpyro_rankings.run.placement import Placement
 from numpyro_rankings.run.processes import agree
 
-_BUFFER_BYTES = 2**26  # of the draws of one chunk
-_MOST_DRAWS = 2**16  # of one chunk
-_FIRST_DRAWS = 16  # at most, then as many as there are already
-_SECONDS = 2.0  # aim for the length of a chunk
-_LEAST_SECONDS = 1e-9  # of a draw, where the clock shows none
+_BUFFER_BYTES = 2**26  # the draws of one chunk take at most this
+_MOST_DRAWS = 2**16  # one chunk has at most so many
+_FIRST_DRAWS = 16  # at most at first, then as many as there are already
+_SECONDS = 2.0  # a chunk aims at this length
+_LEAST_SECONDS = 1e-9  # a draw counts as this where the clock shows nothing
 _ARRAYS = jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct
 
 
@@ -33,9 +33,9 @@ class Chunk(NamedTuple):
     """Some successive draws.
 
     - **draws** - for each field of the state, arrays that begin with (chains, draws).
-    - **state** - of the kernel after the last of them; every array begins with the chains.
-    - **num_sweeps** - of each chain.
-    - **seconds** - that they took, without compilation.
+    - **state** - the state of the kernel after them; every array begins with the chains.
+    - **num_sweeps** - the number of sweeps of each chain.
+    - **seconds** - the time that they took, without compilation.
     """
 
     draws: dict[str, Any]
@@ -90,7 +90,7 @@ class SweepLoop:
     The number of sweeps is an argument of the program, so chunks of all lengths share it, and a
     draw does not depend on how the run is cut into chunks. :meth:`prepare` comes first.
 
-    :param traits: of any NumPyro kernel.
+    :param traits: what is known of the kernel.
     :param args: arguments of the model.
     :param kwargs: keyword arguments of the model.
     :param placement: on one device or several.
@@ -121,7 +121,7 @@ class SweepLoop:
 
         :param num_chains: a multiple of the number of devices.
         :param thinning: sweeps from one draw that is kept to the next.
-        :param extra_fields: of the state, collected besides the default fields of the kernel.
+        :param extra_fields: further fields of the state to collect.
         :raises ValueError: if the chains cannot be spread over the devices.
         """
         self.placement.check_chains(num_chains)
@@ -133,7 +133,7 @@ class SweepLoop:
     ) -> Any:
         """Return the state of all chains before the first sweep.
 
-        :param keys: of the starting points.
+        :param keys: one for each starting point.
         :param init_params: starting values of all of them, or None.
         :param copies: number of chains that start at each.
         :param compiles: whether to compile the program of the sweeps meanwhile, which is possible
@@ -164,22 +164,22 @@ class SweepLoop:
 
         A kernel that is mapped over the chains cannot tell, so it starts once more, alone.
 
-        :param state: that :meth:`init` has returned for the other arguments.
+        :param state: what :meth:`init` has returned for the other arguments.
         :raises RuntimeError: as NumPyro's MCMC does, in its words.
         """
         energies = self.traits.energies(state)
-        found = [jnp.isfinite(x).reshape(len(x), -1).all(1) for x in energies]
-        chains = np.flatnonzero(~np.all(found, axis=0)) if found else np.zeros(0, int)
+        is_finite = [jnp.isfinite(x).reshape(len(x), -1).all(1) for x in energies]
+        chains = np.flatnonzero(~np.all(is_finite, axis=0)) if is_finite else np.zeros(0, int)
         if not len(chains):
             return
         if init_params is None:
             args, kwargs = self._arguments(self._arrays)
-            key = keys[chains[0] * len(keys) // len(found[0])]
+            key = keys[chains[0] * len(keys) // len(is_finite[0])]
             self.kernel.init(key, num_warmup, None, model_args=args, model_kwargs=kwargs)
         names = ", ".join(str(chain + 1) for chain in chains)
         raise RuntimeError(
             "Cannot find valid initial parameters. Please check your model again: the density or "
-            f"its gradient is not finite where chain {names} of {len(found[0])} starts"
+            f"its gradient is not finite where chain {names} of {len(is_finite[0])} starts"
         )
 
     def lacks_site(self) -> str | None:
@@ -208,7 +208,7 @@ class SweepLoop:
     def in_form(self, sites: dict[str, np.ndarray], state: Any) -> Any:
         """Return draws in the form that the sites have in the state, where they have no names."""
         names = list(self.named_sites(state))
-        if set(names) != set(sites):  # also deterministic ones, of a model
+        if set(names) != set(sites):  # there are deterministic sites of a model too
             return sites
         structure = jax.tree.structure(self.sites_of(state))
         return jax.tree.unflatten(structure, [sites[name] for name in names])
@@ -359,12 +359,12 @@ class SweepLoop:
     def _shapes_of_draw(self, state: Any) -> dict[str, Any]:
         for field in self._fields:
             try:
-                found = nested_attrgetter(field)(state)
+                value = nested_attrgetter(field)(state)
             except (AttributeError, KeyError, TypeError, IndexError):
-                found = None
+                value = None
             if field != self.kernel.sample_field:
-                _check_field(field, found, state)
-            elif found is None:
+                _check_field(field, value, state)
+            elif value is None:
                 raise ValueError(f"the state of the kernel has no field {field!r}")
         return jax.eval_shape(self._collect, state, self._arrays)
 
@@ -409,14 +409,14 @@ class _Compiling:
         return self._program
 
 
-def _check_field(field: str, found: Any, state: Any) -> None:
+def _check_field(field: str, value: Any, state: Any) -> None:
     """Raise ValueError unless a field of the state is an array of numbers."""
-    if isinstance(found, _ARRAYS):
-        if jnp.issubdtype(found.dtype, jax.dtypes.prng_key):
+    if isinstance(value, _ARRAYS):
+        if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
             raise ValueError(f"{field!r} cannot be kept with the draws: it is a random key")
         return
-    if any(isinstance(x, _ARRAYS) for x in jax.tree.leaves(found)):
-        parts = getattr(found, "_fields", None) or list(found)
+    if any(isinstance(x, _ARRAYS) for x in jax.tree.leaves(value)):
+        parts = getattr(value, "_fields", None) or list(value)
         raise ValueError(
             f"field {field!r} has several arrays: name one of them, such as '{field}.{parts[0]}'"
         )

@@ -51,27 +51,27 @@ def nodes_of(path: Path, damaged: list[str] | None = None) -> dict[str, dict[str
 
     :param damaged: takes the places of files that cannot be read; None to raise the error.
     """
-    found = {}
+    nodes = {}
     for group in (SITES, STATS, STATES, f"{STATES}/0", f"{STATES}/1"):
         for file in sorted(path.glob(f"{group}/{ROOT}")) + sorted(path.glob(f"{group}/*/{ROOT}")):
             where = file.parent.relative_to(path).as_posix()
             try:
-                found[where] = json.loads(file.read_bytes())
+                nodes[where] = json.loads(file.read_bytes())
             except (OSError, ValueError):
                 if damaged is None:
                     raise
                 damaged.append(where)
-    return found
+    return nodes
 
 
 def newest_of(committed: dict[str, dict[str, Any]]) -> tuple[int, dict[str, Any]]:
     """Return which of the two states is the newest, and its counts."""
-    found = [
+    states = [
         (turn, counts_of(committed[where]["attributes"]))
         for turn in (0, 1)
         if (where := f"{STATES}/{turn}") in committed
     ]
-    return max(found, key=lambda x: (x[1]["num_sweeps"], x[0]))
+    return max(states, key=lambda x: (x[1]["num_sweeps"], x[0]))
 
 
 def mend(path: Path, committed: dict[str, dict[str, Any]]) -> None:
@@ -84,10 +84,10 @@ def mend(path: Path, committed: dict[str, dict[str, Any]]) -> None:
         file = path / where / ROOT
         node = {name: x for name, x in node.items() if name != "consolidated_metadata"}
         try:
-            found = json.loads(file.read_bytes())
+            own = json.loads(file.read_bytes())
             if node["node_type"] == "array":
-                found = {**found, "shape": _cut(found["shape"], node["shape"])}
-            is_whole = found == node
+                own = {**own, "shape": _cut(own["shape"], node["shape"])}
+            is_whole = own == node
         except (OSError, ValueError, LookupError, TypeError):
             is_whole = False
         if not is_whole:
@@ -103,10 +103,14 @@ def _cut(shape: list[int], committed: list[int]) -> list[int]:
     return [shape[0], committed[1], *shape[2:]] if is_longer else shape
 
 
-def counts_of(found: dict[str, Any]) -> dict[str, Any]:
+def counts_of(counts: dict[str, Any]) -> dict[str, Any]:
     """Return the counts of a state, or raise an error."""
     for name in ("num_sweeps", "num_draws", "seconds"):
         kinds = (int, float) if name == "seconds" else int
-        if isinstance(found[name], bool) or not isinstance(found[name], kinds) or found[name] < 0:
-            raise ValueError(f"{name} is {found[name]!r}")
-    return found
+        if (
+            isinstance(counts[name], bool)
+            or not isinstance(counts[name], kinds)
+            or counts[name] < 0
+        ):
+            raise ValueError(f"{name} is {counts[name]!r}")
+    return counts

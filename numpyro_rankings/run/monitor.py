@@ -45,7 +45,7 @@ _NOTHING = (
     "quantities=, a function of the samples"
 )
 _OVERFLOW, _ENERGY_STEPS = "overflow", "energy_steps"
-# sites of the kernels of this package that change in each sweep
+# These sites of the kernels of this package change in each sweep.
 _CONTINUOUS = ("weights", "concentration")
 
 
@@ -53,7 +53,7 @@ class QuantityBatch(NamedTuple):
     """What is kept of some draws of each chain.
 
     - **num_draws** - their number.
-    - **quantities** - of those draws among them that are kept.
+    - **quantities** - the quantities of those draws among them that are kept.
     - **sums** - at the same draws, the numbers of events and the like before them.
     - **totals** - the same after the last draw.
     - **last** - the last draw, of what is compared with the next one.
@@ -73,9 +73,9 @@ class Facts(NamedTuple):
     """What diagnostics need to know of the kernel and the data of a run.
 
     - **is_label_free** - whether the kernel is of this package, whose quantities are known.
-    - **num_components** - of the kernel.
-    - **label_sites** - of the blocks that draw labels, in a kernel of NumPyro.
-    - **rankings** - that were fitted, None for a kernel that has none.
+    - **num_components** - the number of a finite mixture, otherwise None.
+    - **label_sites** - sites of the blocks that draw labels, in a kernel of NumPyro.
+    - **rankings** - those that were fitted, None for a kernel that has none.
     - **transitions** - where the kernel has HMC.
     - **block** - the one block of a kernel of NumPyro that is of this package, whose rankings
       **rankings** then are; None without one.
@@ -106,11 +106,11 @@ class Facts(NamedTuple):
 
         :param sites: names of the sites of the kernel.
         """
-        found = self._asdict()
+        facts = self._asdict()
         if self.block is not None:
-            found["block"], sites = self.block._asdict(), self.block.sites
+            facts["block"], sites = self.block._asdict(), self.block.sites
         if (rankings := self.rankings) is None:
-            return found
+            return facts
         listed = np.unique(rankings.orderings)
         listed = listed[listed >= 0]
         family = family_of(sites)
@@ -121,25 +121,25 @@ class Facts(NamedTuple):
             "ordering": listed.tolist(),
             "count": rankings.num_rankings,
         }
-        return {**found, "rankings": about}
+        return {**facts, "rankings": about}
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> "Facts":
+    def from_json(cls, stored: Mapping[str, Any]) -> "Facts":
         """Return those that a store has, with rankings of the same items, Borda order and number.
 
         :raises KeyError, TypeError, ValueError: if there are none.
         """
         rankings = None
-        if (about := found["rankings"]) is not None:
+        if (about := stored["rankings"]) is not None:
             items, count = about["items"], [about["count"]]
             rankings = Rankings.from_orderings(
                 [about["ordering"]], len(items), items, count, entries="indices"
             )
-        label_sites, transitions = tuple(found["label_sites"]), dict(found["transitions"])
-        block = found["block"]
+        label_sites, transitions = tuple(stored["label_sites"]), dict(stored["transitions"])
+        block = stored["block"]
         return cls(
-            found["is_label_free"],
-            found["num_components"],
+            stored["is_label_free"],
+            stored["num_components"],
             label_sites,
             rankings,
             transitions,
@@ -152,14 +152,14 @@ class Monitor:
 
     Events, such as divergent transitions, are counted in all draws.
 
-    :param facts: of the kernel and the data of the run.
-    :param quantities: of the samples; None for the default of the kernel.
+    :param facts: what is known of the kernel and the data of the run.
+    :param quantities: a function of the samples; None for the default of the kernel.
     :param superchains: number of points at which the chains start; None for one each.
 
     ``rankings`` are those among the arguments, None for a kernel that has none.
     """
 
-    LEAST_KEPT = 2**13  # of a long run, for each chain
+    LEAST_KEPT = 2**13  # so many draws of each chain stay of a long run
 
     def __init__(
         self, facts: Facts, quantities: Quantities | None, superchains: int | None
@@ -185,7 +185,7 @@ class Monitor:
     def watch(self, sites: Mapping[str, Any]) -> None:
         """Set which sites each chain must change: those of real numbers, which are not constant.
 
-        :param sites: of the state, by name.
+        :param sites: those of the state, by name.
         """
         if self.facts.is_label_free:  # its other sites may be discrete or fixed
             self._watched = tuple(name for name in _CONTINUOUS if name in sites)
@@ -239,7 +239,7 @@ class Monitor:
             energy = energy.astype(np.float64)
             before = self._last_draw.get(ENERGY, energy[:, :1])
             steps = np.diff(energy, axis=1, prepend=before)
-            add(_ENERGY_STEPS, steps**2, True)  # of the step to a draw
+            add(_ENERGY_STEPS, steps**2, True)  # the step belongs to the draw that it leads to
             sums[ENERGY], last[ENERGY] = energy, energy[:, -1:].copy()
         for name in self._watched:
             x = samples[name].reshape(*samples[name].shape[:2], -1)
@@ -344,8 +344,8 @@ class Monitor:
         first = int(burn_in * self._num_draws)
         if self._num_draws - first < 2:
             return {}
-        found = {name: np.flatnonzero(last <= first) for name, last in self._moved.items()}
-        return {name: chains.tolist() for name, chains in found.items() if len(chains)}
+        chains_by_site = {name: np.flatnonzero(last <= first) for name, last in self._moved.items()}
+        return {name: chains.tolist() for name, chains in chains_by_site.items() if len(chains)}
 
     def never_moved(self) -> list[str]:
         """Return the sites that no chain has ever changed."""
@@ -392,15 +392,15 @@ class Monitor:
         real = {name: x for name, x in samples.items() if is_real(x)}
         if not labels:
             return real
-        found = {name: x for name, x in real.items() if x.ndim == 2}
+        diagnosed = {name: x for name, x in real.items() if x.ndim == 2}
         for name in labels:  # other arrays may be indexed by the labels, which switch
             of_labels = quantities_of_labels(samples[name])
-            found |= (
+            diagnosed |= (
                 of_labels
                 if len(labels) == 1
                 else {f"{k} of {name}": x for k, x in of_labels.items()}
             )
-        return found
+        return diagnosed
 
     def _first_kept(self, burn_in: float) -> int:
         """Return the index, among the draws that are kept, of the first after the burn-in."""

@@ -31,7 +31,7 @@ class Placement:
 
     The processes of :mod:`jax.distributed` must all make the same run.
 
-    :param traits: of the kernel of the run.
+    :param traits: what is known of the kernel.
     :param args: arguments of its model, and **kwargs**, its keyword arguments.
     :param mesh: its axes are ``"chains"``, ``"rankings"`` or both; None for one device.
     :raises ValueError: if the kernel cannot be split like this.
@@ -203,7 +203,7 @@ class Placement:
     def to_host(self, state: Any, length: int | None = None) -> Any:
         """Return a state or draws as on one device, in every process.
 
-        :param length: of the first axis, as far as it is needed; the result may be longer.
+        :param length: how much of the first axis is needed; the result may be longer.
         """
         if self._num_padded == self._num_labels and self.mesh is None:
             return state
@@ -247,15 +247,15 @@ def mesh_of(devices: Sequence[jax.Device] | None, mesh: Mesh | None) -> Mesh | N
         return mesh if mesh is None else _without_repeats("mesh", mesh)
     if mesh is not None:
         raise ValueError("devices and mesh cannot both be given")
-    found = list(devices) if isinstance(devices, Iterable) else []
-    if not found or not all(isinstance(x, jax.Device) for x in found):
+    given = list(devices) if isinstance(devices, Iterable) else []
+    if not given or not all(isinstance(x, jax.Device) for x in given):
         raise ValueError(f"devices must be a list of devices, as of jax.devices(), got {devices!r}")
-    return _without_repeats("devices", Mesh(np.array(found), (CHAINS,)))
+    return _without_repeats("devices", Mesh(np.array(given), (CHAINS,)))
 
 
 def _without_repeats(name: str, mesh: Mesh) -> Mesh:
-    found = mesh.devices.ravel().tolist()
-    if repeated := {device for device in found if found.count(device) > 1}:
+    given = mesh.devices.ravel().tolist()
+    if repeated := {device for device in given if given.count(device) > 1}:
         names = " and ".join(sorted(str(device) for device in repeated))
         raise ValueError(f"{name} must not have a device twice: {names}")
     return mesh

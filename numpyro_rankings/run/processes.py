@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
-_WORDS_BYTES = 512  # of an error, for the other processes
+_WORDS_BYTES = 512  # the other processes are told so much of an error
 
 
 def agree(value: int) -> int:
@@ -35,11 +35,11 @@ def raise_in_all_processes() -> Iterator[None]:
         yield
     except BaseException as error:
         raised = error
-    found = _raised_in(raised)
+    raised_elsewhere = _raised_in(raised)
     if raised is not None:
         raise raised
-    if found:
-        process, words = next(iter(found.items()))
+    if raised_elsewhere:
+        process, words = next(iter(raised_elsewhere.items()))
         if words == KeyboardInterrupt.__name__:
             raise KeyboardInterrupt(f"the run was interrupted in process {process}")
         raise RuntimeError(f"the run stopped in process {process}: {words}")
@@ -58,5 +58,5 @@ def _raised_in(error: BaseException | None) -> dict[int, str]:
     content = np.frombuffer(words.encode()[:_WORDS_BYTES], np.uint8)
     mine[: len(content)] = content
     gathered = np.asarray(multihost_utils.process_allgather(mine))
-    found = [row.tobytes().rstrip(b"\0").decode(errors="ignore") for row in gathered]
-    return {process: words for process, words in enumerate(found) if words}
+    words_of_each = [row.tobytes().rstrip(b"\0").decode(errors="ignore") for row in gathered]
+    return {process: words for process, words in enumerate(words_of_each) if words}

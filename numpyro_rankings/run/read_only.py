@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 class ReadOnlyStore:
     """What is whole of a store, as it was when this was made. Other processes may write to it.
 
-    - **path** - of the folder.
+    - **path** - the folder.
     - **about** - what the run was created with; empty if it cannot be read.
     - **damage** - what was found to be damaged at first, in words.
 
-    :param path: of the folder, absolute.
+    :param path: the folder, absolute.
     :raises StoreError: if it is not a store, or nothing of it can be read.
     """
 
@@ -76,40 +76,38 @@ class ReadOnlyStore:
             return np.zeros((0, len(draws))), np.zeros(len(draws), bool)
         values = np.zeros((array.shape[0], len(draws), *array.shape[2:]), array.dtype)
         is_whole = np.ones(len(draws), bool)
-        for block, here, part in _blocks(draws, array.chunks[1]):
-            found = self._chunk(where, (0, block, *(0,) * (array.ndim - 2)), (slice(None), part))
-            if found is None:
+        for here, content in self._parts(where, array, draws):
+            if content is None:
                 is_whole[here] = False
             else:
-                values[:, here] = found
+                values[:, here] = content
         return values, is_whole
 
     def is_whole(self, where: str, draws: range) -> bool:
         """Whether all of these draws of an array can be read."""
         array = self._array(where)
-        return array is not None and not any(
-            self._chunk(where, (0, block, *(0,) * (array.ndim - 2)), (slice(None), part)) is None
-            for block, _, part in _blocks(draws, array.chunks[1])
+        return array is not None and all(
+            content is not None for _, content in self._parts(where, array, draws)
         )
 
     def find_damage(self) -> list[str]:
         """Read everything, and return what is damaged, in words."""
-        found, every = [], range(self.num_draws)
+        damage, every = [], range(self.num_draws)
         for where in [x for x in self._nodes if x.startswith((f"{SITES}/", f"{STATS}/"))]:
             array = self._array(where)
             if array is None:
-                found.append(f"{where}: its metadata are damaged")
+                damage.append(f"{where}: its metadata are damaged")
                 continue
-            for _, here, part in _blocks(every, array.chunks[1]):
-                if not self.is_whole(where, every[part]):
-                    found.append(
+            for here, content in self._parts(where, array, every):
+                if content is None:
+                    damage.append(
                         f"{where}: draws {here.start + 1:,} to {here.stop:,} of "
                         f"{self.num_draws:,} are damaged"
                     )
         state = [x for x in self._nodes if x.startswith(f"{STATES}/{self._turn}/")]
         if not all(self._is_whole_state(where) for where in state) and not self._has_moved_on():
-            found.append(f"{STATES}/{self._turn} is damaged: the run cannot be resumed")
-        return found
+            damage.append(f"{STATES}/{self._turn} is damaged: the run cannot be resumed")
+        return damage
 
     def _salvage(self) -> dict[str, dict[str, Any]]:
         """Return the metadata that groups and arrays have themselves."""
@@ -133,9 +131,17 @@ class ReadOnlyStore:
                 array = zarr.Array.from_dict(place, self._nodes[where])
                 is_long = where.startswith(STATES) or array.shape[1] >= self.num_draws
                 self._arrays[where] = array if is_long else None
-            except Exception:  # of Zarr on any damaged metadata
+            except Exception:  # Zarr raises any on damaged metadata
                 self._arrays[where] = None
         return self._arrays[where]
+
+    def _parts(
+        self, where: str, array: "zarr.Array", draws: range
+    ) -> Iterator[tuple[slice, np.ndarray | None]]:
+        """Yield the draws of each chunk, None if it is damaged, with their places among them."""
+        for block, here, part in _blocks(draws, array.chunks[1]):
+            chunk = 0, block, *(0,) * (array.ndim - 2)
+            yield here, self._chunk(where, chunk, (slice(None), part))
 
     def _chunk(self, where: str, chunk: tuple[int, ...], part: Any) -> np.ndarray | None:
         """Return a part of a chunk, or None if it is damaged, or missing, which Zarr reads as 0."""
@@ -145,7 +151,7 @@ class ReadOnlyStore:
             if not (self.path / where / array.metadata.encode_chunk_key(chunk)).is_file():
                 return None
             return np.asarray(array[part])
-        except Exception:  # of Zarr and the codecs on any damaged content
+        except Exception:  # Zarr and the codecs raise any on damaged content
             return None
 
     def _is_whole_state(self, where: str) -> bool:

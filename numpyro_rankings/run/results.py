@@ -1,20 +1,21 @@
 """What a run that goes on and one that is read from its store have in common."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from numpyro_rankings.posterior.diagnostics import CHANGES, Verdict, with_care
 from numpyro_rankings.run.goals import Check
 from numpyro_rankings.run.monitor import Monitor
+from numpyro_rankings.run.same_run import sentences_of
 from numpyro_rankings.run.settings import at_least, is_number
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LEAST_DRAWS = 4  # of each chain, for R-hat
-READ_AT_ONCE = 500  # draws of each chain, for the diagnostics
+LEAST_DRAWS = 4  # R-hat needs so many of each chain
+READ_AT_ONCE = 500  # diagnostics read so many draws of each chain at a time
 BURN_IN = 0.5  # largest share of the draws that is left out by default
 _SHORTER = 0.125, 0.25  # shares that suffice where the chains then agree
 _AGREE, _ENOUGH = 1.01, 50  # R-hat up to which they do, if there is so large an ESS of each
@@ -30,36 +31,74 @@ class Diagnosed(NamedTuple):
     table: "pd.DataFrame"
 
 
+class KeptDraws(Protocol):
+    """The draws of a run, in memory or in a store."""
+
+    @property
+    def num_draws(self) -> int:
+        """The number of draws of each chain."""
+
+
 class Results(ABC):
     """The draws of a run after its burn-in, and what is said of them."""
 
     _burn_in: BurnIn
     _monitor: Monitor
-    _remedy = ""  # where there are too few draws
+    _draws: KeptDraws
+    _num_chains: int
+    _num_sweeps: int
+    _seconds: float
+    _remedy = ""  # what to do if there are too few draws
     _diagnosed: Diagnosed | None = None
 
-    @property
     @abstractmethod
-    def num_draws(self) -> int:
-        """Number of draws of each chain, those of the burn-in included."""
-
-    @property
-    @abstractmethod
-    def num_chains(self) -> int:
-        """Number of chains."""
-
-    @property
-    @abstractmethod
-    def changes(self) -> list[str]:
-        """What was changed in a run that was resumed with ``check=False``, in sentences."""
-
-    @abstractmethod
-    def diagnostics(self) -> "pd.DataFrame":
-        """Tabulate R-hat and ESS of the draws after the burn-in."""
+    def _recorded_changes(self) -> list[dict[str, Any]]:
+        """Return what was changed in a run that was resumed with ``check=False``."""
 
     @abstractmethod
     def _table(self, burn_in: float) -> "pd.DataFrame":
         """Tabulate R-hat and ESS of the draws without a share of them at their beginning."""
+
+    @property
+    def num_sweeps(self) -> int:
+        """Number of sweeps of each chain, those of the warm-up included."""
+        return self._num_sweeps
+
+    @property
+    def num_draws(self) -> int:
+        """Number of draws of each chain, those of the burn-in included."""
+        return self._draws.num_draws
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that the sweeps took, without compilation."""
+        return self._seconds
+
+    @property
+    def num_chains(self) -> int:
+        """Number of chains."""
+        return self._num_chains
+
+    @property
+    def changes(self) -> list[str]:
+        """What was changed in a run that was resumed with ``check=False``, in sentences.
+
+        The draws before and after a change are of different models, or of different kernels.
+
+        :raises StoreError: if the store has this, and it is damaged.
+        """
+        return sentences_of(self._recorded_changes())
+
+    def diagnostics(self) -> "pd.DataFrame":
+        """Tabulate R-hat and ESS of the draws after the burn-in.
+
+        From 16,384 draws of a chain on, only every second is used, then every fourth, and so on.
+
+        :return: as :func:`~numpyro_rankings.diagnostics_table`.
+        :raises ValueError: if there are too few draws.
+        """
+        self._check_draws()
+        return self._diagnose().table.copy()
 
     @property
     def first_draw(self) -> int:
@@ -70,8 +109,7 @@ class Results(ABC):
     def verdict(self) -> Verdict:
         """Whether the draws after the burn-in can be relied on, as the reports say it."""
         table = self.diagnostics()
-        found = self._monitor.verdict(self._share_monitored(), table)
-        return with_care(found, self.changes)
+        return with_care(self._monitor.verdict(self._share_monitored(), table), self.changes)
 
     def _share_left_out(self) -> float:
         """Return the share of the draws that is the burn-in."""
@@ -95,12 +133,12 @@ class Results(ABC):
         kept shows that the chains agree, and its ESS is large enough to tell; otherwise half of
         them. R-hat is split: it also tells whether the first of these draws are like the last.
         """
-        found = self._diagnosed
-        if found is None or found.num_draws != self.num_draws:
-            found = self._diagnosed = self._diagnose_now()
-        return found
+        diagnosed = self._diagnosed
+        if diagnosed is None or diagnosed.num_draws != self.num_draws:
+            diagnosed = self._diagnosed = self._diagnose_anew()
+        return diagnosed
 
-    def _diagnose_now(self) -> Diagnosed:
+    def _diagnose_anew(self) -> Diagnosed:
         if self._burn_in != "auto":
             return Diagnosed(self.num_draws, self._burn_in, self._table(self._burn_in))
         for share in _SHORTER:

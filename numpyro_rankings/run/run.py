@@ -24,7 +24,7 @@ from numpyro_rankings.run.convert import SITES, STATS, Groups, as_arrays, as_sit
 from numpyro_rankings.run.errors import StoreError
 from numpyro_rankings.run.fingerprint import describe
 from numpyro_rankings.run.folder import folder_of
-from numpyro_rankings.run.goals import Check, Checks, check_goals
+from numpyro_rankings.run.goals import Check, CheckSchedule, check_goals
 from numpyro_rankings.run.kernels import KernelTraits, check_kernel
 from numpyro_rankings.run.loop import Chunk, SweepLoop
 from numpyro_rankings.run.memory import Memory
@@ -40,7 +40,7 @@ from numpyro_rankings.run.results import (
     check_burn_in,
     largest_burn_in,
 )
-from numpyro_rankings.run.same_run import changes_of, check_same, sentences_of
+from numpyro_rankings.run.same_run import changes_of, check_same
 from numpyro_rankings.run.settings import (
     Settings,
     at_least,
@@ -54,7 +54,7 @@ from numpyro_rankings.run.to_arviz import from_numpyro
 if TYPE_CHECKING:
     import pandas as pd
 
-_DRAWS_TO_MOVE = 1000  # of each chain, after which a kernel that has not moved is given up
+_DRAWS_TO_MOVE = 1000  # a kernel that has not moved in so many draws is given up
 
 
 class Run(Results):
@@ -114,6 +114,7 @@ class Run(Results):
     :raises StoreError: if the store exists, or cannot be written.
     """
 
+    _draws: Store | Memory
     _remedy = ": use extend() or until() first"
 
     @raise_in_all_processes()
@@ -158,7 +159,7 @@ class Run(Results):
             Store.check_new(folder, overwrite)  # before the chains start, which may take long
         self._start_chains(init_params)
         self._is_stored = folder is not None
-        self._draws: Store | Memory = Memory(keeps=folder is None)
+        self._draws = Memory(keeps=folder is None)
         if folder is not None and is_first:
             self._draws = self._new_store(folder, about, overwrite)
 
@@ -332,29 +333,9 @@ class Run(Results):
     # -----------------------------------------------------------------------------------------
 
     @property
-    def num_sweeps(self) -> int:
-        """Number of sweeps of each chain, those of the warm-up included."""
-        return self._num_sweeps
-
-    @property
-    def num_draws(self) -> int:
-        """Number of draws of each chain, those of the burn-in included."""
-        return self._draws.num_draws
-
-    @property
-    def seconds(self) -> float:
-        """Seconds that the sweeps took, without compilation."""
-        return self._seconds
-
-    @property
     def last_check(self) -> Check | None:
         """The latest :meth:`check`, of which :meth:`until` makes many; None before the first."""
         return self._checks.last
-
-    @property
-    def num_chains(self) -> int:
-        """Number of chains."""
-        return self._settings.num_chains
 
     @property
     def num_clusters(self) -> np.ndarray | None:
@@ -370,25 +351,6 @@ class Run(Results):
         if not self._monitor.overflow(0.0):
             return self._monitor.overflow(0.0)
         return self._monitor.overflow(self._share_left_out())
-
-    @property
-    def changes(self) -> list[str]:
-        """What was changed in a run that was resumed with ``check=False``, in sentences.
-
-        The draws before and after a change are of different models, or of different kernels.
-        """
-        return sentences_of(self._changes)
-
-    def diagnostics(self) -> "pd.DataFrame":
-        """Tabulate R-hat and ESS of the draws after the burn-in.
-
-        From 16,384 draws of a chain on, only every second is used, then every fourth, and so on.
-
-        :return: as :func:`~numpyro_rankings.diagnostics_table`.
-        :raises ValueError: if there are too few draws.
-        """
-        self._check_draws()
-        return self._diagnose().table.copy()
 
     def get_samples(
         self, group_by_chain: bool = False, max_draws: int | None = None
@@ -428,7 +390,7 @@ class Run(Results):
         sites_in_form = loop.in_form(sites, self._state)
         mcmc._states = {loop.kernel.sample_field: sites_in_form, **stats}
         state = loop.placement.to_host(self._state)
-        is_one = settings.num_chains == 1  # which MCMC has without an axis
+        is_one = settings.num_chains == 1  # MCMC has no axis for a single chain
         mcmc._last_state = jax.tree.map(lambda x: x[0], state) if is_one else state
         mcmc._args, mcmc._kwargs = loop.args, loop.kwargs
         return mcmc
@@ -475,11 +437,11 @@ class Run(Results):
         self._burn_in = check_burn_in(burn_in)
         facts = Facts.of(loop.traits, loop.args, loop.kwargs)
         self._monitor = Monitor(facts, quantities, settings.superchains)
-        self._num_sweeps, self._seconds = 0, 0.0
+        self._num_chains, self._num_sweeps, self._seconds = settings.num_chains, 0, 0.0
         self._turn = threading.RLock()
         self._changes: list[dict[str, Any]] = []
         self._new_about: dict[str, Any] | None = None
-        self._checks = Checks()
+        self._checks = CheckSchedule()
 
     def _start_chains(self, init_params: Any) -> None:
         """Let the chains start, and refuse a state without sites, or without fields asked for."""
@@ -646,6 +608,9 @@ class Run(Results):
     # -----------------------------------------------------------------------------------------
     # Checks
     # -----------------------------------------------------------------------------------------
+
+    def _recorded_changes(self) -> list[dict[str, Any]]:
+        return self._changes
 
     def _table(self, burn_in: float) -> "pd.DataFrame":
         self._catch_up()

@@ -10,7 +10,7 @@ from numpyro_rankings.posterior.diagnostics import CHANGES
 from numpyro_rankings.run.errors import StoreError
 from numpyro_rankings.run.fingerprint import CODE, COMPUTED, DATA, MODEL, Description, Sites
 
-_TRACED_BY = ("jax", "numpyro", "numpyro-rankings")  # on whose versions a trace may depend
+_TRACED_BY = ("jax", "numpyro", "numpyro-rankings")  # a trace may depend on their versions
 _IS_OTHER = "is not the same"
 _MOST_LINES = 5
 _LONG = 100
@@ -21,7 +21,7 @@ def check_same(path: Path, before: Any, resumed: Description, check: bool = True
 
     Warn of other versions or devices.
 
-    :param path: of the store.
+    :param path: the folder of the store.
     :param before: what :func:`describe` returned for the run.
     :param resumed: what it returns for the run that is to go on.
     :param check: whether to refuse; otherwise there is a warning.
@@ -52,7 +52,7 @@ def check_same(path: Path, before: Any, resumed: Description, check: bool = True
 def changes_of(path: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the changes that a store has.
 
-    :param path: of the store.
+    :param path: the folder of the store.
     :param about: what it was created with, and the changes.
     :raises StoreError: if they are damaged.
     """
@@ -81,14 +81,14 @@ def differences(before: Description, resumed: Description) -> list[str]:
     versions = before["versions"], resumed["versions"]
     kernels: tuple[Mapping, ...] = before["kernel"], resumed["kernel"]
     is_python_same = versions[0].get("Python") == versions[1]["Python"]
-    if not is_python_same:  # which compiles functions otherwise
+    if not is_python_same:  # another version compiles functions otherwise
         kernels = tuple(_without_code(x) for x in kernels)
     differing = _data_differences(before["data"], resumed["data"]) + _kernel_differences(*kernels)
     if differing:
         return differing  # the model may differ by it
     structural, computed = _model_differences(before[MODEL], resumed[MODEL])
     other = _differing_entries(*({k: x.get(k) for k in _TRACED_BY} for x in versions))
-    if computed and other:  # which may compute the same otherwise
+    if computed and other:  # other versions may trace the same model otherwise
         if is_python_same and before[CODE] == resumed[CODE]:
             computed = []
         else:
@@ -119,7 +119,7 @@ def _data_differences(before: Mapping[str, str], resumed: Mapping[str, str]) -> 
 
 def _kernel_differences(before: Mapping[str, str], resumed: Mapping[str, str]) -> list[str]:
     one, other = (_without_hashes(x.get("class")) for x in (before, resumed))
-    if one != other:  # which have other arguments
+    if one != other:  # other classes have other arguments
         return [f"class was {one}, is {other}"]
     return _differing_entries(before, resumed)
 

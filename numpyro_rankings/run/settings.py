@@ -15,7 +15,7 @@ from numpyro_rankings.run.errors import StoreError
 
 
 class Settings(NamedTuple):
-    """What the draws depend on besides data and kernel. All of the types of JSON."""
+    """What the draws depend on besides data and kernel, in types of JSON."""
 
     num_chains: int
     superchains: int | None
@@ -42,15 +42,26 @@ class Settings(NamedTuple):
         :raises ValueError: if one is out of range.
         """
         key = _one_key(key)
-        return cls(
-            at_least("num_chains", num_chains, 1),
-            check_superchains(superchains, num_chains),
-            at_least("num_warmup", num_warmup, 0),
-            at_least("thinning", thinning, 1),
+        settings = cls(
+            num_chains,
+            superchains,
+            num_warmup,
+            thinning,
             extra_fields,
             np.asarray(jax.random.key_data(key)).tolist(),
             str(jax.random.key_impl(key)),
             _has_x64(),
+        )
+        return settings._in_range()
+
+    def _in_range(self) -> "Settings":
+        """Return them if the numbers are in range, or raise ValueError."""
+        num_chains = at_least("num_chains", self.num_chains, 1)
+        return self._replace(
+            num_chains=num_chains,
+            superchains=_check_superchains(self.superchains, num_chains),
+            num_warmup=at_least("num_warmup", self.num_warmup, 0),
+            thinning=at_least("thinning", self.thinning, 1),
         )
 
     @property
@@ -77,35 +88,32 @@ class Settings(NamedTuple):
 def settings_of(path: Path, about: dict[str, Any]) -> Settings:
     """Return the settings that a store has.
 
-    :param path: of the store.
+    :param path: the folder of the store.
     :param about: what it was created with.
     :raises StoreError: if they are not settings of a run.
     """
     try:
-        found = Settings(**about["settings"])
-        at_least("num_chains", found.num_chains, 1)
-        check_superchains(found.superchains, found.num_chains)
-        at_least("num_warmup", found.num_warmup, 0)
-        at_least("thinning", found.thinning, 1)
-        fields = found.extra_fields
+        settings = Settings(**about["settings"])._in_range()
+        fields = settings.extra_fields
         if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
             raise ValueError(f"extra_fields must be names, got {fields!r}")
-        if not (isinstance(found.key, list) and found.key and isinstance(found.key_type, str)):
-            raise ValueError(f"the key is {found.key!r} of type {found.key_type!r}")
-        if not isinstance(found.x64, bool):
-            raise ValueError(f"x64 is {found.x64!r}")
-        for number in found.key:
+        key, key_type = settings.key, settings.key_type
+        if not (isinstance(key, list) and key and isinstance(key_type, str)):
+            raise ValueError(f"the key is {key!r} of type {key_type!r}")
+        if not isinstance(settings.x64, bool):
+            raise ValueError(f"x64 is {settings.x64!r}")
+        for number in key:
             at_least("each number of the key", number, 0)
     except (KeyError, TypeError, ValueError) as error:
         text = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise StoreError(f"{path}: the settings of the run are damaged: {text}") from None
-    return found._replace(extra_fields=tuple(fields))
+    return settings._replace(extra_fields=tuple(fields))
 
 
 def check_precision(path: Path, settings: Settings) -> None:
     """Refuse to go on with a run in the other precision.
 
-    :param path: of the store.
+    :param path: the folder of the store.
     :raises StoreError: if it is not that of the run.
     """
     if settings.x64 != _has_x64():
@@ -121,7 +129,7 @@ def _has_x64() -> bool:
     return jnp.result_type(float) == jnp.float64
 
 
-def check_superchains(superchains: int | None, num_chains: int) -> int | None:
+def _check_superchains(superchains: int | None, num_chains: int) -> int | None:
     """Raise ValueError unless the chains can start at so many points."""
     if superchains is None:
         return None
@@ -135,13 +143,13 @@ def check_superchains(superchains: int | None, num_chains: int) -> int | None:
 def _one_key(key: Any) -> Array:
     """Return a random key, or raise ValueError."""
     try:
-        found = key if is_key(key) else jax.random.wrap_key_data(jnp.asarray(key))
+        one = key if is_key(key) else jax.random.wrap_key_data(jnp.asarray(key))
     except (TypeError, ValueError):
-        found = None
-    if found is None or found.shape != ():
+        one = None
+    if one is None or one.shape != ():
         got = " ".join(repr(key).split())
         raise ValueError(f"key must be one random key, such as jax.random.key(0), got {got}")
-    return found
+    return one
 
 
 def check_names(name: str, value: Any) -> tuple[str, ...]:

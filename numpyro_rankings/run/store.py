@@ -63,9 +63,9 @@ class Store:
 
     Use :meth:`create` or :meth:`open`, and :meth:`close` at the end.
 
-    :param path: of the folder, absolute.
+    :param path: the folder, absolute.
     :param root: the group of the root.
-    :param attributes: of the root.
+    :param attributes: those of the root.
     :param lock: keeps other processes from writing.
     """
 
@@ -88,9 +88,8 @@ class Store:
             has a sweep.
         :raises StoreError: if there is something at the path, or it cannot be written.
         """
-        import zarr
-
         path = folder_of(path)
+        attributes = {"format": FORMAT, "run": about}
         with errors_of(path):
             path.mkdir(parents=True, exist_ok=True)
             lock, is_ours = Lock(path), False
@@ -100,12 +99,8 @@ class Store:
                 if replaces := has_sweeps(path):
                     set_aside(path)
                 is_ours = True
-                clear(path)  # of a process that was killed when it began
-                attributes = {"format": FORMAT, "run": about}
-                with _whole_writes():
-                    root = zarr.create_group(local_store(path), attributes=attributes)
-                    for name in (SITES, STATS, STATES):
-                        root.create_group(name)
+                clear(path)  # a process may have been killed when it began
+                root = _new_root(path, attributes)
             except BaseException:
                 if is_ours:
                     discard(path)
@@ -200,7 +195,7 @@ class Store:
     def set_about(self, about: dict[str, Any]) -> None:
         """Replace what :attr:`about` returns; the next :meth:`append` stores it.
 
-        :param about: of the types of JSON.
+        :param about: values of the types of JSON.
         """
         self._attributes["run"] = about
 
@@ -284,7 +279,7 @@ class Store:
         self.close()
 
     def check_writable(self) -> None:
-        """Refuse to write to a store that another run may have by now, or that is gone.
+        """Refuse to write to a store that another run may have meanwhile, or that is gone.
 
         :raises StoreError: if it was closed, moved or removed, or if this process was forked.
         """
@@ -315,7 +310,7 @@ class Store:
 
         metadata = nodes_of(self.path)
         for node in metadata.values():
-            if node["node_type"] == "group":  # as Zarr has them
+            if node["node_type"] == "group":  # Zarr writes it so
                 node["consolidated_metadata"] = consolidated({})
         root = {
             "zarr_format": 3,
@@ -362,7 +357,7 @@ class Store:
         """
         self._turn, counts = newest_of(committed)
         self._num_draws = counts["num_draws"]
-        for rest in self.path.rglob("*.partial"):  # of a write that was interrupted
+        for rest in self.path.rglob("*.partial"):  # a write was interrupted
             rest.unlink()
         for where, array in committed.items():
             if array["node_type"] == "array" and not where.startswith(STATES):
@@ -377,6 +372,17 @@ class Store:
         if length < self._num_draws:
             raise ValueError(f"it has {length} of {self._num_draws} draws")
         array.resize((chains, self._num_draws, *site))
+
+
+def _new_root(path: Path, attributes: dict[str, Any]) -> "zarr.Group":
+    """Make the groups of a store."""
+    import zarr
+
+    with _whole_writes():
+        root = zarr.create_group(local_store(path), attributes=attributes)
+        for name in (SITES, STATS, STATES):
+            root.create_group(name)
+    return root
 
 
 def _new_array(

@@ -26,8 +26,8 @@ from numpyro_rankings.run.results import (
     by_chain_or_not,
     check_burn_in,
 )
-from numpyro_rankings.run.same_run import changes_of, sentences_of
-from numpyro_rankings.run.settings import Settings, settings_of
+from numpyro_rankings.run.same_run import changes_of
+from numpyro_rankings.run.settings import settings_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,53 +67,27 @@ class StoredRun(Results):
     of a damaged site that are whole.
     """
 
+    _draws: ReadOnlyStore
+
     def __init__(
         self, store: str | os.PathLike, burn_in: BurnIn, quantities: Quantities | None
     ) -> None:
         self._burn_in = check_burn_in(burn_in)
-        self._store = ReadOnlyStore(folder_of(store))
-        self._sites, self._stats = self._store.arrays_of(SITES), self._store.arrays_of(STATS)
-        about = self._store.about
-        self._settings: Settings | None = None
+        self._draws = ReadOnlyStore(folder_of(store))
+        self._sites, self._stats = self._draws.arrays_of(SITES), self._draws.arrays_of(STATS)
+        about = self._draws.about
+        superchains = None
         if "settings" in about:
-            self._settings = settings_of(self._store.path, about)
+            settings = settings_of(self._draws.path, about)
+            self._num_chains, superchains = settings.num_chains, settings.superchains
+        else:
+            shapes = [self._draws.shape_of(where) for where in self._sites.values()]
+            self._num_chains = shapes[0][0] if shapes else 0
+        self._num_sweeps, self._seconds = self._draws.num_sweeps, self._draws.seconds
         self._kernel = str(about.get("kernel", {}).get("class", "")).rpartition(".")[2]
         self._facts = self._facts_of(about)
-        superchains = None if self._settings is None else self._settings.superchains
         self._monitor = Monitor(self._facts, quantities, superchains)
         self._has_monitored = False
-
-    # -- what the run was like -----------------------------------------------------------------
-
-    @property
-    def num_chains(self) -> int:
-        """Number of chains."""
-        if self._settings is not None:
-            return self._settings.num_chains
-        return next((self._store.shape_of(where)[0] for where in self._sites.values()), 0)
-
-    @property
-    def num_sweeps(self) -> int:
-        """Number of sweeps of each chain, those of the warm-up included."""
-        return self._store.num_sweeps
-
-    @property
-    def num_draws(self) -> int:
-        """Number of draws of each chain, those of the burn-in included."""
-        return self._store.num_draws
-
-    @property
-    def seconds(self) -> float:
-        """Seconds that the sweeps took, without compilation."""
-        return self._store.seconds
-
-    @property
-    def changes(self) -> list[str]:
-        """What was changed in the run by ``Run.resume(…, check=False)``, as :attr:`Run.changes`.
-
-        :raises StoreError: if that is damaged.
-        """
-        return sentences_of(changes_of(self._store.path, self._store.about))
 
     def find_damage(self) -> list[str]:
         """Read all draws, and return what is damaged of them, one line each; none if all are whole.
@@ -121,7 +95,7 @@ class StoredRun(Results):
         Files of metadata that ``Run.resume`` mends by others, and states of the chains that are
         not the newest, are not looked at.
         """
-        return [*self._store.damage, *self._store.find_damage()]
+        return [*self._draws.damage, *self._draws.find_damage()]
 
     # -- results -------------------------------------------------------------------------------
 
@@ -140,22 +114,12 @@ class StoredRun(Results):
         :raises ValueError: if there is no such site.
         :raises StoreError: if no draw of them is whole.
         """
-        draws = self._draws(max_draws)
+        draws = self._selected(max_draws)
         if sites is None:
             samples = self._read(self._sites, draws)
         else:
             samples = self._read_whole_draws(list(sites), draws)
         return by_chain_or_not(samples, group_by_chain)
-
-    def diagnostics(self) -> "pd.DataFrame":
-        """Tabulate R-hat and ESS of the draws after the burn-in, as a run does.
-
-        See :meth:`~numpyro_rankings.Run.diagnostics`.
-
-        :raises ValueError: if there are too few draws.
-        """
-        self._check_draws()
-        return self._diagnose().table.copy()
 
     def to_inference_data(self, max_draws: int | None = None) -> Any:
         """Convert the draws after the burn-in to ArviZ.
@@ -171,7 +135,7 @@ class StoredRun(Results):
 
     def _to_inference_data(self, max_draws: int | None) -> Any:
         self._check_draws(1)
-        draws = self._draws(max_draws)
+        draws = self._selected(max_draws)
         sites, stats = self._read(self._sites, draws), self._read(self._stats, draws)
         kernel = _NoKernel(self._facts.num_components)
         mcmc = MCMC(
@@ -219,6 +183,9 @@ class StoredRun(Results):
         number = self._facts.num_components if block is None else block.num_components
         return Draws.of_kernel(samples, number, rankings, block, self._kernel)
 
+    def _recorded_changes(self) -> list[dict[str, Any]]:
+        return changes_of(self._draws.path, self._draws.about)
+
     def _facts_of(self, about: Mapping[str, Any]) -> Facts:
         """Return what the store knows of kernel and data, or as much as the sites show."""
         try:
@@ -226,37 +193,37 @@ class StoredRun(Results):
         except (LookupError, TypeError, ValueError):
             return Facts(is_label_free="log_joint" in self._sites)
 
-    def _draws(self, max_draws: int | None) -> range:
+    def _selected(self, max_draws: int | None) -> range:
         return range(self.first_draw, self.num_draws, self._step(max_draws))
 
     def _read(self, arrays: Mapping[str, str], draws: range) -> dict[str, np.ndarray]:
         """Return the arrays that are whole in these draws, and warn of the others."""
-        found, damaged = {}, []
+        whole, damaged = {}, []
         for name, where in arrays.items():
-            values, is_whole = self._store.read(where, draws)
+            values, is_whole = self._draws.read(where, draws)
             if is_whole.all():
-                found[name] = values
+                whole[name] = values
             else:
                 damaged.append(name)
         self._warn_of(damaged)
-        if arrays and not found:
-            raise StoreError(f"{self._store.path} is damaged: of no site all draws are whole")
-        return found
+        if arrays and not whole:
+            raise StoreError(f"{self._draws.path} is damaged: of no site all draws are whole")
+        return whole
 
     def _read_whole_draws(self, sites: list[str], draws: range) -> dict[str, np.ndarray]:
         unknown = [name for name in sites if name not in self._sites]
         if unknown or not sites:
             known = ", ".join(self._sites)
             raise ValueError(f"sites must be some of {known}, got {', '.join(unknown) or 'none'}")
-        read = {name: self._store.read(self._sites[name], draws) for name in sites}
+        read = {name: self._draws.read(self._sites[name], draws) for name in sites}
         is_whole = np.logical_and.reduce([whole for _, whole in read.values()])
         if len(draws) and not is_whole.any():
             raise StoreError(
-                f"{self._store.path} is damaged: no draw is whole in {', '.join(sites)}"
+                f"{self._draws.path} is damaged: no draw is whole in {', '.join(sites)}"
             )
         if not is_whole.all():
             warnings.warn(
-                f"{self._store.path} is damaged: {(~is_whole).sum()} of {len(draws)} draws of "
+                f"{self._draws.path} is damaged: {(~is_whole).sum()} of {len(draws)} draws of "
                 f"{', '.join(sites)} are left out",
                 UserWarning,
                 stacklevel=3,
@@ -267,11 +234,11 @@ class StoredRun(Results):
         """Return the share of the draws that the monitor has and that is the burn-in."""
         return self._share_left_out() if self._burn_in == "auto" else 0.0  # else it has no others
 
-    def _diagnose_now(self) -> Diagnosed:
+    def _diagnose_anew(self) -> Diagnosed:
         if not self._has_monitored:
             self._let_monitor()
             self._has_monitored = True
-        return super()._diagnose_now()
+        return super()._diagnose_anew()
 
     def _table(self, burn_in: float) -> "pd.DataFrame":
         return self._monitor.table(burn_in if self._burn_in == "auto" else 0.0)
@@ -302,13 +269,13 @@ class StoredRun(Results):
         if stride > 1:  # what it is used for needs successive draws
             stats -= {ENERGY}
         if not sites:
-            raise StoreError(f"{self._store.path} is damaged: of no site all draws are whole")
+            raise StoreError(f"{self._draws.path} is damaged: of no site all draws are whole")
         one = draws[:1]
-        self._monitor.watch({name: self._store.read(self._sites[name], one)[0] for name in sites})
+        self._monitor.watch({name: self._draws.read(self._sites[name], one)[0] for name in sites})
         for start in range(0, len(draws), READ_AT_ONCE):
             part = draws[start : start + READ_AT_ONCE]
-            samples = {name: self._store.read(self._sites[name], part)[0] for name in sites}
-            extra = {name: self._store.read(self._stats[name], part)[0] for name in stats}
+            samples = {name: self._draws.read(self._sites[name], part)[0] for name in sites}
+            extra = {name: self._draws.read(self._stats[name], part)[0] for name in stats}
             self._monitor.add(self._monitor.take(samples, extra))
 
     def _damaged_in(self, draws: range) -> set[tuple[str, str]]:
@@ -317,7 +284,7 @@ class StoredRun(Results):
             (group, name)
             for group, arrays in ((SITES, self._sites), (STATS, self._stats))
             for name, where in arrays.items()
-            if not self._store.is_whole(where, draws)
+            if not self._draws.is_whole(where, draws)
         }
 
     def _diagnosable(self, sites: set[str]) -> list[str]:
@@ -337,7 +304,7 @@ class StoredRun(Results):
             self._warn(f"{', '.join(damaged)} left out")
 
     def _warn(self, words: str) -> None:
-        text = f"{self._store.path} is damaged: {words}; find_damage() tells more"
+        text = f"{self._draws.path} is damaged: {words}; find_damage() tells more"
         warnings.warn(text, UserWarning, stacklevel=5)
 
 

@@ -336,7 +336,7 @@ def test_damage_is_told_and_the_rest_read(stored, tmp_path):
                     assert set(as_dataset(posterior)) == {other}
             # the root has the metadata of all, and nothing of the older state is read
             is_harmless = name.name == "zarr.json" and len(name.parts) > 1
-            is_harmless |= name.parts[:2] == ("states", str(1 - run._store._turn))
+            is_harmless |= name.parts[:2] == ("states", str(1 - run._draws._turn))
             told = run.find_damage()
             assert bool(told) == (not is_harmless), (name, told)
             place = "/".join(name.parts[: 2 if name.parts[0] in (SITES, STATS) else 1])
