@@ -8,23 +8,24 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-# how the line begins that tells of each; Windows has no SIGHUP
+# the first words of the line that reports each signal; Windows has no SIGHUP
 _WORDS: dict[int, str] = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "terminated"}
 _HANG_UP: int | None = getattr(signal, "SIGHUP", None)
 if _HANG_UP is not None:
     _WORDS[_HANG_UP] = "hung up"
 
-# The signal that has ended a command. Python drops what a handler raises in a callback, such as one
-# of the garbage collector, and a library that is being imported makes an ImportError of it.
+# The signal that has ended a command. It is kept because the exception may be lost: Python drops
+# those raised in a callback (such as one of the garbage collector), and a library that is being
+# imported turns it into an ImportError.
 _ended_by: int | None = None
-# what signals did before the command began, of those that end it
+# the handlers that the signals which end the command had before it began
 _taken: dict[int, Any] = {}
 
 
 class SignalInterrupt(KeyboardInterrupt):
-    """What a signal raises in the command line.
+    """Raised by a signal in the command line.
 
-    :param number: of the signal.
+    :param number: number of the signal.
     """
 
     def __init__(self, number: int) -> None:
@@ -34,7 +35,9 @@ class SignalInterrupt(KeyboardInterrupt):
 
 def exit_status(interrupt: KeyboardInterrupt) -> int:
     """Return the exit status of a command that was interrupted."""
-    return 128 + getattr(interrupt, "number", signal.SIGINT)
+    if isinstance(interrupt, SignalInterrupt):
+        return 128 + interrupt.number
+    return 128 + signal.SIGINT
 
 
 def end_by_signal(number: int, frame: object) -> None:
@@ -103,7 +106,7 @@ class HeldInterrupts:
     """Interrupts that are held back.
 
     - **came** - the signal that came first, None before.
-    - **doing** - what is done before it is heeded, for the line that tells of it.
+    - **doing** - the work that is finished first, in the words of the line that reports the signal.
     - **is_over** - whether nothing is left that a second Ctrl-C could interrupt.
     """
 
@@ -118,17 +121,18 @@ class HeldInterrupts:
             raise KeyboardInterrupt if self.came == signal.SIGINT else SignalInterrupt(self.came)
 
 
-_held: HeldInterrupts | None = None  # of the main thread
+_held: HeldInterrupts | None = None  # only the main thread gets signals
 
 
 @contextlib.contextmanager
 def held_interrupts() -> Iterator[HeldInterrupts]:
     """Hold interrupts back: Ctrl-C, and in the command line SIGTERM and SIGHUP.
 
-    A line tells of the first one, because what is done before it is heeded may take long. Ctrl-C
-    after that is raised at once, and in the command line is the last signal that is heeded. Signals
-    that are ignored, or have a handler of the user's, are left alone. In other threads than the
-    main one, which get no signals, nothing changes. Within another such context it is that one.
+    A line reports the first one, because the work that is finished first may take long. Ctrl-C
+    after that is raised at once, and in the command line it is the last signal that has an effect.
+    Signals that are ignored, or have a handler of the user's, are left alone. Threads other than
+    the main one get no signals, so nothing changes there. A context within another such context
+    is the outer one.
     """
     global _held
     is_main = threading.current_thread() is threading.main_thread()
@@ -146,7 +150,7 @@ def held_interrupts() -> Iterator[HeldInterrupts]:
                 with contextlib.suppress(OSError):  # print() may be interrupted by this function
                     os.write(2, f"\n{_WORDS[number]}: {held.doing}{again}\n".encode())
         elif number == signal.SIGINT and not held.is_over:
-            handlers[number](number, frame)  # which raises
+            handlers[number](number, frame)  # this raises KeyboardInterrupt
 
     if is_main:
         current_handlers: dict[int, Any] = {number: signal.getsignal(number) for number in _WORDS}

@@ -1,4 +1,4 @@
-"""How much memory there is, for what is refused before it starts."""
+"""How much memory there is: computations that need more are refused before they start."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ USABLE = 0.8  # share of the free memory
 
 
 class TooLittleMemoryError(ValueError):
-    """What is asked for needs more memory than there is."""
+    """A computation needs more memory than there is."""
 
 
 def available_memory() -> int | None:
@@ -24,7 +24,7 @@ def available_memory() -> int | None:
 
 def device_memory() -> int | None:
     """Return the number of bytes of the device that JAX uses by default, or None if unknown."""
-    import jax
+    import jax  # most of the time that the start of a command takes
 
     stats = jax.devices()[0].memory_stats() or {}
     return stats.get("bytes_limit") or available_memory()

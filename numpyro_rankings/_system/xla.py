@@ -21,16 +21,18 @@ def set_flag() -> None:
     """Tell XLA not to use YNNPACK for reductions; has no effect once JAX has computed anything."""
     jaxlib = tuple(int(part) for part in re.findall(r"\d+", version("jaxlib"))[:3])
     flags = os.environ.get("XLA_FLAGS", "").strip()
-    is_file = flags and not flags.startswith("-")  # whose name is all that XLA then reads
+    # XLA reads no flags if the variable has the name of a file
+    is_file = flags and not flags.startswith("-")
     # XLA ends the process if it does not know a flag
     if _FIRST <= jaxlib and jaxlib[:2] <= _LAST and "ynn_fusion_type" not in flags and not is_file:
-        # first, because XLA reads no flag after a word that is none
+        # our flag comes first, because XLA stops reading at the first word that is no flag
         os.environ["XLA_FLAGS"] = f"{_FLAG} {flags}".strip()
 
 
 @lru_cache
 def warn_of_wrong_sums() -> None:
     """Warn once if compiled sums are wrong, for example because JAX was used before the import."""
+    # imported here, because set_flag() has to run before JAX is loaded
     import jax
     import jax.numpy as jnp
     import numpy as np

@@ -48,7 +48,7 @@ class ListedCounts(NamedTuple):
     """Statistics of a cluster as a list of its words.
 
     - **words** - the words that occur, then padding with V; **counts** - how often each occurs.
-    - **number** - of words that occur; **total** - sum of the counts.
+    - **number** - number of words that occur; **total** - sum of the counts.
     """
 
     words: Array
@@ -244,7 +244,7 @@ class DirichletMultinomial(Family):
     ) -> Array:
         if isinstance(point, WordCounts):
             return super().log_predictive_of_member(cluster, point)
-        # as log_predictive, but with the counts of the document subtracted where they are read
+        # like log_predictive, but the counts of the document are subtracted as they are read
         total = self._total_concentration(cluster.counts.shape[-1]) + cluster.total - point.total
         return self._rising(cluster, point, 1.0) - log_gamma_ratio(total, point.total)
 

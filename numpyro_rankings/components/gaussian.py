@@ -57,7 +57,7 @@ class MeanAndRoot(NamedTuple):
 
     - **mean** - (…, d).
     - **root** - R, lower triangular, with Σ⁻¹ = Rᵀ R, (…, d, d).
-    - **log_density** - of a point at the mean, (…).
+    - **log_density** - log density of a point at the mean, (…).
     """
 
     mean: Array

@@ -20,7 +20,7 @@ from numpyro_rankings.components.family import (
 class DataPoints(NamedTuple):
     """The points to cluster.
 
-    - **statistics** - of each point, (N, …).
+    - **statistics** - statistics of each point, (N, …).
     - **log_alone** - log marginal probability of each point by itself, (N,).
     - **empty** - statistics of a cluster without points.
     - **log_base** - log density of auxiliary variables that no cluster scores.

@@ -15,7 +15,7 @@ class GammaProcessSample(NamedTuple):
 
     - **rankings** - one row for each ranking; the items are those that occur, in the order in which
       they arrived.
-    - **weights** - of these items, (K,), in units in which the pool has inverse scale τ.
+    - **weights** - weights of these items, (K,), in units in which the pool has inverse scale τ.
     """
 
     rankings: Rankings
@@ -129,7 +129,7 @@ def draw_dp_lists(
 ) -> tuple[list[int], list[list[tuple[int, int]]]]:
     """Draw labels and lists; item (-1, k) is an atom of the root, (j, k) belongs to cluster j."""
     root_total = rng.gamma(alpha) / tau
-    tokens: list[int] = []  # of each atom of the root that has any
+    tokens: list[int] = []  # at each atom of the root that has any
     clusters: list[tuple[Pool, list[tuple[int, int]]]] = []
     sizes: list[int] = []
     labels, lists = [], []

@@ -178,7 +178,7 @@ def simulate_plackett_luce_mixture(
     :param weights: positive, for each cluster, (C, n).
     :param lengths: the number of items that are listed, one number or one per ranking; by default
         all.
-    :param shares: of the clusters, (C,); equal by default.
+    :param shares: shares of the clusters, (C,); equal by default.
     :param items: names of the items.
     :return: the rankings, their clusters, and the normalised weights.
     """

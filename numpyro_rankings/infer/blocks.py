@@ -1,4 +1,4 @@
-"""What a kernel reads of a user's model, as a block of :class:`numpyro.infer.Gibbs`."""
+"""Reads a user's model for a kernel that is a block of :class:`numpyro.infer.Gibbs`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -129,7 +129,7 @@ class ModelReader:
 def sum_of_judge_sites(trace: Mapping[str, Any], sites: Sequence[str], size: int) -> Array:
     """Sum the log probabilities of the sites for each judge, (N,).
 
-    :param trace: of the model, at the labels in question.
+    :param trace: trace of the model, at the labels in question.
     """
     total = jnp.zeros(size)
     for name in sites:

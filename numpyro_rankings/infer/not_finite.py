@@ -102,7 +102,7 @@ def _what_is_not_finite(z: Mapping[str, Any], stopped: np.ndarray) -> str:
 def check_not_stopped(kernel: Any, z: Mapping[str, Any]) -> None:
     """Raise NotFiniteError if a chain is stopped.
 
-    :param kernel: of the chain, for the message.
+    :param kernel: kernel of the chain, for the message.
     :param z: sites of a state, or of draws of one or more chains; traced ones are ignored.
     """
     log_joint = z.get(_LOG_JOINT)

@@ -25,7 +25,7 @@ __all__ = [
 class Decay(NamedTuple):
     """A decay f(d) ≥ 0 of distances, with f(∞) = 0.
 
-    - **name** - of the kind of decay.
+    - **name** - name of the kind of decay.
     - **log_function** - log f as a function of distances and scale.
     - **scale** - a: a number, which may be traced, a distribution if it is to be sampled, or None
       if there is no scale.

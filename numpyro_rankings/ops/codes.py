@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-_FEW_ITEMS = 32  # for these, n² comparisons cost less than a sort
+_FEW_ITEMS = 32  # up to so many items, n² comparisons cost less than a sort
 
 
 def inverse_ordering(ordering: Array) -> Array:

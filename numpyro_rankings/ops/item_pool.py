@@ -12,7 +12,7 @@ class Pool:
     The others are the atoms of a (generalised) gamma process with inverse scale e^``log_rate``.
     Each race adds its duration to the inverse scale.
 
-    :param log_weights: of the known items, (K,).
+    :param log_weights: log weights of the known items, (K,).
     :param alpha: concentration of the process.
     :param sigma: its index; 0 is the gamma process.
     """

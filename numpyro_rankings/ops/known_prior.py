@@ -53,7 +53,7 @@ class KnownPrior:
         return self._a * (theta - self.mode) + (self._b - 1.0) * change
 
     def _points_of_fall(self, drop: float) -> Fall:
-        """As ``points_of_fall`` of ``special.py``, to the last digit; to the left at most to 0."""
+        """Like ``points_of_fall`` of ``special.py``, but exact, and no further left than 0."""
         furthest = (drop + (self._b - 1.0) * np.log1p(self._m)) / self._a
         zeros = np.zeros(self.mode.shape)
         right = _least(lambda x: self._fall(self.mode + x) >= drop, zeros, furthest)

@@ -38,6 +38,6 @@ def representatives(links: Array) -> Array:
         beyond = jnp.take_along_axis(lowest, ahead, axis=-1)
         return jnp.take_along_axis(ahead, ahead, axis=-1), jnp.minimum(lowest, beyond)
 
-    # every chain has now reached its cycle, where ``lowest`` is the lowest point of the whole cycle
+    # every chain has reached its cycle, where ``lowest`` is the lowest point of the whole cycle
     ahead, lowest = jax.lax.fori_loop(0, size.bit_length(), double, (start, start))
     return jnp.take_along_axis(lowest, ahead, axis=-1)

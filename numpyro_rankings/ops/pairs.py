@@ -74,7 +74,7 @@ def sum_pairs(pairs: Pair) -> Pair:
 def sum_as_pair(terms: Sequence[Array]) -> Pair:
     """Sum of all entries of all arrays, as a pair.
 
-    :param terms: of one shape, before which some may have further axes.
+    :param terms: arrays of one shape; some may have further axes before it.
     """
     shape = min((x.shape for x in terms), key=len)
     # flat arrays would have to be collected from all devices, where rows are split over several

@@ -28,7 +28,8 @@ class RootMeasure(NamedTuple):
 class ClusterShares(NamedTuple):
     """The measures :math:`G_j` of the clusters, normalised.
 
-    - **weights** - of the listed items, (C, K), and **unseen**, (C,): together they sum to 1.
+    - **weights** - weights of the listed items, (C, K); together with **unseen**, (C,), their sum
+      is 1.
     - **total** - the total mass of each measure before it was normalised, (C,).
     """
 
@@ -112,7 +113,7 @@ def log_pitt_walker(
 
     The density is that of :func:`~numpyro_rankings.models.dp_plackett_luce`.
 
-    :param occupied: which clusters count, (C,) bool.
+    :param occupied: whether each cluster counts, (C,) bool.
     """
     number = root.weights.shape[0]
     # the atoms of the root gamma process, and its unseen mass

@@ -361,8 +361,7 @@ def slice_sample(
     left_steps = ((bits[2] >> 8) * num_steps >> 24).astype(jnp.int32)
     right_steps = num_steps - 1 - left_steps
 
-    # Stepping out and shrinkage are one loop, so that the density, which may be large, is compiled
-    # once.
+    # Stepping out and shrinkage are one loop, so that the density is compiled once.
     def step(state: Any) -> Any:
         left, right, left_steps, right_steps, tries, delta, accepted = state
         stepping = jnp.any((left_steps > 0) | (right_steps > 0))
@@ -374,7 +373,6 @@ def slice_sample(
         inner = jnp.maximum(left, lowest)
         point = inner + _fine_uniform(key_point, x.shape, x.dtype) * (right - inner)
         passed = log_density_difference(x, jnp.where(stepping, end, point)) > level
-
         go = passed & ~(at_left & (left <= lowest))
         # an end outside the slice gets no further steps
         stepped = (
@@ -404,5 +402,4 @@ def slice_sample(
 
     nothing = jnp.zeros_like(x), jnp.zeros(x.shape, bool)
     start = (left, right, left_steps, right_steps, jnp.array(0), *nothing)
-    delta = lax.while_loop(more, step, start)[5]
-    return jnp.maximum(x + delta, lower)
+    return jnp.maximum(x + lax.while_loop(more, step, start)[5], lower)

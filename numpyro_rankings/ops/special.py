@@ -386,7 +386,7 @@ def log_beta_tilde_ratio(a: ArrayLike, b: ArrayLike, m: ArrayLike, s: ArrayLike)
     a, b, m, s = as_floats(a, b, m, s)
     a, b, m = jnp.broadcast_arrays(a, b, m)
     further = jnp.broadcast_arrays(a + s, b + 1.0, m)
-    if further[0].shape == a.shape:  # in one evaluation, which is half as much to compile
+    if further[0].shape == a.shape:  # one evaluation of both is half as much to compile
         both = (jnp.stack(pair) for pair in zip((a, b, m), further, strict=True))
         (mode, tilted), (log_integral, tilted_log_integral) = _mode_and_log_integral(*both)
     else:

@@ -23,7 +23,7 @@ def sum_by_label(values: Array, labels: Array, num_labels: int) -> Array:
     """Sum the values along the first axis over equal labels.
 
     :param values: (entries, …).
-    :param labels: from 0 to ``num_labels - 1``, (entries,).
+    :param labels: labels from 0 to ``num_labels - 1``, (entries,).
     :return: (num_labels, …), of the type of the values.
     """
     if num_labels == 1:
@@ -37,7 +37,7 @@ def sum_by_label_in_blocks(values: Array, labels: Array, num_labels: int) -> Arr
 
     A running sum of 10^6 numbers in single precision loses up to four digits.
 
-    :param labels: from 0 to ``num_labels - 1``; entries with others are not counted.
+    :param labels: labels from 0 to ``num_labels - 1``; entries with others are not counted.
     """
     num_entries = labels.shape[0]
     # the table of sums is at most an eighth of the values

@@ -35,7 +35,7 @@ from numpyro_rankings.ops.checks import is_traced
 
 
 class CurrentLinks(NamedTuple):
-    """What a sweep changes.
+    """The values that a sweep changes.
 
     - **links** - the point that each point links to, (N,) int32.
     - **prior** - prior of the links, with the current α and scale of the decay.
@@ -51,9 +51,9 @@ class CurrentLinks(NamedTuple):
 
 
 class LinkInputs(NamedTuple):
-    """What a sweep conditions on.
+    """The values that a sweep conditions on.
 
-    - **data** and **distances** - as given to ``mcmc.run``; no distances for a block.
+    - **data** and **distances** - the arguments of ``mcmc.run``; a block has no distances.
     - **site_priors** - prior of each of the kernel's sites in a user's model; ``{}`` without one.
     """
 
@@ -146,7 +146,7 @@ class LinkGibbs(GibbsKernel):
     def _log_data(self, current: CurrentLinks, labels: Array, given: LinkInputs) -> Array:
         """log p(data and the kernel's sites other than links | links).
 
-        :param labels: of the partition that the links make, (N,).
+        :param labels: the partition that the links make, (N,).
         """
 
     # -- data ------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ class LinkGibbs(GibbsKernel):
     ) -> LinkPrior:
         """Draw α, then the scale of the decay, if they are unknown.
 
-        :param draw_alpha: of the key, the prior of the links and the prior of α.
+        :param draw_alpha: function of the key, the prior of the links and the prior of α.
         :param log_terms: terms whose sum is the log likelihood of α and the scale.
         """
         key_alpha, key_scale = random.split(key)

@@ -57,8 +57,8 @@ class DDCRPLanguageGibbs(LinkGibbs):
 
     :param base: :math:`G_0`, probabilities (V,), or ``dist.Dirichlet(a)`` where it is unknown.
     :param alpha: weight of the link of a point to itself, a number or a distribution.
-    :param decay: of the distances, for instance ``exponential_decay(2.0)``; its scale may be a
-        distribution.
+    :param decay: decay of the distances, for instance ``exponential_decay(2.0)``; its scale may be
+        a distribution.
     :param init: initial value of an unknown :math:`G_0`: ``"singletons"``, a draw given a table for
         each point, or ``"prior"``, a draw from its prior. Initial links do not matter.
     :param model: your own model, in which the kernel is a block of

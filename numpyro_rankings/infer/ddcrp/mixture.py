@@ -68,8 +68,8 @@ class DDCRPGibbs(LinkGibbs):
 
     :param family: component family, see :mod:`numpyro_rankings.components`.
     :param alpha: weight of the link of a point to itself, a number or a distribution.
-    :param decay: of the distances, for instance ``exponential_decay(2.0)``; its scale may be a
-        distribution.
+    :param decay: decay of the distances, for instance ``exponential_decay(2.0)``; its scale may be
+        a distribution.
     :param init: initial links. ``"singletons"``, each point to itself, so that the first sweep
         seats one point after the other; ``"one"``, all in one cluster, as far as links to earlier
         points allow it; ``"prior"``, links drawn from it; or give ``init_params={"links": links}``,
@@ -91,7 +91,7 @@ class DDCRPGibbs(LinkGibbs):
        >>> from numpyro.infer import MCMC
        >>> from numpyro_rankings.components import GaussianMean
        >>> from numpyro_rankings.infer import DDCRPGibbs, exponential_decay
-       >>> x = jnp.array([[0.1], [0.0], [0.2], [3.1], [2.9], [0.1]])  # in time
+       >>> x = jnp.array([[0.1], [0.0], [0.2], [3.1], [2.9], [0.1]])  # ordered in time
        >>> distances = jnp.abs(jnp.arange(6.0)[:, None] - jnp.arange(6.0))
        >>> kernel = DDCRPGibbs(GaussianMean(3.0, 0.3), 0.5, exponential_decay(1.0))
        >>> mcmc = MCMC(kernel, num_warmup=100, num_samples=1000, progress_bar=False)

@@ -57,7 +57,7 @@ _LABEL, _SIZE, _ID, _PLACE = range(4)
 
 
 class _Graph(NamedTuple):
-    """What a sweep changes.
+    """The values that a sweep changes.
 
     - **forest** - the links; **parts** - the components that they make.
     - **visited** - (N + 1, 2): members of the current tree; and for each point the root of the last
@@ -73,10 +73,11 @@ _MEMBER, _SEEN = range(2)
 
 
 class _Given(NamedTuple):
-    """What a sweep conditions on.
+    """The values that a sweep conditions on.
 
-    - **weights** - of links to other points; **log_alpha** - of a link to itself.
-    - **points** - with their statistics; **family** - of the components.
+    - **weights** - weights of links to other points; **log_alpha** - log weight of a point's link
+      to itself.
+    - **points** - the points and their statistics; **family** - the component family.
     - **uniforms** - a random number for each draw, (N,).
     """
 
@@ -326,7 +327,7 @@ def _log_joins(
         label = carry[1].table[k, _ID]
         return log_ratio(label, label, carry)
 
-    if weights.neighbors is None:  # of each component once
+    if weights.neighbors is None:  # every component is scored once
         start = jnp.zeros(size + 1), parts
         bound = shared_bound(parts.number)
         log_ratios, parts = jax.lax.fori_loop(0, bound, add_component, start)

@@ -107,8 +107,9 @@ def _sum_pairs(
 ) -> tuple[Array, Array]:
     """Sum up ``listed`` and ``beaten``; clusters and indices that are out of range are dropped.
 
-    :param clusters: of each list, (entries,).
-    :param indices: of each list, and **weights** of its stages, (entries, T).
+    :param clusters: cluster of each list, (entries,).
+    :param indices: index of the item at each stage of each list, (entries, T); **weights** - of
+        these stages.
     """
     clusters = clusters[:, None]
     zeros = jnp.zeros((num_slots, num_indices), jnp.int32)
@@ -141,7 +142,7 @@ class CostsInParts(NamedTuple):
     """Pair costs that are summed up for some slots at a time.
 
     - **for_slots** - returns the costs of some slots; those of slots out of range mean nothing.
-    - **present**, **concentration** - of all slots, as in :class:`PairCosts`.
+    - **present**, **concentration** - values of all slots, as in :class:`PairCosts`.
     """
 
     for_slots: Callable[[Array], PairCosts]
@@ -161,7 +162,7 @@ def pair_costs_in_parts(
     present = _is_present(membership, items, num_slots, num_items)
     index = _listed_index(data, num_items)
     num_indices = most_listed(data.orderings.size, num_items)
-    # out of range of the indices, as of the items
+    # padding is out of range among the indices, as it is among the items
     indices = items if index is None else jnp.append(index, num_indices)[items]
 
     def for_slots(slots: Array) -> PairCosts:

@@ -70,7 +70,7 @@ def as_mallows_data(rankings: Rankings) -> MallowsData:
 
 
 class Occupancy(NamedTuple):
-    """Which rankings are in which cluster.
+    """The members of each cluster.
 
     - **membership** - rows of each cluster; **sizes** - rankings of each cluster, (C,).
     - **counts** - N_cj: rankings of each cluster that list at least j items, int32 (C, T).
@@ -107,7 +107,7 @@ def code_sums(membership: Membership, data: MallowsData, places: Array) -> Array
 
 
 class ClusterSums(NamedTuple):
-    """What the likelihood of the clusters depends on besides θ.
+    """Sums on which the likelihood of the clusters depends, besides θ.
 
     - **sizes** - rankings of each cluster, (C,) int32.
     - **counts** - N_cj, and **codes** - S_cj, (C, T) int32.
@@ -188,7 +188,7 @@ def log_row_likelihoods(
 ) -> Array:
     """Return the log probability of every row in one cluster, (rows,), eq. (2).
 
-    :param items: of each stage, (T, rows), arbitrary where not **listed**, (T, rows).
+    :param items: item at each stage, (T, rows), arbitrary where not **listed**, (T, rows).
     :param places: place of each item in the center, (n,).
     :param concentration: (T,), and **log_psis**, the log normalisers of the stages.
     """

@@ -60,7 +60,7 @@ class MallowsDraw(NamedTuple):
 
     - **moves_concentration**, **moves_center** - whether the step changes θ, whether it changes σ.
     - **log_scale** - log normaliser of a normal step of one θ.
-    - **rearrangement** - of the places of a center, (n,), drawn around the identity with
+    - **rearrangement** - new places of the items of a center, (n,), drawn around the identity with
       probability ∝ exp(-``dispersal`` · inversions), for a **dispersal** of 0 uniformly;
       **log_constant** is its log normaliser. ``MallowsClusters.propose`` takes the density from
       these two.
@@ -77,9 +77,9 @@ class MallowsDraw(NamedTuple):
 class MallowsClusters(NamedTuple):
     """Likelihood, prior and proposals of Mallows clusters.
 
-    - **data** - the rankings; **prior** - of θ.
+    - **data** - the rankings; **prior** - prior of θ.
     - **log_prior_constant** - log of β p(σ) times the normalising constant of p(θ), ().
-    - **design** - of the rows, as :func:`design_if_small` returns it.
+    - **design** - design of the rows, as :func:`design_if_small` returns it.
     """
 
     data: MallowsData
@@ -240,7 +240,7 @@ def move_mallows_without_labels(
     """Move the larger clusters with the labels integrated out, then draw their labels.
 
     :param current: labels (N,) and parameters of all clusters.
-    :param prior: of θ.
+    :param prior: prior of θ.
     :param largest_minimum: m is at most this, by default N/200.
     :return: labels and parameters. Slots that have become empty hold arbitrary values, which the
         caller must replace.

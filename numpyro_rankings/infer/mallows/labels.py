@@ -63,14 +63,14 @@ def update_labels_in_parallel(
 
 
 class Seats(NamedTuple):
-    """What changes while rankings are seated again one by one.
+    """The values that change while rankings are seated again one by one.
 
-    - **labels** - of the visited rankings, each at its first visit, (visits,) int32.
+    - **labels** - labels of the visited rankings, each at its first visit, (visits,) int32.
     - **sizes** - (C,) int32.
     - **places** - place of each item in each center, (C, n) int32.
     - **concentration** - (C, T), and its **log_psis**, which Slice-Gibbs reads.
     - **sums**, **counts** - S_cj and N_cj, (C, T) int32, which Beta-Gibbs reads; otherwise None.
-    - **overflow** - whether a ranking needed a slot and found none.
+    - **overflow** - whether a ranking needed a slot and all were taken.
     - **accept_prob** - sum of the acceptance probabilities of the Metropolis steps.
     """
 
@@ -211,7 +211,7 @@ def _exact_over_proposed(
     """Return the log of the weights of Lemma 6 over those of Figure 5, (k,).
 
     :param sums: S_cj of k clusters, (k, T), and **counts** N_cj.
-    :param codes: of the ranking in these clusters, (k, T).
+    :param codes: codes of the ranking in these clusters, (k, T).
     """
     a, b = prior.nu_r + sums, prior.nu + counts + 1.0
     exact = log_beta_tilde_ratio(a, b, prior.limits, codes)

@@ -1,4 +1,4 @@
-"""What the Mallows kernels need of the memory, and the refusal of what will not fit."""
+"""Memory that the Mallows kernels need; data that would not fit are refused."""
 
 from numpyro_rankings._system import memory as _memory
 from numpyro_rankings.infer.mallows.centers import center_bytes, most_listed
@@ -11,10 +11,10 @@ _WORTH_A_LOOK = 2**28  # bytes; less is never refused
 
 
 def check_memory(settings: MallowsSettings, rankings: Rankings, num_chains: int) -> None:
-    """Refuse rankings for whose centers the memory does not suffice.
+    """Refuse rankings if there is too little memory for the updates of their centers.
 
-    :param num_chains: that are run at a time.
-    :raises TooLittleMemoryError: that says how much is needed, and what to change.
+    :param num_chains: number of chains that are run at a time.
+    :raises TooLittleMemoryError: saying how much is needed, and what to change.
     """
     slots, n, stages = settings.num_slots, rankings.num_items, num_stages(rankings)
     rows = rankings.orderings.shape[0]

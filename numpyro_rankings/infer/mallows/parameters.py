@@ -103,23 +103,23 @@ def rearrange(
         for_slots, uniforms = draw_together(random.uniform, key_own, (num_slots,), (num_chosen,))
         order = jnp.where(occupancy.sizes > 0, for_slots, 1.0)
         slots = jnp.argsort(order)[:num_chosen]
-        current = center[slots], sums[slots], theta[slots]
+        _, old_sums, old_theta = old = center[slots], sums[slots], theta[slots]
         a, b = (nu_r + sums)[slots], (nu + occupancy.counts + 1.0)[slots]
         proposal = propose_rearrangement(key_center, center[slots])
         new_places = inverse_ordering(center.at[slots].set(proposal))
         new_sums = code_sums(membership, data, new_places)[slots]
-        change = (new_sums - current[1]).astype(float)
-        log_accept, new_theta = log_beta_tilde_change(a, b, data.limits, change), current[2]
+        change = (new_sums - old_sums).astype(float)
+        log_accept, new_theta = log_beta_tilde_change(a, b, data.limits, change), old_theta
         if not prior.is_conjugate:
             new_theta = sample_concentration(key_theta, a + change, b, data.limits)
             log_accept += prior.log_rest(new_theta, data.limits)
-            log_accept -= prior.log_rest(current[2], data.limits)
+            log_accept -= prior.log_rest(old_theta, data.limits)
         accept_prob = jnp.exp(jnp.minimum(log_accept.sum(1), 0.0))
         accepted = (uniforms < accept_prob)[:, None]
         new = (
             x.at[slots].set(jnp.where(accepted, y, z))
             for x, y, z in zip(
-                (center, sums, theta), (proposal, new_sums, new_theta), current, strict=True
+                (center, sums, theta), (proposal, new_sums, new_theta), old, strict=True
             )
         )
         center, sums, theta = new

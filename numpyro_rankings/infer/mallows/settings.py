@@ -17,7 +17,7 @@ STARTS = ("search", "nearest", "random", "given")
 
 
 class MallowsSettings(NamedTuple):
-    """What the constructors of the kernels take; their docstrings say what each setting means.
+    """Arguments of the constructors of the kernels, whose docstrings say what each means.
 
     - **exact** - False for Beta-Gibbs as the paper prints it.
     """

@@ -27,7 +27,7 @@ class MallowsInputs(NamedTuple):
     """Inputs of a sweep.
 
     - **data** - the rankings.
-    - **prior** - of θ, at the current values of its parameters.
+    - **prior** - prior of θ, at the current values of its parameters.
     - **log_judges** - log probability of each judge's ``judge_sites`` in each cluster, (C, N), or
       None.
     """

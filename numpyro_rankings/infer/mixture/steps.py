@@ -81,7 +81,7 @@ class PairShares(NamedTuple):
     - **possible** - whether there is such a step.
     - **log_split** - log(s / k), with s the share of both clusters and k the number of all while
       these are separate: the log ratio of the proposals, merge over split, without parameters.
-    - **log_jacobian** - of a trade.
+    - **log_jacobian** - log Jacobian of a trade.
     """
 
     log_shares: Array

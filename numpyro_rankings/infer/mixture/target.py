@@ -15,7 +15,7 @@ from numpyro_rankings.ops.sums import count_by_label
 class Proposal(NamedTuple):
     """Parameters that a step proposes for one cluster.
 
-    - **parameters** - of the cluster: of the new cluster d for a split, of c otherwise.
+    - **parameters** - parameters of the new cluster d for a split, of cluster c otherwise.
     - **log_density** - log density with which a split proposes the parameters of d given those of
       c; for a merge, evaluated at the clusters that are merged.
     - **log_jacobian** - log Jacobian of the change of one cluster.
@@ -27,10 +27,10 @@ class Proposal(NamedTuple):
 
 
 class Path(NamedTuple):
-    """What a Hamiltonian trajectory varies.
+    """The position that a Hamiltonian trajectory varies.
 
     - **position** - continuous parameters of the slots that it moves, where the trajectory starts.
-    - **moving** - which of its entries move.
+    - **moving** - whether each of its entries moves.
     - **parameters** - maps a position to the parameters of the slots.
     - **rows** - maps a position to the probabilities of all rows in all slots, (W, rows), relative
       to the start.
@@ -65,7 +65,7 @@ class Clusters(Protocol):
     def path(self, parameters: Any, slots: Array, active: Array, start: Array) -> Path:
         """Return the continuous parameters of the clusters in some slots, for a trajectory.
 
-        :param parameters: of these clusters; **slots**, **active**, (B,).
+        :param parameters: parameters of these clusters; **slots**, **active**, (B,).
         """
 
 
@@ -139,13 +139,13 @@ def relative(log_row: Array, start: Array) -> Array:
 
 
 class Mixture(NamedTuple):
-    """What the moves change, in the W slots.
+    """The values that the moves change, in the W slots.
 
-    - **parameters** - of the clusters, leading axis W.
+    - **parameters** - parameters of the clusters, leading axis W.
     - **log_priors** - log β p(η_c), (W,).
     - **log_shares** - log w, (W,), -inf outside A.
     - **table** - probability of each row in each cluster, relative to the start, (W, rows).
-    - **density** - of each row under the mixture, relative to the start, (rows,).
+    - **density** - density of each row under the mixture, relative to the start, (rows,).
     """
 
     parameters: Any
@@ -248,9 +248,9 @@ class DrawnKind(NamedTuple):
 class StepDraw(NamedTuple):
     """Random numbers of a step.
 
-    - **kind** - of the step.
+    - **kind** - kind of the step.
     - **takes_second** - whether c is the second of two clusters.
-    - **log_odds** - of the shares after a split, and **log_uniform**, for the decision.
+    - **log_odds** - log odds of the shares after a split, and **log_uniform**, for the decision.
     - **scale** - standard deviation of changes of parameters and of the log odds of shares.
     - **normals** - the last one is for the log odds of shares.
     - **family** - further random numbers, which the family defines.

@@ -11,15 +11,15 @@ import jax
 import jax.numpy as jnp
 from jax import Array, random
 
-from numpyro_rankings.infer.mixture.target import Mixture, Target
+from numpyro_rankings.infer.mixture.target import Mixture, Path, Target
 from numpyro_rankings.ops.sampling import draw_together
 
 # Where clusters overlap, the directions in which they trade shares are up to 20 times as wide as a
 # step: one long trajectory gets further than as many steps in short ones.
 _NUM_TRAJECTORIES, _MOST_LEAPFROGS = 2, 64
-_LEAST_SIZE, _RANGE_OF_SIZES = 0.25, 3.0  # of a step, in posterior standard deviations
+_LEAST_SIZE, _RANGE_OF_SIZES = 0.25, 3.0  # step sizes, in posterior standard deviations
 _SPREAD_OF_SIZES = 1.0  # standard deviation of the log of a nominal size
-_MARGIN = 2.5  # in log shares, between the lowest share and those that vary
+_MARGIN = 2.5  # log of the ratio between the shares that vary and the lowest one
 _MOST_MOVING = 16  # clusters that a trajectory moves, by default
 
 
@@ -92,18 +92,8 @@ def move_along_trajectory(
     # smaller shares would soon leave the support
     varies = active & (log_nominal > target.large.lowest_log_share + _MARGIN)
 
-    def mixture_at(position: tuple[Any, Array]) -> Mixture:
-        of_clusters, log_masses = position
-        log_shares = jax.nn.log_softmax(jnp.where(active, log_masses, -jnp.inf))
-        log_shares = jnp.where(active, moving.log_total + log_shares, -jnp.inf)
-        table = path.rows(of_clusters)
-        density = moving.others + jnp.dot(jnp.exp(log_shares), table, precision="highest")
-        parameters = path.parameters(of_clusters)
-        log_priors = target.clusters.log_prior(parameters)
-        return Mixture(parameters, log_priors, log_shares, table, density)
-
     def log_density(position: tuple[Any, Array]) -> tuple[Array, Mixture]:
-        proposal = mixture_at(position)
+        proposal = _mixture_on_path(target, path, moving, position)
         log_shares = jnp.where(active, proposal.log_shares, 0.0)
         log_total = jax.nn.logsumexp(jnp.where(active, position[1], -jnp.inf))
         auxiliary = -0.5 * log_total**2
@@ -142,6 +132,20 @@ def move_along_trajectory(
     return Mixture(parameters, log_priors, log_shares, table, density)
 
 
+def _mixture_on_path(
+    target: Target, path: Path, moving: Moving, position: tuple[Any, Array]
+) -> Mixture:
+    """Return the clusters that move, and the density of the whole mixture, at a position."""
+    for_clusters, log_masses = position
+    log_shares = jax.nn.log_softmax(jnp.where(moving.active, log_masses, -jnp.inf))
+    log_shares = jnp.where(moving.active, moving.log_total + log_shares, -jnp.inf)
+    table = path.rows(for_clusters)
+    density = moving.others + jnp.dot(jnp.exp(log_shares), table, precision="highest")
+    parameters = path.parameters(for_clusters)
+    log_priors = target.clusters.log_prior(parameters)
+    return Mixture(parameters, log_priors, log_shares, table, density)
+
+
 class Leapfrog(NamedTuple):
     """**sizes** of the steps of a trajectory, as the position, and their **number**."""
 
@@ -167,7 +171,7 @@ def trajectory(
     """Follow a Hamiltonian trajectory [3].
 
     :param uniform: a draw that decides on acceptance.
-    :param moving: which entries of the position move; the others have no momentum.
+    :param moving: whether each entry of the position moves; the others have no momentum.
     :param log_density: maps a position to its log density and an auxiliary output.
     :return: the auxiliary output at the new position, and whether that is accepted.
     """

@@ -72,7 +72,7 @@ class PartitionState(NamedTuple):
 
 
 class CurrentPartition(NamedTuple):
-    """What a sweep changes.
+    """The values that a sweep changes.
 
     - **labels** - cluster of each point, (N,) int32.
     - **prior** - prior of the partition, with the current α.
@@ -87,7 +87,7 @@ class CurrentPartition(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What a move of the labels conditions on.
+    """The values that a move of the labels conditions on.
 
     - **points** - N points with their statistics.
     - **prior** - prior of the partition, with the current α.

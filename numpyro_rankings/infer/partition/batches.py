@@ -15,7 +15,7 @@ from numpyro_rankings.ops.sums import count_by_label
 
 
 class _Partition(NamedTuple):
-    """What a sweep changes: **labels** (N,), statistics of the **clusters**, **sizes** (C,)."""
+    """State of a sweep: **labels** (N,), statistics of the **clusters**, and **sizes** (C,)."""
 
     labels: Array
     clusters: Any
@@ -46,7 +46,7 @@ class _PointDraws(NamedTuple):
 class _Batch(NamedTuple):
     """The points of a batch with labels for them.
 
-    - **statistics** - of each point, (B, …); **log_alone** and **labels** (B,).
+    - **statistics** - statistics of each point, (B, …); **log_alone** and **labels** (B,).
     - **clusters** - statistics of these points by cluster, (C, …); **counts** (C,).
     """
 

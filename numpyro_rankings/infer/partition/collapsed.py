@@ -21,7 +21,7 @@ from numpyro_rankings.ops.loops import shared_bound
 # Block sizes, in points whose labels are drawn at once: the first after a label has changed, the
 # second once as many points as that have kept theirs
 _BLOCKS = (32, 512)
-_WIDE_BLOCKS = (2, 32)  # the same for wide clusters
+_WIDE_BLOCKS = (2, 32)  # block sizes for wide clusters
 _WIDE = 256  # a cluster is wide if its statistics are more numbers than this
 _SLOTS = 8  # number of wide clusters that are scored at once
 
@@ -141,7 +141,7 @@ class _Progress(NamedTuple):
 
 
 class _Fixed(NamedTuple):
-    """What a sweep makes before its first point.
+    """The values that a sweep computes before its first point.
 
     - **uniforms** - for each point one for the draw of its label, one for the overflow, (2, N).
     - **triangle** - ones on and above the diagonal, (C + 1, C + 1): ``x @ triangle`` sums x up.
@@ -246,7 +246,7 @@ def _draw_seats(
     # partial sums as a product, which is faster on CPUs; their rounding is harmless
     sums = jnp.dot(weights, fixed.triangle, precision="highest")
     is_full = jnp.all(sizes > 0) & ~alone
-    # where no slot is free, the share of a new cluster goes to the others
+    # if no slot is free, the share of a new cluster goes to the others
     total = jnp.where(is_full, sums[:, -2], sums[:, -1])
     wanted = is_full & (fixed.uniforms[1, index] * sums[:, -1] > sums[:, -2])
     target = (1.0 - fixed.uniforms[0, index]) * total  # positive
@@ -311,8 +311,8 @@ def _log_predictives(clusters: Any, sizes: Array, point: Any, given: Given) -> t
 def _move_point(both: Any, size: Array, point: Any, family: Family) -> Any:
     """Statistics of two clusters, (2, …), after a point has moved from the first to the second.
 
-    :param size: of the second before. If it is 0, its statistics are what rounding has left, and
-        are set to 0 first.
+    :param size: size of the second cluster before the move. If it is 0, rounding errors may be
+        left in its statistics, which are set to 0 first.
     """
     left = family.subtract(take(both, 0), point)
     other = jax.tree.map(lambda x: jnp.where(size > 0, x, jnp.zeros_like(x)), take(both, 1))

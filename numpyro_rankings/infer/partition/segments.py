@@ -36,7 +36,7 @@ class Ordering(NamedTuple):
 class Sequence(NamedTuple):
     """The points in the order π, with the parts of log B of a segment.
 
-    - **statistics** - of the points, (N, …).
+    - **statistics** - statistics of the points, (N, …).
     - **log_alone** - log probability of each point by itself, relative to **reference**, its log
       probability in its current cluster, (N,).
     - **log_sizes** - part of log B that depends on the number of points, (N + 1,).
@@ -79,7 +79,7 @@ def as_sequence(ordering: Ordering, labels: Array, given: Given) -> Sequence:
 
 
 def _current_starts(ordered: Array) -> Array:
-    """Where the segment that ends at each point starts, -1 if none ends there, (N,).
+    """Start of the segment that ends at each point, -1 if none ends there, (N,).
 
     :param ordered: labels in the order of the points.
     """
@@ -113,7 +113,7 @@ def log_chain_table(pairs: Array) -> Array:
     after = jnp.where(index[None, :] > index[:, None], pairs, -jnp.inf)
     log_totals = jax.lax.cumlogsumexp(after, axis=1)[:-1]  # [i - 1, e]: over i, …, e
     step = jnp.diagonal(pairs, 1)[:, None]
-    # where no point that is left can be next, the total is 0 too
+    # the total is also 0 if none of the points left can be next
     steps = jnp.where(step > -jnp.inf, step - log_totals, -jnp.inf)
     steps = jnp.where(index[None, :] > index[:-1, None], steps, 0.0)
     # the sum over i from s + 1 to e
@@ -215,7 +215,7 @@ def draw_by_slope(
 
 
 def _trace_back(drawn: Array) -> Array:
-    """Where segments start, (N,) bool, from the last segment to the first.
+    """Mark the starts of segments, (N,) bool, from the last segment to the first.
 
     :param drawn: start of the segment that ends at each point, (N,).
     """

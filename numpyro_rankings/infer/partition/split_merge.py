@@ -112,7 +112,7 @@ class _Allocation(NamedTuple):
     - **clusters** - statistics of the two parts and of the whole, leading axis 3; **sizes** (3,).
     - **log_ratio** - log posterior of the two parts over that of the whole.
     - **log_prob** - log probability of the allocation.
-    - **in_first** - which points are in the first part, (N,) bool.
+    - **in_first** - whether each point is in the first part, (N,) bool.
     """
 
     clusters: Any

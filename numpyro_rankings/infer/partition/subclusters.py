@@ -230,7 +230,7 @@ def update_labels_by_slices(key: Array, labels: Array, given: Given) -> Move:
         log_likelihood = given.family.log_likelihood(take(parameters, stick), points.statistics)
         return jnp.where(log_shares[stick] >= log_slices, log_likelihood, -jnp.inf)
 
-    places = jnp.zeros_like(labels)  # in the order of the sticks
+    places = jnp.zeros_like(labels)  # places are in the order of the sticks
     places = _draw_labels(key_labels, places, shared_bound(num_open), log_weights)
     new_labels = order[places]
     number = jnp.sum(count_by_label(new_labels, num_sticks) > 0)
@@ -271,7 +271,7 @@ class _Pairs(NamedTuple):
     - **pair** - the pair of each slot, C if none, (C,).
     - **is_second** - whether the slot is the second of two to be merged, (C,).
     - **order** - the slots in the order of their places, (C,).
-    - **splits** - of each pair, whether it is to be split, and **merges** to be merged, (C,).
+    - **splits** - whether each pair is to be split, (C,); **merges** - whether it is to be merged.
     """
 
     pair: Array
@@ -404,7 +404,7 @@ def pair_clusters(key: Array, occupied: Array, rate: Array) -> _Pairs:
     is odd. In state space with this order, splitting a cluster uses up an empty place and merging
     two leaves one, so that the posterior changes by the factors 1/λ and λ.
 
-    :param occupied: which slots have a cluster, (C,).
+    :param occupied: whether each slot has a cluster, (C,).
     :param rate: λ, the mean number of empty places.
     """
     num_slots = occupied.shape[0]
@@ -449,7 +449,7 @@ def learn_subclusters(key: Array, pair: Array, given: Given, num_scans: int) -> 
 
     Of many points the first passes take some at random.
 
-    :param pair: of each point, from 0 to C, (N,).
+    :param pair: number of the pair of each point, from 0 to C, (N,).
     :return: log odds of the second sub-cluster for each point, (N,), and who is dealt to it, (N,).
     """
     key_sample, key_cut, key_few, key_all, key_last = random.split(key, 5)
@@ -559,7 +559,7 @@ def _log_split_ratio(is_second: Array, pair: Array, log_odds: Array, given: Give
     log_prior = jnp.log(given.prior.alpha) + log_beta(
         jnp.maximum(size, 1).astype(float), jnp.maximum(other_size, 1).astype(float)
     )
-    # of the points dealt so, and of all of them dealt the other way round
+    # log probabilities of this allocation of the points, and of the opposite one
     mine = jnp.where(is_second, log_odds, -log_odds)
     log_sum = jnp.log1p(jnp.exp(-jnp.abs(mine)))
     terms = jnp.stack([jnp.minimum(mine, 0.0), jnp.minimum(-mine, 0.0)], axis=1)
@@ -571,8 +571,8 @@ def _log_split_ratio(is_second: Array, pair: Array, log_odds: Array, given: Give
 def _fit_into_slots(wanted: Array, number: Array, pairs: _Pairs) -> tuple[Array, Array]:
     """Make the moves in the order of their places; a split that finds all slots full is not made.
 
-    :param wanted: which pairs are to change, (C,).
-    :param number: of clusters before.
+    :param wanted: whether each pair is to change, (C,).
+    :param number: number of clusters before the moves.
     :return: which pairs change, (C,), and whether a split was not made.
     """
     num_slots = wanted.shape[0]

@@ -64,7 +64,7 @@ class PlackettLuceInputs(NamedTuple):
     """Inputs of a sweep.
 
     - **data** - the rankings.
-    - **shape** - of the gamma priors of the weights, (n,).
+    - **shape** - shape of the gamma priors of the weights, (n,).
     - **log_judges** - log probability of each judge's ``judge_sites`` in each component, (K, N), or
       None.
     """

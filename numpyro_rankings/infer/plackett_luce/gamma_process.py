@@ -188,8 +188,8 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         start_values = {} if self._is_block else dict(init_params or {})
         alpha = draw_start(key_alpha, start_values.get("alpha", self._alpha))
         chosen = _times_chosen(data, rankings.num_items).astype(float)
-        # in proportion to the choices, the unseen items as if chosen once. Not computed as 1 - Σ,
-        # which could round to 0
+        # the shares are proportional to the choices, the unseen items counting as chosen once. The
+        # last one is not computed as 1 - Σ, which could round to 0
         each = 1.0 / (chosen.sum() + 1.0)
         weights = jnp.asarray(start_values.get("weights", chosen * each), float)
         unseen = jnp.asarray(start_values.get("unseen_weight", each), float)

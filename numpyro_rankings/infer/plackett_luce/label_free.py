@@ -48,7 +48,7 @@ _STEPS_A_FITTED_SPLIT, _MOST_FITTED_SPLITS = 50, 8
 _MOST_MOVING = (
     8  # clusters that a trajectory moves; the cost of a slot is that of all sets of items
 )
-_MOST_NORMALS = 2**22  # that the steps of a sweep may need
+_MOST_NORMALS = 2**22  # most normal numbers that the steps of a sweep may need
 _LEAST_FLIPS, _MOST_FLIPS = 0.02, 0.5  # range of the chance that a split adds or removes an atom
 
 

@@ -69,7 +69,7 @@ def _gamma_or_zero(key: Array, shape: Array, rate: Array) -> Array:
 
 
 class ClusterTimes(NamedTuple):
-    """What the rankings and their waiting times say of the clusters.
+    """Sums over the rankings and their waiting times for the clusters.
 
     - **occupied** - (C,) bool.
     - **chosen** - n_jk, how often each item was chosen, (C, K).

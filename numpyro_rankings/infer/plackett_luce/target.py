@@ -91,7 +91,7 @@ class PittWalkerWeights(NamedTuple):
 class WeightsDraw(NamedTuple):
     """Random numbers of a step besides those of every family.
 
-    - **moves** - which of the weights a step changes, (K,).
+    - **moves** - whether a step changes each weight, (K,).
     - **flip_chance** - chance that an atom of a cluster is no atom of its offspring, or the
       reverse; **flips** - (K,) bool; **log_atoms** - log weights of atoms that appear, (K,).
     """
@@ -109,8 +109,8 @@ class WeightsClusters(NamedTuple):
     of the unseen items do not change. Empty slots hold prior draws of them.
 
     - **unseen** - weight of all unlisted items in each slot, (W,).
-    - **prior** - of the weights, and **log_beta** - log β, ().
-    - **choices** - of the rankings; **cells**, **design** - tables of them, or None.
+    - **prior** - prior of the weights; **log_beta** - log β, ().
+    - **choices** - choices of the rankings; **cells**, **design** - tables of them, or None.
     """
 
     unseen: Array
