@@ -33,6 +33,8 @@ from numpyro_rankings.words import base_and_index, quantity_name
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Functions import matplotlib, which takes long to load.
+
 __all__ = [
     "plot_coclustering",
     "plot_comparison",

@@ -14,6 +14,8 @@ from numpyro_rankings.rankings import Rankings, RankingsError, check_rankings
 if TYPE_CHECKING:
     import pandas as pd
 
+# A function imports pandas, which takes long to load and is needed for its table alone.
+
 _MOST_ITERATIONS = 100_000
 _TOLERANCE = 1e-9  # change of a log weight in one iteration
 _NAMED = 10  # items of a group that an error message names

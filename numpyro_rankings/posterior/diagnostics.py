@@ -11,6 +11,8 @@ from numpyro_rankings.words import LABEL_FREE_QUANTITIES, listed, quantity_name,
 if TYPE_CHECKING:
     import pandas as pd
 
+# Functions import ArviZ, pandas and xarray, which take long to load and are not always needed.
+
 R_HAT_GOOD, R_HAT_BAD = 1.01, 1.05
 R_HAT_APART = 1.2  # above which it cannot be said when the chains will agree
 ESS_GOOD, ESS_BAD = 400, 100

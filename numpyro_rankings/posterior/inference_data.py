@@ -31,6 +31,8 @@ from numpyro_rankings.posterior.likelihood import pointwise_log_likelihood, poin
 from numpyro_rankings.posterior.quantities import as_shown, label_free_quantities
 from numpyro_rankings.rankings import Rankings, check_rankings
 
+# Functions import ArviZ, pandas and xarray, which take long to load and are not always needed.
+
 __all__ = ["diagnostics_table", "save_inference_data", "to_inference_data"]
 
 _AXES = {

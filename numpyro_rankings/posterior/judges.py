@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+# Functions import ArviZ, pandas and xarray, which take long to load and are not always needed.
+
 # not 007, nor 1,000, which may be a thousand
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:[.,](?!\d{3}$)\d{1,15})?")
 _NUMBERS_ARE_NAMES = re.compile(

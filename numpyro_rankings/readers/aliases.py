@@ -5,6 +5,8 @@ from collections.abc import Mapping
 
 from numpyro_rankings.rankings import RankingsError
 
+# Functions import pandas and what reads single formats, which take long to load.
+
 Aliases = Mapping[str, str] | str | os.PathLike | None
 _HEADER = ("alias", "item")
 

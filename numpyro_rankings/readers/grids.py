@@ -23,6 +23,8 @@ from numpyro_rankings.words.options import option
 if TYPE_CHECKING:
     import pandas as pd
 
+# Functions import pandas and what reads single formats, which take long to load.
+
 TEXT_SUFFIXES, EXCEL_SUFFIXES, PARQUET_SUFFIXES, LABELLED_SUFFIXES = (
     (".csv", ".tsv", ".txt"),
     (".xlsx",),

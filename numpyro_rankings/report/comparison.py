@@ -28,6 +28,8 @@ from numpyro_rankings.words.options import option
 if TYPE_CHECKING:
     import pandas as pd
 
+# Functions import pandas, Jinja and xarray, which take long to load and are not always needed.
+
 MALLOWS = families.MALLOWS.title
 _KERNELS = "SliceGibbs, BetaGibbs, PlackettLuceGibbs, DPPlackettLuceGibbs"
 BAD_K = 0.7  # shape of the Pareto distribution from which on leaving one out is unreliable

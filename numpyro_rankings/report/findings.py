@@ -42,6 +42,8 @@ from numpyro_rankings.rankings import Rankings
 if TYPE_CHECKING:
     import pandas as pd
 
+# Functions import pandas, Jinja and xarray, which take long to load and are not always needed.
+
 # Predictive checks: draws that are replicated, the fewest of them, and entries of their tables of
 # pairs. With more items there are none.
 _CHECK_DRAWS, _CHECK_DRAWS_LEAST, _CHECK_ENTRIES = 50, 10, 2**26

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import jinja2
     from matplotlib.axes import Axes
 
+# Functions import pandas, Jinja and xarray, which take long to load and are not always needed.
+
 
 class Status(NamedTuple):
     """Why a page is not the last word on its run.

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+# Functions import pandas, Jinja and xarray, which take long to load and are not always needed.
+
 # Sections of the page about rankings that not all likelihoods have.
 _SECTIONS: Mapping[str, Callable[[Findings], Any]] = {
     "weights": table_of_weights,

@@ -15,6 +15,8 @@ from numpyro_rankings.run.convert import is_key
 from numpyro_rankings.run.kernels import KernelTraits
 from numpyro_rankings.run.rounding import round_rows, rounded_for, rounded_up, split_rows
 
+# Functions import zarr and ArviZ, which take long to load and which not every run needs.
+
 CHAINS, RANKINGS = "chains", "rankings"  # axes of a mesh
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
+# Functions import zarr and ArviZ, which take long to load and which not every run needs.
+
 _WORDS_BYTES = 512  # the other processes are told so much of an error
 
 

@@ -23,6 +23,8 @@ from numpyro_rankings.run.store import local_store
 if TYPE_CHECKING:
     import zarr
 
+# Functions import zarr and ArviZ, which take long to load and which not every run needs.
+
 
 class ReadOnlyStore:
     """What is whole of a store, as it was when this was made. Other processes may write to it.

@@ -54,6 +54,8 @@ from numpyro_rankings.run.to_arviz import from_numpyro
 if TYPE_CHECKING:
     import pandas as pd
 
+# Functions import zarr and ArviZ, which take long to load and which not every run needs.
+
 _DRAWS_TO_MOVE = 1000  # a kernel that has not moved in so many draws is given up
 
 

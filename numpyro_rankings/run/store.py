@@ -55,6 +55,8 @@ from numpyro_rankings.run.metadata import (
 if TYPE_CHECKING:
     import zarr
 
+# Functions import zarr and ArviZ, which take long to load and which not every run needs.
+
 _CHUNK_BYTES = 2**20
 
 

@@ -32,6 +32,8 @@ from numpyro_rankings.run.settings import settings_of
 if TYPE_CHECKING:
     import pandas as pd
 
+# Functions import zarr and ArviZ, which take long to load and which not every run needs.
+
 
 def open_run(
     store: str | os.PathLike, burn_in: BurnIn = "auto", quantities: Quantities | None = None

@@ -9,6 +9,8 @@ from numpyro.primitives import Messenger
 
 from numpyro_rankings.run.convert import by_name
 
+# Functions import zarr and ArviZ, which take long to load and which not every run needs.
+
 
 def from_numpyro(mcmc: MCMC, **options: Any) -> Any:
     """Convert draws as :func:`arviz.from_numpyro` does, with names that xarray takes.
