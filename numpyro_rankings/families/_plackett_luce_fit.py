@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from jax import Array
@@ -76,7 +76,7 @@ class WeightsFit(WeightedFit):
     def describe(self, parameters: Parameters) -> list[FittedComponent]:
         components = []
         for weights in parameters[0]:
-            sites: dict[str, np.ndarray | float] = {}
+            sites: dict[str, Any] = {}
             if self._has_pool:
                 weights, sites["unseen_weight"] = weights[:-1], float(weights[-1])
             sites["weights"] = weights

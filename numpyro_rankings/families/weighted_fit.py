@@ -7,7 +7,7 @@ chains, which go through all rankings some thousand times, compile theirs, see `
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class FittedComponent(NamedTuple):
 
     ordering: np.ndarray
     agreement: float
-    sites: Mapping[str, np.ndarray | float]
+    sites: Mapping[str, Any]
 
 
 class Groups(ABC):

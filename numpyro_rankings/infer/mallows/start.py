@@ -140,25 +140,27 @@ def search_mixture(
     return search.best
 
 
-def change(key: Array, now: Components, data: MallowsData) -> tuple[Components, Array, Array]:
+def change(
+    key: Array, components: Components, data: MallowsData
+) -> tuple[Components, Array, Array]:
     """Move a component to a random ranking, shuffle places of its center, or choose rankings.
 
     :return: the components, how many partial iterations follow, and the share of rows that those
         see.
     """
-    num_components, num_items = now.center.shape
+    num_components, num_items = components.center.shape
     key_kind, key_which, key_ranking, key_deal, key_share = random.split(key, 5)
     kind = random.randint(key_kind, (), 0, 3)
     c = random.randint(key_which, (), 0, num_components)
     at_ranking = centers_at_rankings(key_ranking, data, 1, num_items)[0]
-    shuffled = propose_rearrangement(key_deal, now.center[c][None])[0]
-    places = jnp.stack([at_ranking, shuffled, now.center[c]])
+    shuffled = propose_rearrangement(key_deal, components.center[c][None])[0]
+    places = jnp.stack([at_ranking, shuffled, components.center[c]])
     moved = kind == _AT_RANKING
-    log_share = jnp.where(moved, -np.log(num_components), now.log_share[c])
+    log_share = jnp.where(moved, -np.log(num_components), components.log_share[c])
     changed = Components(
-        now.center.at[c].set(places[kind]),
-        now.concentration.at[c].set(jnp.where(moved, 0.5, now.concentration[c])),
-        jax.nn.log_softmax(now.log_share.at[c].set(log_share)),
+        components.center.at[c].set(places[kind]),
+        components.concentration.at[c].set(jnp.where(moved, 0.5, components.concentration[c])),
+        jax.nn.log_softmax(components.log_share.at[c].set(log_share)),
     )
     share = jnp.exp(random.uniform(key_share, minval=np.log(0.01)))
     return changed, jnp.where(kind == _PARTIAL, _PARTIAL_ITERATIONS, 0), share
@@ -176,12 +178,12 @@ def centers_at_rankings(key: Array, data: MallowsData, num_centers: int, num_ite
     return jnp.argsort(sort_key, axis=1).astype(jnp.int32)
 
 
-def log_table(now: Components, data: MallowsData) -> Array:
+def log_table(components: Components, data: MallowsData) -> Array:
     """Return log share plus log likelihood of every row in every component, (K, rows)."""
-    num_components = len(now.center)
-    places = inverse_ordering(now.center)
-    rows = log_likelihoods(data, places, now.concentration, jnp.array(num_components))
-    return now.log_share[:, None] + rows
+    num_components = len(components.center)
+    places = inverse_ordering(components.center)
+    rows = log_likelihoods(data, places, components.concentration, jnp.array(num_components))
+    return components.log_share[:, None] + rows
 
 
 def improve(
@@ -241,13 +243,13 @@ def start_searched(
 ) -> Start:
     """Search for a good mode by EM with random changes, and draw labels given it."""
     key_search, key_labels = random.split(key)
-    found = search_mixture(key_search, data, slots, n, iterations)
-    labels = draw_labels(key_labels, log_table(found, data), data.row_index)
-    theta = jnp.maximum(found.concentration, 1e-3)  # 0 has no logarithm
+    searched = search_mixture(key_search, data, slots, n, iterations)
+    labels = draw_labels(key_labels, log_table(searched, data), data.row_index)
+    theta = jnp.maximum(searched.concentration, 1e-3)  # 0 has no logarithm
     if tied:
         # the search does not tie the stages
         theta = jnp.tile(theta.mean(1, keepdims=True), (1, theta.shape[1]))
-    return Start(labels, found.center, theta)
+    return Start(labels, searched.center, theta)
 
 
 def start_nearest(

@@ -111,6 +111,9 @@ def fit(
 ) -> Fit:
     """Fit two components by EM, with one of Hunter's MM steps in each, deterministically.
 
+    The gamma prior is that of the model, of log weights that are not normalised, so that the step
+    has other terms than ``PLACKETT_LUCE.times_with_prior``.
+
     :param log_weights: at the start, (2, K), and **log_shares**, (2,).
     :param unseen: weights of the unseen items, (2,), which stay.
     :param chances: expected number of rankings of each row to fit, (rows,).
@@ -118,9 +121,9 @@ def fit(
     shape = jnp.maximum(clusters.prior.shape, 1e-6)
 
     def step(
-        clusters: WeightsClusters, chances: Array, now: tuple[Array, Array]
+        clusters: WeightsClusters, chances: Array, state: tuple[Array, Array]
     ) -> tuple[tuple[Array, Array], tuple[Array, Array, Array]]:
-        log_weights, log_shares = now
+        log_weights, log_shares = state
         lowest = log_weights.max(1, keepdims=True) + _LEAST_LOG_WEIGHT
         log_weights = jnp.maximum(log_weights, lowest)
         table = jax.vmap(clusters.log_row_of)(log_weights, unseen)
@@ -134,18 +137,18 @@ def fit(
         log_shares = jnp.where(log_shares > -jnp.inf, jnp.log(sizes + 0.5), -jnp.inf)
         return (log_weights, log_shares), (chosen, information, sizes)
 
-    now, num_steps, stride = (log_weights, log_shares), _FIT_STEPS, len(chances) // _ENOUGH_ROWS
+    state, num_steps, stride = (log_weights, log_shares), _FIT_STEPS, len(chances) // _ENOUGH_ROWS
     if stride > 1:
         few, of_few = clusters.thinned(stride), chances[::stride]
         of_few *= chances.sum() / jnp.maximum(of_few.sum(), 1e-30)
-        now, _ = jax.lax.scan(
-            lambda now, _: (step(few, of_few, now)[0], None), now, None, length=_ROUGH_STEPS
+        state, _ = jax.lax.scan(
+            lambda state, _: (step(few, of_few, state)[0], None), state, None, length=_ROUGH_STEPS
         )
         num_steps -= _ROUGH_STEPS
-    (log_weights, _), found = jax.lax.scan(
-        lambda now, _: step(clusters, chances, now), now, None, length=num_steps
+    (log_weights, _), steps = jax.lax.scan(
+        lambda state, _: step(clusters, chances, state), state, None, length=num_steps
     )
-    return Fit(log_weights, *(x[-1] for x in found))
+    return Fit(log_weights, *(x[-1] for x in steps))
 
 
 class Around(NamedTuple):
@@ -258,13 +261,15 @@ def _choose_slots(
     return nth(active, first), other, possible
 
 
-def fitted_split_or_merge(target: Target, now: Mixture, draw: FittedSplitDraw) -> Mixture:
+def fitted_split_or_merge(target: Target, mixture: Mixture, draw: FittedSplitDraw) -> Mixture:
     """Make a Metropolis-Hastings step that splits a cluster c into c and d, or merges them [1]."""
     clusters, splits = target.clusters, draw.splits
     assert isinstance(clusters, WeightsClusters)
-    c, d, possible = _choose_slots(target, now.log_shares, splits, draw.uniforms)
+    c, d, possible = _choose_slots(target, mixture.log_shares, splits, draw.uniforms)
     slots = jnp.stack([c, d])
-    old = _Two(now.parameters[slots], now.log_shares[slots], now.table[slots], now.density)
+    old = _Two(
+        mixture.parameters[slots], mixture.log_shares[slots], mixture.table[slots], mixture.density
+    )
     forward_fit = _fit_pair(splits, old, target, slots, draw)
 
     # draw around that fit: c and d, or c alone
@@ -273,17 +278,17 @@ def fitted_split_or_merge(target: Target, now: Mixture, draw: FittedSplitDraw) -
         for k in range(2)
     )
     mean, scale = log_odds_around(forward_fit)
-    log_odds = now.log_shares[c] - now.log_shares[d]
+    log_odds = mixture.log_shares[c] - mixture.log_shares[d]
     log_odds = jnp.where(splits, mean + scale * draw.odds, log_odds)
-    both = jnp.where(splits, now.log_shares[c], jnp.logaddexp(*now.log_shares[slots]))
+    both = jnp.where(splits, mixture.log_shares[c], jnp.logaddexp(*mixture.log_shares[slots]))
     divided = jnp.where(
         splits,
         both + jax.nn.log_sigmoid(jnp.array([1.0, -1.0]) * log_odds),
         jnp.stack([both, -jnp.inf]),
     )
-    log_shares = now.log_shares.at[slots].set(divided)
+    log_shares = mixture.log_shares.at[slots].set(divided)
     weights = jnp.stack([new_c, jnp.where(splits, new_d, old.weights[1])])
-    change, log_accept = propose_change(target, now, slots, weights, log_shares)
+    change, log_accept = propose_change(target, mixture, slots, weights, log_shares)
     new = _Two(weights, divided, change.rows, change.density)
     reverse_fit = _fit_pair(~splits, new, target, slots, draw)
 
@@ -300,8 +305,8 @@ def fitted_split_or_merge(target: Target, now: Mixture, draw: FittedSplitDraw) -
     log_merge -= log_density_of_one(weights[0], forward_fit)
     # A merge chooses c and d out of k clusters, 1 / (k (k - 1)); a split one out of k - 1, and
     # new shares whose sum is that of c.
-    log_pairs = both - jnp.log(jnp.sum(now.log_shares > -jnp.inf) + splits)
+    log_pairs = both - jnp.log(jnp.sum(mixture.log_shares > -jnp.inf) + splits)
     log_accept += jnp.where(splits, log_split + log_pairs, log_merge - log_pairs)
     possible &= jnp.abs(log_odds) < _MOST_LOG_ODDS
     accepted = possible & (jnp.log(draw.uniforms[2]) < log_accept)
-    return apply_change(now, change, accepted)
+    return apply_change(mixture, change, accepted)
