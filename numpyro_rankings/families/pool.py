@@ -1,5 +1,6 @@
 """Plackett–Luce models of an unlimited pool of items."""
 
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -70,6 +71,10 @@ class ItemPool(PlackettLuce):
         new = {"weights": weights[:, :-1], "unseen_weight": weights[:, -1]}
         log_p = self.log_rows(new, orderings, offered)
         return jax.nn.logsumexp(log_p, axis=0) - jnp.log(num_new_clusters)
+
+    def most_listed(self, samples: Arrays) -> int:
+        """Return the largest number: lists may have any number of items of the pool."""
+        return sys.maxsize
 
     def takes_new_items(self, sites: Collection[str]) -> bool:
         """Whether the draws are of a gamma process by itself, with σ = 0."""

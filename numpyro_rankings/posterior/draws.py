@@ -225,7 +225,8 @@ class Draws:
             arrays = {name: x[None] for name, x in arrays.items()}
         partition, number = _partition_of(arrays, family, num_components)
         slots = _num_slots(arrays, family)
-        if isinstance(num_components, int) and slots not in (None, num_components):
+        is_open = family is None or len(family.partitions) > 1  # else the draws say it themselves
+        if is_open and isinstance(num_components, int) and slots not in (None, num_components):
             raise ValueError(f"the draws are of {slots} components, not of {num_components}")
         return cls(arrays, family, partition, number, sites=sites)
 
@@ -357,7 +358,7 @@ def _partition_of(
     if family.partitions == ("process",):
         return "process", None
     if family.partitions == ("components",) or (num_components == "auto" and slots == 1):
-        number = num_components if isinstance(num_components, int) else slots
+        number = slots
     elif num_components == "auto":
         return "unknown", None
     else:
