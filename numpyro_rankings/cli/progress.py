@@ -53,11 +53,11 @@ class Progress:
         if not self._is_shown:
             return
         run.check_if_due()  # until() has just made one, but not extend()
-        now = clock.now()
+        time = clock.now()
         if self._is_live:
             self._replace(self._describe(run))
-        elif now - self._last >= _SECONDS_BETWEEN_LINES:
-            self._last = now
+        elif time - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = time
             say(self._describe(run))
 
     def state(self, run: "Run") -> str:

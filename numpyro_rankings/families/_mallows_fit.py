@@ -214,7 +214,7 @@ class MallowsFit(WeightedFit):
         center, counts = parameters[0], self.stage_counts(amounts)
         half = max(self.num_items // 2, 1)
         lengths = [1, *(1 + (turn * k) % half for k in range(1, _MOVES))]
-        # of one component, thorough moves take little longer
+        # Thorough moves of one component take little longer.
         thorough = (thorough or len(center) == 1) and self._num_costs <= _MOST_COSTS
         if thorough or self._num_costs <= _FEW_COSTS:
             costs = self._costs(amounts)
@@ -319,7 +319,7 @@ class _MallowsGroups(Groups):
         self._fit, self._amounts, number = fit, amounts.copy(), np.arange(len(center))
         self.sizes, self.candidates = sizes.astype(float), number != number[:, None]
         self._counts = fit.stage_counts(amounts)
-        # of group c about the center of d, (C, C, T)
+        # The sums of group c about the center of d, (C, C, T).
         self._codes = fit.codes(amounts, center)
         own_codes = self._codes[number, number]
         self.parameters = center.copy(), fit.best_concentration(own_codes, self._counts)

@@ -327,7 +327,7 @@ class RankingFamily(ABC):
                 raise ValueError(f"{name} must be finite")
 
     # -- profiles and tables -------------------------------------------------------------------
-    # of one cluster in the draws that have it: parameters are (D, …)
+    # Parameters are those of one cluster in the draws that have it, (D, …).
 
     def orderings(self, parameters: Arrays) -> np.ndarray:
         """Return the order of the items in each draw, best first, (D, n): by default the center."""

@@ -169,7 +169,7 @@ class BlocSearch:
             made = len(fit.trace) - 1
             if made < 2:
                 continue
-            # of two rounds, because every other one may move blocks that do not fit
+            # Two rounds are compared, because every other one may move blocks that do not fit
             gain = fit.trace[-1] - fit.trace[-3]
             out_of_reach = fit.objective + _HORIZON * gain / 2 < target
             if made >= most or out_of_reach or (made >= _LEAST_ROUNDS and gain < 2 * slow):

@@ -3,6 +3,7 @@
 Screen, page and tables take the same :class:`Findings`, wherever the draws come from.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -153,6 +154,11 @@ class Findings(NamedTuple):
     def num_components(self) -> int | None:
         """The number of clusters that was asked for, None if it is a part of the posterior."""
         return _num_components(posterior_of(self.described))
+
+    def together(self, profile: Any) -> float | None:
+        """Return :meth:`cohesion`, its name since 0.2."""
+        warnings.warn("Findings.together is now cohesion", DeprecationWarning, stacklevel=2)
+        return self.cohesion(profile)
 
     def cohesion(self, profile: Any) -> float | None:
         """How often two members of a cluster are in one cluster: how surely they belong to it."""

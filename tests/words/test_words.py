@@ -1,4 +1,8 @@
-"""The texts of numbers and of orders."""
+"""The texts of numbers and of orders, and the words of the code."""
+
+import ast
+import re
+from pathlib import Path
 
 import pytest
 
@@ -105,3 +109,45 @@ def test_characters_that_turn_a_line_round_are_seen():
     assert shown.startswith(r"Ann\u202a\u202b") and shown.endswith(r"\u2069Bob")
     assert not set(turning) & set(shown)
     assert words.with_visible_directions("דן, Zoë") == "דן, Zoë"  # has a direction of its own
+
+
+# ---------------------------------------------------------------------------------------------
+# The words of the code
+# ---------------------------------------------------------------------------------------------
+
+PACKAGE = Path(__file__).parents[2] / "numpyro_rankings"
+# CONTRIBUTING.md says which word is used instead
+NO_NAMES = re.compile(r"now|Words|Taken|(.*_)?[uU]nfitted(_.*)?")
+HEADLESS = re.compile(r"#:? (?:of|that|which|whose) (?!.*\?)")
+
+
+def names_in(path):
+    """Yield the names that a file defines: variables, arguments, functions and classes."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name, node.lineno
+
+
+def test_names_are_those_of_the_vocabulary():
+    others = [
+        f"{path.relative_to(PACKAGE)}:{line} {name}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for name, line in names_in(path)
+        if NO_NAMES.fullmatch(name) and path.name != "clock.py"  # which tells the time
+    ]
+    assert others == []
+
+
+def test_comments_are_sentences():
+    """A comment above a line does not begin in the middle of a sentence."""
+    headless = [
+        f"{path.relative_to(PACKAGE)}:{row} {line.strip()}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for row, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if HEADLESS.match(line.strip())
+    ]
+    assert headless == []
