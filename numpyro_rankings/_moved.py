@@ -26,15 +26,25 @@ _HOMES = {
 _PACKAGE = __name__.rpartition(".")[0]
 
 
+def _home_of(name: str) -> str | None:
+    """Return where a module under its old name is, or a file of an old folder; None of others."""
+    package, _, rest = name.partition(".")
+    old, _, file = rest.partition(".")
+    if package != _PACKAGE or old not in _HOMES:
+        return None
+    home = f"{package}.{_HOMES[old]}"
+    return f"{home}.{file}" if file else home
+
+
 class _Finder(MetaPathFinder, Loader):
-    """Finds the old modules only: those that exist are found before it is asked."""
+    """Finds the old modules only. It is asked first, so that no file is loaded a second time."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        package, _, old = name.rpartition(".")
-        return ModuleSpec(name, self) if package == _PACKAGE and old in _HOMES else None
+        return None if _home_of(name) is None else ModuleSpec(name, self)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        home = f"{_PACKAGE}.{_HOMES[spec.name.rpartition('.')[2]]}"
+        home = _home_of(spec.name)
+        assert home is not None
         warnings.warn(f"{spec.name} is now {home}", DeprecationWarning, stacklevel=2)
         self._kept = (module := import_module(home)).__spec__
         return module
@@ -46,4 +56,4 @@ class _Finder(MetaPathFinder, Loader):
 def find_old_modules() -> None:
     """Let the import system find modules under their old names."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+        sys.meta_path.insert(0, _Finder())

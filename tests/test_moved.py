@@ -20,6 +20,15 @@ def test_old_names_are_the_same_modules_and_warn_where_they_are_imported(old, mo
     assert warned[0].filename in ("<string>", __file__)
 
 
+def test_a_file_of_an_old_folder_is_not_loaded_twice(monkeypatch):
+    for name in ("numpyro_rankings.summaries", "numpyro_rankings.summaries.profiles"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    home = importlib.import_module("numpyro_rankings.posterior.profiles")
+    with pytest.warns(DeprecationWarning, match=f"is now {home.__name__}"):
+        assert importlib.import_module("numpyro_rankings.summaries.profiles") is home
+    assert sys.modules["numpyro_rankings.posterior"].profiles is home
+
+
 def test_names_that_never_were_are_not_found():
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("numpyro_rankings.summary")

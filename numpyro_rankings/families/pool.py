@@ -78,7 +78,7 @@ class ItemPool(PlackettLuce):
 
     def takes_new_items(self, sites: Collection[str]) -> bool:
         """Whether the draws are of a gamma process by itself, with σ = 0."""
-        return "assignments" not in sites and "total_weight" not in sites
+        return not {"assignments", "cluster_sizes", "total_weight"} & set(sites)
 
     def log_rows_with_new_items(
         self, key: Array, draw: Mapping[str, Array], orderings: Array

@@ -65,7 +65,7 @@ class BlocFit(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """BlocComponents that may come into others.
+    """Components that may come into others.
 
     - **parameters** - of P components.
     - **rows** - some distinct rows, with **weights** that sum to 1, by which they are compared.

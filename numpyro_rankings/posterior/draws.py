@@ -219,9 +219,7 @@ class Draws:
         check_draws(samples)
         arrays = {str(name): np.asarray(x) for name, x in samples.items()}
         family = family_of(arrays)
-        names = ("assignments", *(family.parameters[:1] if family else ()))
-        one = next((arrays[name] for name in names if name in arrays), None)
-        if one is not None and one.ndim == 2:
+        if _is_flat(arrays, family):
             arrays = {name: x[None] for name, x in arrays.items()}
         partition, number = _partition_of(arrays, family, num_components)
         slots = _num_slots(arrays, family)
@@ -349,7 +347,7 @@ def _partition_of(
 
     :param num_components: None for a process, ``"auto"`` if it is unknown.
     """
-    if "assignments" not in samples and family is not None:
+    if family is not None and not _has_clusters(samples):
         return "population", 1 if "components" in family.partitions else None
     if family is None:
         is_partition = "assignments" in samples and "alpha" in samples
@@ -371,7 +369,20 @@ def _partition_of(
 def _num_slots(samples: Mapping[str, np.ndarray], family: RankingFamily | None) -> int | None:
     if family is None:
         return None
-    return samples[family.parameters[0]].shape[2] if "assignments" in samples else 1
+    return samples[family.parameters[0]].shape[2] if _has_clusters(samples) else 1
+
+
+def _has_clusters(samples: Mapping[str, np.ndarray]) -> bool:
+    """Return whether parameters have an axis of clusters; the labels may have been left out."""
+    return "assignments" in samples or "cluster_sizes" in samples
+
+
+def _is_flat(samples: Mapping[str, np.ndarray], family: RankingFamily | None) -> bool:
+    """Return whether samples are not grouped by chain, from the first site whose axes are known."""
+    axes = {"assignments": 2, "cluster_sizes": 2, "log_joint": 1}
+    if family is not None:
+        axes[family.parameters[0]] = 2  # of a single population
+    return next((samples[name].ndim == n for name, n in axes.items() if name in samples), False)
 
 
 def _in_words(number: int | None) -> str:

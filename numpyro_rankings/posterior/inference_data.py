@@ -166,7 +166,8 @@ def convert(
     sites = draws.sites
     if sites is not None:
         dims = {sites.get(site, site): axes for site, axes in dims.items() if site != "rankings"}
-        dims = {site: axes for site, axes in dims.items() if site in mcmc.get_samples()}
+        drawn = mcmc.get_samples().keys()
+        dims = {site: axes for site, axes in dims.items() if site in drawn}
     data = _from_numpyro(mcmc, coords, dims)
     posterior = as_dataset(data["posterior"])
     items = coords.get("item", [])

@@ -67,7 +67,9 @@ def parameters_of(draws: Draws) -> dict[str, np.ndarray]:
     family, flat = draws.check_family(), draws.flat()
     names = {*family.parameters, *family.new_cluster_sites, "alpha"} & set(flat)
     found = {name: flat[name] for name in names}
-    if draws.labels is None:
+    if draws.sizes is None and draws.labels is not None:
+        raise ValueError("the samples have no cluster_sizes")
+    if draws.sizes is None:
         return found
     if draws.partition in ("components", "process") and family.scale not in flat:
         raise ValueError(f"the samples have no {family.scale}")

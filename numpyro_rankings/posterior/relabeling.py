@@ -60,7 +60,8 @@ def relabel_samples(samples: Mapping[str, Any], reference: Any = None) -> Relabe
     draws = Draws.of(samples)
     if draws.labels is None:
         raise ValueError("the samples have no assignments: one population needs no relabeling")
-    arrays = {name: np.asarray(value) for name, value in samples.items()}
+    given = samples if isinstance(samples, Mapping) else draws.samples
+    arrays = {name: np.asarray(value) for name, value in given.items()}
     lead = arrays["assignments"].shape[:-1]
     labels = as_draws(arrays["assignments"])
     canonical = canonical_labels(labels)  # so that ties are broken the same way for any labels

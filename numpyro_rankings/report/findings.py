@@ -156,7 +156,7 @@ class Findings(NamedTuple):
         return _num_components(posterior_of(self.described))
 
     def together(self, profile: Any) -> float | None:
-        """Return :meth:`cohesion`, its name since 0.2."""
+        """Return :meth:`cohesion`, which it is called now."""
         warnings.warn("Findings.together is now cohesion", DeprecationWarning, stacklevel=2)
         return self.cohesion(profile)
 

@@ -9,7 +9,14 @@ import pytest
 from helpers.fabricated import fabricated_mcmc
 from numpyro.infer import MCMC, NUTS, Gibbs
 
-from numpyro_rankings import Draws, Rankings, Run, open_run, to_inference_data
+from numpyro_rankings import (
+    Draws,
+    Rankings,
+    Run,
+    log_predictive_density,
+    open_run,
+    to_inference_data,
+)
 from numpyro_rankings.components import GaussianMean, PlackettLuceWeights
 from numpyro_rankings.families import ITEM_POOL, MALLOWS, PLACKETT_LUCE
 from numpyro_rankings.infer import CollapsedGibbs, PlackettLuceGibbs, SliceGibbs
@@ -166,3 +173,36 @@ def test_bad_input():
         Draws.of({"x": np.zeros(3)}).check_family()
     with pytest.raises(TypeError, match="the draws have no rankings"):
         _ = Draws.of(samples).fitted
+
+
+@pytest.mark.parametrize("is_process", [False, True])
+def test_the_density_of_a_mixture_needs_no_labels(is_process):
+    """ArviZ data may have been made without the labels, which are the largest array."""
+    rng, lead = np.random.default_rng(0), (2, 3)
+    weights = rng.dirichlet(np.ones(4), (*lead, 2)).astype(np.float32)
+    samples = {
+        "log_joint": rng.normal(size=lead).astype(np.float32),
+        "cluster_sizes": np.broadcast_to(np.array([5, 3], np.int32), (*lead, 2)),
+        "alpha": rng.gamma(2.0, 1.0, lead).astype(np.float32),
+        "weights": weights,
+    }
+    if is_process:
+        root = rng.dirichlet(np.ones(4), lead).astype(np.float32)
+        samples |= {"weights": weights[..., :3], "unseen_weight": weights[..., 3]}
+        samples |= {"root_weights": root[..., :3], "root_unseen_weight": root[..., 3]}
+        samples |= {name: rng.gamma(2.0, 1.0, lead).astype(np.float32) for name in ("phi", "gamma")}
+    labels = np.broadcast_to([0, 0, 0, 0, 0, 1, 1, 1], (*lead, 8))
+    new = Rankings.from_orderings([[0, 1], [2]], num_items=3 if is_process else 4)
+    expected = log_predictive_density({**samples, "assignments": labels}, new)
+    flat = {name: x.reshape(6, *x.shape[2:]) for name, x in samples.items()}
+    for given in (samples, flat):
+        assert Draws.of(given).num_slots == 2 and Draws.of(given).is_mixture
+        np.testing.assert_array_equal(log_predictive_density(given, new), expected)
+    sizes = np.array([5.0, 3.0])
+    if not is_process:  # the mean over the draws of the mixtures
+        shares = (sizes + samples["alpha"][..., None] / 2) / (8 + samples["alpha"][..., None])
+        first = np.einsum("abc,abc->ab", shares, weights[..., 2]).mean()
+        assert expected[1] == pytest.approx(np.log(first), rel=1e-5)
+    without = {name: x for name, x in samples.items() if name != "cluster_sizes"}
+    with pytest.raises(ValueError, match="no cluster_sizes"):
+        log_predictive_density({**without, "assignments": labels}, new)
