@@ -45,11 +45,7 @@ def as_arrays(state: Any) -> dict[str, np.ndarray]:
 
 
 def as_state(arrays: dict[str, np.ndarray], like: Any) -> Any:
-    """Return a state of arrays that :func:`as_arrays` made.
-
-    :param like: a state of the same kernel on the same data.
-    :raises ValueError: if the arrays are not those of such a state.
-    """
+    """Return a state of arrays that :func:`as_arrays` made."""
     named, structure = jax.tree_util.tree_flatten_with_path(like)
     names = [_name(path) for path, _ in named]
     if sorted(names) != sorted(arrays):

@@ -18,10 +18,7 @@ class DamagedRootError(StoreError):
 
 @contextlib.contextmanager
 def errors_of(path: Path, what: str | None = None) -> Iterator[None]:
-    """Turn the errors of the file system, and of Zarr on a damaged file, into one line.
-
-    :param what: the part of the store that is read; None while it is written.
-    """
+    """Turn errors of files and of Zarr into one line; ``what`` is read, or None is written."""
     try:
         yield
     except StoreError:

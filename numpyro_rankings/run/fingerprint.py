@@ -39,10 +39,11 @@ from numpyro_rankings._version import __version__
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.run.convert import is_key
 from numpyro_rankings.run.kernels import (
-    KernelTraits,
     is_installed,
+    models_of,
     package_of,
     settings_of_kernel,
+    updates_of,
 )
 
 Description = dict[str, dict[str, Any]]
@@ -75,23 +76,22 @@ _version_of = functools.cache(version)  # it reads a file each time
 
 
 def describe(
-    traits: KernelTraits, args: tuple, kwargs: dict, mesh: Mesh | None, init_params: Any = None
+    kernel: MCMCKernel, args: tuple, kwargs: dict, mesh: Mesh | None, init_params: Any = None
 ) -> Description:
     """Describe the data, the kernel, its model and the versions of a run, in words, by name.
 
-    :param mesh: the devices, None for one. It is among the versions, since sums depend on it.
-    :param init_params: starting values, whose shapes a kernel with ``potential_fn=`` needs.
+    The devices are among the versions, since sums depend on them.
     """
     devices = (
         "1" if mesh is None else " × ".join(f"{k} of {name}" for name, k in mesh.shape.items())
     )
     fingerprint = Fingerprint()
-    sites, code, is_traced = _describe_models(traits, args, kwargs, init_params, fingerprint)
+    sites, code, is_traced = _describe_models(kernel, args, kwargs, init_params, fingerprint)
     named = {f"argument {i}": x for i, x in enumerate(args, 1)} | kwargs
     of_data = Fingerprint(only_data=is_traced)
     return {
         "data": {name: of_data.of_argument(x) for name, x in named.items()},
-        "kernel": fingerprint.of_kernel(traits.kernel),
+        "kernel": fingerprint.of_kernel(kernel),
         MODEL: sites,
         CODE: code,
         "precision": {"jax_enable_x64": str(jax.config.read("jax_enable_x64"))},
@@ -110,7 +110,7 @@ def describe_versions() -> dict[str, str]:
 
 
 def _describe_models(
-    traits: KernelTraits, args: tuple, kwargs: dict, init_params: Any, fingerprint: "Fingerprint"
+    kernel: MCMCKernel, args: tuple, kwargs: dict, init_params: Any, fingerprint: "Fingerprint"
 ) -> tuple[Sites, dict[str, str], bool]:
     """Describe what the models of a kernel compute, and their code, and whether all were traced.
 
@@ -119,7 +119,7 @@ def _describe_models(
     all_sites: Sites = {}
     code: dict[str, str] = {}
     is_traced = True
-    for number, (model, has_sites) in enumerate(traits.models(), 1):
+    for number, (model, has_sites) in enumerate(models_of(kernel), 1):
         mark = f" of model {number}" if number > 1 else ""
         code[f"model{mark}"] = fingerprint.of(model)
         latents: Mapping[str, Any] = {}
@@ -130,7 +130,7 @@ def _describe_models(
                 sites = _describe_potential(model, jax.tree.map(lambda x: x[0], init_params))
         except Exception:  # it cannot be traced, or needs starting values
             sites, is_traced = {"": {CODE: code[f"model{mark}"]}}, False
-        for update, own in traits.updates():
+        for update, own in updates_of(kernel):
             of_update = code[f"update of {', '.join(own)}"] = fingerprint.of(update)
             try:
                 sites[own[0]][UPDATE] = _describe_update(update, own, latents)
@@ -179,10 +179,8 @@ class Fingerprint:
     names of variables, the order of independent operations, functions that are compiled on their
     own, and what has no influence on the result do not matter.
 
-    It keeps what it is describing, since a model often refers to its kernel.
-
-    :param only_data: whether functions and objects are described by their types alone, because what
-        a model computes with them is known.
+    It keeps what it is describing, since a model often refers to its kernel. With ``only_data``
+    functions and objects are described by their types alone: what is computed with them is known.
     """
 
     def __init__(self, only_data: bool = False) -> None:
@@ -216,11 +214,7 @@ class Fingerprint:
             self._within.pop()
 
     def of_results(self, function: Callable, *args: Any) -> Any:
-        """Trace a function, and return what it returns, with a hash in place of each array.
-
-        :param function: traced anew, unless it was traced before: then it has to be a new object.
-        :param args: arrays, or their shapes, in pytrees.
-        """
+        """Trace a function that was not traced before, and return it with hashes for arrays."""
         program, shapes = jax.make_jaxpr(function, return_shape=True)(*args)
         hashes = self._of_program(program, _places(program.jaxpr))
         return jax.tree.unflatten(jax.tree.structure(shapes), hashes)
@@ -448,15 +442,7 @@ def _form_of(x: Any) -> str:
 def trace_model(
     model: Callable, args: tuple, kwargs: dict
 ) -> tuple[Sites, dict[str, jax.ShapeDtypeStruct]]:
-    """Trace a model, and describe each of its sites.
-
-    :param model: a model of NumPyro.
-    :param args: its arguments. The content of those that are arrays does not matter, unless it
-        decides what the model does.
-    :param kwargs: its keyword arguments.
-    :return: words for each site, and the shapes of the latent ones.
-    :raises Exception: if the model cannot be traced.
-    """
+    """Trace a model, and describe each of its sites."""
     try:
         return _describe_sites(model, args, kwargs, _is_array)
     except Exception:  # it needs the values of its arguments
@@ -495,20 +481,13 @@ def _describe_sites(
 
 
 def _describe_potential(potential_fn: Callable, params: Any) -> Sites:
-    """Trace a potential energy, and describe it like a site.
-
-    :param params: what it takes, or anything of the same shapes.
-    """
+    """Trace a potential energy, and describe it like a site."""
     traced = Fingerprint().of_results(lambda params: potential_fn(params), params)
     return {"": {ENERGY: _joint(traced)}}
 
 
 def _describe_update(update: Callable, own: Sequence[str], values: Mapping[str, Any]) -> str:
-    """Trace the function of a :class:`~numpyro.infer.CustomGibbs`, and return a hash of it.
-
-    :param own: names of the sites that it draws.
-    :param values: the values of all latent sites, or their shapes.
-    """
+    """Trace the function of a :class:`~numpyro.infer.CustomGibbs`, and return a hash of it."""
 
     def compute(key: Any, own: Any, others: Any) -> Any:
         return update(rng_key=key, gibbs_sites=own, hmc_sites=others)

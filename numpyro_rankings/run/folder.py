@@ -15,10 +15,7 @@ _REPLACED = ".replaced"  # folder in that of a store
 
 
 def folder_of(path: str | os.PathLike) -> Path:
-    """Return the folder of a store, which stays the same when the process changes its folder.
-
-    :raises StoreError: if it cannot be a folder of this machine.
-    """
+    """Return the folder of a store, which stays the same when the process changes its folder."""
     try:
         text = os.fsdecode(path)
     except TypeError:
@@ -41,10 +38,7 @@ def check_is_store(path: Path) -> None:
 
 
 def has_sweeps(path: Path) -> bool:
-    """Whether a sweep was stored in a folder.
-
-    :raises StoreError: if there is something else than a store.
-    """
+    """Whether a sweep was stored in a folder."""
     if not (path / ROOT).is_file():
         if any(not file.name.endswith(".partial") for file in path.iterdir()):
             raise StoreError(f"{path} is not the store of a run: it has no {ROOT}")

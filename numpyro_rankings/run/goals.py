@@ -61,10 +61,7 @@ class CheckSchedule:
         return self.last is not None and self._num_draws == num_draws
 
     def make(self, tabulate: "Callable[[], pd.DataFrame]", num_draws: int) -> Check:
-        """Check all draws that there are.
-
-        :param tabulate: returns the table of the diagnostics.
-        """
+        """Check all draws that there are."""
         start = clock.now()
         self.last = Check.of(tabulate())
         self._at, self._num_draws = clock.now(), num_draws
@@ -73,10 +70,7 @@ class CheckSchedule:
 
 
 def check_goals(rhat: float, ess: float, minutes: float, most: float) -> None:
-    """Refuse goals that are out of range.
-
-    :param most: effective draws that the diagnostics can show.
-    """
+    """Refuse goals that are out of range."""
     for name, value in (("rhat", rhat), ("ess", ess), ("minutes", minutes)):
         check_number(name, value)
     if not rhat > 1 or not ess > 0 or not minutes >= 0:

@@ -46,8 +46,6 @@ class KernelTraits:
     - **label_site**, **can_pad_rankings**, **can_split_rankings** - as of the kernels of this
       package.
     - **transitions** - where it has HMC, in types of JSON; empty without it.
-
-    :param kernel: any kernel of NumPyro.
     """
 
     def __init__(self, kernel: MCMCKernel) -> None:
@@ -88,10 +86,6 @@ class KernelTraits:
         """Whether it cannot sample a model of integers alone."""
         return isinstance(self.kernel, HMC | SA | BarkerMH | EnsembleSampler)
 
-    def energies(self, state: Any) -> Iterator[Any]:
-        """Yield the potential energies and gradients in a state that have to be finite."""
-        return _energies(self.kernel, state)
-
     def check_chains(self, num_chains: int, superchains: int | None) -> None:
         """Raise ValueError unless the chains can be those of the kernel, if it is an ensemble."""
         if self.is_ensemble and superchains is not None:
@@ -104,19 +98,8 @@ class KernelTraits:
 
     def check_has_start(self, init_params: Any) -> None:
         """Refuse a kernel with ``potential_fn=`` without starting values, in NumPyro's words."""
-        if init_params is None and not all(has_sites for _, has_sites in self.models()):
+        if init_params is None and not all(has_sites for _, has_sites in models_of(self.kernel)):
             raise ValueError("Valid value of `init_params` must be provided with `potential_fn`.")
-
-    def models(self) -> Iterator[tuple[Callable, bool]]:
-        """Yield each user's model of it or of its parts, and True; a potential energy, and False.
-
-        The model of a kernel of this package follows from its settings.
-        """
-        return _models(self.kernel)
-
-    def updates(self) -> Iterator[tuple[Callable, Sequence[str]]]:
-        """Yield the functions by which a user draws sites, with the names of the sites."""
-        return _updates(self.kernel)
 
 
 def check_kernel(kernel: Any) -> None:
@@ -191,7 +174,11 @@ def _move(move: Any) -> Any:
 # ---------------------------------------------------------------------------------------------
 
 
-def _models(kernel: MCMCKernel) -> Iterator[tuple[Callable, bool]]:
+def models_of(kernel: MCMCKernel) -> Iterator[tuple[Callable, bool]]:
+    """Yield each user's model of a kernel or its parts, and True; a potential energy, and False.
+
+    The model of a kernel of this package follows from its settings.
+    """
     if isinstance(kernel, GibbsKernel) and is_installed(type(kernel)) and not kernel.is_block:
         return
     if callable(model := getattr(kernel, "model", None)):
@@ -202,22 +189,24 @@ def _models(kernel: MCMCKernel) -> Iterator[tuple[Callable, bool]]:
         for x in settings_of_kernel(kernel).values():
             for part in x if isinstance(x, list | tuple) else (x,):
                 if isinstance(part, MCMCKernel):
-                    yield from _models(part)
+                    yield from models_of(part)
 
 
-def _updates(kernel: MCMCKernel) -> Iterator[tuple[Callable, Sequence[str]]]:
+def updates_of(kernel: MCMCKernel) -> Iterator[tuple[Callable, Sequence[str]]]:
+    """Yield the functions by which a user draws sites, with the names of the sites."""
     for block, names in kernel.blocks if isinstance(kernel, Gibbs) else ():
         if isinstance(block, CustomGibbs):
             yield block._gibbs_fn, () if callable(names) else names
-        yield from _updates(block)
+        yield from updates_of(block)
 
 
-def _energies(kernel: MCMCKernel, state: Any) -> Iterator[Any]:
+def energies_of(kernel: MCMCKernel, state: Any) -> Iterator[Any]:
+    """Yield the potential energies and gradients in a state that have to be finite."""
     if isinstance(kernel, Gibbs):
         for (block, _), part in zip(kernel.blocks, state.block_states, strict=True):
-            yield from _energies(block, part)
+            yield from energies_of(block, part)
     elif isinstance(getattr(kernel, "inner_kernel", None), HMC):  # MixedHMC and HMCECS
-        yield from _energies(kernel.inner_kernel, state.hmc_state)
+        yield from energies_of(kernel.inner_kernel, state.hmc_state)
     elif isinstance(kernel, HMC | SA | BarkerMH):
         yield state.potential_energy
         yield from jax.tree.leaves(getattr(state, "z_grad", None))
@@ -261,11 +250,7 @@ def is_installed(value: Any) -> bool:
 
 
 def events(transitions: Transitions, stats: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return which draws come from divergent transitions, and which from trees of maximum depth.
-
-    :param stats: fields of the state, (chains, draws, …) by name; those that are missing are not
-        judged.
-    """
+    """Return which draws come from divergent transitions, and which from trees of maximum depth."""
     happened: dict[str, np.ndarray] = {}
     for place, most_steps in transitions.items():
         if (diverging := stats.get(place + DIVERGING)) is not None:

@@ -5,7 +5,6 @@ import gc
 import importlib.util
 import os
 import weakref
-from collections.abc import Iterator
 from pathlib import Path
 
 from numpyro_rankings.run.errors import StoreError
@@ -18,9 +17,6 @@ class Lock:
 
     It is given back by :meth:`close`, when it is no longer referred to, as in a notebook that
     runs a cell again, and in a process that is forked, where the run is not its own.
-
-    :param path: the folder.
-    :raises StoreError: if another one has it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -92,11 +88,6 @@ def _locked(path: Path) -> int | None:
     return descriptor
 
 
-@contextlib.contextmanager
-def lock_of(path: Path) -> Iterator[None]:
-    """Keep other processes from a folder.
-
-    :raises StoreError: if one of them has it.
-    """
-    with contextlib.closing(Lock(path)):
-        yield
+def lock_of(path: Path) -> contextlib.closing[Lock]:
+    """Keep other processes from a folder within a context."""
+    return contextlib.closing(Lock(path))

@@ -1,7 +1,7 @@
 """The compiled loop over sweeps of all chains."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, NamedTuple
@@ -17,9 +17,10 @@ from numpyro.util import nested_attrgetter
 from numpyro_rankings._system import clock
 from numpyro_rankings.infer.base import telling_of_state
 from numpyro_rankings.run.convert import Groups, as_groups, by_name, is_key, is_real
-from numpyro_rankings.run.kernels import KernelTraits
+from numpyro_rankings.run.kernels import KernelTraits, energies_of
 from numpyro_rankings.run.placement import Placement
 from numpyro_rankings.run.processes import agree
+from numpyro_rankings.run.settings import Settings
 
 _BUFFER_BYTES = 2**26  # the draws of one chunk take at most this
 _MOST_DRAWS = 2**16  # one chunk has at most so many
@@ -88,12 +89,7 @@ class SweepLoop:
     """Makes any number of sweeps of all chains with one compiled program.
 
     The number of sweeps is an argument of the program, so chunks of all lengths share it, and a
-    draw does not depend on how the run is cut into chunks. :meth:`prepare` comes first.
-
-    :param traits: what is known of the kernel.
-    :param args: arguments of the model.
-    :param kwargs: keyword arguments of the model.
-    :param placement: on one device or several.
+    draw does not depend on how the run is cut into chunks.
     """
 
     def __init__(
@@ -102,47 +98,30 @@ class SweepLoop:
         args: tuple,
         kwargs: dict,
         placement: Placement,
+        settings: Settings,
     ) -> None:
         self.traits, self.kernel = traits, traits.kernel
         self.args, self.kwargs = args, kwargs
-        self.placement = placement
+        self.placement, self._settings = placement, settings
+        placement.check_chains(settings.num_chains)
         leaves, self._structure = jax.tree.flatten(placement.round_data(args, kwargs))
         # numbers and words stay static, since a model may need their values
         self._static = [None if _is_array(x) else (x,) for x in leaves]
         self._arrays = _arrays_of(leaves)
-        self._thinning, self._fields = 1, (self.kernel.sample_field,)
+        fields = self.kernel.sample_field, *self.kernel.default_fields, *settings.extra_fields
+        self._fields = tuple(dict.fromkeys(fields))
         self._program: Callable | None = None
         self._compiling: _Compiling | None = None
         self._capacity = 1
         self._sweep_seconds: float | None = None
 
-    def prepare(self, num_chains: int, thinning: int, extra_fields: Sequence[str]) -> None:
-        """Set what a run decides.
-
-        :param num_chains: a multiple of the number of devices.
-        :param thinning: sweeps from one draw that is kept to the next.
-        :param extra_fields: further fields of the state to collect.
-        :raises ValueError: if the chains cannot be spread over the devices.
-        """
-        self.placement.check_chains(num_chains)
-        fields = (self.kernel.sample_field, *self.kernel.default_fields, *extra_fields)
-        self._thinning, self._fields = thinning, tuple(dict.fromkeys(fields))
-
-    def init(
-        self, keys: Array, num_warmup: int, init_params: Any, copies: int, compiles: bool
-    ) -> Any:
+    def init(self, init_params: Any, compiles: bool) -> Any:
         """Return the state of all chains before the first sweep.
 
-        :param keys: one for each starting point.
-        :param init_params: starting values of all of them, or None.
-        :param copies: number of chains that start at each.
-        :param compiles: whether to compile the program of the sweeps meanwhile, which is possible
-            for kernels that tell of their state.
+        The program of the sweeps may be compiled meanwhile, of a kernel that tells of its state.
         """
-        args, kwargs = self._arguments(self._arrays)
-
-        def init(key: Array, params: Any) -> Any:
-            return self.kernel.init(key, num_warmup, params, model_args=args, model_kwargs=kwargs)
+        keys = self._settings.starting_keys()
+        copies = self._settings.num_chains // len(keys)
 
         def repeat(state: Any) -> Any:
             return state if copies == 1 else jax.tree.map(lambda x: _repeat(x, copies), state)
@@ -156,26 +135,30 @@ class SweepLoop:
         compiles = compiles and self.traits.is_own
         with telling_of_state(compile_ahead) if compiles else nullcontext():
             params = self.placement.round_start(init_params)
-            state = repeat((init if self.traits.takes_chains else jax.vmap(init))(keys, params))
+            state = repeat(
+                (self._start if self.traits.takes_chains else jax.vmap(self._start))(keys, params)
+            )
             return self.placement.to_host(state)
 
-    def check_start(self, state: Any, keys: Array, num_warmup: int, init_params: Any) -> None:
+    def _start(self, key: Array, params: Any) -> Any:
+        args, kwargs = self._arguments(self._arrays)
+        return self.kernel.init(
+            key, self._settings.num_warmup, params, model_args=args, model_kwargs=kwargs
+        )
+
+    def check_start(self, state: Any, init_params: Any) -> None:
         """Refuse chains that start where the density or its gradient is not finite.
 
         A kernel that is mapped over the chains cannot tell, so it starts once more, alone.
-
-        :param state: what :meth:`init` has returned for the other arguments.
-        :raises RuntimeError: as NumPyro's MCMC does, in its words.
         """
-        energies = self.traits.energies(state)
+        energies = energies_of(self.kernel, state)
         is_finite = [jnp.isfinite(x).reshape(len(x), -1).all(1) for x in energies]
         chains = np.flatnonzero(~np.all(is_finite, axis=0)) if is_finite else np.zeros(0, int)
         if not len(chains):
             return
         if init_params is None:
-            args, kwargs = self._arguments(self._arrays)
-            key = keys[chains[0] * len(keys) // len(is_finite[0])]
-            self.kernel.init(key, num_warmup, None, model_args=args, model_kwargs=kwargs)
+            keys = self._settings.starting_keys()
+            self._start(keys[chains[0] * len(keys) // len(is_finite[0])], None)
         names = ", ".join(str(chain + 1) for chain in chains)
         raise RuntimeError(
             "Cannot find valid initial parameters. Please check your model again: the density or "
@@ -228,10 +211,7 @@ class SweepLoop:
         return as_groups(draws, self.kernel.sample_field)
 
     def empty_groups(self, state: Any) -> Groups:
-        """Return arrays like those of draws, with none in them.
-
-        :raises ValueError: if the state has no such fields.
-        """
+        """Return arrays like those of draws, with none in them."""
         one = self._shapes_of_draw(state)
         none = jax.tree.map(lambda x: np.empty((x.shape[0], 0, *x.shape[1:]), x.dtype), one)
         return self.groups_of(none)
@@ -241,14 +221,9 @@ class SweepLoop:
         return self._advance(state, num_sweeps, 1)
 
     def draw(self, state: Any, num_before: int, at_most: float) -> Chunk:
-        """Make a chunk of draws, as many as time allows.
-
-        :param num_before: draws that there are, which a chunk at most doubles, so that a run that
-            waits for enough of them does not make many more.
-        :param at_most: bound on the draws, may be infinite.
-        """
+        """Make a chunk of draws, as many as time allows, and at most twice as many as there are."""
         at_most = min(at_most, max(_FIRST_DRAWS, num_before))
-        return self._advance(state, int(at_most), self._thinning)
+        return self._advance(state, int(at_most), self._settings.thinning)
 
     def _advance(self, state: Any, at_most: int, thinning: int) -> Chunk:
         put = self.placement
@@ -377,8 +352,7 @@ class _Compiling:
     """A program that is compiled in a thread.
 
     The end of the process awaits it, because to end the thread within XLA would abort the process.
-
-    :param lowered: the program; tracing is left to the caller's thread, whose settings it needs.
+    Tracing is left to the caller's thread, whose settings it needs.
     """
 
     def __init__(self, lowered: Any) -> None:

@@ -6,10 +6,7 @@ from numpyro_rankings.run.convert import Groups
 
 
 class Memory:
-    """Keeps draws in memory, with methods of :class:`~numpyro_rankings.run.store.Store`.
-
-    :param keeps: False to count the draws only, which another process stores.
-    """
+    """Keeps draws in memory, with methods of :class:`~numpyro_rankings.run.store.Store`."""
 
     def __init__(self, keeps: bool = True) -> None:
         self._keeps = keeps
@@ -31,10 +28,7 @@ class Memory:
     def read(
         self, group: str, start: int = 0, stop: int | None = None, step: int = 1
     ) -> dict[str, np.ndarray]:
-        """Return draws ``start:stop:step`` of all arrays of a group, by name.
-
-        :raises ValueError: if they are not kept.
-        """
+        """Return draws ``start:stop:step`` of all arrays of a group, by name."""
         if not self._keeps:
             raise ValueError("the draws are in the store of the first process alone")
         chunks = self._chunks.get(group, [])

@@ -15,10 +15,7 @@ _CHECKSUM = "checksum"
 
 
 def read_root(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return the attributes of the root, and the metadata of all groups and arrays.
-
-    :raises StoreError: if its file is not of this version, or was changed.
-    """
+    """Return the attributes of the root, and the metadata of all groups and arrays."""
     root = json.loads((path / ROOT).read_bytes())
     attributes = root["attributes"]
     if attributes.get("format") != FORMAT:
@@ -47,10 +44,7 @@ def consolidated(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def nodes_of(path: Path, damaged: list[str] | None = None) -> dict[str, dict[str, Any]]:
-    """Return the metadata of all groups and arrays, as their own files have it.
-
-    :param damaged: takes the places of files that cannot be read; None to raise the error.
-    """
+    """Return the metadata of all groups and arrays, as their own files have it."""
     nodes = {}
     for group in (SITES, STATS, STATES, f"{STATES}/0", f"{STATES}/1"):
         for file in sorted(path.glob(f"{group}/{ROOT}")) + sorted(path.glob(f"{group}/*/{ROOT}")):
@@ -78,29 +72,20 @@ def mend(path: Path, committed: dict[str, dict[str, Any]]) -> None:
     """Write the files again in which the groups and arrays have their own metadata, where needed.
 
     That of the root has it too, with a checksum. Where an array is longer than there, the process
-    was killed before a chunk counted.
+    was killed before a chunk counted, whose files the next draws replace.
     """
     for where, node in committed.items():
         file = path / where / ROOT
         node = {name: x for name, x in node.items() if name != "consolidated_metadata"}
         try:
-            own = json.loads(file.read_bytes())
-            if node["node_type"] == "array":
-                own = {**own, "shape": _cut(own["shape"], node["shape"])}
-            is_whole = own == node
-        except (OSError, ValueError, LookupError, TypeError):
+            is_whole = json.loads(file.read_bytes()) == node
+        except (OSError, ValueError):
             is_whole = False
         if not is_whole:
             file.parent.mkdir(parents=True, exist_ok=True)
             partial = file.with_suffix(".partial")
             partial.write_text(json.dumps(node))
             partial.replace(file)
-
-
-def _cut(shape: list[int], committed: list[int]) -> list[int]:
-    """Cut a shape in its second place, where it is longer than it was committed."""
-    is_longer = len(shape) == len(committed) > 1 and shape[1] > committed[1]
-    return [shape[0], committed[1], *shape[2:]] if is_longer else shape
 
 
 def counts_of(counts: dict[str, Any]) -> dict[str, Any]:

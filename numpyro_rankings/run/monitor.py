@@ -102,10 +102,7 @@ class Facts(NamedTuple):
         )
 
     def as_json(self, sites: Collection[str]) -> dict[str, Any]:
-        """Return them for the store, where one ranking of all items stands for the data.
-
-        :param sites: names of the sites of the kernel.
-        """
+        """Return them for the store, where one ranking of all items stands for the data."""
         facts = self._asdict()
         if self.block is not None:
             facts["block"], sites = self.block._asdict(), self.block.sites
@@ -125,10 +122,7 @@ class Facts(NamedTuple):
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Facts":
-        """Return those that a store has, with rankings of the same items, Borda order and number.
-
-        :raises KeyError, TypeError, ValueError: if there are none.
-        """
+        """Return those of a store, with rankings of the same items, Borda order and number."""
         rankings = None
         if (about := stored["rankings"]) is not None:
             items, count = about["items"], [about["count"]]
@@ -151,12 +145,6 @@ class Monitor:
     """Keeps the quantities of the draws: of all, or of every second, fourth, … of a long run.
 
     Events, such as divergent transitions, are counted in all draws.
-
-    :param facts: what is known of the kernel and the data of the run.
-    :param quantities: a function of the samples; None for the default of the kernel.
-    :param superchains: number of points at which the chains start; None for one each.
-
-    ``rankings`` are those among the arguments, None for a kernel that has none.
     """
 
     LEAST_KEPT = 2**13  # so many draws of each chain stay of a long run
@@ -183,28 +171,19 @@ class Monitor:
         return self._num_draws
 
     def watch(self, sites: Mapping[str, Any]) -> None:
-        """Set which sites each chain must change: those of real numbers, which are not constant.
-
-        :param sites: those of the state, by name.
-        """
+        """Set which sites each chain must change: those of real numbers, which are not constant."""
         if self.facts.is_label_free:  # its other sites may be discrete or fixed
             self._watched = tuple(name for name in _CONTINUOUS if name in sites)
         else:
             self._watched = tuple(k for k, x in sites.items() if is_real(x) and x.size)
 
     def check_any(self, samples: Arrays) -> None:
-        """Refuse to diagnose a model of integers, of which it cannot be told what they mean.
-
-        :param samples: (chains, 0, …) by name.
-        """
+        """Refuse to diagnose a model of integers, of which it cannot be told what they mean."""
         if self._of == self._of_any_kernel and not _num_scalars(self._of(samples)):
             raise ValueError(_NOTHING)
 
     def take(self, samples: Arrays, stats: Arrays) -> QuantityBatch:
-        """Return what is kept of draws, (chains, draws, …) by name. They are not changed.
-
-        :raises ValueError: if the quantities have another form.
-        """
+        """Return what is kept of draws, (chains, draws, …) by name. They are not changed."""
         shape = next(iter(samples.values())).shape[:2]
         first = -self._num_draws % self._stride  # those whose index is a multiple of the stride
         counted = self._count(samples, stats, shape[1])
@@ -297,10 +276,7 @@ class Monitor:
         return stride
 
     def table(self, burn_in: float) -> "pd.DataFrame":
-        """Return the diagnostics.
-
-        :param burn_in: share of the draws that is left out at their beginning.
-        """
+        """Return the diagnostics."""
         quantities, labels = self._last(self._quantities, burn_in), list[str]()
         if self._of == self._label_free:
             items = [] if self.rankings is None else self._items(quantities)
@@ -314,11 +290,7 @@ class Monitor:
         return table_of_scalars(scalars, self._superchains)
 
     def verdict(self, burn_in: float, table: "pd.DataFrame") -> Verdict:
-        """Judge the draws.
-
-        :param burn_in: share of the draws that is left out at their beginning.
-        :param table: the diagnostics of these draws.
-        """
+        """Judge the draws."""
         facts = RunFacts(
             self._num_chains,
             self.overflow(burn_in),
@@ -330,17 +302,11 @@ class Monitor:
         return judge(table, facts)
 
     def overflow(self, burn_in: float) -> float | None:
-        """Return the share of the draws that needed more slots; None of other kernels.
-
-        :param burn_in: share of the draws that is left out at their beginning.
-        """
+        """Return the share of the draws that needed more slots; None of other kernels."""
         return self._share(_OVERFLOW, burn_in)
 
     def still(self, burn_in: float) -> dict[str, list[int]]:
-        """Return the chains of which all draws of a site are equal, though it is continuous.
-
-        :param burn_in: share of the draws that is left out at their beginning.
-        """
+        """Return the chains of which all draws of a site are equal, though it is continuous."""
         first = int(burn_in * self._num_draws)
         if self._num_draws - first < 2:
             return {}

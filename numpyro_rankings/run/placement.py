@@ -32,11 +32,6 @@ class Placement:
     count 0 at the end make the number of rows a multiple of that of devices.
 
     The processes of :mod:`jax.distributed` must all make the same run.
-
-    :param traits: what is known of the kernel.
-    :param args: arguments of its model, and **kwargs**, its keyword arguments.
-    :param mesh: its axes are ``"chains"``, ``"rankings"`` or both; None for one device.
-    :raises ValueError: if the kernel cannot be split like this.
     """
 
     def __init__(
@@ -135,14 +130,14 @@ class Placement:
         if self._num_padded == self._num_labels and self.mesh is None:
             return state
 
-        def put(x: Any, spec: PartitionSpec, is_label: bool) -> Any:
+        def put(x: Any, is_label: bool) -> Any:
             missing = self._num_padded - x.shape[1] if is_label else 0
             if missing:
                 slots = state.z["cluster_sizes"].shape[1]
                 x = np.pad(np.asarray(x), ((0, 0), (0, missing)), constant_values=slots)
-            return self._put(x, spec)
+            return self._put(x, self._spec(is_label))
 
-        return jax.tree.map(put, state, self.specs_of(state), self._labels_in(state))
+        return jax.tree.map(put, state, self._labels_in(state))
 
     def shapes_of(self, state: Any) -> Any:
         """Return what :meth:`put_state` makes of the state, as shapes."""
@@ -175,21 +170,18 @@ class Placement:
 
     # -- of a state and of draws -----------------------------------------------------------------
 
-    def specs_of(self, state: Any, prefix: tuple = ()) -> Any:
-        """Return how the arrays of a state are split, or of draws with a ``prefix`` of axes."""
-        others = PartitionSpec(*prefix, *self.chains)
-        labels = PartitionSpec(*others, RANKINGS) if self.splits_rankings else others
-        return jax.tree.map(lambda is_label: labels if is_label else others, self._labels_in(state))
-
     def shardings_of(self, state: Any, prefix: tuple = ()) -> Any:
-        """Return the same as shardings of the mesh."""
+        """Return how the arrays of a state are split, or of draws with a ``prefix`` of axes."""
         mesh = self.mesh
         assert mesh is not None
         return jax.tree.map(
-            lambda spec: NamedSharding(mesh, spec),
-            self.specs_of(state, prefix),
-            is_leaf=lambda x: isinstance(x, PartitionSpec),
+            lambda is_label: NamedSharding(mesh, self._spec(is_label, prefix)),
+            self._labels_in(state),
         )
+
+    def _spec(self, is_label: bool, prefix: tuple = ()) -> PartitionSpec:
+        spec = PartitionSpec(*prefix, *self.chains)
+        return PartitionSpec(*spec, RANKINGS) if is_label and self.splits_rankings else spec
 
     def _labels_in(self, state: Any) -> Any:
         """Return for each array of a state, or of draws, whether it is labels, with padding."""
@@ -203,10 +195,7 @@ class Placement:
     # -- from the devices ------------------------------------------------------------------------
 
     def to_host(self, state: Any, length: int | None = None) -> Any:
-        """Return a state or draws as on one device, in every process.
-
-        :param length: how much of the first axis is needed; the result may be longer.
-        """
+        """Return a state or draws as on one device, in every process."""
         if self._num_padded == self._num_labels and self.mesh is None:
             return state
 
@@ -239,10 +228,7 @@ _first = jax.jit(lambda x, size: x[:size], static_argnums=1)
 
 
 def mesh_of(devices: Sequence[jax.Device] | None, mesh: Mesh | None) -> Mesh | None:
-    """Return the mesh of a run, or None for one device.
-
-    :raises ValueError: if what is given are no devices, or one is given twice.
-    """
+    """Return the mesh of a run, or None for one device."""
     if mesh is not None and not isinstance(mesh, Mesh):
         raise ValueError(f"mesh must be a jax.sharding.Mesh, got {mesh!r}")
     if devices is None:

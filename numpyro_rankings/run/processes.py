@@ -25,9 +25,6 @@ def raise_in_all_processes() -> Iterator[None]:
     """Let what is raised in one process be raised in all, so that none waits for it for ever.
 
     All processes must get here, and nothing within may need the others in one process alone.
-
-    :raises KeyboardInterrupt: if another process was interrupted.
-    :raises RuntimeError: if there was an error in another process; it has its words.
     """
     if jax.process_count() == 1:
         yield

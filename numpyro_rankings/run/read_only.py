@@ -32,9 +32,6 @@ class ReadOnlyStore:
     - **path** - the folder.
     - **about** - what the run was created with; empty if it cannot be read.
     - **damage** - what was found to be damaged at first, in words.
-
-    :param path: the folder, absolute.
-    :raises StoreError: if it is not a store, or nothing of it can be read.
     """
 
     def __init__(self, path: Path) -> None:

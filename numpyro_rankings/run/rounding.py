@@ -43,10 +43,7 @@ def round_rows(rankings: Rankings) -> Rankings:
 
 
 def _padded_rows(rankings: Rankings, num_rows: int, is_expanded: bool) -> list[Any]:
-    """Return the arrays of rankings with rows of count 0 at their end.
-
-    :param is_expanded: whether each ranking gets a row.
-    """
+    """Return the arrays of rankings with rows of count 0 at their end."""
 
     def rows(x: Any, fill: Any) -> np.ndarray:
         x = np.asarray(x)

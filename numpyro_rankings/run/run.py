@@ -153,9 +153,10 @@ class Run(Results):
         )
         traits.check_chains(num_chains, superchains)
         kwargs, mesh = dict(model_kwargs or {}), mesh_of(devices, mesh)
-        about: dict[str, Any] = describe(traits, data, kwargs, mesh, init_params)
+        about: dict[str, Any] = describe(kernel, data, kwargs, mesh, init_params)
         placement = Placement(traits, data, kwargs, mesh)
-        self._set_up(SweepLoop(traits, data, kwargs, placement), settings, burn_in, quantities)
+        loop = SweepLoop(traits, data, kwargs, placement, settings)
+        self._set_up(loop, settings, burn_in, quantities)
         is_first = jax.process_index() == 0
         if folder is not None and is_first:
             Store.check_new(folder, overwrite)  # before the chains start, which may take long
@@ -215,11 +216,12 @@ class Run(Results):
             settings = settings_of(draws.path, draws.about)
             check_precision(draws.path, settings)
             mesh = mesh_of(devices, mesh)
-            about = describe(traits, data, kwargs, mesh, init_params)
+            about = describe(kernel, data, kwargs, mesh, init_params)
             differences = check_same(draws.path, draws.about, about, check)
             run._draws, run._is_stored = draws, True
             placement = Placement(traits, data, kwargs, mesh)
-            run._set_up(SweepLoop(traits, data, kwargs, placement), settings, burn_in, quantities)
+            loop = SweepLoop(traits, data, kwargs, placement, settings)
+            run._set_up(loop, settings, burn_in, quantities)
             run._load(init_params)
             run._note(differences, about)
         except BaseException:
@@ -435,7 +437,6 @@ class Run(Results):
         quantities: Quantities | None,
     ) -> None:
         self._loop, self._settings = loop, settings
-        loop.prepare(settings.num_chains, settings.thinning, settings.extra_fields)
         self._burn_in = check_burn_in(burn_in)
         facts = Facts.of(loop.traits, loop.args, loop.kwargs)
         self._monitor = Monitor(facts, quantities, settings.superchains)
@@ -456,22 +457,18 @@ class Run(Results):
             raise ValueError(self._loop.lacks_site() or "the kernel has no site to sample")
         self._loop.empty_groups(self._state)
         self._monitor.watch(self._loop.named_sites(self._state))
-        settings = self._settings
-        keys = settings.starting_keys()
-        self._loop.check_start(self._state, keys, settings.num_warmup, init_params)
+        self._loop.check_start(self._state, init_params)
 
     def _init(self, init_params: Any, compiles: bool = True) -> Any:
-        settings = self._settings
-        starts = settings.num_starts
+        starts = self._settings.num_starts
         for x in jax.tree.leaves(init_params):
             if np.shape(x)[:1] != (starts,):
                 raise ValueError(
                     f"init_params must have an axis of {starts} starting points first: got an "
                     f"array of shape {np.shape(x)}"
                 )
-        keys, copies = settings.starting_keys(), settings.num_chains // starts
         try:
-            return self._loop.init(keys, settings.num_warmup, init_params, copies, compiles)
+            return self._loop.init(init_params, compiles)
         except Exception:
             if words := self._loop.lacks_site():  # some kernels then fail in words of JAX
                 raise ValueError(words) from None

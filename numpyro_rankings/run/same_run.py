@@ -20,13 +20,6 @@ def check_same(path: Path, before: Any, resumed: Description, check: bool = True
     """Refuse to resume a run with other data, another model or another kernel.
 
     Warn of other versions or devices.
-
-    :param path: the folder of the store.
-    :param before: what :func:`describe` returned for the run.
-    :param resumed: what it returns for the run that is to go on.
-    :param check: whether to refuse; otherwise there is a warning.
-    :return: what differs, in words.
-    :raises StoreError: if data, model or kernel differ, or there is no such description.
     """
     if not all(_is_described(before.get(name)) for name in resumed):
         raise StoreError(f"{path}: the description of the run is damaged")
@@ -50,12 +43,7 @@ def check_same(path: Path, before: Any, resumed: Description, check: bool = True
 
 
 def changes_of(path: Path, about: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the changes that a store has.
-
-    :param path: the folder of the store.
-    :param about: what it was created with, and the changes.
-    :raises StoreError: if they are damaged.
-    """
+    """Return the changes that a store has."""
     try:
         return [
             {"num_draws": int(x["num_draws"]), "differences": [*x["differences"]]}

@@ -37,10 +37,7 @@ class Settings(NamedTuple):
         thinning: int,
         extra_fields: tuple[str, ...],
     ) -> "Settings":
-        """Return the settings of a new run.
-
-        :raises ValueError: if one is out of range.
-        """
+        """Return the settings of a new run."""
         key = _one_key(key)
         settings = cls(
             num_chains,
@@ -74,10 +71,7 @@ class Settings(NamedTuple):
         return jax.random.split(self.random_key(), self.num_starts)
 
     def random_key(self) -> Array:
-        """Return the key of the run.
-
-        :raises ValueError: if it is none.
-        """
+        """Return the key of the run."""
         try:
             data = jnp.asarray(np.array(self.key, np.uint32))
             return jax.random.wrap_key_data(data, impl=self.key_type)
@@ -86,12 +80,7 @@ class Settings(NamedTuple):
 
 
 def settings_of(path: Path, about: dict[str, Any]) -> Settings:
-    """Return the settings that a store has.
-
-    :param path: the folder of the store.
-    :param about: what it was created with.
-    :raises StoreError: if they are not settings of a run.
-    """
+    """Return the settings that a store has."""
     try:
         settings = Settings(**about["settings"])._in_range()
         fields = settings.extra_fields
@@ -111,11 +100,7 @@ def settings_of(path: Path, about: dict[str, Any]) -> Settings:
 
 
 def check_precision(path: Path, settings: Settings) -> None:
-    """Refuse to go on with a run in the other precision.
-
-    :param path: the folder of the store.
-    :raises StoreError: if it is not that of the run.
-    """
+    """Refuse to go on with a run in the other precision."""
     if settings.x64 != _has_x64():
         bits, others = (64, 32) if settings.x64 else (32, 64)
         raise StoreError(

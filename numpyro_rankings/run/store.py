@@ -64,11 +64,6 @@ class Store:
     """The draws and the newest states of a run, on disk.
 
     Use :meth:`create` or :meth:`open`, and :meth:`close` at the end.
-
-    :param path: the folder, absolute.
-    :param root: the group of the root.
-    :param attributes: those of the root.
-    :param lock: keeps other processes from writing.
     """
 
     def __init__(
@@ -82,14 +77,7 @@ class Store:
     def create(
         cls, path: str | os.PathLike, about: dict[str, Any], overwrite: bool = False
     ) -> "Store":
-        """Make an empty store.
-
-        :param path: a folder that does not exist, is empty, or is a store without a sweep.
-        :param about: what :attr:`about` returns, of the types of JSON.
-        :param overwrite: whether to replace a store that has sweeps, which is kept until this one
-            has a sweep.
-        :raises StoreError: if there is something at the path, or it cannot be written.
-        """
+        """Make an empty store. One that it overwrites is kept until this one has a sweep."""
         path = folder_of(path)
         attributes = {"format": FORMAT, "run": about}
         with errors_of(path):
@@ -117,11 +105,7 @@ class Store:
 
     @staticmethod
     def check_new(path: str | os.PathLike, overwrite: bool = False) -> None:
-        """Refuse a path at which :meth:`create` would fail.
-
-        :param overwrite: as for :meth:`create`.
-        :raises StoreError: if there is something at the path.
-        """
+        """Refuse a path at which :meth:`create` would fail."""
         path = folder_of(path)
         with errors_of(path):
             if path.exists():
@@ -131,10 +115,7 @@ class Store:
 
     @staticmethod
     def has_sweeps(path: str | os.PathLike) -> bool:
-        """Whether a sweep was stored in a folder; if not, :meth:`create` makes a new store there.
-
-        :raises StoreError: if it is not a store, or in use by another process.
-        """
+        """Whether a sweep was stored in a folder; if not, :meth:`create` makes a store there."""
         path = folder_of(path)
         with errors_of(path, ROOT), lock_of(path):
             recover(path)
@@ -142,10 +123,7 @@ class Store:
 
     @staticmethod
     def about_new(path: str | os.PathLike) -> dict[str, Any] | None:
-        """Return what a run without a sweep was created with, None if that was not stored.
-
-        :raises StoreError: as :meth:`has_sweeps`.
-        """
+        """Return what a run without a sweep was created with, None if that was not stored."""
         path = folder_of(path)
         with errors_of(path, ROOT), lock_of(path):
             if has_sweeps(path) or not (path / ROOT).is_file():
@@ -154,10 +132,7 @@ class Store:
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> "Store":
-        """Open a store to go on with it.
-
-        :raises StoreError: if it is not a store, damaged, or in use by another process.
-        """
+        """Open a store to go on with it."""
         import zarr
 
         path = folder_of(path)
@@ -195,10 +170,7 @@ class Store:
         return about
 
     def set_about(self, about: dict[str, Any]) -> None:
-        """Replace what :attr:`about` returns; the next :meth:`append` stores it.
-
-        :param about: values of the types of JSON.
-        """
+        """Replace what :attr:`about` returns; the next :meth:`append` stores it."""
         self._attributes["run"] = about
 
     @property
@@ -207,13 +179,7 @@ class Store:
         return self._num_draws
 
     def append(self, draws: Groups, state: dict[str, np.ndarray], counts: dict[str, Any]) -> None:
-        """Append draws, and replace the state.
-
-        :param draws: for each group, arrays (chains, draws, …) by name; may have 0 draws.
-        :param state: arrays of the state after them, by name.
-        :param counts: numbers that belong to this state, of the types of JSON.
-        :raises StoreError: if they cannot be written. The store is then as it was before.
-        """
+        """Append draws, and replace the state; after an error all is as before."""
         import zarr
 
         self.check_writable()
@@ -239,10 +205,7 @@ class Store:
             self._replaces = False
 
     def read_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return the arrays of the newest state by name, and its counts.
-
-        :raises StoreError: if the store is damaged.
-        """
+        """Return the arrays of the newest state by name, and its counts."""
         where = f"{STATES}/{self._turn}"
         with errors_of(self.path, where):
             group = self._group(where)
@@ -254,10 +217,7 @@ class Store:
     def read(
         self, group: str, start: int = 0, stop: int | None = None, step: int = 1
     ) -> dict[str, np.ndarray]:
-        """Return draws ``start:stop:step`` of all arrays of a group, by name.
-
-        :raises StoreError: if the store is damaged.
-        """
+        """Return draws ``start:stop:step`` of all arrays of a group, by name."""
         stop = self._num_draws if stop is None else stop
         self._check_place()
         with errors_of(self.path, group):
@@ -281,10 +241,7 @@ class Store:
         self.close()
 
     def check_writable(self) -> None:
-        """Refuse to write to a store that another run may have meanwhile, or that is gone.
-
-        :raises StoreError: if it was closed, moved or removed, or if this process was forked.
-        """
+        """Refuse to write to a store that another run may have meanwhile, or that is gone."""
         if self._lock.is_inherited:
             raise StoreError(
                 f"{self.path} belongs to the process that this one was forked from: only that one "
@@ -353,10 +310,7 @@ class Store:
         array[:, self._num_draws :] = values
 
     def _find_newest(self, committed: dict[str, dict[str, Any]]) -> None:
-        """Find the newest state that is complete, and forget what came after it.
-
-        :param committed: the metadata of all groups and arrays, as the root's file has them.
-        """
+        """Find the newest state that is complete, and forget what came after it."""
         self._turn, counts = newest_of(committed)
         self._num_draws = counts["num_draws"]
         for rest in self.path.rglob("*.partial"):  # a write was interrupted
@@ -364,16 +318,9 @@ class Store:
         for where, array in committed.items():
             if array["node_type"] == "array" and not where.startswith(STATES):
                 with errors_of(self.path, where):
-                    self._forget_further(where)
+                    if (length := array["shape"][1]) < self._num_draws:
+                        raise ValueError(f"it has {length} of {self._num_draws} draws")
                 self._check_chunks(where)
-
-    def _forget_further(self, where: str) -> None:
-        """Cut an array where the newest state was stored."""
-        array = self._array(where)
-        chains, length, *site = array.shape
-        if length < self._num_draws:
-            raise ValueError(f"it has {length} of {self._num_draws} draws")
-        array.resize((chains, self._num_draws, *site))
 
 
 def _new_root(path: Path, attributes: dict[str, Any]) -> "zarr.Group":

@@ -290,16 +290,21 @@ class StoredRun(Results):
         }
 
     def _diagnosable(self, sites: set[str]) -> list[str]:
-        """Drop the sites that say nothing without others, or without rankings."""
+        """Drop the sites that say nothing without rankings, or without others, with a warning."""
         if not self._facts.is_label_free:
             return sorted(sites)
-        needed = {"center": {"cluster_sizes"}, "weights": set[str]()}
+        needed = {"center": {"cluster_sizes", "concentration"}, "weights": set[str]()}
         if "assignments" in self._sites:
             needed["weights"] = {"assignments", "cluster_sizes"}
-        has_rankings = self._facts.rankings is not None
-        return sorted(
-            name for name in sites if name not in needed or (has_rankings and needed[name] <= sites)
-        )
+        if self._facts.num_components == 1:  # whose concentration is diagnosed too
+            needed["concentration"] = {"center"}
+        if self._facts.rankings is None:
+            return sorted(sites - needed.keys())
+        dropped = {name for name in sites & needed.keys() if not needed[name] <= sites}
+        for name in sorted(dropped):
+            if damaged := sorted((needed[name] - sites) & self._sites.keys()):
+                self._warn(f"{name} left out of the diagnostics, without {', '.join(damaged)}")
+        return sorted(sites - dropped)
 
     def _warn_of(self, damaged: list[str]) -> None:
         if damaged:

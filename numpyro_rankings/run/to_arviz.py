@@ -17,9 +17,6 @@ def from_numpyro(mcmc: MCMC, **options: Any) -> Any:
 
     Sites of a potential, which have no names, are named as in the samples. A slash, as
     :class:`numpyro.handlers.scope` makes, becomes ``%2F``, as in a store.
-
-    :param mcmc: draws of any kernel; it is changed.
-    :param options: those of :func:`arviz.from_numpyro`.
     """
     import arviz as az
 

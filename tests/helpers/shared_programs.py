@@ -28,12 +28,12 @@ def shared_programs(kept: dict[str, dict] | None = None) -> Iterator[None]:
     answers = kept.setdefault("answers", {})
     set_up, jitted, observed = SweepLoop.__init__, SweepLoop._jitted, inference_data._observed
 
-    def share_kernel(loop, traits, args, kwargs, placement):
+    def share_kernel(loop, traits, args, kwargs, placement, settings):
         # with a kernel, the program of its init
-        described = str(describe(traits, args, kwargs, None))
+        described = str(describe(traits.kernel, args, kwargs, None))
         if traits.is_own:
             traits = KernelTraits(kernels.setdefault(described, traits.kernel))
-        set_up(loop, traits, args, kwargs, placement)
+        set_up(loop, traits, args, kwargs, placement, settings)
         loop.described = described
 
     def share_program(loop, state):

@@ -23,7 +23,6 @@ from jax import random
 
 from numpyro_rankings import Run, StoreError, open_run
 from numpyro_rankings.run.fingerprint import describe
-from numpyro_rankings.run.kernels import KernelTraits
 from numpyro_rankings.run.metadata import with_checksum
 from numpyro_rankings.run.same_run import check_same, differences
 
@@ -376,7 +375,7 @@ def run_program(text):
 
 def describe_program(text):
     mine = run_program(text)
-    found = describe(KernelTraits(mine.kernel), mine.args, mine.kwargs, None, mine.start)
+    found = describe(mine.kernel, mine.args, mine.kwargs, None, mine.start)
     return json.loads(json.dumps(found))
 
 
@@ -395,11 +394,11 @@ def test_a_kernel_that_was_used_before(kernel):
     """What its first run has taught it is no setting."""
     mine = run_program(program(KERNEL, "", kernel))
     start = mine.start if "potential" in kernel else None
-    before = describe(KernelTraits(mine.kernel), (), {}, None, start)
+    before = describe(mine.kernel, (), {}, None, start)
     keys = random.split(random.key(0), 4)
     one = None if start is None else start[0]
     mine.kernel.init(keys if mine.kernel.is_ensemble_kernel else keys[0], 5, one, (), {})
-    assert describe(KernelTraits(mine.kernel), (), {}, None, start) == before
+    assert describe(mine.kernel, (), {}, None, start) == before
 
 
 OTHER_PROCESS = """
@@ -427,7 +426,7 @@ def test_it_is_the_same_in_another_process():
 def test_nothing_is_compiled(caplog):
     mine = run_program(MODEL)
     with jax.log_compiles(), caplog.at_level(logging.WARNING):
-        describe(KernelTraits(mine.kernel), (), {}, None)
+        describe(mine.kernel, (), {}, None)
         assert not [x for x in caplog.records if "ompil" in x.getMessage()]
         jax.jit(lambda x: x + 7.25)(1.0)
         assert [x for x in caplog.records if "ompil" in x.getMessage()]

@@ -420,6 +420,29 @@ def test_labels_that_are_damaged(tmp_path):
         assert "weights" in run.to_inference_data()["posterior"]
 
 
+@pytest.mark.parametrize(
+    ("name", "damaged", "words", "lost"),
+    [
+        ("mallows", "concentration", "center left", {"kendall_to_reference"}),
+        ("mallows", "cluster_sizes", "center left", {"kendall_to_reference"}),
+        ("population", "center", "concentration left", {"population_concentration"}),
+        ("weights", "assignments", "weights left", {"top_weights"}),
+    ],
+)
+def test_what_is_not_diagnosed_without_a_damaged_site_is_told(name, damaged, words, lost, tmp_path):
+    path = store_of(CASES[name][0](), tmp_path / "a.run")
+    whole = {name.split("[")[0] for name in open_run(path).diagnostics().index}
+    damage(next(x for x in (path / SITES / damaged / "c").rglob("*") if x.is_file()))
+    with pytest.warns(UserWarning) as warned:
+        quantities = {name.split("[")[0] for name in open_run(path).diagnostics().index}
+    assert lost <= whole - quantities and "log_joint" in quantities
+    told = [str(x.message) for x in warned if "is damaged" in str(x.message)]
+    assert [text.split(": ")[1].split(";")[0] for text in told] == [
+        f"{damaged} left out",
+        f"{words} out of the diagnostics, without {damaged}",
+    ]
+
+
 def test_refusals(store, tmp_path):
     with pytest.raises(StoreError, match="is not a folder"):
         open_run(tmp_path / "none")

@@ -23,6 +23,7 @@ from numpyro_rankings.run.kernels import KernelTraits
 from numpyro_rankings.run.loop import SweepLoop
 from numpyro_rankings.run.placement import Placement
 from numpyro_rankings.run.rounding import round_rows, rounded_up
+from numpyro_rankings.run.settings import Settings
 
 FIVE = Rankings.from_orderings([*LISTS, LISTS[0]], num_items=4)
 # numbers for all rankings from the conjugate prior are drawn by rejection, in rounds of as many
@@ -149,9 +150,10 @@ def test_a_sweep_of_as_many_rows_as_need_not_be_rounded_up():
 
 def program_of(kernel, rankings):
     traits = KernelTraits(kernel)
-    loop = SweepLoop(traits, (rankings,), {}, Placement(traits, (rankings,), {}))
-    loop.prepare(2, 1, ())
-    state = loop.init(jax.random.split(jax.random.key(0), 2), 0, None, 1, False)
+    lengths = {"num_chains": 2, "superchains": None, "num_warmup": 0, "thinning": 1}
+    settings = Settings.of(jax.random.key(0), **lengths, extra_fields=())
+    loop = SweepLoop(traits, (rankings,), {}, Placement(traits, (rankings,), {}), settings)
+    state = loop.init(None, False)
     loop._place(loop.placement.put_state(state))
     return loop._lower(loop.placement.put_state(state)).as_text()
 
