@@ -31,12 +31,6 @@ def check_is_folder(path: Path) -> None:
         raise StoreError(f"{path} is not a folder, so not the store of a run")
 
 
-def check_is_store(path: Path) -> None:
-    """Refuse a folder that is no store at first sight."""
-    if not (path / ROOT).is_file():
-        raise StoreError(f"{path} is not the store of a run: it has no {ROOT}")
-
-
 def has_sweeps(path: Path) -> bool:
     """Whether a sweep was stored in a folder."""
     if not (path / ROOT).is_file():

@@ -11,19 +11,14 @@ class Memory:
     def __init__(self, keeps: bool = True) -> None:
         self._keeps = keeps
         self._chunks: dict[str, list[dict[str, np.ndarray]]] = {}
-        self._num_draws, self._is_closed = 0, False
-
-    @property
-    def num_draws(self) -> int:
-        """The number of draws of each chain."""
-        return self._num_draws
+        self.num_draws, self._is_closed = 0, False
 
     def append(self, draws: Groups) -> None:
         """Append draws, for each group arrays (chains, draws, …) by name."""
         for group, arrays in draws.items():
             if arrays and self._keeps:  # there are none in the warm-up
                 self._chunks.setdefault(group, []).append(arrays)
-        self._num_draws += next((x.shape[1] for a in draws.values() for x in a.values()), 0)
+        self.num_draws += next((x.shape[1] for a in draws.values() for x in a.values()), 0)
 
     def read(
         self, group: str, start: int = 0, stop: int | None = None, step: int = 1

@@ -152,7 +152,7 @@ class Monitor:
     def __init__(
         self, facts: Facts, quantities: Quantities | None, superchains: int | None
     ) -> None:
-        self.facts, self.rankings, self._superchains = facts, facts.rankings, superchains
+        self.facts, self._superchains = facts, superchains
         if quantities is not None and not callable(quantities):
             raise ValueError(f"quantities must be a function of the samples, got {quantities!r}")
         self._of = quantities or (self._label_free if facts.is_label_free else self._of_any_kernel)
@@ -163,12 +163,7 @@ class Monitor:
         self._last_draw: Arrays = {}
         self._moved: Arrays = {}
         self._watched: tuple[str, ...] = ()
-        self._num_draws, self._stride, self._num_chains = 0, 1, 0
-
-    @property
-    def num_draws(self) -> int:
-        """The number of draws of each chain that were added."""
-        return self._num_draws
+        self.num_draws, self._stride, self._num_chains = 0, 1, 0
 
     def watch(self, sites: Mapping[str, Any]) -> None:
         """Set which sites each chain must change: those of real numbers, which are not constant."""
@@ -185,7 +180,7 @@ class Monitor:
     def take(self, samples: Arrays, stats: Arrays) -> QuantityBatch:
         """Return what is kept of draws, (chains, draws, …) by name. They are not changed."""
         shape = next(iter(samples.values())).shape[:2]
-        first = -self._num_draws % self._stride  # those whose index is a multiple of the stride
+        first = -self.num_draws % self._stride  # those whose index is a multiple of the stride
         counted = self._count(samples, stats, shape[1])
         kept = {name: x[:, first :: self._stride] for name, x in samples.items()}
         quantities: Arrays = {}
@@ -226,7 +221,7 @@ class Monitor:
             changed = np.zeros(x.shape[:2], bool)
             changed[:, 0] = (x[:, 0] != before[:, 0]).any(-1)
             changed[:, 1:] = (x[:, 1:] != x[:, :-1]).any(-1)
-            latest = self._num_draws + num_draws - 1 - changed[:, ::-1].argmax(1)
+            latest = self.num_draws + num_draws - 1 - changed[:, ::-1].argmax(1)
             previous = self._moved.get(name, np.zeros(len(x), np.int64))
             moved[name] = np.where(changed.any(1), latest, previous)
             last[name] = x[:, -1:].copy()
@@ -256,13 +251,13 @@ class Monitor:
 
     def add(self, batch: QuantityBatch) -> None:
         """Add what :meth:`take` has returned of the next draws."""
-        self._num_draws += batch.num_draws
+        self.num_draws += batch.num_draws
         self._totals, self._last_draw, self._moved = batch.totals, batch.last, batch.moved
         if batch.quantities:
             self._num_chains = len(next(iter(batch.quantities.values())))
             self._quantities.append(batch.quantities)
             self._sums.append(batch.sums)
-        while self._stride < self.stride_of(self._num_draws):
+        while self._stride < self.stride_of(self.num_draws):
             self._stride *= 2
             for parts in (self._quantities, self._sums):
                 parts[:] = [_copied({k: x[:, ::2] for k, x in _joined(parts).items()})]
@@ -279,7 +274,7 @@ class Monitor:
         """Return the diagnostics."""
         quantities, labels = self._last(self._quantities, burn_in), list[str]()
         if self._of == self._label_free:
-            items = [] if self.rankings is None else self._items(quantities)
+            items = [] if self.facts.rankings is None else self._items(quantities)
             quantities, labels = as_shown(quantities, items)
         scalars: dict[str, np.ndarray] = {}
         for name, values in quantities.items():
@@ -307,8 +302,8 @@ class Monitor:
 
     def still(self, burn_in: float) -> dict[str, list[int]]:
         """Return the chains of which all draws of a site are equal, though it is continuous."""
-        first = int(burn_in * self._num_draws)
-        if self._num_draws - first < 2:
+        first = int(burn_in * self.num_draws)
+        if self.num_draws - first < 2:
             return {}
         chains_by_site = {name: np.flatnonzero(last <= first) for name, last in self._moved.items()}
         return {name: chains.tolist() for name, chains in chains_by_site.items() if len(chains)}
@@ -322,7 +317,7 @@ class Monitor:
         if event not in self._totals:
             return None
         before = self._last(self._sums, burn_in)[event]
-        num_draws = self._num_draws - self._first_kept(burn_in) * self._stride
+        num_draws = self.num_draws - self._first_kept(burn_in) * self._stride
         return float((self._totals[event] - before[:, 0]).mean()) / num_draws
 
     def _energy_fractions(self, burn_in: float) -> list[float]:
@@ -330,7 +325,7 @@ class Monitor:
         if _ENERGY_STEPS not in self._totals:
             return []
         after = self._last(self._sums, burn_in)
-        num_steps = self._num_draws - self._first_kept(burn_in) * self._stride - 1
+        num_steps = self.num_draws - self._first_kept(burn_in) * self._stride - 1
         steps = (self._totals[_ENERGY_STEPS] - after[_ENERGY_STEPS][:, 0]) / max(1, num_steps)
         with np.errstate(invalid="ignore", divide="ignore"):
             return (steps / after[ENERGY].var(axis=1)).tolist()
@@ -341,7 +336,7 @@ class Monitor:
         return last[name][:, -1] if name in last else None
 
     def _items(self, quantities: dict[str, np.ndarray]) -> list[str]:
-        rankings = self.rankings
+        rankings = self.facts.rankings
         assert rankings is not None
         listed = "population_weights" in quantities and (
             quantities["population_weights"].shape[-1] != rankings.num_items
@@ -349,7 +344,7 @@ class Monitor:
         return list((rankings.of_listed_items() if listed else rankings).items)
 
     def _label_free(self, samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        draws = Draws.of_kernel(samples, self.facts.num_components, self.rankings)
+        draws = Draws.of_kernel(samples, self.facts.num_components, self.facts.rankings)
         return label_free_quantities(draws)
 
     def _of_any_kernel(self, samples: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -370,7 +365,7 @@ class Monitor:
 
     def _first_kept(self, burn_in: float) -> int:
         """Return the index, among the draws that are kept, of the first after the burn-in."""
-        return -(-int(burn_in * self._num_draws) // self._stride)
+        return -(-int(burn_in * self.num_draws) // self._stride)
 
     def _last(self, parts: list[Arrays], burn_in: float) -> Arrays:
         """Return the draws after the burn-in."""

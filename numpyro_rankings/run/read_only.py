@@ -104,7 +104,12 @@ class ReadOnlyStore:
                         f"{self.num_draws:,} are damaged"
                     )
         state = [x for x in self._nodes if x.startswith(f"{STATES}/{self._turn}/")]
-        if not all(self._is_whole_state(where) for where in state) and not self._has_moved_on():
+        arrays = {where: self._array(where) for where in state}
+        is_whole = all(
+            array is not None and self._chunk(where, (0,) * array.ndim, ...) is not None
+            for where, array in arrays.items()
+        )
+        if not is_whole and not self._has_moved_on():
             damage.append(f"{STATES}/{self._turn} is damaged: the run cannot be resumed")
         return damage
 
@@ -116,8 +121,11 @@ class ReadOnlyStore:
             raise StoreError(f"{self.path} is not the store of a run: {ROOT} cannot be read")
         self.damage.append(f"{ROOT} is damaged: how the run was made is not known")
         self.damage += [f"{where}: its metadata are damaged" for where in damaged]
-        for where in [x for x in nodes if not _has_counts(x, nodes[x])]:
-            del nodes[where]
+        for where in (f"{STATES}/0", f"{STATES}/1"):
+            try:
+                counts_of(nodes[where]["attributes"])
+            except (LookupError, TypeError, ValueError):
+                nodes.pop(where, None)
         return nodes
 
     def _array(self, where: str) -> "zarr.Array | None":
@@ -153,10 +161,6 @@ class ReadOnlyStore:
         except Exception:  # Zarr and the codecs raise any on damaged content
             return None
 
-    def _is_whole_state(self, where: str) -> bool:
-        array = self._array(where)
-        return array is not None and self._chunk(where, (0,) * array.ndim, ...) is not None
-
     def _has_moved_on(self) -> bool:
         """Whether another process has written to the store since."""
         try:
@@ -172,13 +176,3 @@ def _blocks(draws: range, size: int) -> Iterator[tuple[int, slice, slice]]:
         stop = min(len(draws), -(-((block + 1) * size - draws.start) // draws.step))
         if start < stop:
             yield block, slice(start, stop), slice(draws[start], draws[stop - 1] + 1, draws.step)
-
-
-def _has_counts(where: str, node: dict[str, Any]) -> bool:
-    """Whether a group is a state with counts; True of all that is none."""
-    if where not in (f"{STATES}/0", f"{STATES}/1"):
-        return True
-    try:
-        return bool(counts_of(node["attributes"]))
-    except (LookupError, TypeError, ValueError):
-        return False

@@ -1,7 +1,7 @@
 """What a run that goes on and one that is read from its store have in common."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -31,20 +31,12 @@ class Diagnosed(NamedTuple):
     table: "pd.DataFrame"
 
 
-class KeptDraws(Protocol):
-    """The draws of a run, in memory or in a store."""
-
-    @property
-    def num_draws(self) -> int:
-        """The number of draws of each chain."""
-
-
 class Results(ABC):
     """The draws of a run after its burn-in, and what is said of them."""
 
     _burn_in: BurnIn
     _monitor: Monitor
-    _draws: KeptDraws
+    _draws: Any  # in memory or in a store
     _num_chains: int
     _num_sweeps: int
     _seconds: float

@@ -443,7 +443,6 @@ class Run(Results):
         self._num_chains, self._num_sweeps, self._seconds = settings.num_chains, 0, 0.0
         self._turn = threading.RLock()
         self._changes: list[dict[str, Any]] = []
-        self._new_about: dict[str, Any] | None = None
         self._checks = CheckSchedule()
 
     def _start_chains(self, init_params: Any) -> None:
@@ -532,7 +531,7 @@ class Run(Results):
         self._changes = changes_of(draws.path, draws.about)
         if differences:
             self._changes.append({"num_draws": self.num_draws, "differences": differences})
-            self._new_about = {**draws.about, **about, CHANGES: self._changes}
+            draws.set_about({**draws.about, **about, CHANGES: self._changes})
 
     # -----------------------------------------------------------------------------------------
     # Chunks
@@ -579,22 +578,15 @@ class Run(Results):
         self._num_sweeps += chunk.num_sweeps
         self._seconds += chunk.seconds
         try:
-            self._commit(groups, state)
+            if isinstance(self._draws, Memory):
+                self._draws.append(groups)
+            else:
+                counts = {"num_sweeps": self._num_sweeps, "seconds": self._seconds}
+                self._draws.append(groups, as_arrays(state), counts)
         except BaseException:
             if self.num_draws == num_draws:  # nothing was stored
                 self._state, self._num_sweeps, self._seconds = before
             raise
-
-    def _commit(self, groups: Groups, state: Any) -> None:
-        """Keep draws, and in a store the state after them."""
-        if isinstance(self._draws, Memory):
-            self._draws.append(groups)
-            return
-        if self._new_about is not None:
-            self._draws.set_about(self._new_about)
-            self._new_about = None
-        counts = {"num_sweeps": self._num_sweeps, "seconds": self._seconds}
-        self._draws.append(groups, as_arrays(state), counts)
 
     def _catch_up(self) -> None:
         """Give the monitor the draws that it does not have."""

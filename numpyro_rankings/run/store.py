@@ -28,7 +28,6 @@ from numpyro_rankings.run.convert import SITES, STATS, Groups
 from numpyro_rankings.run.errors import StoreError, errors_of
 from numpyro_rankings.run.folder import (
     check_is_folder,
-    check_is_store,
     clear,
     discard,
     drop_replaced,
@@ -70,7 +69,7 @@ class Store:
         self, path: Path, root: "zarr.Group", attributes: dict[str, Any], lock: Lock
     ) -> None:
         self.path, self._root, self._attributes, self._lock = path, root, attributes, lock
-        self._num_draws, self._turn = 0, 0
+        self.num_draws, self._turn = 0, 0
         self._is_closed = self._is_discarded = self._replaces = False
 
     @classmethod
@@ -142,7 +141,8 @@ class Store:
         try:
             with errors_of(path):
                 recover(path)
-            check_is_store(path)
+            if not (path / ROOT).is_file():
+                raise StoreError(f"{path} is not the store of a run: it has no {ROOT}")
             with errors_of(path, ROOT):
                 attributes, committed = read_root(path)
                 if not any(f"{STATES}/{turn}" in committed for turn in (0, 1)):
@@ -173,11 +173,6 @@ class Store:
         """Replace what :attr:`about` returns; the next :meth:`append` stores it."""
         self._attributes["run"] = about
 
-    @property
-    def num_draws(self) -> int:
-        """The number of draws of each chain."""
-        return self._num_draws
-
     def append(self, draws: Groups, state: dict[str, np.ndarray], counts: dict[str, Any]) -> None:
         """Append draws, and replace the state; after an error all is as before."""
         import zarr
@@ -185,10 +180,10 @@ class Store:
         self.check_writable()
         config = zarr.config.set({"array.write_empty_chunks": True})
         with errors_of(self.path), _whole_writes(), config:
-            stop = self._num_draws
+            stop = self.num_draws
             for group, arrays in draws.items():
                 for name, values in arrays.items():
-                    stop = self._num_draws + values.shape[1]
+                    stop = self.num_draws + values.shape[1]
                     self._extend(group, name, values)
             turn = 1 - self._turn
             states = self._root.create_group(
@@ -199,7 +194,7 @@ class Store:
                 _new_array(states, name, array, array.shape, axes)[...] = array
             self._check_place()
             self._write_root()
-        self._num_draws, self._turn = stop, turn
+        self.num_draws, self._turn = stop, turn
         if self._replaces and counts["num_sweeps"] > 0:
             drop_replaced(self.path)
             self._replaces = False
@@ -218,7 +213,7 @@ class Store:
         self, group: str, start: int = 0, stop: int | None = None, step: int = 1
     ) -> dict[str, np.ndarray]:
         """Return draws ``start:stop:step`` of all arrays of a group, by name."""
-        stop = self._num_draws if stop is None else stop
+        stop = self.num_draws if stop is None else stop
         self._check_place()
         with errors_of(self.path, group):
             names = sorted(name for name, _ in self._group(group).arrays())
@@ -306,20 +301,20 @@ class Store:
                 self._group(group), name, values, (chains, 0, *site), ("chain", "draw", *axes)
             )
         array = self._array(where)
-        array.resize((chains, self._num_draws + num_new, *site))
-        array[:, self._num_draws :] = values
+        array.resize((chains, self.num_draws + num_new, *site))
+        array[:, self.num_draws :] = values
 
     def _find_newest(self, committed: dict[str, dict[str, Any]]) -> None:
         """Find the newest state that is complete, and forget what came after it."""
         self._turn, counts = newest_of(committed)
-        self._num_draws = counts["num_draws"]
+        self.num_draws = counts["num_draws"]
         for rest in self.path.rglob("*.partial"):  # a write was interrupted
             rest.unlink()
         for where, array in committed.items():
             if array["node_type"] == "array" and not where.startswith(STATES):
                 with errors_of(self.path, where):
-                    if (length := array["shape"][1]) < self._num_draws:
-                        raise ValueError(f"it has {length} of {self._num_draws} draws")
+                    if (length := array["shape"][1]) < self.num_draws:
+                        raise ValueError(f"it has {length} of {self.num_draws} draws")
                 self._check_chunks(where)
 
 
