@@ -209,3 +209,11 @@ def _release_programs_in_time():
     yield
     if _num_maps() > _MOST_MAPS:
         jax.clear_caches()
+
+
+@pytest.fixture(scope="module")
+def programs():
+    from helpers.shared_programs import shared_programs
+
+    with shared_programs():
+        yield

@@ -13,17 +13,15 @@ import types
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 import pytest
 from helpers.no_warnings import no_warnings
-from helpers.toy_kernel import Autoregressive
+from helpers.toy_kernel import DATA, Autoregressive, change_root
 from jax import random
 
 from numpyro_rankings import Run, StoreError, open_run
 from numpyro_rankings.run.fingerprint import describe
-from numpyro_rankings.run.metadata import with_checksum
 from numpyro_rankings.run.same_run import check_same, differences
 
 BEGIN = """
@@ -499,9 +497,6 @@ class OfModel(Autoregressive):
         return self._model
 
 
-DATA = jnp.array([0.3, -1.0, 2.0])
-
-
 def normal(data):
     mu = numpyro.sample("mu", dist.Normal())
     numpyro.sample("y", dist.Normal(mu, 1.0), obs=data)
@@ -555,14 +550,9 @@ def test_a_changed_model_is_refused_or_noted(stored):
     again.close()
 
 
-def change_about(path, about):
-    root = json.loads((path / "zarr.json").read_text())
-    about(root["attributes"]["run"])
-    (path / "zarr.json").write_text(json.dumps(with_checksum(root)))
-
-
 def test_damaged_changes(stored):
-    change_about(stored, lambda about: about.update(changes=[{"num_draws": "x"}]))
+    damaged = {"changes": [{"num_draws": "x"}]}
+    change_root(stored, lambda root: root["attributes"]["run"].update(damaged))
     with pytest.raises(StoreError, match="the changes of the run are damaged"):
         resumed(stored, normal)
 

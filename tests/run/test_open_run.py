@@ -17,7 +17,6 @@ from helpers.fabricated import (
     fabricated_weights_mcmc,
 )
 from helpers.no_warnings import no_warnings
-from helpers.shared_programs import shared_programs
 from helpers.toy_kernel import Autoregressive
 from jax import random
 from numpyro.infer import Gibbs
@@ -39,6 +38,8 @@ from numpyro_rankings.run.kernels import KernelTraits
 from numpyro_rankings.run.monitor import Facts, Monitor
 from numpyro_rankings.run.store import Store
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 DATA = np.array([0.3, -1.0, 2.0], np.float32)
 LENGTH = 40
 NAMES = list("abcdefg")  # of which g is never listed
@@ -51,12 +52,6 @@ _NOBODY = 65534  # the user without rights, by custom
 def toy_run(path, **settings):
     settings = {"num_warmup": 0, "store": path, **settings}
     return Run(Autoregressive(), DATA, key=random.key(1), **settings)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _shared_programs():
-    with shared_programs():
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -154,9 +149,10 @@ def store_of(mcmc, path, **about):
     draws |= mcmc.get_extra_fields(group_by_chain=True)
     draws = jax.device_get(draws)
     facts = Facts.of(KernelTraits(mcmc.sampler), mcmc._args, {}).as_json(draws["z"])
+    facts = json.loads(json.dumps(facts))
     kernel = {"class": Fingerprint().of_kernel(mcmc.sampler)["class"]}
     store = Store.create(path, {"kernel": kernel, "diagnosed": facts, **about})
-    length = draws["z"]["log_joint"].shape[1]
+    length = next(iter(draws["z"].values())).shape[1]
     store.append(as_groups(draws, "z"), {}, {"num_sweeps": length, "seconds": 1.0})
     store.close()
     return path
@@ -193,18 +189,6 @@ def test_kernels_of_this_package(name, tmp_path):
     assert run.verdict == verdict(expected)
 
 
-def block_store(mcmc, path, **about):
-    """Store draws of a model of which a kernel is a block."""
-    draws = {"z": jax.device_get(mcmc.get_samples(group_by_chain=True))}
-    facts = Facts.of(KernelTraits(mcmc.sampler), mcmc._args, {}).as_json(draws["z"])
-    facts = json.loads(json.dumps(facts))
-    store = Store.create(path, {"kernel": {}, "diagnosed": facts, **about})
-    length = next(iter(draws["z"].values())).shape[1]
-    store.append(as_groups(draws, "z"), {}, {"num_sweeps": length, "seconds": 1.0})
-    store.close()
-    return open_run(path, burn_in=0.0)
-
-
 def as_block(mcmc, names, judge_sites=()):
     """Turn a run of a kernel into one of a model with it as a block, whose sites have names."""
     kernel, z = mcmc.sampler, mcmc._states["z"]
@@ -222,7 +206,7 @@ def as_block(mcmc, names, judge_sites=()):
 def test_models_of_which_a_kernel_is_a_block(name, tmp_path):
     make, has_rankings = CASES[name]
     mcmc = as_block(make(), {"assignments": "group", "center": "sigma"})
-    run = block_store(mcmc, tmp_path / "a.run")
+    run = open_run(store_of(mcmc, tmp_path / "a.run"), burn_in=0.0)
     rankings = [LISTS] if has_rankings else []
     expected = to_inference_data(mcmc, *rankings, log_likelihood=False)
     found = run.to_inference_data()
@@ -237,8 +221,7 @@ def test_blocks_of_which_a_part_is_not_known(tmp_path):
     """Of several blocks, with a slash, or with damage: the sites alone."""
     mcmc = as_block(fabricated_mcmc(LISTS), {"center": "sigma"})
     sites = set(mcmc.get_samples())
-    path = tmp_path / "damaged.run"
-    block_store(mcmc, path)
+    path = store_of(mcmc, tmp_path / "damaged.run")
     damage(next(x for x in (path / SITES / "sigma" / "c").rglob("*") if x.is_file()))
     with pytest.warns(UserWarning, match="sigma left out"):
         posterior = as_dataset(open_run(path, burn_in=0.0).to_inference_data()["posterior"])

@@ -9,8 +9,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 import xarray as xr
-from helpers.shared_programs import shared_programs
-from helpers.toy_kernel import Autoregressive
+from helpers.toy_kernel import DATA, Autoregressive, toy_run
 from jax import random
 from jax.sharding import Mesh
 from numpyro.infer import AIES, HMC, MCMC, NUTS, SA, BarkerMH, DiscreteGibbs, Gibbs
@@ -18,13 +17,9 @@ from numpyro.infer import AIES, HMC, MCMC, NUTS, SA, BarkerMH, DiscreteGibbs, Gi
 from numpyro_rankings import Run, StoreError
 from numpyro_rankings.infer import SliceGibbs
 
-DATA = jnp.array([0.3, -1.0, 2.0])
+pytestmark = pytest.mark.usefixtures("programs")
+
 FIRST = jax.devices()[0]
-
-
-def toy_run(kernel=None, **settings):
-    settings = {"key": random.key(1), "num_warmup": 0, "burn_in": 0.0, **settings}
-    return Run(kernel or Autoregressive(), DATA, **settings)
 
 
 def normal():
@@ -42,12 +37,6 @@ def integer():
 def short_steps(model=None, **settings):
     """A kernel that compiles faster than NUTS."""
     return HMC(model, num_steps=2, trajectory_length=None, **settings)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _shared_programs():
-    with shared_programs():
-        yield
 
 
 def refused(make, match, error=ValueError):

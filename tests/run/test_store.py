@@ -17,12 +17,10 @@ from functools import partial
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import zarr.storage._local
-from helpers.shared_programs import shared_programs
-from helpers.toy_kernel import Autoregressive
+from helpers.toy_kernel import DATA, Autoregressive, toy_run
 from jax import random
 
 from numpyro_rankings import Run, StoreError, open_run
@@ -31,14 +29,14 @@ from numpyro_rankings.run.folder import discard
 from numpyro_rankings.run.metadata import ROOT, with_checksum
 from numpyro_rankings.run.store import Store
 
-DATA = jnp.array([0.3, -1.0, 2.0])
+pytestmark = pytest.mark.usefixtures("programs")
+
 FIRST, SECOND = 40, 25
 _NOBODY = 65534  # the user without rights, by custom
 
 
 def new_run(path=None, **options):
-    settings = {"key": random.key(1), "num_warmup": 0, "burn_in": 0.0, **options}
-    return Run(Autoregressive(), DATA, store=path, **settings)
+    return toy_run(store=path, **options)
 
 
 def resumed(path):
@@ -52,12 +50,6 @@ def draws_of(run):
 def assert_begins(draws, whole, length):
     for name in whole:
         np.testing.assert_array_equal(draws[name], whole[name][:, :length])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _shared_programs():
-    with shared_programs():
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -740,13 +732,6 @@ def test_a_forked_child_has_no_lock(store):
         os.waitpid(child, 0)
         os.close(said)
         os.close(waits)
-
-
-def test_a_run_is_not_written_over(store, tmp_path):
-    with pytest.raises(StoreError, match="exists: Run"):
-        new_run(store)
-    (tmp_path / "empty").mkdir()
-    new_run(tmp_path / "empty").close()
 
 
 def test_what_is_no_store_is_refused(store, tmp_path):

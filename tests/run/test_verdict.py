@@ -8,8 +8,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from helpers.shared_programs import shared_programs
-from helpers.toy_kernel import Autoregressive
+from helpers.toy_kernel import DATA, Autoregressive, Wide, toy_run
 from jax import random
 from numpyro.infer import (
     AIES,
@@ -31,42 +30,14 @@ from numpyro_rankings.run import loop
 from numpyro_rankings.run.kernels import KernelTraits
 from numpyro_rankings.run.monitor import Facts, Monitor
 
-DATA = jnp.array([0.3, -1.0, 2.0])
+pytestmark = pytest.mark.usefixtures("programs")
+
 LEVELS = {"good": "The chains agree", "care": "Usable with care", "bad": "Do not rely"}
-
-
-def toy_run(kernel=None, **settings):
-    settings = {"key": random.key(1), "num_warmup": 0, "burn_in": 0.0, **settings}
-    return Run(kernel or Autoregressive(), DATA, **settings)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _shared_programs():
-    with shared_programs():
-        yield
 
 
 # ---------------------------------------------------------------------------------------------
 # Memory
 # ---------------------------------------------------------------------------------------------
-
-
-class Wide(Autoregressive):
-    """Has a further site of a given number of numbers."""
-
-    def __init__(self, width):
-        super().__init__()
-        self.width = width
-
-    def _widened(self, state):
-        wide = state.z["mu"] + jnp.arange(float(self.width))
-        return state._replace(z=state.z | {"wide": wide})
-
-    def init(self, *args, **kwargs):
-        return self._widened(super().init(*args, **kwargs))
-
-    def sample(self, state, model_args, model_kwargs):
-        return self._widened(super().sample(state, model_args, model_kwargs))
 
 
 def arrays_in(value):
@@ -242,6 +213,9 @@ def test_starting_values_of_no_density_are_told():
     with pytest.raises(RuntimeError, match=r"not finite where chain 2, 4 of 4 starts"):
         Run(kernel, key=random.key(0), init_params=starts)
     Run(kernel, key=random.key(0), init_params=np.abs(starts))
+    superchains = {"num_chains": 6, "superchains": 3, "init_params": np.array([1.0, -1.0, 1.0])}
+    with pytest.raises(RuntimeError, match=r"where chain 3, 4 of 6 starts"):
+        Run(kernel, key=random.key(0), **superchains)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -446,20 +420,3 @@ def test_eight_schools_that_are_centred():
     assert share > 0
     assert any("divergent transitions" in reason for reason in run.verdict.reasons)
     assert run.verdict.level == "bad" if share > 0.01 else "care"
-
-
-def test_starts_with_superchains(monkeypatch):
-    """The chain of which a start is told is the right one."""
-
-    def potential(z):
-        return jnp.where(z > 0, z, jnp.inf)
-
-    kernel = HMC(potential_fn=potential, num_steps=2, trajectory_length=None)
-    with pytest.raises(RuntimeError, match=r"where chain 3, 4 of 6 starts"):
-        Run(
-            kernel,
-            key=random.key(0),
-            num_chains=6,
-            superchains=3,
-            init_params=np.array([1.0, -1.0, 1.0]),
-        )
