@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from numpyro_rankings.cli.fit_options import MODELS, POOL_MODELS
+from numpyro_rankings.cli.models import MODELS
 from numpyro_rankings.posterior.judges import as_numbers, most_frequent
 from numpyro_rankings.rankings import Rankings
 from numpyro_rankings.rankings.counts import item_counts, ranks_of_items
@@ -73,14 +73,16 @@ def what_to_check(odd: list[str]) -> Iterator[str]:
 
 def _models(rankings: Rankings) -> str:
     """Return which of the models of ``fit`` take the rankings."""
+    families = {name: model.family for name, model in MODELS.items()}
     if rankings.choice_sets is not None:
-        others = ", ".join(name for name in MODELS if name != "plackett-luce")
+        takes = [name for name, family in families.items() if family.takes_choice_sets]
+        others = ", ".join(name for name in MODELS if name not in takes)
         return (
-            "Which model: --model plackett-luce only, because some items were not offered; "
-            f"{others} refuse choice sets"
+            f"Which model: --model {' or '.join(takes)} only, because some items were not "
+            f"offered; {others} refuse choice sets"
         )
     if rankings.of_listed_items().num_items < 2:
-        names = [name for name in MODELS if name not in POOL_MODELS]
+        names = [name for name, family in families.items() if not family.has_pool]
         return f"Which model: {', '.join(names)}; the others need two items that are listed"
     return f"Which model: all, {', '.join(MODELS)}"
 

@@ -80,7 +80,7 @@ def write_blocs(
             row = {"level": level.number, "bloc": number + 1, **is_chosen}
             row |= _columns_of_bloc(level, number, rankings.num_rankings)
             row |= _columns_of_order(bloc, rankings, about)
-            rows.append(row | family.columns_of_bloc(bloc._asdict(), items))
+            rows.append(row | family.columns_of_bloc(bloc.parameters, items))
     _write(path, rows[0], (row.values() for row in rows))
 
 

@@ -188,8 +188,10 @@ class Mallows(RankingFamily):
             concentration_interval=np.quantile(theta, INTERVAL, axis=0).T,
         )
 
-    def columns_of_bloc(self, bloc: Mapping[str, Any], items: Sequence[str]) -> dict[str, str]:
-        return {f"theta_{j}": f"{x:.6g}" for j, x in enumerate(bloc["concentration"], 1)}
+    def columns_of_bloc(
+        self, parameters: Mapping[str, Any], items: Sequence[str]
+    ) -> dict[str, str]:
+        return {f"theta_{j}": f"{x:.6g}" for j, x in enumerate(parameters["concentration"], 1)}
 
 
 def log_cluster_likelihood(

@@ -1,6 +1,6 @@
 """Blocs: the few components that keep most of what a fit with many groups says about rankings."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,7 +39,6 @@ _FIRST = 3  # draws that say at first how large the gain is
 _INTERVAL = (0.05, 0.95)
 MOST_WORK = 1_500_000  # of a search that is made without being asked for, about 20 s of one core
 _LEAST_SECONDS, _SECONDS_OF_MOST = 5.0, 20.0  # of a small search, and of one with so much work
-_PARAMETERS = "concentration", "weights", "unseen_weight"  # of a bloc, None in some likelihoods
 
 
 class Bloc(NamedTuple):
@@ -50,9 +49,7 @@ class Bloc(NamedTuple):
       that belong to it most probably. NaN if there are none.
     - **consensus** - names of the items, best first, and **consensus_ordering**, their indices: the
       center, or the order of the weights.
-    - **concentration** - θ of each stage (T,), of a Mallows model, else None.
-    - **weights** - of the items, (n,), and **unseen_weight** of all that nobody listed, of
-      Plackett–Luce models, else None.
+    - **parameters** - further parameters of its likelihood, by name.
     - **agreement** - 0 if its members rank at random, 1 if all rank alike, as in
       :class:`~numpyro_rankings.posterior.ClusterProfile`.
     - **levels** - the items by what the members want, best first: of those who order an item of
@@ -67,12 +64,25 @@ class Bloc(NamedTuple):
     certainty: float
     consensus: tuple[str, ...]
     consensus_ordering: np.ndarray
-    concentration: np.ndarray | None
-    weights: np.ndarray | None
-    unseen_weight: float | None
+    parameters: Mapping[str, Any]
     agreement: float
     levels: tuple[tuple[str, ...], ...]
     clear_pairs: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def concentration(self) -> np.ndarray | None:
+        """θ of each stage, (T,), of a Mallows model, else None."""
+        return self.parameters.get("concentration")
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """The weights of the items, (n,), of Plackett–Luce models, else None."""
+        return self.parameters.get("weights")
+
+    @property
+    def unseen_weight(self) -> float | None:
+        """The weight of all items that nobody listed, of a pool of items, else None."""
+        return self.parameters.get("unseen_weight")
 
 
 class BlocLevel(NamedTuple):
@@ -352,7 +362,7 @@ def _describe(
     components = data.search.model.describe(tuple(x[order] for x in fit.components.parameters))
     above = _times_above(data.search.model.cells, data.search.amounts(belonging))
     blocs = []
-    for k, (ordering, agreement, sites) in enumerate(components):
+    for k, (ordering, agreement, parameters) in enumerate(components):
         members = labels == k
         total = float(data.counts[members].sum())
         wants = wants_of_members(above[k][np.ix_(ordering, ordering)], ordering)
@@ -364,7 +374,7 @@ def _describe(
                 certainty=float(belonging[members, k].sum() / total) if total else float("nan"),
                 consensus=tuple(names[i] for i in ordering),
                 consensus_ordering=ordering,
-                **{name: sites.get(name) for name in _PARAMETERS},  # type: ignore[arg-type]
+                parameters=parameters,
                 agreement=agreement,
                 levels=levels,
                 clear_pairs=pairs,

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from numpyro_rankings.cli import main
-from numpyro_rankings.cli.fit_options import MODELS
+from numpyro_rankings.cli.models import MODELS
 
 NAMES = "".join(f"# ALTERNATIVE NAME {k}: {x}\n" for k, x in enumerate("ABCD", start=1))
 TOI = f"""\
