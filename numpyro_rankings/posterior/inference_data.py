@@ -156,11 +156,9 @@ def convert(
 ) -> Any:
     """Convert draws to ArviZ, also where kernel and data are not there, as of a store.
 
-    :param mcmc: of the kernel, of the model of which it is a block, or of a kernel without a model.
     :param draws: what is known of them. The rankings need only have the items, the Borda order and
         the number of those of the run.
     :param values: the log likelihood, if it is wanted.
-    :param include_assignments: as for :func:`to_inference_data`, and **points** too.
     """
     coords, dims = _names_of(draws, points)
     sites = draws.sites
@@ -212,8 +210,8 @@ def _with_variables_of_block(posterior: Any, draws: Draws) -> tuple[Any, dict[st
     """
     links = draws.samples.get("links")
     if draws.labels is None and links is not None:
-        samples = {**draws.samples, "assignments": _labels_of_links(links)}
-        draws = replace(draws, samples=samples)
+        labels = jax.jit(jax.vmap(jax.vmap(links_to_partition)))(jnp.asarray(links))
+        draws = replace(draws, samples={**draws.samples, "assignments": np.asarray(labels)})
     quantities = label_free_quantities(draws)
     added: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
     if "population_weights" in quantities:
@@ -235,12 +233,6 @@ def _with_variables_of_block(posterior: Any, draws: Draws) -> tuple[Any, dict[st
         if name not in posterior:
             posterior = posterior.assign({name: (("chain", "draw", *axes), values)})
     return posterior, new
-
-
-def _labels_of_links(links: Any) -> np.ndarray:
-    """Return the partitions that links make, each (chains, draws, N)."""
-    labels = jax.jit(jax.vmap(jax.vmap(links_to_partition)))(jnp.asarray(links))
-    return np.asarray(labels)
 
 
 def _finished(data: Any, posterior: Any, draws: Draws, values: np.ndarray | None) -> Any:
@@ -351,7 +343,6 @@ def _observed(
     model: Any, sites: dict[str, Any], args: tuple, kwargs: dict[str, Any]
 ) -> dict[str, np.ndarray]:
     """Return the observed values of a model of rankings, by site."""
-
     leaves, structure = jax.tree.flatten((args, kwargs))
     # numbers among the arguments of a user's model stay static
     is_static = [isinstance(x, int | str) for x in leaves]
@@ -360,8 +351,8 @@ def _observed(
         given = [x if static else y for x, y, static in zip(leaves, arrays, is_static, strict=True)]
         args, kwargs = jax.tree.unflatten(structure, given)
         of_sites = seed(substitute(model, data=sites), 0)
-        found = trace(of_sites).get_trace(*args, **kwargs)
-        return {name: site["value"] for name, site in found.items() if site.get("is_observed")}
+        traced = trace(of_sites).get_trace(*args, **kwargs)
+        return {name: site["value"] for name, site in traced.items() if site.get("is_observed")}
 
     arrays = [None if static else x for x, static in zip(leaves, is_static, strict=True)]
     return jax.device_get(jax.jit(values)(sites, arrays))

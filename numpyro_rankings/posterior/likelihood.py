@@ -27,13 +27,10 @@ def pointwise_log_likelihood(
 
     Under the Dirichlet process of Mallows models it is the log of
     ``Σ_c N_c P(π | σ_c, θ_c) + α (n-t)!/n!`` over ``N - 1 + α``, where ``N_c`` does not count the
-    ranking itself.
+    ranking itself. Of ``DPPlackettLuceGibbs`` the term of a new cluster is a mean over some drawn
+    from the prior: the fewer, the more the values of rankings that fit no other cluster scatter.
 
-    :param draws: with the rankings that were fitted.
     :param which: indices of some rankings, (M,); by default all.
-    :param num_new_clusters: the number of new clusters, drawn from the prior, from which the
-        probability of a list in one of them is estimated for each draw of ``DPPlackettLuceGibbs``.
-        The smaller, the more the values of rankings that fit no other cluster scatter.
     :return: float32, shape ``(chains, draws, N)``, or ``(chains, draws, M)``.
     """
     family, rankings = draws.check_family(), draws.fitted
@@ -66,22 +63,22 @@ def parameters_of(draws: Draws) -> dict[str, np.ndarray]:
     """
     family, flat = draws.check_family(), draws.flat()
     names = {*family.parameters, *family.new_cluster_sites, "alpha"} & set(flat)
-    found = {name: flat[name] for name in names}
+    parameters = {name: flat[name] for name in names}
     if draws.sizes is None and draws.labels is not None:
         raise ValueError("the samples have no cluster_sizes")
     if draws.sizes is None:
-        return found
+        return parameters
     if draws.partition in ("components", "process") and family.scale not in flat:
         raise ValueError(f"the samples have no {family.scale}")
     # in a single population it has no effect
-    ones = np.ones(len(draws.flat()["cluster_sizes"]), flat[family.parameters[-1]].dtype)
-    found["prior_scale"] = flat.get(family.scale, ones)
-    found["cluster_sizes"] = sizes = flat["cluster_sizes"]
+    sizes = flat["cluster_sizes"]
+    ones = np.ones(len(sizes), flat[family.parameters[-1]].dtype)
+    parameters |= {"prior_scale": flat.get(family.scale, ones), "cluster_sizes": sizes}
     if family.has_marginal:
         num_used = int(np.flatnonzero(sizes.any(0))[-1]) + 1
         for name in ("cluster_sizes", *family.parameters):
-            found[name] = found[name][:, :num_used]
-    return found
+            parameters[name] = parameters[name][:, :num_used]
+    return parameters
 
 
 @partial(jax.jit, static_argnames=("family", "num_components", "num_new_clusters"))
@@ -126,11 +123,8 @@ def _log_given_others(
     """Log probability of rankings given the labels of all others in one draw, (M,).
 
     :param table: log probability of each row in each slot, (C, rows).
-    :param log_new: log probability of each row in a new cluster, (rows,); None if the parameters
-        of empty slots are draws from the prior.
+    :param log_new: that in a new cluster, (rows,); None if empty slots are draws from the prior.
     :param rows: of the rankings, (M,), and **labels** too.
-    :param sizes: of the clusters with all rankings, (C,).
-    :param prior: of the labels.
     :param log_judges: log probabilities of the judges' sites in each slot, (C, M).
     """
     is_own = jnp.arange(len(sizes))[:, None] == labels
@@ -152,15 +146,10 @@ def _log_given_others(
 def pointwise_of_block(
     mcmc: MCMC, block: GibbsKernel, draws: Draws, num_new_clusters: int = NUM_NEW_CLUSTERS
 ) -> np.ndarray:
-    """Log probability of each ranking given the labels of all others, summed over its own label.
+    """Return the same, (chains, draws, N), of a block of :class:`numpyro.infer.Gibbs`.
 
     It is that of the ranking and of the entries of ``judge_sites`` of its judge. The prior of the
     labels is that of the user's model at the values of the other sites.
-
-    :param mcmc: of :class:`numpyro.infer.Gibbs`, with **block** among its blocks.
-    :param draws: those of the block, with the rankings that were fitted.
-    :param num_new_clusters: as for :func:`pointwise_log_likelihood`.
-    :return: float32, shape ``(chains, draws, N)``.
     """
     family, rankings, sites = draws.check_family(), draws.fitted, block.sites
     args, kwargs = mcmc._args, dict(mcmc._kwargs)
@@ -196,8 +185,8 @@ def _log_of_block(
 ) -> Array:
     """Log probabilities of the rankings in one draw of a block, (N,).
 
-    :param own: the values of the block's sites, by the kernel's names.
-    :param scales: those on which the prior of the labels depends.
+    :param own: the values of the block's sites, by the kernel's names; **scales** are those on
+        which the prior of the labels depends.
     :param log_judges: log probabilities of the judges' sites in each slot, (C, N).
     """
     rows, orderings = rankings.row_index, jnp.asarray(rankings.orderings)

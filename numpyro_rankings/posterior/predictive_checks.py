@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 
 from numpyro_rankings.families import RankingFamily
+from numpyro_rankings.families.base import INTERVAL
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.sums import scatter_add, sum_by_label
 from numpyro_rankings.posterior.draws import Draws
@@ -17,7 +18,6 @@ from numpyro_rankings.rankings import Rankings
 __all__ = ["PredictiveCheck", "PredictiveChecks", "posterior_predictive_checks"]
 
 _ENTRIES = 2**22  # entries of the largest array made at once
-_INTERVAL = (0.05, 0.95)
 
 
 class PredictiveCheck(NamedTuple):
@@ -119,7 +119,7 @@ def _check(observed: np.ndarray, replicated: np.ndarray) -> PredictiveCheck:
     def known(x: np.ndarray) -> np.ndarray:
         return np.where(none.reshape(none.shape + (1,) * (x.ndim - none.ndim)), np.nan, x)
 
-    interval = np.moveaxis(np.nanquantile(values, _INTERVAL, axis=0), 0, -1)
+    interval = np.moveaxis(np.nanquantile(values, INTERVAL, axis=0), 0, -1)
     p_value = above / np.maximum(number, 1)
     return PredictiveCheck(
         observed, known(np.nanmean(values, axis=0)), known(interval), known(p_value)

@@ -122,10 +122,7 @@ def _check_asked(
 def _match_items(
     draws: Draws, family: RankingFamily, new_rankings: Rankings, fitted: Rankings | None
 ) -> tuple[ArrayLike, ArrayLike | None]:
-    """Return orderings and choice sets of the fitted items; an item that is new has the number n.
-
-    :raises ValueError: if the items are others.
-    """
+    """Return orderings and choice sets of the fitted items; a new item has the number n."""
     number = draws.num_items
     if fitted is None:
         if new_rankings.num_items != number:
@@ -196,10 +193,8 @@ def _mean_log_rows(
 def _mean_with_new_items(
     key: Array, draws: dict[str, Array], orderings: Array, family: RankingFamily
 ) -> Array:
-    def one_draw(key: Array, draw: dict[str, Array]) -> Array:
-        return family.log_rows_with_new_items(key, draw, jnp.asarray(orderings))
-
-    return _mean_over_draws(key, draws, len(orderings), one_draw)
+    log_rows = partial(family.log_rows_with_new_items, orderings=orderings)
+    return _mean_over_draws(key, draws, len(orderings), log_rows)
 
 
 def _mean_over_draws(

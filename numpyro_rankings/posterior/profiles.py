@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
-from numpyro_rankings.components.family import Family
+from numpyro_rankings.components.family import AugmentedFamily, Family, with_auxiliary
 from numpyro_rankings.families import Profile, RankingFamily, RankingProfile
 from numpyro_rankings.families.base import Arrays, interval_of
 from numpyro_rankings.ops.orderings import (
@@ -17,8 +19,7 @@ from numpyro_rankings.ops.orderings import (
     times_above,
     wants_of_members,
 )
-from numpyro_rankings.posterior.components import with_drawn_parameters
-from numpyro_rankings.posterior.draws import Draws
+from numpyro_rankings.posterior.draws import Draws, with_sizes
 from numpyro_rankings.posterior.partitions import (
     as_draws,
     as_partition,
@@ -103,7 +104,7 @@ def cluster_profiles(
     family = family or drawn.component_family
     check_rankings(rankings)
     if family is not None:
-        drawn = with_drawn_parameters(drawn, rankings, family, key)
+        drawn = _with_drawn_parameters(drawn, rankings, family, key)
     drawn.check_family()
     drawn = drawn.with_rankings(rankings)
     model, rankings, draws = drawn.family, drawn.fitted, drawn.flat()
@@ -112,6 +113,54 @@ def cluster_profiles(
         return [_population(model, draws, rankings)]
     clusters = _Clusters(model, draws, rankings, reference)
     return sorted((clusters.profile(k) for k in clusters.labels), key=_by_size)
+
+
+def _with_drawn_parameters(
+    draws: Draws, rankings: Rankings, family: Family, key: Array | None
+) -> Draws:
+    """Return draws of a kernel of partitions with parameters of the clusters.
+
+    They are drawn from their posterior given the members, and named as by the kernels of rankings.
+    Points with unknown values, which come last, are left out.
+    """
+    samples = draws.samples
+    if family.ranking_family is None:
+        raise ValueError(
+            f"{type(family).__name__} is no family of rankings, whose clusters have profiles: use "
+            'partition_profiles(samples["assignments"])'
+        )
+    needed = ["assignments", *([family.site] if isinstance(family, AugmentedFamily) else [])]
+    missing = [name for name in needed if name not in samples]
+    if missing:
+        raise ValueError(f"the samples have no {missing[0]!r}, which {type(family).__name__} needs")
+    family.check(rankings)
+    labels, size = samples["assignments"], rankings.num_rankings
+    fitted = labels.shape[-1]
+    if fitted < size or (fitted > size and draws.partition != "links"):
+        raise ValueError(f"the run was of {fitted} rankings; these are {size}")
+    labels = labels[..., :size]
+    lead, slots = labels.shape[:-1], int(labels.max()) + 1
+    by_draw = {"labels": labels.reshape(-1, size).astype(np.int32)}
+    for name in needed[1:]:
+        x = samples[name]
+        if x.shape[:-1] != labels.shape:
+            raise ValueError(f"the run was of {x.shape[-2]} rankings; these are {size}")
+        by_draw[name] = x.reshape(-1, *x.shape[-2:])
+    keys = jax.random.split(jax.random.key(0) if key is None else key, len(by_draw["labels"]))
+
+    @jax.jit
+    def each(keys: Array, draws: dict[str, Array], rankings: Rankings) -> dict[str, Array]:
+        def one(inputs: tuple[Array, dict[str, Array]]) -> dict[str, Array]:
+            key, draw = inputs
+            points = family.statistics(with_auxiliary(family, rankings, draw))
+            clusters = family.of_clusters(points, draw["labels"], slots)
+            return family.draw_ranking_parameters(key, clusters)
+
+        return jax.lax.map(one, (keys, draws))
+
+    drawn = each(keys, {k: jnp.asarray(x) for k, x in by_draw.items()}, rankings)
+    parameters = {name: np.asarray(x).reshape(*lead, *x.shape[1:]) for name, x in drawn.items()}
+    return Draws.of_kernel(with_sizes({"assignments": labels, **parameters}), None, rankings)
 
 
 def _by_size(profile: Profile) -> float:
@@ -156,10 +205,8 @@ class _Clusters:
         self.entropies = self._entropies()
 
     def _entropies(self) -> tuple[np.ndarray, float] | None:
-        """Return the entropy of each cluster that is matched, (D, C), and the largest possible.
-
-        All are computed at once: each number of clusters would be another compiled program.
-        """
+        """Return the entropy of each cluster that is matched, (D, C), and the largest possible."""
+        # all at once: each number of clusters would be another compiled program
         draw, slot = np.nonzero(self.matched >= 0)
         known = self.model.entropies(self._parameters(draw, slot))
         if known is None:
@@ -180,6 +227,7 @@ class _Clusters:
                 "reference out, or merge this cluster with another"
             )
         sizes, num_draws = self.draws["cluster_sizes"][draw, slot], len(self.matched)
+        zeros = np.zeros(num_draws - len(sizes))  # in the draws without the cluster
         common = Profile(
             family=self.model,
             label=label,
@@ -188,7 +236,7 @@ class _Clusters:
             size=float(sizes.mean()),
             size_interval=interval_of(sizes),
             members=np.flatnonzero(self.reference == label),
-            interval_over_all=_interval_over_all(sizes, num_draws),
+            interval_over_all=interval_of(np.concatenate([sizes, zeros])),
         )
         entropies = None
         if self.entropies is not None:
@@ -206,8 +254,7 @@ def _describe(
 ) -> RankingProfile:
     """Add to a profile what is known of clusters of rankings.
 
-    :param parameters: of the cluster, in the draws that have it.
-    :param entropies: in the same draws, and the largest possible; None if they are not known.
+    :param parameters: of the cluster in the draws that have it, as are **entropies**.
     :param amounts: number of members of each row, (rows,).
     """
     model, names = common.family, [str(name) for name in rankings.items]
@@ -238,7 +285,6 @@ def _members_by_row(
 ) -> np.ndarray:
     """Return how many rankings of each row are in a cluster, the mean over some draws, (rows,).
 
-    :param labels: (D, N).
     :param draw: the draws that have the cluster, and **slot**, its label there.
     """
     rows = np.asarray(rankings.row_index)
@@ -273,14 +319,14 @@ def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[Pa
     probability = membership_probability(assignments, reference)
     profiles = []
     for k, column in enumerate(sizes_by_draw.T):
-        members, found = np.flatnonzero(reference == k), column[column > 0]
+        members, known_sizes = np.flatnonzero(reference == k), column[column > 0]
         profiles.append(
             PartitionProfile(
                 label=k,
                 presence=float(presence[k]),
-                matched=len(found) / len(column),
-                size=float(found.mean()) if len(found) else 0.0,
-                size_interval=interval_of(found) if len(found) else (0.0, 0.0),
+                matched=len(known_sizes) / len(column),
+                size=float(known_sizes.mean()) if len(known_sizes) else 0.0,
+                size_interval=interval_of(known_sizes) if len(known_sizes) else (0.0, 0.0),
                 members=members,
                 cohesion=float(probability[members].mean()),
                 interval_over_all=interval_of(column),
@@ -316,12 +362,3 @@ def membership_probability(assignments: ArrayLike, reference: ArrayLike) -> np.n
         together += (np.bincount(pairs)[pairs] - 1) / with_others
         together[alone] += np.bincount(labels)[labels[alone]] == 1
     return together / len(assignments)
-
-
-def _interval_over_all(sizes: np.ndarray, num_draws: int) -> tuple[float, float]:
-    """Interval of a size that is 0 in the draws without the cluster.
-
-    :param sizes: in the draws that have it.
-    :param num_draws: number of all draws.
-    """
-    return interval_of(np.concatenate([sizes, np.zeros(num_draws - len(sizes))]))

@@ -64,7 +64,7 @@ class Answers(NamedTuple):
     - **sizes** - of the largest groups that hold.
     - **groups** - what they are, in their order; none if that is not known.
     - **smaller** - number of groups that hold besides them.
-    - **left** - what belongs to no group that holds; nothing if little does.
+    - **left** - the share that is in groups that do not hold; nothing if little does.
     - **trust** - whether they can be trusted: yes, partly or no.
     - **steps** - what to do next; none while the run goes on.
     - **files** - which table has the group of each ranking or point; nothing without files.
@@ -109,7 +109,7 @@ def how_many(findings: Findings) -> str:
 def _how_many(findings: Findings) -> str:
     held = len(findings.held)
     if findings.reference is None:
-        return "One, of everybody: a single population was fitted."
+        return "One group with everybody in it, because a single population was fitted."
     text = (
         f"{plural(held, 'group')} {'holds' if held == 1 else 'hold'}, that is, "
         f"{'it' if held == 1 else 'each'} is found again in more than half of the draws."
@@ -149,7 +149,7 @@ def left_in_words(findings: Findings) -> str:
     """Say what is left besides the groups that hold; nothing if nothing is."""
     if findings.left < _LEAST_REST:
         return ""
-    return f"{words.share(findings.left)} belong to no group that holds"
+    return f"{words.share(findings.left)} are in groups that do not hold"
 
 
 def files_in_words(findings: Findings) -> str:

@@ -21,9 +21,15 @@ from numpyro_rankings.infer.mallows.start import Components as SearchedComponent
 from numpyro_rankings.infer.mallows.start import improve
 from numpyro_rankings.posterior import bloc_levels, bloc_search
 from numpyro_rankings.posterior import blocs as module
-from numpyro_rankings.posterior.bloc_data import BlocData, read_draws
-from numpyro_rankings.posterior.bloc_levels import Arrival, SearchedLevels, agreed, arrival
+from numpyro_rankings.posterior.bloc_levels import (
+    Arrival,
+    BlocData,
+    SearchedLevels,
+    agreed,
+    arrival,
+)
 from numpyro_rankings.posterior.bloc_search import BlocComponents, BlocSearch, Candidates
+from numpyro_rankings.posterior.blocs import read_draws
 from numpyro_rankings.rankings import Rankings
 
 LISTS = [[0, 1, 2, 3], [1], [3, 0], [2, 1, 0, 4, 3], [2, 1, 0, 4], [1, 0, 2]]

@@ -222,7 +222,7 @@ def test_reference_partition_has_no_cluster_that_is_in_no_draw():
     labels = np.repeat([0, 1, 2], [4, 6, 10])
     assert not np.any(match_clusters(draws, labels) == 0)
     f = point_estimates._terms("vi", 20)
-    merged = point_estimates._of_found_clusters(labels, draws, f)
+    merged = point_estimates._merge_unmatched(labels, draws, f)
     np.testing.assert_array_equal(merged, np.repeat([0, 1], 10))
 
 

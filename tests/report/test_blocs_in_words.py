@@ -10,9 +10,8 @@ from numpyro_rankings.datasets import simulate_mallows_mixture
 from numpyro_rankings.families.choice_cells import count_cells
 from numpyro_rankings.ops.orderings import wants_of_members
 from numpyro_rankings.posterior import blocs as module
-from numpyro_rankings.posterior.bloc_data import BlocData, read_draws
-from numpyro_rankings.posterior.bloc_levels import suggested_number
-from numpyro_rankings.posterior.blocs import NoBlocsError
+from numpyro_rankings.posterior.bloc_levels import BlocData, suggested_number
+from numpyro_rankings.posterior.blocs import NoBlocsError, read_draws
 from numpyro_rankings.report import blocs_in_words, findings_of
 from numpyro_rankings.report import findings as findings_module
 from numpyro_rankings.report.answers import how_many
@@ -56,11 +55,11 @@ def test_verdict_of_blocs_by_how_many_chains_agree(blocs):
     blocs = blocs._replace(levels=(*blocs.levels[:2], arrived, *blocs.levels[3:]))
     said = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True] * 4))
     assert said.level == "good" and said.headline == "Yes: all 4 runs lead to the same 3 blocs."
-    starts = f"The search has {number} starts and keeps the best blocs: 2 lead to them."
+    starts = f"The search has {number} starts and keeps the best blocs: 2 starts lead to them."
     assert said.reasons == [starts]
     lost = blocs.level._replace(arrived=np.zeros(number, bool))
     lost = blocs._replace(levels=(*blocs.levels[:2], lost, *blocs.levels[3:]))
-    assert "none leads to them" in blocs_in_words.verdict_of_blocs(lost).reasons[-1]
+    assert "no start leads to them directly" in blocs_in_words.verdict_of_blocs(lost).reasons[-1]
     both = blocs_in_words.verdict_of_blocs(with_chains(blocs, [True] * 2))
     assert both.headline == "Yes: both runs lead to the same 3 blocs."
 
@@ -95,7 +94,7 @@ def test_one_bloc_is_everybody(grouped):
     said = blocs_in_words.verdict_of_blocs(find_blocs(*grouped, 1))
     assert (said.level, said.headline, said.reasons) == (
         "good",
-        "Yes: the only bloc contains everybody.",
+        "Yes: there is only one bloc, with everybody in it.",
         [],
     )
 
@@ -104,7 +103,7 @@ def test_what_one_more_bloc_would_keep(blocs):
     level, more = blocs.level, blocs.levels[3]
     assert blocs_in_words.how_many_blocs(blocs) == (
         f"3 blocs explain the rankings {words.percent(level.kept)} as well as all groups together; "
-        f"4 would do so {words.percent(more.kept)} as well."
+        f"4 would explain them {words.percent(more.kept)} as well."
     )
     last = blocs._replace(levels=blocs.levels[:3])
     assert blocs_in_words.how_many_blocs(last).endswith("as all groups together.")
