@@ -130,17 +130,31 @@ def _log_given_others(
     is_own = jnp.arange(len(sizes))[:, None] == labels
     others = jnp.maximum(sizes[:, None] - is_own, 0)
     by_cluster = table[:, rows] if log_judges is None else table[:, rows] + log_judges
-    total = jnp.log(sizes.sum() - 1 + prior.alpha)
-    if log_new is None:
-        return logsumexp(jnp.log(others + prior.kappa) + by_cluster, axis=0) - total
+    log_new = None if log_new is None else log_new[rows]
+    if log_new is None or log_judges is None:
+        return log_of_mixture(by_cluster, log_new, others, sizes.sum() - 1, prior)
     empty, log_shares = others == 0, prior.log_join(others)
-    log_rest = prior.log_open((~empty).sum(0)) + log_new[rows]
-    if log_judges is None:
-        clusters = logsumexp(log_shares + by_cluster, axis=0)
-        return jnp.logaddexp(clusters, log_rest) - total
     # the sites of the judges have values in empty slots, too: a new cluster takes any of them
+    log_rest = prior.log_open((~empty).sum(0)) + log_new
     of_empty = log_rest - jnp.log(jnp.maximum(empty.sum(0), 1)) + log_judges
-    return logsumexp(jnp.where(empty, of_empty, log_shares + by_cluster), axis=0) - total
+    terms = jnp.where(empty, of_empty, log_shares + by_cluster)
+    return logsumexp(terms, axis=0) - jnp.log(sizes.sum() - 1 + prior.alpha)
+
+
+def log_of_mixture(
+    by_cluster: Array, log_new: Array | None, sizes: Array, number: Array, prior: PartitionPrior
+) -> Array:
+    """Log probability of M rankings in clusters that have others, or in a new one, (M,).
+
+    :param by_cluster: log probability of each in each slot, (C, M).
+    :param log_new: that in a new cluster, (M,); None if empty slots are draws from the prior.
+    :param sizes: of the clusters, (C, M) or (C, 1), which have so many rankings in all.
+    """
+    total = jnp.log(number + prior.alpha)
+    if log_new is None:
+        return logsumexp(jnp.log(sizes + prior.kappa) + by_cluster, axis=0) - total
+    clusters = logsumexp(prior.log_join(sizes) + by_cluster, axis=0)
+    return jnp.logaddexp(clusters, prior.log_open((sizes > 0).sum(0)) + log_new) - total
 
 
 def pointwise_of_block(

@@ -113,6 +113,11 @@ def _in_order_of_use(labels: np.ndarray) -> np.ndarray:
     return np.argsort(np.argsort(first, kind="stable")).astype(np.int32)[codes]
 
 
+def evenly(number: int, most: int) -> np.ndarray:
+    """Return at most so many of the indices 0, …, ``number`` - 1, evenly spaced."""
+    return np.linspace(0, number - 1, min(most, number)).astype(int)
+
+
 def contingency_table(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """Number of rankings in each pair of clusters of two partitions.
 
@@ -370,8 +375,7 @@ def medoid_partition(
         raise ValueError(f"loss must be one of {', '.join(measures)}, got {loss!r}")
     check_whole("max_draws", max_draws)
     draws, measure = as_draws(assignments), measures[loss]
-    num_draws = len(draws)
-    kept = np.unique(np.linspace(0, num_draws - 1, min(max_draws, num_draws)).astype(int))
+    kept = evenly(len(draws), max_draws)
     labels = draws[kept].astype(np.int64)
     numbers = (labels.max(axis=1) + 1).tolist()
     of_each = [measure(np.bincount(x)) for x in labels]

@@ -22,6 +22,7 @@ from numpyro_rankings.posterior.partitions import (
     as_partition,
     canonical_draws,
     canonical_labels,
+    evenly,
     match_clusters,
     medoid_partition,
     partition_entropy,
@@ -182,13 +183,13 @@ def point_estimate(
     num_slots = max_clusters or int(draws.max()) + 1 + _MORE_CLUSTERS
     num_slots = min(num_slots, draws.shape[1])
     # as many draws as fit in the memory of the search
-    every = draws[_evenly(len(draws), max(_MOST_COUNTS // (num_slots * (int(draws.max()) + 1)), 1))]
-    kept = every[_evenly(len(every), max(_SEARCHED // (draws.shape[1] * num_slots), _FEW_DRAWS))]
+    every = draws[evenly(len(draws), max(_MOST_COUNTS // (num_slots * (int(draws.max()) + 1)), 1))]
+    kept = every[evenly(len(every), max(_SEARCHED // (draws.shape[1] * num_slots), _FEW_DRAWS))]
     rng = np.random.default_rng(seed)
     # the best of some draws, as starts
-    some = kept[_evenly(len(kept), _MOST_STARTS)]
+    some = kept[evenly(len(kept), _MOST_STARTS)]
     some = np.unique(some[some.max(axis=1) < num_slots], axis=0)
-    order = np.argsort(_expected_losses(some, kept[_evenly(len(kept), _MOST_STARTS)], f))
+    order = np.argsort(_expected_losses(some, kept[evenly(len(kept), _MOST_STARTS)], f))
     size = draws.shape[1]
     starts: list[np.ndarray | None] = [np.zeros(size, np.int32)]
     starts.append(np.arange(size, dtype=np.int32) % num_slots)
@@ -255,10 +256,10 @@ def reference_partition(
     method: Method = "medoid"
     candidates = [medoid]
     if full >= min(_FEW_DRAWS, len(draws)) and num_slots <= _FULL_CLUSTERS + _MORE_CLUSTERS:
-        candidates.append(point_estimate(draws[_evenly(len(draws), full)], seed=seed).labels)
+        candidates.append(point_estimate(draws[evenly(len(draws), full)], seed=seed).labels)
         method = "search"
     elif short >= min(_FEWEST_DRAWS, len(draws)) and num_slots <= _SHORT_CLUSTERS:
-        kept = draws[_evenly(len(draws), min(short, _MOST_DRAWS))].astype(np.int32)
+        kept = draws[evenly(len(draws), min(short, _MOST_DRAWS))].astype(np.int32)
         rng = np.random.default_rng(seed)
         starts = [medoid, np.zeros(size, np.int32)]
         candidates += [_descend(x, kept, f, num_slots, rng, _SHORT_SWEEPS) for x in starts]
@@ -313,11 +314,6 @@ def _best(candidates: np.ndarray, draws: np.ndarray, f: np.ndarray) -> PointEsti
     expected = _expected_losses(candidates, draws, f)
     best = int(np.argmin(expected))
     return PointEstimate(canonical_labels(candidates[best]), float(expected[best]))
-
-
-def _evenly(number: int, most: int) -> np.ndarray:
-    """At most ``most`` evenly spaced indices below ``number``."""
-    return np.linspace(0, number - 1, min(most, number)).astype(int)
 
 
 def credible_ball(
@@ -506,7 +502,7 @@ def _merge_gains(labels: np.ndarray, draws: np.ndarray, f: np.ndarray) -> np.nda
     number = int(labels.max()) + 1
     width = int(draws.max()) + 1
     most = max(_MOST_TERMS // (number**2 * width), 1)
-    some = draws[_evenly(len(draws), most)]
+    some = draws[evenly(len(draws), most)]
     counts, sizes = _count(labels, some, number), np.bincount(labels)
     apart = f[counts].sum(axis=1).mean(axis=0)
     gains = np.full((number, number), np.inf)

@@ -13,6 +13,7 @@ from numpyro_rankings.families.base import INTERVAL
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.sums import scatter_add, sum_by_label
 from numpyro_rankings.posterior.draws import Draws
+from numpyro_rankings.posterior.partitions import evenly
 from numpyro_rankings.rankings import Rankings
 
 __all__ = ["PredictiveCheck", "PredictiveChecks", "posterior_predictive_checks"]
@@ -83,7 +84,7 @@ def posterior_predictive_checks(
     check_whole("num_draws", num_draws)
     rankings = draws.with_rankings(rankings).fitted
     flat, total = draws.flat(), draws.num_chains * draws.num_draws
-    kept = np.linspace(0, total - 1, min(num_draws, total)).astype(int)
+    kept = evenly(total, num_draws)
     names = [*family.parameters, *(["assignments"] if draws.labels is not None else [])]
     some = {name: jnp.asarray(flat[name][kept]) for name in names}
     some["key"] = jax.random.split(key, len(kept))

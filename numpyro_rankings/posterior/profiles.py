@@ -23,6 +23,7 @@ from numpyro_rankings.posterior.draws import Draws, with_sizes
 from numpyro_rankings.posterior.partitions import (
     as_draws,
     as_partition,
+    evenly,
     found_again,
     match_clusters,
 )
@@ -288,8 +289,7 @@ def _members_by_row(
     :param draw: the draws that have the cluster, and **slot**, its label there.
     """
     rows = np.asarray(rankings.row_index)
-    some = np.linspace(0, len(draw) - 1, min(len(draw), _MEMBERS_DRAWS)).astype(int)
-    amounts = np.zeros(rankings.num_rows)
+    some, amounts = evenly(len(draw), _MEMBERS_DRAWS), np.zeros(rankings.num_rows)
     for k in some:
         amounts += np.bincount(rows[labels[draw[k]] == slot[k]], minlength=len(amounts))
     return amounts / len(some)

@@ -7,6 +7,7 @@ import numpy as np
 from numpyro_rankings.posterior.diagnostics import STACKING_WEIGHTS, as_dataset
 from numpyro_rankings.posterior.draws import Draws
 from numpyro_rankings.posterior.likelihood import pointwise_log_likelihood
+from numpyro_rankings.posterior.partitions import evenly
 
 _MOST_STEPS, _TOLERANCE = 10_000, 1e-9
 _MOST_VALUES, _LEAST_DRAWS, _MOST_RANKINGS = 10_000_000, 50, 2000  # for the weights of a report
@@ -67,9 +68,8 @@ def stack_fitted_chains(draws: Draws) -> StackedChains:
     family, size = draws.check_family(), draws.fitted.num_rankings
     of_one = family.cost_of_new_cluster if draws.is_mixture else 1
     most = max(_LEAST_DRAWS, _MOST_VALUES // (of_one * draws.num_chains * size))
-    some = np.linspace(0, draws.num_draws - 1, min(draws.num_draws, most)).astype(int)
-    which = np.unique(np.linspace(0, size - 1, min(size, _MOST_RANKINGS)).astype(int))
-    values = pointwise_log_likelihood(draws.take(np.unique(some)), which)
+    some = draws.take(evenly(draws.num_draws, most))
+    values = pointwise_log_likelihood(some, evenly(size, _MOST_RANKINGS))
     return _stack(np.asarray(values, np.float64), 1.0)
 
 

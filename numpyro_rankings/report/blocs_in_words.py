@@ -77,15 +77,13 @@ def _where_others_end(blocs: Blocs) -> list[str]:
     others: dict[str, list[int]] = {}
     for chain in np.flatnonzero(~level.chains_agree):
         kept = float(level.chain_kept[chain])
-        text = f"leads to other blocs, which keep {_less(level.kept - kept)}"
+        less = level.kept - kept
+        less = "as much" if less < 0.005 else f"{percent(less)} less"
+        text = f"leads to other blocs, which keep {less}"
         if np.isnan(kept):
             text = f"has fewer than {plural(level.number, 'group')} to merge"
         others.setdefault(text, []).append(int(chain) + 1)
     return [f"{_chains(chains, text)}." for text, chains in others.items()]
-
-
-def _less(less: float) -> str:
-    return "as much" if less < 0.005 else f"{percent(less)} less"
 
 
 def _chains(chains: Sequence[int], text: str) -> str:
@@ -108,10 +106,7 @@ def agreed_number(blocs: Blocs) -> int | None:
 
 
 def fewer_blocs(blocs: Blocs, which: str = "") -> str:
-    """Name the largest smaller number of blocs that all chains agree on; nothing if none is.
-
-    :param which: what else is said of them.
-    """
+    """Name the largest smaller number of blocs that all chains agree on, **which** …, if any is."""
     number = agreed_number(blocs)
     if number is None:
         return ""
@@ -155,10 +150,7 @@ def share_kept(level: BlocLevel) -> str:
 
 
 def table_explained(with_intervals: bool, is_first: bool) -> str:
-    """Explain the table of blocs.
-
-    :param is_first: whether no table of groups has explained some of it before.
-    """
+    """Explain the table of blocs, or what no table of groups has explained before it."""
     before = BEFORE_EXPLAINED if is_first else ""
     of_sizes = _INTERVAL_EXPLAINED if with_intervals else (NO_INTERVALS if is_first else "")
     return " ".join(filter(None, (of_sizes, _CERTAINTY_EXPLAINED, before)))
@@ -167,8 +159,3 @@ def table_explained(with_intervals: bool, is_first: bool) -> str:
 def wants_of_bloc(bloc: Bloc) -> str:
     """Say what the members of a bloc want."""
     return words.order_in_words(bloc.levels, bloc.clear_pairs)
-
-
-def names_of_blocs(number: int) -> list[str]:
-    """Return what the blocs of a level are called: by their places, the largest first."""
-    return [f"bloc {k}" for k in range(1, number + 1)]

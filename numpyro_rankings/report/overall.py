@@ -28,10 +28,7 @@ _Part = tuple[Level, str]
 
 
 def overall(findings: Findings) -> Verdict:
-    """Judge the whole result.
-
-    :return: the headline says what to report; the reasons say the rest, the worst first.
-    """
+    """Judge the whole result: the headline says what to report, the reasons say the rest."""
     judged, blocs = judgements_of(findings), findings.blocs
     if blocs is not None and findings.blocs_first:
         what, *others = _describe_blocs(findings, judged, blocs)
