@@ -9,6 +9,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from helpers.lists import mallows_twin
 from numpyro.infer import MCMC, NUTS, Gibbs
 
 import numpyro_rankings.distributions as rd
@@ -171,15 +172,6 @@ def test_profiles_of_a_run_know_the_names_of_its_sites():
         cluster_profiles(mcmc, RANKINGS, sites=SITES)
 
 
-def probability(ordering, center, theta):
-    left, p = list(center), 1.0
-    for stage, item in enumerate(ordering):
-        weights = np.exp(-theta[stage] * np.arange(len(left)))
-        p *= weights[left.index(item)] / weights.sum()
-        left.remove(item)
-    return p
-
-
 @pytest.mark.parametrize("num_components", [None, SLOTS])
 def test_loo_leaves_out_the_label_and_the_outcome_of_a_judge(num_components):
     """The fourth judge is alone in slot 2; slot 1 is empty."""
@@ -194,7 +186,7 @@ def test_loo_leaves_out_the_label_and_the_outcome_of_a_judge(num_components):
         alpha, total = 2.0 * here["mass"], 0.0
         for c in range(SLOTS):
             alone = math.factorial(1) / math.factorial(3)
-            p = probability(LISTS[rows[i]], here["sigma"][c], here["theta"][c])
+            p = mallows_twin(LISTS[rows[i]], here["sigma"][c], here["theta"][c])
             weight = others[c] + alpha / SLOTS
             if num_components is None:
                 weight = others[c] or alpha / np.sum(others == 0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.enumeration import partitions
+from helpers.enumeration import binder_loss, partitions
 
 import numpyro_rankings.posterior.point_estimates as point_estimates
 from numpyro_rankings.posterior.partitions import (
@@ -21,14 +21,7 @@ from numpyro_rankings.posterior.point_estimates import (
 EVERY = np.array(list(partitions(6)))
 
 
-def binder(a, b):
-    """Share of the pairs that one joins and the other parts."""
-    upper = np.triu_indices(len(a), 1)
-    together = [np.equal.outer(x, x)[upper] for x in map(np.asarray, (a, b))]
-    return np.mean(together[0] != together[1])
-
-
-LOSSES = {"vi": variation_of_information, "binder": binder}
+LOSSES = {"vi": variation_of_information, "binder": binder_loss}
 
 
 def losses_of_all_pairs(loss, partitions):
