@@ -1,6 +1,7 @@
 """Search for the best blocs of each number in draws, from all chains and from each alone."""
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -68,7 +69,7 @@ class BlocData:
     def best_of_one(self, merged: list[dict[int, BlocComponents]]) -> BlocFit:
         """Return the one population that describes the rankings best."""
         fits = (self.search.climb(x[1]) for x in merged)
-        return self.search.settle(max(fits, key=lambda fit: fit.objective))
+        return self.search.settle(max(fits, key=attrgetter("objective")))
 
     def belongings(self, chain: int, draw: int) -> tuple[float, np.ndarray, np.ndarray]:
         """Return what a draw says of the rankings and of its groups.
@@ -208,10 +209,6 @@ def _kept(fits: list[BlocFit], gain: float) -> np.ndarray:
     return np.array([fit.log_likelihood - fits[0].log_likelihood for fit in fits]) / gain
 
 
-def _log_likelihood(fit: BlocFit | Arrival) -> float:
-    return fit.log_likelihood
-
-
 def _search_from_starts(
     search: BlocSearch, merged: list[dict[int, BlocComponents]], one: BlocFit
 ) -> tuple[list[BlocFit], list[list[Arrival | None]], list[BlocComponents]]:
@@ -273,7 +270,7 @@ def _search_of_chain(
     """
     search = data.search
     of_chain = [[x for i in starts if (x := level[i]) is not None] for level in from_starts]
-    arrivals = [max(x, key=_log_likelihood) if x else None for x in of_chain]
+    arrivals = [max(x, key=attrgetter("log_likelihood")) if x else None for x in of_chain]
     if data.draws.num_chains == 1:
         pairs = zip(best, arrivals, strict=True)
         return [arrival(fit) if x is not None else None for fit, x in pairs]
@@ -287,7 +284,7 @@ def _search_of_chain(
         known[k] = settle(known[k])
         if data.distance(known[k].membership.argmax(1), best[k].membership.argmax(1)) > _DIFFER:
             known[k] = settle(search.shake(known[k]))
-        best[k] = max(best[k], known[k], key=lambda fit: fit.objective)
+        best[k] = max(best[k], known[k], key=attrgetter("objective"))
         arrivals[k] = arrival(known[k])
     return arrivals
 
@@ -328,4 +325,4 @@ def never_less(search: BlocSearch, best: list[BlocFit], pool: list[BlocComponent
         further = search.candidates(pool) if further is None else further
         options = [search.climb(start) for start in search.enlarged(fewer, further)]
         options += [next(search.rounds(search.divided(fewer)))]
-        best[k] = max([best[k], *options], key=_log_likelihood)
+        best[k] = max([best[k], *options], key=attrgetter("log_likelihood"))

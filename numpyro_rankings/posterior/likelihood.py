@@ -1,6 +1,5 @@
 """Log likelihoods of rankings given draws, for a likelihood of any family."""
 
-from collections.abc import Mapping
 from functools import partial
 
 import jax
@@ -15,7 +14,6 @@ from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.posterior.draws import Draws
-from numpyro_rankings.rankings import Rankings
 
 NUM_NEW_CLUSTERS = 50  # drawn for each draw, where a new cluster has no closed form
 
@@ -157,17 +155,15 @@ def log_of_mixture(
     return jnp.logaddexp(clusters, prior.log_open((sizes > 0).sum(0)) + log_new) - total
 
 
-def pointwise_of_block(
-    mcmc: MCMC, block: GibbsKernel, draws: Draws, num_new_clusters: int = NUM_NEW_CLUSTERS
-) -> np.ndarray:
+def pointwise_of_block(mcmc: MCMC, block: GibbsKernel, draws: Draws) -> np.ndarray:
     """Return the same, (chains, draws, N), of a block of :class:`numpyro.infer.Gibbs`.
 
     It is that of the ranking and of the entries of ``judge_sites`` of its judge. The prior of the
     labels is that of the user's model at the values of the other sites.
     """
     family, rankings, sites = draws.check_family(), draws.fitted, block.sites
+    rows, lists = rankings.row_index, (jnp.asarray(rankings.orderings), rankings.choice_sets)
     args, kwargs = mcmc._args, dict(mcmc._kwargs)
-    samples = mcmc.get_samples(group_by_chain=True)
 
     def one_draw(inputs: tuple[Array, dict[str, Array]]) -> Array:
         key, draw = inputs
@@ -176,44 +172,19 @@ def pointwise_of_block(
         given = {**kwargs.get(GIBBS_SITES_KWARG, {}), **others}
         scales, log_judges = block.read_prior(own, args, {**kwargs, GIBBS_SITES_KWARG: given})
         named = {name: draw[site] for name, site in sites.items()}
-        number = draws.num_components
-        return _log_of_block(
-            key, family, named, scales, log_judges, rankings, number, num_new_clusters
-        )
+        table = family.log_rows(named, *lists)
+        if "assignments" not in named:
+            return table[0, rows]
+        log_new = None
+        if family.has_marginal:
+            log_new = family.log_new_cluster(key, {**named, **scales}, *lists, NUM_NEW_CLUSTERS)
+        labels = named["assignments"].astype(jnp.int32)
+        sizes = (jnp.arange(len(table))[:, None] == labels).sum(1)
+        prior = PartitionPrior(scales[family.scale], draws.num_components)
+        return _log_given_others(table, log_new, rows, labels, sizes, prior, log_judges)
 
+    samples = mcmc.get_samples(group_by_chain=True)
     flat = {name: np.reshape(x, (-1, *np.shape(x)[2:])) for name, x in samples.items()}
     keys = jax.random.split(jax.random.key(0), draws.num_chains * draws.num_draws)
     values = jax.jit(lambda inputs: jax.lax.map(one_draw, inputs))((keys, flat))
     return np.asarray(values).reshape(draws.num_chains, draws.num_draws, -1)
-
-
-def _log_of_block(
-    key: Array,
-    family: RankingFamily,
-    own: Mapping[str, Array],
-    scales: Mapping[str, Array],
-    log_judges: Array | None,
-    rankings: Rankings,
-    num_components: int | None,
-    num_new_clusters: int,
-) -> Array:
-    """Log probabilities of the rankings in one draw of a block, (N,).
-
-    :param own: the values of the block's sites, by the kernel's names; **scales** are those on
-        which the prior of the labels depends.
-    :param log_judges: log probabilities of the judges' sites in each slot, (C, N).
-    """
-    rows, orderings = rankings.row_index, jnp.asarray(rankings.orderings)
-    table = family.log_rows(own, orderings, rankings.choice_sets)
-    if "assignments" not in own:
-        return table[0, rows]
-    log_new = None
-    if family.has_marginal:
-        given = {**own, **scales}
-        log_new = family.log_new_cluster(
-            key, given, orderings, rankings.choice_sets, num_new_clusters
-        )
-    labels, slots = own["assignments"].astype(jnp.int32), len(table)
-    sizes = (jnp.arange(slots)[:, None] == labels).sum(1)
-    prior = PartitionPrior(scales[family.scale], num_components)
-    return _log_given_others(table, log_new, rows, labels, sizes, prior, log_judges)

@@ -172,20 +172,29 @@ def _population(
     model: RankingFamily, draws: dict[str, np.ndarray], rankings: Rankings
 ) -> RankingProfile:
     """Describe the only population, to which all rankings belong."""
-    size = float(rankings.num_rankings)
     parameters = {name: draws[name] for name in model.parameters}
-    common = Profile(
-        family=model,
-        label=0,
-        presence=1.0,
-        matched=1.0,
-        size=size,
-        size_interval=(size, size),
-        members=np.arange(rankings.num_rankings),
-        interval_over_all=(size, size),
-    )
+    size, members = np.array([rankings.num_rankings]), np.arange(rankings.num_rankings)
+    common = Profile(family=model, **_sizes(0, size, 1, members))
     amounts = np.asarray(rankings.counts, float)
     return _describe(common, parameters, model.entropies(parameters), rankings, amounts)
+
+
+def _sizes(label: int, sizes: np.ndarray, num_again: int, members: np.ndarray) -> dict[str, Any]:
+    """Return the fields of a profile that tell of the size of a cluster.
+
+    :param sizes: in all draws, (D,), 0 in those in which none is matched to it.
+    :param num_again: the number of draws in which it is found again.
+    """
+    known = sizes[sizes > 0]
+    return {
+        "label": label,
+        "presence": num_again / len(sizes),
+        "matched": len(known) / len(sizes),
+        "size": float(known.mean()) if len(known) else 0.0,
+        "size_interval": interval_of(known) if len(known) else (0.0, 0.0),
+        "members": members,
+        "interval_over_all": interval_of(sizes),
+    }
 
 
 class _Clusters:
@@ -227,18 +236,10 @@ class _Clusters:
                 f"cluster {label} of the reference partition is found in no draw: leave the "
                 "reference out, or merge this cluster with another"
             )
-        sizes, num_draws = self.draws["cluster_sizes"][draw, slot], len(self.matched)
-        zeros = np.zeros(num_draws - len(sizes))  # in the draws without the cluster
-        common = Profile(
-            family=self.model,
-            label=label,
-            presence=float(self.again[draw, slot].sum() / num_draws),
-            matched=len(draw) / num_draws,
-            size=float(sizes.mean()),
-            size_interval=interval_of(sizes),
-            members=np.flatnonzero(self.reference == label),
-            interval_over_all=interval_of(np.concatenate([sizes, zeros])),
-        )
+        sizes = np.zeros(len(self.matched), np.int64)
+        sizes[draw] = self.draws["cluster_sizes"][draw, slot]
+        members, num_again = np.flatnonzero(self.reference == label), self.again[draw, slot].sum()
+        common = Profile(family=self.model, **_sizes(label, sizes, int(num_again), members))
         entropies = None
         if self.entropies is not None:
             entropies = self.entropies[0][draw, slot], self.entropies[1]
@@ -310,7 +311,7 @@ def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[Pa
     matched = match_clusters(assignments, reference)
     number = int(reference.max()) + 1
     again = found_again(assignments, reference, matched)
-    presence = np.bincount(matched[again], minlength=number) / len(matched)
+    num_again = np.bincount(matched[again], minlength=number).tolist()
     sizes_by_draw = np.zeros((len(matched), number), np.int32)  # 0 where none is matched
     for draw, (labels, names) in enumerate(zip(assignments, matched, strict=True)):
         known = np.flatnonzero(names >= 0)
@@ -319,19 +320,10 @@ def partition_profiles(assignments: ArrayLike, reference: Any = None) -> list[Pa
     probability = membership_probability(assignments, reference)
     profiles = []
     for k, column in enumerate(sizes_by_draw.T):
-        members, known_sizes = np.flatnonzero(reference == k), column[column > 0]
-        profiles.append(
-            PartitionProfile(
-                label=k,
-                presence=float(presence[k]),
-                matched=len(known_sizes) / len(column),
-                size=float(known_sizes.mean()) if len(known_sizes) else 0.0,
-                size_interval=interval_of(known_sizes) if len(known_sizes) else (0.0, 0.0),
-                members=members,
-                cohesion=float(probability[members].mean()),
-                interval_over_all=interval_of(column),
-            )
-        )
+        members = np.flatnonzero(reference == k)
+        cohesion = float(probability[members].mean())
+        sizes_of_k = _sizes(k, column, num_again[k], members)
+        profiles.append(PartitionProfile(cohesion=cohesion, **sizes_of_k))
     return sorted(profiles, key=_by_size)
 
 

@@ -55,12 +55,9 @@ def _stack(values: np.ndarray, reff: float) -> StackedChains:
     for chain, of_chain in enumerate(values):
         log_densities[chain], shapes[chain] = leave_one_out(of_chain.T, reff)
     weights = _stacking_weights(log_densities)
-    return StackedChains(
-        weights,
-        log_densities.sum(-1),
-        float(_log_mixture(weights, log_densities).sum()),
-        shapes.max(-1),
-    )
+    with np.errstate(divide="ignore"):
+        mixture = np.logaddexp.reduce(np.log(weights)[:, None] + log_densities, axis=0)
+    return StackedChains(weights, log_densities.sum(-1), float(mixture.sum()), shapes.max(-1))
 
 
 def stack_fitted_chains(draws: Draws) -> StackedChains:
@@ -130,8 +127,3 @@ def _stacking_weights(log_densities: np.ndarray) -> np.ndarray:
         if np.abs(weights - before).max() < _TOLERANCE:
             break
     return weights / weights.sum()
-
-
-def _log_mixture(weights: np.ndarray, log_densities: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return np.logaddexp.reduce(np.log(weights)[:, None] + log_densities, axis=0)

@@ -78,8 +78,8 @@ def _where_others_end(blocs: Blocs) -> list[str]:
     for chain in np.flatnonzero(~level.chains_agree):
         kept = float(level.chain_kept[chain])
         less = level.kept - kept
-        less = "as much" if less < 0.005 else f"{percent(less)} less"
-        text = f"leads to other blocs, which keep {less}"
+        how_much = "as much" if less < 0.005 else f"{percent(less)} less"
+        text = f"leads to other blocs, which keep {how_much}"
         if np.isnan(kept):
             text = f"has fewer than {plural(level.number, 'group')} to merge"
         others.setdefault(text, []).append(int(chain) + 1)
