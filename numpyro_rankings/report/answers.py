@@ -164,9 +164,9 @@ def reference_in_words(reference: ReferencePartition) -> str:
     return " ".join(text.split())
 
 
-def short_order(names: Sequence[str], most: int = _ITEMS_SHOWN) -> str:
+def short_order(names: Sequence[str]) -> str:
     """Return the beginning of an order in one line."""
-    return " > ".join(names[:most]) + (" > …" if len(names) > most else "")
+    return " > ".join([*names[:_ITEMS_SHOWN], *(["…"] if len(names) > _ITEMS_SHOWN else [])])
 
 
 def wants(findings: Findings) -> list[str]:

@@ -322,7 +322,7 @@ def _as_data(source: Any, rankings: Rankings | None) -> Any:
 
 def _check_labels(posterior: Any, rankings: Rankings | None) -> None:
     """Refuse draws without labels, unless they are of a single population of rankings."""
-    if "assignments" in posterior:
+    if labels_of_draws(posterior) is not None:
         return
     text = "the report needs the labels: "
     if "cluster_sizes" in posterior:

@@ -65,6 +65,13 @@ def _fabricated(num_groups=3, shape=(2, 2), seed=0, num_rankings=200, noise=0.0)
     return draws, data
 
 
+@pytest.fixture(scope="module")
+def three():
+    """Draws of three groups, the rankings, and the blocs that these are."""
+    draws, data = _fabricated(3)
+    return draws, data.rankings, find_blocs(draws, data.rankings, 3)
+
+
 def _weighted(num_groups=3, shape=(2, 2), seed=0, pool=None, choice_sets=False):
     """The same with weights, and with a pool of this weight."""
     rng = np.random.default_rng(seed)
@@ -417,12 +424,11 @@ def test_order_of_clusters_and_chains_does_not_matter():
     np.testing.assert_array_equal(again.level.chains_agree, found.level.chains_agree[::-1])
 
 
-def test_rows_of_any_form_give_the_same_blocs():
-    draws, data = _fabricated(3)
-    found = find_blocs(draws, data.rankings, 3)
-    order = np.argsort(data.rankings.merged()[1], kind="stable")
-    draws["assignments"] = draws["assignments"][..., order]
-    merged = find_blocs(draws, data.rankings.unique(), 3)
+def test_rows_of_any_form_give_the_same_blocs(three):
+    draws, rankings, found = three
+    order = np.argsort(rankings.merged()[1], kind="stable")
+    sorted_draws = {**draws, "assignments": draws["assignments"][..., order]}
+    merged = find_blocs(sorted_draws, rankings.unique(), 3)
     np.testing.assert_array_equal(merged.labels, found.labels[order])
     np.testing.assert_allclose(merged.kept, found.kept, rtol=1e-6)
 
@@ -603,11 +609,10 @@ def test_blocs_of_a_run_of_the_dirichlet_process_of_weights():
         assert bloc.weights.sum() + bloc.unseen_weight == pytest.approx(1)
 
 
-def test_takes_draws_of_one_chain():
-    draws, data = _fabricated(3)
-    found = find_blocs(draws, data.rankings, 3)
+def test_takes_draws_of_one_chain(three):
+    draws, rankings, found = three
     flat = {name: x.reshape(4, *x.shape[2:]) for name, x in draws.items()}
-    single = find_blocs(flat, data.rankings, 3)
+    single = find_blocs(flat, rankings, 3)
     assert single.level.chains_agree.shape == (1,)
     np.testing.assert_array_equal(single.labels, found.labels)
 
@@ -681,14 +686,13 @@ def test_bad_draws_are_refused_in_one_line():
         find_blocs(draws, Rankings.from_orderings(first, num_items=5))
 
 
-def test_empty_slots_may_hold_anything():
-    draws, data = _fabricated(3)
-    expected = find_blocs(draws, data.rankings, 3)
+def test_empty_slots_may_hold_anything(three):
+    draws, rankings, expected = three
     empty = draws["cluster_sizes"] == 0
     assert empty.any()
     other = {name: draws[name].copy() for name in ("center", "concentration")}
     other["center"][empty], other["concentration"][empty] = -1, np.nan
-    found = find_blocs({**draws, **other}, data.rankings, 3)
+    found = find_blocs({**draws, **other}, rankings, 3)
     np.testing.assert_array_equal(found.labels, expected.labels)
     np.testing.assert_array_equal(found.kept, expected.kept)
 

@@ -395,13 +395,18 @@ def test_chains_stuck_apart_and_single_chains_are_named(data, rankings):
     assert verdict(alone).level != "good"
 
 
-def test_overflow_warns_and_names_the_argument(rankings):
-    mcmc = fabricated_mcmc(rankings, overflow=0.2)
+@pytest.mark.parametrize("of_points", [False, True])
+def test_overflow_warns_and_names_the_argument(rankings, of_points):
+    mcmc, given = fabricated_mcmc(rankings, overflow=0.2), [rankings]
+    if of_points:
+        mcmc, given = fabricated_partition_mcmc([0, 0, 0, 1, 1, 1], overflow=0.2), []
     with pytest.warns(UserWarning, match="raise max_clusters"):
-        data = to_inference_data(mcmc, rankings)
+        data = to_inference_data(mcmc, *given)
     judged = verdict(data)
     assert judged.level == "bad"
     assert any("max_clusters" in reason for reason in judged.reasons)
+    if of_points:
+        assert data["posterior"]["point"].values.tolist() == list(range(6))
 
 
 def test_importing_the_package_loads_neither_arviz_nor_matplotlib_nor_jinja():
@@ -630,10 +635,3 @@ def test_what_partitions_do_not_have_is_refused(partitioned, fitted, rankings):
         to_inference_data(fitted, [[0, 1]])
     with pytest.raises(TypeError, match=r"to_inference_data\(mcmc, …\) returns, got MCMC"):
         diagnostics_table(fitted)
-
-
-def test_overflow_of_partitions_names_the_argument():
-    mcmc = fabricated_partition_mcmc([0, 0, 0, 1, 1, 1], overflow=0.2)
-    with pytest.warns(UserWarning, match="raise max_clusters"):
-        data = to_inference_data(mcmc)
-    assert data["posterior"]["point"].values.tolist() == list(range(6))

@@ -36,6 +36,13 @@ def blocs(grouped):
     return find_blocs(*grouped, 3)
 
 
+def fitted(number, theta=2.0, components=None, **simulated):
+    """A short run, of which each draw has the simulated groups, and its rankings."""
+    data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, number, theta, **simulated)
+    mcmc = fabricated_mcmc(data.rankings, components, chains=2, draws=10)
+    return with_groups(mcmc, data), data.rankings
+
+
 def with_chains(blocs, agree, kept=None):
     """Return the blocs with other chains: whether each agrees, and what its blocs keep."""
     agree = np.asarray(agree)
@@ -166,14 +173,13 @@ def test_items_above_others_are_counted_over_members(grouped, blocs):
 )
 def test_blocs_are_found_for_many_groups_or_if_asked(number, asked, expected):
     """More than four groups, those that come and go included."""
-    data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, number, 2.0)
-    mcmc = with_groups(fabricated_mcmc(data.rankings, chains=2, draws=10), data)
-    found = findings_of(mcmc, data.rankings, checks=None, blocs=asked)
+    mcmc, rankings = fitted(number)
+    found = findings_of(mcmc, rankings, checks=None, blocs=asked)
     assert (found.blocs is not None) == expected
     assert found.blocs_first == (expected and number > 4)
     if asked == 3:
         assert found.blocs.number == 3
-        given = findings_of(mcmc, data.rankings, checks=None, blocs=found.blocs)
+        given = findings_of(mcmc, rankings, checks=None, blocs=found.blocs)
         assert given.blocs is found.blocs
 
 
@@ -190,33 +196,30 @@ def test_the_work_of_blocs_with_more_items_than_a_float_has_powers_of_two():
 
 def test_blocs_of_a_large_table_are_found_only_if_asked(monkeypatch):
     """The work grows with choices times items; the page says why there are none."""
-    data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, 5, 2.0)
-    work = module.search_work({"center": 0, "concentration": 0}, data.rankings)
-    choices = count_cells(data.rankings)
+    mcmc, rankings = fitted(5)
+    work = module.search_work({"center": 0, "concentration": 0}, rankings)
+    choices = count_cells(rankings)
     assert choices <= 5 * 2**4
     assert work == 60 * 5 + choices * 5 < module.MOST_WORK
-    assert module.search_work({"weights": 0}, data.rankings) == 60 * 5 + 2.5 * choices * 5
+    assert module.search_work({"weights": 0}, rankings) == 60 * 5 + 2.5 * choices * 5
 
-    mcmc = with_groups(fabricated_mcmc(data.rankings, chains=2, draws=10), data)
     monkeypatch.setattr(findings_module, "MOST_WORK", work - 1)
-    found = findings_of(mcmc, data.rankings, checks=None)
+    found = findings_of(mcmc, rankings, checks=None)
     assert found.blocs is None and not found.blocs_first
     assert "ask for them by --blocs" in how_many(found)
-    asked = findings_of(mcmc, data.rankings, checks=None, blocs=2)
+    asked = findings_of(mcmc, rankings, checks=None, blocs=2)
     assert asked.blocs.number == 2 and "--blocs" not in how_many(asked)
 
     monkeypatch.setattr(module, "available_memory", lambda: 1000)
     with pytest.raises(NoBlocsError, match="to find blocs of 5 items takes about"):
-        find_blocs(mcmc.get_samples(group_by_chain=True), data.rankings)
+        find_blocs(mcmc.get_samples(group_by_chain=True), rankings)
 
 
 def test_no_blocs_where_one_population_says_as_much():
-    centers = np.tile(np.arange(5), (5, 1))
-    data = simulate_mallows_mixture(jax.random.key(2), 60, 5, 5, 5, 0.5, centers=centers)
-    mcmc = with_groups(fabricated_mcmc(data.rankings, chains=2, draws=10), data)
-    assert findings_of(mcmc, data.rankings, checks=None).blocs is None
+    mcmc, rankings = fitted(5, 0.5, centers=np.tile(np.arange(5), (5, 1)))
+    assert findings_of(mcmc, rankings, checks=None).blocs is None
     with pytest.raises(NoBlocsError, match="one population describes the rankings as well"):
-        find_blocs(mcmc.get_samples(group_by_chain=True), data.rankings)
+        find_blocs(mcmc.get_samples(group_by_chain=True), rankings)
 
 
 def test_blocs_that_keep_more_than_all_groups(grouped, blocs, monkeypatch):
@@ -228,30 +231,25 @@ def test_blocs_that_keep_more_than_all_groups(grouped, blocs, monkeypatch):
     more = blocs._replace(levels=tuple(more))
     assert "More than 100%" in blocs_in_words.kept_explained(more)
 
-    data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, 5, 2.0)
-    mcmc = with_groups(fabricated_mcmc(data.rankings, chains=2, draws=10), data)
+    mcmc, rankings = fitted(5)
     monkeypatch.setattr(findings_module, "find_blocs", lambda *_: more)
-    assert findings_of(mcmc, data.rankings, checks=None).blocs is more
+    assert findings_of(mcmc, rankings, checks=None).blocs is more
     # where one population says nearly as much, they are no coarse view
     little = np.full_like(more.log_density, more.log_density_of_one + 0.09 * 60)
     more = more._replace(log_density=little)
-    assert findings_of(mcmc, data.rankings, checks=None).blocs is None
-    assert "instead" not in blocs_in_words.fewer_blocs(
-        with_chains(
-            blocs._replace(levels=tuple(x._replace(kept=1.4) for x in blocs.levels)), [1, 0]
-        )
-    )
+    assert findings_of(mcmc, rankings, checks=None).blocs is None
+    alike = blocs._replace(levels=tuple(x._replace(kept=1.4) for x in blocs.levels))
+    assert "instead" not in blocs_in_words.fewer_blocs(with_chains(alike, [1, 0]))
 
 
 @pytest.mark.parametrize("components", [None, 3, 5])
 def test_blocs_are_found_if_chains_disagree(components):
     """Not of a mixture of few components, whose groups are as few as blocs."""
-    data = simulate_mallows_mixture(jax.random.key(1), 60, 5, 5, 3, 2.0)
-    mcmc = with_groups(fabricated_mcmc(data.rankings, components, chains=2, draws=10), data)
+    mcmc, rankings = fitted(3, components=components)
     log_joint = np.array(mcmc._states["z"]["log_joint"])
     log_joint[1] -= 50
     mcmc._states["z"] |= {"log_joint": log_joint}
-    found = findings_of(mcmc, data.rankings, checks=None)
+    found = findings_of(mcmc, rankings, checks=None)
     assert found.chains_disagree
     assert found.blocs_first == (components != 3)
     if components == 3:
