@@ -79,7 +79,7 @@ def posterior_by_weight(posterior: Any) -> Any:
     weights, draws = posterior.attrs.get(STACKING_WEIGHTS), posterior.sizes["draw"]
     if weights is None:
         return posterior
-    chosen = [np.linspace(0, draws - 1, round(x * draws)).astype(int) for x in weights]
+    chosen = [evenly(draws, round(x * draws)) for x in weights]
     chain, draw = np.repeat(np.arange(len(chosen)), list(map(len, chosen))), np.concatenate(chosen)
     one = posterior.isel(chain=("draw", chain), draw=("draw", draw))
     one = one.drop_vars(["chain", "draw"], errors="ignore").expand_dims("chain")
