@@ -161,7 +161,7 @@ def search_levels(
 
 
 def most_groups(merged: list[dict[int, BlocComponents]], num_blocs: int | None) -> int:
-    """Return the largest number of groups; refuse a single group, and to look for more blocs."""
+    """Return the largest number of groups; refuse a single one, and more blocs than groups."""
     top = max(max(of_start) for of_start in merged)
     if top == 1:
         raise NoBlocsError("there are no blocs to find: each draw has one group only")

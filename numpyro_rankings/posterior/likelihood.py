@@ -156,7 +156,7 @@ def log_of_mixture(
 
 
 def pointwise_of_block(mcmc: MCMC, block: GibbsKernel, draws: Draws) -> np.ndarray:
-    """Return the same, (chains, draws, N), of a block of :class:`numpyro.infer.Gibbs`.
+    """Return :func:`pointwise_log_likelihood` of a block of :class:`numpyro.infer.Gibbs`.
 
     It is that of the ranking and of the entries of ``judge_sites`` of its judge. The prior of the
     labels is that of the user's model at the values of the other sites.
