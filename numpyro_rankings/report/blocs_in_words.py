@@ -12,16 +12,16 @@ from numpyro_rankings.words import percent, plural
 
 BEFORE_EXPLAINED = (
     "A before B: of the members who order the two, at least 60% put A first; such a pair is clear. "
-    "Close: not clear. Roughly in this order: at least half of the pairs are clear, and no "
-    "clear pair contradicts the order."
+    "Close: not clear. Roughly in this order: at least half of the pairs are clear, and none "
+    "contradicts it."
 )
 NO_INTERVALS = (
     f"No intervals of sizes are shown: the effective sample size (ESS) is below {ESS_BAD}, too "
     "small for them."
 )
 _INTERVAL_EXPLAINED = (
-    "The interval of a size says how much the size of the whole bloc varies over the draws, with "
-    "the blocs as they are; it does not say how surely a single member belongs to the bloc."
+    "The interval of a size is that of the whole bloc over the draws, with the blocs as they are; "
+    "it does not say how surely a member belongs to it."
 )
 _CERTAINTY_EXPLAINED = (
     "Certainty: how probable it is that a member belongs to its bloc. Agreement: how alike its "

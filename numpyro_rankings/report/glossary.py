@@ -80,8 +80,8 @@ def _quantities(findings: Findings) -> list[Term]:
         "matters is whether the chains agree on it",
         "partition_entropy": f"how finely a draw divides the {findings.noun}s: 0 if all are in one "
         "group, larger the more groups there are and the more equal their sizes",
-        "kendall_to_reference": "the mean, over the rankings, of the number of pairs of items that "
-        "the group of a ranking orders otherwise than the average of all rankings does",
+        "kendall_to_reference": "mean number of pairs of items that a ranking's group orders "
+        "unlike the average of all rankings",
         "largest_sizes": "the groups of each draw are ordered by their sizes, whoever is in them",
     }
     names = {"largest_sizes": "size of the k-th largest group"}

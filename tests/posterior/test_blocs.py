@@ -168,8 +168,12 @@ def test_no_round_decreases_the_objective(weighted):
         parameters = (rng.dirichlet(np.ones(6), 3),)
     else:
         parameters = _orderings(rng, 3, 6), rng.gamma(1.0, 1.0, (3, 5))
-    start = BlocComponents(np.log([0.2, 0.3, 0.5]), parameters)
-    for fit in search.rounds(start):
+    _assert_climbs(search, BlocComponents(np.log([0.2, 0.3, 0.5]), parameters))
+
+
+def _assert_climbs(search, start, **options):
+    """No round decreases the objective."""
+    for fit in search.rounds(start, **options):
         if len(fit.trace) == 40:
             break
     assert np.diff(fit.trace).min() > -1e-6
@@ -185,11 +189,7 @@ def test_no_round_with_many_items_decreases_the_objective(thorough, monkeypatch)
     start = BlocComponents(np.log([0.5, 0.5]), (_orderings(rng, 2, 20), np.full((2, 8), 0.1)))
     if not thorough:
         monkeypatch.setattr(MallowsFit, "_costs", None)
-    for fit in search.rounds(start, thorough=thorough):
-        if len(fit.trace) == 40:
-            break
-    assert np.diff(fit.trace).min() > -1e-6
-    assert fit.trace[-1] > fit.trace[0] + 50
+    _assert_climbs(search, start, thorough=thorough)
 
 
 def test_quick_moves_with_equal_concentrations_are_the_best_ones():
@@ -473,10 +473,16 @@ def test_chains_that_lead_elsewhere_do_not_agree(monkeypatch):
     assert np.isnan(level.chain_kept[3])
 
 
-def test_of_blocs_that_keep_as_much_those_of_most_chains_are_taken():
-    draws, data = _fabricated(3)
-    of_draws = BlocData(read_draws(draws, data.rankings))
-    best = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2]))
+@pytest.fixture(scope="module")
+def two(three):
+    """The draws of three groups, and the two blocs into which those of a draw are merged."""
+    draws, rankings, _ = three
+    of_draws = BlocData(read_draws(draws, rankings))
+    return of_draws, next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2]))
+
+
+def test_of_blocs_that_keep_as_much_those_of_most_chains_are_taken(two):
+    of_draws, best = two
     other = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[3]))
     labels = np.arange(len(of_draws.counts)) % 2
     elsewhere = Arrival(best.log_likelihood - 0.1, labels, other.components)
@@ -488,23 +494,19 @@ def test_of_blocs_that_keep_as_much_those_of_most_chains_are_taken():
     assert agreed(of_draws, best, [elsewhere] * 2, 1.0) is best  # which keeps 10% less
 
 
-def test_blocs_may_keep_half_a_percent_less_if_most_chains_lead_to_them():
-    draws, data = _fabricated(3)
-    of_draws = BlocData(read_draws(draws, data.rankings))
-    best = next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2]))
+def test_blocs_may_keep_half_a_percent_less_if_most_chains_lead_to_them(two):
+    of_draws, best = two
     labels = np.arange(len(of_draws.counts)) % 2
     for less, is_best in ((0.45, False), (0.55, True)):
         other = Arrival(best.log_likelihood - less, labels, best.components)
         assert (agreed(of_draws, best, [other, other], 100.0) is best) == is_best
 
 
-def test_blocs_are_the_same_up_to_a_tenth_of_the_largest_distance():
+def test_blocs_are_the_same_up_to_a_tenth_of_the_largest_distance(two):
     """Labels of ever more rows are changed, the rarest first, until the distance is just above."""
-    draws, data = _fabricated(3)
-    of_draws = BlocData(read_draws(draws, data.rankings))
-    fits = [of_draws.best_of_one([of_draws.merge(0, 0, 8)])]
-    fits.append(next(of_draws.search.rounds(of_draws.merge(0, 0, 8)[2])))
-    best, said = fits[1], of_draws.sizes([(0, 0)], fits)
+    of_draws, best = two
+    fits = [of_draws.best_of_one([of_draws.merge(0, 0, 8)]), best]
+    said = of_draws.sizes([(0, 0)], fits)
     labels = best.membership.argmax(1)
     near, distance = labels.copy(), 0.0
     for row in np.argsort(of_draws.counts, kind="stable"):

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 from helpers.command_line import QUICK_FIT, SOI
-from helpers.fabricated import fabricated_mcmc, fabricated_weights_mcmc, with_groups
+from helpers.fabricated import apart, fabricated_mcmc, fabricated_weights_mcmc, with_groups
 
 from numpyro_rankings import read_rankings, to_inference_data, words
 from numpyro_rankings.cli import fit, main
@@ -45,14 +45,6 @@ def fit_these(mcmc, monkeypatch, out="out"):
     """Let the command write results of these draws."""
     monkeypatch.setattr(fit, "_sample", lambda *_: Sampled(mcmc, "length", (60, 60)))
     assert main(["fit", "small.soi", *QUICK_FIT, "--out", out]) == 0
-
-
-def apart(mcmc):
-    """Return the run with chains that disagree: their log joints are far apart."""
-    log_joint = np.array(mcmc._states["z"]["log_joint"])
-    log_joint[1] -= 50
-    mcmc._states["z"] |= {"log_joint": log_joint}
-    return mcmc
 
 
 def weighted(rankings):
