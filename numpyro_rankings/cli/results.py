@@ -172,9 +172,9 @@ def _folder_beside(place: Path) -> Iterator[Path]:
 
 
 _COLUMNS_EXPLAINED = (
-    "Found in: the share of the draws that have a group like it: no other of either side shares as "
-    "many members with it, and they share more than a third of the members of each. Together: in "
-    "what share of the draws two of its members are in one group."
+    "Found in: the share of the draws that have a group like it: the two share more members with "
+    "each other than with any other group, and more than a third of the members of either. "
+    "Together: in what share of the draws two of its members are in one group."
 )
 _AGREEMENT_EXPLAINED = (
     "Agreement: how alike its members rank, 0% if at random, 100% if all alike; below 10% they "

@@ -188,7 +188,7 @@ def _use_groups(findings: Findings, judged: Judgements) -> list[Step]:
         when = ": the chains do not agree on them" if judged.are_apart else " yet"
         return [Step(f"Do not report the groups{when}.")]
     if findings.reference is None:
-        return [Step("Report what all want: there is one group.")]
+        return [Step("Report what all together want: there is one group.")]
     if judged.unclear:
         return _without_groups(findings)
     held = len(findings.held)
