@@ -451,8 +451,7 @@ def build_rankings(
 ) -> Rankings:
     """Check the data and make rankings of them; all constructors and readers end here.
 
-    :param names: names of the items, already checked.
-    :param where: returns the name of a row in the user's data, for messages.
+    Messages call a row of the user's data ``where(row)``.
     """
     table = padded_table(orderings, names, where)
     check_table(table, names, where)

@@ -101,16 +101,11 @@ def item_names(items: Sequence[Any] | None, num_items: int | None = None) -> tup
 
 
 class Numbers(NamedTuple):
-    """The numbers that name items.
+    """The numbers that name items."""
 
-    - **item_of** - index of the item that a number names.
-    - **all_are_names** - whether numbers in orderings are names for sure.
-    - **is_said** - whether the user said so, so that -1 is no padding if it is a name.
-    """
-
-    item_of: dict[float, int]
-    all_are_names: bool
-    is_said: bool
+    item_of: dict[float, int]  # index of the item that a number names
+    all_are_names: bool  # whether numbers in orderings are names for sure
+    is_said: bool  # whether the user said so, so that -1 is no padding if it is a name
 
 
 def number_names(

@@ -18,7 +18,7 @@ def padded_table(
 ) -> np.ndarray:
     """Convert the orderings to a table of whole numbers, not yet checked against the items.
 
-    :param numbers: the numbers that name items; without them all numbers are indices.
+    Without ``numbers``, which name items, all numbers are indices.
     """
     is_text = None  # of entries that are names, already converted to indices
     if not hasattr(orderings, "shape"):
@@ -114,10 +114,7 @@ def _without_missing_end(entries: list) -> list:
 def _table_of_lists(
     orderings: Any, names: tuple[str, ...], where: Callable[[int], str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Convert a list of lists of indices or names to a table padded with -1.
-
-    :return: the table, with NaN as padding, and which of its entries were names.
-    """
+    """Convert lists of indices or names to a table padded with NaN, and say which are names."""
     try:
         given = list(orderings)
     except TypeError:

@@ -12,12 +12,7 @@ _HEADER = ("alias", "item")
 
 
 def read_aliases(aliases: Aliases) -> dict[str, str]:
-    """Return the item that each further name means.
-
-    :param aliases: the items by their further names, or a table with the columns ``alias`` and
-        ``item``.
-    :raises RankingsError: if a name means two items, or an item is itself a further name.
-    """
+    """Return the item that each further name means, from a dict or a table ``alias,item``."""
     if aliases is None:
         return {}
     if isinstance(aliases, Mapping):

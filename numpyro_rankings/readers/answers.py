@@ -46,10 +46,7 @@ _DECIMAL = re.compile(r"\d{1,4}[.,]\d{1,6}")
 
 
 def rank_in_words(text: str) -> tuple[int, str] | None:
-    """Return the rank that a text says, and what else it says; None if it says none.
-
-    Such texts are ``1``, ``1st``, ``2. Choice``, ``Rank 3``, ``third choice`` and ``5 (worst)``.
-    """
+    """Return the rank that a text such as ``2. Choice`` says, and the comment of ``5 (worst)``."""
     found = _RANK.fullmatch(text)
     if found is None:
         return None
@@ -65,7 +62,7 @@ def without_missing(
 ) -> tuple[list[Column], list[str]]:
     """Make cells empty that say that nothing is ranked, and tell how many there were.
 
-    :param num_items: the number of items if the cells are ranks, which no text of these can be.
+    Of ranks of ``num_items`` items, none can say so.
     """
     if not missing:
         return list(columns), []
@@ -101,11 +98,7 @@ def text_key(text: str) -> str:
 def refuse_missing_ranks(
     grid: Grid, columns: Sequence[Column], num_items: int | None, missing: Sequence[str]
 ) -> None:
-    """Refuse texts that may mean that an item is not ranked, and say how to say so.
-
-    :param num_items: the number of items, or None if it is not known.
-    :param missing: texts that are said to mean it.
-    """
+    """Refuse texts that may mean that an item is not ranked, and say how to say so."""
     for column in columns:
         for text in column.values:
             number = whole_number(text)

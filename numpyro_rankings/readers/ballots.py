@@ -70,10 +70,7 @@ RULES = Rules._fields
 
 
 def given_rules(**given: object) -> Rules | None:
-    """Return the rules that are given, with defaults for the others; None if none is given.
-
-    :raises RankingsError: if a value is no rule.
-    """
+    """Return the rules that are given, with defaults for the others; None if none is given."""
     values = {name: value for name, value in given.items() if value is not None}
     if not values:
         return None
@@ -143,15 +140,10 @@ class BallotCounts(NamedTuple):
 def apply_rules(
     marks: np.ndarray, weights: np.ndarray, rules: Rules, is_write_in: np.ndarray
 ) -> tuple[np.ndarray, BallotCounts]:
-    """Return the lists that the rules leave, and how many ballots each of them touched.
+    """Return the lists that the rules leave of marks (ballots, ranks), and whom each rule touched.
 
     A rank with several names is no blank rank, nor are its names on the ballot for the rule of
     repeated names. Blank ranks are counted from the last rank with a mark.
-
-    :param marks: (ballots, ranks) the item at each rank, or :data:`BLANK` or :data:`OVERVOTE`.
-    :param weights: (ballots,) how many ballots of the file each stands for.
-    :param is_write_in: (items,) bool.
-    :return: (ballots, T) items, best first, padded with -1.
     """
     distinct, inverse = _distinct(np.asarray(marks, np.int32))
     weights = np.bincount(inverse, weights=weights, minlength=len(distinct))

@@ -126,9 +126,9 @@ def read_blt(path: str | os.PathLike, encoding: str | None = None, **options: ob
 def _read_ballots(
     name: str, number: int, lines: Iterator[tuple[int, str]], num_items: int
 ) -> tuple[_Ballots, set[int], int, str]:
-    """Read the withdrawn candidates and the ballots.
+    """Read the withdrawn candidates and the ballots, to the line that ends them.
 
-    :return: also the line that ends them, and what follows on it.
+    Return also the number of that line, and what follows on it.
     """
     withdrawn: set[int] = set()
     ballots = _Ballots({}, [], [], [], [])
@@ -153,10 +153,7 @@ def _read_ballots(
 
 
 def _notes_of_withdrawn(names: list[str], ballots: _Ballots, marks: np.ndarray) -> list[str]:
-    """Return who has withdrawn, and how many ballots this leaves blank.
-
-    :param marks: those of the distinct ballots.
-    """
+    """Return who has withdrawn, and how many ballots this leaves blank."""
     if not names:
         return []
     verb = "has withdrawn, and is" if len(names) == 1 else "have withdrawn, and are"

@@ -28,39 +28,24 @@ _COUNCIL_CANDIDATE = re.compile(r'\s*"?Candidate \d+"?\s*,', re.IGNORECASE)
 
 
 class Election(NamedTuple):
-    """The ballots of a file.
+    """The ballots of a file."""
 
-    - **name** - of the file, for messages.
-    - **votes** - what is on the ballots of each row.
-    - **weights** - (rows,) how many ballots each row stands for; None if it is one each.
-    - **numbers** - (rows,) the number of each row in the file.
-    - **place** - how messages call a row, such as ``FILE:{}``.
-    - **ids** - a name of each row, or None.
-    - **about** - what else is known about each row, such as a precinct.
-    - **parties** - the parties of items that have one, by name.
-    - **notes** - what a reader of the file should know.
-    """
-
-    name: str
-    votes: Votes
+    name: str  # the name of the file, for messages
+    votes: Votes  # the marks on the ballots of each row
+    # (rows,) how many ballots each row stands for; None if it is one each
     weights: np.ndarray | None
-    numbers: np.ndarray
-    place: str
-    ids: list[str] | None
-    about: dict[str, list[str]]
-    parties: dict[str, str]
-    notes: list[str]
+    numbers: np.ndarray  # (rows,) the number of each row in the file
+    place: str  # the name of a row in messages, such as "FILE:{}"
+    ids: list[str] | None  # a name of each row, or None
+    about: dict[str, list[str]]  # all else that is known about each row, such as a precinct
+    parties: dict[str, str]  # the parties of items that have one, by name
+    notes: list[str]  # sentences for a reader of the file
 
 
 def survey_of_election(
     election: Election, layout: str, aliases: Aliases = None, **rules: object
 ) -> Survey:
-    """Apply the rules to the ballots of an election, and return its survey.
-
-    :param layout: what the file is, in words.
-    :param aliases: further names of items, as in :func:`~numpyro_rankings.read_survey`.
-    :param rules: as in :func:`~numpyro_rankings.read_survey`.
-    """
+    """Apply the rules to the ballots of an election, and return its survey."""
     joined = read_aliases(aliases)
     special = dict(election.about)
     notes = list(election.notes)
@@ -109,10 +94,7 @@ def padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
 
 
 def refuse_same_names(where: Mapping[str, str] | Sequence[str], names: Sequence[str]) -> None:
-    """Refuse two candidates of the same name, or one without a name.
-
-    :param where: where each of the names is, in their order.
-    """
+    """Refuse two candidates of the same name, or one without a name."""
     seen = set()
     for place, name in zip(where, names, strict=True):
         if not name:

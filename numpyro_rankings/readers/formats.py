@@ -34,25 +34,17 @@ from numpyro_rankings.readers.surveys import Survey, read_layout, survey_of
 
 
 class FileFormat(NamedTuple):
-    """A format of files of rankings that say what they hold.
+    """A format of files of rankings that say what they hold."""
 
-    - **name** - for messages.
-    - **extensions** - of its files.
-    - **read** - reads a file.
-    - **similar** - extensions of similar files: the reader reads those that hold rankings all the
-      same, and refuses the others in its own words.
-    - **options** - names of the options that the reader takes.
-    - **holds** - returns whether a file of another extension has this format.
-    - **also** - the other extensions.
-    """
-
-    name: str
-    extensions: tuple[str, ...]
-    read: Callable[..., Rankings | Survey]
+    name: str  # its name in messages
+    extensions: tuple[str, ...]  # those of its files
+    read: Callable[..., Rankings | Survey]  # reads a file
+    # those of similar files, which the reader reads if they hold rankings
     similar: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # names of the options that the reader takes
+    # whether a file of one of the other extensions has this format
     holds: Callable[[str], bool] | None = None
-    also: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()  # the other extensions
 
 
 FORMATS = (

@@ -24,11 +24,9 @@ def read_long(
     unranked: str = "below",
     count: str | None = None,
 ) -> Rankings:
-    """Read a long table; see :meth:`numpyro_rankings.Rankings.from_dataframe`.
+    """Read a long table without a table of all judges by all items.
 
-    No table of all judges by all items is made.
-
-    :param columns: those of the judges, the items and the ranks.
+    See :meth:`numpyro_rankings.Rankings.from_dataframe`.
     """
     check_unranked(unranked)
     judge, item, rank = (_column(df, name) for name in columns)
@@ -101,10 +99,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _codes(column: pd.Series, name: str, key: Callable[[Any], Any]) -> tuple[np.ndarray, list[Any]]:
-    """Return numbers of the values of a column, in order of first appearance, and the values.
-
-    :param key: values with the same key are the same; the keys are returned.
-    """
+    """Return the codes of the values of a column by their keys, and the distinct keys."""
     try:
         codes, values = pd.factorize(column)
     except TypeError:

@@ -42,18 +42,12 @@ _SEPARATOR_LINE = re.compile(r"sep=([,;\t])", re.IGNORECASE)
 
 
 class Column(NamedTuple):
-    """A column of a table, whose texts are few and whose rows are many.
-
-    - **name** - of the column.
-    - **values** - the distinct texts, in order of first appearance; ``""`` is a missing one.
-    - **codes** - (rows,) int32, the text of each row, as an index of ``values``.
-    - **label** - what the column is called in words, where the file says it; else ``""``.
-    """
+    """A column of a table, whose texts are few and whose rows are many."""
 
     name: str
-    values: list[str]
-    codes: np.ndarray
-    label: str = ""
+    values: list[str]  # the distinct texts, in order of first appearance; "" is a missing one
+    codes: np.ndarray  # (rows,) int32, the text of each row, as an index of values
+    label: str = ""  # its name in words, where the file says it
 
     def text(self, row: int) -> str:
         """Return the text of a row."""
@@ -89,22 +83,14 @@ class Column(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A table of cells.
+    """A table of cells."""
 
-    - **name** - of the file, for messages.
-    - **cells** - the columns.
-    - **numbers** - (rows,) int, the number of each row in the file.
-    - **place** - how messages call a row, such as ``FILE:{}`` or ``FILE: row {}``.
-    - **header_place** - how they call the row with the names of the columns.
-    - **notes** - how cells were read, a sentence each.
-    """
-
-    name: str
-    cells: list[Column]
-    numbers: np.ndarray
-    place: str
-    header_place: str
-    notes: tuple[str, ...] = ()
+    name: str  # the name of the file, for messages
+    cells: list[Column]  # the columns
+    numbers: np.ndarray  # (rows,) int, the number of each row in the file
+    place: str  # the name of a row in messages, such as "FILE:{}" or "FILE: row {}"
+    header_place: str  # that of the row with the names of the columns
+    notes: tuple[str, ...] = ()  # how cells were read, a sentence each
 
     @property
     def columns(self) -> list[str]:
@@ -143,12 +129,7 @@ def column_of_texts(name: str, texts: Iterable[str]) -> Column:
 def read_grid(source: Any, names: Sequence[str] = (), encoding: str | None = None) -> Grid:
     """Read a table whose first row names the columns; :func:`check_cells` checks the names.
 
-    :param source: a text file ``.csv``, ``.tsv`` or ``.txt``, whose columns are separated by
-        commas, semicolons or tabs; a spreadsheet ``.xlsx``, of which the first sheet is read; a
-        ``.parquet`` file; a ``.sav`` file of SPSS or a ``.dta`` file of Stata; or a data frame.
-    :param names: texts that are names and not blanks, such as an item "NA".
-    :param encoding: of a text file; by default UTF-8, or what its first bytes say.
-    :raises RankingsError: naming the row and the column.
+    Texts in ``names`` are names and not blanks, such as an item "NA".
     """
     if hasattr(source, "columns") and hasattr(source, "iloc"):
         if encoding is not None:
@@ -298,10 +279,7 @@ def place_of(name: str, form: str) -> str:
 
 
 def _separator(text: TextFile, first: int) -> str:
-    """Return what separates the columns: the only one of comma, semicolon and tab in the header.
-
-    :param first: the first line of the header; a quoted name may have several.
-    """
+    """Return what separates the columns: the only one of comma, semicolon and tab in the header."""
     marks, header = [], next(text.lines(first)).rstrip("\n")
     for mark in "\t;,":
         with contextlib.suppress(csv.Error):
@@ -452,10 +430,7 @@ def _text(cell: Any) -> str:
 def _grid(
     name: str, place: str, rows: Iterable[tuple[int, Sequence[str]]], names: Sequence[str]
 ) -> Grid:
-    """Put rows of cells together; the first that is not blank names the columns.
-
-    :param rows: the number of each row in the file, and its cells.
-    """
+    """Put numbered rows of cells together; the first that is not blank names the columns."""
     remaining = iter(rows)
     number, first = next((x for x in remaining if any(map(str.strip, x[1]))), (0, []))
     header, header_place = [cell.strip() for cell in first], place.format(number)
@@ -484,10 +459,7 @@ def _grid(
 def _of_width(
     rows: Iterable[tuple[int, Sequence[str]]], width: int, place: str, is_top: bool
 ) -> Iterator[tuple[int, Sequence[str]]]:
-    """Yield the rows that are not blank, which have as many cells as the header.
-
-    :param is_top: whether the first of them is the first of the table.
-    """
+    """Yield the rows that are not blank, which have as many cells as the header."""
     for number, row in rows:
         if len(row) == width:
             is_top = False

@@ -58,24 +58,15 @@ _TOTALS = re.compile(
 
 
 class Table(NamedTuple):
-    """A table without the rows above its answers.
+    """A table without the rows above its answers."""
 
-    - **grid** - the answers; its columns have names that may be empty, or the same.
-    - **labels** - what each column is called in words, from which items are named.
-    - **texts** - all that the rows above say of each column.
-    - **notes** - how they were read.
-    """
-
-    grid: Grid
-    labels: list[str]
-    texts: list[tuple[str, ...]]
-    notes: list[str]
+    grid: Grid  # the answers; its columns have names that may be empty, or the same
+    labels: list[str]  # the name of each column in words, from which items are named
+    texts: list[tuple[str, ...]]  # all that the rows above say of each column
+    notes: list[str]  # how they were read
 
     def name_of(self, name: object) -> str:
-        """Return the name of the column that is called so in any of the rows above.
-
-        :raises RankingsError: if there are several.
-        """
+        """Return the name of the column that is called so in any of the rows above."""
         text, columns = str(name), self.grid.columns
         found = [k for k, column in enumerate(columns) if column == text]
         found = found or [k for k, texts in enumerate(self.texts) if text in texts]
@@ -95,8 +86,7 @@ class Table(NamedTuple):
 def fold_header(grid: Grid, header_rows: int | None) -> Table:
     """Take further rows with the names of the columns off a table.
 
-    :param header_rows: how many rows are above the answers; by default those of Qualtrics and
-        SurveyMonkey are recognised.
+    Without their number, those of Qualtrics and SurveyMonkey are recognised.
     """
     if header_rows is not None and header_rows not in range(1, _MOST_HEADER_ROWS + 1):
         raise RankingsError(
@@ -190,10 +180,7 @@ def _further_header_rows(grid: Grid, names: Sequence[str]) -> int:
 
 
 def drop_totals(grid: Grid, looked_at: Sequence[int]) -> tuple[Grid, list[str]]:
-    """Take rows of totals off the end of a table, which the first of their cells says they are.
-
-    :param looked_at: the columns whose cells may say so.
-    """
+    """Take rows of totals off the end of a table, as the first of the cells looked at says."""
     end, notes = len(grid.numbers), []
     while end > 1:
         first = next((x for k in looked_at if (x := grid.cells[k].text(end - 1))), "")
@@ -237,12 +224,7 @@ def _refuse_totals(grid: Grid, looked_at: Iterable[int]) -> None:
 def choose(
     table: Table, patterns: Sequence[str], special: Iterable[str]
 ) -> tuple[list[int], list[str]]:
-    """Return the columns that names or patterns pick, and notes.
-
-    :param patterns: in which ``*`` stands for any text, and ``?`` for one character; if there are
-        none, all columns are picked that are not special.
-    :param special: names of columns that have another meaning.
-    """
+    """Return the columns that names or patterns pick, and notes; else all that are not special."""
     grid, taken = table.grid, set(special)
     columns = grid.columns
     if not patterns:
@@ -297,9 +279,8 @@ def _glob(pattern: str) -> re.Pattern:
 def name_columns(labels: Sequence[str], patterns: Sequence[str], taken: Iterable[str]) -> list[str]:
     """Return what is left of headers without their common beginning and end.
 
-    They are cut where an item may begin and end, or where a pattern has a ``*``.
-
-    :param taken: names that no column may get.
+    They are cut where an item may begin and end, or where a pattern has a ``*``. No name is one of
+    those that are taken.
     """
     if len(labels) < 2:
         return list(labels)

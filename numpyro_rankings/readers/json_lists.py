@@ -18,8 +18,6 @@ def read_lists(path: str, keys: Sequence[str]) -> dict[str, list[Any]]:
     """Return the first list that each of some keys has, anywhere in the file.
 
     Nothing else of the file is looked at: it may not be JSON.
-
-    :raises RankingsError: if the file cannot be read, or one of the lists is not JSON.
     """
     found: dict[str, list[Any]] = {}
     with open_text(path) as stream:
@@ -30,10 +28,7 @@ def read_lists(path: str, keys: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def iterate_list(path: str, key: str) -> Iterator[Any]:
-    """Yield the objects in the first list that a key has.
-
-    :raises RankingsError: if the file cannot be read, there is no such list, or it is not JSON.
-    """
+    """Yield the objects in the first list that a key has."""
     with open_text(path) as stream:
         window = _Window(path, stream)
         if window.find({key}) is None:

@@ -28,31 +28,21 @@ _SEPARATOR_LINE = re.compile(r"sep=[,;\t][,;\t]*", re.IGNORECASE)  # for spreads
 
 
 class _Header(NamedTuple):
-    """The line with the names of the columns.
+    """The line with the names of the columns."""
 
-    - **mark** - what is between the cells.
-    - **columns** - 2, or 3 with choice sets.
-    - **skipped** - columns before these: 1 if a program has written the numbers of the rows.
-    - **width** - all cells of the line, empty ones at its end included.
-    """
-
-    mark: str
-    columns: int
-    skipped: int
-    width: int
+    mark: str  # the character between the cells
+    columns: int  # 2, or 3 with choice sets
+    skipped: int  # columns before these: 1 if a program has written the numbers of the rows
+    width: int  # all cells of the line, empty ones at its end included
 
 
 class _Row(NamedTuple):
-    """A row.
+    """A row."""
 
-    - **number** - of its line, and **times**, how many rankings it stands for.
-    - **listed** - the items that are listed, and **offered** those that were offered.
-    """
-
-    number: int
-    times: int
-    listed: list[int]
-    offered: list[int]
+    number: int  # the number of its line
+    times: int  # how many rankings it stands for
+    listed: list[int]  # the items that are listed
+    offered: list[int]  # the items that were offered
 
 
 def read_table(path: str | os.PathLike, encoding: str | None = None) -> Rankings:

@@ -132,46 +132,29 @@ def write_preflib(rankings: Rankings, path: str | os.PathLike, title: str = "") 
 
 
 class Parsed(NamedTuple):
-    """The lines of a file, each text with its line number.
+    """The lines of a file, each text with its line number."""
 
-    - **name** - of the file, for messages.
-    - **kind** - its type, such as ``soi``.
-    - **header** - values of the metadata, by key.
-    - **names** - names of the items, by their numbers from 1.
-    - **categories** - names of the categories, by their numbers.
-    - **data** - the lines after the header.
-    - **num_lines** - number of lines.
-    """
-
-    name: str
-    kind: str
-    header: dict[str, tuple[int, str]]
-    names: dict[int, tuple[int, str]]
-    categories: dict[int, tuple[int, str]]
-    data: list[tuple[int, str]]
-    num_lines: int
+    name: str  # the name of the file, for messages
+    kind: str  # its type, such as soi
+    header: dict[str, tuple[int, str]]  # values of the metadata, by key
+    names: dict[int, tuple[int, str]]  # names of the items, by their numbers from 1
+    categories: dict[int, tuple[int, str]]  # names of the categories, by their numbers
+    data: list[tuple[int, str]]  # the lines after the header
+    num_lines: int  # number of lines
 
 
 class Order(NamedTuple):
-    """An order of a file.
+    """An order of a file."""
 
-    - **line** - its line number.
-    - **voters** - how many gave it.
-    - **row** - 0-based items, best first.
-    - **groups** - the same, where tied items are in one group; None if no two are tied.
-    """
-
-    line: int
-    voters: int
-    row: list[int]
+    line: int  # its line number
+    voters: int  # how many gave it
+    row: list[int]  # 0-based items, best first
+    # the same, where tied items are in one group; None if no two are tied
     groups: list[list[int]] | None
 
 
 def parse_preflib(path: str | os.PathLike) -> Parsed:
-    """Divide the lines of a file into metadata, names and data.
-
-    :raises RankingsError: if the file has no header, or says that it is of another type.
-    """
+    """Divide the lines of a file into metadata, names and data."""
     name, lines = os.fspath(path), read_lines(path)
     header: dict[str, tuple[int, str]] = {}
     named: dict[str, dict[int, tuple[int, str]]] = {key: {} for key in _NAMED}
@@ -327,11 +310,7 @@ def header_number(parsed: Parsed, key: str) -> int:
 
 
 def check_number(parsed: Parsed, key: str, found: set[int], what: str) -> None:
-    """Refuse a file whose header has another number than was found.
-
-    :param found: the numbers that are right.
-    :param what: what was counted.
-    """
+    """Refuse a file whose header has none of the numbers that are right."""
     number = header_number(parsed, key)
     if number in found:
         return

@@ -15,34 +15,23 @@ _UNRANKED, _GAPS = ("below", "not-offered"), ("refuse", "close")
 
 
 class QuestionSpec(NamedTuple):
-    """How a question is to be read; None stands for what is not given.
+    """How a question is to be read; None stands for what is not given."""
 
-    - **judge**, **item**, **rank**, **counts**, **about** - columns with these meanings.
-    - **items** - names of all items.
-    - **patterns** - which columns are of the question; all but the special ones if there are none.
-    - **closes_gaps** - whether ranks and places may be left out.
-    - **is_not_offered** - whether the items that a judge does not rank were not offered.
-    - **separator** - between the items in a cell.
-    - **missing** - texts that mean that nothing is ranked.
-    - **highest_first** - whether the highest number is the first choice.
-    - **rules** - of ballots.
-    - **aliases** - the items that further names mean.
-    """
-
-    judge: str | None = None
+    judge: str | None = None  # this and the next four are columns
     item: str | None = None
     rank: str | None = None
     counts: str | None = None
     about: tuple[str, ...] = ()
-    items: tuple[str, ...] | None = None
+    items: tuple[str, ...] | None = None  # names of all items
+    # the columns of the question; all that have no meaning if it is empty
     patterns: tuple[str, ...] = ()
-    closes_gaps: bool = False
-    is_not_offered: bool = False
-    separator: str | None = None
-    missing: tuple[str, ...] = ()
-    highest_first: bool | None = None
-    rules: Rules | None = None
-    aliases: Mapping[str, str] = MappingProxyType({})
+    closes_gaps: bool = False  # whether ranks and places may be left out
+    is_not_offered: bool = False  # whether the items that a judge does not rank were not offered
+    separator: str | None = None  # the text between the items in a cell
+    missing: tuple[str, ...] = ()  # texts that mean that nothing is ranked
+    highest_first: bool | None = None  # whether the highest number is the first choice
+    rules: Rules | None = None  # those of ballots
+    aliases: Mapping[str, str] = MappingProxyType({})  # the items that further names mean
 
     @property
     def named(self) -> list[str]:
@@ -161,22 +150,14 @@ def check_columns(grid: Grid, spec: QuestionSpec) -> None:
 
 
 class Question(NamedTuple):
-    """The columns of a question.
+    """The columns of a question."""
 
-    - **grid** - the rows with the answers, and the columns with another meaning.
-    - **columns** - those of the question; the layout gives them the names of items or places.
-    - **spec** - how they are read.
-    - **notes** - how they were read, a sentence each.
-    - **labels** - what the headers say of each column.
-    - **is_export** - whether the columns were picked, or several rows name them.
-    """
-
-    grid: Grid
-    columns: list[Column]
-    spec: QuestionSpec
-    notes: list[str]
-    labels: list[str]
-    is_export: bool = False
+    grid: Grid  # the rows with the answers, and the columns with another meaning
+    columns: list[Column]  # the layout names them like items or places
+    spec: QuestionSpec  # how they are read
+    notes: list[str]  # how they were read, a sentence each
+    labels: list[str]  # the header of each column in words
+    is_export: bool = False  # whether the columns were picked, or several rows name them
 
     def with_columns(self, columns: Sequence[Column], notes: Sequence[str] = ()) -> "Question":
         """Return the question with other columns, and further notes."""

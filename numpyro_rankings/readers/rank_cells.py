@@ -45,23 +45,15 @@ _POINTS = re.compile(
 
 
 class Ranks(NamedTuple):
-    """Columns of ranks.
+    """Columns of ranks."""
 
-    - **columns** - whose texts are numbers where they could be read.
-    - **comments** - what is written beside a number, as in "5 (best)".
-    - **notes** - of texts that were read.
-    """
-
-    columns: list[Column]
-    comments: list[tuple[int, str]]
-    notes: list[str]
+    columns: list[Column]  # their texts are numbers where they could be read
+    comments: list[tuple[int, str]]  # the number and the text beside it, as in "5 (best)"
+    notes: list[str]  # which texts were read
 
 
 def refuse_rank(where: str, text: str, num_items: int | None) -> NoReturn:
-    """Say why a text is no rank.
-
-    :param num_items: the largest rank; None if other items may have ranks too.
-    """
+    """Say why a text is no rank; without ``num_items``, other items may have ranks too."""
     number = whole_number(text)
     about_judges = (
         f"if the column is about the judges, add it to {option('about')}, or to {option('judge')} "
@@ -118,9 +110,6 @@ def best_first(
 
     Ranks 1, 2, …, n can always be read from either end. They are read with 1 as the first choice,
     unless ``highest_first`` says otherwise; where something points at the other end it is asked.
-
-    :param question: what the headers of all columns say.
-    :param num_items: the number of columns, or None if the items are in rows.
     """
     columns, numbers = ranks.columns, numbers_in(ranks.columns)
     most = int(numbers.max(initial=0))
@@ -207,9 +196,8 @@ def read_ranks(
 ) -> Question:
     """Read cells of ranks as numbers, in which 1 is the first choice.
 
-    :param num_ranks: how many items may have ranks, or None if it is not known.
-    :param num_items: the number of columns, or None if the items are in rows.
-    :param is_one_question: whether the columns must be ranks of one question without ties.
+    ``num_ranks`` items may have ranks, and ``num_items`` is the number of columns; None if these
+    are not known.
     """
     grid, spec = question.grid, question.spec
     columns, missing = without_missing(grid, question.columns, spec.missing, num_ranks)

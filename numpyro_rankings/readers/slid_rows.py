@@ -26,10 +26,7 @@ class Answers:
         return plain_rank(text) in self.known
 
     def is_list(self, texts: Sequence[str], here: Sequence[str]) -> bool:
-        """Return whether texts are a ranking if they are read from one column to a side.
-
-        :param here: the texts in the columns of the question.
-        """
+        """Return whether texts are a ranking if they are read from one column to a side."""
         return len(set(texts)) == len(texts) and self.known.issuperset(texts)
 
     def may_end(self, end: Column, num_beside: int) -> bool:

@@ -93,11 +93,7 @@ def read_layout(source: Any, layout: str | None = None, **options: Any) -> Surve
 def survey_of_lists(
     grid: Grid, spec: QuestionSpec, lists: Lists, layout: str, notes: list[str]
 ) -> Survey:
-    """Put lists together with what the grid says about their judges.
-
-    :param layout: how the file was read.
-    :param notes: what a reader of the file should know so far.
-    """
+    """Put lists together with what the grid says about their judges."""
     if len(lists.items) < 2:
         raise RankingsError(
             f"{grid.name}: a ranking needs at least 2 items, got {len(lists.items)}"

@@ -31,15 +31,10 @@ _BYTES_OF_HEAD, _TEXT_SHOWN = 2**16, 40
 
 
 class TextFile(NamedTuple):
-    """A text file that was read.
+    """A text file that was read."""
 
-    - **name** - of the file, for messages.
-    - **content** - its bytes.
-    - **encoding** - of the text.
-    """
-
-    name: str
-    content: bytes
+    name: str  # its name in messages
+    content: bytes  # its bytes
     encoding: str
 
     def lines(self, first: int = 0) -> Iterator[str]:
@@ -62,11 +57,8 @@ def read_lines(
 def read_text(path: str | os.PathLike, encoding: str | None = None, hint: bool = False) -> TextFile:
     """Read a text file, at least one of whose lines is not blank.
 
-    :param path: the file.
-    :param encoding: how it is encoded; by default what its first bytes say, or else UTF-8. Others
-        are never guessed, because several would read the file, and each would read other names.
-    :param hint: whether the caller takes an encoding from the user, so that messages name one.
-    :raises RankingsError: if the file is missing, empty, or not text in this encoding.
+    Only the encodings that its first bytes say, and UTF-8, are recognised: several others would
+    read the file, and each would read other names. With ``hint``, messages name the option.
     """
     name = os.fspath(path)
     content = _read_bytes(name)
@@ -78,10 +70,7 @@ def read_text(path: str | os.PathLike, encoding: str | None = None, hint: bool =
 
 @contextlib.contextmanager
 def open_text(path: str | os.PathLike) -> Iterator[TextIO]:
-    """Open a text file in UTF-8, or in what its first bytes say, to read a part of it at a time.
-
-    :raises RankingsError: if it is missing, or what is read meanwhile is not text.
-    """
+    """Open a text file in UTF-8, or in what its first bytes say, to read a part of it at a time."""
     name = os.fspath(path)
     with _errors_in_words(name):
         with open(name, "rb") as stream:

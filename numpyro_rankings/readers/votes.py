@@ -31,18 +31,12 @@ _WRITE_IN = re.compile(
 
 
 class Votes(NamedTuple):
-    """What is on the ballots of a table.
+    """What is on the ballots of a table."""
 
-    - **items** - their names.
-    - **marks** - (rows, ranks) the item at each rank, or BLANK or OVERVOTE.
-    - **is_write_in** - (items,) bool.
-    - **notes** - how the texts were read.
-    """
-
-    items: tuple[str, ...]
-    marks: np.ndarray
-    is_write_in: np.ndarray
-    notes: list[str]
+    items: tuple[str, ...]  # their names
+    marks: np.ndarray  # (rows, ranks) the item at each rank, or BLANK or OVERVOTE
+    is_write_in: np.ndarray  # (items,) bool
+    notes: list[str]  # how the texts were read
 
 
 def votes_of_marks(items: Sequence[str], marks: np.ndarray, notes: Sequence[str] = ()) -> Votes:
@@ -100,10 +94,7 @@ def notes_of_aliases(aliases: Mapping[str, str], names: Iterable[str]) -> list[s
 
 
 def votes_of_ranks(items: tuple[str, ...], ranks: np.ndarray) -> Votes:
-    """Return the votes of a table of ranks, in which several items may have one.
-
-    :param ranks: (rows, items) from 1; 0 if there is none.
-    """
+    """Return the votes of ranks (rows, items), of which several may be the same; 0 is none."""
     marks = np.full((len(ranks), max(1, int(ranks.max(initial=1)))), BLANK, np.int32)
     rows, places = np.nonzero(ranks)
     at = rows, ranks[rows, places] - 1

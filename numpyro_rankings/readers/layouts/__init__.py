@@ -27,11 +27,7 @@ LAYOUTS: dict[str, Layout] = {layout.name: layout() for layout in _KNOWN}
 def layout_of_table(
     table: Table, picked: Sequence[int], spec: QuestionSpec
 ) -> tuple[Layout, list[str]]:
-    """Return the layout that a table says it has, and a note that says why.
-
-    :param picked: the columns of the question.
-    :raises RankingsError: if it says nothing, showing the first row read in both ways.
-    """
+    """Return the layout that a table says it has, and why; or show it in both ways, and ask."""
     for one in _ASKED:
         layout = LAYOUTS[one.name]
         if why := layout.sign(table, picked, spec):

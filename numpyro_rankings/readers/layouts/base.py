@@ -20,28 +20,18 @@ _LENGTH = 60  # letters of a name in a message
 
 
 class Layout:
-    """All in which a layout of tables differs from the others.
+    """The ways in which a layout of tables differs from the others."""
 
-    - **name** - as the option has it.
-    - **columns_are** - what its columns are, in notes.
-    - **is_of_ballots** - whether the columns are those of ballots, which rules make lists of.
-    - **takes_rules** - whether the rules of ballots may be given.
-    - **takes_patterns**, **takes_separator**, **takes_highest_first** - whether options may be.
-    - **has_names_in_cells** - whether names of items are in cells, not in headers.
-    - **has_item_columns** - whether each item has a column, in an order that judges see.
-    - **has_lines_of_items** - whether a list has a line for each of its items.
-    """
-
-    name = ""
-    columns_are = ""
-    is_of_ballots = False
-    takes_rules = False
-    takes_patterns = True
+    name = ""  # its name as an option
+    columns_are = ""  # what its columns are, in notes
+    is_of_ballots = False  # whether the columns are those of ballots, which rules make lists of
+    takes_rules = False  # whether the rules of ballots may be given
+    takes_patterns = True  # whether this and the next two options may be given
     takes_separator = False
     takes_highest_first = False
-    has_names_in_cells = True
-    has_item_columns = False
-    has_lines_of_items = False
+    has_names_in_cells = True  # whether names of items are in cells, not in headers
+    has_item_columns = False  # whether each item has a column, in an order that judges see
+    has_lines_of_items = False  # whether a list has a line for each of its items
 
     def sign(self, table: Table, picked: Sequence[int], spec: QuestionSpec) -> str:
         """Return what of a table says that it has this layout; "" if nothing does."""
@@ -132,10 +122,7 @@ class Layout:
     def names_of_export(
         self, question: Question, short: Sequence[str]
     ) -> tuple[Sequence[int], Sequence[str]]:
-        """Return the order of the columns of an export, and their names in this order.
-
-        :param short: what is left of their headers without what all have in common.
-        """
+        """Return the order of the columns of an export, and their names in this order."""
         return range(len(short)), question.names
 
     def _say_which(self, columns: Sequence[str], names: Sequence[str], left_out: int) -> str:

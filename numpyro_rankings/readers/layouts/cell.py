@@ -242,10 +242,7 @@ def _split_at(mark: str) -> _Split:
 
 
 def _mark_of(grid: Grid, column: Column, texts: Sequence[str], items: Sequence[str] | None) -> str:
-    """Return what separates the items in cells.
-
-    :raises RankingsError: if nothing does, or several marks may, showing a cell in both ways.
-    """
+    """Return what separates the items in cells; if several marks may, show a cell in both ways."""
     found = [mark for mark in _MARKS if any(mark in text for text in texts)]
     if "->" in found and not any(">" in text.replace("->", "") for text in texts):
         found.remove(">")

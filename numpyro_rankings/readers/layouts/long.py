@@ -142,10 +142,7 @@ def _items(question: Question, judge: Column) -> tuple[tuple[str, ...], np.ndarr
 
 
 def _refuse_several_texts(question: Question, judge: Column, first: np.ndarray) -> None:
-    """Refuse a judge of whom the rows say different things.
-
-    :param first: the first row of each judge.
-    """
+    """Refuse a judge of whom the rows say different things."""
     grid, spec = question.grid, question.spec
     for name in (*spec.about, spec.counts):
         if name is None:

@@ -64,8 +64,8 @@ class BallotVotes(BallotLayout):
 def _ranks_in_order(grid: Grid, names: Sequence[str], is_picked: bool) -> list[str]:
     """Return the columns that are ranks, the first one first.
 
-    :param is_picked: whether the columns were picked; their names need not say the rank then, but
-        may not say that they are of two contests, or that there is a column beside the ranks.
+    The names of picked columns need not say the rank, but may not say that they are of two
+    contests, or that there is a column beside the ranks.
     """
     ranks = {name: rank for name in names if (rank := _rank_of_header(name)) is not None}
     if len(set(ranks.values())) == len(names):
