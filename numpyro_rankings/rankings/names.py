@@ -51,9 +51,15 @@ def row_place(row: int) -> str:
     return f"row {row + 1}"
 
 
-def some_of(names: Sequence[str]) -> str:
-    """Return the first names, for messages."""
-    return ", ".join(names if len(names) <= 10 else [*names[:10], "…"])
+def names_shown(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names, with ``…`` if there are more."""
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+
+
+def names_counted(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names, and how many more there are."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def name_of(item: Any) -> str:

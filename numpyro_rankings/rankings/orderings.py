@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numpyro_rankings.rankings.errors import RankingsError
-from numpyro_rankings.rankings.names import Numbers, as_array, is_missing, some_of
+from numpyro_rankings.rankings.names import Numbers, as_array, is_missing, names_shown
 
 
 def padded_table(
@@ -86,7 +86,7 @@ def _read_numbers(
         row, place = np.argwhere(is_number)[k]
         raise RankingsError(
             f"{where(row)}: {table[row, place]:g} at place {place + 1} is not an item; expected "
-            f"one of the names {some_of(names)}, or say entries='indices'"
+            f"one of the names {names_shown(names, 10)}, or say entries='indices'"
         )
     if not numbers.all_are_names:
         can_be_indices = ((values >= 0) & (values < len(names))).all()
@@ -156,7 +156,7 @@ def _table_of_lists(
         if None in found.values():
             refuse(
                 lambda entry: isinstance(entry, str) and found[entry] is None,
-                f"one of {some_of(names)}",
+                f"one of {names_shown(names, 10)}",
             )
         entries = [
             found[entry] if text else entry for entry, text in zip(entries, texts, strict=True)
@@ -200,3 +200,19 @@ def listed_items(table: np.ndarray, num_items: int) -> np.ndarray:
     rows, places = np.nonzero(table >= 0)
     listed[rows, table[rows, places].astype(np.intp)] = True
     return listed
+
+
+def row_keys(table: np.ndarray) -> np.ndarray:
+    """Return a number for each row, the same for equal rows; entries are -1 or more.
+
+    To sort these takes a tenth of the time of sorting the rows.
+    """
+    keys, size = np.zeros(len(table), np.int64), 1
+    for column in table.T:
+        base = int(column.max(initial=0)) + 2
+        if size * base > 2**62:
+            _, keys = np.unique(keys, return_inverse=True)
+            size = int(keys.max(initial=0)) + 1
+        keys = keys * base + (column.astype(np.int64) + 1)
+        size *= base
+    return np.unique(keys, return_inverse=True)[1]

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.orderings import row_keys
 from numpyro_rankings.words import plural
 
 BLANK, OVERVOTE = -1, -2  # what a rank has instead of an item
@@ -145,9 +146,10 @@ def apply_rules(
     A rank with several names is no blank rank, nor are its names on the ballot for the rule of
     repeated names. Blank ranks are counted from the last rank with a mark.
     """
-    distinct, inverse = _distinct(np.asarray(marks, np.int32))
-    weights = np.bincount(inverse, weights=weights, minlength=len(distinct))
-    lists, touched = _apply(distinct, rules, np.asarray(is_write_in, bool))
+    keys = row_keys(marks - OVERVOTE - 1)  # from -1 on
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    weights = np.bincount(inverse, weights=weights)
+    lists, touched = _apply(np.asarray(marks[first], np.int32), rules, is_write_in)
     cast = int(weights.sum())
     counts = BallotCounts(cast, *(int(weights @ x) for x in touched))
     return lists[inverse], counts
@@ -214,18 +216,3 @@ def _is_again(marks: np.ndarray) -> np.ndarray:
     for k in range(1, marks.shape[1]):
         is_again[:, k] = (marks[:, :k] == marks[:, [k]]).any(1)
     return is_again & (marks >= 0)
-
-
-def _distinct(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct rows of a table, and the place of each row among them."""
-    if not len(table):
-        return table, np.zeros(0, np.int64)
-    keys = np.zeros(len(table), np.int64)
-    width, low = int(table.max()) - int(table.min()) + 1, int(table.min())
-    for k in range(table.shape[1]):
-        if len(keys) * width > np.iinfo(np.int64).max or int(keys.max()) > 2**62 // width:
-            # the distinct rows so far are numbered, so that the keys stay small
-            keys = np.unique(keys, return_inverse=True)[1].reshape(-1)
-        keys = keys * width + (table[:, k] - low)
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    return table[first], inverse.reshape(-1)

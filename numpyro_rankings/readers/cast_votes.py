@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
 from numpyro_rankings.readers.elections import Election, refuse_same_names, survey_of_election
 from numpyro_rankings.readers.json_lists import iterate_list, read_lists
@@ -158,8 +159,7 @@ def _contest(name: str, report: Mapping[str, Any], wanted: str | None) -> dict[s
         for election in _objects(name, report, "Election")
         for x in _objects(name, election, "Contest")
     ]
-    shown = ", ".join(repr(str(x.get("Name", x.get("@id")))) for x in contests[:12])
-    shown += ", …" if len(contests) > 12 else ""
+    shown = names_shown([repr(str(x.get("Name", x.get("@id")))) for x in contests], 12)
     if wanted is None:
         if len(contests) != 1:
             raise RankingsError(

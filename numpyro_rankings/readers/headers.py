@@ -24,9 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.answers import rank_in_words
 from numpyro_rankings.readers.grids import Column, Grid, whole_number
-from numpyro_rankings.readers.wording import names_counted
 from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
 

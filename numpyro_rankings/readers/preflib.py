@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
+from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.text import check_writable_names, read_lines, weight_hint
 from numpyro_rankings.words import plural
 
@@ -36,7 +37,6 @@ TYPES = {
     "cat": "items in categories, which are not orders",
     "wmd": "the weights of a matching graph, which are not orders",
 }
-_SHOWN = 2  # tied items in a message
 _SHIFTED_NAMES = "00014-00000001.soc"
 
 
@@ -255,7 +255,6 @@ def _refuse_ties(name: str, items: tuple[str, ...], orders: list[Order]) -> None
         return
     line, groups = next(iter(tied.items()))
     names = [shorten_text(items[k]) for k in next(group for group in groups if len(group) > 1)]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     advice = (
         "'numpyro-rankings describe' shows them, and a .soi file without these orders can be fitted"
     )
@@ -265,7 +264,7 @@ def _refuse_ties(name: str, items: tuple[str, ...], orders: list[Order]) -> None
             "and says that they rank below the others"
         )
     raise RankingsError(
-        f"{name}:{line}: {', '.join(names[:_SHOWN])}{more} are tied; {len(tied):,} of "
+        f"{name}:{line}: {names_counted(names, 2)} are tied; {len(tied):,} of "
         f"{len(orders):,} orders have ties, which cannot be fitted yet: {advice}"
     )
 

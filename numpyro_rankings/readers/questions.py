@@ -4,14 +4,19 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import item_names
 from numpyro_rankings.readers.aliases import Aliases
+from numpyro_rankings.readers.answers import ranks_in
 from numpyro_rankings.readers.ballots import RULES, Rules, given_rules
 from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.headers import Table
+from numpyro_rankings.readers.text import weight_hint
+from numpyro_rankings.words.options import option
 
-_UNRANKED, _GAPS = ("below", "not-offered"), ("refuse", "close")
+_MOST_RANKINGS = 100_000_000
 
 
 class QuestionSpec(NamedTuple):
@@ -82,7 +87,7 @@ class TableOptions(NamedTuple):
 
     def check(self) -> None:
         """Refuse values that an option does not have."""
-        for name, known in (("unranked", _UNRANKED), ("gaps", _GAPS)):
+        for name, known in (("unranked", ("below", "not-offered")), ("gaps", ("refuse", "close"))):
             value = getattr(self, name)
             if value not in known:
                 raise RankingsError(f"{name} is {' or '.join(map(repr, known))}, not {value!r}")
@@ -172,3 +177,53 @@ class Question(NamedTuple):
     def names(self) -> list[str]:
         """The names of the columns of the question."""
         return [column.name for column in self.columns]
+
+
+def read_counts(grid: Grid, name: str | None, rows: np.ndarray) -> np.ndarray:
+    """Return the number of rankings that each of the rows stands for."""
+    if name is None:
+        return np.ones(len(rows), int)
+    column = grid.column(name)
+    numbers = ranks_in(column, None)[rows].astype(int)
+    if (numbers < 1).any():
+        row = rows[int(np.argmax(numbers < 1))]
+        text = column.text(row)
+        if hint := weight_hint(text):
+            hint += (
+                f": leave out {option('count')}, or name the column in {option('about')} instead"
+            )
+        raise RankingsError(
+            f"{grid.at(row, column)}: expected a positive whole number, got {text[:40]!r}{hint}"
+        )
+    if numbers.sum() > _MOST_RANKINGS:
+        raise RankingsError(
+            f"{grid.where(rows[int(np.argmax(numbers))])}: column {name!r}: with count "
+            f"{numbers.max():,} there are {numbers.sum():,} rankings; at most {_MOST_RANKINGS:,} "
+            "can be read"
+        )
+    return numbers
+
+
+def read_judges(grid: Grid, name: str, rows: np.ndarray) -> np.ndarray:
+    """Return the names of the judges in these rows: each has one, and no two have the same."""
+    column = grid.column(name)
+    if (blank := column.is_blank()[rows]).any():
+        raise RankingsError(
+            f"{grid.where(rows[int(np.argmax(blank))])}: column {name!r} is empty: who is it?"
+        )
+    if (again := is_repeated(column.codes[rows])).any():
+        row = rows[int(np.argmax(again))]
+        first = rows[int(np.argmax(column.codes[rows] == column.codes[row]))]
+        raise RankingsError(
+            f"{grid.where(row)}: judge {column.text(row)!r} has a row already, "
+            f"{grid.where(first)}; remove one of them, or leave out {option('judge')} if both count"
+        )
+    return np.array(column.values, object)[column.codes[rows]]
+
+
+def is_repeated(keys: np.ndarray) -> np.ndarray:
+    """Return which of the keys is equal to an earlier one."""
+    order = np.argsort(keys, kind="stable")
+    is_again = np.zeros(len(keys), bool)
+    is_again[order[1:][keys[order[1:]] == keys[order[:-1]]]] = True
+    return is_again

@@ -7,6 +7,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import (
     BAD,
     GOOD,
@@ -22,7 +23,7 @@ from numpyro_rankings.readers.questions import Question, QuestionSpec
 from numpyro_rankings.words import plural, shorten
 from numpyro_rankings.words.options import option
 
-_SHOWN, _LENGTH = 3, 60
+_LENGTH = 60  # letters of a text in a message
 _MORE = r"(?:[2-9]|\d\d+)"
 _IS = r"\s*(?:=|:|\(|[-–—]|is|being|as|means)\s*(?:the |your )*"
 
@@ -91,10 +92,9 @@ def with_numbers(columns: Sequence[Column]) -> Ranks:
         found.append(column.with_texts(texts))
     notes = []
     if said:
-        some = sorted(said.items(), key=lambda x: x[1])[:_SHOWN]
-        more = ", …" if len(said) > _SHOWN else ""
-        shown = ", ".join(f"{shorten(text, _LENGTH)!r} is {k}" for text, k in some)
-        notes.append(f"ranks in words: {shown}{more}")
+        by_rank = sorted(said.items(), key=lambda x: x[1])
+        shown = [f"{shorten(text, _LENGTH)!r} is {k}" for text, k in by_rank]
+        notes.append(f"ranks in words: {names_shown(shown, 3)}")
     return Ranks(found, comments, notes)
 
 

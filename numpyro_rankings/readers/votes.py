@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE, Rules, apply_rules
-from numpyro_rankings.readers.columns import read_counts
 from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.lists import Lists
-from numpyro_rankings.readers.questions import QuestionSpec
-from numpyro_rankings.readers.wording import names_counted
+from numpyro_rankings.readers.questions import QuestionSpec, read_counts
 from numpyro_rankings.words import plural
 
 # letters of words in cells, as counting software and vendors' exports write them

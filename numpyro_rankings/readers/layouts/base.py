@@ -6,16 +6,18 @@ from typing import Any
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_counted
 from numpyro_rankings.readers.answers import without_missing
 from numpyro_rankings.readers.grids import Grid, check_cells
 from numpyro_rankings.readers.headers import Table, drop_totals, name_columns, renamed
 from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.questions import Question, QuestionSpec, TableOptions
 from numpyro_rankings.readers.votes import notes_of_aliases
-from numpyro_rankings.readers.wording import names_counted
 from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
 
+# names of separators that are hard to type
+MARK_WORDS = {"newline": "\n", "space": " ", "tab": "\t", "comma": ",", "semicolon": ";"}
 _LENGTH = 60  # letters of a name in a message
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.readers.answers import (
     RANK_OF,
     refuse_missing_items,
@@ -20,10 +21,9 @@ from numpyro_rankings.readers.answers import (
 )
 from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.headers import Table
-from numpyro_rankings.readers.layouts.base import Layout
+from numpyro_rankings.readers.layouts.base import MARK_WORDS, Layout
 from numpyro_rankings.readers.layouts.orders import Orders
 from numpyro_rankings.readers.questions import Question, QuestionSpec
-from numpyro_rankings.readers.wording import MARK_WORDS, names_counted, names_shown
 from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
 

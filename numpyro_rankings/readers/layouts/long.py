@@ -6,16 +6,15 @@ from typing import Any
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import ranks_in
-from numpyro_rankings.readers.columns import is_repeated
 from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.layouts.base import Layout
 from numpyro_rankings.readers.lists import Entries, Lists, lists_of_ranks
-from numpyro_rankings.readers.questions import Question, QuestionSpec, check_columns
+from numpyro_rankings.readers.questions import Question, QuestionSpec, check_columns, is_repeated
 from numpyro_rankings.readers.rank_cells import read_ranks, refuse_rank
 from numpyro_rankings.readers.votes import notes_of_aliases
-from numpyro_rankings.readers.wording import names_shown
 from numpyro_rankings.words.options import option
 
 

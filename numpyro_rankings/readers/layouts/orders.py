@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.readers.answers import (
     cells_are_ranks,
     rank_in_words,
@@ -17,11 +18,9 @@ from numpyro_rankings.readers.grids import Column, Grid, first_places
 from numpyro_rankings.readers.headers import Table, name_columns
 from numpyro_rankings.readers.layouts.base import Layout
 from numpyro_rankings.readers.lists import Lists
-from numpyro_rankings.readers.other_questions import refuse_ticks
+from numpyro_rankings.readers.other_questions import refuse_slid_rows, refuse_ticks
 from numpyro_rankings.readers.questions import Question, QuestionSpec
-from numpyro_rankings.readers.slid_rows import Answers, refuse_slid_rows
 from numpyro_rankings.readers.votes import has_words_of_ballots
-from numpyro_rankings.readers.wording import names_counted, names_shown
 from numpyro_rankings.words import shorten
 from numpyro_rankings.words.options import option
 
@@ -50,8 +49,7 @@ class Orders(Layout):
 
     def refuse_slid_rows(self, grid: Grid, picked: Sequence[int]) -> None:
         """Refuse rows with a name in a column beside the places."""
-        names = {x for k in picked for x in grid.cells[k].values if x}
-        refuse_slid_rows(grid, picked, Answers(names))
+        refuse_slid_rows(grid, picked, {x for k in picked for x in grid.cells[k].values if x})
 
     def name_columns(self, question: Question) -> Question:
         """Put the places in the order of their numbers."""

@@ -7,13 +7,13 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.readers.answers import cells_are_ranks, ranks_in
-from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.grids import Grid
 from numpyro_rankings.readers.headers import Table, renamed
 from numpyro_rankings.readers.layouts.base import Layout
 from numpyro_rankings.readers.lists import Entries, Lists, lists_of_ranks
+from numpyro_rankings.readers.other_questions import refuse_slid_rows
 from numpyro_rankings.readers.questions import Question, QuestionSpec
 from numpyro_rankings.readers.rank_cells import read_ranks, refuse_rank
-from numpyro_rankings.readers.slid_rows import Answers, plain_rank, refuse_slid_rows
 from numpyro_rankings.readers.votes import lists_of_ballots, notes_of_aliases, votes_of_ranks
 from numpyro_rankings.words.options import option
 
@@ -41,7 +41,7 @@ class Ranks(Layout):
 
     def refuse_slid_rows(self, grid: Grid, picked: Sequence[int]) -> None:
         """Refuse rows that are ranks 1, 2, …, t one column to a side."""
-        refuse_slid_rows(grid, picked, _RankAnswers({str(k) for k in range(1, len(picked) + 1)}))
+        refuse_slid_rows(grid, picked, {str(k) for k in range(1, len(picked) + 1)}, are_ranks=True)
 
     def names_of_export(
         self, question: Question, short: Sequence[str]
@@ -134,17 +134,3 @@ def _ranks(question: Question, names: Sequence[str]) -> np.ndarray:
             )
         refuse_rank(grid.at(row, column), column.text(row), most)
     return ranks
-
-
-class _RankAnswers(Answers):
-    """Ranks, beside which a column of other numbers may be."""
-
-    def is_like_one(self, text: str) -> bool:
-        return plain_rank(text).isdecimal()
-
-    def is_list(self, texts: Sequence[str], here: Sequence[str]) -> bool:
-        expected = sorted(str(k) for k in range(1, len(texts) + 1))
-        return sorted(texts) == expected and sorted(here) != expected
-
-    def may_end(self, end: Column, num_beside: int) -> bool:
-        return True

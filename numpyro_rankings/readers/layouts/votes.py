@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import names_counted, names_shown
 from numpyro_rankings.readers.answers import NUMBER_WORDS, rank_in_words
 from numpyro_rankings.readers.ballots import BLANK, OVERVOTE
 from numpyro_rankings.readers.grids import Column, Grid, first_places
 from numpyro_rankings.readers.headers import Table
-from numpyro_rankings.readers.layouts.base import BallotLayout
+from numpyro_rankings.readers.layouts.base import MARK_WORDS, BallotLayout
 from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.questions import Question, QuestionSpec
 from numpyro_rankings.readers.votes import (
@@ -22,7 +23,6 @@ from numpyro_rankings.readers.votes import (
     lists_of_ballots,
     votes_of_marks,
 )
-from numpyro_rankings.readers.wording import MARK_WORDS, names_counted, names_shown
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
