@@ -7,7 +7,8 @@ makes a survey. The other readers are in ``blt.py`` and ``cast_votes.py``.
 import csv
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpyro_rankings.readers.surveys import Survey, survey_of_lists
 from numpyro_rankings.readers.text import read_lines
 from numpyro_rankings.readers.votes import Votes, lists_of_ballots
 
+COUNCIL = "a file of a Scottish council"
 RULE_OPTIONS = ("overvote", "skipped", "repeated", "write_ins", "max_ranks", "aliases")
 _COUNCIL_HEADER = re.compile(r"\s*\d+\s*,\s*\d+\s*,?\s*")
 _COUNCIL_BALLOT = re.compile(r"\s*\d+(?:\s*,\s*\d*)*\s*")
@@ -36,10 +38,12 @@ class Election(NamedTuple):
     weights: np.ndarray | None
     numbers: np.ndarray  # (rows,) the number of each row in the file
     place: str  # the name of a row in messages, such as "FILE:{}"
-    ids: list[str] | None  # a name of each row, or None
-    about: dict[str, list[str]]  # all else that is known about each row, such as a precinct
-    parties: dict[str, str]  # the parties of items that have one, by name
-    notes: list[str]  # sentences for a reader of the file
+    ids: list[str] | None = None  # a name of each row
+    about: Mapping[str, list[str]] = MappingProxyType(
+        {}
+    )  # all else that is known about each row, such as a precinct
+    parties: Mapping[str, str] = MappingProxyType({})  # the parties of items that have one, by name
+    notes: Sequence[str] = ()  # sentences for a reader of the file
 
 
 def survey_of_election(
@@ -93,10 +97,10 @@ def padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
     return marks
 
 
-def refuse_same_names(where: Mapping[str, str] | Sequence[str], names: Sequence[str]) -> None:
-    """Refuse two candidates of the same name, or one without a name."""
+def refuse_same_names(named: Iterable[tuple[str, str]]) -> None:
+    """Refuse two candidates of the same name, or one without a name, each after its place."""
     seen = set()
-    for place, name in zip(where, names, strict=True):
+    for place, name in named:
         if not name:
             raise RankingsError(f"{place}: a candidate has no name")
         if name in seen:
@@ -120,9 +124,8 @@ def is_of_council(name: str) -> bool:
         return False
     lines = content.decode("utf-8-sig", errors="replace").split("\n")
     first = next((line for line in lines if line.strip()), "")
-    if not _COUNCIL_HEADER.fullmatch(first):
-        return False
-    return any(map(_COUNCIL_CANDIDATE.match, lines))
+    is_header = _COUNCIL_HEADER.fullmatch(first) is not None
+    return is_header and any(map(_COUNCIL_CANDIDATE.match, lines))
 
 
 def read_council(path: str | os.PathLike, encoding: str | None = None, **options: object) -> Survey:
@@ -145,31 +148,20 @@ def read_council(path: str | os.PathLike, encoding: str | None = None, **options
     if num_items < 2:
         raise RankingsError(f"{name}:{number}: a ranking needs at least 2 candidates")
     first = next(k for k, (_, line) in enumerate(lines) if _COUNCIL_CANDIDATE.match(line))
-    ballots, weights, numbers = [], [], []
-    for number, line in lines[1:first]:
-        weight, ballot = _council_ballot(f"{name}:{number}", line, num_items)
-        ballots.append(ballot)
-        weights.append(weight)
-        numbers.append(number)
+    ballots = [_council_ballot(f"{name}:{k}", line, num_items) for k, line in lines[1:first]]
     if not ballots:
         raise RankingsError(f"{name}:{lines[first][0]}: there are no ballots above the candidates")
     items, parties = _candidates(name, lines[first:], num_items)
-    votes = Votes(items, padded(ballots), np.zeros(num_items, bool), [])
+    marks = padded([marks for _, marks in ballots])
     election = Election(
         name,
-        votes,
-        np.array(weights),
-        np.array(numbers),
+        Votes(items, marks, np.zeros(num_items, bool), []),
+        np.array([weight for weight, _ in ballots]),
+        np.array([number for number, _ in lines[1:first]]),
         place_of(name, ":{}"),
-        None,
-        {},
-        parties,
-        [],
+        parties=parties,
     )
     return survey_of_election(election, COUNCIL, **options)  # type: ignore[arg-type]
-
-
-COUNCIL = "a file of a Scottish council"
 
 
 def _council_ballot(where: str, line: str, num_items: int) -> tuple[int, list[int]]:
@@ -214,6 +206,6 @@ def _candidates(
             f"{name}:{lines[-1][0]}: the first row says {num_items} candidates, but {len(named)} "
             "are named"
         )
-    items = [item for _, item, _ in named]
-    refuse_same_names([f"{name}:{number}" for number, _, _ in named], items)
-    return tuple(items), {item: party for _, item, party in named if party}
+    refuse_same_names((f"{name}:{number}", item) for number, item, _ in named)
+    items = tuple(item for _, item, _ in named)
+    return items, {item: party for _, item, party in named if party}

@@ -4,7 +4,7 @@ Readers of ballots return the :class:`Votes` of each row; the rules are in ``bal
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -115,16 +115,17 @@ def lists_of_ballots(grid: Grid, spec: QuestionSpec, votes: Votes) -> Lists:
     if written := [name for name, x in zip(items, votes.is_write_in, strict=True) if x]:
         notes.append(f"write-ins are {names_counted([repr(name) for name in written])}")
         if rules.write_ins == "skip":
-            items, lists = _without_items(items, lists, set(written))
+            items, lists = without_items(written, items, lists)
     notes += touched.notes(rules)
     return Lists(items, lists, rows, grid.where, 0, touched, tuple(notes))
 
 
-def _without_items(
-    items: tuple[str, ...], lists: np.ndarray, dropped: set[str]
+def without_items(
+    dropped: Container[str], items: Sequence[str], marks: np.ndarray
 ) -> tuple[tuple[str, ...], np.ndarray]:
-    """Drop items that no list has."""
+    """Drop some of the items; a rank with one of them is blank in the marks."""
     kept = [k for k, name in enumerate(items) if name not in dropped]
-    index = np.full(len(items) + 1, -1, np.int32)  # the last one is the padding, -1
+    index = np.full(len(items) + 2, BLANK, np.int32)
     index[kept] = np.arange(len(kept))
-    return tuple(items[k] for k in kept), index[lists]
+    index[OVERVOTE] = OVERVOTE
+    return tuple(items[k] for k in kept), index[marks]
