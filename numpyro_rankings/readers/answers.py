@@ -6,12 +6,11 @@ what looks like a ranking and is none.
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
 
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.readers.grids import Column, Grid, whole_number
+from numpyro_rankings.readers.grids import Column, Grid, table_of, whole_number
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
 
@@ -47,14 +46,12 @@ _DECIMAL = re.compile(r"\d{1,4}[.,]\d{1,6}")
 
 def rank_in_words(text: str) -> tuple[int, str] | None:
     """Return the rank that a text such as ``2. Choice`` says, and the comment of ``5 (worst)``."""
-    found = _RANK.fullmatch(text)
-    if found is None:
+    match = _RANK.fullmatch(text)
+    if match is None:
         return None
-    number = (
-        int(found["number"]) if found["number"] else NUMBER_WORDS.index(found["word"].lower()) + 1
-    )
-    comment = next((x for x in (found[y] for y in ("inside", "after", "equal", "bare")) if x), "")
-    return number, comment.strip()
+    number, word, *comments = match.group("number", "word", "inside", "after", "equal", "bare")
+    rank = int(number) if number else NUMBER_WORDS.index(word.lower()) + 1
+    return rank, next(filter(None, comments), "").strip()
 
 
 def without_missing(
@@ -75,18 +72,17 @@ def without_missing(
             )
     keys = {text_key(word): word for word in reversed(missing)}
     counts = dict.fromkeys(missing, 0)
-    found = []
+    emptied = []
     for column in columns:
-        of_value = np.bincount(column.codes, minlength=len(column.values)).tolist()
         texts = list(column.values)
-        for k, text in enumerate(texts):
+        for k, (text, number_of_cells) in enumerate(column.counts().items()):
             key = text_key(text)
             if text and key in keys:
-                counts[keys[key]] += of_value[k]
+                counts[keys[key]] += number_of_cells
                 texts[k] = ""
-        found.append(column.with_texts(texts))
+        emptied.append(column.with_texts(texts))
     shown = ", ".join(f"{word!r} in {plural(k, 'cell')}" for word, k in counts.items())
-    return found, [f"read as not ranked: {shown}"]
+    return emptied, [f"read as not ranked: {shown}"]
 
 
 def text_key(text: str) -> str:
@@ -109,15 +105,11 @@ def refuse_missing_ranks(
                     number < 1 or (num_items is not None and number > num_items)
                 )
             if text and is_meant:
-                _refuse_missing_rank(grid, column, text, missing)
-
-
-def _refuse_missing_rank(grid: Grid, column: Column, text: str, missing: Sequence[str]) -> NoReturn:
-    raise RankingsError(
-        f"{grid.at_text(column, text)}: expected a rank, a whole number from 1, or nothing, got "
-        f"{text!r}; if it means that the item is not ranked, add "
-        f"{option('missing', ','.join([*missing, text]))}"
-    )
+                raise RankingsError(
+                    f"{grid.at_text(column, text)}: expected a rank, a whole number from 1, or "
+                    f"nothing, got {text!r}; if it means that the item is not ranked, add "
+                    f"{option('missing', ','.join([*missing, text]))}"
+                )
 
 
 def refuse_missing_items(
@@ -162,13 +154,7 @@ def numbers_in(columns: Sequence[Column]) -> np.ndarray:
         value = whole_number(text) if text else 0
         return value if value is not None and 0 <= value < 2**31 else -1
 
-    return np.stack(
-        [
-            np.array([number(x) for x in column.values], np.int32)[column.codes]
-            for column in columns
-        ],
-        axis=1,
-    )
+    return table_of(columns, number)
 
 
 def ranks_in(column: Column, num_items: int | None) -> np.ndarray:
@@ -181,4 +167,4 @@ def ranks_in(column: Column, num_items: int | None) -> np.ndarray:
         number = whole_number(text)
         return -1 if number is None or not 1 <= number <= most else number
 
-    return np.array([rank(text) for text in column.values], np.int32)[column.codes]
+    return column.mapped(rank)

@@ -53,13 +53,18 @@ class Column(NamedTuple):
         """Return the text of a row."""
         return self.values[self.codes[row]]
 
-    def texts(self) -> list[str]:
-        """Return the texts of all rows."""
-        return [self.values[code] for code in self.codes.tolist()]
+    def mapped(self, value: Callable[[str], Any], dtype: Any = np.int32) -> np.ndarray:
+        """Return the value of the text of each row, (rows,)."""
+        return np.array([value(text) for text in self.values], dtype)[self.codes]
 
     def is_blank(self) -> np.ndarray:
         """Return which rows have no text, (rows,) bool."""
-        return np.array([not text for text in self.values], bool)[self.codes]
+        return self.mapped(lambda text: not text, bool)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many rows have each text."""
+        numbers = np.bincount(self.codes, minlength=len(self.values)).tolist()
+        return dict(zip(self.values, numbers, strict=True))
 
     def first_rows(self) -> np.ndarray:
         """Return the row in which each of the values comes first, (values,) int."""
@@ -119,6 +124,11 @@ class Grid(NamedTuple):
         return self._replace(cells=cells, numbers=self.numbers[rows])
 
 
+def table_of(columns: Sequence[Column], value: Callable[[str], int]) -> np.ndarray:
+    """Return the values of the texts in columns, (rows, columns) int32."""
+    return np.stack([column.mapped(value) for column in columns], axis=1)
+
+
 def column_of_texts(name: str, texts: Iterable[str]) -> Column:
     """Return the column that has these texts from row to row."""
     index: dict[str, int] = {}
@@ -164,10 +174,10 @@ def looks_like_table(path: str | os.PathLike) -> bool:
     It is if half of the first lines, or more, have as many cells as the first one, which has two or
     more. Files that are not text, or cannot be read, count too: the reader says what is wrong.
     """
-    found = first_lines(path)
-    if found is None:
+    head = first_lines(path)
+    if head is None:
         return True
-    lines = [line for line in found if line.strip()][:_LINES_OF_HEAD]
+    lines = [line for line in head if line.strip()][:_LINES_OF_HEAD]
     if lines and _SEPARATOR_LINE.fullmatch(lines[0].strip()):
         return True
     for mark in "\t;,":
@@ -249,9 +259,9 @@ def _read_text(name: str, names: Sequence[str], encoding: str | None) -> Grid:
         return _grid(name, place_of(name, ":{}"), _rows_of_text(text, mark, first), names)
     except RankingsError:
         head = itertools.islice(enumerate(text.lines(), 1), _LINES_OF_HEAD)
-        lists = [(k, found) for k, x in head if (found := re.findall(_IN_BRACKETS, x))]
+        lists = {k: names for k, x in head if (names := re.findall(_IN_BRACKETS, x))}
         if len(lists) > 1:  # one line may have the names of columns
-            refuse_ranks_in_brackets(f"{name}:{lists[0][0]}", [x for _, y in lists for x in y])
+            refuse_ranks_in_brackets(f"{name}:{min(lists)}", [x for y in lists.values() for x in y])
         raise
 
 
@@ -302,18 +312,20 @@ def _separator(text: TextFile, first: int) -> str:
 def _read_excel(name: str, names: Sequence[str]) -> Grid:
     import openpyxl
 
-    found, notes = [], []
+    tables, notes = [], []
     for has_values in (True, False):  # the values, and the formulas that they are of
         book = openpyxl.load_workbook(name, read_only=True, data_only=has_values)
         try:
             first, *others = book.worksheets
-            rows = first.iter_rows(values_only=True)
-            found.append(_of_same_width([[_text(cell) for cell in row] for row in rows]))
-            if not has_values and any(map(_has_cells, others)):
+            rows = [[_text(cell) for cell in row] for row in first.iter_rows(values_only=True)]
+            width = max(map(len, rows), default=0)  # some programs do not save empty cells
+            tables.append([row + [""] * (width - len(row)) for row in rows])
+            rows_of_others = (row for sheet in others for row in sheet.iter_rows(values_only=True))
+            if not has_values and any(cell is not None for row in rows_of_others for cell in row):
                 notes.append(f"only the first sheet is read, {first.title!r}")
         finally:
             book.close()
-    cells, formulas = found
+    cells, formulas = tables
     for k, (row, of_row) in enumerate(zip(cells, formulas, strict=True), 1):
         for column, (cell, formula) in enumerate(zip(row, of_row, strict=True), 1):
             if not cell and formula.startswith("="):
@@ -323,16 +335,6 @@ def _read_excel(name: str, names: Sequence[str]) -> Grid:
                 )
     grid = _grid(name, place_of(name, ": row {}"), enumerate(cells, 1), names)
     return grid._replace(notes=(*notes, *grid.notes))
-
-
-def _has_cells(sheet: Any) -> bool:
-    return any(cell is not None for row in sheet.iter_rows(values_only=True) for cell in row)
-
-
-def _of_same_width(rows: list[list[str]]) -> list[list[str]]:
-    """Add the empty cells at the end of rows, which some programs do not save."""
-    width = max(map(len, rows), default=0)
-    return [row + [""] * (width - len(row)) for row in rows]
 
 
 def _read_parquet(name: str, names: Sequence[str]) -> Grid:
@@ -370,7 +372,7 @@ def _with_value_labels(
     same: dict[tuple, list[Column]] = {}
     for column in cells:
         same.setdefault(tuple(texts.get(column.name, {}).items()), []).append(column)
-    found: dict[str, Column] = {}
+    read: dict[str, Column] = {}
     notes = []
     for of_values, columns in same.items():
         words = dict(of_values)
@@ -383,8 +385,8 @@ def _with_value_labels(
                 f"{', '.join(x.name for x in columns)}: read as numbers, because only some values "
                 f"have labels of their own: {shown}"
             )
-        found.update((x.name, x) for x in columns)
-    return [found[x.name] for x in cells], notes
+        read.update((x.name, x) for x in columns)
+    return [read[x.name] for x in cells], notes
 
 
 def _grid_of_frame(name: str, frame: "pd.DataFrame", names: Sequence[str], place: str) -> Grid:
@@ -483,7 +485,10 @@ def _checked(grid: Grid, names: Sequence[str]) -> Grid:
     if not grid.cells:
         raise RankingsError(f"{grid.name}: the table is empty")
     blank = _BLANK - set(names)
-    cells = [_stripped(column, blank) for column in grid.cells]
+    cells = []
+    for column in grid.cells:  # texts that become equal are joined
+        texts = (text.strip() for text in column.values)
+        cells.append(column.with_texts(["" if x in blank else x for x in texts]))
     # a spreadsheet may save empty columns at the end
     while len(cells) > 1 and not cells[-1].name and cells[-1].is_blank().all():
         cells.pop()
@@ -501,14 +506,8 @@ def _without_row_numbers(grid: Grid) -> Grid:
     first, *others = grid.cells
     if first.name not in ("", "Unnamed: 0") or len(others) < 2:
         return grid
-    numbers = np.array([int(x) if x.isdecimal() else -1 for x in first.values])[first.codes]
+    numbers = first.mapped(lambda text: int(text) if text.isdecimal() else -1, int)
     if numbers[0] not in (0, 1) or (numbers != numbers[0] + np.arange(len(numbers))).any():
         return grid
     note = "the first column has no name and numbers the rows: it is left out"
     return grid._replace(cells=others, notes=(*grid.notes, note))
-
-
-def _stripped(column: Column, blank: set[str]) -> Column:
-    """Take blanks off the texts of a column, and join those that become equal."""
-    texts = (text.strip() for text in column.values)
-    return column.with_texts(["" if x in blank else x for x in texts])

@@ -23,23 +23,18 @@ class Lists(NamedTuple):
     notes: tuple[str, ...] = ()  # how the cells were read
 
 
-class Entries(NamedTuple):
-    """Ranks one by one: the list, the item and the rank of each, in any order."""
-
-    lists: np.ndarray
-    items: np.ndarray
-    ranks: np.ndarray
-
-
 def lists_of_ranks(
     items: tuple[str, ...],
-    entries: Entries,
+    entries: tuple[np.ndarray, np.ndarray, np.ndarray],
     rows: np.ndarray,
     where: Callable[[int], str],
     closes_gaps: bool,
 ) -> Lists:
-    """Put the items of each list in the order of their ranks, which are 1, 2, …, or have gaps."""
-    order = np.lexsort((entries.items, entries.ranks, entries.lists))
+    """Put the items of each list in the order of their ranks, which are 1, 2, … or have gaps.
+
+    **entries** are the list, the item and the rank of each that is ranked, in any order.
+    """
+    order = np.lexsort((entries[1], entries[2], entries[0]))
     of_list, sorted_items, ranks = (x[order] for x in entries)
     lengths = np.bincount(of_list, minlength=len(rows))
     place = np.arange(len(of_list)) - np.repeat(np.cumsum(lengths) - lengths, lengths)

@@ -104,16 +104,14 @@ def _refuse_sums(grid: Grid, columns: Sequence[Column], numbers: np.ndarray) -> 
             )
 
 
-def refuse_slid_rows(
-    grid: Grid, picked: Sequence[int], answers: set[str], are_ranks: bool = False
-) -> None:
+def refuse_slid_rows(grid: Grid, picked: Sequence[int], answers: set[str], are_ranks: bool) -> None:
     """Refuse a row whose answers are one column to the left or right of those of the question.
 
     Such a row has an answer in a column beside the question that has other texts in most rows, and
     its answers are a ranking if they are read from there.
     """
     first, last, cells = picked[0], picked[-1], grid.cells
-    if list(picked) != list(range(first, last + 1)):
+    if not answers or list(picked) != list(range(first, last + 1)):
         return
     for way, k, end_at in (("left", first - 1, last), ("right", last + 1, first)):
         if not 0 <= k < len(cells):
@@ -144,11 +142,10 @@ def _rows_with_answers(
     With names, the column at the other end of the question may not be blank more often. A column of
     other numbers beside ranks is none of other texts.
     """
-    texts = [_plain_rank(text) for text in beside.values]
-    has_answer = np.array([text in answers for text in texts])[beside.codes]
+    has_answer = beside.mapped(lambda text: _plain_rank(text) in answers, bool)
     is_like = has_answer
     if are_ranks:
-        is_like = np.array([text.isdecimal() for text in texts])[beside.codes]
+        is_like = beside.mapped(lambda text: _plain_rank(text).isdecimal(), bool)
     num_others = (~is_like & ~beside.is_blank()).sum()
     is_rare = is_like.sum() <= max(3, _RARE * len(is_like)) and 2 * num_others > len(is_like)
     if is_rare and (are_ranks or end.is_blank().sum() <= has_answer.sum()):

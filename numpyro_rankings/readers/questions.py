@@ -218,7 +218,7 @@ def read_judges(grid: Grid, name: str, rows: np.ndarray) -> np.ndarray:
             f"{grid.where(row)}: judge {column.text(row)!r} has a row already, "
             f"{grid.where(first)}; remove one of them, or leave out {option('judge')} if both count"
         )
-    return np.array(column.values, object)[column.codes[rows]]
+    return column.mapped(str, object)[rows]
 
 
 def is_repeated(keys: np.ndarray) -> np.ndarray:

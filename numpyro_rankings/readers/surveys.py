@@ -140,9 +140,8 @@ def survey_of_lists(
         judges = np.repeat(read_judges(grid, spec.judge, rows), counts).tolist()
     about = {}
     for name in spec.about:
-        column = grid.column(name)
-        texts = np.array(column.values, object)[column.codes[rows]]
-        about[name] = np.repeat(texts, counts).tolist()
+        texts = grid.column(name).mapped(str, object)
+        about[name] = np.repeat(texts[rows], counts).tolist()
     merged, merged_rows = by_row.merged()
     numbers = np.repeat(grid.numbers[rows], counts)
     # the place of each ranking among labels that are in the order of the merged rows

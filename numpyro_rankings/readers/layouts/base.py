@@ -1,5 +1,6 @@
 """What a layout of tables says about itself, with what most of them have in common."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpyro_rankings.readers.answers import without_missing
 from numpyro_rankings.readers.grids import Grid, check_cells
 from numpyro_rankings.readers.headers import Table, drop_totals, name_columns, renamed
 from numpyro_rankings.readers.lists import Lists
+from numpyro_rankings.readers.other_questions import refuse_slid_rows
 from numpyro_rankings.readers.questions import Question, QuestionSpec, TableOptions
 from numpyro_rankings.readers.votes import notes_of_aliases
 from numpyro_rankings.words import shorten
@@ -18,10 +20,11 @@ from numpyro_rankings.words.options import option
 
 # names of separators that are hard to type
 MARK_WORDS = {"newline": "\n", "space": " ", "tab": "\t", "comma": ",", "semicolon": ";"}
+Lines = tuple[np.ndarray, dict[str, Any]]  # the list of each line of a table, and the columns
 _LENGTH = 60  # letters of a name in a message
 
 
-class Layout:
+class Layout(ABC):
     """The ways in which a layout of tables differs from the others."""
 
     name = ""  # its name as an option
@@ -69,7 +72,7 @@ class Layout:
         grid, about_totals = drop_totals(table.grid, looked_at)
         special = [k for k, x in enumerate(grid.cells) if x.name in spec.special]
         check_cells(grid._replace(cells=[grid.cells[k] for k in sorted({*picked, *special})]))
-        self.refuse_slid_rows(grid, picked)
+        refuse_slid_rows(grid, picked, self.answers(grid, picked), self.has_item_columns)
         question = Question(
             grid,
             [grid.cells[k] for k in picked],
@@ -103,8 +106,9 @@ class Layout:
         """Return the columns that may say that a row has totals: none in which it may be a name."""
         return [k for k in range(len(grid.cells)) if k not in picked]
 
-    def refuse_slid_rows(self, grid: Grid, picked: Sequence[int]) -> None:
-        """Refuse rows whose answers are in the columns beside those of the question."""
+    def answers(self, grid: Grid, picked: Sequence[int]) -> set[str]:
+        """Return the texts that are answers, if rows that slid to a side can be told by them."""
+        return set()
 
     def name_columns(self, question: Question) -> Question:
         """Give the columns the names of items, or put the places in order, and say so."""
@@ -114,18 +118,16 @@ class Layout:
         short = name_columns(question.labels, spec.patterns, spec.special)
         if len(set(short)) < len(short):  # such as a second row with units
             short = names
-        order, new = self.names_of_export(question, short)
-        columns = [question.columns[k] for k in order]
+        names_by_place = self.names_of_export(question, short)
+        new, columns = list(names_by_place.values()), [question.columns[k] for k in names_by_place]
         is_special = [x.name in spec.special for x in question.grid.cells]
         left_out = len(is_special) - sum(is_special) - len(columns)
         note = self._say_which([x.name for x in columns], new, left_out)
         return question.with_columns(renamed(columns, new), [note])
 
-    def names_of_export(
-        self, question: Question, short: Sequence[str]
-    ) -> tuple[Sequence[int], Sequence[str]]:
-        """Return the order of the columns of an export, and their names in this order."""
-        return range(len(short)), question.names
+    def names_of_export(self, question: Question, short: Sequence[str]) -> dict[int, str]:
+        """Return the names of the columns of an export by their places, in their order."""
+        return dict(enumerate(question.names))
 
     def _say_which(self, columns: Sequence[str], names: Sequence[str], left_out: int) -> str:
         """Return the note that says which columns were taken, and for what."""
@@ -154,18 +156,12 @@ class Layout:
         ]
         return question.with_columns(columns, notes_of_aliases(aliases, names))
 
+    @abstractmethod
     def lists(self, question: Question) -> Lists:
         """Return the lists of the items."""
-        raise NotImplementedError
 
-    def table(
-        self, orderings: np.ndarray, items: tuple[str, ...]
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Return the list that each line of a table is of, and the columns.
-
-        :param orderings: (lists, T) items, best first, padded with -1.
-        :raises RankingsError: if tables are not written in this layout.
-        """
+    def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
+        """Write orderings (lists, T), padded with -1, or refuse to write this layout."""
         raise RankingsError(f"tables are not written in the layout {self.name}")
 
 

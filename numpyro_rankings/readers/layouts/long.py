@@ -1,7 +1,6 @@
 """A row for each judge and item, with its rank."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -10,8 +9,8 @@ from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.answers import ranks_in
 from numpyro_rankings.readers.grids import Column, Grid
 from numpyro_rankings.readers.headers import Table
-from numpyro_rankings.readers.layouts.base import Layout
-from numpyro_rankings.readers.lists import Entries, Lists, lists_of_ranks
+from numpyro_rankings.readers.layouts.base import Layout, Lines
+from numpyro_rankings.readers.lists import Lists, lists_of_ranks
 from numpyro_rankings.readers.questions import Question, QuestionSpec, check_columns, is_repeated
 from numpyro_rankings.readers.rank_cells import read_ranks, refuse_rank
 from numpyro_rankings.readers.votes import notes_of_aliases
@@ -86,18 +85,14 @@ class Long(Layout):
             return f"{grid.name}: judge {judge.values[k]!r}"
 
         ranked = ranks > 0
-        entries = Entries(judge.codes[ranked], items[ranked], ranks[ranked])
+        entries = judge.codes[ranked], items[ranked], ranks[ranked]
         return lists_of_ranks(names, entries, first, where, spec.closes_gaps)
 
-    def table(
-        self, orderings: np.ndarray, items: tuple[str, ...]
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    def table(self, orderings: np.ndarray, items: tuple[str, ...]) -> Lines:
         """Write a line for each item that is ranked."""
         rows, places = np.nonzero(orderings >= 0)
-        return rows, {
-            "item": np.array(items, object)[orderings[rows, places]],
-            "rank": places + 1,
-        }
+        named = np.array(items, object)[orderings[rows, places]]
+        return rows, {"item": named, "rank": places + 1}
 
 
 def _find_column(grid: Grid, given: str | None, meaning: str, names: Sequence[str]) -> str:
@@ -125,7 +120,7 @@ def _items(question: Question, judge: Column) -> tuple[tuple[str, ...], np.ndarr
             )
     names = question.spec.items or tuple(item.values)
     index = {name: k for k, name in enumerate(names)}
-    items = np.array([index.get(name, -1) for name in item.values], np.int64)[item.codes]
+    items = item.mapped(lambda name: index.get(name, -1), np.int64)
     if (unknown := items < 0).any():
         row = int(np.argmax(unknown))
         raise RankingsError(

@@ -58,14 +58,14 @@ def _read_marks(grid: Grid, columns: Sequence[Column], spec: QuestionSpec) -> Vo
 
 def _is_marked(grid: Grid, column: Column) -> np.ndarray:
     """Return which rows have a mark, (rows,) bool."""
-    texts = [text.casefold() for text in column.values]
-    if wrong := [k for k, x in enumerate(texts) if x not in _MARKED and x not in _NOT_MARKED]:
-        row = int(column.first_rows()[wrong].min())
+    is_known = column.mapped(lambda text: text.casefold() in _MARKED | _NOT_MARKED, bool)
+    if not is_known.all():
+        row = int(np.argmin(is_known))
         raise RankingsError(
             f"{grid.at(row, column)}: expected 1 for a mark and 0 or "
             f"nothing for none, got {column.text(row)[:40]!r}"
         )
-    return np.array([x in _MARKED for x in texts], bool)[column.codes]
+    return column.mapped(lambda text: text.casefold() in _MARKED, bool)
 
 
 def _items_and_ranks(grid: Grid, names: Sequence[str], known: set[str]) -> list[tuple[str, int]]:
