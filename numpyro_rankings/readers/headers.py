@@ -18,7 +18,6 @@ What the tools write:
 """
 
 import fnmatch
-import os
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -276,7 +275,7 @@ def name_columns(labels: Sequence[str], patterns: Sequence[str], taken: Iterable
     if len(labels) < 2:
         return list(labels)
     starts, others = {len(x.partition("*")[0]) for x in patterns if "*" in x}, set(taken)
-    same = os.path.commonprefix(labels)
+    same = _common_start(labels)
     cuts = [k for k in range(len(same), 0, -1) if k in starts or _BEFORE_ITEM.search(same[:k])]
     for cut in [*cuts, 0]:
         rest = [label[cut:] for label in labels]
@@ -295,11 +294,17 @@ def name_columns(labels: Sequence[str], patterns: Sequence[str], taken: Iterable
 
 def common_text(labels: Sequence[str]) -> str:
     """Return what all headers begin and end with."""
-    return f"{os.path.commonprefix(labels)} {_common_end(labels)}"
+    return f"{_common_start(labels)} {_common_end(labels)}"
+
+
+def _common_start(texts: Sequence[str]) -> str:
+    low, high = min(texts), max(texts)
+    differs = (k for k, (x, y) in enumerate(zip(low, high, strict=False)) if x != y)
+    return low[: next(differs, len(low))]
 
 
 def _common_end(texts: Sequence[str]) -> str:
-    return os.path.commonprefix([text[::-1] for text in texts])[::-1]
+    return _common_start([text[::-1] for text in texts])[::-1]
 
 
 def _has_pairs(text: str) -> bool:
