@@ -72,15 +72,11 @@ def without_missing(
             )
     keys = {text_key(word): word for word in reversed(missing)}
     counts = dict.fromkeys(missing, 0)
-    emptied = []
     for column in columns:
-        texts = list(column.values)
-        for k, (text, number_of_cells) in enumerate(column.counts().items()):
-            key = text_key(text)
-            if text and key in keys:
-                counts[keys[key]] += number_of_cells
-                texts[k] = ""
-        emptied.append(column.with_texts(texts))
+        for text, num_cells in column.counts().items():
+            if text_key(text) in keys:
+                counts[keys[text_key(text)]] += num_cells
+    emptied = [x.with_texts(lambda text: "" if text_key(text) in keys else text) for x in columns]
     shown = ", ".join(f"{word!r} in {plural(k, 'cell')}" for word, k in counts.items())
     return emptied, [f"read as not ranked: {shown}"]
 

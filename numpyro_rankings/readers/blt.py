@@ -339,9 +339,7 @@ def write_blt(rankings: Rankings, path: str | os.PathLike, seats: int = 1, title
     merged = rankings.unique()
     orderings, lengths = np.asarray(merged.orderings) + 1, np.asarray(merged.lengths)
     lines = [f"{merged.num_items} {seats}"]
-    for row, length, count in zip(
-        orderings.tolist(), lengths.tolist(), np.asarray(merged.counts).tolist(), strict=True
-    ):
-        lines.append(" ".join(map(str, [count, *row[:length], 0])))
+    for row, length, count in zip(orderings, lengths, merged.counts.tolist(), strict=True):
+        lines.append(" ".join(map(str, [count, *row[:length].tolist(), 0])))
     lines += ["0", *(f'"{item}"' for item in merged.items), f'"{" ".join(title.split())}"']
     Path(name).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")

@@ -72,9 +72,9 @@ class Column(NamedTuple):
         first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]
         return first
 
-    def with_texts(self, texts: Sequence[str]) -> "Column":
+    def with_texts(self, new: Callable[[str], str]) -> "Column":
         """Return the column with other texts, which may be the same for several values."""
-        few = column_of_texts(self.name, texts)
+        few = column_of_texts(self.name, map(new, self.values))
         return self._replace(values=few.values, codes=few.codes[self.codes])
 
     def keep(self, rows: np.ndarray) -> "Column":
@@ -485,10 +485,11 @@ def _checked(grid: Grid, names: Sequence[str]) -> Grid:
     if not grid.cells:
         raise RankingsError(f"{grid.name}: the table is empty")
     blank = _BLANK - set(names)
-    cells = []
-    for column in grid.cells:  # texts that become equal are joined
-        texts = (text.strip() for text in column.values)
-        cells.append(column.with_texts(["" if x in blank else x for x in texts]))
+
+    def without_blanks(text: str) -> str:
+        return "" if text.strip() in blank else text.strip()
+
+    cells = [column.with_texts(without_blanks) for column in grid.cells]
     # a spreadsheet may save empty columns at the end
     while len(cells) > 1 and not cells[-1].name and cells[-1].is_blank().all():
         cells.pop()

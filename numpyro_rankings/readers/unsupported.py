@@ -120,8 +120,8 @@ def _tied_orders(parsed: Parsed) -> TiedOrders | None:
     orders = [tuple(tuple(sorted(group)) for group in order) for order in as_written]
     distinct, counts = _merge(parsed, orders, ((x.line, x.voters) for x in lines))
     # preflibtools takes {1,2} and {2,1} for two orders
-    found = {len(distinct), len(set(as_written))}
-    check_number(parsed, "NUMBER UNIQUE ORDERS", found, "distinct orders")
+    numbers = {len(distinct), len(set(as_written))}
+    check_number(parsed, "NUMBER UNIQUE ORDERS", numbers, "distinct orders")
     return TiedOrders(items, distinct, counts, len(orders) - len(distinct))
 
 
@@ -151,20 +151,16 @@ def _categories(parsed: Parsed) -> Categories:
             problem = f"count {count} is not a positive whole number"
         if problem:
             raise RankingsError(f"{where}: {problem}")
-        row = np.full(len(items), -1, np.min_scalar_type(-number))
-        for k, group in enumerate(groups):
-            row[group] = k
-        rows.append(row)
+        category_of = {item: k for k, group in enumerate(groups) for item in group}
+        rows.append(tuple(category_of.get(item, -1) for item in range(len(items))))
         as_written.add(tuple(map(tuple, groups)))
         lines.append((line_number, count))
-    keys = [row.tobytes() for row in rows]
-    distinct, counts = _merge(parsed, keys, lines)
+    distinct, counts = _merge(parsed, rows, lines)
     total = int(counts.sum())
     check_number(parsed, "NUMBER VOTERS", {total}, "the counts of the lines sum to")
-    found = {len(distinct), len(as_written)}
-    check_number(parsed, "NUMBER UNIQUE PREFERENCES", found, "distinct ones")
-    of_key = dict(zip(keys, rows, strict=True))
-    table = np.stack([of_key[key] for key in distinct])
+    numbers = {len(distinct), len(as_written)}
+    check_number(parsed, "NUMBER UNIQUE PREFERENCES", numbers, "distinct ones")
+    table = np.array(distinct, np.min_scalar_type(-number))
     return Categories(items, categories, table, counts, len(rows) - len(table))
 
 

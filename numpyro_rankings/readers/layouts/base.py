@@ -63,13 +63,9 @@ class Layout(ABC):
     def read(
         self, table: Table, picked: Sequence[int], spec: QuestionSpec, notes: Sequence[str]
     ) -> Question:
-        """Read the columns of a question.
-
-        :param picked: their places in the table.
-        """
+        """Read the columns of a question, whose places in the table are picked."""
         self.check_question(table.grid, picked, spec)
-        looked_at = self.columns_with_totals(table.grid, picked)
-        grid, about_totals = drop_totals(table.grid, looked_at)
+        grid, about_totals = drop_totals(table.grid, self.columns_with_totals(table.grid, picked))
         special = [k for k, x in enumerate(grid.cells) if x.name in spec.special]
         check_cells(grid._replace(cells=[grid.cells[k] for k in sorted({*picked, *special})]))
         refuse_slid_rows(grid, picked, self.answers(grid, picked), self.has_item_columns)
@@ -151,9 +147,7 @@ class Layout(ABC):
         if not aliases:
             return question
         names = dict.fromkeys(text for column in question.columns for text in column.values)
-        columns = [
-            x.with_texts([aliases.get(text, text) for text in x.values]) for x in question.columns
-        ]
+        columns = [x.with_texts(lambda text: aliases.get(text, text)) for x in question.columns]
         return question.with_columns(columns, notes_of_aliases(aliases, names))
 
     @abstractmethod

@@ -63,7 +63,7 @@ class Long(Layout):
         if not spec.aliases:
             return question
         item = question.special_column(spec.item)
-        renamed = item.with_texts([spec.aliases.get(x, x) for x in item.values])
+        renamed = item.with_texts(lambda text: spec.aliases.get(text, text))
         cells = [renamed if x.name == item.name else x for x in grid.cells]
         notes = notes_of_aliases(spec.aliases, item.values)
         question = question._replace(grid=grid._replace(cells=cells))
