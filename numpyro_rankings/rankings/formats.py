@@ -9,7 +9,7 @@ from typing import Any
 
 _FUNCTIONS = {
     "read long table": "numpyro_rankings.readers.frames:read_long",
-    "write table": "numpyro_rankings.readers.frames:write_frame",
+    "write table": "numpyro_rankings.readers.writing:write_frame",
     "read .soc, .soi": "numpyro_rankings.readers.preflib:read_preflib",
     "write .blt": "numpyro_rankings.readers.blt:write_blt",
 }

@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
-from numpyro_rankings.readers.aliases import Aliases, read_aliases
 from numpyro_rankings.readers.ballots import BLANK, given_rules
 from numpyro_rankings.readers.grids import Grid, column_of_texts, place_of
-from numpyro_rankings.readers.questions import QuestionSpec
+from numpyro_rankings.readers.questions import Aliases, QuestionSpec, read_aliases
 from numpyro_rankings.readers.surveys import Survey, survey_of_lists
 from numpyro_rankings.readers.text import read_lines
 from numpyro_rankings.readers.votes import Votes, lists_of_ballots

@@ -1,4 +1,4 @@
-"""Data frames of rankings: long tables in, and tables of every layout out."""
+"""Long data frames of rankings; ``surveys.py`` reads other tables, and ``writing.py`` writes them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,12 +9,6 @@ import pandas as pd
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings, check_unranked
 from numpyro_rankings.rankings.names import item_names, name_of, shown
 from numpyro_rankings.rankings.ranks import orderings_of_ranks
-from numpyro_rankings.readers.layouts import LAYOUTS
-from numpyro_rankings.readers.layouts.base import Layout
-
-# ---------------------------------------------------------------------------------------------
-# Reading a long table
-# ---------------------------------------------------------------------------------------------
 
 
 def read_long(
@@ -150,53 +144,3 @@ def _counts(
             f"{counts[line]:g}; expected the same in all lines of a judge"
         )
     return counts[first]
-
-
-# ---------------------------------------------------------------------------------------------
-# Writing
-# ---------------------------------------------------------------------------------------------
-
-
-def table_frame(
-    orderings: np.ndarray, items: tuple[str, ...], layout: Layout
-) -> tuple[np.ndarray, pd.DataFrame]:
-    """Return the list that each line of a table is of, and the table."""
-    lists, columns = layout.table(orderings, items)
-    masked = {name: x for name, x in columns.items() if isinstance(x, np.ma.MaskedArray)}
-    whole = {name: pd.arrays.IntegerArray(x.data, x.mask) for name, x in masked.items()}
-    return lists, pd.DataFrame({**columns, **whole})
-
-
-def write_frame(rankings: Rankings, layout: str, count: str | None = None) -> pd.DataFrame:
-    """Write a data frame; see :meth:`numpyro_rankings.Rankings.to_dataframe`."""
-    written = {name: one for name, one in LAYOUTS.items() if not one.is_of_ballots}
-    if layout not in written:
-        raise RankingsError(f"layout is one of {', '.join(written)}, not {layout!r}")
-    _check_choice_sets_are_lists(rankings)
-    orderings, lengths = np.asarray(rankings.orderings), np.asarray(rankings.lengths)
-    rows = np.asarray(rankings.row_index) if count is None else np.arange(rankings.num_rows)
-    orderings = orderings[rows, : lengths.max()]
-    lists, frame = table_frame(orderings, rankings.items, written[layout])
-    if written[layout].has_lines_of_items:
-        frame.insert(0, "judge", lists + 1)
-    else:
-        frame.index = pd.RangeIndex(1, len(orderings) + 1, name="judge")
-    if count is None:
-        return frame
-    if count in frame.columns:
-        raise RankingsError(f"the table has a column {count!r} already; give count another name")
-    frame[count] = np.asarray(rankings.counts, np.int64)[lists]
-    return frame
-
-
-def _check_choice_sets_are_lists(rankings: Rankings) -> None:
-    """Refuse choice sets with items that were offered and are not ranked."""
-    if rankings.choice_sets is None:
-        return
-    more = np.asarray(rankings.choice_sets) & np.isnan(rankings.to_ranks())
-    if more.any():
-        row, item = np.argwhere(more)[0]
-        raise RankingsError(
-            f"row {row + 1}: item {rankings.items[item]!r} was offered but is not ranked, which a "
-            "data frame cannot say; readers.write_table writes a file that can"
-        )

@@ -1,5 +1,6 @@
 """The second stage of a file: the columns of one question, and how they are to be read."""
 
+import os
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -8,14 +9,14 @@ import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
 from numpyro_rankings.rankings.names import item_names
-from numpyro_rankings.readers.aliases import Aliases
 from numpyro_rankings.readers.answers import ranks_in
 from numpyro_rankings.readers.ballots import RULES, Rules, given_rules
-from numpyro_rankings.readers.grids import Column, Grid
+from numpyro_rankings.readers.grids import Column, Grid, read_grid
 from numpyro_rankings.readers.headers import Table
 from numpyro_rankings.readers.text import weight_hint
 from numpyro_rankings.words.options import option
 
+Aliases = Mapping[str, str] | str | os.PathLike | None
 _MOST_RANKINGS = 100_000_000
 
 
@@ -227,3 +228,42 @@ def is_repeated(keys: np.ndarray) -> np.ndarray:
     is_again = np.zeros(len(keys), bool)
     is_again[order[1:][keys[order[1:]] == keys[order[:-1]]]] = True
     return is_again
+
+
+def read_aliases(aliases: Aliases) -> dict[str, str]:
+    """Return the item that each further name means, from a dict or a table ``alias,item``."""
+    if aliases is None:
+        return {}
+    if isinstance(aliases, Mapping):
+        pairs = [("aliases", str(x).strip(), str(y).strip()) for x, y in aliases.items()]
+    else:
+        pairs = _pairs_in_file(aliases)
+    item_of: dict[str, str] = {}
+    for where, alias, item in pairs:
+        if not alias or not item:
+            raise RankingsError(f"{where}: an alias and the name of its item are needed")
+        if item_of.get(alias, item) != item:
+            raise RankingsError(
+                f"{where}: {alias!r} cannot mean both {item_of[alias]!r} and {item!r}"
+            )
+        item_of[alias] = item
+    for where, alias, item in pairs:
+        if alias != item and item_of.get(item, item) != item:
+            raise RankingsError(
+                f"{where}: {alias!r} means {item!r}, which means {item_of[item]!r}; give it the "
+                "last"
+            )
+    return {alias: item for alias, item in item_of.items() if alias != item}
+
+
+def _pairs_in_file(path: str | os.PathLike) -> list[tuple[str, str, str]]:
+    grid = read_grid(path)
+    if [name.lower() for name in grid.columns] != ["alias", "item"]:
+        raise RankingsError(
+            f"{grid.header_place}: a file of aliases has two columns, and its first row is "
+            f"alias,item; got {','.join(grid.columns)[:40]!r}"
+        )
+    return [
+        (grid.where(row), grid.cells[0].text(row), grid.cells[1].text(row))
+        for row in range(len(grid.numbers))
+    ]

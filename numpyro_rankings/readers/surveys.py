@@ -13,7 +13,6 @@ import numpy as np
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
 from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.rankings.orderings import listed_items
-from numpyro_rankings.readers.aliases import read_aliases
 from numpyro_rankings.readers.ballots import BallotCounts
 from numpyro_rankings.readers.grids import Grid, read_grid, refuse_ranks_in_brackets
 from numpyro_rankings.readers.headers import choose, fold_header
@@ -22,6 +21,7 @@ from numpyro_rankings.readers.lists import Lists
 from numpyro_rankings.readers.questions import (
     QuestionSpec,
     TableOptions,
+    read_aliases,
     read_counts,
     read_judges,
     with_names_of_columns,

@@ -203,13 +203,13 @@ def _graph(parsed: Parsed) -> MatchingGraph:
                 f"{lines[edge]}"
             )
         lines[edge] = number
-        weights.append(_weight(where, match[3]))
+        weights.append(_parse_weight(where, match[3]))
     check_number(parsed, "NUMBER EDGES", {len(lines)}, "edges")
     edges = np.array(list(lines), int).reshape(-1, 2) - 1
     return MatchingGraph(nodes, edges, np.array(weights, float))
 
 
-def _weight(where: str, text: str) -> float:
+def _parse_weight(where: str, text: str) -> float:
     try:
         weight = float(text)
     except ValueError:

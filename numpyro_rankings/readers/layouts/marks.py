@@ -49,23 +49,18 @@ def _read_marks(grid: Grid, columns: Sequence[Column], spec: QuestionSpec) -> Vo
     number = np.zeros(shape, np.int32)
     marks = np.full(shape, BLANK, np.int32)
     for column, (name, rank) in zip(columns, named, strict=True):
-        is_marked = _is_marked(grid, column)
+        is_known = column.mapped(lambda text: text.casefold() in _MARKED | _NOT_MARKED, bool)
+        if not is_known.all():
+            row = int(np.argmin(is_known))
+            raise RankingsError(
+                f"{grid.at(row, column)}: expected 1 for a mark and 0 or nothing for none, got "
+                f"{column.text(row)[:40]!r}"
+            )
+        is_marked = column.mapped(lambda text: text.casefold() in _MARKED, bool)
         number[:, rank - 1] += is_marked
         marks[is_marked, rank - 1] = index[name]
     marks[number > 1] = OVERVOTE
     return votes_of_marks(items, marks)
-
-
-def _is_marked(grid: Grid, column: Column) -> np.ndarray:
-    """Return which rows have a mark, (rows,) bool."""
-    is_known = column.mapped(lambda text: text.casefold() in _MARKED | _NOT_MARKED, bool)
-    if not is_known.all():
-        row = int(np.argmin(is_known))
-        raise RankingsError(
-            f"{grid.at(row, column)}: expected 1 for a mark and 0 or "
-            f"nothing for none, got {column.text(row)[:40]!r}"
-        )
-    return column.mapped(lambda text: text.casefold() in _MARKED, bool)
 
 
 def _items_and_ranks(grid: Grid, names: Sequence[str], known: set[str]) -> list[tuple[str, int]]:

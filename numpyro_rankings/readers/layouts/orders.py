@@ -89,7 +89,13 @@ class Orders(Layout):
         has_gap = is_hole.any(1)
         if has_gap.any():
             if not spec.closes_gaps:
-                _refuse_gap(grid, places, is_hole)
+                row = int(np.argmax(has_gap))
+                gap = next(place for place in places if not place.text(row))
+                after = places[int(np.argmax(is_hole[row])) + 1]
+                raise RankingsError(
+                    f"{grid.at(row, gap)} is empty, but {after.name!r} is {after.text(row)!r}; "
+                    f"{option('gaps', 'close')} keeps the order of the items that are listed"
+                )
             closed = np.argsort(orderings < 0, axis=1, kind="stable")
             orderings = np.take_along_axis(orderings, closed, axis=1)
         items = tuple(text for text in index if text)
@@ -221,15 +227,3 @@ def _refuse_twice(grid: Grid, places: Sequence[Column], orderings: np.ndarray) -
         if text and text in seen:
             raise RankingsError(f"{grid.at(row, place)}: {text!r} is listed twice")
         seen.add(text)
-
-
-def _refuse_gap(grid: Grid, places: Sequence[Column], is_hole: np.ndarray) -> None:
-    """Refuse the first list with an empty place before an item."""
-    row = int(np.argmax(is_hole.any(1)))
-    k = int(np.argmax(is_hole[row]))
-    gap = next(place for place in places if not place.text(row))
-    raise RankingsError(
-        f"{grid.at(row, gap)} is empty, but {places[k + 1].name!r} is "
-        f"{places[k + 1].text(row)!r}; {option('gaps', 'close')} keeps the order of the "
-        "items that are listed"
-    )
