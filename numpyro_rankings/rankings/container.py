@@ -1,6 +1,7 @@
 """The data container: rankings of n items, with counts, lists of any length, and choice sets."""
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -8,9 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from numpyro_rankings.rankings.errors import RankingsError
-from numpyro_rankings.rankings.formats import load
 from numpyro_rankings.rankings.names import (
+    RankingsError,
     as_array,
     is_missing,
     is_number,
@@ -38,6 +38,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _INT32_MAX = np.iinfo(np.int32).max
+# Readers and writers, which are built on the container, so that it imports none of them. They are
+# named as in a package's entry points.
+_FORMATS = {
+    "read long table": "numpyro_rankings.readers.frames:read_long",
+    "write table": "numpyro_rankings.readers.writing:write_frame",
+    "read .soc, .soi": "numpyro_rankings.readers.preflib:read_preflib",
+    "write .blt": "numpyro_rankings.readers.blt:write_blt",
+}
+
+
+def _load(name: str) -> Callable[..., Any]:
+    """Return the function that reads or writes a format."""
+    module, _, function = _FORMATS[name].partition(":")
+    return getattr(import_module(module), function)
 
 
 @jax.tree_util.register_pytree_node_class
@@ -238,7 +252,7 @@ class Rankings:
         :return: the rankings, one row for each judge.
         :raises RankingsError: naming the judge and the item.
         """
-        return load("read long table")(df, (judge, item, rank), items, unranked, count)
+        return _load("read long table")(df, (judge, item, rank), items, unranked, count)
 
     @classmethod
     def from_preflib(cls, path: Any, unranked: str = "below") -> "Rankings":
@@ -250,7 +264,7 @@ class Rankings:
         :raises RankingsError: naming the file and the line.
         """
         check_unranked(unranked)
-        rankings = load("read .soc, .soi")(path)
+        rankings = _load("read .soc, .soi")(path)
         if unranked == "below":
             return rankings
         offered = listed_items(np.asarray(rankings.orderings), rankings.num_items)
@@ -265,7 +279,7 @@ class Rankings:
         :param title: of the election.
         :raises RankingsError: if the rankings do not fit the format; then nothing is written.
         """
-        load("write .blt")(self, path, seats, title)
+        _load("write .blt")(self, path, seats, title)
 
     # -- views ---------------------------------------------------------------------------------
 
@@ -353,7 +367,7 @@ class Rankings:
            >>> Rankings.from_ranks(r.to_dataframe("ranks")) == r
            True
         """
-        return load("write table")(self, layout, count)
+        return _load("write table")(self, layout, count)
 
     def expand(self) -> "Rankings":
         """Return one row for each of the N rankings, with each row repeated in place."""

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from numpyro_rankings.rankings.errors import RankingsError
+
+class RankingsError(ValueError):
+    """Invalid data. The message is one line that names the row, the item and what was expected."""
 
 
 def is_missing(value: Any) -> bool:

@@ -6,8 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from numpyro_rankings.rankings.errors import RankingsError
-from numpyro_rankings.rankings.names import Numbers, as_array, is_missing, names_shown
+from numpyro_rankings.rankings.names import (
+    Numbers,
+    RankingsError,
+    as_array,
+    is_missing,
+    names_shown,
+)
 
 
 def padded_table(
@@ -150,16 +155,16 @@ def _table_of_lists(
         texts = [isinstance(entry, str) for entry in entries]
         is_text[is_place] = texts
         index = {name: i for i, name in enumerate(names)}
-        found = {
+        index_of = {
             entry: index.get(entry.strip()) for entry in set(entries) if isinstance(entry, str)
         }
-        if None in found.values():
+        if None in index_of.values():
             refuse(
-                lambda entry: isinstance(entry, str) and found[entry] is None,
+                lambda entry: isinstance(entry, str) and index_of[entry] is None,
                 f"one of {names_shown(names, 10)}",
             )
         entries = [
-            found[entry] if text else entry for entry, text in zip(entries, texts, strict=True)
+            index_of[entry] if text else entry for entry, text in zip(entries, texts, strict=True)
         ]
     table = np.full(is_place.shape, np.nan)
     table[is_place] = entries

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from numpyro_rankings.rankings.errors import RankingsError
 from numpyro_rankings.rankings.names import (
+    RankingsError,
     as_array,
     is_missing,
     name_of,

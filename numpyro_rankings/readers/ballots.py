@@ -122,8 +122,8 @@ class BallotCounts(NamedTuple):
             (self.repeated, f"a name for the second time, {ends[rules.repeated]}"),
             (self.write_ins, "a write-in, which is taken off"),
         )
-        found = [(number, f"has {what}", f"have {what}") for number, what in said]
-        found += [
+        sentences = [(number, f"has {what}", f"have {what}") for number, what in said]
+        sentences += [
             (self.blank, "is blank, and is left out", "are blank, and are left out"),
             (
                 self.emptied,
@@ -133,7 +133,7 @@ class BallotCounts(NamedTuple):
         ]
         return [
             f"{plural(number, 'ballot')} of {self.cast:,} {one if number == 1 else many}"
-            for number, one, many in found
+            for number, one, many in sentences
             if number
         ]
 

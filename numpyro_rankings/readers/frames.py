@@ -1,4 +1,4 @@
-"""Long data frames of rankings; ``surveys.py`` reads other tables, and ``writing.py`` writes them."""
+"""Long data frames of rankings. Other tables are read in ``surveys.py``."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,19 +30,19 @@ def read_long(
     if not len(judge):
         raise RankingsError("there are no rankings")
     rows, judges = _codes(judge, columns[0], lambda who: who.strip() if _is_text(who) else who)
-    codes, found = _codes(item, columns[1], name_of)
+    codes, listed = _codes(item, columns[1], name_of)
     if items is not None:
         names = item_names(items)
         index = {name: k for k, name in enumerate(names)}
-        positions = np.array([index.get(name, -1) for name in found])
+        positions = np.array([index.get(name, -1) for name in listed])
         if (positions < 0).any():
             line = int(np.argmax(positions[codes] < 0))
             raise RankingsError(
-                f"judge {judges[rows[line]]!r}: there is no item {found[codes[line]]!r} in items"
+                f"judge {judges[rows[line]]!r}: there is no item {listed[codes[line]]!r} in items"
             )
         codes = positions[codes]
     else:
-        names = tuple(found)
+        names = tuple(listed)
 
     def of_line(line: int) -> str:
         return f"judge {judges[rows[line]]!r}: item {names[codes[line]]!r}"
