@@ -58,8 +58,8 @@ def simulate_mallows(
     theta = _array("concentration", concentration, float)
     if theta.ndim > 1:
         raise RankingsError(f"concentration must have shape () or (T,), got {theta.shape}")
-    if lengths is None and theta.ndim:
-        lengths = theta.shape[0]
+    if lengths is None:
+        lengths = theta.shape[0] if theta.ndim else num_items
     lengths = _check_lengths(lengths, num_rankings, num_items)
     theta = _check_concentrations(theta, 1, int(lengths.max()), num_items)
     assignments = np.zeros(num_rankings, np.int32)
@@ -145,6 +145,7 @@ def simulate_plackett_luce(
     """
     weights = _check_weights([weights])
     num_items = weights.shape[1]
+    lengths = num_items if lengths is None else lengths
     lengths = _check_lengths(lengths, num_rankings, num_items)
     if choice_sets is not None:
         offered = _array("choice_sets", choice_sets)
@@ -180,6 +181,7 @@ def simulate_plackett_luce_mixture(
     """
     key_clusters, key_race = jax.random.split(key)
     weights = _check_weights(weights)
+    lengths = weights.shape[1] if lengths is None else lengths
     lengths = _check_lengths(lengths, num_rankings, weights.shape[1])
     assignments = _draw_clusters(key_clusters, num_rankings, len(weights), shares, "shares")
     rankings = _race(key_race, weights[assignments], lengths, None, items)
@@ -261,10 +263,9 @@ def _check_centers(centers: Any) -> np.ndarray:
 
 
 def _check_lengths(lengths: Any, num_rankings: int, num_items: int) -> np.ndarray:
-    """Return the length of each list; by default all items."""
     if num_rankings < 1:
         raise RankingsError(f"num_rankings must be at least 1, got {num_rankings}")
-    array = _array("lengths", num_items if lengths is None else lengths)
+    array = _array("lengths", lengths)
     if array.dtype.kind not in "iu" or array.shape not in ((), (num_rankings,)):
         raise RankingsError(
             f"lengths must be a whole number, or one for each of {num_rankings} rankings"
