@@ -21,12 +21,7 @@ from numpyro_rankings.rankings.names import (
     number_names,
     row_place,
 )
-from numpyro_rankings.rankings.orderings import (
-    check_table,
-    listed_items,
-    padded_table,
-    row_keys,
-)
+from numpyro_rankings.rankings.orderings import check_table, listed_items, padded_table, row_keys
 from numpyro_rankings.rankings.ranks import (
     as_floats,
     check_same_order,

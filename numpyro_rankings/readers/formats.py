@@ -15,12 +15,7 @@ from numpyro_rankings.rankings import Rankings, RankingsError
 from numpyro_rankings.readers import unsupported
 from numpyro_rankings.readers.blt import BLT, looks_like_blt, read_blt
 from numpyro_rankings.readers.cast_votes import CAST_VOTES, looks_like_cast_votes, read_cast_votes
-from numpyro_rankings.readers.elections import (
-    COUNCIL,
-    RULE_OPTIONS,
-    is_of_council,
-    read_council,
-)
+from numpyro_rankings.readers.elections import COUNCIL, RULE_OPTIONS, is_of_council, read_council
 from numpyro_rankings.readers.grids import (
     EXCEL_SUFFIXES,
     LABELLED_SUFFIXES,

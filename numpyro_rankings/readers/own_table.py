@@ -13,12 +13,7 @@ import numpy as np
 from numpyro_rankings.rankings import Rankings, RankingsError, build_rankings
 from numpyro_rankings.rankings.names import names_shown
 from numpyro_rankings.readers.grids import whole_number
-from numpyro_rankings.readers.text import (
-    check_writable_names,
-    first_lines,
-    read_lines,
-    weight_hint,
-)
+from numpyro_rankings.readers.text import check_writable_names, first_lines, read_lines, weight_hint
 
 _ITEM = re.compile(r"#\s*item\s+([^\s,>:={}]+)\s*:(.*)", re.IGNORECASE)
 _COMMENT = re.compile(r'"?#')

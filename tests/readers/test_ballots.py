@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from numpyro_rankings import RankingsError
 from numpyro_rankings.readers import read_rankings, read_survey
-from numpyro_rankings.readers.ballots import (
-    BLANK,
-    OVERVOTE,
-    BallotCounts,
-    Rules,
-    apply_rules,
-)
+from numpyro_rankings.readers.ballots import BLANK, OVERVOTE, BallotCounts, Rules, apply_rules
 
 
 def plain_rules(ballot, rules, written):

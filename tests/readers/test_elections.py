@@ -448,10 +448,7 @@ BROKEN_RECORDS = {
         broken(lambda x: x["Election"][0]["Candidate"][1].update(Name="Ann")),
         "the contest 'Mayor': two candidates have the name 'Ann'",
     ),
-    "nobody votes": (
-        broken(lambda x: x.update(CVR=[])),
-        "no record has the contest 'Mayor'",
-    ),
+    "nobody votes": (broken(lambda x: x.update(CVR=[])), "no record has the contest 'Mayor'"),
 }
 
 

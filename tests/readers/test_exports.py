@@ -606,11 +606,7 @@ BAD = {
         RANKS,
         ["bad.csv:6", "the sums of the columns", "remove it"],
     ),
-    "means": (
-        "A,B\n1,2\n2,1\n1,2\n1.33,1.67\n",
-        RANKS,
-        ["bad.csv:5", "the means of the columns"],
-    ),
+    "means": ("A,B\n1,2\n2,1\n1,2\n1.33,1.67\n", RANKS, ["bad.csv:5", "the means of the columns"]),
     # rows that have slid
     "slid to the left": (
         "id,region,A,B,C\na,N,1,2,3\nb,S,3,1,2\nc,3,1,2,\nd,N,1,2,3\n",

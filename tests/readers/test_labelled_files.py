@@ -115,9 +115,7 @@ def test_a_scale_whose_ends_have_labels_is_read_as_numbers(tmp_path):
     ends = {1.0: "most important", 3.0: "least important"}
     frame = RANKS.iloc[1:].assign(Q5_1=[1.0, 3.0])
     path = write(
-        frame,
-        tmp_path / "survey.sav",
-        variable_value_labels={f"Q5_{k}": ends for k in (1, 2, 3)},
+        frame, tmp_path / "survey.sav", variable_value_labels={f"Q5_{k}": ends for k in (1, 2, 3)}
     )
     survey = read_survey(path, "ranks", columns="Q5_*")
     assert lists(survey) == [["Q5_1", "Q5_3", "Q5_2"], ["Q5_3", "Q5_2", "Q5_1"]]

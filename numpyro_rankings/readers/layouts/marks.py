@@ -87,10 +87,7 @@ def _is_sheet(named: Sequence[tuple[str, int]], known: set[str]) -> bool:
 
 
 def _refuse_sheet(
-    grid: Grid,
-    names: Sequence[str],
-    tried: Sequence[Sequence[tuple[str, int]]],
-    known: set[str],
+    grid: Grid, names: Sequence[str], tried: Sequence[Sequence[tuple[str, int]]], known: set[str]
 ) -> NoReturn:
     if not tried:
         parses = [_MARK_AT_END.fullmatch(x) or _MARK_AT_START.fullmatch(x) for x in names]
