@@ -70,19 +70,18 @@ def _items_and_ranks(grid: Grid, names: Sequence[str], known: set[str]) -> list[
         matches = [pattern.fullmatch(name) for name in names]
         if all(matches):
             tried.append([(m["item"].strip(), int(m["rank"])) for m in matches if m])
-    fitting = [x for x in tried if _is_sheet(x, known)]
-    if fitting:
-        return fitting[0]
+    for named in tried:
+        if _is_sheet(named, known):
+            return named
     _refuse_sheet(grid, names, tried, known)
 
 
 def _is_sheet(named: Sequence[tuple[str, int]], known: set[str]) -> bool:
     """Return whether each item has the ranks 1 to k, once each."""
     items = {name for name, _ in named}
-    width = len(named) / max(1, len(items))
     ranks = {rank for _, rank in named}
-    is_whole = len(set(named)) == len(named) and len(named) == len(items) * len(ranks)
-    is_numbered = ranks == set(range(1, len(ranks) + 1)) and width == len(ranks)
+    is_whole = len(set(named)) == len(named) == len(items) * len(ranks)
+    is_numbered = ranks == set(range(1, len(ranks) + 1))
     return is_whole and is_numbered and (not known or items <= known)
 
 

@@ -154,31 +154,20 @@ def _names_in_cells(
     """Return the names in the texts that are no words: several in those of an overvote."""
     items = set(spec.items or ())
     texts = [text for text in places if text not in words]
-    mark = None
-    if spec.separator is not None:
-        mark = MARK_WORDS.get(spec.separator.lower(), spec.separator)
+    mark = MARK_WORDS.get((spec.separator or "").lower(), spec.separator)
     alone = {*items, *spec.aliases, *texts}
-    names_in = {}
+    names_in = {text: [text] for text in texts}
     for text in texts:
-        if text in items:
-            names_in[text] = [text]
-        elif mark is None:
+        if mark is None and text not in items:
             names_in[text] = _split_at_any(places[text], text, alone)
-        else:
-            names_in[text] = _split_at(places[text], text, mark)
+        elif mark is not None and mark in text and text not in items:
+            names_in[text] = [x.strip() for x in text.split(mark)]
+            if not all(names_in[text]):
+                raise RankingsError(
+                    f"{places[text]}: {text[:60]!r} has an empty name between the separators "
+                    f"{mark!r}"
+                )
     return names_in
-
-
-def _split_at(where: str, text: str, mark: str) -> list[str]:
-    """Return the names between separators; a text without one stays as it is."""
-    parts = [x.strip() for x in text.split(mark)]
-    if len(parts) < 2:
-        return [text]
-    if not all(parts):
-        raise RankingsError(
-            f"{where}: {text[:60]!r} has an empty name between the separators {mark!r}"
-        )
-    return parts
 
 
 def _split_at_any(where: str, text: str, alone: set[str]) -> list[str]:
