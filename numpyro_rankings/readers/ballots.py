@@ -53,19 +53,6 @@ class Rules(NamedTuple):
     write_ins: str = "item"
     max_ranks: int | None = None
 
-    def check(self) -> None:
-        """Refuse what is no rule."""
-        for name, known in _CHOICES.items():
-            value = getattr(self, name)
-            if value not in known:
-                expected = " or ".join(map(repr, known))
-                raise RankingsError(f"{name} is {expected}, not {value!r}")
-        for name, least in (("skipped", 0), ("max_ranks", 1)):
-            value = getattr(self, name)
-            is_number = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if value is not None and not (is_number and value >= least):
-                raise RankingsError(f"{name} is a whole number from {least}, not {value!r}")
-
 
 RULES = Rules._fields
 
@@ -76,7 +63,15 @@ def given_rules(**given: object) -> Rules | None:
     if not values:
         return None
     rules = Rules(**values)  # type: ignore[arg-type]
-    rules.check()
+    for name, known in _CHOICES.items():
+        if (choice := getattr(rules, name)) not in known:
+            expected = " or ".join(map(repr, known))
+            raise RankingsError(f"{name} is {expected}, not {choice!r}")
+    for name, least in (("skipped", 0), ("max_ranks", 1)):
+        number = getattr(rules, name)
+        is_number = isinstance(number, int | np.integer) and not isinstance(number, bool)
+        if number is not None and not (is_number and number >= least):
+            raise RankingsError(f"{name} is a whole number from {least}, not {number!r}")
     return rules
 
 

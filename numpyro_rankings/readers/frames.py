@@ -29,7 +29,9 @@ def read_long(
         raise RankingsError(f"the columns of the table must be of one length, got {sizes}")
     if not len(judge):
         raise RankingsError("there are no rankings")
-    rows, judges = _codes(judge, columns[0], lambda who: who.strip() if _is_text(who) else who)
+    rows, judges = _codes(
+        judge, columns[0], lambda who: who.strip() if isinstance(who, str) else who
+    )
     codes, listed = _codes(item, columns[1], name_of)
     if items is not None:
         names = item_names(items)
@@ -88,10 +90,6 @@ def _column(df: Any, name: str) -> pd.Series:
     return pd.Series(entries, dtype=object)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 def _codes(column: pd.Series, name: str, key: Callable[[Any], Any]) -> tuple[np.ndarray, list[Any]]:
     """Return the codes of the values of a column by their keys, and the distinct keys."""
     try:
@@ -101,7 +99,7 @@ def _codes(column: pd.Series, name: str, key: Callable[[Any], Any]) -> tuple[np.
     if (codes < 0).any():
         raise RankingsError(f"line {np.argmax(codes < 0) + 1} of the table has no {name!r}")
     keys = [key(value) for value in values.tolist()]
-    if _is_text(key("")) and any(value == "" for value in keys):
+    if any(value == "" for value in keys):
         blank = np.array([value == "" for value in keys])[codes]
         raise RankingsError(f"line {np.argmax(blank) + 1} of the table has no {name!r}")
     merged, distinct = pd.factorize(np.fromiter(keys, object, len(keys)))

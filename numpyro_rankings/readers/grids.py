@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from numpyro_rankings.rankings import RankingsError
+from numpyro_rankings.rankings.names import is_missing
 from numpyro_rankings.readers.text import TextFile, first_lines, read_lines, read_text
 from numpyro_rankings.words import plural
 from numpyro_rankings.words.options import option
@@ -419,10 +420,7 @@ def _text(cell: Any) -> str:
     """Return a cell as text; whole numbers without a point."""
     if isinstance(cell, str):
         return cell
-    try:
-        if cell is None or bool(cell != cell):
-            return ""
-    except (TypeError, ValueError):  # a missing value of pandas
+    if is_missing(cell):
         return ""
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))

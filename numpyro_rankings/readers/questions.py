@@ -237,7 +237,14 @@ def read_aliases(aliases: Aliases) -> dict[str, str]:
     if isinstance(aliases, Mapping):
         pairs = [("aliases", str(x).strip(), str(y).strip()) for x, y in aliases.items()]
     else:
-        pairs = _pairs_in_file(aliases)
+        grid = read_grid(aliases)
+        if [name.lower() for name in grid.columns] != ["alias", "item"]:
+            raise RankingsError(
+                f"{grid.header_place}: a file of aliases has two columns, and its first row is "
+                f"alias,item; got {','.join(grid.columns)[:40]!r}"
+            )
+        texts = [x.mapped(str, object) for x in grid.cells]
+        pairs = [(grid.where(row), *x) for row, x in enumerate(zip(*texts, strict=True))]
     item_of: dict[str, str] = {}
     for where, alias, item in pairs:
         if not alias or not item:
@@ -254,16 +261,3 @@ def read_aliases(aliases: Aliases) -> dict[str, str]:
                 "last"
             )
     return {alias: item for alias, item in item_of.items() if alias != item}
-
-
-def _pairs_in_file(path: str | os.PathLike) -> list[tuple[str, str, str]]:
-    grid = read_grid(path)
-    if [name.lower() for name in grid.columns] != ["alias", "item"]:
-        raise RankingsError(
-            f"{grid.header_place}: a file of aliases has two columns, and its first row is "
-            f"alias,item; got {','.join(grid.columns)[:40]!r}"
-        )
-    return [
-        (grid.where(row), grid.cells[0].text(row), grid.cells[1].text(row))
-        for row in range(len(grid.numbers))
-    ]
