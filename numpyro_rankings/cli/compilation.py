@@ -23,11 +23,9 @@ def is_cache_on() -> bool:
 
 @contextlib.contextmanager
 def telling_of_compilation(tell: Callable[[], None]) -> Iterator[None]:
-    """Call a function as soon as the program of a run is found not to be in the cache.
+    """Call a function, once, as soon as the program of a run is found not to be in the cache.
 
     JAX has an event for a program that was read, but none for one that is about to be compiled.
-
-    :param tell: is called once, in the thread that compiles.
     """
     logger = logging.getLogger(_LOGGER)
     level, least, is_told = logger.level, logger.getEffectiveLevel(), False
@@ -50,10 +48,7 @@ def telling_of_compilation(tell: Callable[[], None]) -> Iterator[None]:
 
 
 def use_compilation_cache(shortest: float = 0.2) -> None:
-    """Keep compiled programs between runs, if there is a folder to keep them in.
-
-    :param shortest: seconds of compilation from which a program is kept.
-    """
+    """Keep programs whose compilation takes so many seconds, if there is a folder for them."""
     import jax
 
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:

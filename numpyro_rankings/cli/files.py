@@ -293,7 +293,7 @@ def _check_size(option: str, size: int) -> None:
 
 
 def read_distances(path: str, size: int) -> np.ndarray:
-    """Read a matrix (N, N) without a header: row i has the distances from i, ``inf`` for no link."""
+    """Read a matrix (N, N) without a header: the distances from each point, ``inf`` for no link."""
     _check_size("--distances", size)
     matrix = np.zeros((size, size), np.float32)
     rows = list(_csv_rows(path))

@@ -34,37 +34,23 @@ _LEAST_DEVIATION = 1e-12  # of a column, as a share of its largest number
 
 
 class Description(NamedTuple):
-    """What a family says of a cluster.
+    """What a family says of a cluster, by name."""
 
-    - **columns** - for ``clusters.csv``, by name.
-    - **shown** - for the report and the screen, by name.
-    """
-
-    columns: dict[str, str]
-    shown: dict[str, str]
+    columns: dict[str, str]  # for clusters.csv
+    shown: dict[str, str]  # for the report and the screen
 
 
 class Points(NamedTuple):
-    """What is clustered, and how.
-
-    - **size** - N.
-    - **names** - of the points, or None.
-    - **times** - (N,), or None.
-    - **data** - as the family takes it.
-    - **family** - of the components.
-    - **model** - the family in words.
-    - **what** - the points in words.
-    - **describe** - describes the cluster of the members that it is given.
-    """
+    """What is clustered, and how."""
 
     size: int
     names: list[str] | None
-    times: np.ndarray | None
-    data: Any
-    family: Any
-    model: str
-    what: str
-    describe: Callable[[np.ndarray], Description]
+    times: np.ndarray | None  # (size,)
+    data: Any  # as the family takes it
+    family: Any  # of the components
+    model: str  # the family in words
+    what: str  # the points in words
+    describe: Callable[[np.ndarray], Description]  # of the cluster that has these members
 
 
 def read_points(options: ClusterOptions) -> Points:
