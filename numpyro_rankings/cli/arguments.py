@@ -17,8 +17,6 @@ from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 PROGRAM = "numpyro-rankings"
 MAX_CLUSTERS = 64  # default of --max-clusters
 MOST_CLUSTERS = 32767  # labels are at most 16-bit integers

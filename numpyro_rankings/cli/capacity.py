@@ -12,8 +12,6 @@ from numpyro_rankings.cli.options import Plan
 if TYPE_CHECKING:
     from numpyro_rankings.run import Run
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 _LEAST_SHOWN, _MOST_SHOWN = 200, 4000  # draws of each chain that are summarised
 DRAWS_BYTES = 2**28  # size of the draws up to which they are not thinned further
 _OUT_OF_MEMORY = "out of memory: lower --draws, --chains or --max-clusters, or raise --thin"

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 _CLUSTERS_SHOWN = 20  # on the screen, and in the figure of clusters in time
 _ABOUT = """\
 Find groups of points or documents. The number of groups is inferred.

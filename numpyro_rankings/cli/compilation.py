@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 _LOGGER = "jax._src.compiler"  # It says at the level DEBUG that a program is not in the cache.
 _MISS, _PROGRAM = "cache miss", "_loop"  # in the message, and the name of the program of a run
 

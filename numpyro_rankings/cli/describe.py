@@ -19,8 +19,6 @@ from numpyro_rankings.cli.rankings_file import (
 if TYPE_CHECKING:
     from numpyro_rankings.readers import Survey
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 _ABOUT = f"""\
 Say what a file of rankings holds: how many judges and items, how long the lists are, how often each
 item is ranked and first, how often one item is above another, what is odd, and which model can be

@@ -21,8 +21,6 @@ from numpyro_rankings.readers.text import read_lines as read_lines_of_text
 if TYPE_CHECKING:
     from numpyro_rankings.links.distances import SparseDistances
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 MOST_POINTS = 10_000  # for which the distances of all pairs are stored
 _MOST_WORDS = 10_000_000
 _LARGEST = 1e15  # single precision can still add up the squares

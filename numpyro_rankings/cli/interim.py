@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 _PAGE = "report.html"
 _FIRST = 60.0  # seconds after the start: the first page at the latest; then 120, 240, …
 _RHAT = 1.1  # below which the first page comes earlier

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.readers import Survey
     from numpyro_rankings.report.findings import Findings
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 _WITH_SHORT = re.compile(r".*\S\s*\(([^()]{1,12})\)")  # "Scottish National Party (SNP)"
 
 

@@ -23,8 +23,6 @@ from numpyro_rankings.words import plural
 if TYPE_CHECKING:
     from numpyro_rankings.components.family import Family
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 _NAMES_SHOWN = 10  # columns or words
 # Covariance within clusters as a share of that of all points, in the prior. With 1 instead of 0.1,
 # six clusters of 20 points on a grid were found as 2.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.readers import Survey
     from numpyro_rankings.readers.unsupported import Unsupported
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 FORMATS_IN_WORDS = """\
 FILE is a PrefLib file of strict orders (.soc, .soi), or a table (.csv, .tsv, .xlsx, .parquet, .sav,
 .dta) whose first row names the columns, in one of these layouts:

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.report.findings import Findings
     from numpyro_rankings.report.page import Status
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 FILES = ("posterior.nc", "clusters.csv", "assignments.csv", "report.html")
 OPTIONAL = ("blocs.csv",)  # files that not all results have
 _UNFINISHED, _RESULTS = ".unfinished", "results"  # folder of files that are written, and within it

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.run.results import BurnIn
     from numpyro_rankings.run.settings import Settings
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 FITS = "fits.json"  # in the folder of the results of several files
 _MARGIN = 1.05  # of the ESS, because not all draws are summarised
 _LEAST_DRAWS = 4  # of each chain

@@ -39,8 +39,6 @@ from numpyro_rankings.cli.session import FITS, TooFewDrawsError, check_ess, more
 from numpyro_rankings.words import number, plural, shorten
 from numpyro_rankings.words.commands import resumed
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 SEVERAL_IN_WORDS = """\
 Several files, or a folder of them, are fitted one after another with the same options, of which
 --minutes is for each file. The folder of a file in DIR has the name of the file without its
