@@ -212,7 +212,7 @@ def read_ldac(path: str, vocab: str | None, times: str | None) -> Documents:
     lists = []
     for number, line in enumerate(read_lines(path), 1):
         where = f"{path}:{number}"
-        entries = _entries_of_document(where, line)
+        entries = _parse_document(where, line)
         for word, _ in entries:
             if vocabulary is not None and word >= len(vocabulary):
                 raise UserError(
@@ -235,7 +235,7 @@ def read_ldac(path: str, vocab: str | None, times: str | None) -> Documents:
     return Documents(vocabulary, *_padded(lists), None, when)
 
 
-def _entries_of_document(where: str, line: str) -> list[tuple[int, int]]:
+def _parse_document(where: str, line: str) -> list[tuple[int, int]]:
     """Parse a line of an LDA-C file, and return the words and their counts."""
     if not line.strip():
         raise UserError(f"{where}: expected a document; the line of an empty document is 0")
@@ -334,7 +334,7 @@ def read_graph(
     from numpyro_rankings.links.distances import graph_distances
 
     edges = list(_edges(path))
-    numbers = _numbers_of_points(path, edges, size, names)
+    numbers = _number_points(path, edges, size, names)
     by_name = "" if names is None else f"names such as {names[0]!r}, or "
     for line, *ends in edges:
         for end in ends:
@@ -362,7 +362,7 @@ def _edges(path: str) -> Iterator[tuple[int, str, str]]:
         yield number, ends[0], ends[1]
 
 
-def _numbers_of_points(
+def _number_points(
     path: str, edges: Sequence[tuple[int, str, str]], size: int, names: Sequence[str] | None
 ) -> dict[str, int]:
     """Return the points by what the file calls them: names if it uses any, otherwise numbers."""

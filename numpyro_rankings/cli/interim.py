@@ -216,7 +216,7 @@ def finder_of_groups(
         if findings.blocs is not None:
             status = status._replace(text=f"{status.text} {_BLOCS_CHANGE}")
         view = interim_view(findings, rankings, title=title, status=status, details=details(run))
-        return GroupsSoFar(view, _lines_of_groups(findings, rankings.num_rankings))
+        return GroupsSoFar(view, _describe_groups(findings, rankings.num_rankings))
 
     return find
 
@@ -247,7 +247,7 @@ def _findings_so_far(run: "Run", draws: "Draws", rankings: "Rankings") -> "Findi
     )
 
 
-def _lines_of_groups(findings: "Findings", size: int) -> list[str]:
+def _describe_groups(findings: "Findings", size: int) -> list[str]:
     """Return a line for each group that holds."""
     from numpyro_rankings.posterior import holds
 

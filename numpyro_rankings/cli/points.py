@@ -210,7 +210,7 @@ def _documents(options: ClusterOptions, documents: Documents) -> Points:
         size=size,
         names=documents.names,
         times=documents.times,
-        data=_counts_of(documents),
+        data=_as_counts(documents),
         family=DirichletMultinomial(concentration, vocabulary_size=num_words),
         model=f"multinomial, Dirichlet({concentration:g})",
         what=f"{plural(size, 'document')} of {plural(int(total.sum()), 'word')}, "
@@ -219,7 +219,7 @@ def _documents(options: ClusterOptions, documents: Documents) -> Points:
     )
 
 
-def _counts_of(documents: Documents) -> Any:
+def _as_counts(documents: Documents) -> Any:
     """Return the counts as a matrix, or in sparse form where that saves memory."""
     from numpyro_rankings.components import SparseCounts
 

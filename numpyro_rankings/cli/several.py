@@ -117,7 +117,7 @@ def fit_each(
     :param read: reads the file of its options, and refuses one that cannot be fitted.
     :param fit_one: fits the file of its options, and returns the exit status.
     """
-    files, out = _files_of(given), options.run.folder
+    files, out = _expand_folders(given), options.run.folder
     for folder in given:
         if Path(folder).is_dir() and out.exists() and Path(folder).samefile(out):
             raise UserError(f"{folder} has the files, and cannot be the folder of the results too")
@@ -161,7 +161,7 @@ def _begin(
         )
     check_output(out, options.run.replaces)
     check_replaceable(out, (_TABLE, FITS))
-    fits, others = _fits_of(files, earlier)
+    fits, others = _match_fits(files, earlier)
     todo = [fit for fit in fits if not _is_finished(fit, out)]
     if len(todo) < len(fits):
         note(f"finished already: {len(fits) - len(todo)} of {plural(len(fits), 'file')}")
@@ -178,7 +178,7 @@ def _begin(
 # ---------------------------------------------------------------------------------------------
 
 
-def _files_of(given: Iterable[str]) -> list[str]:
+def _expand_folders(given: Iterable[str]) -> list[str]:
     """Return the files, each once, with those of folders in the order of their names."""
     files: list[str] = []
     for name in given:
@@ -342,7 +342,7 @@ def _earlier(state: Path) -> tuple[list[_Fit], dict[str, Any], dict[str, Any]]:
     return fits, before, runs
 
 
-def _fits_of(files: Sequence[str], earlier: Sequence[_Fit]) -> tuple[list[_Fit], list[_Fit]]:
+def _match_fits(files: Sequence[str], earlier: Sequence[_Fit]) -> tuple[list[_Fit], list[_Fit]]:
     """Return the fits of the files, and the earlier ones of files that are not given this time."""
     by_path = {fit.path: fit for fit in earlier}
     paths = [os.path.abspath(file) for file in files]
@@ -368,7 +368,7 @@ def _is_finished(fit: _Fit, out: Path) -> bool:
     return True
 
 
-def _options_of(fit: _Fit, options: FitOptions) -> FitOptions:
+def _options_for(fit: _Fit, options: FitOptions) -> FitOptions:
     """Return the options with which one file is fitted or gone on with."""
     run, folder = options.run, options.run.folder / fit.folder
     if run.resume is not None and store_of(folder).is_dir():
@@ -467,7 +467,7 @@ class _Fits:
             save()
 
         try:
-            return self._fit_one(_options_of(fit, self._options), command, tell)
+            return self._fit_one(_options_for(fit, self._options), command, tell)
         except Exception as error:
             _fail(fit, error)
             until = self._options.run.plan().until
