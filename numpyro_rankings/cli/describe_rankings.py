@@ -5,7 +5,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -28,14 +28,7 @@ _LEAST_REPEATED = 10  # rows that a table repeats, below which it may be by chan
 def description(survey: Survey) -> Iterator[str]:
     """Yield the lines that describe a survey."""
     rankings = survey.rankings
-    yield (
-        f"{plural(rankings.num_rankings, 'ranking')} of {plural(rankings.num_items, 'item')}, "
-        f"{rankings.num_rows:,} of them different"
-    )
-    yield from shared_answers(np.asarray(rankings.counts), "list")
-    if survey.ballots is not None:
-        yield _ballots(survey.ballots)
-    yield from lengths_of_lists(rankings)
+    yield from numbers_and_lengths(rankings, survey.ballots)
     yield ""
     yield from _items(rankings)
     yield ""
@@ -48,7 +41,7 @@ def description(survey: Survey) -> Iterator[str]:
     for name, values in survey.about.items():
         yield ""
         yield from _column(name, values)
-    yield from what_to_check(list(what_is_odd(survey)))
+    yield from what_to_check(what_is_odd(survey))
     yield ""
     yield _models(rankings)
 
@@ -63,12 +56,12 @@ def shared_answers(counts: np.ndarray, what: str) -> Iterator[str]:
         )
 
 
-def what_to_check(odd: list[str]) -> Iterator[str]:
+def what_to_check(odd: Iterable[str]) -> Iterator[str]:
     """Yield what is odd, if anything is."""
+    lines = [f"  {line}" for line in odd]
     yield ""
-    yield "What to check:" if odd else "Nothing odd was found."
-    for line in odd:
-        yield f"  {line}"
+    yield "What to check:" if lines else "Nothing odd was found."
+    yield from lines
 
 
 def _models(rankings: Rankings) -> str:
@@ -87,10 +80,19 @@ def _models(rankings: Rankings) -> str:
     return f"Which model: all, {', '.join(MODELS)}"
 
 
-def lengths_of_lists(rankings: Rankings | TiedOrders) -> Iterator[str]:
-    """Yield how many items the judges list."""
+def numbers_and_lengths(
+    rankings: Rankings | TiedOrders, ballots: BallotCounts | None = None
+) -> Iterator[str]:
+    """Yield how many rankings there are, how many are the same, and how many items they list."""
     counts, lengths = np.asarray(rankings.counts, int), np.asarray(rankings.lengths)
     total, n = counts.sum(), rankings.num_items
+    yield (
+        f"{plural(rankings.num_rankings, 'ranking')} of {plural(n, 'item')}, "
+        f"{rankings.num_rows:,} of them different"
+    )
+    yield from shared_answers(counts, "list")
+    if ballots is not None:
+        yield _ballots(ballots)
     if rankings.choice_sets is not None:
         offered = np.asarray(rankings.choice_sets).sum(1)
         yield f"judges chose among {offered.min()} to {offered.max()} items each"

@@ -48,8 +48,7 @@ WMD = f"""\
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _here(tmp_path):
     for name, text in (("x.toi", TOI), ("x.cat", CAT), ("x.wmd", WMD)):
         (tmp_path / name).write_text(text)
 
