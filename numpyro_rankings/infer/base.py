@@ -5,7 +5,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -28,6 +27,7 @@ from numpyro_rankings.infer.not_finite import (
     stop_if_not_finite,
     sweep_unless_stopped,
 )
+from numpyro_rankings.infer.priors import log_prior
 from numpyro_rankings.rankings import Rankings
 
 mend_numpyro()
@@ -90,8 +90,6 @@ class GibbsKernel(ModelReader, MCMCKernel):
     default_fields = ("z", "potential_energy", "accept_prob", "overflow")
     _sample_fn = True  # tells MCMC.run that a given state needs no second init
 
-    _sites: Mapping[str, str] = MappingProxyType({})  # set by the constructors of subclasses
-
     def __init__(self, model: Callable) -> None:
         self._model = model
         self._in_gibbs = False
@@ -121,16 +119,6 @@ class GibbsKernel(ModelReader, MCMCKernel):
     def can_pad_rankings(self) -> bool:
         """Whether a sweep takes rankings with rows of count 0 at their end."""
         return False
-
-    @property
-    def label_site(self) -> str | None:
-        """The name of the site of the labels, if the kernel has one."""
-        return self.sites.get("assignments")
-
-    @property
-    def sites(self) -> dict[str, str]:
-        """The names of the kernel's sites in the model, by its own names for them."""
-        return dict(self._sites)
 
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
         """Return what the probability of a label depends on: the scales, and the judges' sites.
@@ -167,6 +155,14 @@ class GibbsKernel(ModelReader, MCMCKernel):
         """Return the prior of a scale, None if the scale is fixed or the kernel is a block."""
         prior = self._scale_arguments().get(scale)
         return prior if isinstance(prior, dist.Distribution) and not self._is_block else None
+
+    def _add_log_priors(self, log_joint: Array, **scales: Any) -> Array:
+        """Add the log priors of those scales that are learned."""
+        for name, value in scales.items():
+            prior = self._learned_prior(name)
+            if prior is not None:
+                log_joint += log_prior(prior, value)
+        return log_joint
 
     def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """Prepare the arguments before they are traced, where their values are known."""

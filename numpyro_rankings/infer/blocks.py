@@ -1,6 +1,7 @@
 """Reads a user's model for a kernel that is a block of :class:`numpyro.infer.Gibbs`."""
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -27,6 +28,21 @@ class ModelReader:
     _is_block = False  # whether the model is a user's
     _judge_sites: tuple[str, ...] = ()
     _takes_judge_sites = False
+    _sites: Mapping[str, str] = MappingProxyType({})  # set by the constructors of subclasses
+
+    @property
+    def label_site(self) -> str | None:
+        """The name of the site of the labels, if the kernel has one."""
+        return self.sites.get("assignments")
+
+    @property
+    def sites(self) -> dict[str, str]:
+        """The names of the kernel's sites in the model, by its own names for them."""
+        return dict(self._sites)
+
+    def _own(self, z: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of the sites of a state that the kernel owns in its model."""
+        return {name: z[name] for name in self.sites.values()}
 
     @property
     def is_block(self) -> bool:
@@ -61,7 +77,6 @@ class ModelReader:
     def _check_dependents(
         self,
         own: dict[str, Array],
-        labels: str,
         args: tuple,
         kwargs: dict,
         is_known: Callable[[str, Any], bool],
@@ -69,7 +84,7 @@ class ModelReader:
     ) -> None:
         """Refuse a user's model in which more sites depend on the kernel's than it accounts for.
 
-        :param own: values of the sites that the kernel owns; **labels** is the name of one.
+        :param own: values of the sites that the kernel owns.
         :param is_known: whether a site of that name and distribution is the likelihood that the
             kernel expects; **most** is the largest number of such sites.
         """
@@ -93,7 +108,7 @@ class ModelReader:
                 if isinstance(site["fn"], dist.MaskedDistribution) or site["scale"] is not None:
                     raise ValueError(f"site {name!r} must not be masked, scaled or subsampled")
             elif name in self._judge_sites:
-                if depends_on - {labels}:
+                if depends_on - {self.label_site}:
                     raise ValueError(f"site {name!r} of judge_sites depends on {which}")
             elif depends_on:
                 hint = ": name it in judge_sites" if self._takes_judge_sites else ""
@@ -108,18 +123,16 @@ class ModelReader:
             )
 
     def _log_judge_sites(
-        self, own: dict[str, Array], site: str, num_slots: int, args: tuple, kwargs: dict
+        self, z: Mapping[str, Array], num_slots: int, args: tuple, kwargs: dict
     ) -> Array | None:
-        """Log probability of each judge's ``judge_sites`` in each slot, (C, N); None without any.
-
-        :param own: values of the sites that the kernel owns; **site** names the labels.
-        """
+        """Log probability of each judge's ``judge_sites`` in each slot, (C, N), or None."""
         if not self._judge_sites:
             return None
-        size = own[site].shape[-1]
+        site = self.sites["assignments"]
+        size = z[site].shape[-1]
 
         def in_slot(slot: Array) -> Array:
-            values = {**own, site: jnp.full(size, slot, jnp.int32)}
+            values = {**self._own(z), site: jnp.full(size, slot, jnp.int32)}
             trace = self._trace_model(values, args, kwargs)
             return sum_of_judge_sites(trace, self._judge_sites, size)
 

@@ -28,7 +28,7 @@ from numpyro_rankings.infer.ddcrp.reach import (
 )
 from numpyro_rankings.infer.ddcrp.scales import start_scale, update_decay_scale
 from numpyro_rankings.infer.mixture.membership import label_dtype
-from numpyro_rankings.infer.priors import draw_start, log_prior
+from numpyro_rankings.infer.priors import draw_start
 from numpyro_rankings.links.decays import Decay
 from numpyro_rankings.links.distances import as_neighbors, check_distances, num_distances
 from numpyro_rankings.ops.checks import is_traced
@@ -219,9 +219,6 @@ class LinkGibbs(GibbsKernel):
             check_possible(state.potential_energy)
         return state
 
-    def _has_prior(self, value: Any) -> bool:
-        return isinstance(value, dist.Distribution) and not self._is_block
-
     def _scale_arguments(self) -> dict[str, Any]:
         decay_scale = None if self._decay is None else self._decay.scale
         return {"alpha": self._alpha, "decay_scale": decay_scale}
@@ -230,7 +227,7 @@ class LinkGibbs(GibbsKernel):
 
     @property
     def _learns_scale(self) -> bool:
-        return self._decay is not None and self._has_prior(self._decay.scale)
+        return self._learned_prior("decay_scale") is not None
 
     def _site_priors(self, own: Mapping[str, Array], args: tuple, kwargs: dict) -> dict[str, Any]:
         """Priors of the kernel's sites in a user's model, given its other sites."""
@@ -281,13 +278,12 @@ class LinkGibbs(GibbsKernel):
         :param log_terms: terms whose sum is the log likelihood of α and the scale.
         """
         key_alpha, key_scale = random.split(key)
-        if self._has_prior(self._alpha):
-            assert isinstance(self._alpha, dist.Distribution)
-            prior = prior._replace(alpha=draw_alpha(key_alpha, prior, self._alpha))
-        if self._learns_scale:
-            assert self._decay is not None and isinstance(self._decay.scale, dist.Distribution)
+        alpha_prior, scale_prior = map(self._learned_prior, ("alpha", "decay_scale"))
+        if alpha_prior is not None:
+            prior = prior._replace(alpha=draw_alpha(key_alpha, prior, alpha_prior))
+        if scale_prior is not None:
             weights_of = self._weights_of(distances)
-            prior = update_decay_scale(key_scale, log_terms, prior, self._decay.scale, weights_of)
+            prior = update_decay_scale(key_scale, log_terms, prior, scale_prior, weights_of)
         return prior
 
     # -- state -----------------------------------------------------------------------------------
@@ -307,9 +303,7 @@ class LinkGibbs(GibbsKernel):
         current = self._start_sites(key_sites, start, current, given)
         if self._is_block:
             values = self._sites_of(current)
-            self._check_dependents(
-                values, "", args, kwargs, lambda _, fn: isinstance(fn, dist.Unit)
-            )
+            self._check_dependents(values, args, kwargs, lambda _, fn: isinstance(fn, dist.Unit))
         one = jnp.ones(())
         state = GibbsState(z, one, one, jnp.array(False), rng_key)
         return self._write(state, current, given)
@@ -321,13 +315,13 @@ class LinkGibbs(GibbsKernel):
         if self._is_block:
             return {}
         alpha = draw_start(key_alpha, start.get("alpha", self._alpha))
-        if not self._learns_scale:
+        scale_prior = self._learned_prior("decay_scale")
+        if scale_prior is None:
             return {"alpha": alpha}
-        assert self._decay is not None and isinstance(self._decay.scale, dist.Distribution)
         if "decay_scale" in start:
             scale = draw_start(key_scale, start["decay_scale"])
         else:
-            scale = start_scale(key_scale, self._decay.scale, self._weights_of(distances))
+            scale = start_scale(key_scale, scale_prior, self._weights_of(distances))
         return {"alpha": alpha, "decay_scale": scale}
 
     @staticmethod
@@ -366,15 +360,9 @@ class LinkGibbs(GibbsKernel):
 
     def _log_joint(self, current: CurrentLinks, labels: Array, given: LinkInputs) -> Array:
         """log p(data, the kernel's sites, α, scale)."""
-        log_joint = self._log_data(current, labels, given)
-        log_joint += jnp.sum(log_links(current.links, current.prior))
-        if self._has_prior(self._alpha):
-            assert isinstance(self._alpha, dist.Distribution)
-            log_joint += log_prior(self._alpha, current.prior.alpha)
-        if self._learns_scale:
-            assert self._decay is not None
-            log_joint += log_prior(self._decay.scale, current.prior.scale)
-        return log_joint
+        prior, log_joint = current.prior, self._log_data(current, labels, given)
+        log_joint += jnp.sum(log_links(current.links, prior))
+        return self._add_log_priors(log_joint, alpha=prior.alpha, decay_scale=prior.scale)
 
     def _potential(self, state: GibbsState, args: tuple, kwargs: dict) -> Array:
         current, given = self._read(state, args, kwargs)

@@ -19,7 +19,7 @@ The probability of a partition of N points into k clusters of sizes :math:`n_c` 
 2. *Bayesian density estimation and inference using mixtures*, M. D. Escobar, M. West (JASA, 1995).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpyro.distributions as dist
@@ -71,12 +71,6 @@ class PartitionPrior(NamedTuple):
         within = log_gamma_ratio(1.0 + self.kappa, jnp.maximum(sizes, 1) - 1.0)
         log_prob = opened.sum() + jnp.where(occupied, within, 0.0).sum()
         return log_prob - log_gamma_ratio(self.alpha + 1.0, num_points - 1.0)
-
-
-def prior_of_labels(prior: PartitionPrior) -> dict[str, Any]:
-    """Return the numbers of a prior by name, as :meth:`GibbsKernel.read_prior` does."""
-    number = {} if prior.num_components is None else {"num_components": prior.num_components}
-    return {"alpha": prior.alpha, **number}
 
 
 def update_alpha(

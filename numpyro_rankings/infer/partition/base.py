@@ -38,7 +38,7 @@ from numpyro_rankings.infer.mixture.prior import (
     PartitionPrior,
     update_alpha,
 )
-from numpyro_rankings.infer.priors import draw_start, log_prior
+from numpyro_rankings.infer.priors import draw_start
 from numpyro_rankings.models import conjugate_mixture
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.sums import count_by_label
@@ -317,7 +317,7 @@ class PartitionKernel(GibbsKernel):
             z["alpha"] = jnp.asarray(draw_start(key_alpha, start.get("alpha", self._alpha)), float)
         prior = self._prior(z, args, kwargs)
         if self._is_block:
-            self._check_dependents(z, site, args, kwargs, lambda _, fn: isinstance(fn, dist.Unit))
+            self._check_dependents(z, args, kwargs, lambda _, fn: isinstance(fn, dist.Unit))
         if "assignments" in start:
             labels = jnp.asarray(start["assignments"], jnp.int32)
         else:
@@ -366,9 +366,10 @@ class PartitionKernel(GibbsKernel):
 
     def _update_alpha(self, key: Array, prior: PartitionPrior, sizes: Array) -> PartitionPrior:
         """Draw α given the block sizes, if it is unknown."""
-        if not isinstance(self._alpha, dist.Distribution) or self._is_block:
+        alpha_prior = self._learned_prior("alpha")
+        if alpha_prior is None:
             return prior
-        return prior._replace(alpha=update_alpha(key, prior, self._alpha, sizes))
+        return prior._replace(alpha=update_alpha(key, prior, alpha_prior, sizes))
 
     def _update_auxiliary(
         self, key: Array, current: CurrentPartition, args: tuple, kwargs: dict
@@ -410,10 +411,7 @@ class PartitionKernel(GibbsKernel):
         points, prior = current.points, current.prior
         clusters = self._family.of_clusters(points.statistics, current.labels, self._max_clusters)
         log_joint = prior.log_prob(sizes) + self._family.log_marginal(clusters).sum()
-        log_joint += points.log_base
-        if isinstance(self._alpha, dist.Distribution) and not self._is_block:
-            log_joint += log_prior(self._alpha, prior.alpha)
-        return log_joint
+        return self._add_log_priors(log_joint + points.log_base, alpha=prior.alpha)
 
     def _potential(self, state: PartitionState, args: tuple, kwargs: dict) -> Array:
         current = self._read(state, args, kwargs)
