@@ -59,7 +59,7 @@ _told_of_state: ContextVar[Callable[[Any], None] | None] = ContextVar("told", de
 
 @contextmanager
 def telling_of_state(told: Callable[[Any], None]) -> Iterator[None]:
-    """Let ``init`` call **told** with the shapes of the state, before it computes the state.
+    """Let ``init`` call **told** with the shapes of the state before it computes it.
 
     A caller can then compile what comes after ``init`` at the same time.
     """
@@ -76,14 +76,6 @@ class GibbsKernel(ModelReader, MCMCKernel):
     A subclass has a NumPyro model and defines :meth:`_init`, :meth:`_sweep` and :meth:`_potential`
     for one chain. Its state is a :class:`GibbsState`, or a NamedTuple with the same fields and
     more. Static settings belong to the constructor, arrays to ``mcmc.run(key, data)``.
-
-    A kernel also says what it is:
-
-    - **ranking_family** - the likelihood of rankings in its clusters; None if its data are no
-      rankings.
-    - **num_components** - K of a finite mixture, 1 for a single population; None for a process and
-      for a partition.
-    - **judge_sites** - the observed sites of a user's model that depend on the label of each judge.
     """
 
     sample_field = "z"
@@ -121,11 +113,10 @@ class GibbsKernel(ModelReader, MCMCKernel):
         return False
 
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
-        """Return what the probability of a label depends on: the scales, and the judges' sites.
+        """Return what the probability of a label depends on, given the kernel's own sites.
 
-        :param z: values of the sites that the kernel owns.
-        :return: the scales by name, with ``num_components`` if the mixture is finite, and the log
-            probabilities of ``judge_sites`` in each slot, (C, N), None without them.
+        These are the scales by name, with ``num_components`` of a finite mixture, and the log
+        probabilities of ``judge_sites`` in each slot, (C, N), None without them.
         """
         raise NotImplementedError(f"{type(self).__name__} has no clusters of rankings")
 
@@ -261,10 +252,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         return kernel
 
     def get_diagnostics_str(self, state: Any) -> str:
-        """Return the number of clusters and the log joint, for the progress bar.
-
-        :raises NotFiniteError: if the chain has stopped.
-        """
+        """Return the number of clusters and the log joint, for the progress bar."""
         z = state.z
         check_not_stopped(self, z)
         if "log_joint" not in z:

@@ -17,11 +17,7 @@ from numpyro_rankings.infer.priors import base_of
 
 
 class ModelReader:
-    """Reads priors and likelihoods from the model of a kernel.
-
-    ``_judge_sites`` are observed sites of a user's model that depend on the label of each judge;
-    ``_takes_judge_sites`` says whether the kernel supports them.
-    """
+    """Reads priors and likelihoods from the model of a kernel."""
 
     _model: Callable
     _in_gibbs = False
@@ -140,10 +136,7 @@ class ModelReader:
 
 
 def sum_of_judge_sites(trace: Mapping[str, Any], sites: Sequence[str], size: int) -> Array:
-    """Sum the log probabilities of the sites for each judge, (N,).
-
-    :param trace: trace of the model, at the labels in question.
-    """
+    """Sum the log probabilities of the sites for each judge, (N,), in a trace of the model."""
     total = jnp.zeros(size)
     for name in sites:
         site = trace.get(name)
@@ -164,10 +157,7 @@ def sum_of_judge_sites(trace: Mapping[str, Any], sites: Sequence[str], size: int
 
 
 def log_judges_of(labels: Array, log_judges: Array | None) -> Array:
-    """Sum the log probabilities of all judges' sites, each in the cluster of the judge's label.
-
-    :param log_judges: (C, N), or None without such sites.
-    """
+    """Sum the log probabilities of the judges' sites, (C, N) or None, in the judges' clusters."""
     if log_judges is None:
         return jnp.zeros(())
     return jnp.sum(log_judges[labels, jnp.arange(labels.shape[0])])
@@ -183,10 +173,7 @@ def check_judge_sites(sites: Sequence[str], is_block: bool) -> tuple[str, ...]:
 
 
 def check_prior_of_slots(partition: Any, site: str) -> None:
-    """Refuse a prior of the labels that validates an order of first use: slots keep their names.
-
-    :param partition: the prior, and **site**, its name.
-    """
+    """Refuse a prior of the labels that validates an order of first use: slots keep their names."""
     if partition._validate_args:
         raise ValueError(
             f"with judge_sites the labels name slots and are not in order of first use: give the "

@@ -73,10 +73,7 @@ def sweep_unless_stopped(sweep: Callable[[Any], Any], state: Any, allows_zero: b
 
 
 def check_start_not_stopped(kernel: Any, z: Mapping[str, Any], params: Any) -> None:
-    """Raise NotFiniteError if a chain stops where it starts because a start value is 0.
-
-    :param params: the start values that the user gave, by site, or None.
-    """
+    """Raise NotFiniteError if a chain stops where it starts because a start value is 0."""
     log_joint = z.get(_LOG_JOINT)
     if log_joint is None or any(isinstance(x, jax.core.Tracer) for x in z.values()):
         return
@@ -100,11 +97,7 @@ def _what_is_not_finite(z: Mapping[str, Any], stopped: np.ndarray) -> str:
 
 
 def check_not_stopped(kernel: Any, z: Mapping[str, Any]) -> None:
-    """Raise NotFiniteError if a chain is stopped.
-
-    :param kernel: kernel of the chain, for the message.
-    :param z: sites of a state, or of draws of one or more chains; traced ones are ignored.
-    """
+    """Raise NotFiniteError if a chain is stopped, in a state or in draws that are not traced."""
     log_joint = z.get(_LOG_JOINT)
     if log_joint is None or any(isinstance(x, jax.core.Tracer) for x in z.values()):
         return

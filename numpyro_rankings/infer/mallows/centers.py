@@ -48,21 +48,14 @@ class PairCosts(NamedTuple):
 
     Items that no ranking lists have rows of 0 and equal columns. With many items they share one
     index, m, and the n items above are m + 1 indices.
-
-    - **present** - whether any ranking of the cluster lists the item, (C, n).
-    - **listed** - Σ θ̃ over the times item i is listed, (C, n) int32.
-    - **beaten** - the same sum over the rankings that list k before i, (C, n, n) int32.
-    - **unit** - δ, (C,).
-    - **concentration** - θ̃, the multiples of δ nearest to θ, (C, T).
-    - **indices** - the index of each item, (n,) int32, or None if they are the items.
     """
 
-    present: Array
-    listed: Array
-    beaten: Array
-    unit: Array
-    concentration: Array
-    indices: Array | None = None
+    present: Array  # whether any ranking of the cluster lists the item, (C, n)
+    listed: Array  # Σ θ̃ over the times item i is listed, (C, n) int32
+    beaten: Array  # the same sum over the rankings that list k before i, (C, n, n) int32
+    unit: Array  # δ, (C,)
+    concentration: Array  # θ̃, the multiples of δ nearest to θ, (C, T)
+    indices: Array | None = None  # index of each item, (n,) int32, or None if they are the items
 
     def index_of(self, items: Array) -> Array:
         """Return the indices of items."""
@@ -107,9 +100,7 @@ def _sum_pairs(
 ) -> tuple[Array, Array]:
     """Sum up ``listed`` and ``beaten``; clusters and indices that are out of range are dropped.
 
-    :param clusters: cluster of each list, (entries,).
-    :param indices: index of the item at each stage of each list, (entries, T); **weights** - of
-        these stages.
+    :param indices: index of the item at each stage of each list, (entries, T).
     """
     clusters = clusters[:, None]
     zeros = jnp.zeros((num_slots, num_indices), jnp.int32)
@@ -141,8 +132,8 @@ def _listed_index(data: MallowsData, num_items: int) -> Array | None:
 class CostsInParts(NamedTuple):
     """Pair costs that are summed up for some slots at a time.
 
-    - **for_slots** - returns the costs of some slots; those of slots out of range mean nothing.
-    - **present**, **concentration** - values of all slots, as in :class:`PairCosts`.
+    ``for_slots`` returns the costs of some slots; those of slots out of range mean nothing. The
+    other values are those of all slots.
     """
 
     for_slots: Callable[[Array], PairCosts]
@@ -182,7 +173,6 @@ def sample_center_stagewise(
 
     σ(1), σ(2), … are drawn with probability ∝ exp(-column sum of the rows still there).
 
-    :param center: current centers, (C, n).
     :param corrected: False accepts every draw, as the paper does.
     :return: new centers, (C, n), and the acceptance probabilities, (C,).
     """
@@ -250,13 +240,10 @@ def _cost_difference(center: Array, proposal: Array, costs: PairCosts) -> Array:
 
 
 def reinsert_items(key: Array, center: Array, costs: PairCosts, num_moves: int) -> Array:
-    """Take one random item out of each center and put it back, ``num_moves`` times.
+    """Take one random item out of each center, (C, n), and put it back, ``num_moves`` times.
 
     The place is drawn from its exact conditional ∝ exp(-cost): moving item x behind item y costs
     R[x, y] - R[y, x], so all n costs are one cumulative sum.
-
-    :param center: (C, n).
-    :return: new centers, (C, n).
     """
     num_slots, num_items = center.shape
     slots = jnp.arange(num_slots)
@@ -289,9 +276,9 @@ def reinsert_items(key: Array, center: Array, costs: PairCosts, num_moves: int) 
 
 
 def _costs_behind(costs: PairCosts) -> Array:
-    """Return what it costs to have the item of the row behind that of the column, not ahead of it.
+    """Return R[x, y] - R[y, x], the cost of x behind y, not ahead of it, (C, n, n) int32.
 
-    That is R[x, y] - R[y, x], (C, n, n) int32. Its rows are next to one another in memory.
+    The rows are next to one another in memory.
     """
     entries = costs.listed[:, :, None] - costs.beaten
     return entries - jnp.swapaxes(entries, 1, 2)
@@ -303,9 +290,7 @@ def swap_neighbors(key: Array, center: Array, costs: PairCosts, num_rounds: int)
     Each pair is put into either order by its exact conditional, on which no other pair of the same
     half of a round has an effect. The halves read the same backwards: 1, 2, 1, 2, …, 1.
 
-    :param center: (C, n).
     :param num_rounds: number of the first halves; there is one second half less.
-    :return: new centers, (C, n).
     """
     num_slots, num_items = center.shape
     slots, behind = jnp.arange(num_slots)[:, None], _costs_behind(costs)
@@ -333,8 +318,7 @@ def swap_neighbors(key: Array, center: Array, costs: PairCosts, num_rounds: int)
 def _relative_sums(steps: Array, origin: Array) -> Array:
     """Sum the integer steps before each gap, minus the same sum at gap ``origin``, as floats.
 
-    :param steps: (C, n) int32, each below 2^31.
-    :param origin: (C, 1).
+    :param steps: (C, n) int32, each below 2^31; **origin** is (C, 1).
     :return: (C, n + 1) float32.
     """
 
@@ -347,13 +331,10 @@ def _relative_sums(steps: Array, origin: Array) -> Array:
 
 
 def shuffle_unlisted(key: Array, center: Array, present: Array) -> Array:
-    """Shuffle the items that no ranking of a cluster lists among the places they hold.
+    """Shuffle the items that no ranking of a cluster lists among the places they hold, (C, n).
 
     They are exchangeable given the data, so this is an exact draw; an empty cluster gets a new
     uniform center.
-
-    :param center: (C, n).
-    :param present: whether each item is listed in the cluster, (C, n) bool.
     """
     (uniforms,) = draw_together(random.uniform, key, center.shape)
     sort_key = jnp.where(present, 2.0, uniforms)
@@ -453,7 +434,6 @@ def update_centers(
 ) -> tuple[CenterSums, Array]:
     """Make one exact update of σ given θ and the labels, for all clusters at once.
 
-    :param concentration: θ, (C, T).
     :param num_moves: reinsertions per cluster, before and again after the stagewise draw, or the
         swaps that are made instead with many items.
     :param exact: False for the stagewise draw of Figure 2 alone.

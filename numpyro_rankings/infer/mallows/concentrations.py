@@ -69,41 +69,27 @@ class ConcentrationPrior(Protocol):
         """Whether :meth:`conjugate_part` is the prior itself."""
 
     def log_kernel(self, concentration: Array, limits: Array) -> Array:
-        """Return the log density of each cluster without its normalising constant, (C,).
-
-        The moves with the labels integrated out (``label_free.py``) call this for each step.
-        """
+        """Return the log density of each cluster without its normalising constant, (C,)."""
 
     def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
-        """Return the log normalising constant, (C,), to be added to :meth:`log_kernel`.
-
-        ``label_free.py`` calls this once in a sweep, because it may be costly.
-        """
+        """Return the log normalising constant, (C,), which may be costly."""
 
     def conjugate_part(self, limits: Array) -> "tuple[Array, Array] | None":
         """Return ν r and ν, (T,), of a conjugate prior whose posterior proposes θ.
 
-        ``rearrange`` of ``parameters.py``, which moves σ and θ together, calls this; None if stages
-        are tied, which rules out such a proposal.
+        None if stages are tied, which rules out a move of σ and θ together, ``rearrange``.
         """
 
     def log_rest(self, concentration: Array, limits: Array) -> Array:
-        """Return the log ratio of the prior to that conjugate prior, unnormalised, (C, T).
-
-        ``rearrange`` adds it to the acceptance ratio, unless the prior is conjugate itself.
-        """
+        """Return the log ratio of the prior to that conjugate prior, unnormalised, (C, T)."""
 
 
 class Conjugate(NamedTuple):
-    """The prior of eq. (7): density ∝ exp(-ν (r_j θ_j + ln ψ_{n-j}(θ_j))).
+    """The prior of eq. (7): density ∝ exp(-ν (r_j θ_j + ln ψ_{n-j}(θ_j)))."""
 
-    - **nu**, **r** - (T,) or (C, T).
-    - **known** - what follows from them, if they are numbers and not computed in the program.
-    """
-
-    nu: Array
+    nu: Array  # (T,) or (C, T), as r
     r: Array
-    known: "KnownConjugate | None" = None
+    known: "KnownConjugate | None" = None  # None if these are computed in the program
 
     @property
     def tied(self) -> bool:
@@ -152,13 +138,10 @@ class Conjugate(NamedTuple):
 
 
 class KnownConjugate(NamedTuple):
-    """Constants of a conjugate prior, from NumPy.
+    """Constants of a conjugate prior, from NumPy."""
 
-    - **log_normaliser** - ln B̃(ν r_j, ν + 1, n-j), (T,), and the **envelope** of its draws, (T,).
-    """
-
-    log_normaliser: np.ndarray
-    envelope: Envelope
+    log_normaliser: np.ndarray  # ln B̃(ν r_j, ν + 1, n-j), (T,)
+    envelope: Envelope  # envelope of its draws, (T,)
 
 
 def conjugate_prior(nu: Any, r: Any, num_items: int, num_stages: int, exact: bool) -> Conjugate:
@@ -201,12 +184,9 @@ class InfiniteConjugate(Conjugate):
 
 
 class PerStage(NamedTuple):
-    """Any prior with independent stages.
+    """Any prior with independent stages."""
 
-    - **prior** - a univariate NumPyro distribution of batch shape (), (T,) or (C, T).
-    """
-
-    prior: Any
+    prior: Any  # a univariate NumPyro distribution of batch shape (), (T,) or (C, T)
 
     @property
     def tied(self) -> bool:
@@ -250,12 +230,9 @@ class PerStage(NamedTuple):
 
 
 class Tied(NamedTuple):
-    """One concentration for all stages of a cluster: the Mallows model with Kendall's distance.
+    """One concentration for all stages of a cluster: the Mallows model with Kendall's distance."""
 
-    - **prior** - a univariate NumPyro distribution of batch shape () or (C,).
-    """
-
-    prior: Any
+    prior: Any  # a univariate NumPyro distribution of batch shape () or (C,)
 
     @property
     def tied(self) -> bool:

@@ -56,8 +56,6 @@ _SITES = ("assignments", "center", "concentration")
 class MallowsGibbs(RankingKernel):
     """Base of Slice-Gibbs and Beta-Gibbs: all updates but that of the labels.
 
-    ``z`` of the state has ``assignments`` (N,), ``center`` (C, n), ``concentration`` (C, T),
-    ``cluster_sizes`` (C,), ``num_clusters``, ``alpha``, ``log_joint`` and ``log_joint_rest``.
     ``accept_prob`` is the smaller of two means: of the stagewise draws of the centers, and of the
     labels in an exact Beta-Gibbs.
     """
@@ -138,10 +136,7 @@ class MallowsGibbs(RankingKernel):
         check_memory(self._settings, find_rankings(args, kwargs), num_chains)
 
     def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[MallowsMixture, MallowsInputs]:
-        """Return the state and the inputs of a sweep.
-
-        :param z: values of the kernel's sites; ``alpha`` if it has a prior.
-        """
+        """Return the state and the inputs of a sweep."""
         rankings, names, settings = find_rankings(args, kwargs), self._sites, self._settings
         data = as_mallows_data(rankings)
         stages = len(data.limits)
@@ -258,10 +253,7 @@ class MallowsGibbs(RankingKernel):
         rng_key: Array,
         report: LabelReport,
     ) -> GibbsState:
-        """Put the labels in order of first use, and the clusters after them.
-
-        :param sums: of the mixture.
-        """
+        """Put the labels in order of first use, and the clusters and their sums after them."""
         slots, names = self.num_slots, self._sites
         if inputs.log_judges is None:
             labels, order = canonical_order(mixture.labels, slots)
@@ -287,10 +279,7 @@ class MallowsGibbs(RankingKernel):
         return GibbsState(z, -log_joint, report.accept_prob, report.overflow, rng_key)
 
     def _log_joint(self, mixture: MallowsMixture, inputs: MallowsInputs, sums: ClusterSums) -> Pair:
-        """Return log p(rankings, judges' sites, labels, centers, θ, α), of occupied clusters.
-
-        :param sums: of the mixture.
-        """
+        """Return log p(rankings, judges' sites, labels, centers, θ, α), of occupied clusters."""
         data, num_items = inputs.data, mixture.center.shape[1]
         sizes, counts, codes = sums
         occupied = sizes > 0

@@ -14,7 +14,6 @@ def check_memory(settings: MallowsSettings, rankings: Rankings, num_chains: int)
     """Refuse rankings if there is too little memory for the updates of their centers.
 
     :param num_chains: number of chains that are run at a time.
-    :raises TooLittleMemoryError: saying how much is needed, and what to change.
     """
     slots, n, stages = settings.num_slots, rankings.num_items, num_stages(rankings)
     rows = rankings.orderings.shape[0]

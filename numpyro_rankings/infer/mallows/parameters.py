@@ -35,8 +35,7 @@ def update_parameters(
 ) -> tuple[MallowsMixture, ClusterSums, Array]:
     """Draw centers and concentrations given the labels.
 
-    :return: the mixture, its sums, and the mean acceptance probability of the stagewise draws of
-        the centers.
+    :return: the mixture, its sums, and the mean acceptance probability of the stagewise draws.
     """
     data, num_slots, num_items = inputs.data, *mixture.center.shape
     occupancy = occupancy_of(data, mixture.labels, num_slots)

@@ -40,12 +40,7 @@ def rows_of(rankings: Array, row_index: Array | None) -> Array:
 def membership_of(
     labels: Array, row_index: Array | None, counts: Array, num_slots: int
 ) -> Membership:
-    """Pair rows with clusters: an entry per ranking, or per row and cluster if those are fewer.
-
-    :param labels: cluster of each ranking, (N,).
-    :param row_index: row of each ranking, (N,), or None.
-    :param counts: number of rankings of each row, (rows,).
-    """
+    """Pair rows with clusters: an entry per ranking, or per row and cluster if those are fewer."""
     num_rows, clusters = len(counts), labels.astype(jnp.int32)
     if row_index is None:
         return Membership(None, clusters, counts)

@@ -31,16 +31,11 @@ from numpyro_rankings.ops.special import log_gamma_ratio
 
 
 class PartitionPrior(NamedTuple):
-    """Prior of the labels.
+    """Prior of the labels."""
 
-    - **alpha** - concentration α, ().
-    - **num_components** - K of a finite mixture; None for a process.
-    - **discount** - d of a process, a number or (); not used for a finite mixture.
-    """
-
-    alpha: Array
-    num_components: int | None = None
-    discount: Array | float = 0.0
+    alpha: Array  # concentration α, ()
+    num_components: int | None = None  # K of a finite mixture; None for a process
+    discount: Array | float = 0.0  # d of a process; not used for a finite mixture
 
     @property
     def kappa(self) -> Array:

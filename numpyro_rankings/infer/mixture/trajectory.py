@@ -26,10 +26,7 @@ _MOST_MOVING = 16  # clusters that a trajectory moves, by default
 def move_along_trajectories(
     key: Array, target: Target, mixture: Mixture, most_moving: int = _MOST_MOVING
 ) -> Mixture:
-    """Make moves along trajectories, one after the other.
-
-    :param most_moving: clusters that each of them moves.
-    """
+    """Make moves along trajectories, one after the other, each of at most so many clusters."""
 
     def move(mixture: Mixture, key: Array) -> tuple[Mixture, None]:
         return move_along_trajectory(key, target, mixture, most_moving), None
@@ -38,26 +35,19 @@ def move_along_trajectories(
 
 
 class Moving(NamedTuple):
-    """The clusters that a trajectory moves, in a few slots; all others stay.
+    """The clusters that a trajectory moves, in a few slots; all others stay."""
 
-    - **slots** - (B,), and **active** - those of A, (B,) bool.
-    - **log_shares** - (B,), -inf outside A, and **log_total** - log of their sum, which stays, ().
-    - **others** - density of the rows under all other clusters, relative to the start, (rows,).
-    """
-
-    slots: Array
-    active: Array
-    log_shares: Array
-    log_total: Array
-    others: Array
+    slots: Array  # (B,)
+    active: Array  # slots of A, (B,) bool
+    log_shares: Array  # (B,), -inf outside A
+    log_total: Array  # log of the sum of these shares, which stays, ()
+    others: Array  # density of the rows under all other clusters, relative to the start, (rows,)
 
 
 def choose_moving(uniforms: Array, mixture: Mixture, most: int = _MOST_MOVING) -> Moving:
     """Choose clusters of A at random, or take all if they are few.
 
     The cost of a trajectory is that of its slots, most of which are free in a process.
-
-    :param uniforms: (W,).
     """
     active = mixture.log_shares > -jnp.inf
     slots = jnp.argsort(jnp.where(active, uniforms, 2.0))[:most]
