@@ -37,29 +37,21 @@ from numpyro_rankings.ops.checks import is_traced
 class CurrentLinks(NamedTuple):
     """The values that a sweep changes.
 
-    - **links** - the point that each point links to, (N,) int32.
-    - **prior** - prior of the links, with the current α and scale of the decay.
-    - **points** - the data as the updates use them, given the auxiliary variables.
-    - **others** - the kernel's other sites: ``base`` of a language model, auxiliary variables of a
-      family.
+    The kernel's **others** are ``base`` of a language model, and auxiliary variables of a family.
     """
 
-    links: Array
-    prior: LinkPrior
-    points: Any
+    links: Array  # the point that each point links to, (N,) int32
+    prior: LinkPrior  # prior of the links, with the current α and scale of the decay
+    points: Any  # the data as the updates use them, given the auxiliary variables
     others: dict[str, Array]
 
 
 class LinkInputs(NamedTuple):
-    """The values that a sweep conditions on.
-
-    - **data** and **distances** - the arguments of ``mcmc.run``; a block has no distances.
-    - **site_priors** - prior of each of the kernel's sites in a user's model; ``{}`` without one.
-    """
+    """The values that a sweep conditions on."""
 
     data: Any
-    distances: Any
-    site_priors: dict[str, Any]
+    distances: Any  # as the data an argument of mcmc.run; a block has none
+    site_priors: dict[str, Any]  # priors of the kernel's sites in a user's model, by name
 
 
 class LinkGibbs(GibbsKernel):
@@ -67,10 +59,6 @@ class LinkGibbs(GibbsKernel):
 
     A subclass gives the sweep, the initial values of its sites, and the likelihood of the data
     given them.
-
-    ``z`` of the state has ``links`` (N,), ``assignments`` (N,), ``num_clusters``, ``alpha``,
-    ``decay_scale`` if it is learned, ``base`` (V,) of a language model if it is unknown, and
-    ``log_joint``.
     """
 
     _arguments_named = ("data", "distances")
@@ -112,17 +100,11 @@ class LinkGibbs(GibbsKernel):
 
     @abstractmethod
     def _check_data(self, data: Any) -> int:
-        """The number of points.
-
-        :raises ValueError: if the data do not fit the kernel.
-        """
+        """Return the number of points, or raise ValueError if the data do not fit the kernel."""
 
     @abstractmethod
     def _points(self, data: Any, distances: Any, others: Mapping[str, Array]) -> Any:
-        """The data as the updates use them.
-
-        :param others: sites of the kernel, which include auxiliary variables of the data.
-        """
+        """The data as the updates use them, given the sites of the kernel."""
 
     def _start_auxiliary(self, key: Array, data: Any, start: dict) -> dict[str, Array]:
         """Initial auxiliary variables of the data, by site."""
@@ -136,18 +118,14 @@ class LinkGibbs(GibbsKernel):
     def _start_sites(
         self, key: Array, start: dict, current: CurrentLinks, given: LinkInputs
     ) -> CurrentLinks:
-        """The kernel's sites before the first sweep.
+        """The kernel's sites before the first sweep, from those of :meth:`_blank`.
 
         :param start: initial values by site, given by the user.
-        :param current: with the sites of :meth:`_blank`.
         """
 
     @abstractmethod
     def _log_data(self, current: CurrentLinks, labels: Array, given: LinkInputs) -> Array:
-        """log p(data and the kernel's sites other than links | links).
-
-        :param labels: the partition that the links make, (N,).
-        """
+        """log p(data and the kernel's sites other than links | links), which make the partition."""
 
     # -- data ------------------------------------------------------------------------------------
 
@@ -274,7 +252,6 @@ class LinkGibbs(GibbsKernel):
     ) -> LinkPrior:
         """Draw α, then the scale of the decay, if they are unknown.
 
-        :param draw_alpha: function of the key, the prior of the links and the prior of α.
         :param log_terms: terms whose sum is the log likelihood of α and the scale.
         """
         key_alpha, key_scale = random.split(key)

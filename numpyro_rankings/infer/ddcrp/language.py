@@ -267,10 +267,7 @@ def check_sequential(distances: Any) -> None:
 
 
 def log_next_symbols(symbols: Array, log_base: Array, prior: LinkPrior) -> Array:
-    """log p(w_i | w_<i) of each symbol, with the links summed over, (N,).
-
-    :param log_base: log G_0(w_i), (N,).
-    """
+    """log p(w_i | w_<i) of each symbol, with the links summed over, (N,), from log G_0(w_i)."""
     log_alpha = jnp.log(prior.alpha)
     log_copied = log_totals(weights_within(symbols, prior.weights))
     log_weight = jnp.logaddexp(log_alpha + log_base, log_copied)

@@ -10,13 +10,12 @@ from jax import Array, random
 class LinkWeights(NamedTuple):
     """Weights f_ij of links to other points.
 
-    - **neighbors** - the points that each point can link to, (N, L), -1 where there is none; None
-      if it can link to all, and then L is N.
-    - **log_decay** - log f_ij of the link to each of them, (N, L).
+    The **neighbors** are the points that each point can link to, -1 where there is none; None if it
+    can link to all, and then L is N.
     """
 
-    neighbors: Array | None
-    log_decay: Array
+    neighbors: Array | None  # (N, L)
+    log_decay: Array  # log f_ij of the link to each of them, (N, L)
 
     @property
     def size(self) -> int:
@@ -102,10 +101,7 @@ def link_backward(weights: LinkWeights) -> Array:
 
 
 def draw_links(key: Array, log_itself: Array, weights: LinkWeights) -> Array:
-    """Draw all links independently, (N,).
-
-    :param log_itself: log weight of the link of a point to itself, () or (N,).
-    """
+    """Draw all links independently, (N,), with log weights of the links of points to themselves."""
     index = jnp.arange(weights.size)
     log_itself = jnp.broadcast_to(log_itself, (weights.size,))
     log_weights = jnp.concatenate([weights.log_decay, log_itself[:, None]], axis=1)

@@ -41,16 +41,14 @@ _LINK, _FIRST, _NEXT, _BEFORE = range(4)
 class _Components(NamedTuple):
     """The partition that the links make, with labels 0, …, N.
 
-    - **table** - (N + 1, 4): label of each point; and by label the size, a permutation of the
-      labels with those in use first, and the place of each label in it. One array, as for the
-      forest.
-    - **clusters** - statistics by label, leading axis N + 1; the last entry takes what is dropped.
-    - **number** - number of labels in use.
+    The **table**, (N + 1, 4), has the label of each point; and by label the size, a permutation of
+    the labels with those in use first, and the place of each label in it. It is one array, as for
+    the forest.
     """
 
     table: Array
-    clusters: Any
-    number: Array
+    clusters: Any  # statistics by label; the last entry takes what is dropped
+    number: Array  # number of labels in use
 
 
 _LABEL, _SIZE, _ID, _PLACE = range(4)
@@ -59,9 +57,8 @@ _LABEL, _SIZE, _ID, _PLACE = range(4)
 class _Graph(NamedTuple):
     """The values that a sweep changes.
 
-    - **forest** - the links; **parts** - the components that they make.
-    - **visited** - (N + 1, 2): members of the current tree; and for each point the root of the last
-      tree in which the search met it.
+    In **visited**, (N + 1, 2), are the members of the current tree; and for each point the root of
+    the last tree in which the search met it.
     """
 
     forest: _Forest
@@ -73,56 +70,40 @@ _MEMBER, _SEEN = range(2)
 
 
 class _Given(NamedTuple):
-    """The values that a sweep conditions on.
+    """The values that a sweep conditions on."""
 
-    - **weights** - weights of links to other points; **log_alpha** - log weight of a point's link
-      to itself.
-    - **points** - the points and their statistics; **family** - the component family.
-    - **uniforms** - a random number for each draw, (N,).
-    """
-
-    weights: LinkWeights
-    log_alpha: Array
+    weights: LinkWeights  # of links to other points
+    log_alpha: Array  # log weight of a point's link to itself
     points: DataPoints
     family: Family
-    uniforms: Array
+    uniforms: Array  # a random number for each draw, (N,)
 
 
 class _Tree(NamedTuple):
-    """The points that link to a root, directly or not, and the root.
+    """The points that link to a root, directly or not, and the root."""
 
-    - **number** - number of points; **statistics** of them.
-    - **home** - label of its component; **home_size**, number of points there, with the tree.
-    - **whole** - whether the tree is the whole component.
-    - **left** - statistics of the rest of the component.
-    """
-
-    number: Array
+    number: Array  # number of points
     statistics: Any
-    home: Array
-    home_size: Array
-    whole: Array
-    left: Any
+    home: Array  # label of its component
+    home_size: Array  # number of points there, with the tree
+    whole: Array  # whether the tree is the whole component
+    left: Any  # statistics of the rest of the component
 
 
 class _Target(NamedTuple):
     """The component that a tree joins.
 
-    - **alone** - whether the new link is to a point of the tree.
-    - **label**, **size** and **statistics** of the component before.
-    - **closes** - whether the label that the tree had falls out of use.
-    - **place** of that label among those in use; **last** place in use, and the label there,
-      **other**, which takes its place.
+    If the label that the tree had falls out of use, the last label in use takes its place.
     """
 
-    alone: Array
-    label: Array
+    alone: Array  # whether the new link is to a point of the tree
+    label: Array  # of the component before, as are its size and statistics
     size: Array
     statistics: Any
-    closes: Array
-    place: Array
-    last: Array
-    other: Array
+    closes: Array  # whether the label of the tree falls out of use
+    place: Array  # of that label among those in use
+    last: Array  # last place in use
+    other: Array  # the label there
 
 
 def update_links_in_turn(
@@ -265,9 +246,8 @@ def _read(read: Callable, parts: _Components, number: Array) -> tuple[Any, _Comp
     """Values read from the components before these are changed.
 
     They are read in a loop of one pass. Otherwise XLA reads where it needs the values, which may be
-    after the change, and keeps a copy of all N rows for that.
-
-    :param number: any positive number that the compiler does not know.
+    after the change, and keeps a copy of all N rows for that. The compiler must not know the
+    number, which is positive.
     """
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(read, parts))
     once = shared_bound(jnp.minimum(number, 1))
@@ -365,10 +345,7 @@ def _draw_link(i: Array, log_ratios: Array, visited: Array, given: _Given) -> Ar
 def _find_target(
     link: Array, alone: Array, tree: _Tree, parts: _Components
 ) -> tuple[_Target, _Components]:
-    """The component that the tree joins by a link.
-
-    :param alone: whether the link is to a point of the tree.
-    """
+    """The component that the tree joins by a link, or none if it stays alone."""
     size = parts.table.shape[0] - 1
 
     def read_target(parts: _Components) -> tuple:

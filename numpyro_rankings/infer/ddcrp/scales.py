@@ -34,8 +34,6 @@ def start_scale(
 
     At a scale where no point is reachable all points link to themselves, and given such links no
     scale is likelier than another.
-
-    :param weights_of: the weights at a scale.
     """
     draws = jax.vmap(draw_start, (0, None))(random.split(key, _STARTS), prior)
     linking = jax.lax.map(lambda a: jnp.sum(log_totals(weights_of(a)) > _LOG_TOTAL), draws)
@@ -113,7 +111,6 @@ def update_decay_scale(
     """Draw the scale of the decay by slice sampling of its logarithm.
 
     :param log_terms: terms whose sum is the log likelihood of α and the scale, (N,).
-    :param weights_of: the weights at a scale.
     """
     current_terms = log_terms(prior)
 

@@ -72,33 +72,21 @@ class PartitionState(NamedTuple):
 
 
 class CurrentPartition(NamedTuple):
-    """The values that a sweep changes.
+    """The values that a sweep changes."""
 
-    - **labels** - cluster of each point, (N,) int32.
-    - **prior** - prior of the partition, with the current α.
-    - **auxiliary** - auxiliary variables of the family by site, ``{}`` if it has none.
-    - **points** - the points given these variables.
-    """
-
-    labels: Array
-    prior: PartitionPrior
-    auxiliary: dict[str, Array]
-    points: DataPoints
+    labels: Array  # cluster of each point, (N,) int32
+    prior: PartitionPrior  # prior of the partition, with the current α
+    auxiliary: dict[str, Array]  # auxiliary variables of the family by site, {} without any
+    points: DataPoints  # given these variables
 
 
 class Given(NamedTuple):
-    """The values that a move of the labels conditions on.
-
-    - **points** - N points with their statistics.
-    - **prior** - prior of the partition, with the current α.
-    - **family** - component family.
-    - **num_slots** - C, the largest number of clusters.
-    """
+    """The values that a move of the labels conditions on."""
 
     points: DataPoints
-    prior: PartitionPrior
+    prior: PartitionPrior  # prior of the partition, with the current α
     family: Family
-    num_slots: int
+    num_slots: int  # C, the largest number of clusters
 
     def clusters_of(self, labels: Array) -> Any:
         """Statistics of the cluster in each slot, leading axis C."""
@@ -404,10 +392,7 @@ class PartitionKernel(GibbsKernel):
         return state._replace(z=z, potential_energy=-log_joint)
 
     def _log_joint(self, current: CurrentPartition, sizes: Array) -> Array:
-        """log p(data, labels, α).
-
-        :param sizes: number of points of each label, (C,).
-        """
+        """log p(data, labels, α), where the labels have these sizes, (C,)."""
         points, prior = current.points, current.prior
         clusters = self._family.of_clusters(points.statistics, current.labels, self._max_clusters)
         log_joint = prior.log_prob(sizes) + self._family.log_marginal(clusters).sum()

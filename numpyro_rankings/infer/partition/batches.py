@@ -23,16 +23,12 @@ class _Partition(NamedTuple):
 
 
 class _BatchDraws(NamedTuple):
-    """Numbers of the points of a batch, **points** (B,), and uniform random numbers.
+    """Points of a batch, and uniform random numbers."""
 
-    **seats** (B,) are for their labels, **new** for whether more slots would have been wanted,
-    **accept** for whether the labels are accepted.
-    """
-
-    points: Array
-    seats: Array
-    new: Array
-    accept: Array
+    points: Array  # (B,)
+    seats: Array  # for their labels, (B,)
+    new: Array  # for whether more slots would have been wanted
+    accept: Array  # for whether the labels are accepted
 
 
 class _PointDraws(NamedTuple):
@@ -44,17 +40,13 @@ class _PointDraws(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """The points of a batch with labels for them.
+    """The points of a batch with labels for them."""
 
-    - **statistics** - statistics of each point, (B, …); **log_alone** and **labels** (B,).
-    - **clusters** - statistics of these points by cluster, (C, …); **counts** (C,).
-    """
-
-    statistics: Any
-    log_alone: Array
-    labels: Array
-    clusters: Any
-    counts: Array
+    statistics: Any  # of each point, (B, …)
+    log_alone: Array  # (B,)
+    labels: Array  # (B,)
+    clusters: Any  # statistics of these points by cluster, (C, …)
+    counts: Array  # (C,)
 
 
 class _Outside(NamedTuple):
@@ -65,15 +57,11 @@ class _Outside(NamedTuple):
 
 
 class _NewLabels(NamedTuple):
-    """New **labels** of a batch, (B,).
+    """New labels of a batch."""
 
-    - **log_ratio** - log Π q(c_i) / q(c'_i) of the old and the new labels.
-    - **wanted** - whether a point wanted a new cluster when all slots were full.
-    """
-
-    labels: Array
-    log_ratio: Array
-    wanted: Array
+    labels: Array  # (B,)
+    log_ratio: Array  # log Π q(c_i) / q(c'_i) of the old and the new labels
+    wanted: Array  # whether a point wanted a new cluster when all slots were full
 
 
 def update_labels_in_batches(key: Array, labels: Array, given: Given, batch_size: int) -> Move:

@@ -125,30 +125,21 @@ class CollapsedGibbs(PartitionKernel):
 
 
 class _Progress(NamedTuple):
-    """How far a sweep has come.
+    """How far a sweep has come."""
 
-    - **position** - the next point; **quiet** - number of points in a row that kept their labels.
-    - **labels** (N,), **sizes** (C,) and statistics of the **clusters**, leading axis C.
-    - **overflow** - whether a point wanted a new cluster when all slots were full.
-    """
-
-    position: Array
-    quiet: Array
-    labels: Array
-    sizes: Array
-    clusters: Any
-    overflow: Array
+    position: Array  # the next point
+    quiet: Array  # number of points in a row that kept their labels
+    labels: Array  # (N,)
+    sizes: Array  # (C,)
+    clusters: Any  # statistics, leading axis C
+    overflow: Array  # whether a point wanted a new cluster when all slots were full
 
 
 class _Fixed(NamedTuple):
-    """The values that a sweep computes before its first point.
+    """The values that a sweep computes before its first point."""
 
-    - **uniforms** - for each point one for the draw of its label, one for the overflow, (2, N).
-    - **triangle** - ones on and above the diagonal, (C + 1, C + 1): ``x @ triangle`` sums x up.
-    """
-
-    uniforms: Array
-    triangle: Array
+    uniforms: Array  # for the draw of each label, and for the overflow, (2, N)
+    triangle: Array  # ones on and above the diagonal, (C + 1, C + 1), to sum up weights
 
 
 def update_labels_in_turn(key: Array, labels: Array, given: Given) -> Move:
@@ -233,9 +224,8 @@ def _advance(progress: _Progress, block: int, fixed: _Fixed, given: Given) -> _P
 def _draw_seats(
     progress: _Progress, index: Array, fixed: _Fixed, given: Given
 ) -> tuple[Array, Array, Any]:
-    """Draw a label for each point of a block, as if it were the first of them to change.
+    """Draw a label for each point of a block, (B,), as if it were the first of them to change.
 
-    :param index: numbers of the points, (B,).
     :return: labels (B,), whether a new cluster was wanted when all slots were full, (B,), and the
         clusters, handed through (see :func:`_log_predictives`).
     """
@@ -311,8 +301,7 @@ def _log_predictives(clusters: Any, sizes: Array, point: Any, given: Given) -> t
 def _move_point(both: Any, size: Array, point: Any, family: Family) -> Any:
     """Statistics of two clusters, (2, …), after a point has moved from the first to the second.
 
-    :param size: size of the second cluster before the move. If it is 0, rounding errors may be
-        left in its statistics, which are set to 0 first.
+    If the second was empty before, rounding errors in its statistics are set to 0 first.
     """
     left = family.subtract(take(both, 0), point)
     other = jax.tree.map(lambda x: jnp.where(size > 0, x, jnp.zeros_like(x)), take(both, 1))

@@ -21,45 +21,31 @@ _LEAST = -1e30  # stands for the largest log weight where all are -inf
 class Ordering(NamedTuple):
     """An ordering of the points in which each cluster is a segment.
 
-    - **order** - π: numbers of the points in their order, (N,).
-    - **pairs** - log predictive probability of point j given i alone, (N, N), if the order within
-      a cluster is a Markov chain (Section 4.1); None if it is uniform, eq. (3).
-    - **searches** - whether this sweep is a step of the stochastic search of Section 4.2, a draw
-      from p(C, x) restricted to segments; else from p(C, π, x).
+    The order within a cluster is a Markov chain (Section 4.1) if there are ``pairs``, the log
+    predictive probability of point j given i alone; else it is uniform, eq. (3). A sweep that
+    **searches** is a step of the stochastic search of Section 4.2, a draw from p(C, x) restricted
+    to segments; else from p(C, π, x).
     """
 
-    order: Array
-    pairs: Array | None
+    order: Array  # π: numbers of the points in their order, (N,)
+    pairs: Array | None  # (N, N)
     searches: Array
 
 
 class Sequence(NamedTuple):
-    """The points in the order π, with the parts of log B of a segment.
+    """The points in the order π, with the parts of log B of a segment."""
 
-    - **statistics** - statistics of the points, (N, …).
-    - **log_alone** - log probability of each point by itself, relative to **reference**, its log
-      probability in its current cluster, (N,).
-    - **log_sizes** - part of log B that depends on the number of points, (N + 1,).
-    - **log_chains** - log probability of the order within each segment from s to e, (e, s), or
-      None.
-    - **old_start** - where the current segment that ends at a point starts, -1 if none ends there.
-    - **empty** - statistics of a cluster without points.
-    """
-
-    statistics: Any
-    log_alone: Array
-    reference: Array
-    log_sizes: Array
-    log_chains: Array | None
-    old_start: Array
-    empty: Any
+    statistics: Any  # of the points, (N, …)
+    log_alone: Array  # log probability of each point by itself, relative to the reference, (N,)
+    reference: Array  # log probability of each point in its current cluster, (N,)
+    log_sizes: Array  # part of log B that depends on the number of points, (N + 1,)
+    log_chains: Array | None  # log p of the order within each segment from s to e, (e, s)
+    old_start: Array  # start of the current segment that ends at a point, -1 if none ends there
+    empty: Any  # statistics of a cluster without points
 
 
 def as_sequence(ordering: Ordering, labels: Array, given: Given) -> Sequence:
-    """The points in their order, as the dynamic programs use them.
-
-    :param labels: current labels, (N,).
-    """
+    """The points in their order, as the dynamic programs use them."""
     points, (order, pairs, _) = given.points, ordering
     reference = given.family.log_predictive(
         take(given.clusters_of(labels), labels), points.statistics
@@ -79,10 +65,7 @@ def as_sequence(ordering: Ordering, labels: Array, given: Given) -> Sequence:
 
 
 def _current_starts(ordered: Array) -> Array:
-    """Start of the segment that ends at each point, -1 if none ends there, (N,).
-
-    :param ordered: labels in the order of the points.
-    """
+    """Start of the segment that ends at each point, -1 if none ends there, (N,)."""
     differs = ordered[1:] != ordered[:-1]
     starts = jnp.concatenate([jnp.ones(1, bool), differs])
     ends = jnp.concatenate([differs, jnp.ones(1, bool)])
@@ -106,8 +89,6 @@ def log_chain_table(pairs: Array) -> Array:
     """Log probability of the order of the points from s + 1 to e after point s, as (e, s).
 
     Point i is drawn among those from i to e, so its normaliser is a cumulative sum of row i - 1.
-
-    :param pairs: log predictive probability of each point given the one before, in their order.
     """
     index = jnp.arange(len(pairs))
     after = jnp.where(index[None, :] > index[:, None], pairs, -jnp.inf)
@@ -125,17 +106,12 @@ def log_chain_table(pairs: Array) -> Array:
 
 
 class _Segments(NamedTuple):
-    """Segments that end at the current point, W of them.
+    """Segments that end at the current point, W of them."""
 
-    - **start** - first point of each, (W,), -1 where there is no segment; **statistics** (W, …).
-    - **log_marginal** - relative to the reference, (W,).
-    - **log_before** - log g of the points before the start, (W,) or (W, N + 1).
-    """
-
-    start: Array
-    statistics: Any
-    log_marginal: Array
-    log_before: Array
+    start: Array  # first point of each, (W,), -1 where there is no segment
+    statistics: Any  # (W, …)
+    log_marginal: Array  # relative to the reference, (W,)
+    log_before: Array  # log g of the points before the start, (W,) or (W, N + 1)
 
 
 def _no_segments(sequence: Sequence, width: int, log_before: Array) -> _Segments:
@@ -215,10 +191,7 @@ def draw_by_slope(
 
 
 def _trace_back(drawn: Array) -> Array:
-    """Mark the starts of segments, (N,) bool, from the last segment to the first.
-
-    :param drawn: start of the segment that ends at each point, (N,).
-    """
+    """Mark the starts of segments, (N,) bool, given the start of that which ends at each point."""
     size = drawn.shape[0]
 
     def back(carry: Any) -> Any:
@@ -268,10 +241,7 @@ def draw_exactly(
 
 
 def _trace_back_by_number(drawn: Array, number: Array) -> Array:
-    """The same of so many segments.
-
-    :param drawn: start of the last of K segments that end at each point, (N, K = 0, …, N).
-    """
+    """The same of so many segments, given the start of the last of K segments, (N, K = 0, …, N)."""
     size = drawn.shape[0]
 
     def back(carry: Any) -> Any:

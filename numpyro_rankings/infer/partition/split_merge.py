@@ -92,34 +92,23 @@ class SplitMerge(PartitionKernel):
 
 
 class _Pair(NamedTuple):
-    """Two points, **first** and **second**, and what a move with them changes.
-
-    - **splits** - whether they share a cluster, so that it is split.
-    - **others** - the other points of their clusters, (N,) bool.
-    - **in_first** - the points labelled like the first, (N,) bool.
-    """
+    """Two points, and what a move with them changes."""
 
     first: Array
     second: Array
-    splits: Array
-    others: Array
-    in_first: Array
+    splits: Array  # whether they share a cluster, so that it is split
+    others: Array  # the other points of their clusters, (N,) bool
+    in_first: Array  # the points labelled like the first, (N,) bool
 
 
 class _Allocation(NamedTuple):
-    """The points allocated so far.
+    """The points allocated so far."""
 
-    - **clusters** - statistics of the two parts and of the whole, leading axis 3; **sizes** (3,).
-    - **log_ratio** - log posterior of the two parts over that of the whole.
-    - **log_prob** - log probability of the allocation.
-    - **in_first** - whether each point is in the first part, (N,) bool.
-    """
-
-    clusters: Any
-    sizes: Array
-    log_ratio: Array
-    log_prob: Array
-    in_first: Array
+    clusters: Any  # statistics of the two parts and of the whole, leading axis 3
+    sizes: Array  # (3,)
+    log_ratio: Array  # log posterior of the two parts over that of the whole
+    log_prob: Array  # log probability of the allocation
+    in_first: Array  # whether each point is in the first part, (N,) bool
 
 
 def split_or_merge_pair(key: Array, labels: Array, given: Given) -> Move:

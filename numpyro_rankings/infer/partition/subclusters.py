@@ -244,8 +244,7 @@ def _draw_labels(
 ) -> Array:
     """Draw a label from 0 to ``number - 1`` for each point, by reservoir sampling.
 
-    :param labels: kept where all weights are 0, (N,).
-    :param log_weights: maps a label to its log weight for each point, (N,).
+    Labels whose weights are all 0 are kept; ``log_weights`` maps a label to its weights, (N,).
     """
 
     def consider(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -266,26 +265,19 @@ def _draw_labels(
 
 
 class _Pairs(NamedTuple):
-    """Which clusters are to be split and which to be merged; a pair is named by its first slot.
+    """Which clusters are to be split and which to be merged; a pair is named by its first slot."""
 
-    - **pair** - the pair of each slot, C if none, (C,).
-    - **is_second** - whether the slot is the second of two to be merged, (C,).
-    - **order** - the slots in the order of their places, (C,).
-    - **splits** - whether each pair is to be split, (C,); **merges** - whether it is to be merged.
-    """
-
-    pair: Array
-    is_second: Array
-    order: Array
-    splits: Array
-    merges: Array
+    pair: Array  # the pair of each slot, C if none, (C,)
+    is_second: Array  # whether the slot is the second of two to be merged, (C,)
+    order: Array  # the slots in the order of their places, (C,)
+    splits: Array  # whether each pair is to be split, (C,)
+    merges: Array  # whether it is to be merged, (C,)
 
 
 def split_or_merge_clusters(key: Array, labels: Array, given: Given, num_scans: int) -> Move:
     """Propose to split or merge many clusters, and decide on each pair of them by itself.
 
-    :param labels: canonical, (N,).
-    :param num_scans: number of passes that learn the sub-clusters.
+    The labels are canonical, (N,), and the sub-clusters are learned in so many passes.
     """
     key_pairs, key_learn, key_accept = random.split(key, 3)
     log_rate, pairs = _draw_pairs(key_pairs, labels, given)
@@ -302,9 +294,7 @@ def split_or_merge_without_labels(key: Array, labels: Array, given: Given) -> Mo
     A cluster is split by parameters from the posterior given a few of its points, and the shares w
     and 1 - w, w uniform. For a merge, parameters and shares are drawn given the two clusters. Then
     the points are dealt with their probabilities given these, which cancel from the ratio: it has
-    the mixture density of each point instead.
-
-    :param labels: canonical, (N,).
+    the mixture density of each point instead. The labels are canonical, (N,).
     """
     family, statistics, number = given.family, given.points.statistics, given.num_slots + 1
     keys = random.split(key, 7)
@@ -398,14 +388,11 @@ def _decide(
 def pair_clusters(key: Array, occupied: Array, rate: Array) -> _Pairs:
     """Pair clusters with each other or with empty places, in random order.
 
-    Clusters lie at uniform places between 0 and 1, empty places form a Poisson process, and in
-    their common order the first and second are a pair, the third and fourth, and so on. Of a gap
-    between two clusters only this matters: whether it has an empty place, and whether their number
-    is odd. In state space with this order, splitting a cluster uses up an empty place and merging
-    two leaves one, so that the posterior changes by the factors 1/λ and λ.
-
-    :param occupied: whether each slot has a cluster, (C,).
-    :param rate: λ, the mean number of empty places.
+    Clusters lie at uniform places between 0 and 1, empty places form a Poisson process of rate λ,
+    and in their common order the first and second are a pair, the third and fourth, and so on. Of a
+    gap between two clusters only this matters: whether it has an empty place, and whether their
+    number is odd. In state space with this order, splitting a cluster uses up an empty place and
+    merging two leaves one, so that the posterior changes by the factors 1/λ and λ.
     """
     num_slots = occupied.shape[0]
     key_place, key_gap = random.split(key)
@@ -434,22 +421,17 @@ def pair_clusters(key: Array, occupied: Array, rate: Array) -> _Pairs:
 
 
 class _Subclusters(NamedTuple):
-    """Two sub-clusters of each pair, next to each other.
+    """Two sub-clusters of each pair, next to each other."""
 
-    - **log_shares** - up to a constant, (2 (C + 1),).
-    - **parameters** - with the same leading axis.
-    """
-
-    log_shares: Array
-    parameters: Any
+    log_shares: Array  # up to a constant, (2 (C + 1),)
+    parameters: Any  # with the same leading axis
 
 
 def learn_subclusters(key: Array, pair: Array, given: Given, num_scans: int) -> tuple[Array, Array]:
     """Learn two sub-clusters in each pair, from its points only, and deal the points to them.
 
-    Of many points the first passes take some at random.
+    Of many points the first passes take some at random. Pairs have numbers from 0 to C.
 
-    :param pair: number of the pair of each point, from 0 to C, (N,).
     :return: log odds of the second sub-cluster for each point, (N,), and who is dealt to it, (N,).
     """
     key_sample, key_cut, key_few, key_all, key_last = random.split(key, 5)
@@ -571,8 +553,6 @@ def _log_split_ratio(is_second: Array, pair: Array, log_odds: Array, given: Give
 def _fit_into_slots(wanted: Array, number: Array, pairs: _Pairs) -> tuple[Array, Array]:
     """Make the moves in the order of their places; a split that finds all slots full is not made.
 
-    :param wanted: whether each pair is to change, (C,).
-    :param number: number of clusters before the moves.
     :return: which pairs change, (C,), and whether a split was not made.
     """
     num_slots = wanted.shape[0]

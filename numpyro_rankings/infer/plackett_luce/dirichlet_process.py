@@ -54,15 +54,10 @@ _SITES = (
 
 
 class ProcessMixture(NamedTuple):
-    """State of a sweep.
+    """State of a sweep."""
 
-    - **labels** - (N,) int32.
-    - **measures** - the root and the clusters, not normalised.
-    - **scales** - α, φ and γ.
-    """
-
-    labels: Array
-    measures: Measures
+    labels: Array  # (N,) int32
+    measures: Measures  # the root and the clusters, not normalised
     scales: Scales
 
     @property
@@ -76,16 +71,11 @@ class ProcessMixture(NamedTuple):
 
 
 class ProcessInputs(NamedTuple):
-    """Inputs of a sweep.
-
-    - **data** - the rankings; **tau** - τ.
-    - **log_judges** - log probability of each judge's ``judge_sites`` in each cluster, (C, N), or
-      None.
-    """
+    """Inputs of a sweep."""
 
     data: PlackettLuceData
-    tau: float
-    log_judges: Array | None
+    tau: float  # τ
+    log_judges: Array | None  # log probability of each judge's judge_sites in each cluster, (C, N)
 
 
 class DPPlackettLuceGibbs(PoolKernel):

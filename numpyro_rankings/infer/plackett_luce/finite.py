@@ -44,30 +44,19 @@ from numpyro_rankings.ops.sums import count_by_label
 
 
 class PlackettLuceMixture(NamedTuple):
-    """State of a sweep.
+    """State of a sweep."""
 
-    - **labels** - (N,) int32.
-    - **weights** - (K, n), normalised.
-    - **partition** - prior of the labels, with the current α.
-    """
-
-    labels: Array
-    weights: Array
-    partition: PartitionPrior
+    labels: Array  # (N,) int32
+    weights: Array  # (K, n), normalised
+    partition: PartitionPrior  # prior of the labels, with the current α
 
 
 class PlackettLuceInputs(NamedTuple):
-    """Inputs of a sweep.
-
-    - **data** - the rankings.
-    - **shape** - shape of the gamma priors of the weights, (n,).
-    - **log_judges** - log probability of each judge's ``judge_sites`` in each component, (K, N), or
-      None.
-    """
+    """Inputs of a sweep."""
 
     data: PlackettLuceData
-    shape: Array
-    log_judges: Array | None
+    shape: Array  # shape of the gamma priors of the weights, (n,)
+    log_judges: Array | None  # log probability of each judge's sites in each component, (K, N)
 
 
 class PlackettLuceGibbs(RankingKernel):
@@ -198,10 +187,7 @@ class PlackettLuceGibbs(RankingKernel):
     def _read(
         self, z: dict, args: tuple, kwargs: dict
     ) -> tuple[PlackettLuceMixture, PlackettLuceInputs]:
-        """Return the state and the inputs of a sweep.
-
-        :param z: values of the kernel's sites; ``alpha`` if it has a prior.
-        """
+        """Return the state and the inputs of a sweep."""
         data = as_data(find_rankings(args, kwargs))
         weights, labels = z[self._sites["weights"]], jnp.zeros(data.num_labels, jnp.int32)
         if self._num_components == 1:

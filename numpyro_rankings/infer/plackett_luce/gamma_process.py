@@ -29,33 +29,24 @@ LEAST_SIGMA = 1e-3  # below, float32 cannot hold ln(α/σ)/σ; the gamma process
 
 
 class PoolWeights(NamedTuple):
-    """State of a sweep: the weights of the K listed items and of all others.
+    """State of a sweep: the weights of the K listed items and of all others, normalised together.
 
-    - **weights** - (K,), and **unseen** - (), normalised together.
-    - **log_total** - log of the sum of all weights before, ().
-    - **alpha** - concentration, ().
-    - **log_unseen_rate** - log of the inverse scale of the unseen items in units of the normalised
-      weights, ().
+    The inverse scale of the unseen items, ``log_unseen_rate``, is in units of these weights.
     """
 
-    weights: Array
+    weights: Array  # (K,)
     unseen: Array
-    log_total: Array
+    log_total: Array  # log of the sum of all weights before
     alpha: Array
     log_unseen_rate: Array
 
 
 class WaitingTimes(NamedTuple):
-    """Waiting times of a sweep, in units of the weights before they were normalised.
+    """Waiting times of a sweep, in units of the weights before they were normalised."""
 
-    - **chosen** - n_k, how often each item was chosen, (K,).
-    - **log_in_play** - log of the total time for which each item was in play, (K,).
-    - **log_total** - log of the total time, ().
-    """
-
-    chosen: Array
-    log_in_play: Array
-    log_total: Array
+    chosen: Array  # n_k, how often each item was chosen, (K,)
+    log_in_play: Array  # log of the total time for which each item was in play, (K,)
+    log_total: Array  # log of the total time
 
 
 class GammaProcessPlackettLuceGibbs(PoolKernel):
@@ -135,10 +126,7 @@ class GammaProcessPlackettLuceGibbs(PoolKernel):
         super().__init__(model)
 
     def get_diagnostics_str(self, state: GibbsState) -> str:
-        """Return the unseen weight and the log joint, for the progress bar.
-
-        :raises NotFiniteError: if the chain has stopped.
-        """
+        """Return the unseen weight and the log joint, for the progress bar."""
         z = state.z
         check_not_stopped(self, z)
         if "log_joint" not in z:

@@ -59,8 +59,6 @@ def draw_steps(
 
     Step sizes are drawn log-uniformly, because the right scale is unknown. ``log_offspring`` in
     ``target.py`` is the density of a new cluster that is drawn here.
-
-    :param kinds: to choose from.
     """
     key_uniforms, key_normals = random.split(key)
     # few calls of the generator, each of which takes long to compile
@@ -103,16 +101,11 @@ def choose_effort_for(
 
 
 class WeightedLabels(NamedTuple):
-    """State of the moves, and the weights of the unseen items.
+    """State of the moves, and the weights of the unseen items, which stay."""
 
-    - **labels** - (N,).
-    - **log_weights** - (C, K), not normalised, -inf where there is no atom.
-    - **unseen** - weights of the unseen items, (C,), which stay.
-    """
-
-    labels: Array
-    log_weights: Array
-    unseen: Array
+    labels: Array  # (N,)
+    log_weights: Array  # (C, K), not normalised, -inf where there is no atom
+    unseen: Array  # (C,)
 
 
 def move_weights_without_labels(
@@ -126,10 +119,10 @@ def move_weights_without_labels(
 ) -> WeightedLabels:
     """Move the larger clusters with the labels integrated out, then draw their labels.
 
-    :param current: empty slots must hold draws from the prior.
+    Empty slots must hold draws from the prior. Slots that become empty are left with arbitrary
+    values, which the caller must replace.
+
     :param largest_minimum: m is at most this, by default N/200.
-    :return: labels and log weights. Slots that have become empty hold arbitrary values, which the
-        caller must replace.
     """
     num_items, choices = current.log_weights.shape[1], data.choices
     is_process = partition.num_components is None

@@ -91,15 +91,13 @@ class PittWalkerWeights(NamedTuple):
 class WeightsDraw(NamedTuple):
     """Random numbers of a step besides those of every family.
 
-    - **moves** - whether a step changes each weight, (K,).
-    - **flip_chance** - chance that an atom of a cluster is no atom of its offspring, or the
-      reverse; **flips** - (K,) bool; **log_atoms** - log weights of atoms that appear, (K,).
+    The flip chance is that an atom of a cluster is no atom of its offspring, or the reverse.
     """
 
-    moves: Array
+    moves: Array  # whether a step changes each weight, (K,)
     flip_chance: Array
-    flips: Array
-    log_atoms: Array
+    flips: Array  # (K,) bool
+    log_atoms: Array  # log weights of atoms that appear, (K,)
 
 
 class WeightsClusters(NamedTuple):
@@ -107,17 +105,13 @@ class WeightsClusters(NamedTuple):
 
     The parameters are log weights, (W, K), not normalised, -inf where there is no atom. The weights
     of the unseen items do not change. Empty slots hold prior draws of them.
-
-    - **unseen** - weight of all unlisted items in each slot, (W,).
-    - **prior** - prior of the weights; **log_beta** - log β, ().
-    - **choices** - choices of the rankings; **cells**, **design** - tables of them, or None.
     """
 
-    unseen: Array
-    prior: WeightsPrior
-    log_beta: Array | float
+    unseen: Array  # weight of all unlisted items in each slot, (W,)
+    prior: WeightsPrior  # of the weights
+    log_beta: Array | float  # log β, ()
     choices: Choices
-    cells: Array | None
+    cells: Array | None  # a table of the choices, or None, as is the design
     design: Array | None
 
     def log_row(self, parameters: Array, slot: Array) -> Array:
@@ -172,8 +166,6 @@ class WeightsClusters(NamedTuple):
         """Return how often each item was chosen, and the gradient of the log likelihood, (K,) each.
 
         The gradient is n_k - w_k Σ 1/mass, over the stages with k in play.
-
-        :param amounts: weight of each row, (rows,).
         """
         num_items = len(log_weights)
         if self.design is not None:
