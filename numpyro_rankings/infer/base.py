@@ -1,6 +1,7 @@
 """Base class and state of the kernels."""
 
 import copy
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -135,6 +136,18 @@ class GibbsKernel(ModelReader, MCMCKernel):
     def _check(self, args: tuple, kwargs: dict) -> None:
         """Raise ValueError if the data do not fit the kernel."""
 
+    def _check_start(
+        self, start: dict | None, chains: tuple[int, ...], args: tuple, kwargs: dict
+    ) -> None:
+        """Raise ValueError if the start values do not fit the data, which are checked."""
+
+    def _check_warmup(self, num_warmup: int) -> None:
+        """Raise ValueError if the kernel cannot adapt in that many warm-up sweeps."""
+
+    def _finish_start(self, state: Any, num_warmup: int) -> Any:
+        """Return the initial state, after a last look at it."""
+        return state
+
     def _check_memory(self, args: tuple, kwargs: dict, num_chains: int) -> None:
         """Raise ValueError if so many chains at a time need more memory than there is."""
 
@@ -168,13 +181,17 @@ class GibbsKernel(ModelReader, MCMCKernel):
         model_kwargs: dict | None,
     ) -> Any:
         """Return the initial state; a batch of keys gives a batch of chains."""
-        del num_warmup
         if jax.default_backend() == "cpu":
             warn_of_wrong_sums()
-        kwargs = dict(model_kwargs or {})
+        kwargs, chains = dict(model_kwargs or {}), rng_key.shape[:1]
+        if is_prng_key(rng_key):
+            chains = ()
         check_arguments(model_args, kwargs)
+        self._check_warmup(num_warmup)
         self._check(model_args, kwargs)
-        self._check_memory(model_args, kwargs, 1 if is_prng_key(rng_key) else len(rng_key))
+        if not self._is_block:
+            self._check_start(init_params, chains, model_args, kwargs)
+        self._check_memory(model_args, kwargs, math.prod(chains))
         model_args, kwargs = self._prepare(model_args, kwargs)
         if self._init_jit is None:
             self._init_jit = jax.jit(self._init_from_leaves, static_argnums=(3, 4))
@@ -187,7 +204,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         def init(key: Array, params: dict | None) -> Any:
             return init_jit(key, params, arrays, static, structure)
 
-        params = init_params if self._is_block else self._checked_start(init_params, rng_key)
+        params = init_params if self._is_block else self._checked_start(init_params, chains)
         start = init if is_prng_key(rng_key) else jax.vmap(init)
         told = _told_of_state.get()
         if told is not None:
@@ -198,9 +215,9 @@ class GibbsKernel(ModelReader, MCMCKernel):
         unknown = set(init_params or {}) - set(state.z)
         if unknown and not self._is_block:
             raise ValueError(f"init_params has {sorted(unknown)}, the sites are {sorted(state.z)}")
-        return state
+        return self._finish_start(state, num_warmup)
 
-    def _checked_start(self, params: Any, rng_key: Array) -> dict | None:
+    def _checked_start(self, params: Any, chains: tuple[int, ...]) -> dict | None:
         """Return the start values that the kernel uses, or raise ValueError."""
         check_start_values(params)
         # a fixed scale ignores the value in init_params, which may be a whole draw
@@ -210,7 +227,6 @@ class GibbsKernel(ModelReader, MCMCKernel):
             for name, value in (params or {}).items()
             if name not in _SCALES or isinstance(scales.get(name), dist.Distribution)
         }
-        chains = () if is_prng_key(rng_key) else rng_key.shape[:1]
         for name in set(params) & set(_SCALES):
             check_start_scale(name, params[name], scales[name], chains)
         return params or None

@@ -10,12 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
-from numpyro.util import is_prng_key
 
 from numpyro_rankings.distributions import DistanceDependentCRP, links_to_partition
 from numpyro_rankings.infer.base import GibbsKernel, GibbsState
 from numpyro_rankings.infer.checks import (
-    check_arguments,
     check_possible,
     check_scale,
     check_start_values,
@@ -153,15 +151,25 @@ class LinkGibbs(GibbsKernel):
                 warnings.warn(
                     f"the distances are of {size + awaited} points and the data of {size}: the "
                     f"values of the last {awaited} are taken as not known",
-                    stacklevel=4,
+                    stacklevel=3,
                 )
 
     def _check_start(
-        self, name: str, value: np.ndarray, chains: tuple[int, ...], args: tuple, kwargs: dict
+        self, start: dict | None, chains: tuple[int, ...], args: tuple, kwargs: dict
     ) -> None:
+        check_start_values(start)
+        given = start or {}
+        if "assignments" in given and "links" not in given and not self._takes_labels:
+            raise ValueError("the kernel starts from links: give init_params={'links': links}")
         data, distances = self._arguments(args, kwargs)
-        size = self._check_data(data) if distances is None else num_distances(distances)
-        shape = (*chains, size)
+        for name in ("links", "assignments"):
+            value = given.get(name)
+            if value is not None and not is_traced((value, args, kwargs)):
+                size = self._check_data(data) if distances is None else num_distances(distances)
+                self._check_labels(name, np.asarray(value), (*chains, size))
+
+    def _check_labels(self, name: str, value: np.ndarray, shape: tuple[int, ...]) -> None:
+        size = shape[-1]
         if value.dtype.kind not in "iu" or value.shape != shape or value.max() >= size:
             what = "a point" if name == "links" else "a label"
             raise ValueError(
@@ -169,30 +177,7 @@ class LinkGibbs(GibbsKernel):
                 f"{size - 1}, an integer array of shape {shape}, got {value.shape} of {value.dtype}"
             )
 
-    def init(
-        self,
-        rng_key: Array,
-        num_warmup: int,
-        init_params: dict | None,
-        model_args: tuple,
-        model_kwargs: dict | None,
-    ) -> Any:
-        """Initial state; a batch of keys gives a batch of chains."""
-        check_arguments(model_args, dict(model_kwargs or {}))
-        if not self._is_block:
-            check_start_values(init_params)
-        given = {} if self._is_block else init_params or {}
-        if "assignments" in given and "links" not in given and not self._takes_labels:
-            raise ValueError("the kernel starts from links: give init_params={'links': links}")
-        for name in ("links", "assignments"):
-            value = given.get(name)
-            if value is not None and not is_traced((value, model_args, model_kwargs)):
-                self._check(model_args, dict(model_kwargs or {}))
-                chains = () if is_prng_key(rng_key) else rng_key.shape[:1]
-                self._check_start(
-                    name, np.asarray(value), chains, model_args, dict(model_kwargs or {})
-                )
-        state = super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
+    def _finish_start(self, state: Any, num_warmup: int) -> Any:
         if not self._is_block:
             check_possible(state.potential_energy)
         return state

@@ -134,16 +134,10 @@ class DDCRPLanguageGibbs(LinkGibbs):
         if distances is not None and not is_traced(distances):
             check_sequential(distances)
 
-    def init(
-        self,
-        rng_key: Array,
-        num_warmup: int,
-        init_params: dict | None,
-        model_args: tuple,
-        model_kwargs: dict | None,
-    ) -> Any:
-        """Initial state; a batch of keys gives a batch of chains."""
-        base = None if self._is_block or not self._is_unknown else (init_params or {}).get("base")
+    def _check_start(
+        self, start: dict | None, chains: tuple[int, ...], args: tuple, kwargs: dict
+    ) -> None:
+        base = (start or {}).get("base") if self._is_unknown else None
         if base is not None and not is_traced(base):
             size, base = self._concentration({}).shape[0], np.asarray(base)
             is_one = base.shape[-1:] == (size,) and base.dtype.kind in "iuf"
@@ -151,22 +145,10 @@ class DDCRPLanguageGibbs(LinkGibbs):
                 raise ValueError(
                     f"init_params['base'] must be {size} positive probabilities whose sum is 1"
                 )
-        return super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
-
-    def _check_start(
-        self, name: str, value: np.ndarray, chains: tuple[int, ...], args: tuple, kwargs: dict
-    ) -> None:
-        super()._check_start(name, value, chains, args, kwargs)
-        if name != "links":
-            return
-        symbols = np.asarray(self._arguments(args, kwargs)[0])
-        bad = (symbols[value] != symbols) | (value > np.arange(len(symbols))) | (value < 0)
-        if bad.any():
-            row = int(np.argmax(bad.reshape(-1, len(symbols)).any(axis=0)))
-            raise ValueError(
-                f"init_params['links'] must lead to the same symbol, and not forward: that of row "
-                f"{row} does not"
-            )
+        super()._check_start(start, chains, args, kwargs)
+        links = (start or {}).get("links")
+        if links is not None and not is_traced((links, args, kwargs)):
+            check_links(np.asarray(links), np.asarray(self._arguments(args, kwargs)[0]))
 
     def _points(self, data: Any, distances: Any, others: Mapping[str, Array]) -> Array:
         return jnp.asarray(data, jnp.int32)
@@ -250,6 +232,17 @@ class DDCRPLanguageGibbs(LinkGibbs):
         concentration = self._concentration(given.site_priors)
         base = update_base(key, current.links, current.points, concentration)
         return current._replace(others={"base": base})
+
+
+def check_links(links: np.ndarray, symbols: np.ndarray) -> None:
+    """Raise ValueError if a link leads to another symbol, or forward."""
+    bad = (symbols[links] != symbols) | (links > np.arange(len(symbols))) | (links < 0)
+    if bad.any():
+        row = int(np.argmax(bad.reshape(-1, len(symbols)).any(axis=0)))
+        raise ValueError(
+            f"init_params['links'] must lead to the same symbol, and not forward: that of row "
+            f"{row} does not"
+        )
 
 
 def check_sequential(distances: Any) -> None:

@@ -183,17 +183,24 @@ class InfiniteConjugate(Conjugate):
         return jnp.logaddexp(0.0, log_odds)
 
 
-class PerStage(NamedTuple):
-    """Any prior with independent stages."""
+class _AnyPrior(NamedTuple):
+    """Base of the priors that are a univariate NumPyro distribution of the user's."""
 
-    prior: Any  # a univariate NumPyro distribution of batch shape (), (T,) or (C, T)
-
-    @property
-    def tied(self) -> bool:
-        return False
+    prior: Any
 
     @property
     def is_conjugate(self) -> bool:
+        return False
+
+    def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
+        return jnp.zeros(num_clusters)
+
+
+class PerStage(_AnyPrior):
+    """Any prior with independent stages, of batch shape (), (T,) or (C, T)."""
+
+    @property
+    def tied(self) -> bool:
         return False
 
     def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
@@ -218,9 +225,6 @@ class PerStage(NamedTuple):
     def log_kernel(self, concentration: Array, limits: Array) -> Array:
         return log_prior(self.prior, concentration).sum(1)
 
-    def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
-        return jnp.zeros(num_clusters)
-
     def conjugate_part(self, limits: Array) -> tuple[Array, Array] | None:
         # Exponential(1/2), a nearly flat choice: ν r = 1/2 and ν = 0
         return jnp.full(limits.shape, 0.5), jnp.zeros(limits.shape)
@@ -229,18 +233,15 @@ class PerStage(NamedTuple):
         return log_prior(self.prior, concentration) + 0.5 * concentration
 
 
-class Tied(NamedTuple):
-    """One concentration for all stages of a cluster: the Mallows model with Kendall's distance."""
+class Tied(_AnyPrior):
+    """One concentration for all stages: the Mallows model with Kendall's distance.
 
-    prior: Any  # a univariate NumPyro distribution of batch shape () or (C,)
+    The prior has batch shape () or (C,).
+    """
 
     @property
     def tied(self) -> bool:
         return True
-
-    @property
-    def is_conjugate(self) -> bool:
-        return False
 
     def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
         theta = self.prior.expand((num_draws,)).sample(key)
@@ -268,9 +269,6 @@ class Tied(NamedTuple):
 
     def log_kernel(self, concentration: Array, limits: Array) -> Array:
         return log_prior(self.prior, concentration[:, 0])
-
-    def log_constant(self, num_clusters: int, num_items: int, limits: Array) -> Array:
-        return jnp.zeros(num_clusters)
 
     def conjugate_part(self, limits: Array) -> tuple[Array, Array] | None:
         return None

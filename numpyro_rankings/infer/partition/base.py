@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
-from numpyro.util import is_prng_key
 
 from numpyro_rankings.components.checks import check_family_in_kernel
 from numpyro_rankings.components.family import Family, take, with_auxiliary
@@ -27,7 +26,6 @@ from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.blocks import check_block_family
 from numpyro_rankings.infer.checks import (
-    check_arguments,
     check_possible,
     check_scale,
     check_start_values,
@@ -40,7 +38,7 @@ from numpyro_rankings.infer.mixture.prior import (
 )
 from numpyro_rankings.infer.priors import draw_start
 from numpyro_rankings.models import conjugate_mixture
-from numpyro_rankings.ops.checks import check_whole
+from numpyro_rankings.ops.checks import check_whole, is_traced
 from numpyro_rankings.ops.sums import count_by_label
 
 _WEIGHT_OF_LAST = 0.1  # least weight of a warm-up sweep in the mean number of clusters
@@ -212,7 +210,7 @@ class PartitionKernel(GibbsKernel):
     def _check(self, args: tuple, kwargs: dict) -> None:
         self._check_use_as_block()
         data = self._data(args, kwargs)
-        if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(data)):
+        if not is_traced(data):
             self._family.check(data)
             check_family_in_kernel(self._family, data)
         size = self._family.size(data)
@@ -228,38 +226,16 @@ class PartitionKernel(GibbsKernel):
     def _check_size(self, size: int) -> None:
         """Raise ValueError if the kernel cannot handle that many points."""
 
-    def _check_warmup(self, num_warmup: int) -> None:
-        """Raise ValueError if the kernel cannot adapt in that many warm-up sweeps."""
-
     # -- state -----------------------------------------------------------------------------------
 
-    def init(
-        self,
-        rng_key: Array,
-        num_warmup: int,
-        init_params: dict | None,
-        model_args: tuple,
-        model_kwargs: dict | None,
-    ) -> Any:
-        """Initial state; a batch of keys gives a batch of chains."""
-        self._check_warmup(num_warmup)
-        check_arguments(model_args, dict(model_kwargs or {}))
-        if not self._is_block:
-            check_start_values(init_params)
-        given = {} if self._is_block else init_params or {}
-        labels = given.get("assignments")
-        if labels is not None and not isinstance(labels, jax.core.Tracer):
-            chains = () if is_prng_key(rng_key) else rng_key.shape[:1]
-            self._check_labels(np.asarray(labels), chains, model_args, dict(model_kwargs or {}))
-        state = super().init(rng_key, num_warmup, init_params, model_args, model_kwargs)
-        if not self._is_block:
-            check_possible(state.potential_energy)
-        return state._replace(warmup_left=jnp.full_like(state.warmup_left, num_warmup))
-
-    def _check_labels(
-        self, labels: np.ndarray, chains: tuple[int, ...], args: tuple, kwargs: dict
+    def _check_start(
+        self, start: dict | None, chains: tuple[int, ...], args: tuple, kwargs: dict
     ) -> None:
-        size = self._family.size(self._data(args, kwargs))
+        check_start_values(start)
+        given = (start or {}).get("assignments")
+        if given is None or is_traced(given):
+            return
+        labels, size = np.asarray(given), self._family.size(self._data(args, kwargs))
         if labels.dtype.kind not in "iu" or labels.shape != (*chains, size):
             raise ValueError(
                 f"init_params['assignments'] must be one label for each of the {size} points, "
@@ -270,6 +246,11 @@ class PartitionKernel(GibbsKernel):
                 "init_params['assignments'] must be labels below max_clusters = "
                 f"{self._max_clusters}"
             )
+
+    def _finish_start(self, state: Any, num_warmup: int) -> Any:
+        if not self._is_block:
+            check_possible(state.potential_energy)
+        return state._replace(warmup_left=jnp.full_like(state.warmup_left, num_warmup))
 
     def _prior(self, z: dict, args: tuple, kwargs: dict) -> PartitionPrior:
         """Prior with the current α; as a block, that of the user's model given its other sites."""

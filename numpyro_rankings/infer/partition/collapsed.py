@@ -13,7 +13,7 @@ from jax import Array, random
 from numpyro_rankings.components.family import Family, put, take
 from numpyro_rankings.components.points import DataPoints
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
-from numpyro_rankings.infer.partition.base import Given, Move, PartitionKernel, PartitionState
+from numpyro_rankings.infer.partition.base import Given, Move, PartitionKernel
 from numpyro_rankings.infer.partition.batches import update_labels_in_batches
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.loops import shared_bound
@@ -111,12 +111,7 @@ class CollapsedGibbs(PartitionKernel):
         )
 
     def _move(
-        self,
-        key: Array,
-        labels: Array,
-        prior: PartitionPrior,
-        points: DataPoints,
-        state: PartitionState,
+        self, key: Array, labels: Array, prior: PartitionPrior, points: DataPoints, state: Any
     ) -> Move:
         given = Given(points, prior, self._family, self._max_clusters)
         if self._batch_size > 1:

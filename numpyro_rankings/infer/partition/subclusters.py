@@ -15,7 +15,7 @@ from numpyro_rankings.components.points import DataPoints, repeat
 from numpyro_rankings.distributions import ChineseRestaurantProcess
 from numpyro_rankings.infer.mixture.labels import canonical_order, draw_slices
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
-from numpyro_rankings.infer.partition.base import Given, Move, PartitionKernel, PartitionState
+from numpyro_rankings.infer.partition.base import Given, Move, PartitionKernel
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.sampling import sample_log_gamma, sample_uniform
@@ -157,12 +157,7 @@ class SubclusterGibbs(PartitionKernel):
         return super()._start_labels(key, given)
 
     def _move(
-        self,
-        key: Array,
-        labels: Array,
-        prior: PartitionPrior,
-        points: DataPoints,
-        state: PartitionState,
+        self, key: Array, labels: Array, prior: PartitionPrior, points: DataPoints, state: Any
     ) -> Move:
         given = Given(points, prior, self._family, self._max_clusters)
         return _make_moves(key, labels, given, self._num_scans)
