@@ -32,17 +32,11 @@ _MOST_DESIGNED = 2**20  # cells of a dense table of rows and sets
 
 
 class Choices(NamedTuple):
-    """Rankings as choices, with the rows of ``Rankings``.
+    """Rankings as choices, with the rows of ``Rankings``."""
 
-    - **orderings** - (rows, T).
-    - **informative** - stages that list an item while another is in play, (rows, T) bool.
-    - **unlisted** - items that were offered but not listed, (rows, n) bool, for subset rankings;
-      None if every item was offered.
-    """
-
-    orderings: Array
-    informative: Array
-    unlisted: Array | None
+    orderings: Array  # (rows, T)
+    informative: Array  # stages that list an item while another is in play, (rows, T) bool
+    unlisted: Array | None  # items offered but not listed, (rows, n) bool; None if all were offered
 
 
 def as_choices(orderings: Array, choice_sets: Array | None, num_items: int, pool: bool) -> Choices:
@@ -100,8 +94,7 @@ def stage_masses(
 ) -> Array:
     """Mass of the items in play at each stage of each entry, (T, entries).
 
-    :param weights: (C, n); in each cluster they and the pool sum to at most 1.
-    :param pool: weight of the unseen items, (C,), or None.
+    The weights, (C, n), and the pool of unseen items, (C,) or None, sum to at most 1 in a cluster.
     """
     items = at_rows(choices.orderings.T, rows, 1)
     chosen = jnp.where(items >= 0, weights[clusters, jnp.maximum(items, 0)], 0.0)
@@ -254,8 +247,8 @@ def set_mass_pairs(weights: Array, pool: Array | None) -> Pair:
 def cells_if_tabled(choices: Choices, num_items: int) -> Array | None:
     """The set in play and the item chosen, encoded as one number, (T, rows).
 
-    :return: None if a table of all sets and items would not pay off. Stages that are not
-        informative get the number after the last cell.
+    None if a table of all sets and items would not pay off. Stages that are not informative get the
+    number after the last cell.
     """
     num_cells = num_items * 2**num_items
     if num_items > _MOST_TABLED or num_cells > choices.orderings.size:
@@ -265,10 +258,7 @@ def cells_if_tabled(choices: Choices, num_items: int) -> Array | None:
 
 
 def counts_of_cells(cells: Array, amounts: Array, num_items: int) -> tuple[Array, Array]:
-    """How often each item was chosen, (n,), and each set was in play, (2^n,).
-
-    :param amounts: how much each row counts, (rows,).
-    """
+    """How often each item was chosen, (n,), and each set in play, (2^n,), given amounts of rows."""
     zeros = jnp.zeros(num_items * 2**num_items, amounts.dtype)
     counts = scatter_add(zeros, cells, jnp.broadcast_to(amounts, cells.shape))
     counts = counts.reshape(-1, num_items)
@@ -281,10 +271,7 @@ def log_choice_row_likelihoods(
     """Log probability of every row in one cluster, (rows,), eq. (1); it has a gradient.
 
     Stages are added in a loop, because XLA on CPUs does not vectorise the terms of a sum over an
-    axis.
-
-    :param weights: (n,); they and the pool, (), sum to 1.
-    :param cells: from :func:`cells_if_tabled`.
+    axis. The weights, (n,), and the pool, (), sum to 1.
     """
     num_rows, num_stages = choices.orderings.shape
     tiny = jnp.finfo(weights.dtype).tiny
@@ -374,10 +361,8 @@ def can_be_designed(num_rows: int, num_items: int) -> bool:
 def design_if_small(choices: Choices, num_items: int, dtype: DTypeLike) -> Array | None:
     """For each row, how often it chose each item and, with a minus sign, met each set in play.
 
-    The log likelihoods are this matrix times the logarithms of the weights and of the masses. For
-    few rows and items it is the fastest form, also of the gradient.
-
-    :return: (rows, n + 2^n), or None if that is large.
+    The log likelihoods are this matrix, (rows, n + 2^n), times the logarithms of the weights and of
+    the masses. For few rows and items it is the fastest form, also of the gradient; else None.
     """
     num_rows = choices.orderings.shape[0]
     if not can_be_designed(num_rows, num_items):
@@ -393,7 +378,7 @@ def design_if_small(choices: Choices, num_items: int, dtype: DTypeLike) -> Array
 def log_designed_likelihoods(design: Array, weights: Array, pool: Array) -> Array:
     """Log probability of every row in one cluster, (rows,), by :func:`design_if_small`.
 
-    :param weights: (n,); they and the **pool**, (), 0 if there is none, need not sum to 1.
+    The weights, (n,), and the pool, (), 0 if there is none, need not sum to 1.
     """
     masses = set_masses(weights[None], pool[None])[0]
     possible = weights > 0
@@ -404,10 +389,7 @@ def log_designed_likelihoods(design: Array, weights: Array, pool: Array) -> Arra
 def log_choice_likelihoods(
     choices: Choices, weights: Array, pool: Array | None, num_active: Array
 ) -> Array:
-    """Log probability of every row in every active cluster, (C, rows), eq. (1).
-
-    :param num_active: clusters with this index or a higher one are skipped and get -inf.
-    """
+    """Log probability of every row in every active cluster, (C, rows), eq. (1); of others -inf."""
     num_clusters, num_items = weights.shape
     cells = cells_if_tabled(choices, num_items)
 

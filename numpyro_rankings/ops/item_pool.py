@@ -11,10 +11,6 @@ class Pool:
 
     The others are the atoms of a (generalised) gamma process with inverse scale e^``log_rate``.
     Each race adds its duration to the inverse scale.
-
-    :param log_weights: log weights of the known items, (K,).
-    :param alpha: concentration of the process.
-    :param sigma: its index; 0 is the gamma process.
     """
 
     def __init__(
@@ -61,11 +57,9 @@ class Pool:
 def seat_tokens(
     rng: np.random.Generator, tables: list[int], number: int, alpha: float
 ) -> np.ndarray:
-    """Seat ``number`` more tokens as in a Chinese restaurant.
+    """Seat more tokens as in a Chinese restaurant, and return how many are new at each table.
 
     :param tables: number of tokens at each table; updated in place.
-    :param alpha: weight of a new table.
-    :return: number of new tokens at each table.
     """
     table_of = np.repeat(np.arange(len(tables)), tables).tolist()
     there = np.arange(len(table_of), len(table_of) + number)

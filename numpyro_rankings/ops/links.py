@@ -27,8 +27,6 @@ def representatives(links: Array) -> Array:
     Each point has one link, so a chain leads from it into the only cycle of its component. The
     representative is the lowest point of that cycle. Chains are followed by doubling, in log N
     steps.
-
-    :param links: the point to which each point links, possibly itself, (…, N).
     """
     size = links.shape[-1]
     start = links.astype(jnp.int32)

@@ -72,10 +72,7 @@ def sum_pairs(pairs: Pair) -> Pair:
 
 
 def sum_as_pair(terms: Sequence[Array]) -> Pair:
-    """Sum of all entries of all arrays, as a pair.
-
-    :param terms: arrays of one shape; some may have further axes before it.
-    """
+    """Sum of all entries of all arrays, as a pair; some may have further leading axes."""
     shape = min((x.shape for x in terms), key=len)
     # flat arrays would have to be collected from all devices, where rows are split over several
     every = jnp.concatenate([x.reshape(-1, *shape) for x in terms])
@@ -83,10 +80,7 @@ def sum_as_pair(terms: Sequence[Array]) -> Pair:
 
 
 def exact_products(counts: Array, x: Array, largest: int = 2**31 - 1) -> list[Array]:
-    """Terms whose sum is ``counts * x``, none of them rounded.
-
-    :param counts: whole numbers from 0 to **largest**.
-    """
+    """Terms whose sum is ``counts * x``, none of them rounded; counts are from 0 to **largest**."""
     if x.dtype != jnp.float32:
         return [counts * x]
     high = jax.lax.bitcast_convert_type(

@@ -140,32 +140,20 @@ def _mean_code_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
 
 
 def log_psi(theta: ArrayLike, m: ArrayLike) -> Array:
-    r"""Log normaliser :math:`\ln \psi_m(\theta)` of a stage, equation (3) of [1].
+    r"""Log normaliser :math:`\ln \psi_m(\theta)` of a stage, equation (3) of [1], for θ ≥ 0.
 
-    :param theta: concentration, at least 0 (at 0 the value is ``log(m + 1)``).
-    :param m: largest code.
-    :return: the log normaliser; its derivative in ``theta`` is minus :func:`mean_code`.
+    Its derivative in ``theta`` is minus :func:`mean_code`.
     """
     return _log_psi(*jnp.broadcast_arrays(*as_floats(theta, m)))
 
 
 def mean_code(theta: ArrayLike, m: ArrayLike) -> Array:
-    r"""Mean of a code with probabilities :math:`e^{-k\theta}/\psi_m(\theta)`, ``k = 0..m``.
-
-    :param theta: concentration, at least 0.
-    :param m: largest code.
-    :return: :math:`-\partial \ln \psi_m(\theta) / \partial\theta`.
-    """
+    r"""Mean of a code with probabilities :math:`e^{-k\theta}/\psi_m(\theta)`, ``k = 0..m``."""
     return _mean_code(*jnp.broadcast_arrays(*as_floats(theta, m)))
 
 
 def var_code(theta: ArrayLike, m: ArrayLike) -> Array:
-    r"""Variance of a code with probabilities :math:`e^{-k\theta}/\psi_m(\theta)`, ``k = 0..m``.
-
-    :param theta: concentration, at least 0.
-    :param m: largest code.
-    :return: :math:`\partial^2 \ln \psi_m(\theta) / \partial\theta^2`.
-    """
+    r"""Variance of a code with probabilities :math:`e^{-k\theta}/\psi_m(\theta)`, ``k = 0..m``."""
     return _var_code(*jnp.broadcast_arrays(*as_floats(theta, m)))
 
 
@@ -214,13 +202,6 @@ def log_density_difference(
 
     Where codes are nearly uniform the two terms cancel, so the linear part
     :math:`a - (b-1)m/2` is taken first.
-
-    :param theta: concentration, at least 0.
-    :param delta: step, of either sign, with ``theta + delta`` at least 0.
-    :param a: prior and data codes, :math:`\nu r + S`.
-    :param b: prior and data counts, :math:`\nu + N + 1`.
-    :param m: largest code.
-    :return: log density at ``theta + delta`` less that at ``theta``.
     """
     theta, delta, a, b, m = jnp.broadcast_arrays(*as_floats(theta, delta, a, b, m))
     near, near_step, far, far_step = _split_step(theta, delta, m)
@@ -233,21 +214,14 @@ def concentration_mode(a: ArrayLike, b: ArrayLike, m: ArrayLike) -> Array:
     r"""Mode of the density :math:`\propto e^{-a\theta}\psi_m(\theta)^{1-b}` on ``θ >= 0``.
 
     Without a prior it is the maximum likelihood estimate, where :func:`mean_code` equals
-    ``a / (b - 1)``; it is 0 if the codes are on average no smaller than uniform ones.
-
-    :param a: prior and data codes, :math:`\nu r + S`.
-    :param b: prior and data counts, :math:`\nu + N + 1`.
-    :param m: largest code.
-    :return: the mode, accurate to a small part of the standard deviation.
+    ``a / (b - 1)``; it is 0 if the codes are on average no smaller than uniform ones. It is
+    accurate to a small part of the standard deviation.
     """
     return mode_and_variance(*jnp.broadcast_arrays(*as_floats(a, b, m)))[0]
 
 
 def mode_and_variance(a: Array, b: Array, m: Array) -> tuple[Array, Array]:
-    """:func:`concentration_mode` and the approximate variance of a code there.
-
-    All arguments and results have one shape.
-    """
+    """:func:`concentration_mode` and the approximate variance of a code there, of one shape."""
     count = b - 1.0
     interior = a < 0.5 * count * m
     target_mean = jnp.where(interior, a, 1.0) / jnp.where(interior, count, 1.0)
@@ -282,11 +256,7 @@ def points_of_fall(
 ) -> Fall:
     """Points on either side of the mode at which the log density has fallen by about ``drop``.
 
-    :param mode: first value of :func:`mode_and_variance`, of the shape of ``a``, ``b`` and ``m``.
-    :param variance: its second value.
-    :param drop: the fall wanted.
-    :param num_steps: steps of the search; the fall is within 1e-3 of ``drop`` after 5 steps, and
-        between 1 and 1.4 times ``drop`` after 3.
+    The fall is within 1e-3 of ``drop`` after 5 steps, and between 1 and 1.4 times ``drop`` after 3.
     """
     side = jnp.array([1.0, -1.0], mode.dtype).reshape((2,) + (1,) * mode.ndim)
     mode, variance, a, b, m = (x[None] for x in (mode, variance, a, b, m))
@@ -337,7 +307,8 @@ def log_beta_tilde(a: ArrayLike, b: ArrayLike, m: ArrayLike) -> Array:
 
     .. math::  \tilde B(a, b, m) = \int_0^\infty e^{-a\theta} \psi_m(\theta)^{1-b} d\theta.
 
-    It is computed by quadrature, with 32 nodes on either side of the mode.
+    It is computed by quadrature, with 32 nodes on either side of the mode. Its derivatives in ``a``
+    and ``b`` are minus the means of :math:`\theta` and of :math:`\ln\psi_m(\theta)`.
 
     .. note:: The Beta-Gibbs sampler of [1] replaces it by :math:`B(a, b)`, the same integral
         with ``m`` infinite. That is accurate only where :math:`(m+1)\theta` is large. For
@@ -355,12 +326,6 @@ def log_beta_tilde(a: ArrayLike, b: ArrayLike, m: ArrayLike) -> Array:
         0.1       -17.0     +0.34     -0.92
         0.01      -28.7     +0.48     -1.09
         ========  ========  ========  =========
-
-    :param a: :math:`\nu r + S > 0`, prior and data codes.
-    :param b: :math:`\nu + N + 1 \ge 1`, prior and data counts.
-    :param m: largest code.
-    :return: the log integral; its derivatives in ``a`` and ``b`` are minus the means of
-        :math:`\theta` and of :math:`\ln\psi_m(\theta)`.
     """
     a, b, m = jnp.broadcast_arrays(*as_floats(a, b, m))
     mode, log_integral = _mode_and_log_integral(a, b, m)
@@ -374,14 +339,8 @@ def log_beta_tilde_ratio(a: ArrayLike, b: ArrayLike, m: ArrayLike, s: ArrayLike)
     of a cluster, summarised in ``a`` and ``b``, the next ranking has code ``s`` with this
     probability. The probabilities of ``s = 0..m`` sum to one, equation (16). Each integral is taken
     relative to its own mode, and the change of log density between the two modes is computed as a
-    single difference, so that no term grows with the size of the cluster.
-
-    :param a: :math:`\nu r + S > 0`, prior and data codes.
-    :param b: :math:`\nu + N + 1 \ge 1`, prior and data counts.
-    :param m: largest code.
-    :param s: the code, from 0 to ``m``.
-    :return: the log probability, of the broadcast shape; terms that do not depend on ``s`` are
-        computed once.
+    single difference, so that no term grows with the size of the cluster. Terms that do not depend
+    on ``s`` are computed once.
     """
     a, b, m, s = as_floats(a, b, m, s)
     a, b, m = jnp.broadcast_arrays(a, b, m)
@@ -429,12 +388,7 @@ def log_beta_ratio(a: ArrayLike, b: ArrayLike, s: ArrayLike) -> Array:
     .. math::  \ln\frac{b}{a+b+s} + \ln\frac{\Gamma(a+s)\,\Gamma(a+b)}{\Gamma(a)\,\Gamma(a+b+s)},
 
     its second term is a second difference of :math:`\ln\Gamma`, which Stirling's formula reduces to
-    terms no larger than the difference itself.
-
-    :param a: positive.
-    :param b: positive.
-    :param s: the code, at least 0.
-    :return: the log weight, to a few units in the last place.
+    terms no larger than the difference itself. The error is a few units in the last place.
     """
     a, b, s = as_floats(a, b, s)
     # Γ(x) = Γ(x + 2) / (x (x + 1)) shifts small arguments to where Stirling's formula is accurate.
@@ -459,10 +413,8 @@ def log_beta_ratio(a: ArrayLike, b: ArrayLike, s: ArrayLike) -> Array:
 def log_gamma_ratio(x: ArrayLike, d: ArrayLike) -> Array:
     r"""The ratio :math:`\ln\Gamma(x+d) - \ln\Gamma(x)`, accurate for ``d`` small beside ``x`` too.
 
-    :param x: positive.
-    :param d: step, of either sign, with ``x + d`` positive.
-    :return: the ratio, with a relative error of a few units in the last place except near its
-        zeros, where ``x`` and ``x + d`` lie on either side of 1.46 or close to it.
+    The relative error is a few units in the last place except near its zeros, where ``x`` and
+    ``x + d`` lie on either side of 1.46 or close to it.
     """
     x, d = as_floats(x, d)
     y, remainder, shift = _log_gamma_parts(x, d)
@@ -473,9 +425,6 @@ def log_gamma_rest(x: ArrayLike, d: ArrayLike) -> Array:
     r"""The ratio :math:`\ln\Gamma(x+d) - \ln\Gamma(x)`, less :math:`d \ln(x+4+d) - d`.
 
     What is left grows like ln d. Sums of such ratios, whose large parts cancel, keep their digits.
-
-    :param x: positive.
-    :param d: step, with ``x + d`` positive.
     """
     x, d = as_floats(x, d)
     y, remainder, shift = _log_gamma_parts(x, d)
@@ -498,10 +447,9 @@ def _log_gamma_parts(x: Array, d: Array) -> tuple[Array, Array, Array]:
 
 
 def log_beta(a: ArrayLike, b: ArrayLike) -> Array:
-    r"""Logarithm of the beta function, with an error of a few units in the last place of a + b.
+    """Logarithm of the beta function, with an error of a few units in the last place of a + b.
 
-    :param a: at least 1.
-    :param b: at least 1.
+    The arguments are at least 1.
     """
     a, b = as_floats(a, b)
     rest = log_gamma_rest(1.0, a - 1.0) + log_gamma_rest(1.0, b - 1.0)
@@ -511,13 +459,10 @@ def log_beta(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def log_bessel_ie(nu: ArrayLike, x: ArrayLike) -> Array:
-    r"""Logarithm of :math:`e^{-x} I_ν(x)`, the modified Bessel function of the first kind.
+    """Logarithm of :math:`e^{-x} I_ν(x)`, the modified Bessel function of the first kind.
 
-    Computed by its power series where ν and x are small, otherwise by Debye's uniform expansion.
-
-    :param nu: order ν > -1.
-    :param x: positive.
-    :return: the logarithm, to a few 1e-6.
+    Computed by its power series where ν > -1 and x are small, otherwise by Debye's uniform
+    expansion, to a few 1e-6.
     """
     nu, x = jnp.broadcast_arrays(*as_floats(nu, x))
     size = jnp.sqrt(nu * nu + x * x)

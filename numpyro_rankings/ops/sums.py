@@ -20,12 +20,7 @@ _MOST_BLOCKS = 256
 
 
 def sum_by_label(values: Array, labels: Array, num_labels: int) -> Array:
-    """Sum the values along the first axis over equal labels.
-
-    :param values: (entries, …).
-    :param labels: labels from 0 to ``num_labels - 1``, (entries,).
-    :return: (num_labels, …), of the type of the values.
-    """
+    """Sum the values along the first axis over equal labels, (num_labels, …), in their own type."""
     if num_labels == 1:
         return jnp.sum(values, axis=0, keepdims=True, dtype=values.dtype)
     zeros = jnp.zeros((num_labels, *values.shape[1:]), values.dtype)
@@ -61,8 +56,5 @@ def count_by_label(labels: Array, num_labels: int) -> Array:
 
 
 def scatter_add(table: Array, indices: Any, values: ArrayLike) -> Array:
-    """``table.at[indices].add(values, mode="drop")``, with the indices hidden from the compiler.
-
-    :param indices: an array or a tuple of arrays.
-    """
+    """``table.at[indices].add(values, mode="drop")``, with the indices hidden from the compiler."""
     return table.at[jax.lax.optimization_barrier(indices)].add(values, mode="drop")
