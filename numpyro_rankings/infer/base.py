@@ -21,6 +21,7 @@ from numpyro_rankings._system.xla import warn_of_wrong_sums
 from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.blocks import ModelReader
 from numpyro_rankings.infer.checks import check_arguments, check_start_scale, check_start_values
+from numpyro_rankings.infer.mixture.prior import PartitionPrior, update_alpha
 from numpyro_rankings.infer.not_finite import (
     check_not_stopped,
     check_start_not_stopped,
@@ -167,6 +168,13 @@ class GibbsKernel(ModelReader, MCMCKernel):
             if prior is not None:
                 log_joint += log_prior(prior, value)
         return log_joint
+
+    def _update_alpha(self, key: Array, prior: PartitionPrior, sizes: Array) -> PartitionPrior:
+        """Draw α given the sizes of the clusters, (C,), if it is learned [Escobar & West 1995]."""
+        alpha_prior = self._learned_prior("alpha")
+        if alpha_prior is None:
+            return prior
+        return prior._replace(alpha=update_alpha(key, prior, alpha_prior, sizes))
 
     def _prepare(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """Prepare the arguments before they are traced, where their values are known."""

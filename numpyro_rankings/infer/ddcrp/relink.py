@@ -20,21 +20,11 @@ from numpyro_rankings.ops.links import representatives
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.sums import count_by_label
 
-
-class _Forest(NamedTuple):
-    """Links, and the children of each point as a doubly linked list; N stands for none.
-
-    - **nodes** - (N + 1, 4): the point that each links to, its first child, and its next and
-      previous sibling. Row N takes the values that must not be written anywhere; what it
-      holds has no meaning.
-
-    What is read and written together is one array, changed by one scatter after all reads:
-    otherwise XLA copies arrays of N numbers at every step.
-    """
-
-    nodes: Array
-
-
+# A forest has links, and the children of each point as a doubly linked list, (N + 1, 4): the point
+# that each links to, its first child, and its next and previous sibling; N stands for none. Row N
+# takes the values that must not be written anywhere; what it holds has no meaning. What is read and
+# written together is one array, changed by one scatter after all reads: otherwise XLA copies arrays
+# of N numbers at every step.
 _LINK, _FIRST, _NEXT, _BEFORE = range(4)
 
 
@@ -61,7 +51,7 @@ class _Graph(NamedTuple):
     the last tree in which the search met it.
     """
 
-    forest: _Forest
+    forest: Array
     parts: _Components
     visited: Array
 
@@ -118,7 +108,7 @@ def update_links_in_turn(
     visited = jnp.full((size + 1, 2), -1, jnp.int32)
     graph = _Graph(_plant(links), _group(links, points, family), visited)
     graph = jax.lax.fori_loop(0, size, lambda i, graph: _update_link(i, graph, given), graph)
-    return graph.forest.nodes[:size, _LINK]
+    return graph.forest[:size, _LINK]
 
 
 def _update_link(i: Array, graph: _Graph, given: _Given) -> _Graph:
@@ -147,7 +137,7 @@ def _set(array: Array, *changes: tuple[Array | int, int, Array | int]) -> Array:
     return array.at[rows, columns].set(values)
 
 
-def _plant(links: Array) -> _Forest:
+def _plant(links: Array) -> Array:
     """The forest of links, (N,)."""
     size = links.shape[0]
     index = jnp.arange(size, dtype=jnp.int32)
@@ -161,46 +151,44 @@ def _plant(links: Array) -> _Forest:
     opens = jnp.concatenate([jnp.ones(1, bool), ~same]) & (ordered < size)
     first = none.at[jnp.where(opens, ordered, size)].set(jnp.where(opens, order, size))
     links = jnp.append(links.astype(jnp.int32), size)
-    return _Forest(jnp.stack([links, first, following, before], axis=1))
+    return jnp.stack([links, first, following, before], axis=1)
 
 
-def _cut(forest: _Forest, i: Array) -> _Forest:
+def _cut(forest: Array, i: Array) -> Array:
     """Take the link of a point away: it is then a root until it is grafted again."""
-    size = forest.nodes.shape[0] - 1
-    mine = forest.nodes[i]
+    size = forest.shape[0] - 1
+    mine = forest[i]
     parent = jnp.where(mine[_LINK] == i, size, mine[_LINK])
     before, following = mine[_BEFORE], mine[_NEXT]
-    nodes = _set(
-        forest.nodes,
+    return _set(
+        forest,
         (jnp.where(before == size, parent, size), _FIRST, following),
         (before, _NEXT, following),
         (following, _BEFORE, before),
     )
-    return _Forest(nodes)
 
 
-def _graft(forest: _Forest, i: Array, j: Array) -> _Forest:
+def _graft(forest: Array, i: Array, j: Array) -> Array:
     """Link a root to a point."""
-    size = forest.nodes.shape[0] - 1
-    sibling = jnp.where(i == j, size, forest.nodes[j, _FIRST])
-    nodes = _set(
-        forest.nodes,
+    size = forest.shape[0] - 1
+    sibling = jnp.where(i == j, size, forest[j, _FIRST])
+    return _set(
+        forest,
         (i, _LINK, j),
         (i, _NEXT, sibling),
         (i, _BEFORE, size),
         (jnp.where(i == j, size, j), _FIRST, i),
         (sibling, _BEFORE, i),
     )
-    return _Forest(nodes)
 
 
-def _find_tree(forest: _Forest, i: Array, visited: Array) -> tuple[Array, Array]:
+def _find_tree(forest: Array, i: Array, visited: Array) -> tuple[Array, Array]:
     """The points that link to root i, directly or not: their number, and **visited**, (N + 1, 2).
 
     The first column of it lists them, the root first; the second has i in the row of each. The
     search is breadth first, and this list is also the queue of points whose children are to come.
     """
-    size = forest.nodes.shape[0] - 1
+    size = forest.shape[0] - 1
 
     def look(state: tuple) -> tuple:
         at, child, number, visited = state
@@ -213,15 +201,15 @@ def _find_tree(forest: _Forest, i: Array, visited: Array) -> tuple[Array, Array]
         number = number + some
         at = at + ~some
         parent = jnp.where(at < number, visited[jnp.minimum(at, size), _MEMBER], size)
-        first = jnp.where(at < number, forest.nodes[parent, _FIRST], size)
-        child = jnp.where(some, forest.nodes[child, _NEXT], first)
+        first = jnp.where(at < number, forest[parent, _FIRST], size)
+        child = jnp.where(some, forest[child, _NEXT], first)
         return at, child, number, visited
 
     def goes_on(state: tuple) -> Array:
         return shared_bound((state[0] < state[2]).astype(jnp.int32)) > 0
 
     visited = _set(visited, (0, _MEMBER, i), (i, _SEEN, i))
-    start = jnp.array(0), forest.nodes[i, _FIRST], jnp.array(1), visited
+    start = jnp.array(0), forest[i, _FIRST], jnp.array(1), visited
     _, _, number, visited = jax.lax.while_loop(goes_on, look, start)
     return number, visited
 

@@ -40,11 +40,11 @@ from numpyro_rankings.infer.mallows.priors import (
 from numpyro_rankings.infer.mallows.settings import MallowsSettings, check_settings
 from numpyro_rankings.infer.mallows.start import Start, draw_start_of_mixture, search_iterations
 from numpyro_rankings.infer.mallows.state import LabelReport, MallowsInputs, MallowsMixture
-from numpyro_rankings.infer.mixture.kernel import RankingKernel
 from numpyro_rankings.infer.mixture.label_free import Effort, choose_effort
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.membership import label_dtype
-from numpyro_rankings.infer.mixture.prior import PartitionPrior, update_alpha
+from numpyro_rankings.infer.mixture.prior import PartitionPrior
+from numpyro_rankings.infer.ranking_kernel import RankingKernel
 from numpyro_rankings.models import mallows_mixture
 from numpyro_rankings.ops.pairs import Pair, add_number, exact_products, sum_as_pair, times_log_psi
 from numpyro_rankings.ops.sums import count_by_label
@@ -205,7 +205,8 @@ class MallowsGibbs(RankingKernel):
         mixture = self._move_without_labels(keys[2], mixture, inputs)
         # Figures 1 and 5, step 2
         mixture, sums, accept_center = update_parameters(keys[3], mixture, inputs, self._settings)
-        mixture = self._update_alpha(keys[4], mixture, sums.sizes)
+        partition = self._update_alpha(keys[4], mixture.partition, sums.sizes)
+        mixture = mixture._replace(partition=partition)
         accept_prob = jnp.minimum(report.accept_prob, accept_center)
         return self._state(mixture, inputs, sums, rng_key, report._replace(accept_prob=accept_prob))
 
@@ -236,14 +237,6 @@ class MallowsGibbs(RankingKernel):
             key, (mixture.labels, parameters), mixture.partition, inputs.prior, inputs.data, effort
         )
         return mixture._replace(labels=labels, **parameters._asdict())
-
-    def _update_alpha(self, key: Array, mixture: MallowsMixture, sizes: Array) -> MallowsMixture:
-        """Draw α given the sizes of the clusters, (C,)."""
-        prior = self._learned_prior("alpha")
-        if prior is None:
-            return mixture
-        alpha = update_alpha(key, mixture.partition, prior, sizes)
-        return mixture._replace(partition=mixture.partition._replace(alpha=alpha))
 
     def _state(
         self,

@@ -34,7 +34,6 @@ from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.mixture.prior import (
     PartitionPrior,
-    update_alpha,
 )
 from numpyro_rankings.infer.priors import draw_start
 from numpyro_rankings.models import conjugate_mixture
@@ -332,13 +331,6 @@ class PartitionKernel(GibbsKernel):
             auxiliary=read_auxiliary(self._family, state.z),
             points=self._points(args, kwargs, state.z),
         )
-
-    def _update_alpha(self, key: Array, prior: PartitionPrior, sizes: Array) -> PartitionPrior:
-        """Draw α given the block sizes, if it is unknown."""
-        alpha_prior = self._learned_prior("alpha")
-        if alpha_prior is None:
-            return prior
-        return prior._replace(alpha=update_alpha(key, prior, alpha_prior, sizes))
 
     def _update_auxiliary(
         self, key: Array, current: CurrentPartition, args: tuple, kwargs: dict

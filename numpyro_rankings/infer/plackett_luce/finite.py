@@ -21,10 +21,9 @@ from numpyro_rankings.infer.checks import (
     leave_to_model,
     site_names,
 )
-from numpyro_rankings.infer.mixture.kernel import RankingKernel
 from numpyro_rankings.infer.mixture.labels import canonical_order, update_labels_at_once
 from numpyro_rankings.infer.mixture.membership import label_dtype
-from numpyro_rankings.infer.mixture.prior import PartitionPrior, update_alpha
+from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData, as_data, log_likelihood_of
 from numpyro_rankings.infer.plackett_luce.label_free import (
     WeightedLabels,
@@ -35,6 +34,7 @@ from numpyro_rankings.infer.plackett_luce.start import start_mixture
 from numpyro_rankings.infer.plackett_luce.target import GammaWeights
 from numpyro_rankings.infer.plackett_luce.waiting_times import normalise, sum_times_in_play
 from numpyro_rankings.infer.priors import base_of
+from numpyro_rankings.infer.ranking_kernel import RankingKernel
 from numpyro_rankings.models import plackett_luce
 from numpyro_rankings.ops.checks import check_whole
 from numpyro_rankings.ops.choices import log_choice_likelihoods, times_chosen
@@ -266,7 +266,10 @@ class PlackettLuceGibbs(RankingKernel):
             mixture = _update_labels(key_labels, mixture, inputs)
             mixture = self._move_without_labels(key_moves, mixture, inputs)
         mixture = _update_weights(key_weights, mixture, inputs, self._rate)  # eq. (5)
-        mixture = self._update_alpha(key_alpha, mixture)
+        if self._learned_prior("alpha") is not None:
+            sizes = count_by_label(mixture.labels, self._num_components)
+            partition = self._update_alpha(key_alpha, mixture.partition, sizes)
+            mixture = mixture._replace(partition=partition)
         return self._state(mixture, inputs, rng_key)
 
     def _move_without_labels(
@@ -292,15 +295,6 @@ class PlackettLuceGibbs(RankingKernel):
             key_moves, clusters, mixture.partition, prior, data, effort
         )
         return mixture._replace(labels=clusters.labels, weights=normalise(clusters.log_weights))
-
-    def _update_alpha(self, key: Array, mixture: PlackettLuceMixture) -> PlackettLuceMixture:
-        """Draw α given the labels."""
-        prior = self._learned_prior("alpha")
-        if prior is None:
-            return mixture
-        sizes = count_by_label(mixture.labels, self._num_components)
-        alpha = update_alpha(key, mixture.partition, prior, sizes)
-        return mixture._replace(partition=mixture.partition._replace(alpha=alpha))
 
     def _state(
         self, mixture: PlackettLuceMixture, inputs: PlackettLuceInputs, rng_key: Array

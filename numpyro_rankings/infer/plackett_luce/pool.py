@@ -4,8 +4,8 @@ from typing import Any
 
 from numpyro_rankings.families import ITEM_POOL, RankingFamily
 from numpyro_rankings.infer.base import find_rankings
-from numpyro_rankings.infer.mixture.kernel import RankingKernel
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData, as_data
+from numpyro_rankings.infer.ranking_kernel import RankingKernel
 from numpyro_rankings.rankings import Rankings
 
 SITES_OF_DATA = ("process", "rankings")  # factors of the models with a pool of items
