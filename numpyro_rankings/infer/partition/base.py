@@ -220,10 +220,6 @@ class PartitionKernel(GibbsKernel):
                 "init='singletons' needs as many slots as there are points: "
                 f"max_clusters={size}, not {self._max_clusters}"
             )
-        self._check_size(size)
-
-    def _check_size(self, size: int) -> None:
-        """Raise ValueError if the kernel cannot handle that many points."""
 
     # -- state -----------------------------------------------------------------------------------
 

@@ -80,10 +80,6 @@ class Cycle(PartitionKernel):
         kernel._kernels = [one.wrap_model(wrapper) for one in self._kernels]
         return kernel
 
-    def _check_size(self, size: int) -> None:
-        for kernel in self._kernels:
-            kernel._check_size(size)
-
     def _check_prior(self, prior: ChineseRestaurantProcess) -> None:
         for kernel in self._kernels:
             kernel._check_prior(prior)
