@@ -38,22 +38,13 @@ _SCALES = ("alpha", "phi", "gamma", "decay_scale")
 
 
 class GibbsState(NamedTuple):
-    """State of one chain.
+    """State of one chain."""
 
-    - **z** - values of the sites, by name; each kernel documents its own. ``log_joint_rest`` is
-      the rounding error of ``log_joint``, to be added to it in float64.
-    - **potential_energy** - minus the log joint.
-    - **accept_prob** - mean acceptance probability of the Metropolis-Hastings steps that the
-      kernel documents; 1 if it has none.
-    - **overflow** - whether the sweep needed more cluster slots than there are.
-    - **rng_key** - key of the next sweep.
-    """
-
-    z: dict[str, Array]
-    potential_energy: Array
-    accept_prob: Array
-    overflow: Array
-    rng_key: Array
+    z: dict[str, Array]  # sites by name; log_joint_rest is the rounding error of log_joint
+    potential_energy: Array  # minus the log joint
+    accept_prob: Array  # mean of the Metropolis-Hastings steps that the kernel documents, or 1
+    overflow: Array  # whether the sweep needed more cluster slots than there are
+    rng_key: Array  # key of the next sweep
 
 
 _told_of_state: ContextVar[Callable[[Any], None] | None] = ContextVar("told", default=None)
@@ -61,10 +52,7 @@ _told_of_state: ContextVar[Callable[[Any], None] | None] = ContextVar("told", de
 
 @contextmanager
 def telling_of_state(told: Callable[[Any], None]) -> Iterator[None]:
-    """Let ``init`` call **told** with the shapes of the state before it computes it.
-
-    A caller can then compile what comes after ``init`` at the same time.
-    """
+    """Let ``init`` call **told** with the shapes of the state before it computes it."""
     token = _told_of_state.set(told)
     try:
         yield

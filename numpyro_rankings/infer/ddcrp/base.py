@@ -116,10 +116,7 @@ class LinkGibbs(GibbsKernel):
     def _start_sites(
         self, key: Array, start: dict, current: CurrentLinks, given: LinkInputs
     ) -> CurrentLinks:
-        """The kernel's sites before the first sweep, from those of :meth:`_blank`.
-
-        :param start: initial values by site, given by the user.
-        """
+        """The kernel's sites before the first sweep, from blank ones and those of the user."""
 
     @abstractmethod
     def _log_data(self, current: CurrentLinks, labels: Array, given: LinkInputs) -> Array:
@@ -235,10 +232,7 @@ class LinkGibbs(GibbsKernel):
         log_terms: Callable[[LinkPrior], Array],
         distances: Any,
     ) -> LinkPrior:
-        """Draw α, then the scale of the decay, if they are unknown.
-
-        :param log_terms: terms whose sum is the log likelihood of α and the scale.
-        """
+        """Draw α, then the scale of the decay, if they are unknown."""
         key_alpha, key_scale = random.split(key)
         alpha_prior, scale_prior = map(self._learned_prior, ("alpha", "decay_scale"))
         if alpha_prior is not None:

@@ -108,10 +108,7 @@ def update_decay_scale(
     scale_prior: dist.Distribution,
     weights_of: Callable[[Array], LinkWeights],
 ) -> LinkPrior:
-    """Draw the scale of the decay by slice sampling of its logarithm.
-
-    :param log_terms: terms whose sum is the log likelihood of α and the scale, (N,).
-    """
+    """Draw the scale of the decay by slice sampling of its logarithm."""
     current_terms = log_terms(prior)
 
     def difference(log_scale: Array, delta: Array) -> Array:

@@ -112,10 +112,7 @@ def _sum_pairs(
 
 
 def most_listed(places: int, num_items: int) -> int:
-    """Return how many indices the items need if those that nobody lists share one.
-
-    :param places: rows times stages of the data.
-    """
+    """Return how many indices the items need if those that nobody lists share one."""
     return min(places + 1, num_items) if num_items > _MOST_STAGEWISE else num_items
 
 
@@ -405,10 +402,7 @@ def center_batch(num_slots: int, num_items: int) -> int:
 
 
 def center_bytes(num_slots: int, num_items: int, places: int) -> int:
-    """Return about how much memory the updates of the centers of one chain need.
-
-    :param places: rows times stages of the data.
-    """
+    """Return about how much memory the centers of one chain need, with so many places of data."""
     batch, all_bytes = center_batch(num_slots, num_items), 4 * num_slots * num_items**2
     # costs of a batch, those of having one item behind another, and their transpose
     if all_bytes <= _MOST_BYTES:

@@ -234,10 +234,7 @@ class PerStage(_AnyPrior):
 
 
 class Tied(_AnyPrior):
-    """One concentration for all stages: the Mallows model with Kendall's distance.
-
-    The prior has batch shape () or (C,).
-    """
+    """One concentration for all stages, () or (C,): the Mallows model with Kendall's distance."""
 
     @property
     def tied(self) -> bool:

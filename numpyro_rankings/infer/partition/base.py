@@ -44,28 +44,16 @@ _WEIGHT_OF_LAST = 0.1  # least weight of a warm-up sweep in the mean number of c
 
 
 class PartitionState(NamedTuple):
-    """
-    - **z** - ``assignments`` (N,), ``num_clusters``, ``alpha`` and ``log_joint``, and the auxiliary
-      variables of the family if it has any.
-    - **potential_energy** - minus the log joint.
-    - **accept_prob** - mean acceptance probability of the Metropolis-Hastings moves of the sweep;
-      1 if it has none.
-    - **overflow** - whether a move wanted more clusters than there are slots.
-    - **rng_key** - key of the next sweep.
-    - **warmup_left** - number of warm-up sweeps still to come.
-    - **mean_clusters** - mean number of clusters over the last sweeps of warm-up, to which the
-      permutation-augmented sampler adapts.
-    - **warmup_done** - number of warm-up sweeps so far.
-    """
+    """State of one chain, with what the permutation-augmented sampler adapts to."""
 
-    z: dict[str, Array]
-    potential_energy: Array
-    accept_prob: Array
-    overflow: Array
-    rng_key: Array
-    warmup_left: Array
-    mean_clusters: Array
-    warmup_done: Array
+    z: dict[str, Array]  # values of the sites, by name
+    potential_energy: Array  # minus the log joint
+    accept_prob: Array  # mean of the Metropolis-Hastings moves of the sweep, or 1
+    overflow: Array  # whether a move wanted more clusters than there are slots
+    rng_key: Array  # key of the next sweep
+    warmup_left: Array  # number of warm-up sweeps still to come
+    mean_clusters: Array  # mean number of clusters over the last sweeps of warm-up
+    warmup_done: Array  # number of warm-up sweeps so far
 
 
 class CurrentPartition(NamedTuple):
@@ -173,9 +161,7 @@ class PartitionKernel(GibbsKernel):
     ) -> Move:
         """Draw new labels given α, by a move that leaves their posterior invariant.
 
-        :param labels: current labels, (N,).
         :param prior: prior of the partition, with the current α.
-        :param points: the points with their statistics.
         :param state: state before the sweep, for a move that adapts in warm-up.
         """
 

@@ -35,10 +35,7 @@ class PoolKernel(RankingKernel):
     def _data(
         self, args: tuple, kwargs: dict, z: dict | None = None
     ) -> tuple[Rankings, PlackettLuceData]:
-        """Return the rankings of the listed items, and their choices.
-
-        :raises ValueError: if the items of a state differ from those of the rankings.
-        """
+        """Return the rankings of the listed items, those of the state, and their choices."""
         rankings = find_rankings(args, kwargs).of_listed_items()
         if z is not None and z["weights"].shape[-1] != rankings.num_items:
             raise ValueError(
