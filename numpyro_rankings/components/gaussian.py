@@ -10,13 +10,7 @@ from jax import Array, random
 from jax.scipy.linalg import solve_triangular
 
 from numpyro_rankings.components.family import Family, check_points
-from numpyro_rankings.ops.checks import (
-    as_array,
-    is_real,
-    is_traced,
-    positive_number,
-    refuse_masked,
-)
+from numpyro_rankings.ops.checks import as_array, is_real, is_traced, positive_number, refuse_masked
 from numpyro_rankings.ops.sampling import sample_log_gamma
 from numpyro_rankings.ops.special import log_gamma_ratio, log_gamma_rest
 from numpyro_rankings.ops.sums import sum_by_label, sum_by_label_in_blocks
@@ -224,11 +218,7 @@ class NormalGamma(_Gaussian):
     """
 
     def __init__(
-        self,
-        prior_mean: Any = 0.0,
-        prior_size: float = 1.0,
-        shape: float = 1.0,
-        rate: Any = 1.0,
+        self, prior_mean: Any = 0.0, prior_size: float = 1.0, shape: float = 1.0, rate: Any = 1.0
     ) -> None:
         self.prior_size = positive_number("prior_size", prior_size)
         self.shape = positive_number("shape", shape)

@@ -8,11 +8,7 @@ import numpy as np
 import numpyro.distributions as dist
 from jax import Array, random
 
-from numpyro_rankings.components.family import (
-    Augmented,
-    AugmentedFamily,
-    as_rankings,
-)
+from numpyro_rankings.components.family import Augmented, AugmentedFamily, as_rankings
 from numpyro_rankings.families import PLACKETT_LUCE
 from numpyro_rankings.ops.checks import as_array, is_traced, refuse_masked
 from numpyro_rankings.ops.choices import as_choices, log_choice_likelihoods

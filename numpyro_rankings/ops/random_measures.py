@@ -86,12 +86,7 @@ def log_unseen(weights: Array, root: Array, alpha: Array, phi: Array, tau: Any) 
 
 
 def log_pitt_walker(
-    root: RootMeasure,
-    clusters: ClusterShares,
-    occupied: Array,
-    alpha: Array,
-    phi: Array,
-    tau: Any,
+    root: RootMeasure, clusters: ClusterShares, occupied: Array, alpha: Array, phi: Array, tau: Any
 ) -> Array:
     """Log density of the root and of the occupied clusters.
 

@@ -112,9 +112,7 @@ BROKEN = {
         "product of predictives",
     ),
     "member": (
-        {
-            "log_predictive_of_member": lambda self, c, p: self.log_predictive(c, p),
-        },
+        {"log_predictive_of_member": lambda self, c, p: self.log_predictive(c, p)},
         "without the member",
     ),
     "subtract": (

@@ -12,12 +12,7 @@ from helpers.enumeration import partitions
 from helpers.exact_partitions import components
 
 import numpyro_rankings.distributions as rd
-from numpyro_rankings.infer import (
-    exponential_decay,
-    identity_decay,
-    logistic_decay,
-    window_decay,
-)
+from numpyro_rankings.infer import exponential_decay, identity_decay, logistic_decay, window_decay
 
 to_partition = jax.jit(rd.links_to_partition)
 log_prob_of_partition = jax.jit(lambda process, labels: process.log_prob_of_partition(labels))

@@ -68,12 +68,7 @@ def any_lists(number, num_items, length):
 def covariates():
     model = model_of("compose_covariates")["choices"]
     features = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
-    settings = {
-        "features": features,
-        "group": np.arange(24) % 3,
-        "num_groups": 3,
-        "length": 3,
-    }
+    settings = {"features": features, "group": np.arange(24) % 3, "num_groups": 3, "length": 3}
 
     def simulate(key):
         truth = from_prior(model, key, None, **settings)

@@ -38,10 +38,7 @@ from scipy import stats
 
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import Rankings, to_inference_data
-from numpyro_rankings.infer import (
-    BetaGibbs,
-    SliceGibbs,
-)
+from numpyro_rankings.infer import BetaGibbs, SliceGibbs
 from numpyro_rankings.infer.base import log_joint_of
 
 

@@ -13,17 +13,8 @@ from jax import Array, random
 
 from numpyro_rankings.distributions import DistanceDependentCRP, links_to_partition
 from numpyro_rankings.infer.base import GibbsKernel, GibbsState
-from numpyro_rankings.infer.checks import (
-    check_possible,
-    check_scale,
-    check_start_values,
-)
-from numpyro_rankings.infer.ddcrp.reach import (
-    LinkPrior,
-    LinkWeights,
-    as_link_weights,
-    log_links,
-)
+from numpyro_rankings.infer.checks import check_possible, check_scale, check_start_values
+from numpyro_rankings.infer.ddcrp.reach import LinkPrior, LinkWeights, as_link_weights, log_links
 from numpyro_rankings.infer.ddcrp.scales import start_scale, update_decay_scale
 from numpyro_rankings.infer.mixture.membership import label_dtype
 from numpyro_rankings.infer.priors import draw_start

@@ -264,9 +264,7 @@ def _take_out(
     tree = jax.lax.fori_loop(0, bound, add, points.empty)
     tree = jax.tree.map(lambda x, y: jnp.where(whole, x, y), at_home, tree)
     left = jax.tree.map(
-        lambda x, y: jnp.where(whole, jnp.zeros_like(x), y),
-        at_home,
-        family.subtract(at_home, tree),
+        lambda x, y: jnp.where(whole, jnp.zeros_like(x), y), at_home, family.subtract(at_home, tree)
     )
     return _Tree(number, tree, home, home_size, whole, left), parts
 

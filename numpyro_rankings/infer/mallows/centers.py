@@ -359,11 +359,7 @@ def propose_rearrangement(key: Array, center: Array) -> Array:
 
 
 def _move_occupied(
-    key: Array,
-    move: Callable,
-    center: Array,
-    costs: PairCosts | CostsInParts,
-    sizes: Array,
+    key: Array, move: Callable, center: Array, costs: PairCosts | CostsInParts, sizes: Array
 ) -> tuple[Array, Array]:
     """Apply a move to the centers of the occupied clusters, a batch of slots at a time.
 

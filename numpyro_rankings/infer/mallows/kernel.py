@@ -25,10 +25,7 @@ from numpyro_rankings.infer.mallows.data import (
     check_code_sums,
     cluster_sums,
 )
-from numpyro_rankings.infer.mallows.label_free import (
-    MallowsParameters,
-    move_mallows_without_labels,
-)
+from numpyro_rankings.infer.mallows.label_free import MallowsParameters, move_mallows_without_labels
 from numpyro_rankings.infer.mallows.memory import check_memory
 from numpyro_rankings.infer.mallows.parameters import update_parameters
 from numpyro_rankings.infer.mallows.priors import (

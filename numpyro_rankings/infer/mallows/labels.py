@@ -18,11 +18,7 @@ import jax.numpy as jnp
 from jax import Array, random
 
 from numpyro_rankings.infer.mallows.concentrations import ConcentrationPrior
-from numpyro_rankings.infer.mallows.data import (
-    MallowsData,
-    cluster_sums,
-    log_likelihoods,
-)
+from numpyro_rankings.infer.mallows.data import MallowsData, cluster_sums, log_likelihoods
 from numpyro_rankings.infer.mallows.state import MallowsInputs, MallowsMixture
 from numpyro_rankings.infer.mixture.labels import update_labels_at_once
 from numpyro_rankings.infer.mixture.membership import rows_of
@@ -288,11 +284,7 @@ def _draw_seat(
 
 
 def _correct(
-    seats: Seats,
-    ranking: _Ranking,
-    choice: _Choice,
-    prior: CollapsedPrior,
-    uniform: Array,
+    seats: Seats, ranking: _Ranking, choice: _Choice, prior: CollapsedPrior, uniform: Array
 ) -> tuple[_Choice, Array]:
     """Accept the proposed cluster, or keep the old one; also return the acceptance probability."""
     (target, opens, full), old = choice, ranking.old

@@ -4,11 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, random
 
-from numpyro_rankings.infer.mallows.centers import (
-    CenterSums,
-    propose_rearrangement,
-    update_centers,
-)
+from numpyro_rankings.infer.mallows.centers import CenterSums, propose_rearrangement, update_centers
 from numpyro_rankings.infer.mallows.concentrations import ConcentrationPrior
 from numpyro_rankings.infer.mallows.data import (
     ClusterSums,

@@ -95,16 +95,10 @@ def move_along_trajectory(
         return gain + log_prior + auxiliary + jacobian, proposal
 
     log_masses = jnp.where(active, moving.log_shares - moving.log_total, 0.0) + for_total
-    momentum = (
-        jnp.where(path.moving, for_parameters, 0.0),
-        jnp.where(varies, for_shares, 0.0),
-    )
+    momentum = (jnp.where(path.moving, for_parameters, 0.0), jnp.where(varies, for_shares, 0.0))
     # the prior is as informative as a ranking
     sizes = target.large.row_counts.sum() * jnp.exp(log_nominal)
-    scales = (
-        jax.lax.rsqrt(1.0 + path.information * sizes)[:, None],
-        jax.lax.rsqrt(1.0 + sizes),
-    )
+    scales = (jax.lax.rsqrt(1.0 + path.information * sizes)[:, None], jax.lax.rsqrt(1.0 + sizes))
     proposal, accepted = trajectory(
         uniform,
         (path.position, log_masses),

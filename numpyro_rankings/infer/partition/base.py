@@ -25,16 +25,10 @@ from numpyro_rankings.distributions import ChineseRestaurantProcess
 from numpyro_rankings.families import RankingFamily
 from numpyro_rankings.infer.base import GibbsKernel
 from numpyro_rankings.infer.blocks import check_block_family
-from numpyro_rankings.infer.checks import (
-    check_possible,
-    check_scale,
-    check_start_values,
-)
+from numpyro_rankings.infer.checks import check_possible, check_scale, check_start_values
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.membership import label_dtype
-from numpyro_rankings.infer.mixture.prior import (
-    PartitionPrior,
-)
+from numpyro_rankings.infer.mixture.prior import PartitionPrior
 from numpyro_rankings.infer.priors import draw_start
 from numpyro_rankings.models import conjugate_mixture
 from numpyro_rankings.ops.checks import check_whole, is_traced

@@ -24,12 +24,7 @@ from jax import Array, random
 
 from numpyro_rankings.infer.mixture.membership import rows_of
 from numpyro_rankings.infer.mixture.steps import nth
-from numpyro_rankings.infer.mixture.target import (
-    Mixture,
-    Target,
-    apply_change,
-    propose_change,
-)
+from numpyro_rankings.infer.mixture.target import Mixture, Target, apply_change, propose_change
 from numpyro_rankings.infer.plackett_luce.data import PlackettLuceData
 from numpyro_rankings.infer.plackett_luce.target import WeightsClusters
 from numpyro_rankings.ops.sampling import draw_together
@@ -54,10 +49,7 @@ class FittedSplitDraw(NamedTuple):
 
 
 def draw_fitted_splits(
-    key: Array,
-    num_steps: int,
-    data: PlackettLuceData,
-    num_items: int,
+    key: Array, num_steps: int, data: PlackettLuceData, num_items: int
 ) -> FittedSplitDraw:
     """Draw splits and merges, and two random rankings for each."""
     key_uniforms, key_normals = random.split(key)

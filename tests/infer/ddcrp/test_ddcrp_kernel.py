@@ -32,17 +32,9 @@ from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
 
 import numpyro_rankings.distributions as rd
-from numpyro_rankings.components import (
-    Atom,
-    GaussianMean,
-)
+from numpyro_rankings.components import Atom, GaussianMean
 from numpyro_rankings.distributions import links_to_partition
-from numpyro_rankings.infer import (
-    DDCRPGibbs,
-    exponential_decay,
-    identity_decay,
-    window_decay,
-)
+from numpyro_rankings.infer import DDCRPGibbs, exponential_decay, identity_decay, window_decay
 from numpyro_rankings.infer.ddcrp.reach import LinkPrior, as_link_weights, links_go_back, log_links
 from numpyro_rankings.infer.ddcrp.scales import (
     log_terms_of_scale,

@@ -27,12 +27,7 @@ from numpyro_rankings.infer.mixture import trajectory as trajectories
 from numpyro_rankings.infer.mixture.label_free import Effort, between, choose_large_clusters
 from numpyro_rankings.infer.mixture.labels import canonical_order
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
-from numpyro_rankings.infer.mixture.steps import (
-    Block,
-    choose_block,
-    propose_shares,
-    step_in_block,
-)
+from numpyro_rankings.infer.mixture.steps import Block, choose_block, propose_shares, step_in_block
 from numpyro_rankings.infer.mixture.target import (
     DrawnKind,
     Kind,
@@ -43,10 +38,7 @@ from numpyro_rankings.infer.mixture.target import (
     StepDraw,
     Target,
 )
-from numpyro_rankings.infer.mixture.trajectory import (
-    move_along_trajectories,
-    move_along_trajectory,
-)
+from numpyro_rankings.infer.mixture.trajectory import move_along_trajectories, move_along_trajectory
 from numpyro_rankings.infer.plackett_luce.data import as_data
 from numpyro_rankings.infer.plackett_luce.fitted_splits import (
     Around,

@@ -33,11 +33,7 @@ from scipy.stats import binom, multivariate_normal
 
 import numpyro_rankings.distributions as rd
 from numpyro_rankings import log_predictive_of_points
-from numpyro_rankings.components import (
-    Family,
-    GaussianMean,
-    NormalInverseWishart,
-)
+from numpyro_rankings.components import Family, GaussianMean, NormalInverseWishart
 from numpyro_rankings.components.points import as_points
 from numpyro_rankings.infer import CollapsedGibbs, Cycle, PermutationGibbs, SplitMerge
 from numpyro_rankings.infer.mixture.prior import PartitionPrior
