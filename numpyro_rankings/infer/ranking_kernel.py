@@ -39,7 +39,7 @@ class RankingKernel(GibbsKernel):
             check_only_rankings(args, kwargs)
         return rankings
 
-    def _read(self, z: dict, args: tuple, kwargs: dict) -> tuple[Any, Any]:
+    def _read(self, z: dict, args: tuple, kwargs: dict) -> Any:
         raise NotImplementedError
 
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
