@@ -1,7 +1,7 @@
 """The link sampler: the posterior of all links by enumeration."""
 
 import itertools
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +28,7 @@ from helpers.link_kernels import (
     SPARSE_ASYMMETRIC,
     TEXT,
 )
+from helpers.refusals import assert_refused
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
 
@@ -348,51 +349,46 @@ def test_bad_data():
     kernel = DDCRPGibbs(GAUSS, 1.0, exponential_decay(1.0))
 
     def run(*args, given=None):
-        kernel.init(random.key(0), 0, given, args, {})
+        return kernel.init(random.key(0), 0, given, args, {})
 
-    with pytest.raises(TypeError, match=r"mcmc\.run\(key, data, distances\)"):
-        run(LINE)
-    with pytest.raises(ValueError, match="there are 4 points"):
-        run(LINE, GENERAL[:3])
-    with pytest.raises(ValueError, match=r"got shape \(4, 3\)"):
-        run(LINE, GENERAL[:, :3])
-    with pytest.raises(ValueError, match="row 1 has a distance that is negative"):
-        run(LINE, np.where(np.arange(4)[:, None] == 1, -1.0, GENERAL))
-    with pytest.raises(ValueError, match="row 0 has a distance"):
-        run(LINE, np.full((4, 4), np.nan))
-    with pytest.raises(ValueError, match="row 2 has a neighbor that is not"):
-        run(LINE, SPARSE._replace(neighbors=np.array([[1, 2], [0, -1], [4, 0], [2, -1]])))
-    with pytest.raises(ValueError, match="row 3 has a neighbor twice"):
-        run(LINE, SPARSE._replace(neighbors=np.array([[1, 2], [0, -1], [3, 0], [2, 2]])))
-    with pytest.raises(ValueError, match="neighbors must have the shape of the distances"):
-        run(LINE, SPARSE._replace(neighbors=np.zeros((4, 3), int)))
-    with pytest.raises(ValueError, match="a point for each of the 4"):
-        run(LINE, GENERAL, given={"links": jnp.array([0, 1, 2, 4])})
-    with pytest.raises(TypeError, match=r"mcmc\.run\(key, data, distances\)"):
-        run(LINE, None)
-    with pytest.raises(ValueError, match=r"array \(4, L\), got shape \(4, 0\)"):
-        run(LINE, SparseDistances(np.zeros((4, 0), int), np.zeros((4, 0))))
-    with pytest.raises(ValueError, match=r"shape \(4,\), got \(2, 4\)"):
-        run(LINE, GENERAL, given={"links": jnp.zeros((2, 4), int)})
-    with pytest.raises(ValueError, match="a label for each of the 4"):
-        run(LINE, GENERAL, given={"assignments": jnp.zeros(3, int)})
-    with pytest.raises(TypeError, match="and nothing else"):
-        run(LINE, GENERAL, 3)
-    with pytest.raises(TypeError, match=r"to_numpy\(\) instead of a DataFrame"):
-        run(LINE, pd.DataFrame(GENERAL))
-    with pytest.raises(ValueError, match="a dictionary by site, got list"):
-        run(LINE, GENERAL, given=[1, 2])
+    assert_refused(
+        run,
+        (r"mcmc\.run\(key, data, distances\)", LINE),
+        (r"mcmc\.run\(key, data, distances\)", LINE, None),
+        ("and nothing else", LINE, GENERAL, 3),
+        (r"to_numpy\(\) instead of a DataFrame", LINE, pd.DataFrame(GENERAL)),
+        error=TypeError,
+    )
+    twice = np.array([[1, 2], [0, -1], [3, 0], [2, 2]])
+    unknown = np.array([[1, 2], [0, -1], [4, 0], [2, -1]])
+    nobody = SparseDistances(np.zeros((4, 0), int), np.zeros((4, 0)))
+    assert_refused(
+        partial(run, LINE),
+        ("there are 4 points", GENERAL[:3]),
+        (r"got shape \(4, 3\)", GENERAL[:, :3]),
+        ("row 1 has a distance that is negative", np.where(np.eye(4)[1][:, None], -1.0, GENERAL)),
+        ("row 0 has a distance", np.full((4, 4), np.nan)),
+        ("row 2 has a neighbor that is not", SPARSE._replace(neighbors=unknown)),
+        ("row 3 has a neighbor twice", SPARSE._replace(neighbors=twice)),
+        ("must have the shape of the distances", SPARSE._replace(neighbors=np.zeros((4, 3), int))),
+        (r"array \(4, L\), got shape \(4, 0\)", nobody),
+    )
+    assert_refused(
+        lambda given: run(LINE, GENERAL, given=given),
+        ("a point for each of the 4", {"links": jnp.array([0, 1, 2, 4])}),
+        (r"shape \(4,\), got \(2, 4\)", {"links": jnp.zeros((2, 4), int)}),
+        ("a label for each of the 4", {"assignments": jnp.zeros(3, int)}),
+        ("a dictionary by site, got list", [1, 2]),
+    )
     mixed = DDCRPGibbs(Atom([0.5, 0.5]), 1.0, exponential_decay(1.0), init="one")
     with pytest.raises(ValueError, match="start has probability 0"):
         mixed.init(random.key(0), 0, None, (np.array([0, 1, 0, 1]), GENERAL), {})
     with pytest.raises(ValueError, match="must be a scalar distribution"):
         DDCRPGibbs(GAUSS, 1.0, exponential_decay(dist.Gamma(1.0, np.ones(3))))
-    state = kernel.init(random.key(0), 0, {"links": jnp.array([0, 0, 1, 3])}, (LINE, GENERAL), {})
+    state = run(LINE, GENERAL, given={"links": jnp.array([0, 0, 1, 3])})
     assert state.z["assignments"].tolist() == [0, 0, 0, 1]
     assert kernel.get_diagnostics_str(state).startswith("2 clusters, log joint -")
-    state = kernel.init(
-        random.key(0), 0, {"assignments": jnp.array([3, 1, 3, 1])}, (LINE, GENERAL), {}
-    )
+    state = run(LINE, GENERAL, given={"assignments": jnp.array([3, 1, 3, 1])})
     assert state.z["assignments"].tolist() == [0, 1, 0, 1]
     with pytest.warns(UserWarning, match="the values of the last 1 are taken as not known"):
         jax.eval_shape(

@@ -15,6 +15,7 @@ from helpers.densities import log_density_at
 from helpers.enumeration import discrepancies
 from helpers.exact_partitions import components, grid, log_marginals
 from helpers.link_kernels import GAMMA, LOG_NORMAL
+from helpers.refusals import assert_refused
 from helpers.symbol_kernels import DIRICHLET, KERNELS, LAG, NEAR, ONE, PROBS, THREE, TWO, WORDS
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
@@ -392,16 +393,14 @@ def test_bad_data():
 
     with pytest.raises(TypeError, match=r"mcmc\.run\(key, symbols, distances\)"):
         run(WORDS)
-    with pytest.raises(ValueError, match="row 3 has the symbol 2, which has probability 0"):
-        run(np.array([0, 1, 0, 2, 1]), ONE)
-    with pytest.raises(ValueError, match="row 1 has the symbol 7"):
-        run(np.array([0, 7, 0, 0, 1]), ONE)
-    with pytest.raises(ValueError, match="symbols must be integers"):
-        run(np.ones(5), ONE)
-    with pytest.raises(ValueError, match="there are no points"):
-        run(np.zeros(0, int), np.zeros((0, 0)))
-    with pytest.raises(ValueError, match="there are 5 points"):
-        run(WORDS, ONE[:3])
+    assert_refused(
+        run,
+        ("row 3 has the symbol 2, which has probability 0", np.array([0, 1, 0, 2, 1]), ONE),
+        ("row 1 has the symbol 7", np.array([0, 7, 0, 0, 1]), ONE),
+        ("symbols must be integers", np.ones(5), ONE),
+        ("there are no points", np.zeros(0, int), np.zeros((0, 0))),
+        ("there are 5 points", WORDS, ONE[:3]),
+    )
     forward = r"row 1 has another one; for such .* DDCRPGibbs\(Atom\(probs\), …\)"
     with pytest.raises(ValueError, match=forward):
         run(WORDS, np.where(np.arange(5)[:, None] == 1, np.abs(LAG), ONE))
@@ -414,13 +413,12 @@ def test_bad_data():
         SparseDistances(np.full((5, 1), 4), np.full((5, 1), np.inf)),
     ):
         kernel._check((WORDS, distances), {})
-    bad_links = r"not forward: that of row 3"
-    with pytest.raises(ValueError, match=bad_links):
-        run(WORDS, ONE, given={"links": jnp.array([0, 1, 0, 1, 1])})
-    with pytest.raises(ValueError, match="not forward: that of row 0"):
-        run(WORDS, ONE, given={"links": jnp.array([2, 1, 2, 3, 1])})
-    with pytest.raises(ValueError, match="a point for each of the 5"):
-        run(WORDS, ONE, given={"links": jnp.array([0, 1, 2, 5, 1])})
+    assert_refused(
+        lambda links: run(WORDS, ONE, given={"links": jnp.array(links)}),
+        ("not forward: that of row 3", [0, 1, 0, 1, 1]),
+        ("not forward: that of row 0", [2, 1, 2, 3, 1]),
+        ("a point for each of the 5", [0, 1, 2, 5, 1]),
+    )
 
 
 def test_bad_starts():
@@ -528,14 +526,13 @@ def test_slopes_of_the_evidence():
 
 
 def test_bad_input_of_the_evidence():
-    with pytest.raises(ValueError, match="must be sequential"):
-        log_language_evidence(WORDS, np.abs(LAG), PROBS, 1.0, identity_decay())
-    with pytest.raises(ValueError, match="row 0 has the symbol 2"):
-        log_language_evidence(THREE, ONE, PROBS, 1.0, identity_decay())
-    with pytest.raises(ValueError, match="alpha must be a positive number"):
-        log_language_evidence(WORDS, ONE, PROBS, 0.0, identity_decay())
-    with pytest.raises(ValueError, match="give the number"):
-        log_language_evidence(WORDS, ONE, PROBS, 1.0, window_decay(LOG_NORMAL))
+    assert_refused(
+        log_language_evidence,
+        ("must be sequential", WORDS, np.abs(LAG), PROBS, 1.0, identity_decay()),
+        ("row 0 has the symbol 2", THREE, ONE, PROBS, 1.0, identity_decay()),
+        ("alpha must be a positive number", WORDS, ONE, PROBS, 0.0, identity_decay()),
+        ("give the number", WORDS, ONE, PROBS, 1.0, window_decay(LOG_NORMAL)),
+    )
 
 
 # -- Bayes factors --------------------------------------------------------------------------------
@@ -671,16 +668,14 @@ def test_bad_input_of_bayes_factors():
         log_bayes_factor(links, ONE, 1.0, exponential_decay(1.0), drawn_decay=decay)
     with pytest.raises(ValueError, match="draw 0 has a link to which drawn_decay gives no"):
         log_bayes_factor(far, ONE, 1.0, decay, drawn_decay=decay)
-    with pytest.raises(ValueError, match="4 draws or more"):
-        log_bayes_factor(links[:3], ONE, 1.0, decay)
-    with pytest.raises(ValueError, match="links must be from 0 to 4"):
-        log_bayes_factor(links + 4, ONE, 1.0, decay)
-    with pytest.raises(ValueError, match="one for each draw"):
-        log_bayes_factor(links, ONE, np.ones(5), decay)
-    with pytest.raises(ValueError, match="alpha must be positive"):
-        log_bayes_factor(links, ONE, 0.0, decay)
-    with pytest.raises(ValueError, match="there are 5 points"):
-        log_bayes_factor(links, ONE[:4, :4], 1.0, decay)
+    assert_refused(
+        log_bayes_factor,
+        ("4 draws or more", links[:3], ONE, 1.0, decay),
+        ("links must be from 0 to 4", links + 4, ONE, 1.0, decay),
+        ("one for each draw", links, ONE, np.ones(5), decay),
+        ("alpha must be positive", links, ONE, 0.0, decay),
+        ("there are 5 points", links, ONE[:4, :4], 1.0, decay),
+    )
     with pytest.raises(ValueError, match="exponent of a decay"):
         decay.power(-1.0)
     with pytest.warns(UserWarning, match="worth 0 of equal weight"):

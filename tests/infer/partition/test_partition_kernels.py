@@ -26,6 +26,7 @@ from helpers.partition_kernels import (
     WEIGHTS,
     WISHART,
 )
+from helpers.refusals import assert_refused
 from jax import random
 from numpyro.infer import MCMC, NUTS, Gibbs
 from scipy.special import gammaln
@@ -606,32 +607,29 @@ def test_bad_data():
     def run(kernel, *args, num_warmup=0, given=None):
         kernel.init(random.key(0), num_warmup, given, args, {})
 
-    with pytest.raises(ValueError, match="points must be numbers in an array"):
-        run(CollapsedGibbs(GAUSS), LINE[:, 0])
-    with pytest.raises(ValueError, match="row 2 of the points"):
-        run(SplitMerge(GAUSS), np.where(np.arange(5)[:, None] == 2, np.nan, LINE))
-    with pytest.raises(ValueError, match="there are no points"):
-        run(CollapsedGibbs(GAUSS), LINE[:0])
-    with pytest.raises(TypeError, match="needs the data"):
-        run(CollapsedGibbs(GAUSS))
-    with pytest.raises(TypeError, match="the data and nothing else"):
-        run(CollapsedGibbs(GAUSS), LINE, np.zeros((5, 5)))
-    with pytest.raises(ValueError, match="must have coordinates"):
-        run(CollapsedGibbs(GAUSS), np.zeros((3, 0)))
-    with pytest.raises(ValueError, match="at least one word"):
-        run(CollapsedGibbs(TEXT), np.zeros((3, 0)))
-    with pytest.raises(ValueError, match="max_clusters=5, not 3"):
-        run(CollapsedGibbs(GAUSS, max_clusters=3, init="singletons"), LINE)
-    with pytest.raises(ValueError, match="num_warmup must not be 0"):
-        run(PermutationGibbs(GAUSS, ordering="projection"), LINE)
-    with pytest.raises(ValueError, match="labels below max_clusters = 3"):
-        labels = jnp.array([0, 1, 2, 3, 3])
-        run(CollapsedGibbs(GAUSS, max_clusters=3), LINE, given={"assignments": labels})
-    with pytest.raises(ValueError, match="one label for each of the 5 points"):
-        run(CollapsedGibbs(GAUSS), LINE, given={"assignments": jnp.zeros(4, int)})
-    with pytest.raises(ValueError, match=r"of shape \(5,\), got \(2, 5\)"):
-        run(CollapsedGibbs(GAUSS), LINE, given={"assignments": jnp.zeros((2, 5), int)})
-    with pytest.raises(TypeError, match=r"to_numpy\(\) instead of a DataFrame"):
-        run(CollapsedGibbs(GAUSS), pd.DataFrame(LINE))
-    with pytest.raises(ValueError, match="a dictionary by site"):
-        run(CollapsedGibbs(GAUSS), LINE, given=jnp.zeros(5, int))
+    alone = CollapsedGibbs(GAUSS)
+    few = CollapsedGibbs(GAUSS, max_clusters=3)
+    assert_refused(
+        run,
+        ("points must be numbers in an array", alone, LINE[:, 0]),
+        ("row 2 of the points", SplitMerge(GAUSS), np.where(np.eye(5)[2][:, None], np.nan, LINE)),
+        ("there are no points", alone, LINE[:0]),
+        ("must have coordinates", alone, np.zeros((3, 0))),
+        ("at least one word", CollapsedGibbs(TEXT), np.zeros((3, 0))),
+        ("max_clusters=5, not 3", CollapsedGibbs(GAUSS, max_clusters=3, init="singletons"), LINE),
+        ("num_warmup must not be 0", PermutationGibbs(GAUSS, ordering="projection"), LINE),
+    )
+    assert_refused(
+        run,
+        ("needs the data", alone),
+        ("the data and nothing else", alone, LINE, np.zeros((5, 5))),
+        (r"to_numpy\(\) instead of a DataFrame", alone, pd.DataFrame(LINE)),
+        error=TypeError,
+    )
+    assert_refused(
+        lambda kernel, given: run(kernel, LINE, given=given),
+        ("labels below max_clusters = 3", few, {"assignments": jnp.array([0, 1, 2, 3, 3])}),
+        ("one label for each of the 5 points", alone, {"assignments": jnp.zeros(4, int)}),
+        (r"of shape \(5,\), got \(2, 5\)", alone, {"assignments": jnp.zeros((2, 5), int)}),
+        ("a dictionary by site", alone, jnp.zeros(5, int)),
+    )
