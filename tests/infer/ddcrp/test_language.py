@@ -14,7 +14,13 @@ from helpers.chains import sampled
 from helpers.densities import log_density_at
 from helpers.enumeration import discrepancies
 from helpers.exact_partitions import components, grid, log_marginals
-from helpers.link_kernels import GAMMA, LOG_NORMAL
+from helpers.kernel_tests import (
+    assert_chain_methods_agree,
+    assert_log_joint_is_the_density,
+    assert_resumed_run_is_the_long_one,
+    each_of,
+)
+from helpers.link_kernels import GAMMA, LOG_NORMAL, dense
 from helpers.refusals import assert_refused
 from helpers.symbol_kernels import DIRICHLET, KERNELS, LAG, NEAR, ONE, PROBS, THREE, TWO, WORDS
 from jax import random
@@ -34,15 +40,10 @@ from numpyro_rankings.infer import (
 )
 from numpyro_rankings.links.distances import SparseDistances
 
-QUICK = ("dirichlet",)
+each_kernel = each_of(KERNELS, quick=("dirichlet",))
 # nobody links forward
 EVERY = np.array(list(itertools.product(*(range(i + 1) for i in range(5)))))
 CODES = EVERY @ (5 ** np.arange(5))
-
-
-def each_kernel(names=None):
-    marks = {name: [] if name in QUICK else [pytest.mark.slow] for name in names or KERNELS}
-    return pytest.mark.parametrize("name", [pytest.param(n, marks=m) for n, m in marks.items()])
 
 
 def sample(kernel, *data, chains=100, draws=300, seed=1):
@@ -54,15 +55,6 @@ def sample(kernel, *data, chains=100, draws=300, seed=1):
 def fitted(name):
     kernel, symbols, distances = KERNELS[name]
     return sample(kernel(), symbols, distances)
-
-
-def dense(distances):
-    if not isinstance(distances, SparseDistances):
-        return distances
-    full = np.full((5, 5), np.inf)
-    for i, (neighbors, row) in enumerate(zip(*distances, strict=True)):
-        full[i, neighbors[neighbors >= 0]] = row[neighbors >= 0]
-    return full
 
 
 def log_likelihoods(symbols, base):
@@ -137,7 +129,7 @@ def quantities(samples, name):
     return found if "base" not in samples else found | {"base": np.asarray(samples["base"])}
 
 
-@each_kernel()
+@each_kernel
 def test_posterior_by_enumeration(name):
     found = quantities(fitted(name).get_samples(group_by_chain=True), name)
     gaps = discrepancies(found, posterior(name))
@@ -146,20 +138,14 @@ def test_posterior_by_enumeration(name):
     assert max(gaps.values()) < 6.0, gaps
 
 
-@each_kernel()
+@each_kernel
 def test_log_joint_is_the_density_of_the_model(name):
     mcmc, (_, symbols, distances) = fitted(name), KERNELS[name]
+    assert_log_joint_is_the_density(mcmc, symbols, distances)
     samples = mcmc.get_samples()
-    potential = mcmc.get_extra_fields()["potential_energy"]
-    np.testing.assert_allclose(samples["log_joint"], -potential, rtol=1e-6)
     labels = np.asarray(samples["assignments"], int)
     np.testing.assert_array_equal(labels[::300], [components(x) for x in samples["links"][::300]])
     np.testing.assert_array_equal(samples["num_clusters"], labels.max(1) + 1)
-    log_density = log_density_at(mcmc.sampler.model, symbols, distances)
-    for draw in np.linspace(0, len(potential) - 1, 4, dtype=int):
-        z = {site: value[draw] for site, value in samples.items()}
-        expected = log_density(z)
-        assert float(z["log_joint"]) == pytest.approx(float(expected), rel=1e-5, abs=1e-4)
 
 
 def test_density_of_the_model():
@@ -206,38 +192,19 @@ def test_draws_are_independent():
 @pytest.mark.slow
 def test_chain_methods_resume_and_pickling():
     data = WORDS, NEAR
-    runs = []
 
     def kernel():
         return DDCRPLanguageGibbs(DIRICHLET, GAMMA, exponential_decay(LOG_NORMAL))
 
-    for method in ("sequential", "vectorized", jax.vmap):
-        mcmc = MCMC(
-            kernel(),
-            num_warmup=3,
-            num_samples=6,
-            num_chains=2,
-            chain_method=method,
-            jit_model_args=method == "vectorized",
-            progress_bar=False,
-        )
-        mcmc.run(random.key(5), *data)
-        runs.append(mcmc.get_samples())
-    for run in runs[1:]:
-        for site, value in runs[0].items():
-            np.testing.assert_allclose(run[site], value, rtol=1e-4)
-    mcmc = MCMC(kernel(), num_warmup=4, num_samples=4, progress_bar=False)
+    methods = ("sequential", "vectorized", jax.vmap)
+    sizes = {"num_warmup": 3, "num_samples": 6}
+    assert_chain_methods_agree(kernel, *data, methods=methods, num_same=12, **sizes)
+    sizes = {"num_warmup": 4, "num_samples": 4}
+    mcmc = MCMC(kernel(), progress_bar=False, **sizes)
     mcmc.run(random.key(6), *data)
-    first = mcmc.get_samples()
-    mcmc = pickle.loads(pickle.dumps(mcmc))
-    np.testing.assert_array_equal(mcmc.get_samples()["base"], first["base"])
-    mcmc.post_warmup_state = mcmc.last_state
-    mcmc.run(mcmc.post_warmup_state.rng_key, *data)
-    long = MCMC(kernel(), num_warmup=4, num_samples=8, progress_bar=False)
-    long.run(random.key(6), *data)
-    for site, value in long.get_samples().items():
-        joined = np.concatenate([first[site], mcmc.get_samples()[site]])
-        np.testing.assert_array_equal(joined, value, err_msg=site)
+    again = pickle.loads(pickle.dumps(mcmc))
+    np.testing.assert_array_equal(again.get_samples()["base"], mcmc.get_samples()["base"])
+    assert_resumed_run_is_the_long_one(again, kernel, *data, **sizes)
 
 
 def test_symbols_are_a_dimension():
