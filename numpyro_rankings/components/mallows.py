@@ -20,10 +20,7 @@ MOST_ITEMS = 7  # every one of their 5040 centers is evaluated
 
 
 class CenterCodes(NamedTuple):
-    """Sums of codes to each center, and number of lists by stage, the statistics of a cluster.
-
-    They are whole numbers, which float32 adds exactly up to 2^24.
-    """
+    """Sums of codes to each center, and number of lists by stage; whole, exact up to 2^24."""
 
     codes: Array  # (…, n!, T)
     counts: Array  # (…, T)

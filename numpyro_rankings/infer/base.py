@@ -103,11 +103,7 @@ class GibbsKernel(ModelReader, MCMCKernel):
         return False
 
     def read_prior(self, z: dict, args: tuple, kwargs: dict) -> tuple[dict[str, Any], Array | None]:
-        """Return what the probability of a label depends on, given the kernel's own sites.
-
-        These are the scales by name, with ``num_components`` of a finite mixture, and the log
-        probabilities of ``judge_sites`` in each slot, (C, N), None without them.
-        """
+        """Return scales of the prior of labels by name, and log p of ``judge_sites``, (C, N)."""
         raise NotImplementedError(f"{type(self).__name__} has no clusters of rankings")
 
     @abstractmethod

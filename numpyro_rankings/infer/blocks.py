@@ -78,12 +78,8 @@ class ModelReader:
         is_known: Callable[[str, Any], bool],
         most: int = 1,
     ) -> None:
-        """Refuse a user's model in which more sites depend on the kernel's than it accounts for.
-
-        :param own: values of the sites that the kernel owns.
-        :param is_known: whether a site of that name and distribution is the likelihood that the
-            kernel expects; **most** is the largest number of such sites.
-        """
+        """Refuse a model in which more sites depend on those of the kernel than it knows."""
+        # These are at most ``most`` sites, of the likelihood, for which ``is_known`` holds.
         sites: dict[str, Any] = {}
 
         def log_probs(**own: Array) -> dict[str, Array]:

@@ -60,10 +60,7 @@ def check_arguments(args: tuple, kwargs: dict) -> None:
 
 
 def check_start_values(params: Any) -> None:
-    """Refuse start values that are not finite, non-negative numbers.
-
-    A whole draw may be given: its log joint is ignored and computed again.
-    """
+    """Refuse start values that are not finite, non-negative numbers, but for a log joint."""
     if params is not None and not isinstance(params, Mapping):
         raise ValueError(f"init_params must be a dictionary by site, got {type(params).__name__}")
     for name, value in (params or {}).items():

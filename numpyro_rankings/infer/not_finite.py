@@ -33,11 +33,8 @@ def is_stopped(z: dict[str, Array]) -> Array:
 
 
 def stop_if_not_finite(state: Any, stopped: Array | bool, before: dict, allows_zero: bool) -> Any:
-    """Return the state, marked if its log joint is NaN or a site is not finite.
-
-    :param stopped: whether the chain had stopped already, at the sites **before**.
-    :param allows_zero: whether the chain may be at a state of probability 0.
-    """
+    """Return the state, marked if its log joint is NaN or a site is not finite."""
+    # The chain may have ``stopped`` already; ``allows_zero`` allows states of probability 0.
     z, potential = state.z, state.potential_energy
     at_fault = {
         name: ~jnp.all(jnp.isfinite(x))

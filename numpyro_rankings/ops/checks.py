@@ -8,10 +8,7 @@ import numpy as np
 
 
 def refuse_masked(name: str, value: Any) -> None:
-    """Raise ValueError if entries of an array, or of a list of arrays, are masked.
-
-    NumPy and JAX would take the numbers below the mask.
-    """
+    """Raise ValueError if entries are masked: JAX would take the numbers below the mask."""
     rows = value if isinstance(value, list | tuple) else [value]
     for k, row in enumerate(rows):
         if isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row):

@@ -60,11 +60,8 @@ def times_chosen(
     num_clusters: int,
     num_items: int,
 ) -> Array:
-    """n_k: informative stages at which each item was chosen, (C, n), of the type of ``counts``.
-
-    :param rows: row of each entry, (entries,), or None if entry i is row i; **clusters** and
-        **counts** are its cluster and its number of copies.
-    """
+    """n_k: informative stages at which each item was chosen, (C, n), of the type of ``counts``."""
+    # Entry i is of row ``rows[i]``, or i if None; it has a cluster and a number of copies.
     columns = at_rows(jnp.where(choices.informative, choices.orderings, num_items), rows)
     zeros = jnp.zeros((num_clusters, num_items), counts.dtype)
     return scatter_add(zeros, (clusters[:, None], columns), counts[:, None])
@@ -92,10 +89,8 @@ def _split(x: Array, unit: Array | float) -> tuple[Array, Array]:
 def stage_masses(
     choices: Choices, rows: Array | None, clusters: Array, weights: Array, pool: Array | None
 ) -> Array:
-    """Mass of the items in play at each stage of each entry, (T, entries).
-
-    The weights, (C, n), and the pool of unseen items, (C,) or None, sum to at most 1 in a cluster.
-    """
+    """Mass of the items in play at each stage of each entry, (T, entries)."""
+    # The weights, (C, n), and the pool of unseen items, (C,) or None, sum to at most 1.
     items = at_rows(choices.orderings.T, rows, 1)
     chosen = jnp.where(items >= 0, weights[clusters, jnp.maximum(items, 0)], 0.0)
     if choices.unlisted is None:
@@ -150,11 +145,8 @@ def times_in_play(
     num_clusters: int,
     num_items: int,
 ) -> tuple[Array, Array]:
-    """Σ δ_ℓik Z_ℓi: sum of the waiting times of the stages where each item was in play.
-
-    :param times: Z, 0 at stages that are not informative, (T, entries).
-    :return: the sums by item, (C, n), and the sum of all waiting times, (C,).
-    """
+    """Σ δ_ℓik Z_ℓi by item, (C, n), and Σ Z by cluster, (C,), of waiting times, (T, entries)."""
+    # Times are 0 at stages that are not informative.
     items = at_rows(choices.orderings.T, rows, 1)
     columns = jnp.where(items >= 0, items, num_items)
     suffix = _suffix_sums(times)
@@ -245,11 +237,8 @@ def set_mass_pairs(weights: Array, pool: Array | None) -> Pair:
 
 
 def cells_if_tabled(choices: Choices, num_items: int) -> Array | None:
-    """The set in play and the item chosen, encoded as one number, (T, rows).
-
-    None if a table of all sets and items would not pay off. Stages that are not informative get the
-    number after the last cell.
-    """
+    """The set in play and the item chosen, as one number, (T, rows), or None if it is no gain."""
+    # Stages that are not informative get the number after the last cell.
     num_cells = num_items * 2**num_items
     if num_items > _MOST_TABLED or num_cells > choices.orderings.size:
         return None
@@ -268,11 +257,9 @@ def counts_of_cells(cells: Array, amounts: Array, num_items: int) -> tuple[Array
 def log_choice_row_likelihoods(
     choices: Choices, weights: Array, pool: Array | None, cells: Array | None
 ) -> Array:
-    """Log probability of every row in one cluster, (rows,), eq. (1); it has a gradient.
-
-    Stages are added in a loop, because XLA on CPUs does not vectorise the terms of a sum over an
-    axis. The weights, (n,), and the pool, (), sum to 1.
-    """
+    """Log probability of every row in one cluster, (rows,), eq. (1); it has a gradient."""
+    # Stages are added in a loop, because XLA on CPUs does not vectorise the terms of a sum over an
+    # axis. The weights, (n,), and the pool, (), sum to 1.
     num_rows, num_stages = choices.orderings.shape
     tiny = jnp.finfo(weights.dtype).tiny
     unroll = min(num_stages, _UNROLLED_STAGES)
@@ -315,11 +302,9 @@ def log_choice_row_likelihoods(
 
 @jax.custom_jvp
 def split_exponent(x: Array) -> tuple[Array, Array]:
-    """Write positive numbers as m 2^e with 1 ≤ m < 2, where e is a float; 0 gives m = 0.
-
-    The log of a long product then takes one logarithm, where a sum of logs takes one for each
-    factor, which costs several times as much. Numbers below the least normal one count as that.
-    """
+    """Write positive numbers as m 2^e with 1 ≤ m < 2, where e is a float; 0 gives m = 0."""
+    # The log of a long product then takes one logarithm, not one for each factor, which costs
+    # several times as much. Numbers below the least normal one count as that.
     info = jnp.finfo(x.dtype)
     integers = jnp.int32 if info.bits == 32 else jnp.int64
     bits = jax.lax.bitcast_convert_type(jnp.maximum(x, info.tiny), integers)
@@ -359,11 +344,9 @@ def can_be_designed(num_rows: int, num_items: int) -> bool:
 
 
 def design_if_small(choices: Choices, num_items: int, dtype: DTypeLike) -> Array | None:
-    """For each row, how often it chose each item and, with a minus sign, met each set in play.
-
-    The log likelihoods are this matrix, (rows, n + 2^n), times the logarithms of the weights and of
-    the masses. For few rows and items it is the fastest form, also of the gradient; else None.
-    """
+    """For each row, how often it chose each item and, with a minus sign, met each set in play."""
+    # The log likelihoods are this matrix, (rows, n + 2^n), times the logarithms of weights and
+    # masses. For few rows and items it is the fastest form, also of the gradient; else None.
     num_rows = choices.orderings.shape[0]
     if not can_be_designed(num_rows, num_items):
         return None
@@ -376,10 +359,8 @@ def design_if_small(choices: Choices, num_items: int, dtype: DTypeLike) -> Array
 
 
 def log_designed_likelihoods(design: Array, weights: Array, pool: Array) -> Array:
-    """Log probability of every row in one cluster, (rows,), by :func:`design_if_small`.
-
-    The weights, (n,), and the pool, (), 0 if there is none, need not sum to 1.
-    """
+    """Log probability of every row in one cluster, (rows,), by :func:`design_if_small`."""
+    # The weights, (n,), and the pool, (), 0 if there is none, need not sum to 1.
     masses = set_masses(weights[None], pool[None])[0]
     possible = weights > 0
     log_weights = jnp.where(possible, jnp.log(jnp.where(possible, weights, 1.0)), -1e30)

@@ -13,10 +13,7 @@ _FEW_ITEMS = 32  # up to so many items, n² comparisons cost less than a sort
 
 
 def inverse_ordering(ordering: Array) -> Array:
-    """Places of the items in a full ordering, shape ``(…, n)`` to ``(…, n)``.
-
-    The inverse of the inverse is the ordering itself.
-    """
+    """Places of the items in a full ordering, shape ``(…, n)`` to ``(…, n)``, and the reverse."""
     num_items = ordering.shape[-1]
     if num_items > _FEW_ITEMS:
         return jnp.argsort(ordering, axis=-1).astype(jnp.int32)
@@ -32,11 +29,9 @@ def max_codes(num_items: int, num_stages: int) -> Array:
 
 
 def codes_from_places(listed_places: Array, listed: Array) -> Array:
-    """Stage codes of lists, ``(…, T)`` int32, given the places of their items in the center.
-
-    Equation (1) of Meilă & Chen (2010): one less than the rank of the j-th item in the center
-    after the items listed before it are struck out; 0 where nothing is listed.
-    """
+    """Stage codes of lists, ``(…, T)`` int32, given the places of their items in the center."""
+    # Equation (1) of Meilă & Chen (2010): one less than the rank of the j-th item in the center
+    # after the items listed before it are struck out; 0 where nothing is listed.
     num_stages = listed_places.shape[-1]
     earlier = jnp.arange(num_stages)[:, None] > jnp.arange(num_stages)
     ahead = listed_places[..., None, :] < listed_places[..., :, None]
@@ -75,11 +70,9 @@ def ordering_from_codes(codes: Array, center: Array) -> Array:
 
 
 def center_from_codes(codes: Array, ordering: Array, fill: Array) -> Array:
-    """Places of the items in a center for which a list has the given codes (Lemma 7, Sample-σ-N1).
-
-    The j-th listed item goes to the ``(code_j + 1)``-th place that is still free. The unlisted
-    items fill the remaining places in the order of ``fill``; if that is uniform, so is the tail.
-    """
+    """Places of items in a center for which a list has the given codes (Lemma 7, Sample-σ-N1)."""
+    # The j-th listed item goes to the (code_j + 1)-th place that is still free. The unlisted items
+    # fill the remaining places in the order of ``fill``; if that is uniform, so is the tail.
     num_items = fill.shape[-1]
 
     def place_item(carry: tuple[Array, Array], stage: tuple[Array, Array]) -> tuple:

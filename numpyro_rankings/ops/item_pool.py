@@ -20,11 +20,8 @@ class Pool:
         self.alpha, self.log_rate, self.sigma = float(alpha), float(log_rate), float(sigma)
 
     def draw_list(self, rng: np.random.Generator, length: int) -> list[int]:
-        """Run one race and return the first ``length`` items; new items get the next indices.
-
-        Times are kept as logarithms: with a small α the weights span hundreds of orders of
-        magnitude.
-        """
+        """Run one race and return the first ``length`` items; new items get the next indices."""
+        # Times are logarithms: with a small α weights span hundreds of orders of magnitude.
         log_times = np.log(rng.exponential(size=len(self.log_weights))) - self.log_weights
         first = np.sort(log_times)[:length]
         new_times: list[float] = []
@@ -57,10 +54,7 @@ class Pool:
 def seat_tokens(
     rng: np.random.Generator, tables: list[int], number: int, alpha: float
 ) -> np.ndarray:
-    """Seat more tokens as in a Chinese restaurant, and return how many are new at each table.
-
-    :param tables: number of tokens at each table; updated in place.
-    """
+    """Seat more tokens as in a Chinese restaurant, in place; return the new ones by table."""
     table_of = np.repeat(np.arange(len(tables)), tables).tolist()
     there = np.arange(len(table_of), len(table_of) + number)
     # each joins the table of a token already seated, or with weight α opens a new one

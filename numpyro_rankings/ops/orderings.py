@@ -18,11 +18,7 @@ _MOST_ITEMS = 1000  # the first ones of a consensus, that are compared with one 
 
 
 def as_orderings(orderings: ArrayLike) -> np.ndarray:
-    """Check draws of a full ordering, and return them as (D, n).
-
-    :param orderings: permutations of 0..n-1, shape ``(D, n)`` or ``(chains, draws, n)``.
-    :raises ValueError: if they are anything else, or if there are none.
-    """
+    """Check draws of a full ordering, (D, n) or (chains, draws, n), and return them as (D, n)."""
     refuse_masked("orderings", orderings)
     found = np.asarray(orderings)
     if found.ndim not in (2, 3) or found.size == 0 or found.dtype.kind not in "iu":
@@ -198,11 +194,9 @@ def levels_of_shares(shares: np.ndarray, least: float = BEFORE_FROM) -> list[np.
 def clear_pairs(
     shares: np.ndarray, levels: Sequence[np.ndarray], least: float = BEFORE_FROM
 ) -> list[tuple[int, int]]:
-    """Return the pairs of items within a level of which one is before the other all the same.
-
-    Of a level with more than 60 items only the first 60 are compared. The item above is first, and
-    so is the clearest pair of each level.
-    """
+    """Return the pairs of items within a level of which one is before the other all the same."""
+    # Of a level with more than 60 items only the first 60 are compared. The item above is first,
+    # and so is the clearest pair of each level.
     found = []
     for level in levels:
         items = level[:COMPARED]
@@ -214,19 +208,15 @@ def clear_pairs(
 
 
 def majorities(above: np.ndarray) -> float:
-    """Return by how much the larger part of those who order two items exceeds the smaller one.
-
-    It is a share of both parts, summed over all pairs: 0 if each pair is as often in one order as
-    in the other, and 1 if all who order a pair agree on it.
-    """
+    """Return by how much the larger part of those who order two items exceeds the smaller one."""
+    # It is a share of both parts, summed over all pairs: 0 if each pair is as often in one order as
+    # in the other, and 1 if all who order a pair agree on it.
     return float(np.abs(above - above.T).sum() / max((above + above.T).sum(), 1e-12))
 
 
 def times_above(rankings: Rankings, amounts: np.ndarray, consensus: np.ndarray) -> np.ndarray:
-    """Return how many of some rankings put an item above another, (m, m), for the first 1000.
-
-    An item that is listed is above one that is not, unless that was not offered.
-    """
+    """Return how many of some rankings put an item above another, (m, m), for the first 1000."""
+    # An item that is listed is above one that is not, unless that was not offered.
     items = consensus[:_MOST_ITEMS]
     (rows,) = np.nonzero(amounts > 0)
     number, amounts = len(items), amounts[rows]

@@ -94,10 +94,8 @@ def exact_products(counts: Array, x: Array, largest: int = 2**31 - 1) -> list[Ar
 
 
 def log_as_pair(x: Array, rest: Array | float = 0.0) -> Pair:
-    """log(x + rest) for x of at least 10^-31, with an absolute error of about 10^-9.
-
-    Below, differences of float32 numbers are flushed to 0; the error is then at most 1/128.
-    """
+    """log(x + rest) for x of at least 10^-31, with an absolute error of about 10^-9."""
+    # Below, differences of float32 numbers are flushed to 0; the error is then at most 1/128.
     if x.dtype != jnp.float32:
         return jnp.log(x), rest / x
     bits = jax.lax.bitcast_convert_type(x, jnp.int32)

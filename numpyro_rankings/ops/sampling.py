@@ -108,10 +108,8 @@ class Envelope(NamedTuple):
 
 
 def envelope_through(mode: Any, point: Fall, numpy: Any = jnp) -> Envelope:
-    """Return the envelope whose tails are the tangents at two points, one on either side.
-
-    It is computed by NumPy or by ``jax.numpy``.
-    """
+    """Return the envelope whose tails are the tangents at two points, one on either side."""
+    # It is computed by NumPy or by ``jax.numpy``.
     scale = 1.0 / numpy.maximum(point.slope, 1e-30)
     # distances at which the tangents reach the height of the mode
     right, left = numpy.clip(point.distance - point.drop * scale, 0.0, point.distance)
@@ -160,12 +158,10 @@ def draw_in_envelope(key: Array, envelope: Envelope, a: Array, b: Array, m: Arra
 
 
 def sample_log_gamma(key: Array, a: ArrayLike) -> Array:
-    """Exact draws of the logarithm of a Gamma(a, 1) variable, for small and large ``a``.
-
-    This is the method of [4] on the whole array at once, several times as fast as
-    ``random.loggamma``, which runs a loop for each entry. For ``a < 1`` the draw is one with
-    ``a + 1`` multiplied by :math:`U^{1/a}`.
-    """
+    """Exact draws of the logarithm of a Gamma(a, 1) variable, for small and large ``a``."""
+    # This is the method of [4] on the whole array at once, several times as fast as
+    # ``random.loggamma``, which runs a loop for each entry. For a < 1 the draw is one with a + 1
+    # multiplied by U^(1/a).
     (a,) = as_floats(a)
     shape, dtype = a.shape, a.dtype
     a = a.ravel()
@@ -279,10 +275,7 @@ def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:
 
 
 def sample_truncated_geometric(key: Array, theta: ArrayLike, m: ArrayLike) -> Array:
-    r"""Exact draws of a code ``k = 0..m`` with probability :math:`e^{-k\theta}/\psi_m(\theta)`.
-
-    They are drawn by inversion; at ``theta = 0`` codes are uniform.
-    """
+    """Exact draws of a code k = 0..m with probability exp(-kθ)/ψ_m(θ), uniform for θ = 0."""
     theta, m = jnp.broadcast_arrays(*as_floats(theta, m))
     theta = jnp.maximum(theta, 1e-25)
     scaled = (m + 1.0) * theta

@@ -140,10 +140,7 @@ def _mean_code_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
 
 
 def log_psi(theta: ArrayLike, m: ArrayLike) -> Array:
-    r"""Log normaliser :math:`\ln \psi_m(\theta)` of a stage, equation (3) of [1], for θ ≥ 0.
-
-    Its derivative in ``theta`` is minus :func:`mean_code`.
-    """
+    """Log normaliser ln ψ_m(θ) of a stage, equation (3) of [1]; its slope is -:func:`mean_code`."""
     return _log_psi(*jnp.broadcast_arrays(*as_floats(theta, m)))
 
 
@@ -158,10 +155,7 @@ def var_code(theta: ArrayLike, m: ArrayLike) -> Array:
 
 
 def _split_step(theta: Array, delta: Array, m: Array) -> tuple[Array, Array, Array, Array]:
-    """Split the step from θ to θ + δ at (m+1)θ = 2.
-
-    :return: start and length of the part below, lower end and signed length of the part above.
-    """
+    """Split a step δ at (m+1)θ = 2: start and length below, lower end and length above."""
     cut = _SMALL / (m + 1.0)
     end = theta + delta
     lower = jnp.minimum(theta, end)
@@ -181,11 +175,8 @@ def _near_difference(theta: Array, delta: Array, m: Array) -> Array:
 
 
 def _far_difference(low: Array, delta: Array, m: Array) -> Array:
-    """Change of ``ln psi`` between ``low`` and ``low + |δ|``, with the sign of the step δ.
-
-    Written from the lower end upwards, so that nothing overflows.
-    """
-
+    """Change of ln ψ between ``low`` and ``low + |δ|``, with the sign of the step δ."""
+    # Written from the lower end upwards, so that nothing overflows.
     # Unlike sign and abs, these have the right derivative at 0.
     sign = jnp.where(delta < 0.0, -1.0, 1.0)
     scale = jnp.stack([m + 1.0, jnp.ones_like(m)])
@@ -198,11 +189,8 @@ def _far_difference(low: Array, delta: Array, m: Array) -> Array:
 def log_density_difference(
     theta: ArrayLike, delta: ArrayLike, a: ArrayLike, b: ArrayLike, m: ArrayLike
 ) -> Array:
-    r"""Change of the log density :math:`-a\theta - (b-1)\ln\psi_m(\theta)` over a step.
-
-    Where codes are nearly uniform the two terms cancel, so the linear part
-    :math:`a - (b-1)m/2` is taken first.
-    """
+    """Change of the log density -aθ - (b-1) ln ψ_m(θ) over a step."""
+    # Where codes are nearly uniform the two terms cancel: the linear part a - (b-1)m/2 is first.
     theta, delta, a, b, m = jnp.broadcast_arrays(*as_floats(theta, delta, a, b, m))
     near, near_step, far, far_step = _split_step(theta, delta, m)
     count = b - 1.0
@@ -211,12 +199,10 @@ def log_density_difference(
 
 
 def concentration_mode(a: ArrayLike, b: ArrayLike, m: ArrayLike) -> Array:
-    r"""Mode of the density :math:`\propto e^{-a\theta}\psi_m(\theta)^{1-b}` on ``θ >= 0``.
-
-    Without a prior it is the maximum likelihood estimate, where :func:`mean_code` equals
-    ``a / (b - 1)``; it is 0 if the codes are on average no smaller than uniform ones. It is
-    accurate to a small part of the standard deviation.
-    """
+    """Mode of the density ∝ exp(-aθ) ψ_m(θ)^(1-b) on θ ≥ 0."""
+    # Without a prior it is the maximum likelihood estimate, where ``mean_code`` equals a / (b - 1);
+    # it is 0 if the codes are on average no smaller than uniform ones. It is accurate to a small
+    # part of the standard deviation.
     return mode_and_variance(*jnp.broadcast_arrays(*as_floats(a, b, m)))[0]
 
 
@@ -254,10 +240,8 @@ class Fall(NamedTuple):
 def points_of_fall(
     mode: Array, variance: Array, a: Array, b: Array, m: Array, drop: float, num_steps: int
 ) -> Fall:
-    """Points on either side of the mode at which the log density has fallen by about ``drop``.
-
-    The fall is within 1e-3 of ``drop`` after 5 steps, and between 1 and 1.4 times ``drop`` after 3.
-    """
+    """Points on either side of the mode at which the log density has fallen by about ``drop``."""
+    # The fall is within 1e-3 of it after 5 steps, and between 1 and 1.4 times that after 3.
     side = jnp.array([1.0, -1.0], mode.dtype).reshape((2,) + (1,) * mode.ndim)
     mode, variance, a, b, m = (x[None] for x in (mode, variance, a, b, m))
     count = b - 1.0
@@ -358,12 +342,9 @@ def log_beta_tilde_ratio(a: ArrayLike, b: ArrayLike, m: ArrayLike, s: ArrayLike)
 
 
 def log_beta_tilde_change(a: ArrayLike, b: ArrayLike, m: ArrayLike, s: ArrayLike) -> Array:
-    r"""The ratio :math:`\ln \tilde B(a+s, b, m) - \ln \tilde B(a, b, m)`.
-
-    It is the log Bayes factor of two centers, one with codes that sum (with those of the prior) to
-    ``a + s``, the other to ``a``. ``s`` may be negative as long as ``a + s > 0``. It is computed
-    from a difference of modes, not of large numbers.
-    """
+    """The ratio ln B̃(a+s, b, m) - ln B̃(a, b, m), from a difference of modes."""
+    # It is the log Bayes factor of two centers, one with codes that sum, with those of the prior,
+    # to a + s, the other to a. The difference s may be negative as long as a + s > 0.
     a, b, m, s = jnp.broadcast_arrays(*as_floats(a, b, m, s))
     both = jnp.stack([a, a + s])
     (mode, new_mode), (log_integral, new_log_integral) = _mode_and_log_integral(
@@ -381,15 +362,11 @@ def _stirling_remainder(x: Array) -> Array:
 
 
 def log_beta_ratio(a: ArrayLike, b: ArrayLike, s: ArrayLike) -> Array:
-    r"""The ratio :math:`\ln B(a+s, b+1) - \ln B(a, b)`, the weight of a code in Beta-Gibbs.
-
-    It is :func:`log_beta_tilde_ratio` for an unbounded code, in four logarithms. Written as
-
-    .. math::  \ln\frac{b}{a+b+s} + \ln\frac{\Gamma(a+s)\,\Gamma(a+b)}{\Gamma(a)\,\Gamma(a+b+s)},
-
-    its second term is a second difference of :math:`\ln\Gamma`, which Stirling's formula reduces to
-    terms no larger than the difference itself. The error is a few units in the last place.
-    """
+    """The ratio ln B(a+s, b+1) - ln B(a, b), the weight of a code in Beta-Gibbs."""
+    # It is ``log_beta_tilde_ratio`` for an unbounded code, in four logarithms. As
+    # ln b/(a+b+s) + ln Γ(a+s)Γ(a+b)/(Γ(a)Γ(a+b+s)), its second term is a second difference of ln Γ,
+    # which Stirling's formula reduces to terms no larger than the difference itself. The error is a
+    # few units in the last place.
     a, b, s = as_floats(a, b, s)
     # Γ(x) = Γ(x + 2) / (x (x + 1)) shifts small arguments to where Stirling's formula is accurate.
     width, area = s + b, s * b
@@ -411,31 +388,24 @@ def log_beta_ratio(a: ArrayLike, b: ArrayLike, s: ArrayLike) -> Array:
 
 
 def log_gamma_ratio(x: ArrayLike, d: ArrayLike) -> Array:
-    r"""The ratio :math:`\ln\Gamma(x+d) - \ln\Gamma(x)`, accurate for ``d`` small beside ``x`` too.
-
-    The relative error is a few units in the last place except near its zeros, where ``x`` and
-    ``x + d`` lie on either side of 1.46 or close to it.
-    """
+    """The ratio lnΓ(x+d) - lnΓ(x), accurate for d small beside x too."""
+    # The relative error is a few units in the last place except near its zeros, where x and x + d
+    # lie on either side of 1.46 or close to it.
     x, d = as_floats(x, d)
     y, remainder, shift = _log_gamma_parts(x, d)
     return d * jnp.log(y + d) + (y - 0.5) * jnp.log1p(d / y) - d + remainder - shift
 
 
 def log_gamma_rest(x: ArrayLike, d: ArrayLike) -> Array:
-    r"""The ratio :math:`\ln\Gamma(x+d) - \ln\Gamma(x)`, less :math:`d \ln(x+4+d) - d`.
-
-    What is left grows like ln d. Sums of such ratios, whose large parts cancel, keep their digits.
-    """
+    """The ratio lnΓ(x+d) - lnΓ(x), less d ln(x+4+d) - d: what is left grows like ln d."""
+    # Sums of such ratios, whose large parts cancel, keep their digits.
     x, d = as_floats(x, d)
     y, remainder, shift = _log_gamma_parts(x, d)
     return (y - 0.5) * jnp.log1p(d / y) + remainder - shift
 
 
 def _log_gamma_parts(x: Array, d: Array) -> tuple[Array, Array, Array]:
-    """Parts of ``lnΓ(x + d) - lnΓ(x)``, taken at ``y = x + 4``.
-
-    :return: y, the remainder of Stirling's formula there, and the difference between the ratios.
-    """
+    """y = x + 4, the remainder of Stirling's formula at y, and how much the ratios differ."""
     shift = sum(jnp.log1p(d / (x + i)) for i in range(4))
     y = x + 4.0
     # The difference of the remainders 1/(12 y) - 1/(360 y^3) + … has the factor d.
@@ -447,10 +417,7 @@ def _log_gamma_parts(x: Array, d: Array) -> tuple[Array, Array, Array]:
 
 
 def log_beta(a: ArrayLike, b: ArrayLike) -> Array:
-    """Logarithm of the beta function, with an error of a few units in the last place of a + b.
-
-    The arguments are at least 1.
-    """
+    """Logarithm of the beta function of arguments from 1, to a few last places of a + b."""
     a, b = as_floats(a, b)
     rest = log_gamma_rest(1.0, a - 1.0) + log_gamma_rest(1.0, b - 1.0)
     rest -= log_gamma_rest(1.0, a + b - 1.0)
@@ -459,11 +426,8 @@ def log_beta(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def log_bessel_ie(nu: ArrayLike, x: ArrayLike) -> Array:
-    """Logarithm of :math:`e^{-x} I_ν(x)`, the modified Bessel function of the first kind.
-
-    Computed by its power series where ν > -1 and x are small, otherwise by Debye's uniform
-    expansion, to a few 1e-6.
-    """
+    """Logarithm of exp(-x) I_ν(x), the modified Bessel function of the first kind."""
+    # To a few 1e-6: by power series where ν > -1 and x are small, else by Debye's expansion.
     nu, x = jnp.broadcast_arrays(*as_floats(nu, x))
     size = jnp.sqrt(nu * nu + x * x)
     large = size > 24.0

@@ -28,12 +28,9 @@ def sum_by_label(values: Array, labels: Array, num_labels: int) -> Array:
 
 
 def sum_by_label_in_blocks(values: Array, labels: Array, num_labels: int) -> Array:
-    """:func:`sum_by_label` of many floats: blocks of entries are summed first, then the blocks.
-
-    A running sum of 10^6 numbers in single precision loses up to four digits.
-
-    :param labels: labels from 0 to ``num_labels - 1``; entries with others are not counted.
-    """
+    """:func:`sum_by_label` of many floats: blocks of entries are summed first, then the blocks."""
+    # A running sum of 10^6 numbers in single precision loses up to four digits. Labels out of range
+    # are not counted.
     num_entries = labels.shape[0]
     # the table of sums is at most an eighth of the values
     num_blocks = min(_MOST_BLOCKS, num_entries // (8 * num_labels))

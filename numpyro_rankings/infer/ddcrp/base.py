@@ -24,10 +24,7 @@ from numpyro_rankings.ops.checks import is_traced
 
 
 class CurrentLinks(NamedTuple):
-    """The values that a sweep changes.
-
-    The kernel's **others** are ``base`` of a language model, and auxiliary variables of a family.
-    """
+    """The values that a sweep changes; others are a base, or auxiliary variables of a family."""
 
     links: Array  # the point that each point links to, (N,) int32
     prior: LinkPrior  # prior of the links, with the current α and scale of the decay
@@ -44,11 +41,7 @@ class LinkInputs(NamedTuple):
 
 
 class LinkGibbs(GibbsKernel):
-    """Base of the samplers of links: distances, decay, α, state.
-
-    A subclass gives the sweep, the initial values of its sites, and the likelihood of the data
-    given them.
-    """
+    """Base of the samplers of links: a subclass gives sweep, initial values and likelihood."""
 
     _arguments_named = ("data", "distances")
     _own_sites: tuple[str, ...] = ("links",)

@@ -8,11 +8,7 @@ from jax import Array, random
 
 
 class LinkWeights(NamedTuple):
-    """Weights f_ij of links to other points.
-
-    The **neighbors** are the points that each point can link to, -1 where there is none; None if it
-    can link to all, and then L is N.
-    """
+    """Weights f_ij of links to neighbors, -1 where there is none; None if to all: L is N."""
 
     neighbors: Array | None  # (N, L)
     log_decay: Array  # log f_ij of the link to each of them, (N, L)
@@ -67,12 +63,9 @@ def log_weight_of_links(links: Array, log_alpha: Array, weights: LinkWeights) ->
 
 
 def links_go_back(neighbors: Array | None, distances: Array) -> Array:
-    """Whether no chain of links can return to the point where it started.
-
-    It cannot if all links go to earlier points, in the given order of the points or in the order of
-    the number of others that each can link to, as with links back, or forward, in time. Other
-    distances without cycles are not recognised.
-    """
+    """Whether no chain of links can return to the point where it started."""
+    # It cannot if all links go to earlier points, in the given order or in that of the number of
+    # others that each can link to. Other distances without cycles are not recognised.
     weights = as_link_weights(neighbors, jnp.where(distances < jnp.inf, 0.0, -jnp.inf))
     can_link = weights.log_decay > -jnp.inf
     columns = jnp.arange(weights.size) if neighbors is None else neighbors

@@ -81,10 +81,7 @@ class _Tree(NamedTuple):
 
 
 class _Target(NamedTuple):
-    """The component that a tree joins.
-
-    If the label that the tree had falls out of use, the last label in use takes its place.
-    """
+    """The component that a tree joins; the last label replaces one that falls out of use."""
 
     alone: Array  # whether the new link is to a point of the tree
     label: Array  # of the component before, as are its size and statistics
@@ -231,12 +228,9 @@ def _group(links: Array, points: DataPoints, family: Family) -> _Components:
 
 
 def _read(read: Callable, parts: _Components, number: Array) -> tuple[Any, _Components]:
-    """Values read from the components before these are changed.
-
-    They are read in a loop of one pass. Otherwise XLA reads where it needs the values, which may be
-    after the change, and keeps a copy of all N rows for that. The compiler must not know the
-    number, which is positive.
-    """
+    """Values read from the components before these are changed, in a loop of one pass."""
+    # Otherwise XLA reads where it needs the values, which may be after the change, and keeps a copy
+    # of all N rows for that. The compiler must not know the number, which is positive.
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(read, parts))
     once = shared_bound(jnp.minimum(number, 1))
     return jax.lax.fori_loop(0, once, lambda _, c: (read(c[1]), c[1]), (nothing, parts))
@@ -272,11 +266,8 @@ def _take_out(
 def _log_joins(
     i: Array, tree: _Tree, parts: _Components, given: _Given
 ) -> tuple[Array, _Components]:
-    """Log likelihood ratio of joining the tree to the component of each point, (L,), eq. (5).
-
-    The components are handed through, because XLA would copy what is read in an inner loop and
-    changed after it.
-    """
+    """Log likelihood ratio of joining the tree to the component of each point, (L,), eq. (5)."""
+    # The components are handed through: XLA copies what is read in an inner loop, then changed.
     family, weights, size = given.family, given.weights, given.weights.size
     other = family.for_union(tree.statistics)
 
@@ -310,11 +301,7 @@ def _log_joins(
 
 
 def _draw_link(i: Array, log_ratios: Array, visited: Array, given: _Given) -> Array:
-    """Draw the link of point i, eq. (5).
-
-    The weight is α for itself, else the decay, times the likelihood ratio where the link joins two
-    components.
-    """
+    """Draw the link of point i, eq. (5): α for itself, else decay times the ratio of a join."""
     weights, size = given.weights, given.weights.size
     columns = jnp.arange(size) if weights.neighbors is None else weights.neighbors[i]
     columns = jnp.where(columns < 0, size, columns)

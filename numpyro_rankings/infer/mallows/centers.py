@@ -98,10 +98,8 @@ def _is_present(membership: Membership, items: Array, num_slots: int, num_items:
 def _sum_pairs(
     clusters: Array, indices: Array, weights: Array, num_slots: int, num_indices: int
 ) -> tuple[Array, Array]:
-    """Sum up ``listed`` and ``beaten``; clusters and indices that are out of range are dropped.
-
-    :param indices: index of the item at each stage of each list, (entries, T).
-    """
+    """Sum up ``listed`` and ``beaten``, given the **indices** of items by stage, (entries, T)."""
+    # Clusters and indices that are out of range are dropped.
     clusters = clusters[:, None]
     zeros = jnp.zeros((num_slots, num_indices), jnp.int32)
     listed = scatter_add(zeros, (clusters, indices), weights)
@@ -127,11 +125,9 @@ def _listed_index(data: MallowsData, num_items: int) -> Array | None:
 
 
 class CostsInParts(NamedTuple):
-    """Pair costs that are summed up for some slots at a time.
+    """Pair costs that are summed up for some slots at a time, by ``for_slots``."""
 
-    ``for_slots`` returns the costs of some slots; those of slots out of range mean nothing. The
-    other values are those of all slots.
-    """
+    # Costs of slots out of range mean nothing. The other values are those of all slots.
 
     for_slots: Callable[[Array], PairCosts]
     present: Array
@@ -166,13 +162,8 @@ def pair_costs_in_parts(
 def sample_center_stagewise(
     key: Array, center: Array, costs: PairCosts, corrected: bool = True
 ) -> tuple[Array, Array]:
-    """Sample-σ-Stagewise (Figure 2) as an independence proposal.
-
-    σ(1), σ(2), … are drawn with probability ∝ exp(-column sum of the rows still there).
-
-    :param corrected: False accepts every draw, as the paper does.
-    :return: new centers, (C, n), and the acceptance probabilities, (C,).
-    """
+    """Sample-σ-Stagewise (Figure 2) as an independence proposal, which the paper always accepts."""
+    # σ(1), σ(2), … are drawn with probability ∝ exp(-column sum of the rows still there).
     num_slots, num_items = center.shape
     slots = jnp.arange(num_slots)
     rows = costs.by_item(costs.listed).astype(float)
@@ -237,11 +228,9 @@ def _cost_difference(center: Array, proposal: Array, costs: PairCosts) -> Array:
 
 
 def reinsert_items(key: Array, center: Array, costs: PairCosts, num_moves: int) -> Array:
-    """Take one random item out of each center, (C, n), and put it back, ``num_moves`` times.
-
-    The place is drawn from its exact conditional ∝ exp(-cost): moving item x behind item y costs
-    R[x, y] - R[y, x], so all n costs are one cumulative sum.
-    """
+    """Take a random item out of each center, (C, n), and put it back, ``num_moves`` times."""
+    # The place is drawn from its exact conditional ∝ exp(-cost): moving item x behind item y costs
+    # R[x, y] - R[y, x], so all n costs are one cumulative sum.
     num_slots, num_items = center.shape
     slots = jnp.arange(num_slots)
     gaps = jnp.arange(num_items + 1)
@@ -273,10 +262,7 @@ def reinsert_items(key: Array, center: Array, costs: PairCosts, num_moves: int) 
 
 
 def _costs_behind(costs: PairCosts) -> Array:
-    """Return R[x, y] - R[y, x], the cost of x behind y, not ahead of it, (C, n, n) int32.
-
-    The rows are next to one another in memory.
-    """
+    """Return R[x, y] - R[y, x], the cost of x behind y, (C, n, n) int32; x are rows in memory."""
     entries = costs.listed[:, :, None] - costs.beaten
     return entries - jnp.swapaxes(entries, 1, 2)
 
@@ -313,11 +299,7 @@ def swap_neighbors(key: Array, center: Array, costs: PairCosts, num_rounds: int)
 
 
 def _relative_sums(steps: Array, origin: Array) -> Array:
-    """Sum the integer steps before each gap, minus the same sum at gap ``origin``, as floats.
-
-    :param steps: (C, n) int32, each below 2^31; **origin** is (C, 1).
-    :return: (C, n + 1) float32.
-    """
+    """Sum int32 steps before each gap, less that at gap ``origin``: float32, (C, n + 1)."""
 
     def sums(part: Array) -> Array:
         total = jnp.pad(jnp.cumsum(part, axis=1), ((0, 0), (1, 0)))
@@ -328,11 +310,8 @@ def _relative_sums(steps: Array, origin: Array) -> Array:
 
 
 def shuffle_unlisted(key: Array, center: Array, present: Array) -> Array:
-    """Shuffle the items that no ranking of a cluster lists among the places they hold, (C, n).
-
-    They are exchangeable given the data, so this is an exact draw; an empty cluster gets a new
-    uniform center.
-    """
+    """Shuffle the items that no ranking of a cluster lists among the places they hold, (C, n)."""
+    # They are exchangeable: the draw is exact, and an empty cluster gets a new uniform center.
     (uniforms,) = draw_together(random.uniform, key, center.shape)
     sort_key = jnp.where(present, 2.0, uniforms)
     shuffled = jnp.argsort(sort_key, axis=1).astype(center.dtype)
@@ -342,10 +321,7 @@ def shuffle_unlisted(key: Array, center: Array, present: Array) -> Array:
 
 
 def propose_rearrangement(key: Array, center: Array) -> Array:
-    """Shuffle the items of a random window of places; a symmetric proposal.
-
-    The window has any length from 2 to n, so that the whole order changes now and then.
-    """
+    """Shuffle the items of a random window of 2 to n places; a symmetric proposal."""
     num_slots, num_items = center.shape
     column = num_slots, 1
     for_length, for_start, deal = draw_together(random.uniform, key, column, column, center.shape)
@@ -361,11 +337,8 @@ def propose_rearrangement(key: Array, center: Array) -> Array:
 def _move_occupied(
     key: Array, move: Callable, center: Array, costs: PairCosts | CostsInParts, sizes: Array
 ) -> tuple[Array, Array]:
-    """Apply a move to the centers of the occupied clusters, a batch of slots at a time.
-
-    :param move: takes a key, centers and their costs; returns centers and acceptance probabilities.
-    :return: centers (C, n) and acceptance probabilities (C,), 1 in empty clusters.
-    """
+    """Apply a move to the centers of the occupied clusters, a batch of slots at a time."""
+    # It returns centers (C, n) and acceptance probabilities (C,), which are 1 in empty clusters.
     num_slots, num_items = center.shape
     batch = center_batch(num_slots, num_items)
     accept_prob = jnp.ones(num_slots)

@@ -159,11 +159,9 @@ def conjugate_prior(nu: Any, r: Any, num_items: int, num_stages: int, exact: boo
 
 
 class InfiniteConjugate(Conjugate):
-    """The limit ψ_∞ for ψ_{n-j}: θ = -log x, x ~ Beta(ν r_j + S_j, ν + N_j + 1) (eq. 12).
+    """The limit ψ_∞ for ψ_{n-j}: θ = -log x, x ~ Beta(ν r_j + S_j, ν + N_j + 1) (eq. 12)."""
 
-    Only ``BetaGibbs(exact=False)`` uses it: it draws θ as the paper does, while the densities are
-    those of :class:`Conjugate`.
-    """
+    # For ``BetaGibbs(exact=False)``, which draws θ as the paper; densities are of Conjugate.
 
     def draw(self, key: Array, num_draws: int, limits: Array) -> Array:
         shape = (num_draws, limits.shape[0])
@@ -294,10 +292,7 @@ def _slice_width(sums: Array, counts: Array, limits: Array) -> Array:
 
 
 def per_stage_prior(prior: dist.Distribution, num_stages: int) -> dist.Distribution:
-    """Return the univariate distribution behind a prior on (T,), of batch shape (), (T,) or (C, T).
-
-    :raises ValueError: if the stages are not independent under it.
-    """
+    """Return the univariate distribution of a prior on (T,), whose stages must be independent."""
     prior = base_of(prior)
     if prior.event_shape != () or prior.batch_shape[-1:] not in ((), (1,), (num_stages,)):
         raise ValueError(

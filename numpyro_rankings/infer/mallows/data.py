@@ -139,10 +139,8 @@ def check_code_sums(rankings: Rankings, num_stages: int) -> None:
 
 
 def codes_by_stage(listed_places: Array) -> Array:
-    """Return the stage codes of rows, given the places of their items in a center, both (T, rows).
-
-    With stages first this is far faster than with rows first. Codes of padding are arbitrary.
-    """
+    """Return the stage codes of rows, (T, rows), given the places of their items in a center."""
+    # With stages first this is far faster. Codes of padding are arbitrary.
     num_stages = len(listed_places)
     if num_stages <= _UNROLLED_STAGES:
         return jnp.stack(_unrolled_codes(list(listed_places)))
@@ -164,11 +162,8 @@ def _unrolled_codes(listed_places: list[Array]) -> list[Array]:
 def log_row_likelihoods(
     items: Array, listed: Array, places: Array, concentration: Array, log_psis: Array
 ) -> Array:
-    """Return the log probability of every row in one cluster, (rows,), eq. (2).
-
-    :param items: item at each stage, (T, rows), arbitrary where not **listed**, (T, rows).
-    :param places: place of each item in the center, (n,).
-    """
+    """Return the log probability of every row in one cluster, (rows,), eq. (2)."""
+    # The items at each stage, (T, rows), are arbitrary where not listed.
     if len(items) > _UNROLLED_STAGES:
         return _log_row_by_codes(codes_by_stage(places[items]), listed, concentration, log_psis)
     codes = _unrolled_codes([places[stage] for stage in items])
@@ -178,10 +173,8 @@ def log_row_likelihoods(
 def _log_row_by_codes(
     codes: Array | list[Array], listed: Array, concentration: Array, log_psis: Array
 ) -> Array:
-    """Return the log probability of every row in one cluster, (rows,), given its codes.
-
-    Few stages are added one by one, because XLA on CPUs does not vectorize a sum over an axis.
-    """
+    """Return the log probability of every row in one cluster, (rows,), given its codes."""
+    # Few stages are added one by one: XLA on CPUs does not vectorize a sum over an axis.
     num_stages = len(codes)
     if num_stages > _UNROLLED_STAGES:
         stages = -concentration[:, None] * jnp.asarray(codes) - log_psis[:, None]
@@ -225,11 +218,8 @@ def log_designed_rows(design: Array, places: Array, concentration: Array, log_ps
 def log_likelihoods(
     data: MallowsData, places: Array, concentration: Array, num_active: Array
 ) -> Array:
-    """Return the log probability of every distinct row in every active cluster, (C, rows), eq. (2).
-
-    :param places: place of each item in each center, (C, n).
-    :param num_active: clusters from this one on are not evaluated and get -inf.
-    """
+    """Return the log probability of every row in every active cluster, (C, rows), eq. (2)."""
+    # Clusters from ``num_active`` on are not evaluated and get -inf.
     items = jnp.maximum(data.orderings, 0).T
     listed = data.listed.T
     log_psis = log_psi(concentration, data.limits)

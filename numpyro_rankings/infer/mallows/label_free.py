@@ -176,14 +176,9 @@ def _num_inversions(places: Array) -> Array:
 def draw_steps(
     key: Array, num_steps: int, shape: tuple[int, int], kinds: np.ndarray, tied: bool
 ) -> StepDraw:
-    """Draw the random numbers of steps.
-
-    Step sizes are drawn log-uniformly, because the right scale is unknown. A rearrangement with a
-    dispersal of 0 makes the proposed center uniform. ``MallowsClusters.propose`` has the densities
-    of what is drawn here.
-
-    :param shape: n and T.
-    """
+    """Draw the random numbers of steps, whose densities ``MallowsClusters.propose`` has."""
+    # Step sizes are log-uniform, because the right scale is unknown. A dispersal of 0 makes the
+    # proposed center uniform. The shape is (n, T).
     num_items, num_stages = shape
     key_uniforms, key_normals, key_codes = random.split(key, 3)
     # few calls of the generator, each of which takes long to compile
@@ -227,12 +222,8 @@ def move_mallows_without_labels(
     effort: Effort,
     largest_minimum: int | None = None,
 ) -> tuple[Array, MallowsParameters]:
-    """Move the larger clusters with the labels integrated out, then draw their labels.
-
-    Slots that become empty are left with arbitrary values, which the caller must replace.
-
-    :param largest_minimum: m is at most this, by default N/200.
-    """
+    """Move the larger clusters with the labels integrated out, then draw their labels."""
+    # Slots that become empty are left with arbitrary values, which the caller must replace.
     labels, parameters = current
     key_empty, key_moves = random.split(key)
     num_items, num_stages = parameters.center.shape[1], parameters.concentration.shape[1]

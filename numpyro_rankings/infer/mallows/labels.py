@@ -34,12 +34,8 @@ from numpyro_rankings.ops.sums import count_by_label
 def update_labels_in_parallel(
     key: Array, mixture: MallowsMixture, inputs: MallowsInputs
 ) -> tuple[MallowsMixture, Array]:
-    """Draw all labels at once given explicit shares of the clusters, without a loop over rankings.
-
-    Empty slots must hold independent draws from the prior.
-
-    :return: the mixture, and whether more slots would have been needed.
-    """
+    """Draw all labels at once given shares; return whether more slots would have been needed."""
+    # Empty slots must hold independent draws from the prior.
     places = inverse_ordering(mixture.center)
     sizes = count_by_label(mixture.labels, len(places))
 
@@ -116,10 +112,7 @@ class Visits(NamedTuple):
 def draw_visits(
     keys: tuple[Array, Array], rankings: Array | None, prior: ConcentrationPrior, data: MallowsData
 ) -> Visits:
-    """Draw (σ, θ) | π for each ranking: θ from its prior, the codes given θ.
-
-    :param keys: for θ, and for the rest.
-    """
+    """Draw (σ, θ) | π for each ranking: θ from its prior, the codes given θ."""
     if rankings is None:
         number, rows = data.num_labels, data.row_index
         first = jnp.arange(number, dtype=jnp.int32)
@@ -169,10 +162,7 @@ class CollapsedPrior(NamedTuple):
 
 
 def beta_weights(prior: CollapsedPrior, exact: bool) -> LabelWeights:
-    """Return the weights of Figure 5, with θ integrated out as if n were infinite.
-
-    If they are to be exact, those of Lemma 6 correct them.
-    """
+    """Return the weights of Figure 5, as if n were infinite; Lemma 6 makes them exact."""
 
     def predictive(seats: Seats, codes: Array, listed: Array) -> Array:
         stages = log_beta_ratio(prior.nu_r + seats.sums, prior.nu + seats.counts + 1.0, codes)

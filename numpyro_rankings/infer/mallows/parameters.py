@@ -29,10 +29,7 @@ _MOST_REARRANGED = 16  # clusters
 def update_parameters(
     key: Array, mixture: MallowsMixture, inputs: MallowsInputs, settings: MallowsSettings
 ) -> tuple[MallowsMixture, ClusterSums, Array]:
-    """Draw centers and concentrations given the labels.
-
-    :return: the mixture, its sums, and the mean acceptance probability of the stagewise draws.
-    """
+    """Draw centers and concentrations given labels; return the mean acceptance of centers too."""
     data, num_slots, num_items = inputs.data, *mixture.center.shape
     occupancy = occupancy_of(data, mixture.labels, num_slots)
     sums = code_sums(occupancy.membership, data, inverse_ordering(mixture.center))

@@ -135,10 +135,8 @@ def search_mixture(
 def change(
     key: Array, components: Components, data: MallowsData
 ) -> tuple[Components, Array, Array]:
-    """Move a component to a random ranking, shuffle places of its center, or choose rankings.
-
-    :return: the components, the number of partial iterations that follow, and their share of rows.
-    """
+    """Move a component to a random ranking, shuffle places of its center, or choose rankings."""
+    # It returns also how many partial iterations follow, and their share of rows.
     num_components, num_items = components.center.shape
     key_kind, key_which, key_ranking, key_deal, key_share = random.split(key, 5)
     kind = random.randint(key_kind, (), 0, 3)
@@ -180,10 +178,7 @@ def log_table(components: Components, data: MallowsData) -> Array:
 def improve(
     components: Components, weights: Array, data: MallowsData, lengths: Array
 ) -> Components:
-    """Make the M-step, given the weights of the rows in each component, (K, rows).
-
-    :param lengths: of the blocks of items that are moved.
-    """
+    """Make the M-step, given the weights of the rows in each component, (K, rows)."""
     center, theta = MALLOWS.fit_lists(components.center, data.orderings, weights, lengths)
     sizes = weights.sum(1) + 1.0
     return Components(center, theta, jnp.log(sizes) - jnp.log(sizes.sum()))

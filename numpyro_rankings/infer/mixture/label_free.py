@@ -77,10 +77,7 @@ def choose_large_clusters(
     num_slots: int,
     largest_minimum: int | None,
 ) -> LargeClusters:
-    """Draw m, which determines A, and draw the shares of A given the labels.
-
-    :param uniform: a draw that becomes m, at most **largest_minimum**, which is N/200 by default.
-    """
+    """Draw m, from **uniform** and at most **largest_minimum**, for A; and the shares of A."""
     sizes = count_by_label(labels, num_slots)
     # m grows with N, because small clusters appear and disappear often. In a finite mixture m may
     # be 0, so that empty components belong to A
@@ -148,14 +145,9 @@ def move_without_labels(
     data: RankingData,
     largest_minimum: int | None = None,
 ) -> tuple[Array, Any]:
-    """Make each of the moves in turn, each with its own A.
-
-    Empty slots that are variables of the model must hold draws from the prior. Slots that become
-    empty are left with arbitrary values, which the caller must replace.
-
-    :param current: labels (N,), and the parameters of all clusters, leading axis C.
-    :param clusters_of: maps slots, (W,), to the family of the clusters there.
-    """
+    """Make each of the moves in turn, each with its own A, on labels (N,) and parameters."""
+    # Empty slots that are variables of the model must hold draws from the prior. Slots that become
+    # empty are left with arbitrary values, which the caller must replace.
     row_index, num_rows = data.row_index, len(data.counts)
     num_tries = min(max(_TRIED_LABELS // len(current[0]), 1), _MOST_TRIES)
 
@@ -218,11 +210,8 @@ def _draw_valid_labels(
     start: Mixture,
     end: Mixture,
 ) -> tuple[Array, Array]:
-    """Draw the labels M times at the end of a move, and M - 1 times at its start.
-
-    :param for_choice: M uniform draws, with which one of the valid results is chosen.
-    :return: valid labels, if there are any, and log V h' / (V' h).
-    """
+    """Draw the labels M times at the end of a move, and M - 1 times at its start."""
+    # It returns valid labels, one of them chosen at random, if any, and log V h' / (V' h).
     num_tries = len(for_choice)
     ends = [end] if num_tries == 1 else [end, start]
     tables = jnp.stack([mixture.table for mixture in ends])

@@ -68,11 +68,8 @@ def update_labels_at_once(
 def draw_labels(
     key: Array, log_weights: Array, row_index: Array | None, num_allowed: Array | None = None
 ) -> Array:
-    """Draw a label for each ranking with probability ∝ exp(log weight) at its row, (N,) int32.
-
-    :param log_weights: (C, rows); -inf excludes a cluster.
-    :param num_allowed: number of leading clusters that are open to each ranking, (N,).
-    """
+    """Draw a label for each ranking with probability ∝ exp(log weight) at its row, (N,) int32."""
+    # Weights are (C, rows); the first ``num_allowed`` clusters are open to each ranking, (N,).
     num_clusters, num_rows = log_weights.shape
 
     def add(log_sum: Array, log_weight: Array) -> tuple[Array, Array]:

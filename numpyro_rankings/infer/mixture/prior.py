@@ -71,11 +71,9 @@ class PartitionPrior(NamedTuple):
 def update_alpha(
     key: Array, prior: PartitionPrior, alpha_prior: dist.Distribution, sizes: Array
 ) -> Array:
-    """Draw α given the sizes of the clusters, (C,), zeros allowed.
-
-    With a Gamma prior and the Dirichlet process the draw is exact, with the auxiliary variable of
-    Escobar & West [2]; otherwise it is by slice sampling of log α.
-    """
+    """Draw α given the sizes of the clusters, (C,), zeros allowed."""
+    # With a Gamma prior and the Dirichlet process exactly, by the auxiliary variable of Escobar &
+    # West [2]; otherwise by slice sampling of log α.
     occupied = sizes > 0
     num_clusters, num_points = occupied.sum(), sizes.sum().astype(float)
     has_discount = not (isinstance(prior.discount, float) and prior.discount == 0.0)

@@ -143,11 +143,8 @@ def step_in_block(target: Target, block: Block, mixture: Mixture, draw: StepDraw
 
 
 def metropolis_steps(key: Array, target: Target, mixture: Mixture, draws: StepDraw) -> Mixture:
-    """Make steps one after another, in blocks that each change two slots only.
-
-    A step then costs the rows of two clusters instead of those of all. Steps that do not fill a
-    block are left out.
-    """
+    """Make steps one after another, in blocks that each change two slots only."""
+    # A step then costs the rows of two clusters. Steps that do not fill a block are left out.
     block_size = min(_STEPS_OF_BLOCK, len(draws.scale))
     num_blocks = len(draws.scale) // block_size
     draws = jax.tree.map(

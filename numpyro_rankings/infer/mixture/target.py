@@ -88,10 +88,8 @@ class LargeClusters(NamedTuple):
         return jnp.where(active & (self.minimum > 0), -jax.nn.softplus(-z), 0.0)
 
     def start(self, log_table: Array) -> tuple[Array, Array]:
-        """Return the log density of each row, (rows,), and its relative probability in each slot.
-
-        The density of rows that are impossible in all of A counts as 1.
-        """
+        """Return the log density of each row, (rows,), and its relative one in each slot."""
+        # The density of rows that are impossible in all of A counts as 1.
         weighted = jnp.where(self.active[:, None], log_table + self.log_shares[:, None], -jnp.inf)
         start = jax.nn.logsumexp(weighted, axis=0)
         start = jnp.where(start > -jnp.inf, start, 0.0)
@@ -100,10 +98,7 @@ class LargeClusters(NamedTuple):
     def draw_labels(
         self, key: Array, labels: Array, row_index: Array | None, table: Array, log_shares: Array
     ) -> tuple[Array, Array]:
-        """Draw the labels of the rankings in A.
-
-        :return: all labels, (N,), and whether they are valid: A would be chosen from them too.
-        """
+        """Draw labels of the rankings in A: all, (N,), and whether A would be chosen from them."""
         log_weights = jnp.log(table) + log_shares[:, None]
         new_labels = self.slots[draw_labels(key, log_weights, row_index)]
         new_labels = jnp.where(self.inside, new_labels, labels)

@@ -113,10 +113,7 @@ def update_labels_in_batches(key: Array, labels: Array, given: Given, batch_size
 def _update_batch(
     partition: _Partition, draws: _BatchDraws, given: Given
 ) -> tuple[_Partition, Array, Array]:
-    """Propose labels of a batch and accept them or not.
-
-    :return: the partition, the acceptance probability, and whether more slots were wanted.
-    """
+    """Propose labels of a batch, accept or not; return whether more slots were wanted too."""
     points = given.points
     batch = take(points.statistics, draws.points), points.log_alone[draws.points]
     old = _group(*batch, partition.labels[draws.points], given)
@@ -177,10 +174,8 @@ def _propose(old: _Batch, outside: _Outside, draws: _BatchDraws, given: Given) -
 
 
 def _log_weights(batch: _Batch, outside: _Outside, given: Given) -> tuple[Array, Array]:
-    """log q_i of each cluster outside a batch, (C, B), and of a new one, (B,).
-
-    The slots are the first axis: sums over it are fast on CPUs.
-    """
+    """log q_i of each cluster outside a batch, (C, B), and of a new one, (B,)."""
+    # The slots are the first axis: sums over it are fast on CPUs.
     prior, some = given.prior, outside.sizes > 0
     log_weights = prior.log_join(outside.sizes)[:, None] + given.family.log_predictive(
         jax.tree.map(lambda x: x[:, None], outside.clusters),
@@ -207,11 +202,8 @@ def _log_posterior(batch: _Batch, outside: _Outside, given: Given) -> Array:
 def _update_point(
     partition: _Partition, draws: _PointDraws, triangle: Array, given: Given
 ) -> tuple[_Partition, Array]:
-    """Draw the label of a point given all others [Neal 2000, Algorithm 3].
-
-    :param triangle: (C, C), to sum up weights.
-    :return: the partition, and whether more slots were wanted.
-    """
+    """Draw the label of a point given all others [Neal 2000, Algorithm 3]."""
+    # It returns also whether more slots were wanted.
     (labels, clusters, sizes), family, index = partition, given.family, draws.points
     point, old = take(given.points.statistics, index), labels[index]
     left = sizes.at[old].add(-1)
@@ -238,10 +230,8 @@ def _update_point(
 
 
 def choose(weights: Array, uniform: Array) -> tuple[Array, Array]:
-    """Draw a label for each column with probability ∝ its weights, (C, B): labels, sums (B,).
-
-    A label of weight 0 is never drawn: the target is positive, and at most the last partial sum.
-    """
+    """Draw a label for each column with probability ∝ its weights, (C, B): labels, sums (B,)."""
+    # A label of weight 0 is never drawn: the target is positive, at most the last partial sum.
     none = jnp.zeros_like(uniform)
     total, _ = jax.lax.scan(lambda so_far, row: (so_far + row, None), none, weights)
     target = (1.0 - uniform) * total
@@ -257,12 +247,9 @@ def choose(weights: Array, uniform: Array) -> tuple[Array, Array]:
 
 
 def random_batches(key: Array, size: int, batch_size: int) -> Array:
-    """Divide the points into batches, none with a point twice: (number of batches, batch size).
-
-    The columns of a fixed table are rotated at random, because XLA sorts slowly on CPUs. If the
-    size is not a multiple of the batch size, the last row of the table ends as the first does;
-    since a point stays in its column, it cannot be twice in one batch.
-    """
+    """Divide the points into batches, none with a point twice: (number of batches, batch size)."""
+    # The columns of a fixed table are rotated at random, because XLA sorts slowly on CPUs. The last
+    # row may end as the first does: a point stays in its column, so it is not twice in one batch.
     batch_size = min(batch_size, max(size // 2, 1))
     number = -(-size // batch_size)
     fixed = np.random.default_rng(0).permutation(size).astype(np.int32)

@@ -219,11 +219,8 @@ def _advance(progress: _Progress, block: int, fixed: _Fixed, given: Given) -> _P
 def _draw_seats(
     progress: _Progress, index: Array, fixed: _Fixed, given: Given
 ) -> tuple[Array, Array, Any]:
-    """Draw a label for each point of a block, (B,), as if it were the first of them to change.
-
-    :return: labels (B,), whether a new cluster was wanted when all slots were full, (B,), and the
-        clusters, handed through (see :func:`_log_predictives`).
-    """
+    """Draw labels for points of a block, (B,), each as if it were the first of them to change."""
+    # It returns also whether a cluster was wanted when all slots were full, (B,).
     mine, sizes = progress.labels[index], progress.sizes
     alone = sizes[mine] == 1
     log_weights, clusters = _log_weights(progress, index, given)
@@ -244,10 +241,7 @@ def _draw_seats(
 
 
 def _log_weights(progress: _Progress, index: Array, given: Given) -> tuple[Array, Any]:
-    """Log weights of each label for each point of a block [Neal 2000, Algorithm 3].
-
-    :return: (B, C + 1), the last column that of a new cluster; and the clusters, handed through.
-    """
+    """Log weights of each label, (B, C + 1), the last of a new cluster [Neal 2000, Algorithm 3]."""
     points, prior = given.points, given.prior
     mine, sizes, slots = progress.labels[index], progress.sizes, jnp.arange(given.num_slots)
     point = take(points.statistics, index)
@@ -267,11 +261,9 @@ def _log_weights(progress: _Progress, index: Array, given: Given) -> tuple[Array
 
 
 def _log_predictives(clusters: Any, sizes: Array, point: Any, given: Given) -> tuple[Array, Any]:
-    """Log probability of each point of a block given each cluster, (B, C); and the clusters.
-
-    Of wide clusters only the slots in use are scored. The clusters are handed through, because XLA
-    would copy what is read in an inner loop and changed after it.
-    """
+    """Log probability of each point of a block given each cluster, (B, C); and the clusters."""
+    # Of wide clusters only the slots in use are scored. The clusters are handed through, because
+    # XLA would copy what is read in an inner loop and changed after it.
     num_slots, log_predictive = given.num_slots, given.family.log_predictive
     point = jax.tree.map(lambda x: x[:, None], point)
     if _width(given) <= _WIDE or num_slots <= _SLOTS:
@@ -294,10 +286,8 @@ def _log_predictives(clusters: Any, sizes: Array, point: Any, given: Given) -> t
 
 
 def _move_point(both: Any, size: Array, point: Any, family: Family) -> Any:
-    """Statistics of two clusters, (2, …), after a point has moved from the first to the second.
-
-    If the second was empty before, rounding errors in its statistics are set to 0 first.
-    """
+    """Statistics of two clusters, (2, …), after a point has moved from the first to the second."""
+    # If the second was empty before, rounding errors in its statistics are set to 0 first.
     left = family.subtract(take(both, 0), point)
     other = jax.tree.map(lambda x: jnp.where(size > 0, x, jnp.zeros_like(x)), take(both, 1))
     joined = family.add(other, point)

@@ -86,10 +86,8 @@ def _log_sizes(ordering: Ordering, given: Given) -> Array:
 
 
 def log_chain_table(pairs: Array) -> Array:
-    """Log probability of the order of the points from s + 1 to e after point s, as (e, s).
-
-    Point i is drawn among those from i to e, so its normaliser is a cumulative sum of row i - 1.
-    """
+    """Log probability of the order of the points from s + 1 to e after point s, as (e, s)."""
+    # Point i is drawn among those from i to e: its normaliser is a cumulative sum of row i - 1.
     index = jnp.arange(len(pairs))
     after = jnp.where(index[None, :] > index[:, None], pairs, -jnp.inf)
     log_totals = jax.lax.cumlogsumexp(after, axis=1)[:-1]  # [i - 1, e]: over i, …, e
@@ -158,12 +156,9 @@ def _draw(uniform: Array, log_weights: Array) -> Array:
 def draw_by_slope(
     key: Array, sequence: Sequence, slope: Array, width: int, family: Family
 ) -> tuple[Array, Array]:
-    """Draw segments with probability ∝ Π B(c) exp(slope), eq. (5) and (6), with or without a beam.
-
-    :param slope: log of the factor of each segment that stands for A(K).
-    :param width: number of segments kept at each point, with the one that starts there; N for all.
-    :return: where segments start, (N,) bool, and whether the current partition could be drawn.
-    """
+    """Draw segments with probability ∝ Π B(c) exp(slope), eq. (5) and (6); a beam is optional."""
+    # The slope stands for A(K); ``width`` segments are kept at each point, N for all.
+    # It returns where segments start, (N,), and whether the current partition could be drawn.
     size = sequence.reference.shape[0]
 
     def visit(carry: Any, inputs: tuple) -> Any:
@@ -208,11 +203,8 @@ def _trace_back(drawn: Array) -> Array:
 def draw_exactly(
     key: Array, sequence: Sequence, log_counts: Array, most: int, family: Family
 ) -> tuple[Array, Array]:
-    """Draw segments with probability ∝ A(K) Π B(c), eq. (4), at most ``most`` of them.
-
-    :param log_counts: log A(K), K = 0, …, N.
-    :return: where segments start, (N,) bool, and whether more of them would have been drawn.
-    """
+    """Draw at most ``most`` segments with probability ∝ A(K) Π B(c), eq. (4)."""
+    # It returns where segments start, (N,), and whether more of them would have been drawn.
     size = sequence.reference.shape[0]
     key_segments, key_number, key_again = random.split(key, 3)
 

@@ -141,11 +141,8 @@ def _draw_pair(key_first: Array, key_second: Array, labels: Array) -> _Pair:
 
 
 def _allocate(key_order: Array, key_deal: Array, pair: _Pair, given: Given) -> _Allocation:
-    """Allocate the other points to the two parts, one by one in random order.
-
-    If the move is a merge, the parts are the two clusters, and the allocation is the one that would
-    make them.
-    """
+    """Allocate the other points to the two parts, one by one in random order."""
+    # In a merge the parts are the two clusters, allocated as it would make them.
     size = given.points.size
     # the other points in random order, followed by all points that the move does not change
     order = jnp.argsort(jnp.where(pair.others, random.uniform(key_order, (size,)), 2.0))

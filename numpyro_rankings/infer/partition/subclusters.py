@@ -200,10 +200,8 @@ def start_from_sample(key: Array, given: Given, num_scans: int) -> Array:
 
 
 def update_labels_by_slices(key: Array, labels: Array, given: Given) -> Move:
-    """Draw shares and parameters given the labels, then all labels given these [Walker 2007].
-
-    The labels stay as they are if they would need more slots, or more sticks, than there are.
-    """
+    """Draw shares and parameters given the labels, then all labels given these [Walker 2007]."""
+    # The labels stay as they are if they would need more slots, or more sticks, than there are.
     points, num_slots = given.points, given.num_slots
     key_shares, key_parameters, key_labels = random.split(key, 3)
     labels, _ = canonical_order(labels, num_slots)  # draw_slices wants the empty slots at the end
@@ -237,10 +235,8 @@ def update_labels_by_slices(key: Array, labels: Array, given: Given) -> Move:
 def _draw_labels(
     key: Array, labels: Array, number: Array, log_weights: Callable[[Array], Array]
 ) -> Array:
-    """Draw a label from 0 to ``number - 1`` for each point, by reservoir sampling.
-
-    Labels whose weights are all 0 are kept; ``log_weights`` maps a label to its weights, (N,).
-    """
+    """Draw a label from 0 to ``number - 1`` for each point, by reservoir sampling."""
+    # Labels whose weights are all 0 are kept; ``log_weights`` maps a label to weights, (N,).
 
     def consider(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         """Take label k with its probability among those up to k."""
@@ -270,10 +266,8 @@ class _Pairs(NamedTuple):
 
 
 def split_or_merge_clusters(key: Array, labels: Array, given: Given, num_scans: int) -> Move:
-    """Propose to split or merge many clusters, and decide on each pair of them by itself.
-
-    The labels are canonical, (N,), and the sub-clusters are learned in so many passes.
-    """
+    """Propose to split or merge many clusters, and decide on each pair of them by itself."""
+    # The labels are canonical, (N,), and the sub-clusters are learned in so many passes.
     key_pairs, key_learn, key_accept = random.split(key, 3)
     log_rate, pairs = _draw_pairs(key_pairs, labels, given)
     pair = pairs.pair[labels]
@@ -356,11 +350,8 @@ def _at(flags: Array, pair: Array) -> Array:
 def _decide(
     key: Array, labels: Array, log_split: Array, is_second: Array, pairs: _Pairs, given: Given
 ) -> Move:
-    """Accept or reject each pair by itself.
-
-    :param log_split: log Hastings ratio of the split, (C,).
-    :param is_second: who is in the second cluster, before a merge or after a split, (N,).
-    """
+    """Accept or reject each pair by itself, given the log Hastings ratio of its split, (C,)."""
+    # Who is in the second cluster, before a merge or after a split, is (N,).
     num_slots, pair = given.num_slots, pairs.pair[labels]
     sizes = count_by_label(*_cells(is_second, pair, given))
     log_accept = jnp.where(pairs.splits, log_split, -log_split)
@@ -423,12 +414,9 @@ class _Subclusters(NamedTuple):
 
 
 def learn_subclusters(key: Array, pair: Array, given: Given, num_scans: int) -> tuple[Array, Array]:
-    """Learn two sub-clusters in each pair, from its points only, and deal the points to them.
-
-    Of many points the first passes take some at random. Pairs have numbers from 0 to C.
-
-    :return: log odds of the second sub-cluster for each point, (N,), and who is dealt to it, (N,).
-    """
+    """Learn two sub-clusters in each pair, from its points only, and deal the points to them."""
+    # Of many points the first passes take some at random. Pairs have numbers from 0 to C. It
+    # returns log odds of the second sub-cluster, (N,), and who is dealt to it, (N,).
     key_sample, key_cut, key_few, key_all, key_last = random.split(key, 5)
     few, pair_of_few, num_last = given, pair, 0
     if given.points.size > 2 * _LEARNERS:
@@ -523,10 +511,8 @@ def _draw_second(key: Array, log_odds: Array) -> Array:
 
 
 def _log_split_ratio(is_second: Array, pair: Array, log_odds: Array, given: Given) -> Array:
-    """Log posterior of two clusters over one, over the probability of dealing the points so, (C,).
-
-    It is of no use where one of the two clusters has no points.
-    """
+    """Log posterior of two clusters over one, over the probability of dealing points so, (C,)."""
+    # It is of no use where one of the two clusters has no points.
     cells, number = _cells(is_second, pair, given)
     clusters = given.family.of_clusters(given.points.statistics, cells, number)
     first, second = (jax.tree.map(lambda x, k=k: x[k:-2:2], clusters) for k in (0, 1))
@@ -546,10 +532,8 @@ def _log_split_ratio(is_second: Array, pair: Array, log_odds: Array, given: Give
 
 
 def _fit_into_slots(wanted: Array, number: Array, pairs: _Pairs) -> tuple[Array, Array]:
-    """Make the moves in the order of their places; a split that finds all slots full is not made.
-
-    :return: which pairs change, (C,), and whether a split was not made.
-    """
+    """Return which pairs change, (C,), and whether a split was not made for want of slots."""
+    # Moves are made in the order of their places.
     num_slots = wanted.shape[0]
     splits = (wanted & pairs.splits)[pairs.order]
     merges = (wanted & pairs.merges)[pairs.order]

@@ -405,10 +405,7 @@ def _shares(measures: Measures) -> tuple[Array, Array]:
 def _update_labels(
     key: Array, mixture: ProcessMixture, inputs: ProcessInputs
 ) -> tuple[ProcessMixture, Array]:
-    """Draw the shares of the clusters and slice variables, then all labels.
-
-    :return: the mixture, and whether more slots would have been needed.
-    """
+    """Draw shares, slices and all labels; return whether more slots would have been needed too."""
     shares, pool = _shares(mixture.measures)
     data = inputs.data
 

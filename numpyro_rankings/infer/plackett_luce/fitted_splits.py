@@ -89,14 +89,10 @@ class Fit(NamedTuple):
 def fit(
     clusters: WeightsClusters, log_weights: Array, log_shares: Array, unseen: Array, chances: Array
 ) -> Fit:
-    """Fit two components by EM, with one of Hunter's MM steps in each, deterministically.
-
-    The gamma prior is that of the model, of log weights that are not normalised, so that the step
-    has other terms than ``PLACKETT_LUCE.times_with_prior``. The weights of the unseen items stay.
-
-    :param log_weights: at the start, (2, K), as are **log_shares** and **unseen**, (2,).
-    :param chances: expected number of rankings of each row to fit, (rows,).
-    """
+    """Fit two components by EM, with one of Hunter's MM steps in each, deterministically."""
+    # The gamma prior is of log weights that are not normalised, so that the step has other terms
+    # than ``PLACKETT_LUCE.times_with_prior``. The weights of the unseen items stay. Initial log
+    # weights are (2, K), ``chances`` the expected number of rankings of each row to fit, (rows,).
     shape = jnp.maximum(clusters.prior.shape, 1e-6)
 
     def step(

@@ -152,11 +152,9 @@ def update_common_scale(
     occupied: Array,
     tau: float,
 ) -> tuple[Measures, Scales]:
-    """Multiply φ and divide all measures by one factor, by slice sampling of its logarithm.
-
-    The likelihood is unchanged, and so is φ G_0, the resemblance of the clusters to the root. φ and
-    the scale of the root move far only together.
-    """
+    """Multiply φ and divide all measures by one factor, by slice sampling of its logarithm."""
+    # This keeps the likelihood, and φ G_0, the resemblance of clusters to the root. φ and the scale
+    # of the root move far only together.
 
     def scaled(step: Array) -> tuple[Measures, Array]:
         factor = jnp.exp(-step)

@@ -30,11 +30,8 @@ class WeightsPrior(Protocol):
 
     @property
     def rate(self) -> Array | float:
-        """Rate of the gamma prior of an atom with one count.
-
-        New atoms are proposed from Exponential(rate), and ``fit`` uses the rate, with ``shape``, as
-        the prior of all weights.
-        """
+        """Rate of the gamma prior of an atom with one count."""
+        # New atoms are from Exponential(rate); ``fit`` takes rate and shape for all weights.
 
     @property
     def shape(self) -> Array:
@@ -163,10 +160,8 @@ class WeightsClusters(NamedTuple):
         )
 
     def slope(self, log_weights: Array, unseen: Array, amounts: Array) -> tuple[Array, Array]:
-        """Return how often each item was chosen, and the gradient of the log likelihood, (K,) each.
-
-        The gradient is n_k - w_k Σ 1/mass, over the stages with k in play.
-        """
+        """Return how often items were chosen, and the gradient of the log likelihood, (K,) each."""
+        # The gradient is n_k - w_k Σ 1/mass, over the stages with k in play.
         num_items = len(log_weights)
         if self.design is not None:
             counts = jnp.dot(amounts, self.design, precision="highest")
@@ -205,11 +200,9 @@ def _relative_weights(log_weights: Array, unseen: Array) -> tuple[Array, Array]:
 def log_offspring(
     log_weights: Array, parent: Array, scale: Array, flip_chance: Array, rate: Array | float
 ) -> Array:
-    """Return the log density of the log weights of a cluster around its parent's, both (K,).
-
-    ``draw_steps`` in ``label_free.py`` draws from it: an atom of the parent moves by a normal step
-    or disappears, and the weight of an item that is no atom appears as Exponential(rate).
-    """
+    """Return the log density of the log weights of a cluster around its parent's, both (K,)."""
+    # ``draw_steps`` in ``label_free.py`` draws from it: an atom of the parent moves by a normal
+    # step or disappears, and the weight of an item that is no atom appears as Exponential(rate).
     is_atom, of_parent = log_weights > -jnp.inf, parent > -jnp.inf
     log_same, log_flip = jnp.log1p(-flip_chance), jnp.log(jnp.maximum(flip_chance, 1e-30))
     log_density = jnp.where(is_atom == of_parent, log_same, log_flip)
