@@ -168,10 +168,8 @@ class DirichletMultinomial(Family):
         return rising - log_gamma_ratio(total, point.total)
 
     def _rising(self, cluster: WordCounts, point: SparsePoint, taken_out: float) -> Array:
-        """Σ over the words of a document of log (a + n)(a + n + 1)…, n the count in the cluster.
-
-        A multiple of the document's own counts is first taken out of n.
-        """
+        """Σ over the words of a document of log (a + n)(a + n + 1)…, n the count in the cluster."""
+        # A multiple of the document's own counts is first taken out of n.
         a = jnp.asarray(self.concentration, float)
         pick = jnp.vectorize(lambda row, words: row[words], signature="(v),(l)->(l)")
 

@@ -69,10 +69,8 @@ class PlackettLuceWeights(AugmentedFamily):
     # -- the choices -----------------------------------------------------------------------------
 
     def _in_play(self, data: Rankings) -> tuple[Array, Array, Array]:
-        """Items in play at each stage and items chosen, (N, T, n), and informative stages, (N, T).
-
-        A stage with one item in play has no choice and is not informative.
-        """
+        """Items in play and items chosen by stage, (N, T, n), and informative stages, (N, T)."""
+        # A stage with one item in play has no choice and is not informative.
         rows = jnp.asarray(data.row_index, jnp.int32)
         orderings, n = jnp.asarray(data.orderings)[rows], data.num_items
         listed = orderings[..., None] == jnp.arange(n)

@@ -70,20 +70,12 @@ def sample_uniform(key: Array, shape: tuple[int, ...]) -> Array:
 
 
 def sample_concentration(key: Array, a: ArrayLike, b: ArrayLike, m: ArrayLike) -> Array:
-    r"""Exact draws of a concentration from its conditional given center and rankings,
-
-    .. math::  p(\theta) \propto e^{-a\theta}\psi_m(\theta)^{1-b}, \qquad \theta \ge 0,
-
-    whose normaliser is equation (14) of [1]; Lemma 4 of [1] gives it for infinite ``m``.
-    The density is log-concave, so the rejection method of [2] applies. Two tangents touch the log
-    density where it is about 1 below its maximum. The envelope is flat around the mode and
-    exponential beyond the points where these tangents reach the maximum. At least 0.63 of the draws
-    are accepted.
-
-    :param a: :math:`\nu r + S > 0`, prior and data codes.
-    :param b: :math:`\nu + N + 1 \ge 1`, prior and data counts.
-    :param m: largest code; with ``m = 0``, or ``b = 1``, the draw is Exponential(a).
-    """
+    """Exact draws of a concentration given center and rankings: p(θ) ∝ exp(-aθ) ψ_m(θ)^(1-b)."""
+    # Here a = ν r + S > 0 and b = ν + N + 1 ≥ 1; with m = 0, or b = 1, it is Exponential(a). The
+    # normaliser is equation (14) of [1]; Lemma 4 of [1] gives it for infinite m. The density is
+    # log-concave, so the rejection method of [2] applies. Two tangents touch the log density where
+    # it is about 1 below its maximum. The envelope is flat around the mode and exponential beyond
+    # the points where these tangents reach the maximum. At least 0.63 of the draws are accepted.
     a, b, m = jnp.broadcast_arrays(*as_floats(a, b, m))
     # Flat arrays compile and run faster than those with a short last axis.
     flat = a.ravel(), b.ravel(), m.ravel()
@@ -198,13 +190,11 @@ def sample_log_gamma(key: Array, a: ArrayLike) -> Array:
 
 
 def sample_atom_counts(key: Array, x: ArrayLike, n: ArrayLike) -> Array:
-    r"""Exact draws of a count u with probability ∝ :math:`\frac{x^u}{u!} \frac{Γ(u+n)}{Γ(u)}`.
-
-    With n = 0 the distribution is Poisson(x); with n > 0 the count is at least 1. The probabilities
-    are log-concave, so the rejection method of [2] applies. The envelope is flat around the mode
-    and geometric beyond two counts, one on either side of it, where the log probability has fallen
-    by about 1. Counts are whole numbers as floats.
-    """
+    """Exact draws of a count u with probability ∝ x^u/u! Γ(u+n)/Γ(u), as floats."""
+    # With n = 0 it is Poisson(x); with n > 0 the count is at least 1. The probabilities are
+    # log-concave, so the rejection method of [2] applies. The envelope is flat around the mode and
+    # geometric beyond two counts, one on either side of it, where the log probability has fallen by
+    # about 1.
     x, n = jnp.broadcast_arrays(*as_floats(x, n))
     shape, dtype = x.shape, x.dtype
     x, n = jnp.maximum(x.ravel(), 1e-30), n.ravel()

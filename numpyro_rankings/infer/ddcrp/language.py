@@ -285,12 +285,10 @@ def log_growth(log_odds: Array, delta: Array) -> Array:
 def update_alpha_without_links(
     key: Array, prior: LinkPrior, alpha_prior: dist.Distribution, symbols: Array, log_base: Array
 ) -> Array:
-    """Draw α with the links summed over, by slice sampling of its logarithm.
-
-    If log α grows by δ, the log of a sum of α and other weights grows by log(p e^δ + 1 - p), where
-    p is the share of α in the sum: in the numerator the posterior probability of a link to itself,
-    in the denominator the prior probability.
-    """
+    """Draw α with the links summed over, by slice sampling of its logarithm."""
+    # If log α grows by δ, the log of a sum of α and other weights grows by log(p e^δ + 1 - p),
+    # where p is the share of α in the sum: in the numerator the posterior probability of a link to
+    # itself, in the denominator the prior probability.
     log_copied = log_totals(weights_within(symbols, prior.weights))
     log_total = log_totals(prior.weights)
 

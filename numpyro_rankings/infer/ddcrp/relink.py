@@ -45,11 +45,10 @@ _LABEL, _SIZE, _ID, _PLACE = range(4)
 
 
 class _Graph(NamedTuple):
-    """The values that a sweep changes.
+    """The values that a sweep changes."""
 
-    In **visited**, (N + 1, 2), are the members of the current tree; and for each point the root of
-    the last tree in which the search met it.
-    """
+    # In ``visited``, (N + 1, 2), are the members of the current tree; and for each point the root
+    # of the last tree in which the search met it.
 
     forest: Array
     parts: _Components
@@ -180,11 +179,9 @@ def _graft(forest: Array, i: Array, j: Array) -> Array:
 
 
 def _find_tree(forest: Array, i: Array, visited: Array) -> tuple[Array, Array]:
-    """The points that link to root i, directly or not: their number, and **visited**, (N + 1, 2).
-
-    The first column of it lists them, the root first; the second has i in the row of each. The
-    search is breadth first, and this list is also the queue of points whose children are to come.
-    """
+    """The points that link to root i, directly or not: their number, and ``visited``."""
+    # Its first column lists them, the root first; the second has i in the row of each. The search
+    # is breadth first, and this list is also the queue of points whose children are to come.
     size = forest.shape[0] - 1
 
     def look(state: tuple) -> tuple:

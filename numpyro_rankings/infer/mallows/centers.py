@@ -268,13 +268,9 @@ def _costs_behind(costs: PairCosts) -> Array:
 
 
 def swap_neighbors(key: Array, center: Array, costs: PairCosts, num_rounds: int) -> Array:
-    """Swap neighbors in each center, all at places 1 and 2, 3 and 4, … at once, then the others.
-
-    Each pair is put into either order by its exact conditional, on which no other pair of the same
-    half of a round has an effect. The halves read the same backwards: 1, 2, 1, 2, …, 1.
-
-    :param num_rounds: number of the first halves; there is one second half less.
-    """
+    """Swap neighbors in each center, all at places 1 and 2, 3 and 4, … at once, then the others."""
+    # Each pair is put into either order by its exact conditional, on which no other pair of the
+    # same half of a round has an effect. The halves read the same backwards: 1, 2, 1, 2, …, 1.
     num_slots, num_items = center.shape
     slots, behind = jnp.arange(num_slots)[:, None], _costs_behind(costs)
 
@@ -395,14 +391,10 @@ def update_centers(
     num_moves: int,
     exact: bool = True,
 ) -> tuple[CenterSums, Array]:
-    """Make one exact update of σ given θ and the labels, for all clusters at once.
-
-    :param num_moves: reinsertions per cluster, before and again after the stagewise draw, or the
-        swaps that are made instead with many items.
-    :param exact: False for the stagewise draw of Figure 2 alone.
-    :return: the centers, and the acceptance probabilities of the stagewise draw, (C,), 1 if there
-        was none.
-    """
+    """Make one exact update of σ given θ and the labels, for all clusters at once."""
+    # There are ``num_moves`` reinsertions before and again after the stagewise draw of Figure 2, or
+    # with many items swaps instead. It returns also how likely the draw was accepted, (C,), 1 if
+    # none.
     center, sums = current
     membership, sizes = occupancy.membership, occupancy.sizes
     num_items = center.shape[1]

@@ -75,10 +75,8 @@ class ConcentrationPrior(Protocol):
         """Return the log normalising constant, (C,), which may be costly."""
 
     def conjugate_part(self, limits: Array) -> "tuple[Array, Array] | None":
-        """Return ν r and ν, (T,), of a conjugate prior whose posterior proposes θ.
-
-        None if stages are tied, which rules out a move of σ and θ together, ``rearrange``.
-        """
+        """Return ν r and ν, (T,), of a conjugate prior whose posterior proposes θ; None if tied."""
+        # Tied stages rule out a move of σ and θ together, ``rearrange``.
 
     def log_rest(self, concentration: Array, limits: Array) -> Array:
         """Return the log ratio of the prior to that conjugate prior, unnormalised, (C, T)."""

@@ -106,11 +106,9 @@ def cluster_sums(data: MallowsData, labels: Array, center: Array) -> ClusterSums
 
 
 def largest_code_sum(rankings: Rankings, num_stages: int) -> int:
-    """Return an upper bound of all code sums S_cj, for any labels and centers.
-
-    A code is at most n - 1. If that bound is too large and the rankings are not traced, a sharper
-    bound is used: different items have different codes at one stage.
-    """
+    """Return an upper bound of all code sums S_cj, for any labels and centers."""
+    # A code is at most n - 1. If that bound is too large and the rankings are not traced, a sharper
+    # bound is used: different items have different codes at one stage.
     most, n = rankings.num_rankings * (rankings.num_items - 1), rankings.num_items
     if most <= _MOST_CODES or rankings._is_traced():
         return most
@@ -186,12 +184,9 @@ def _log_row_by_codes(
 
 
 def design_if_small(data: MallowsData, num_items: int) -> Array | None:
-    """Return what makes the log probabilities of rows linear, (columns, rows), for few items.
-
-    A code is the number of items that are still there and stand ahead, so it is linear in the
-    orders of all pairs of items in the center. Reading the places of the listed items instead
-    cannot be vectorized on CPUs.
-    """
+    """Return what makes the log probabilities of rows linear, (columns, rows), for few items."""
+    # A code is the number of items that are still there and stand ahead: linear in the orders of
+    # all pairs in the center. Reading places of listed items cannot be vectorized on CPUs.
     num_stages = data.orderings.shape[1]
     low, high = np.triu_indices(num_items, 1)
     if num_stages * len(low) > _MOST_COLUMNS:

@@ -268,13 +268,9 @@ def choose_effort(
     most_in_trajectory: int = _MANY_CELLS,
     most_rows: int = _STEP_ROWS,
 ) -> Effort:
-    """Choose how many moves without labels a sweep makes.
-
-    :param requested: number of steps, or None for what the size of the data allows.
-    :param rows_shape: number of distinct rankings, and stages of each.
-    :param most_in_trajectory: largest rows times slots times stages of a trajectory.
-    :param most_rows: rows that the steps of a sweep may evaluate.
-    """
+    """Choose how many moves without labels a sweep makes: ``requested``, or what the data allow."""
+    # Rows have the shape (distinct rankings, stages). There are limits of rows times slots times
+    # stages of a trajectory, and of the rows that the steps of a sweep may evaluate.
     num_rows, num_stages = rows_shape
     cells = num_rows * num_slots
     has_trajectories = cells * num_stages <= most_in_trajectory

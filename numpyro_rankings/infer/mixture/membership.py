@@ -22,11 +22,9 @@ class Membership(NamedTuple):
 
 
 def row_index_of(rankings: Rankings) -> Array | None:
-    """Return the row of each ranking, (N,), or None if ranking i is row i.
-
-    Rows of count 0 at the end are padding. Labels of them, which are of the last row here, are the
-    number of slots, which is no label: sums over labels drop them.
-    """
+    """Return the row of each ranking, (N,), or None if ranking i is row i."""
+    # Rows of count 0 at the end are padding. Labels of them, which are of the last row here, are
+    # the number of slots, which is no label: sums over labels drop them.
     if rankings.num_rows >= rankings.num_rankings:
         return None
     return jnp.asarray(rankings.row_index, jnp.int32)

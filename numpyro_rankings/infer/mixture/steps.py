@@ -81,13 +81,11 @@ class PairShares(NamedTuple):
 def propose_shares(
     block: Block, log_shares: Array, kind: Kind, second: Array, draw: StepDraw
 ) -> PairShares:
-    """Propose shares of the clusters c and d of a block: a uniform split, a sum, or other odds.
-
-    A split and the merge that undoes it are steps of the same block. Two of k clusters are chosen
-    with probability 1/2 · 2 / (k (k - 1)); one of k - 1 clusters, with one of f free slots, with
-    probability 1/2 · 1 / ((k - 1) f). The f free slots are exchangeable, and a merge keeps c with
-    probability 1/2. A split draws the share of c uniformly. Together the ratio is s / k.
-    """
+    """Propose shares of the clusters c and d of a block: a uniform split, a sum, or other odds."""
+    # A split and the merge that undoes it are steps of the same block. Two of k clusters are chosen
+    # with probability 1/2 · 2 / (k (k - 1)); one of k - 1 clusters, with one of f free slots, with
+    # probability 1/2 · 1 / ((k - 1) f). The f free slots are exchangeable, and a merge keeps c with
+    # probability 1/2. A split draws the share of c uniformly. Together the ratio is s / k.
     both = jnp.logaddexp(log_shares[0], log_shares[1])
     log_odds = log_shares[0] - log_shares[1] + draw.scale * draw.normals[-1]
     log_odds = jnp.where(kind.splits, draw.log_odds, log_odds)

@@ -278,13 +278,11 @@ def split_or_merge_clusters(key: Array, labels: Array, given: Given, num_scans: 
 
 
 def split_or_merge_without_labels(key: Array, labels: Array, given: Given) -> Move:
-    """Propose to split or merge many clusters, with the labels in each pair integrated out.
-
-    A cluster is split by parameters from the posterior given a few of its points, and the shares w
-    and 1 - w, w uniform. For a merge, parameters and shares are drawn given the two clusters. Then
-    the points are dealt with their probabilities given these, which cancel from the ratio: it has
-    the mixture density of each point instead. The labels are canonical, (N,).
-    """
+    """Propose to split or merge many clusters, with the labels in each pair integrated out."""
+    # A cluster is split by parameters from the posterior given a few of its points, and the shares
+    # w and 1 - w, w uniform. For a merge, parameters and shares are drawn given the two clusters.
+    # Then the points are dealt with their probabilities given these, which cancel from the ratio:
+    # it has the mixture density of each point instead. The labels are canonical, (N,).
     family, statistics, number = given.family, given.points.statistics, given.num_slots + 1
     keys = random.split(key, 7)
     log_rate, pairs = _draw_pairs(keys[0], labels, given)
@@ -372,14 +370,12 @@ def _decide(
 
 
 def pair_clusters(key: Array, occupied: Array, rate: Array) -> _Pairs:
-    """Pair clusters with each other or with empty places, in random order.
-
-    Clusters lie at uniform places between 0 and 1, empty places form a Poisson process of rate λ,
-    and in their common order the first and second are a pair, the third and fourth, and so on. Of a
-    gap between two clusters only this matters: whether it has an empty place, and whether their
-    number is odd. In state space with this order, splitting a cluster uses up an empty place and
-    merging two leaves one, so that the posterior changes by the factors 1/λ and λ.
-    """
+    """Pair clusters with each other or with empty places, in random order."""
+    # Clusters lie at uniform places between 0 and 1, empty places form a Poisson process of rate λ,
+    # and in their common order the first and second are a pair, the third and fourth, and so on. Of
+    # a gap between two clusters only this matters: whether it has an empty place, and whether their
+    # number is odd. In state space with this order, splitting a cluster uses up an empty place and
+    # merging two leaves one, so that the posterior changes by the factors 1/λ and λ.
     num_slots = occupied.shape[0]
     key_place, key_gap = random.split(key)
     place = jnp.where(occupied, random.uniform(key_place, (num_slots,)), 2.0)
