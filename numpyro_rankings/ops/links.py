@@ -23,8 +23,8 @@ def check_neighbors(neighbors: np.ndarray, size: int) -> None:
 
 def representatives(links: Array) -> Array:
     """One point that represents the connected component of each point, (…, N)."""
-    # Each point has one link, so a chain leads from it into the only cycle of its component, of
-    # which the lowest point is taken. Chains are followed by doubling, in log N steps.
+    # Each point has one link, so a chain leads from it into the only cycle of its component;
+    # the lowest point there is taken. Chains are followed by doubling, in log N steps.
     size = links.shape[-1]
     start = links.astype(jnp.int32)
 

@@ -300,8 +300,8 @@ def log_beta_tilde(a: ArrayLike, b: ArrayLike, m: ArrayLike) -> Array:
 
 def log_beta_tilde_ratio(a: ArrayLike, b: ArrayLike, m: ArrayLike, s: ArrayLike) -> Array:
     """The ratio ln B̃(a+s, b+1, m) - ln B̃(a, b, m)."""
-    # It is the log predictive probability of a code, one factor of Lemma 6 of [1]: given the codes
-    # of a cluster, summarised in a and b, the next ranking has code s with this probability. The
+    # It is the log predictive probability of a code, one factor of Lemma 6 of [1]: given a cluster
+    # with codes summarised in a and b, the next ranking has code s with this probability. The
     # probabilities of s = 0..m sum to one, equation (16). Each integral is taken relative to its
     # own mode, and the change of log density between the two modes is computed as a single
     # difference, so that no term grows with the size of the cluster. Terms without s are computed
@@ -344,8 +344,8 @@ def _stirling_remainder(x: Array) -> Array:
 def log_beta_ratio(a: ArrayLike, b: ArrayLike, s: ArrayLike) -> Array:
     """The ratio ln B(a+s, b+1) - ln B(a, b), the weight of a code in Beta-Gibbs."""
     # It is ``log_beta_tilde_ratio`` for an unbounded code, in four logarithms. As
-    # ln b/(a+b+s) + ln Γ(a+s)Γ(a+b)/(Γ(a)Γ(a+b+s)), its second term is a second difference of ln Γ,
-    # which Stirling's formula reduces to terms no larger than the difference itself. The error is a
+    # ln b/(a+b+s) + ln Γ(a+s)Γ(a+b)/(Γ(a)Γ(a+b+s)), its second term is a second difference of ln Γ.
+    # Stirling's formula reduces it to terms no larger than the difference itself. The error is a
     # few units in the last place.
     a, b, s = as_floats(a, b, s)
     # Γ(x) = Γ(x + 2) / (x (x + 1)) shifts small arguments to where Stirling's formula is accurate.

@@ -20,11 +20,11 @@ from numpyro_rankings.ops.links import representatives
 from numpyro_rankings.ops.loops import shared_bound
 from numpyro_rankings.ops.sums import count_by_label
 
-# A forest has links, and the children of each point as a doubly linked list, (N + 1, 4): the point
-# that each links to, its first child, and its next and previous sibling; N stands for none. Row N
-# takes the values that must not be written anywhere; what it holds has no meaning. What is read and
-# written together is one array, changed by one scatter after all reads: otherwise XLA copies arrays
-# of N numbers at every step.
+# A forest has links, and the children of each point as a doubly linked list, (N + 1, 4): where each
+# links to, its first child, and its next and previous sibling; N stands for none. Row N takes the
+# values that must not be written anywhere; what it holds has no meaning. What is read and written
+# together is one array, changed by one scatter after all reads: otherwise XLA copies whole arrays
+# at every step.
 _LINK, _FIRST, _NEXT, _BEFORE = range(4)
 
 
@@ -47,9 +47,8 @@ _LABEL, _SIZE, _ID, _PLACE = range(4)
 class _Graph(NamedTuple):
     """The values that a sweep changes."""
 
-    # In ``visited``, (N + 1, 2), are the members of the current tree; and for each point the root
-    # of the last tree in which the search met it.
-
+    # In ``visited``, (N + 1, 2), are the members of the current tree; and for each point the last
+    # root by whose tree the search met it.
     forest: Array
     parts: _Components
     visited: Array
@@ -226,8 +225,8 @@ def _group(links: Array, points: DataPoints, family: Family) -> _Components:
 
 def _read(read: Callable, parts: _Components, number: Array) -> tuple[Any, _Components]:
     """Values read from the components before these are changed, in a loop of one pass."""
-    # Otherwise XLA reads where it needs the values, which may be after the change, and keeps a copy
-    # of all N rows for that. The compiler must not know the number, which is positive.
+    # Otherwise XLA reads where it needs the values, which may be after the change, and keeps
+    # copies of all N rows for that. The compiler must not know the number, which is positive.
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(read, parts))
     once = shared_bound(jnp.minimum(number, 1))
     return jax.lax.fori_loop(0, once, lambda _, c: (read(c[1]), c[1]), (nothing, parts))

@@ -71,10 +71,10 @@ def rearrange(
 ) -> tuple[CenterSums, Array]:
     """Move σ and θ together, between modes that updates of σ given θ do not leave."""
     # σ' rearranges a window of places, and θ' is drawn from its conditional given σ' under the
-    # conjugate part of the prior. The Metropolis-Hastings ratio is then one of B̃eta functions,
-    # which are costly: of many clusters, random ones take part. Under a conjugate prior the ratio
-    # does not depend on θ, nor on θ'. Then θ' is not drawn: σ moves with θ integrated out, and the
-    # caller must draw θ from its conditional.
+    # conjugate part of the prior. The Metropolis-Hastings ratio is then one of costly
+    # B̃eta functions, so that of many clusters random ones take part. Under a conjugate prior the
+    # ratio does not depend on θ, nor on θ'. Then θ' is not drawn: σ moves with θ integrated out,
+    # and the caller must draw θ from its conditional.
     conjugate = prior.conjugate_part(data.limits)
     num_slots, num_items = centers.center.shape
     if conjugate is None or num_items < 2:

@@ -60,8 +60,8 @@ def move_along_trajectory(
     """Move continuous parameters and shares by Hamiltonian Monte Carlo [3]."""
     # Shares are masses over their total, times the sum of the shares that move; the log of the
     # total is an auxiliary normal variable. Large clusters allow smaller steps than small ones.
-    # What sets these must not change along a trajectory, so it is auxiliary too: nominal shares,
-    # whose logarithms are normal around those of the shares.
+    # What sets these must not change along a trajectory, so it is auxiliary too: nominal
+    # shares, whose logarithms are normal around those of the shares.
     key_normals, key_uniforms = random.split(key)
     number = len(mixture.log_shares)
     for_slots, (for_size, uniform) = draw_together(random.uniform, key_uniforms, (number,), (2,))

@@ -153,9 +153,9 @@ def update_common_scale(
     tau: float,
 ) -> tuple[Measures, Scales]:
     """Multiply φ and divide all measures by one factor, by slice sampling of its logarithm."""
-    # This keeps the likelihood, and φ G_0, the resemblance of clusters to the root. φ and the scale
-    # of the root move far only together.
 
+    # This keeps the likelihood, and φ G_0, the resemblance of clusters to the root. The scale of
+    # the root and φ move far only together.
     def scaled(step: Array) -> tuple[Measures, Array]:
         factor = jnp.exp(-step)
         return jax.tree.map(lambda x: x * factor, measures), scales.phi / factor
