@@ -235,6 +235,20 @@ def with_auxiliary(family: Family, data: Any, values: Any) -> Any:
     return Augmented(data, values[family.site]) if isinstance(family, AugmentedFamily) else data
 
 
+def log_base(family: Family, data: Any) -> Array:
+    """:meth:`AugmentedFamily.log_base`, or 0 for other families."""
+    return family.log_base(data) if isinstance(family, AugmentedFamily) else jnp.zeros(())
+
+
+def with_awaited(points: Any, number: int) -> Any:
+    """Pad the statistics with 0 up to ``number`` points, for points with unknown values."""
+
+    def pad(x: Array) -> Array:
+        return jnp.concatenate([x, jnp.zeros((number - len(x), *x.shape[1:]), x.dtype)])
+
+    return jax.tree.map(pad, points)
+
+
 def num_points(points: Any) -> int:
     """Number N of points."""
     return jax.tree.leaves(points)[0].shape[0]

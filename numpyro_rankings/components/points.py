@@ -11,7 +11,9 @@ from numpyro_rankings.components.family import (
     Augmented,
     AugmentedFamily,
     Family,
+    log_base,
     num_points,
+    with_awaited,
 )
 
 
@@ -33,16 +35,10 @@ def as_points(family: Family, data: Any, number: int | None = None) -> DataPoint
     """Statistics of the data; with a number, points of unknown values are added at the end."""
     points = family.statistics(data)
     if number is not None:
-        points = jax.tree.map(lambda x: _with_awaited(x, number), points)
+        points = with_awaited(points, number)
     one = jax.eval_shape(lambda x: family.of_clusters(x, jnp.zeros(num_points(x), int), 1), points)
     empty = jax.tree.map(lambda x: jnp.zeros(x.shape[1:], x.dtype), one)
-    log_base = family.log_base(data) if isinstance(family, AugmentedFamily) else jnp.zeros(())
-    return DataPoints(points, family.log_predictive(empty, points), empty, log_base)
-
-
-def _with_awaited(x: Array, number: int) -> Array:
-    """Pad statistics of points with 0 up to so many, for points with unknown values."""
-    return jnp.concatenate([x, jnp.zeros((number - len(x), *x.shape[1:]), x.dtype)])
+    return DataPoints(points, family.log_predictive(empty, points), empty, log_base(family, data))
 
 
 def repeat(cluster: Any, number: int) -> Any:
