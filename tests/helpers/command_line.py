@@ -32,12 +32,7 @@ SOI = """\
 4: 2,1,3
 """
 FEW_DRAWS = ["--warmup", "20", "--draws", "40", "--chains", "2"]
-QUICK_FIT = [
-    *FEW_DRAWS,
-    "--max-clusters",
-    "16",
-    "--no-progress",
-]
+QUICK_FIT = [*FEW_DRAWS, "--max-clusters", "16", "--no-progress"]
 
 # two groups, by turns: around (-5, -50) and (5, 50)
 _JITTER = np.random.default_rng(0).normal(size=(20, 2))
