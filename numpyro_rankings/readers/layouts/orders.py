@@ -221,9 +221,6 @@ def _refuse_twice(grid: Grid, places: Sequence[Column], orderings: np.ndarray) -
     if not is_twice.any():
         return
     row = int(np.argmax(is_twice))
-    seen: set[str] = set()
-    for place in places:
-        text = place.text(row)
-        if text and text in seen:
-            raise RankingsError(f"{grid.at(row, place)}: {text!r} is listed twice")
-        seen.add(text)
+    texts = [place.text(row) for place in places]
+    k = next(k for k, text in enumerate(texts) if text and text in texts[:k])
+    raise RankingsError(f"{grid.at(row, places[k])}: {texts[k]!r} is listed twice")
