@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.rankings import Rankings
     from numpyro_rankings.report.comparison import Comparison
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 FILES = ("comparison.csv", "comparison.svg")
 _MOST_GROUPS = 64
 

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.report.page import Status
     from numpyro_rankings.run import Run
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 _BUNDLED = "apa1980"
 _BUNDLED_CITATION = (
     "American Psychological Association, presidential election of 1980 (P. Diaconis, A "

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from numpyro_rankings.infer.base import GibbsKernel
     from numpyro_rankings.rankings import Rankings
 
-# Functions import what loads JAX, so that --help and mistakes in a command are answered at once.
-
 PROCESS = 0  # how the parser returns "dp" of --components
 
 
